@@ -15,7 +15,7 @@ from weft import net
 from weft import processes as ps
 from weft import threads as th
 from weft.coroutines import process as awaited
-from weft.errors import Cancelled
+from weft.errors import Cancelled, Retired
 
 
 class Odd(Exception):
@@ -134,6 +134,55 @@ def poisons(values: Any) -> None:
 
 def not_decorated() -> int:
     return 3
+
+
+# --- odd objects ----------------------------------------------------------------------------------
+
+ODD: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (StopIteration, GeneratorExit, KeyboardInterrupt, SystemExit, Retired, Cancelled)
+}
+
+
+def does(name: str) -> Any:
+    raise ODD[name]
+
+
+class Loads:
+    """What cannot be rebuilt: that raises."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __reduce__(self) -> Any:
+        return does, (self._name,)
+
+
+class Untold(Exception):
+    """Whose text, and whose pickle, cannot be made: that raises."""
+
+    def __str__(self) -> str:
+        raise ODD[self.args[0]]
+
+    def __reduce__(self) -> Any:
+        raise ODD[self.args[0]]
+
+
+def given(value: Any) -> Any:
+    return value
+
+
+def loads(name: str) -> Any:
+    return Loads(name)
+
+
+def untold(name: str) -> Any:
+    raise Untold(name)
+
+
+gives_back = ps.process(given)
+gives_odd = ps.process(loads)
+fails_oddly = ps.process(untold)
 
 
 # --- of an Executor: plain functions ------------------------------------------------------------

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -22,7 +23,7 @@ from test_hosts import gone
 
 from weft import net
 from weft import threads as th
-from weft._hosts import executor as _executor
+from weft._hosts import pool as _pool
 from weft._hosts.pickling import RemoteTraceback
 from weft._net import calls as _net_calls
 from weft._net import executor as _net_executor
@@ -137,6 +138,47 @@ def test_pickles_where_both_trust(agent, server, keys):  # wire 17.6
         assert network.names() == []
 
 
+@pytest.mark.parametrize("trust", [False, True])
+def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, keys, trust):
+    """Rule 9.3; others go on, in the same OS process. Where nobody trusts, no such object goes."""
+    there = agent("gpu1", "--hosts", "1", *["--trust"][: int(trust)])
+    with net.join(server.url, keys=keys, trust=trust), Executor(1, on="gpu1") as pool:
+        for name in parts.ODD:
+            others = [pool.submit(parts.given, n) for n in range(5)]
+            calls = [
+                lambda: pool.submit(parts.given, parts.Loads(name)).result(),  # noqa: B023
+                lambda: pool.submit(parts.loads, name).result(),  # noqa: B023
+                lambda: pool.submit(parts.given, parts.Untold(name)).result(),  # noqa: B023
+                lambda: th.run(parts.gives_back.on("gpu1")(parts.Loads(name))),  # noqa: B023
+                lambda: th.run(parts.gives_odd.on("gpu1")(name)),  # noqa: B023
+                lambda: th.run(parts.gives_back.on("gpu1")(parts.Untold(name))),  # noqa: B023
+            ]
+            for number, call in enumerate(calls):
+                says = "cannot be pickled" if number % 3 == 2 else f"unpickling raises {name}"
+                if (
+                    trust
+                    and number == 5
+                    and name in ("KeyboardInterrupt", "SystemExit", "Cancelled")
+                ):
+                    with pytest.raises(parts.ODD[name]):  # here it may be a Ctrl-C that has come
+                        call()
+                    continue
+                with pytest.raises(BadUse, match=says if trust else "cannot go to a program"):
+                    call()
+            for call in (
+                lambda: pool.submit(parts.untold, name).result(),  # noqa: B023
+                lambda: th.run(parts.fails_oddly.on("gpu1")(name)),  # noqa: B023
+            ):
+                with pytest.raises(Exception) as caught:
+                    call()
+                assert type(caught.value) in (
+                    (RuntimeError,) if trust else (RuntimeError, parts.Untold)
+                )
+                assert "in untold\n" in str(caught.value.__cause__)
+            assert [f.result() for f in others] == list(range(5))
+        assert pool.submit(parts.where, 0).result() == there.said["pids"][0]
+
+
 def test_two_functions_at_once(gpu1, caller):
     """Calls of several functions, mixed: each goes to its own."""
     seed = random.randrange(1 << 30)
@@ -212,13 +254,14 @@ def test_results_that_are_none(lie):  # wire 17.14
             return ProcessDied(name, 1, None, host=host)
 
     line = object.__new__(_net_executor._Line)
-    line.hosts, line.host, line.session, line.size = Lost(), "gpu1", None, 1  # type: ignore[assignment]
+    line.hosts, line.host, line.size = Lost(), "gpu1", 1  # type: ignore[assignment]
+    line.session = types.SimpleNamespace(trusted=False)  # type: ignore[assignment]
     line.asked, line.died = _net_calls.asked_of(parts.plus), False
     orders, results = th.Channel("orders", capacity=1), th.Channel("result", capacity=1)
     heard, tells = orders.reader(), results.writer()
     line.told, line.answer = orders.writer(), results.reader()
     tells.write(lie)
-    batch = [_executor._Call(cf.Future(), parts.plus, (i, 1), {}) for i in range(2)]
+    batch = [_pool.Call(cf.Future(), parts.plus, (i, 1), {}) for i in range(2)]
     with pytest.raises(ProcessDied, match="gpu1"):
         line.compute(batch)
     assert line.died and heard.read() == [[[0, 1], {}], [[1, 1], {}]]

@@ -418,6 +418,7 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
                     bool met = true);
 // a Retired or Poisoned: did an operation make it (rule 3.5)?
 bool is_met(PyObject* end);
+void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept;  // errors.cpp
 // asyncio was called where no loop runs: says what to do
 void explain_no_loop(PyObject* failure) noexcept;
 // Of which this is the core.

@@ -686,3 +686,9 @@ def draws() -> tuple[float, float]:
     import numpy
 
     return random.random(), float(numpy.random.random())
+
+
+@process
+def sum_of_the_end(inp: Any) -> int:
+    """Reads an end, and what comes by it."""
+    return sum(inp.read())

@@ -202,9 +202,10 @@ Place = tuple[str, int, str, int]
 
 
 class Tracer:
-    """Notes the places that are passed, in order; or lets Ctrl-C come at one of them."""
+    """Notes the places that are passed, in order; or lets a signal, Ctrl-C, come at one of them."""
 
-    def __init__(self, at: int | None = None) -> None:
+    def __init__(self, at: int | None = None, number: int = signal.SIGINT) -> None:
+        self._number = number
         self.passed: list[Place] = []
         self.where = ""
         self._at = at
@@ -226,7 +227,7 @@ class Tracer:
                 file = Path(code.co_filename).name
                 self.where = f"{file}:{frame.f_lineno} ({frame.f_lasti})"
                 print("at", self.where, end=" ", flush=True)
-                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(self._number)
             self._n += 1
         return self
 

@@ -20,10 +20,11 @@ from typing import Any
 
 import away
 import pytest
+from children import child
 from test_processes import children, program
 
 from weft._hosts.pickling import RemoteTraceback
-from weft.processes import BadUse, Executor
+from weft.processes import BadUse, Executor, Retired
 
 POOLS = [Executor, cf.ProcessPoolExecutor]
 
@@ -366,15 +367,101 @@ def test_a_process_that_cannot_be_started_is_told_to_who_submits_and_the_call_is
         assert e.submit(away.power, 4).result() == 16
 
 
-def test_an_executor_is_collected_on_a_thread_that_has_its_lock() -> None:
+def test_an_executor_that_is_collected_takes_no_more_calls() -> None:
     e = Executor(1)
     state = e._state
-    with state.lock:
-        assert state.lock.acquire(blocking=False)  # else the next lines would wait for ever
-        state.lock.release()
-        del e
-        gc.collect()
-        assert state.ended
+    del e
+    gc.collect()
+    assert state.ended
+
+
+def test_shutdown_in_a_callback_waits_for_the_others_and_not_for_itself(tmp_path: Path) -> None:
+    """Each callback runs on the thread of a feeder, and both wait for all that there are. The same of
+    concurrent.futures is a RuntimeError."""
+    paths = [str(tmp_path / "a"), str(tmp_path / "b")]
+    for path in paths:
+        os.mkfifo(path)
+    both = threading.Barrier(2)
+    said: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def ends(_: Any) -> None:
+        both.wait(280)
+        try:
+            said.put(e.shutdown())
+        except BaseException as error:
+            said.put(error)
+
+    e = Executor(2)
+    for mine, other in (paths, paths[::-1]):
+        e.submit(away.meet, mine, other).add_done_callback(ends)
+    assert [said.get(), said.get()] == [None, None]
+    e.shutdown()
+    with pytest.raises(RuntimeError, match="cannot schedule new futures after shutdown"):
+        e.submit(os.getpid)
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, Retired, MemoryError])
+def test_what_a_callback_raises_reaches_no_other_call(
+    pool: Executor, error: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: reported.append(args.exc_type))
+
+    def fails(_: Any) -> None:
+        raise error
+
+    called = pool.submit(away.power, 3)
+    called.add_done_callback(fails)
+    assert called.result() == 9
+    assert list(pool.map(away.power, range(50))) == [i * i for i in range(50)]
+    assert reported == ([] if issubclass(error, Exception) else [error])  # the others are logged
+
+
+def test_a_future_that_the_program_tells_itself_harms_nobody(pool: Executor) -> None:
+    odd = [pool.submit(away.power, n) for n in range(30)]
+    for future in odd[::2]:
+        with contextlib.suppress(cf.InvalidStateError):
+            future.set_result("mine")
+    assert [f.result() for f in odd[1::2]] == [n * n for n in range(1, 30, 2)]
+    assert list(pool.map(away.power, range(50))) == [i * i for i in range(50)]
+
+
+def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() -> None:
+    """Who submits second waits for the process that the first one starts."""
+    begun, go = threading.Event(), threading.Event()
+    told: list[str] = []
+
+    def begins() -> None:
+        begun.set()
+        go.wait()
+        raise KeyError("not now")
+
+    e = Executor(1, initializer=away.remember, initargs=(Reduced(begins),))
+
+    def submits() -> None:
+        with pytest.raises(BadUse, match="not now"):
+            e.submit(away.power, 3)
+        told.append("first")
+
+    first = threading.Thread(target=submits)
+    first.start()
+    begun.wait()
+    second = e.submit(away.power, 4)
+    go.set()
+    first.join()
+    with pytest.raises(BadUse, match="not now"):
+        second.result()
+    assert told == ["first"]
+    e.shutdown()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python runs handlers elsewhere")
+def test_a_handler_may_use_it_wherever_it_interrupts() -> None:  # rule 12.1
+    """handled.py, at some places; the soak has all."""
+    with child(str(Path(__file__).with_name("handled.py")), "31") as running:
+        out, err = running.communicate()
+    assert running.returncode == 0, f"{out[-2000:]}\n{err[-4000:]}"
+    assert out.splitlines()[-1].endswith(" passed, 0 failed"), out[-2000:]
 
 
 def test_a_module_in_place_of_a_list_of_them() -> None:
@@ -425,7 +512,7 @@ def test_one_that_is_dropped_and_a_program_that_ends_without_shutdown(tmp_path: 
     result = program(
         tmp_path,
         """
-        from weft.processes import BadUse, Executor
+        from weft.processes import BadUse, Executor, Retired
 
         def square(n):
             return n * n

@@ -486,22 +486,27 @@ def test_a_barrier_that_ordinary_code_is_yet_to_reach(monkeypatch: pytest.Monkey
         assert call.result() == "met"
 
 
-def test_a_callback_that_cancels_has_calls_in_hand_until_it_is_over() -> None:
+def test_a_callback_that_cancels_has_calls_in_hand_until_it_is_over(
+    fifo: tuple[str, Callable[[], Any]],
+) -> None:
     with Executor(1) as e:
         state, seen = e._state, []
 
         def cancels(_: Any) -> None:
             state.cancel()
-            seen.append((threading.get_ident() in state.working, state.going_on))
+            seen.append((state.waits_for_hosts(), state.going_on))
 
         path_open = e.submit(away.power, 2)
         path_open.result()
-        with state.lock:  # so its callback is there before it is over
-            later = e.submit(away.power, 3)
-            later.add_done_callback(cancels)
+        path, go = fifo
+        before = e.submit(away.wait_for_file, path)
+        later = e.submit(away.power, 3)  # behind it, so that its callback is there in time
+        later.add_done_callback(cancels)
+        go()
+        assert before.result() == "gone on"
         assert later.result() == 9
         e.submit(away.power, 4).result()
-        assert seen == [(True, True)]
+        assert seen == [(False, True)]
 
 
 class _Calls:
@@ -587,27 +592,6 @@ def test_calls_are_told_of_a_deadlock_that_another_program_tells(
 
 
 # --- the collector, and forks ---------------------------------------------------------------------
-
-
-def test_the_collector_waits_for_no_lock() -> None:
-    """It may run on a thread that has another one, for which the holder of this one waits."""
-    state = Executor(1)._state  # the Executor goes at once
-    held, go_on = threading.Event(), threading.Event()
-
-    def holds() -> None:
-        with state.lock:
-            held.set()
-            go_on.wait()
-
-    holder = threading.Thread(target=holds)
-    holder.start()
-    held.wait()
-    state.ended = False
-    state.collected()
-    go_on.set()
-    holder.join()
-    while not state.ended:
-        os.sched_yield()
 
 
 def test_a_child_of_a_fork_waits_for_no_feeder_of_its_parent() -> None:

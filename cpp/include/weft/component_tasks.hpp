@@ -217,7 +217,9 @@ struct TaskPromise {
     void await_resume() const noexcept {}
   };
   Ended final_suspend() const noexcept { return {}; }
-  void unhandled_exception() noexcept { failed = std::current_exception(); }
+  void unhandled_exception() {
+    if (!(failed = std::current_exception())) throw;  // the thread is ended, by pthread_exit()
+  }
   // Awaits by a reference: g++ 12 would move, or copy, what is awaited.
   template <class A>
   struct Of {

@@ -184,6 +184,7 @@ Left left_by_handled() noexcept;
 // unwound like an exception, which no handler may keep: where its process cannot end alone the
 // program ends, with a message that names the process (rule 7.14).
 std::exception_ptr caught(const runtime::ProcessBase& p) noexcept;
+[[noreturn]] void thread_needed(const runtime::ProcessBase& p) noexcept;  // ends the program so
 
 // Throws in the process that runs now what has left another one.
 [[noreturn]] void raise_again(const std::exception_ptr& e);

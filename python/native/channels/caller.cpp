@@ -127,7 +127,10 @@ Caller::Caller(const char* verb) noexcept {
   ProcessBase* const p = this_process();
   if (ProcessObject* g = greenlet_of(p)) [[likely]] {
     if (p->op || g->done || deferred_runs_here()) {
-      bad_use("%s in a finaliser that ran in a greenlet process: do it elsewhere", verb);
+      bad_use(
+          "%s in a greenlet process that cannot wait there (%s ran there): do it in another "
+          "thread",
+          verb, who_ran_there());
       return;
     }
     process_ = p;
@@ -152,8 +155,10 @@ Caller::Caller(const char* verb) noexcept {
     return;
   }
   if (t.op) {
-    bad_use("%s while this thread is in another operation (a finaliser ran there): do it elsewhere",
-            verb);
+    bad_use(
+        "%s while this thread is in another operation (%s ran there): do it in another thread, or "
+        "once the operation is over",
+        verb, who_ran_there());
     return;
   }
   process_ = thread_ = &t;

@@ -103,7 +103,8 @@ static void note_received(PyObject* value) noexcept {
 }
 
 PyObject* received(const ChannelObject* c, PyObject* value) {
-  if (packs(c)) value = unpack(c, value);
+  if (!(value = unpack(c, value)))  // also of a channel that is just being wired
+    only_failed(const_cast<ChannelObject*>(c), "read", "rebuilt here");
   if (value) note_received(value);
   return value;
 }

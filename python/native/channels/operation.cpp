@@ -171,8 +171,9 @@ template <class W>
 // it stays in registers.
 template <class W>
 [[gnu::noinline]] PySendResult refused(Operation& o, W way, Status s) {
-  PyObject* value = nullptr;
+  PyObject *value = nullptr, *why = nullptr;
   if (o.type == OpType_::write) {
+    why = why_refused(way.slot().o);
     value = unsent(way.slot().take());
     if (o.transit) {
       Transit t = take_transit(o, way.slot());
@@ -181,7 +182,9 @@ template <class W>
       value = original;
     }
   }
-  if (s == Status::cancelled)
+  if (why)
+    restore_exception(why);
+  else if (s == Status::cancelled)
     way.withdrawn(value);
   else if (s == Status::retired && o.type == OpType_::next)
     way.end_of_iteration();

@@ -584,6 +584,19 @@ int Choice::conclude_guard(int index, ProcessBase& p, PyObject** r) {
   return 1;
 }
 
+bool Choice::raise_refused() {
+  for (std::uint32_t i = 0; i < n_ && !sent_.empty(); ++i) {
+    PyObject* const why = why_refused(slots_[i].o);
+    if (!why) continue;
+    PyObject* const value = unsent(slots_[i].take());
+    transits_ ? transits_[i].abandon(value) : Py_XDECREF(value);
+    checked_ = 0;  // the next select looks at it anew
+    restore_exception(why);
+    return true;
+  }
+  return false;
+}
+
 PyObject* Choice::finish_held(ProcessBase&) {
   if (abroad_) return finish_far();
   Py_XDECREF(slots_[static_cast<std::size_t>(chosen_)].take());

@@ -141,7 +141,7 @@ PySendResult advance(Choice& c, Purpose purpose, W& way, int i, OpState& state, 
   }
   if (i < 0) {
     over();
-    way.withdrawn(nullptr);
+    if (!c.raise_refused()) way.withdrawn(nullptr);
     return way.give(nullptr);
   }
   // A computed output runs code of the user: the choice is this operation's until it is over.

@@ -253,6 +253,7 @@ PyObject* pack_native(ChannelObject* c, PyObject* value) {
   const auto at = natives.find(c);
   const Native n = at->second;
   PyObject* const cell = convert(c, n, value, "a value written to");
+  if (!cell) only_failed(c, "write", "converted");
   Py_DECREF(value);
   return cell;
 }
@@ -282,7 +283,9 @@ PyObject* plain_native(ChannelObject* c, PyObject* value) {
   weft_value v;
   if (to_native(n.type, value, v) < 0) {
     drop_native(v);
-    return explain(c, n, "a value written to");
+    explain(c, n, "a value written to");
+    only_failed(c, "write", "converted");
+    return nullptr;
   }
   PyObject* const r = to_python(n.type, v);
   drop_native(v);

@@ -9,8 +9,10 @@
 //    from it (cells.hpp).
 //  2 An end is closed by others under the GIL; here its state is looked at, never changed, without
 //    it.
+#include <cxxabi.h>
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include "components/component_calls.hpp"
 
@@ -440,8 +442,9 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
                        nullptr);
     default: break;
   }
-  PyObject* const e = PyObject_CallFunction(component_error, "ssss", c.component, c.info->name,
-                                            type.c_str(), text.c_str());
+  // what it says may be in any encoding
+  PyObject* const e = PyObject_CallFunction(component_error, "ssNN", c.component, c.info->name,
+                                            to_str(type.c_str()), to_str(text.c_str()));
   if (!e) return nullptr;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(e)), e);
   Py_DECREF(e);
@@ -456,6 +459,27 @@ void pin(int cpu) noexcept {
   CPU_SET(cpu, &set);
   // that it can be was asked when the process was made
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+// The component has ended its thread (rule 7.14): its process has failed. The thread stays here for
+// ever, as what it would unwind next is the interpreter's, which must not be. So its ThreadProcess
+// stays too.
+[[noreturn]] void thread_ended(Call& c) {
+  ThreadProcess* const t = c.thread;
+  PyErr_Clear();
+  bad_use(
+      "its thread was ended, by pthread_exit() or pthread_cancel(): return from the function, or "
+      "throw, in its place");
+  c.process = c.thread = nullptr;
+  PyThreadState* const state = PyThreadState_Get();
+  t->object->context = std::exchange(state->context, nullptr);  // as it was before (process.cpp)
+  ++state->context_ver;
+  end_process(t->object, *t, nullptr);
+  run_deferred();
+  own_thread(state, nullptr);
+  t->run->gone();
+  give_up_lock();
+  for (;;) pause();
 }
 
 PyObject* f_set_component_error(PyObject*, PyObject* e) {
@@ -536,13 +560,19 @@ PyObject* run_call(NativeCall& c) {
     if (is_wired(e->channel)) c.abroad.store(true, std::memory_order_relaxed);
   running_calls.push_back(&c);
   this_call = &c;
-  {
+  const auto over = [&c] {
+    running_calls.erase(std::find(running_calls.begin(), running_calls.end(), &c));
+    release_lent();
+    run_deferred();
+  };
+  try {
     const Aside without;
     s = c.info->run(&table, reinterpret_cast<weft_process*>(&c), c.arguments.data(), &f);
+  } catch (abi::__forced_unwind&) {
+    over();
+    thread_ended(c);
   }
-  running_calls.erase(std::find(running_calls.begin(), running_calls.end(), &c));
-  release_lent();
-  run_deferred();
+  over();
   PyObject* const r = conclude(c, s, f);
   c.process = c.thread = nullptr;
   return r;

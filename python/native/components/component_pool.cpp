@@ -14,6 +14,7 @@
 //  1 A process stays on its thread: all of its steps and withdrawals are done there.
 //  2 A pooled process has a Scheduler of its run; a thread is there as long as it has processes.
 //    `live` and the run's list of its threads are under the GIL.
+#include <cxxabi.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -156,8 +157,12 @@ void pooled_run(core::Waker* w) {
   WatchedStep& watched = p->pool->step;
   if (stepping()) [[unlikely]]
     watched.begin(p);
-  const weft_status s =
-      c.info->step(&table, reinterpret_cast<weft_process*>(&c), c.arguments.data(), &f, &c.frame);
+  weft_status s;
+  try {
+    s = c.info->step(&table, reinterpret_cast<weft_process*>(&c), c.arguments.data(), &f, &c.frame);
+  } catch (abi::__forced_unwind&) {
+    weft::detail::thread_needed(p->base);
+  }
   watched.end();
   if (s != WEFT_PENDING) {
     const With lock;

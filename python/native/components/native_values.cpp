@@ -6,8 +6,20 @@ namespace weft::py {
 // --- from Python ---------------------------------------------------------------------------------
 
 int refuse(const NativeType* t, PyObject* value) {
-  PyErr_Format(PyExc_TypeError, "%s is wanted, and %R is of type %.100s", describe(t).c_str(),
-               value, Py_TYPE(value)->tp_name);
+  constexpr Py_ssize_t kShown = 200;
+  PyObject* shown = PyObject_Repr(value);
+  if (!shown) {  // it nests too deep, or is odd
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+    PyErr_Clear();
+    shown = PyUnicode_FromString("what came");
+  } else if (PyUnicode_GET_LENGTH(shown) > kShown) {
+    Py_SETREF(shown, PyUnicode_Substring(shown, 0, kShown));
+    if (shown) Py_SETREF(shown, PyUnicode_FromFormat("%U…", shown));
+  }
+  if (shown)
+    PyErr_Format(PyExc_TypeError, "%s is wanted, and %U is of type %.100s", describe(t).c_str(),
+                 shown, Py_TYPE(value)->tp_name);
+  Py_XDECREF(shown);
   return -1;
 }
 

@@ -207,6 +207,25 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
   return nullptr;
 }
 
+// Code of the user's has raised what is set, as a value was packed or unpacked. If that would be the
+// end of a loop, or of a channel, to who called the operation, it is BadUse instead.
+void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept {
+  for (PyObject* const means_more :
+       {PyExc_StopIteration, PyExc_StopAsyncIteration, PyExc_GeneratorExit, errors.ChannelEnd}) {
+    if (!PyErr_ExceptionMatches(means_more)) continue;
+    PyObject* const cause = take_exception();
+    if (bad_use("%s on channel %s: the value cannot be %s, for that raises %.100s", verb,
+                channel_name(c).c_str(), done, Py_TYPE(cause)->tp_name);
+        PyObject* const e = take_exception()) {
+      PyException_SetCause(e, cause);
+      restore_exception(e);
+    } else {
+      Py_DECREF(cause);
+    }
+    return;
+  }
+}
+
 bool is_met(PyObject* end) {
   PyObject* met = PyObject_GetAttr(end, met_name);
   if (!met) PyErr_Clear();

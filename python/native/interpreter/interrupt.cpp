@@ -303,6 +303,18 @@ void main_sleeps_by(runtime::Parking* p) noexcept {
   for (unsigned round = 0; handling.load() != 0;) prim::pause(round++);
 }
 
+static thread_local bool handlers_run = false;
+int run_handlers() noexcept {
+  const bool within = std::exchange(handlers_run, true);
+  const int r = PyErr_CheckSignals();
+  handlers_run = within;
+  return r;
+}
+const char* who_ran_there() noexcept {
+  if (handlers_run) return "a signal's handler";
+  return on_main_thread() ? "a finaliser, or a signal's handler," : "a finaliser";
+}
+
 void main_is_this_thread() noexcept { main_thread = PyThread_get_thread_ident(); }
 
 bool is_weft_interrupt(PyObject* handler) noexcept {

@@ -43,6 +43,11 @@ class HoldSignals {
 // threads: does nothing.
 void main_sleeps_by(runtime::Parking* p) noexcept;
 
+// As PyErr_CheckSignals(), by a thread that is in an operation.
+int run_handlers() noexcept;
+// Whose code runs on this thread while that is in an operation, for a message.
+const char* who_ran_there() noexcept;
+
 // In the child of a fork: the thread that forked is the main thread there.
 void main_is_this_thread() noexcept;
 bool on_main_thread() noexcept;

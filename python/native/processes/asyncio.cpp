@@ -283,7 +283,7 @@ void set_future(PyObject* future) noexcept {
 }
 
 PyObject* raised_by_signals() noexcept {
-  return !PyErr_Occurred() && PyErr_CheckSignals() < 0 ? take_exception() : nullptr;
+  return !PyErr_Occurred() && run_handlers() < 0 ? take_exception() : nullptr;
 }
 void raise_in_main(PyObject* e) noexcept {
   if (!e) return;

@@ -74,8 +74,9 @@ int check_leaving(GroupObject* g, const void* here) {
         "open, and their processes go on");
   else if (g->starting > 0)
     bad_use(
-        "a Group is left while a process is being started in it (a finaliser ran there): leave it "
-        "elsewhere");
+        "a Group is left while a process is being started in it (%s ran there): leave it "
+        "elsewhere",
+        who_ran_there());
   else
     return 0;
   return -1;
@@ -191,8 +192,9 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
   if (t && t->op)
     return bad_use(
-        "a Group is entered while this thread is in another operation (a finaliser ran there): do "
-        "it elsewhere");
+        "a Group is entered while this thread is in another operation (%s ran there): enter it in "
+        "another thread, or once the operation is over",
+        who_ran_there());
   if (!t || !t->run) {  // ordinary code: the block is an outermost run
     g->outermost =
         new Outermost(g->virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady);

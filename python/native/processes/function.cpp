@@ -3,7 +3,10 @@
 //
 //   @process def f ──function_call()──► process object, not started (process.cpp)
 //   f.on(backend) ──function_on()──► the same function, whose processes run elsewhere (rule 15.3)
-#include "native.hpp"
+#include <algorithm>
+#include <unordered_set>
+
+#include "wire/wire.hpp"
 
 namespace weft::py {
 namespace {
@@ -15,6 +18,7 @@ struct FunctionObject {
   PyObject* name;
   vectorcallfunc call;
   Kind kind;
+  bool away;  // its processes run in another OS process
 };
 FunctionObject* func(PyObject* o) noexcept { return reinterpret_cast<FunctionObject*>(o); }
 
@@ -39,61 +43,95 @@ namespace {
 
 // --- the ends it is given ------------------------------------------------------------------------
 
-int collect(PyObject* o, Ends& to, std::vector<PyObject*>& seen);
+bool is_container(PyObject* o) noexcept {
+  return PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o) || PyDict_Check(o);
+}
 
-// Of a list, tuple, set or dictionary, which others may change meanwhile.
-int collect_in(PyObject* o, Ends& to, std::vector<PyObject*>& seen) {
-  const Locked locked(o);
-  if (PyList_Check(o) || PyTuple_Check(o)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
-      if (collect(PySequence_Fast_GET_ITEM(o, i), to, seen) < 0) return -1;
-    return 0;
+// The ends in an argument and in the lists, tuples, sets and dictionaries in it (rule 2.3), in
+// order. It goes by a list of its own and not by calls, so it may be nested as deep as memory
+// allows. No code of the user's runs meanwhile: a subclass is looked at as what it is derived from.
+class Search {
+ public:
+  explicit Search(Ends& to) noexcept : to_(to) {}
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+  ~Search() {
+    for (PyObject* o : ahead_) Py_DECREF(o);
   }
-  if (PyDict_Check(o)) {
-    PyObject *k, *v;
-    for (Py_ssize_t i = 0; PyDict_Next(o, &i, &k, &v);) {
-      Py_INCREF(v);
-      const bool bad = collect(k, to, seen) < 0 || collect(v, to, seen) < 0;
-      Py_DECREF(v);
-      if (bad) return -1;
+
+  int of(PyObject* o) {
+    if (!meet(o)) return 0;
+    while (!ahead_.empty()) {
+      PyObject* const next = ahead_.back();
+      ahead_.pop_back();
+      const bool good = is_end(next) || look_into(next) == 0;
+      if (is_end(next)) found(next);
+      Py_DECREF(next);
+      if (!good) return -1;
     }
     return 0;
   }
-  PyObject* it = PyObject_GetIter(o);
-  if (!it) return -1;
-  int bad = 0;
-  while (PyObject* k = PyIter_Next(it)) {
-    bad = collect(k, to, seen);
-    Py_DECREF(k);
-    if (bad < 0) break;
-  }
-  Py_DECREF(it);
-  return bad < 0 || PyErr_Occurred() ? -1 : 0;
-}
 
-// The ends in an argument and in the lists, tuples, sets and dictionaries in it (rule 2.3).
-int collect(PyObject* o, Ends& to, std::vector<PyObject*>& seen) {
-  if (is_end(o)) {
-    auto* e = reinterpret_cast<EndObject*>(o);
-    if (e->state == EndState::open) to.push_back(reinterpret_cast<EndObject*>(Py_NewRef(o)));
+ private:
+  // Keeps it for later, if it is of interest. (What holds it may change as soon as its lock is
+  // released.)
+  bool meet(PyObject* o) {
+    if (!is_end(o) && !is_container(o)) return false;
+    ahead_.push_back(Py_NewRef(o));
+    return true;
+  }
+  void found(PyObject* o) {
+    auto* const e = reinterpret_cast<EndObject*>(o);
+    if (e->state == EndState::open) to_.push_back(reinterpret_cast<EndObject*>(Py_NewRef(o)));
+  }
+  // What is in it is ahead from now on, its first item last.
+  int look_into(PyObject* o) {
+    if (seen_.count(o) != 0) return 0;
+    const std::size_t before = ahead_.size();
+    Py_ssize_t size = 0;
+    {
+      const Locked locked(o);
+      if (PyList_Check(o) || PyTuple_Check(o)) {
+        for (; size < PySequence_Fast_GET_SIZE(o); ++size) meet(PySequence_Fast_GET_ITEM(o, size));
+      } else if (PyDict_Check(o)) {
+        PyObject *k, *v;
+        for (Py_ssize_t i = 0; PyDict_Next(o, &i, &k, &v); ++size) {
+          meet(k);
+          meet(v);
+        }
+      } else if (look_into_set(o, size) < 0) {
+        return -1;
+      }
+    }
+    std::reverse(ahead_.begin() + static_cast<std::ptrdiff_t>(before), ahead_.end());
+    // one that holds nothing of interest is soon looked at again
+    constexpr Py_ssize_t kSmall = 16;
+    if (ahead_.size() > before || size > kSmall) seen_.insert(o);
     return 0;
   }
-  if (!PyList_Check(o) && !PyTuple_Check(o) && !PyAnySet_Check(o) && !PyDict_Check(o)) return 0;
-  for (PyObject* s : seen)
-    if (s == o) return 0;
-  seen.push_back(o);
-  Py_INCREF(o);
-  const int r = collect_in(o, to, seen);
-  Py_DECREF(o);
-  if (seen.size() > 64) seen.pop_back();  // cycles are short; a list of many tuples is not
-  return r;
-}
+  int look_into_set(PyObject* o, Py_ssize_t& size) {
+    PyObject* const it = PySet_Type.tp_iter(o);
+    if (!it) return -1;
+    for (PyObject* k; (k = Py_TYPE(it)->tp_iternext(it)); ++size) {
+      meet(k);
+      Py_DECREF(k);
+    }
+    Py_DECREF(it);
+    return PyErr_Occurred() ? -1 : 0;
+  }
+
+  Ends& to_;
+  std::vector<PyObject*> ahead_;        // owned; the next one is the last
+  std::unordered_set<PyObject*> seen_;  // containers that need not be looked at again
+};
 
 }  // namespace
 
 int collect_ends(PyObject* o, Ends& to) {
-  std::vector<PyObject*> seen;
-  return collect(o, to, seen);
+  if (!is_end(o)) return is_container(o) ? Search(to).of(o) : 0;
+  if (auto* const e = reinterpret_cast<EndObject*>(o); e->state == EndState::open)
+    to.push_back(reinterpret_cast<EndObject*>(Py_NewRef(o)));
+  return 0;
 }
 
 namespace {
@@ -106,20 +144,20 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   const Py_ssize_t n = PyVectorcall_NARGS(nf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   // kept for its storage; taken, as Python code that runs meanwhile may call a process too
   static Ends spare_ends;
-  static std::vector<PyObject*> spare_seen;
   Ends ends = std::move(spare_ends);
-  std::vector<PyObject*> seen = std::move(spare_seen);
   ends.clear();
   for (Py_ssize_t i = 0; i < n; ++i) {
-    seen.clear();
-    if (collect(args[i], ends, seen) < 0) {
+    if (collect_ends(args[i], ends) < 0) {
       drop_ends(ends);
       return nullptr;
     }
   }
+  if (f->away && wire_away(ends) < 0) {
+    drop_ends(ends);
+    return nullptr;
+  }
   ProcessObject* p = new_process(f->kind, ends);
   spare_ends = std::move(ends);
-  spare_seen = std::move(seen);
   if (!p) return nullptr;
   p->base.function = PyUnicode_AsUTF8(f->name);
   if (is_async(f->kind)) {
@@ -178,6 +216,7 @@ int function_init(PyObject* o, PyObject* args, PyObject* kw) {
   Py_XSETREF(func(o)->function, Py_NewRef(f));
   Py_XSETREF(func(o)->name, Py_NewRef(PyDict_GetItem(names, name)));
   func(o)->kind = static_cast<Kind>(kind);
+  func(o)->away = runs_away(f);
   func(o)->call = gated<function_call>;
   return 0;
 }

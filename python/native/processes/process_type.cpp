@@ -7,7 +7,7 @@
 //  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
 //    what it refers to through the process.
 #include "interpreter/strangers.hpp"
-#include "native.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 
@@ -97,8 +97,13 @@ PyObject* process_on(PyObject* o, PyObject* where) {
   PyObject* const body =
       away ? PyTuple_Pack(3, away, PyTuple_GET_ITEM(p->body, 1), PyTuple_GET_ITEM(p->body, 2))
            : nullptr;
+  const bool leaves = away && runs_away(away);
   Py_XDECREF(away);
   if (!body) return nullptr;
+  if (leaves && wire_away(Ends(p->held, p->held + Py_SIZE(p))) < 0) {
+    Py_DECREF(body);
+    return nullptr;
+  }
   Py_SETREF(p->body, body);
   return Py_NewRef(o);
 }

@@ -112,7 +112,7 @@ void keep_interrupt() { keep_interrupt_for(nullptr, take_exception()); }
 
 int check_signals() {
   const std::uint32_t before = generation;
-  const int r = PyErr_CheckSignals();
+  const int r = run_handlers();
   not_in_child(before);
   return r;
 }

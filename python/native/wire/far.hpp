@@ -339,7 +339,8 @@ inline Asked::Asked(FarSide& f, core::Node& n)
 }
 inline void Asked::over() noexcept { far.over(*this); }
 
-// wire.cpp: a channel's values are packed from now on (-1: they cannot be).
+// wiring.cpp: a channel's values are packed from now on, those that wait there too (-1: one in its
+// buffer cannot be).
 int wire_channel(ChannelObject* c, Carries what);
 // far_channel.cpp: an end of what a peer has handed to us.
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,

@@ -35,13 +35,14 @@ namespace {
 constexpr Py_ssize_t kInFrame = 65'000, kApart = 16'384;
 
 struct PackedObject {
-  PyObject_HEAD PyObject* bytes;  // null: in the slot. Of a large typed value a bytearray
-  PyObject* original;             // of a value that was written here; else null
-  std::shared_ptr<Slot>* slot;    // null: in the bytes
-  bool table;                     // of the bytes
-  Carries what;                   // is in the bytes
-  AllSealed* sealed;              // the arrays of Shared objects in it (shared.hpp); null: none
-  AllMoved* moved;                // the ends of channels in it (moved.hpp); null: none
+  // null: in the slot. Of a large typed value a bytearray. Of a refusal the exception
+  PyObject_HEAD PyObject* bytes;
+  PyObject* original;           // of a value that was written here; else null
+  std::shared_ptr<Slot>* slot;  // null: in the bytes
+  bool table;                   // of the bytes
+  Carries what;                 // is in the bytes
+  AllSealed* sealed;            // the arrays of Shared objects in it (shared.hpp); null: none
+  AllMoved* moved;              // the ends of channels in it (moved.hpp); null: none
 };
 
 PyTypeObject PackedType{PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -260,7 +261,9 @@ PyObject* pickled(PyObject* value, PyObject* channel, PyObject*& list) {
       Py_DECREF(callback);
     }
   }
-  if (bytes || !PyErr_ExceptionMatches(PyExc_Exception)) return bytes;
+  if (bytes ||
+      !(PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_GeneratorExit)))
+    return bytes;
   PyErr_Clear();
   Py_CLEAR(list);
   return PyObject_CallFunctionObjArgs(dumps, value, channel, nullptr);  // which says what is wrong
@@ -618,6 +621,11 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
 PyObject* unpack(const ChannelObject* c, PyObject* packed) {
   if (is_cell(packed)) return unpack_native(packed);
   if (!is_packed(packed)) return packed;
+  if (PyObject* const why = why_refused(packed)) {
+    Py_DECREF(packed);
+    restore_exception(why);
+    return nullptr;
+  }
   PyObject* r;
   {
     const OutsideGate beyond;
@@ -652,6 +660,15 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed) {
   }
   Py_DECREF(packed);
   return r;
+}
+
+PyObject* refusal(PyObject* value, PyObject* why) noexcept {
+  return new_packed(why, nullptr, false, value);
+}
+PyObject* why_refused(PyObject* o) noexcept {
+  return o && is_packed(o) && packed_of(o)->bytes && PyExceptionInstance_Check(packed_of(o)->bytes)
+             ? Py_NewRef(packed_of(o)->bytes)
+             : nullptr;
 }
 
 PyObject* unsent(PyObject* packed) noexcept {

@@ -1,6 +1,7 @@
 // Channels with ends in other OS processes (WIRE.md), as the rest of the extension sees them.
 //
-//   a channel ──wire_channel(): an end of it is handed to a link──► wired: its values are packed, and unpacked by who reads here
+//   a channel ──wire_channel(): a process of another OS process is made with an end of it, or an
+//               end is handed to a link──► wired: its values are packed, and unpacked by who reads here
 //   an end that a link hands to us ──► a far channel: its core has one side, and the home decides (core/far_engine.hpp)
 //
 // A value that may leave is *packed* by its writer: pickled bytes, and the object for whoever gets
@@ -47,6 +48,16 @@ PyObject* pack(ChannelObject* c, PyObject* value);
 PyObject* unpack(const ChannelObject* c, PyObject* packed);
 // What a write was given that did not happen (owned).
 PyObject* unsent(PyObject* packed) noexcept;
+// In place of a value that waited as its channel was wired, and could not be packed: its write
+// raises why. Takes both over; null with MemoryError.
+PyObject* refusal(PyObject* value, PyObject* why) noexcept;
+// Why (owned), of one such; null: it is none.
+PyObject* why_refused(PyObject* o) noexcept;
+// The process that is made with these ends runs in another OS process: their channels are wired.
+// -1: one cannot be.
+int wire_away(const Ends& ends);
+// Does a process of this function run in another OS process of this machine?
+bool runs_away(PyObject* function) noexcept;
 
 // Is there a link, and are links asked whether all stand still there too (network.cpp)? Then this
 // says that a run here does.

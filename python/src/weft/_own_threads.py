@@ -2,7 +2,9 @@
 10.3), and strangers() are all the others that are no processes.
 
 Invariants
-- `_lock` protects `_ours`. In the child of a fork there are none: they were the parent's.
+- `_ours` has no lock: each change is one operation of a set. A signal's handler that interrupts one
+  here may wait for a thread that notes itself (rule 12.1).
+- In the child of a fork there are none: they were the parent's.
 """
 
 from __future__ import annotations
@@ -15,19 +17,16 @@ from weft._extension import native as _native
 
 __all__ = ["helps", "not_ours", "ours", "strangers"]
 
-_lock = threading.Lock()
 _ours: set[int] = set()
 
 
 def ours() -> None:
     """Notes that the calling thread is Weft's own, and holds no end at which a process waits."""
-    with _lock:
-        _ours.add(threading.get_ident())
+    _ours.add(threading.get_ident())
 
 
 def not_ours(thread: int | None = None) -> None:
-    with _lock:
-        _ours.discard(thread or threading.get_ident())
+    _ours.discard(thread or threading.get_ident())
 
 
 class _Helps:
@@ -39,7 +38,6 @@ class _Helps:
         ours()
 
     def __del__(self) -> None:
-        # Without the lock, which nobody lets go of where a fork has ended the thread.
         _ours.discard(self.thread)  # another thread may get its number
         if threading.get_ident() == self.thread:
             _native._helper_thread(False)
@@ -56,10 +54,10 @@ def helps() -> None:
 def strangers() -> bool:
     """Are there threads that are no process and not Weft's own (rule 10.3)?"""
     strange, threads = _native._strangers()
-    with _lock:
-        if strange:
-            return not set(threads) <= _ours
-        known = _ours.union(threads)
+    noted = _ours.copy()
+    if strange:
+        return not set(threads) <= noted
+    known = noted.union(threads)
     # Without a GIL threads can only be counted. Those of ours that lived before and after that are
     # among them; what is noted of one that has ended is not.
     before = {thread.ident for thread in threading.enumerate()}
@@ -68,10 +66,4 @@ def strangers() -> bool:
     return count > len(known & before & after)
 
 
-def _forget() -> None:
-    global _lock
-    _lock = threading.Lock()
-    _ours.clear()
-
-
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_ours.clear)

@@ -48,10 +48,15 @@ namespace detail {
 [[gnu::noinline, gnu::cold]] WEFT_IMPL std::exception_ptr caught(
     const runtime::ProcessBase& p) noexcept {
   if (std::exception_ptr e = std::current_exception()) return e;
+  thread_needed(p);
+}
+
+[[noreturn, gnu::noinline, gnu::cold]] WEFT_IMPL void thread_needed(
+    const runtime::ProcessBase& p) noexcept {
   const runtime::Text path = runtime::path_of(p);
   std::fprintf(stderr,
                "weft: %s: pthread_exit() or pthread_cancel() here would end a thread that other "
-               "processes need; in the function of a weft::thread() it ends that process\n",
+               "processes need; in a process with a thread of its own it ends that process\n",
                path.c_str());
   std::abort();
 }

@@ -32,18 +32,26 @@ class ChannelArray(list[Any]):
             c.poison(strength)
 
 
-def _count(what: str, n: int) -> int:
+def _room(what: str, n: int) -> list[Any]:
+    """A list for so many. Without memory for it nothing is made.
+
+    Raises:
+        MemoryError: there is none.
+        BadUse: n is less than 0.
+    """
     if n < 0:
         raise BadUse(f"{what} * {n}: give how many, from 0 on")
-    return n
+    return [None] * n
 
 
 def channels(name: str, n: int, capacity: int, overflow: str, immunity: int) -> ChannelArray:
     """`n` channels, like one that is called `name`."""
-    return ChannelArray(
-        _native.Channel(f"{name}[{i}]", capacity=capacity, overflow=overflow, immunity=immunity)
-        for i in range(_count(f"Channel {name!r}", n))
-    )
+    made = _room(f"Channel {name!r}", n)
+    for i in range(n):
+        made[i] = _native.Channel(
+            f"{name}[{i}]", capacity=capacity, overflow=overflow, immunity=immunity
+        )
+    return ChannelArray(made)
 
 
 def clones(process: Any, function: Any, body: Any, n: int) -> list[Any]:
@@ -56,7 +64,7 @@ def clones(process: Any, function: Any, body: Any, n: int) -> list[Any]:
     Raises:
         BadUse: the arguments cannot be found out.
     """
-    _count(f"process {process.name}", n)
+    made = _room(f"process {process.name}", n)
     if isinstance(body, tuple):
         _, arguments, keywords = body
         keywords = keywords or {}
@@ -66,9 +74,9 @@ def clones(process: Any, function: Any, body: Any, n: int) -> list[Any]:
         arguments, keywords = _arguments(
             process.name, inspect.unwrap(function, stop=_own_code(body)), body
         )
-    made = [process] if n else []
-    for _ in range(n - 1):
-        made.append(function(*arguments, **keywords).named(process.name))
+    made[:1] = [process] if n else []
+    for i in range(1, n):
+        made[i] = function(*arguments, **keywords).named(process.name)
     return made
 
 

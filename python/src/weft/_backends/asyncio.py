@@ -164,7 +164,12 @@ class _End(asyncio.Future):  # type: ignore[type-arg]
 
 def _interrupted(error: BaseException | None) -> TypeGuard[BaseException]:
     """Is it an exception that the handler of a signal has raised?"""
-    return error is not None and not isinstance(error, asyncio.CancelledError)
+    return error is not None and not _is(error, asyncio.CancelledError)
+
+
+def _is(error: BaseException | None, kind: type) -> bool:
+    """As isinstance(), which would ask an odd exception for its `__class__`."""
+    return issubclass(type(error), kind)
 
 
 class _Saying:
@@ -303,7 +308,7 @@ async def _wait_for(
 
 async def _leave(guest: Any, block: BaseException | None) -> bool:
     """The end of the block of an `async with Group()`."""
-    if isinstance(block, GeneratorExit):
+    if _is(block, GeneratorExit):
         guest.abandon()
         return False
     if guest.told:
@@ -312,7 +317,7 @@ async def _leave(guest: Any, block: BaseException | None) -> bool:
         _no_longer_owed(task)
         if hasattr(task, "uncancel"):
             task.uncancel()
-        if isinstance(block, asyncio.CancelledError):
+        if _is(block, asyncio.CancelledError):
             block = None
     await _drive(guest, block)
     return False
@@ -409,8 +414,8 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
         try:
             if not failed:
                 super().set_result(outcome)
-            elif isinstance(outcome, StopIteration):
-                super().set_exception(RuntimeError(repr(outcome)))
+            elif _is(outcome, StopIteration):  # asyncio takes none
+                super().set_exception(RuntimeError("the process was left by StopIteration"))
             else:
                 super().set_exception(outcome)
                 self._log_traceback = False  # the group knows
@@ -463,7 +468,7 @@ class TaskLimit:
             _limits[self._task] = self._outer
         self._disarm()
         self._open = False
-        cancelled = isinstance(error, asyncio.CancelledError)
+        cancelled = _is(error, asyncio.CancelledError)
         self._mine = self._asked and self._take_back(cancelled) and cancelled
         if self._mine and not hasattr(self._task, "uncancel"):
             self._mine = error is not None and error.args == (_EXPIRED,)

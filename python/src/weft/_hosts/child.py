@@ -33,6 +33,7 @@ from weft import _own_threads
 from weft._backends import shared as _shared
 from weft._backends.functions import is_coroutine
 from weft._extension import native as _native
+from weft._hosts import apart as _apart
 from weft._hosts import host as _host
 from weft._hosts import pickling as _pickling
 from weft._hosts import said as _said
@@ -165,6 +166,9 @@ def run_call(
     """Runs a call; gives what it returned, or its failure."""
     try:
         function, args, keywords = load()
+    except BaseException as error:
+        return None, _pickling.Failure(_apart.not_rebuilt("a call and its arguments", error))
+    try:
         process = _obedient(function, orders, call)(*args, **keywords)
         if (named := getattr(function, "_weft_name", None)) is not None:
             process = process.named(named(*args, **keywords))
@@ -175,29 +179,49 @@ def run_call(
         return None, _pickling.Failure(error)
 
 
+def answer(
+    write: Callable[[Any, _pickling.Failure | None], None],
+    value: Any,
+    failure: _pickling.Failure | None,
+) -> None:
+    """Writes what a call has come to; if that cannot be sent, why not.
+
+    Raises:
+        ChannelEnd: the caller is gone, or no longer waits.
+    """
+    try:
+        write(value, failure)
+    except ChannelEnd:
+        raise
+    except BaseException as error:
+        lacks_memory = issubclass(type(error), MemoryError)
+        wrong = error if lacks_memory else _pickling.why_not("its result", value) or error
+        value = None
+        write(None, _pickling.Failure(wrong))
+
+
 def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None) -> None:
     """Does a call, from taking its ends to writing its result. `wrong`: why nothing can run
     here."""
     orders, result = link.take(ours[0]), link.take(ours[1])
-    value, failure = (
-        (None, _pickling.Failure(wrong))
-        if wrong is not None
-        else run_call(
-            lambda: _pickling.load_call(packed, lambda name: taken(link, name)), orders, ours[1]
+    try:
+        value, failure = (
+            (None, _pickling.Failure(wrong))
+            if wrong is not None
+            else run_call(
+                lambda: _pickling.load_call(packed, lambda name: taken(link, name)), orders, ours[1]
+            )
         )
-    )
-    _seen.tell()
-    with contextlib.suppress(ChannelEnd):  # the parent is gone, or no longer waits
-        try:
-            result.write((value, failure))
-        except ChannelEnd:
-            raise
-        except Exception as error:  # what it returned cannot be pickled, or there is no memory
-            wrong = error if isinstance(error, MemoryError) else None
-            wrong = wrong or _pickling.why_not("its result", value) or error
-            value = None
-            result.write((None, _pickling.Failure(wrong)))
-        result.retire()
+        _seen.tell()
+        with contextlib.suppress(ChannelEnd):
+            answer(lambda v, f: result.write((_apart.apart("its result", v), f)), value, failure)
+    finally:  # whatever has happened here, the caller does not wait for it
+        _let_go(result)
+
+
+def _let_go(end: Any) -> None:
+    with contextlib.suppress(BadUse):  # the session is over
+        end.retire()
 
 
 def _limit_memory(most: int) -> None:
@@ -270,7 +294,6 @@ def _begin(prepared: dict[str, Any]) -> BaseException | None:
             function, args, keywords = _pickling.load_call(prepared["initializer"], str)
             function(*args, **keywords)
     except BaseException as error:
-        error.__dict__["_weft_start"] = True
         return error
     return None
 

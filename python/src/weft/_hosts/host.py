@@ -29,8 +29,10 @@ from typing import Any, NamedTuple
 
 from weft._backends import shared as _shared
 from weft._extension import native as _native
+from weft._hosts import apart as _apart
 from weft._hosts import pickling as _pickling
 from weft._hosts import records as _records
+from weft._hosts import safely as _safely
 from weft._hosts import said as _said
 from weft._hosts import seen as _seen
 from weft._rounds import members as _members
@@ -170,18 +172,46 @@ def _told_what_to_do() -> Iterator[None]:
             ) from error
         if error.errno != errno.EMFILE:
             raise
-        try:
-            import resource
-
-            may = f"this program may have {resource.getrlimit(resource.RLIMIT_NOFILE)[0]:,}"
-        except ImportError:  # nor one to read that module
-            may = "this program has as many as it may have"
+        most = _most_descriptors()
+        may = f"may have {most:,}" if most is not None else "has as many as it may have"
         raise OSError(
             errno.EMFILE,
-            f"no descriptor is left: {may}, and each OS process that it starts takes "
-            "up to ten. Raise the limit (`ulimit -n`, resource.setrlimit), or put many processes on a few hosts "
-            "(`.on(Hosts(n))`)",
+            f"no descriptor is left: this program {may}, and each OS process that it starts takes {_LIMIT}",
         ) from error
+
+
+_LIMIT = (
+    "up to ten. Raise the limit (`ulimit -n`, resource.setrlimit), or put many processes on a few hosts "
+    "(`.on(Hosts(n))`)"
+)
+
+
+def _most_descriptors() -> int | None:
+    """How many descriptors this program may have. None: there is no limit, or it is not known."""
+    try:
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    except ImportError:  # no such system; or no descriptor to read that module by
+        return None
+    return None if most == resource.RLIM_INFINITY else most
+
+
+_LEAST = 4  # descriptors that this program has for each OS process, whatever the way it starts
+
+
+def check_room(hosts: int) -> None:
+    """Looks whether so many OS processes could be there at one time, before the first is started.
+
+    Raises:
+        OSError: this program may not have the descriptors for them.
+    """
+    most = _most_descriptors()
+    if most is not None and hosts > most // _LEAST:
+        raise OSError(
+            errno.EMFILE,
+            f"{hosts:,} OS processes at one time: this program may have {most:,} descriptors, and each takes {_LIMIT}",
+        )
 
 
 def _refuse_imports() -> None:
@@ -357,11 +387,7 @@ class Host:
                 "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
             )
         called = getattr(function, "_weft_called", None)  # in the report of its death
-        name_of_call = (
-            getattr(function, "__qualname__", str(function))
-            if called is None
-            else called(*args, **keywords)
-        )
+        name_of_call = _safely.name_of(function) if called is None else called(*args, **keywords)
         given: dict[str, Any] = {}  # ends, by their names there
         barriers: list[Any] = []
 
@@ -404,7 +430,9 @@ class Host:
                     del end
                     there.append(name)
                 self._jobs.write((ours, packed))
-            except (Cancelled, BadUse):  # the child was not told of it; or an end cannot go
+            except (PeerDied, Retired):
+                raise
+            except BaseException:  # the child was not told of it; or an end cannot go
                 self._let_go(there)
                 raise
             while True:
@@ -441,8 +469,10 @@ class Host:
         # how it ended there counts, even if it was asked to end meanwhile (rules 6.1, 7.2)
         if failure is not None:
             came_to = failure.exception()
-            raise cancelled if cancelled is not None and isinstance(came_to, Cancelled) else came_to
-        return value
+            if cancelled is not None and issubclass(type(came_to), Cancelled):
+                raise cancelled
+            raise came_to
+        return _apart.opened(value)
 
     def _died(self, name: str) -> ProcessDied:
         self._link.close("it has died")

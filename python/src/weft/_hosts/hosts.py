@@ -159,9 +159,11 @@ class Hosts(Elsewhere):
         setting = _host.Setting(
             tuple(preload), initializer, initargs, None, memory_limit, nice, threads, start, True
         )
+        _host.check_room(n)
         self._max_tasks, self._restarts, self._backoff = max_tasks, restarts, backoff
         self._way = start
-        self._lock = threading.Condition(threading.Lock())
+        # re-entrant: a signal's handler, or a finaliser, may ask on a thread that has it
+        self._lock = threading.Condition(threading.RLock())
         self._closed = False
         self._places = [
             _Place(

@@ -19,14 +19,17 @@ from typing import Any
 
 from weft._backends import shared as _shared
 from weft._extension import native as _native
-from weft.errors import BadUse, Poisoned, Retired, WeftError
+from weft._hosts import safely as _safely
+from weft.errors import BadUse, Cancelled, Poisoned, Retired, WeftError
 
 __all__ = [
     "Call",
     "Failure",
     "RemoteTraceback",
     "dump_call",
+    "dump_function",
     "dump_values",
+    "dumps_apart",
     "function_named",
     "load_call",
     "load_values",
@@ -86,7 +89,7 @@ def send_main_by_value() -> None:
     """From now on what the main module defines is sent by value, if cloudpickle is installed, since
     no other OS process can import it.
     """
-    global _pickler
+    global _pickler, _dumps_plainly
     try:
         import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
@@ -95,7 +98,7 @@ def send_main_by_value() -> None:
     class EndsByValue(_Aside, cloudpickle.Pickler):  # type: ignore[misc, name-defined, unused-ignore]
         pass
 
-    _pickler = EndsByValue
+    _pickler, _dumps_plainly = EndsByValue, cloudpickle.dumps
     _native._set_pickling(_dumps, cloudpickle.dumps, pickle.loads)
 
 
@@ -120,15 +123,27 @@ def _pickled(
         pickler = _pickler(file, protocol=5)
         pickler._take, pickler.shared = take, shared
         pickler.dump(value)
-    except WeftError as error:
-        raise BadUse(f"{what}: {error}") from None
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise BadUse(
-            f"{what}: a value of type {type(value).__name__} cannot go to another OS process, for it cannot be pickled ({error})"
-        ) from error
+    except (Exception, GeneratorExit) as error:  # others end who writes: they are not the value's
+        raise _unpicklable(what, value, error)  # noqa: B904  # it has its cause
     return file.getvalue()
+
+
+def _unpicklable(what: str, value: Any, error: BaseException) -> BaseException:
+    """What is raised in place of an exception that pickling the value has raised."""
+    kind = type(error)
+    if issubclass(kind, MemoryError):
+        return error
+    if issubclass(kind, BadUse):
+        wrong = BadUse(f"{what}: {_safely.message_of(error)}")
+        wrong.__suppress_context__ = True
+        return wrong
+    tells = issubclass(kind, Exception) and not issubclass(kind, WeftError)
+    why = (_safely.message_of(error) if tells else "") or _safely.text_of(error)
+    wrong = BadUse(
+        f"{what}: a value of type {_safely.kind_of(value)} cannot go to another OS process, for it cannot be pickled ({why})"
+    )
+    _safely.cause_set(wrong, error)
+    return wrong
 
 
 def _dumps(value: Any, channel: Any) -> bytes:
@@ -172,13 +187,37 @@ for _end in _GOES:
     copyreg.pickle(_end, _native._reduce_end)
 
 
-def why_not(what: str, value: Any, take: Callable[[Any], str] = _no_matter) -> BadUse | None:
+def why_not(what: str, value: Any, take: Callable[[Any], str] = _no_matter) -> BaseException | None:
     """Why a value cannot be sent to another OS process; None: it can."""
     try:
         _pickled(what, value, take, [])
-    except BadUse as error:
-        return error
+    except BaseException as error:
+        if _safely.is_ctrl_c(error):
+            raise
+        return error if type(error) is BadUse else _unpicklable(what, value, error)
     return None
+
+
+_dumps_plainly: Callable[..., bytes] = pickle.dumps
+
+
+def dumps_apart(what: str, value: Any, buffers: list[pickle.PickleBuffer]) -> bytes:
+    """The pickle of a value that is a part of what is being pickled: its ends go with that. Its
+    buffers are put into the list.
+
+    Raises:
+        BadUse, MemoryError: it cannot be pickled.
+    """
+    try:
+        try:
+            return _dumps_plainly(value, 5, buffer_callback=buffers.append)
+        except Exception:  # ours can do more, and says what is wrong
+            buffers.clear()
+            return _pickled(what, value, None)
+    except BaseException as error:
+        if type(error) is BadUse or _safely.is_ctrl_c(error):
+            raise
+        raise _unpicklable(what, value, error)  # noqa: B904  # it has its cause
 
 
 # --- functions ------------------------------------------------------------------------------------
@@ -247,7 +286,7 @@ def _by_value(function: Any) -> bytes:
             else "is no global name of a module"
         )
         raise BadUse(
-            f"{getattr(function, '__qualname__', function)} {why}, so another OS process cannot import it: "
+            f"{_safely.name_of(function)} {why}, so another OS process cannot import it: "
             f"move it to {'a file' if typed else 'the top of its module'}, or install cloudpickle, which sends it by value "
             "(pip install weft[processes])"
         ) from None
@@ -289,7 +328,7 @@ def dump_call(
     name = name_of(function)
     what = name if name is not None else _by_value(function)
     shared: list[Any] = []
-    called = f"process {getattr(function, '__qualname__', function)}"
+    called = f"process {_safely.name_of(function)}"
     try:
         packed = _pickled(called, (what, args, keywords), take, shared)
     except BadUse:
@@ -367,21 +406,19 @@ class Failure:
     """An exception on its way from one OS process to another, without the ends of channels in it."""
 
     def __init__(self, error: BaseException) -> None:
-        import traceback
-
-        self.text = "".join(
-            traceback.format_exception(type(error), error, error.__traceback__)
-        ).rstrip()
-        self.brief = f"{type(error).__name__}: {error}"
-        self.end = type(error).__name__ if isinstance(error, (Retired, Poisoned)) else ""
-        self.strength = getattr(error, "strength", 1)
+        kind = type(error)
+        self.text = _safely.traceback_of(error)
+        self.brief = _safely.text_of(error)
+        self.cancelled = issubclass(kind, Cancelled)
+        self.end = _safely.kind_of(error) if issubclass(kind, (Retired, Poisoned)) else ""
+        self.strength = _strength_of(error) if self.end else 1
         self.packed: bytes | None = None
         if not self.end:
             try:
                 packed = _pickled("an exception", error, _no_matter)
                 _Found(io.BytesIO(packed), _stayed).load()
                 self.packed = packed
-            except Exception:  # an exception of the user's that cannot be pickled: its text is sent
+            except BaseException:  # of the user's, and it cannot be pickled: its text is sent
                 self.packed = None
 
     def exception(self) -> BaseException:
@@ -390,11 +427,28 @@ class Failure:
             return Poisoned(self.brief, None, None, None, self.strength, True)
         if self.end == "Retired":
             return Retired(self.brief, None, None, None, 0, True)
-        text = f"{self.brief} (an exception that cannot be pickled)"
-        error: BaseException = (
-            RuntimeError(text)
-            if self.packed is None
-            else _Found(io.BytesIO(self.packed), _stayed).load()
+        error: Any = None
+        why = "pickled"
+        if self.packed is not None:
+            try:
+                error = _Found(io.BytesIO(self.packed), _stayed).load()
+            except BaseException:
+                why = "rebuilt here"
+            if not self._may_be(type(error)):
+                error, why = None, "rebuilt here"
+        if error is None:
+            error = RuntimeError(f"{self.brief} (an exception that cannot be {why})")
+        _safely.cause_set(error, RemoteTraceback(self.text))
+        return error  # type: ignore[no-any-return]
+
+    def _may_be(self, kind: type) -> bool:
+        """Another process is ended by what it is rebuilt as: quietly only if that was so there."""
+        return issubclass(kind, BaseException) and (
+            self.cancelled or not issubclass(kind, (Cancelled, Retired, Poisoned))
         )
-        error.__cause__ = RemoteTraceback(self.text)
-        return error
+
+
+def _strength_of(poisoned: BaseException) -> int:
+    with contextlib.suppress(BaseException):
+        return min(255, max(1, int(poisoned.strength)))  # type: ignore[attr-defined]
+    return 1

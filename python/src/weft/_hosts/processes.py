@@ -38,12 +38,16 @@ def process(function: Any) -> Any:
     return process_of(_away(function, _host.run_away), "threads")
 
 
-def _away(function: Any, call: Any) -> Any:
+def _away(function: Any, call: Any, far: bool = False) -> Any:
+    """`far`: on another machine."""
+
     @functools.wraps(function)
     def away(*args: Any, **keywords: Any) -> Any:
         return call(function, args, keywords)
 
     away._weft_body = function  # type: ignore[attr-defined]  # what the other OS process looks for by its name
+    if not far:
+        away._weft_away = True  # type: ignore[attr-defined]  # its channels carry copies from its making on
     return away
 
 
@@ -55,12 +59,13 @@ def away_to(function: Any, where: Any) -> Any:
         BadUse: there are no such hosts.
     """
     call: Any = None
+    far = False
     if isinstance(where, (_hosts.Elsewhere, _supervisor.Supervisor)):
-        call = where.call
+        call, far = where.call, where._way == "network"
     elif _name_of(where) == "processes":
         call = _host.run_away
     elif isinstance(where, str) and (host := _hosts.named(where)) is not None:
-        call = host.call
+        call, far = host.call, True
     if call is None:
         raise BadUse(
             f"on({where!r}): no such backend; give weft.processes, its Hosts, one of them, a Supervisor, or the name of a host of a "
@@ -69,7 +74,7 @@ def away_to(function: Any, where: Any) -> Any:
     native = getattr(function, "_weft_call", function)
     if isinstance(native, _native_hosts.Call):
         return native.away(call)
-    return _away(getattr(function, "_weft_body", function), call)
+    return _away(getattr(function, "_weft_body", function), call, far)
 
 
 def moved(function: Any, where: Any, name: str) -> Any:

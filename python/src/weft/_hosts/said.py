@@ -32,6 +32,7 @@ from typing import Any
 
 from weft import _own_threads
 from weft._hosts import records as _records
+from weft._hosts import safely as _safely
 
 __all__ = ["Heard", "observed", "say_to"]
 
@@ -297,9 +298,7 @@ def _take_here(heard: Heard) -> None:
             heard.take()
             return
         except BaseException as error:  # and there may be more to be passed on
-            args = (type(error), error, error.__traceback__, threading.current_thread())
-            with contextlib.suppress(BaseException):
-                threading.excepthook(threading.ExceptHookArgs(args))
+            _safely.report(error)
 
 
 def _forget() -> None:

@@ -78,6 +78,7 @@ class Supervisor:
         if report is not None and not callable(report):
             raise BadUse(f"Supervisor: report must be a function, not {report!r}")
         self._run = _host.run_away if hosts is None else hosts.call
+        self._way = "spawn" if hosts is None else hosts._way
         self._restarts, self._backoff, self._report = restarts, backoff, report
 
     def __repr__(self) -> str:

@@ -30,9 +30,11 @@ from typing import Any, NamedTuple
 from weft import _own_threads
 from weft._backends import shared as _shared
 from weft._extension import native as _native
+from weft._hosts import apart as _apart
 from weft._hosts import child as _child
-from weft._hosts import executor as _executor
+from weft._hosts import feeding as _feeding
 from weft._hosts import pickling as _pickling
+from weft._hosts import safely as _safely
 from weft._net import steps as _net_steps
 from weft._net.values import module_of
 from weft._rounds import naming as _naming
@@ -100,7 +102,7 @@ def asked_of(function: Any) -> Asked:
     Raises:
         BadUse: another machine cannot find it by a name.
     """
-    called = getattr(function, "__qualname__", str(function))
+    called = _safely.name_of(function)
     found = _pickling.name_of(function)
     main = sys.modules["__main__"]
     if found is None or (found[0] == "__main__" and getattr(main, "__file__", None) is None):
@@ -240,10 +242,11 @@ def _said(failure: _pickling.Failure) -> dict[str, Any]:
     """As plain values."""
     error = failure.exception()
     kind = type(error)
+    args = _safely.args_of(error)
     return {
-        "module": kind.__module__,
-        "type": kind.__qualname__,
-        "args": list(error.args) if _plain(error.args) else None,
+        "module": str(kind.__module__),
+        "type": str(kind.__qualname__),
+        "args": list(args) if _plain(args) else None,
         "text": failure.text,
         "brief": failure.brief,
         "end": failure.end,
@@ -278,11 +281,11 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
         if where in ("builtins", asked.module):
             found = getattr(builtins if where == "builtins" else asked.here, kind, None)
             if isinstance(found, type) and issubclass(found, Exception):
-                with contextlib.suppress(Exception):
+                with contextlib.suppress(BaseException):  # the class may do anything
                     error = found(*args)
-    if error is None:
+    if error is None or not (kind == "Cancelled" or issubclass(type(error), Exception)):
         error = RuntimeError(brief)
-    error.__cause__ = _pickling.RemoteTraceback(str(failure.get("text")))
+    _safely.cause_set(error, _pickling.RemoteTraceback(str(failure.get("text"))))
     return error
 
 
@@ -347,10 +350,7 @@ def _serve(link: Any, run: str, trusted: bool, call: str) -> None:
         finally:
             _rounds.at_work(-1)
         _net_steps.at("call.result")
-        try:
-            _write(result, value, failure, trusted)
-        except (BadUse, MemoryError) as error:  # what it returned cannot go
-            _write(result, None, _pickling.Failure(error), trusted)
+        _child.answer(lambda v, f: _write(result, v, f, trusted), value, failure)
         _net_steps.at("call.told")
         result.retire()
 
@@ -361,20 +361,35 @@ def _import_for(run: str) -> None:
         _pickling.function_named(*parted_run(run))
 
 
-def _heard(orders: Any) -> tuple[Any, BadUse | None]:
+def _heard(orders: Any) -> tuple[Any, BaseException | None]:
     """What the caller says next; or why it is not taken.
 
     Raises:
         ChannelEnd: nothing more comes.
+        Cancelled: who reads is to end.
     """
     try:
         return orders.read(), None
-    except BadUse as error:
-        return None, error
+    except (ChannelEnd, Cancelled):
+        raise
+    except BaseException as error:  # of a class that this program accepts
+        return None, _apart.not_rebuilt("arguments", error)
 
 
 def _write(result: Any, value: Any, failure: _pickling.Failure | None, trusted: bool) -> None:
-    result.write([value, _sent(failure, trusted)])
+    result.write([result_sent(value, trusted), _sent(failure, trusted)])
+
+
+def as_sent(args: tuple[Any, ...], keywords: dict[str, Any], trusted: bool) -> list[Any]:
+    """A call of many, as it goes."""
+    if trusted:
+        return [_apart.call_apart(_feeding.ARGUMENTS, args, keywords)]
+    return [list(args), keywords]
+
+
+def result_sent(value: Any, trusted: bool) -> Any:
+    """As it goes: where both sides trust, apart from what is said with it."""
+    return _apart.apart(_feeding.RESULT, value) if trusted else value
 
 
 def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
@@ -405,25 +420,19 @@ def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
     if orders is None or result is None:
         return
 
-    def send(done: list[tuple[int, Any, _pickling.Failure | None]]) -> None:
-        try:
-            result.write([[n, v, _sent(failure, trusted)] for n, v, failure in done])
-        except (BadUse, MemoryError):  # one of them cannot go: each by itself
-            for number, value, failure in done:
-                try:
-                    result.write([[number, value, _sent(failure, trusted)]])
-                except (BadUse, MemoryError) as error:
-                    result.write([[number, None, _sent(_pickling.Failure(error), trusted)]])
+    def write(done: list[tuple[int, Any, _pickling.Failure | None]]) -> None:
+        result.write([[n, v, _sent(failure, trusted)] for n, v, failure in done])
 
     @_shared.process
     def computes() -> None:
         me = _native.current_process()
         caller = _Caller(link, me)
 
-        def call(args: Any, keywords: Any) -> Any:
+        def call(*given: Any) -> Any:
             if caller.gone:
                 raise Cancelled
-            return _called(run, args, keywords)
+            args, keywords = _apart.opened(given[0]) if trusted else given
+            return result_sent(_called(run, args, keywords), trusted)
 
         with _naming.running(me, name), contextlib.suppress(Retired):
             while True:
@@ -431,7 +440,7 @@ def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
                 if wrong is None and not isinstance(calls, list):
                     wrong = BadUse("what came was no list of calls")
                 if wrong is None:
-                    _executor.in_order(calls, call, send)
+                    _feeding.in_order(calls, call, lambda done: _feeding.send_each(write, done))
                     calls = None  # while it waits for more it keeps none of their arguments
                 else:
                     result.write([[ALL, None, _sent(_pickling.Failure(wrong), trusted)]])

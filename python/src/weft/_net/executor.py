@@ -7,7 +7,7 @@
 A line is a session with one OS process of a host, for one function. A feeder is a thread; it keeps
 its lines until nothing more comes. What an agent does not allow is refused there, as a call's is.
 
-Invariants: those of _hosts/executor.py. A line belongs to its feeder; others may but kill() it,
+Invariants: those of _hosts/pool.py. A line belongs to its feeder; others may but kill() it,
 or what the feeder waits for until there is one. A line that has had its first calls is nothing
 outside (rule 10.3): a call is, until it is over. Whether it waits is not asked in rounds; where it
 is, its host's agent is asked when somebody wants to know (17.12).
@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import contextlib
-import threading
 import time
 from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from weft import _own_threads
-from weft._hosts import executor as _executor
+from weft._hosts import apart as _apart
+from weft._hosts import feeding as _feeding
+from weft._hosts import pool as _pool
+from weft._hosts import safely as _safely
 from weft._net import calls as _net_calls
 from weft._net import loop as _net_loop
 from weft._net.hosts import FarHost, FarHosts, _channels_of
@@ -42,7 +42,7 @@ class _Future(Future[Any]):
 
     def __init__(self, function: Any, state: State) -> None:
         super().__init__()
-        self._name = getattr(function, "__qualname__", str(function))
+        self._name = _safely.name_of(function)
         self._workers, self._over = state.workers, state.over
         self._where = ""  # once it has begun
         self._call: _away.FarCall | None = None
@@ -111,7 +111,7 @@ class _Line:
             self.close()
             raise
 
-    def begin(self, batch: list[_executor._Call]) -> None:
+    def begin(self, batch: list[_pool.Call]) -> None:
         where = f"it runs on host {self.host!r}, in its OS process {self.call.pid}"
         if len(batch) > 1:
             where += f", or waits there for the {len(batch) - 1} that were sent with it"
@@ -119,7 +119,7 @@ class _Line:
             if isinstance(call.future, _Future):
                 call.future.begins_at(where, self.call)
 
-    def compute(self, batch: list[_executor._Call]) -> bool:
+    def compute(self, batch: list[_pool.Call]) -> bool:
         """Has the calls run there. Who waits hears of each as its result comes. False: a result
         came that this program does not take, so the line is of no use any more.
 
@@ -136,29 +136,33 @@ class _Line:
                     if wrong is None:
                         self._results([call])
                     else:
-                        call.future.set_exception(wrong)
+                        _pool.tell(call.future, error=wrong)
         except (ChannelEnd, LookupError, TypeError, ValueError, AttributeError):
             self.died = True
             raise self.hosts._died(self.asked.name, self.host, self.session) from None
-        except BadUse as error:
+        except BaseException as error:  # of a class that this program accepts
+            wrong = _apart.not_rebuilt(_feeding.RESULT, error)
             for call in batch:
-                if not call.future.done():
-                    call.future.set_exception(error)
+                _pool.tell(call.future, error=wrong)
             return False
-        self.size = _executor.next_size(self.size, len(batch), time.monotonic() - began)
+        self.size = _feeding.next_size(self.size, len(batch), time.monotonic() - began)
         with contextlib.suppress(BadUse):  # it was closed meanwhile
             self.session._link.of_calls()
         return True
 
-    def _write(self, batch: list[_executor._Call]) -> BadUse | None:
+    def _write(self, batch: list[_pool.Call]) -> BaseException | None:
         """Why it cannot go; None: it has gone."""
+        calls = [_net_calls.as_sent(c.args, c.keywords, self.session.trusted) for c in batch]
         try:
-            self.told.write([[list(c.args), c.keywords] for c in batch])
-        except BadUse as error:
+            self.told.write(calls)
+        except (BadUse, MemoryError) as error:
             return error
+        for call, (given, *_) in zip(batch, calls, strict=True):
+            if type(given) is _apart.Apart and given.error is not None:
+                _pool.tell(call.future, error=given.error)
         return None
 
-    def _results(self, batch: list[_executor._Call]) -> None:
+    def _results(self, batch: list[_pool.Call]) -> None:
         """
         Raises:
             LookupError, TypeError, ValueError, AttributeError: what comes is no result.
@@ -167,14 +171,12 @@ class _Line:
         left = set(range(len(batch)))
         while left:
             for number, value, failure in self.answer.read():
-                if failure is None:
-                    left.remove(number)
-                    batch[number].future.set_result(value)
-                    continue
-                error = _net_calls.exception_of(failure, self.asked)
-                for n in left.copy() if number == _net_calls.ALL else (number,):
+                those = left.copy() if number == _net_calls.ALL else (number,)
+                if failure is not None:
+                    failure = _net_calls.exception_of(failure, self.asked)
+                for n in those:
                     left.remove(n)
-                    batch[n].future.set_exception(error)
+                    _pool.tell_result(batch[n].future, value, failure)
 
     def kill(self) -> None:
         with contextlib.suppress(BadUse):
@@ -189,7 +191,7 @@ class _Line:
         self.kill()
 
 
-class State(_executor._State):
+class State(_pool.State):
     """What an executor over a network and its feeders share."""
 
     def __init__(self, hosts: Any, workers: int | None) -> None:
@@ -202,89 +204,88 @@ class State(_executor._State):
                 "Executor: on= takes hosts of a network, as network.hosts() or network.host('gpu1') "
                 f"are, not {hosts!r}; on this machine it has OS processes of its own: leave on= out"
             )
-        super().__init__(None, hosts._processes() if workers is None else workers, None)
+        super().__init__(hosts._processes() if workers is None else workers)
         self.over = hosts
 
     def future_of(self, function: Any) -> _Future:
         return _Future(function, self)
 
-    def start(self, call: _executor._Call) -> None:
-        feeder = threading.Thread(target=self._feed, name="weft: feeds a host")
-        with self.lock:
-            feeder.start()
-            self.feeders.append(feeder)
+    def feeder(self) -> _pool.Feeder:
+        return _Feeder(self)
 
-    def _feed(self) -> None:
-        """A feeder's thread."""
-        _own_threads.helps()
-        with self.in_hand():
-            self._feed_lines()
 
-    def _feed_lines(self) -> None:
+class _Feeder(_pool.Feeder):
+    state: State
+
+    def begin(self) -> None:
+        pass
+
+    def feed(self) -> None:
         lines: dict[int, _Line] = {}
+        state = self.state
         try:
-            while batch := self.take(lambda call: self._most(lines, call), same=True):
-                with _away.give_up_by(lambda: self.break_it(GIVEN_UP, [])):
-                    line = self._line_for(lines, batch)
-                    if line is None:
-                        continue
-                    try:
-                        line.begin(batch)
-                        with _away.called(line.call):
-                            usable = line.compute(batch)
-                    except BaseException as error:
-                        self.break_it(_text(error), batch)
-                        raise
-                if not usable:
-                    del lines[id(line.function)]
-                    with self.lock:
-                        self.hosts.discard(line)
-                    line.close()
-        except ProcessDied:
-            pass  # all who wait have been told
+            while batch := state.take(self, lambda call: _most(lines, call), same=True):
+                try:
+                    if not self._feed(lines, batch):
+                        return
+                finally:
+                    for call in batch:
+                        _pool.tell(call.future, error=state.broken_now())
+                        call.over()
         finally:
-            with self.lock:
-                self.hosts.difference_update(lines.values())
+            state.hosts.difference_update(lines.values())
             for line in lines.values():
                 line.close()
 
-    @staticmethod
-    def _most(lines: dict[int, _Line], call: _executor._Call) -> int:
-        line = lines.get(id(call.function))
-        return 1 if line is None else line.size
+    def _feed(self, lines: dict[int, _Line], batch: list[_pool.Call]) -> bool:
+        """False: the pool is broken."""
+        state = self.state
+        with _away.give_up_by(lambda: state.break_it(GIVEN_UP)):
+            line = self._line_for(lines, batch)
+            if line is None:
+                return True
+            try:
+                line.begin(batch)
+                with _away.called(line.call):
+                    usable = line.compute(batch)
+            except BaseException as error:
+                state.break_it(f"a host of the pool failed: {_safely.text_of(error)}")
+                if isinstance(error, ProcessDied):  # all who wait are told
+                    return False
+                raise
+        if not usable:
+            del lines[id(line.function)]
+            state.hosts.discard(line)
+            line.close()
+        return True
 
-    def _line_for(self, lines: dict[int, _Line], batch: list[_executor._Call]) -> _Line | None:
+    def _line_for(self, lines: dict[int, _Line], batch: list[_pool.Call]) -> _Line | None:
         """The line of the batch's function; None: there is none, and the calls have failed."""
-        function = batch[0].function
+        function, state = batch[0].function, self.state
         line = lines.get(id(function))
         if line is not None:
             return line
         stop = _net_loop.Stop()
-        with self.lock:
-            self.hosts.add(stop)
-            broken = self.broken
-        if broken is not None:
+        state.hosts.add(stop)
+        if state.broken is not None:  # who broke it may have come too early for this one
             stop.kill()
         try:
             with stop.ends_waits():
-                line = _Line(self.over, function)
+                line = _Line(state.over, function)
         except Exception as error:
-            with self.lock:
-                broken = self.broken
             for call in batch:
-                call.future.set_exception(error if broken is None else BrokenProcessPool(broken))
+                wrong = error if state.broken is None else state.broken_now()
+                _pool.tell(call.future, error=wrong)
             return None
         finally:
-            with self.lock:
-                self.hosts.discard(stop)
+            state.hosts.discard(stop)
         lines[id(function)] = line
-        with self.lock:
-            self.hosts.add(line)
-            broken = self.broken
-        if broken is not None:
+        state.hosts.add(line)
+        if state.broken is not None:
             line.kill()
         return line
 
 
-def _text(error: BaseException) -> str:
-    return f"a host of the pool failed: {type(error).__name__}: {error}"
+def _most(lines: dict[int, _Line], call: _pool.Call) -> int:
+    line = lines.get(id(call.function))
+    return 1 if line is None else line.size

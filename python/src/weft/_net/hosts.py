@@ -19,6 +19,7 @@ import time
 from typing import Any
 
 from weft._extension import native as _native
+from weft._hosts import apart as _apart
 from weft._hosts import host as _host
 from weft._hosts import pickling as _pickling
 from weft._hosts.hosts import Elsewhere, whole
@@ -169,8 +170,10 @@ class _Far(Elsewhere, abc.ABC):
                     end.retire()
         if failure is not None:
             came_to = _net_calls.exception_of(failure, asked)
-            raise cancelled if cancelled is not None and isinstance(came_to, Cancelled) else came_to
-        return value
+            if cancelled is not None and issubclass(type(came_to), Cancelled):
+                raise cancelled
+            raise came_to
+        return _apart.opened(value)
 
     def _far_call(self, host: str, session: Any) -> _away.FarCall:
         """What the session is for, as who asks where it is sees it."""
@@ -244,7 +247,7 @@ class FarHosts(_Far):
     def __init__(self, network: Any, n: int, patience: float) -> None:
         super().__init__(network, patience)
         whole("hosts: how many", n, 1)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may call on a thread that has it
         self._looked = 0.0
         self._there: list[_net_named.Host] = []
         self._lost: set[str] = set()  # homes of agents

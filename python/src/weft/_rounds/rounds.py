@@ -26,6 +26,7 @@ import socket
 import struct
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ from weft._rounds.members import (
 from weft._watching import deadlocks as _deadlocks
 
 if TYPE_CHECKING:
-    from weft._hosts.executor import _State
+    from weft._hosts.pool import State
 
 __all__ = [
     "answer",
@@ -61,10 +62,12 @@ __all__ = [
     "asks_for_calls",
     "at_work",
     "called",
+    "calls_are_over",
     "calls_go_on",
     "declare",
     "join",
     "leave",
+    "may_have_calls",
     "members",
     "serves",
 ]
@@ -86,10 +89,10 @@ _calls: dict[int, str] = {}
 _working = 0  # in a host: the calls outside any run, its start, and its loop that asks for calls
 _jobs: Any = None  # in a host: the reader at which it asks for calls
 _server: int | None = None  # in a host of an Executor: the process that asks for its calls
-_callers: set[_State] = set()  # of Executors here, those that have calls
-_waiting: set[_State] = set()  # of these, who had some when this space last said that it waits
+_executors: dict[int, weakref.ref[State]] = {}  # of this space; without the lock
+_waiting: set[State] = set()  # of these, who had calls when this space last said that it waits
 _broken: list[Callable[[], None]] = []  # in a host: what ends the calls of Executors that are told
-_asked = False  # has a round come by since the last calls of one were over?
+_asked = False  # has a round come by since the last calls of one were over? Without the lock
 _up: socket.socket | None = None  # to the parent
 _answers = False  # are other programs told of this one?
 _bell: int | None = None  # a descriptor that wakes the watcher, for as long as the program lives
@@ -106,25 +109,40 @@ def at_work(change: int) -> None:
         _working += change
 
 
-def calls_go_on(caller: _State, so: bool) -> None:
-    """Calls have come, or all are over. When they are those ask again who were told that this space
-    does not wait."""
+def may_have_calls(caller: State) -> None:
+    """An Executor has been made. What it has called, `caller.lots` says."""
+    key = id(caller)
+    _executors[key] = weakref.ref(caller, lambda _: _executors.pop(key, None))
+
+
+def calls_go_on(caller: State, lot: Any) -> None:
+    """Calls have come. This, and what follows, take no lock: see _hosts/pool.py."""
+    _native._outside(True)  # first: there are never fewer of these than lots
+    caller.lots.add(lot)
+
+
+def calls_are_over(caller: State, lot: Any) -> None:
+    """They are over, or have not come. When all of an Executor are those ask again who were told that
+    this space does not wait. A second time: nothing more."""
     global _asked
-    if so:
-        with _lock:
-            _callers.add(caller)
-        _native._outside(True)
+    try:
+        caller.lots.remove(lot)
+    except KeyError:
         return
     _native._outside(False)
-    with _lock:
-        _callers.discard(caller)
-        asked, _asked = _asked, False
-    if asked:
+    if not caller.lots and _asked:
+        _asked = False
         standing()
 
 
+def _with_calls() -> dict[State, int]:
+    """The Executors that have calls, and how many lots of them."""
+    those = [ref() for ref in list(_executors.values())]
+    return {caller: n for caller in those if caller is not None and (n := len(caller.lots))}
+
+
 def declare(
-    text: str, knot: list[str], rows: list[Any], callers: list[_State] | None = None
+    text: str, knot: list[str], rows: list[Any], callers: list[State] | None = None
 ) -> None:
     """Tells a deadlock here: in all runs that wait, and to `callers`, who had calls when this space
     last said that it waits; and to all such in hosts. Their calls are ended last: a run that waits
@@ -486,15 +504,15 @@ def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple
 
 def _mine(members: list[Member]) -> Space:
     global _asked, _waiting
-    with _lock:  # before the look: calls that it still finds will be over after it
-        _asked, callers = True, set(_callers)
-    incarnation, waits, sessions, lent, far, held = _native._network(len(callers))
+    _asked = True  # before the look: calls that it still finds will be over after it
+    callers = _with_calls()
+    incarnation, waits, sessions, lent, far, held = _native._network(sum(callers.values()))
     waits = waits and all(caller.waits_for_hosts() for caller in callers)
     alien, others = _own_threads.strangers(), _others()
     with _lock:
         idle = _jobs is not None and _native._waits_at(_jobs)
-        waits = waits and _working == (1 if idle else 0) and callers == _callers
-        _waiting = callers if waits else set()
+        waits = waits and _working == (1 if idle else 0) and callers == _with_calls()
+        _waiting = set(callers) if waits else set()
     calls, away = calls_and_callers(members)
     facts = _native._facts(True) if waits else []
     if _server is not None:
@@ -644,7 +662,7 @@ def _forget() -> None:
     _members.clear()
     _away.forget()
     _calls.clear()
-    _callers.clear()
+    _executors.clear()
     _waiting.clear()
     _broken.clear()
     _naming.forget()

@@ -22,6 +22,8 @@ Invariants
   component) is never under way here: no receiver will tell that it has it.
 - Processes, channels, ends, functions, classes and modules inside an object are compared by
   identity.
+- A fingerprint runs code of the user's, and so does an object that is let go of: neither under a
+  lock (rule 12.1). `_lock` guards `_under_way` alone; what is of one process its own thread changes.
 """
 
 from __future__ import annotations
@@ -124,14 +126,19 @@ def _hasher() -> Callable[[Any], bytes]:
 
 
 def is_atom(value: Any) -> bool:
-    """Is it immutable?"""
-    if isinstance(value, tuple | frozenset):
-        return all(map(is_atom, value))
-    return isinstance(value, _ATOMS + _BY_IDENTITY) and type(value).__module__ in (
-        "builtins",
-        "weft",
-        "types",
-    )
+    """Is it immutable? It is not asked itself: it may be odd, and it may nest deeper than calls."""
+    ahead = [value]
+    while ahead:
+        kind = type(one := ahead.pop())
+        if issubclass(kind, tuple):
+            ahead.extend(tuple.__iter__(one))
+        elif issubclass(kind, frozenset):
+            ahead.extend(frozenset.__iter__(one))
+        elif not issubclass(kind, _ATOMS + _BY_IDENTITY) or type.__dict__["__module__"].__get__(
+            kind
+        ) not in ("builtins", "weft", "types"):
+            return False
+    return True
 
 
 def fingerprint(value: Any) -> bytes | None:
@@ -140,7 +147,9 @@ def fingerprint(value: Any) -> bytes | None:
     try:
         first = pickle_hash(value)
         return first if first == pickle_hash(value) else None
-    except Exception:  # whatever a program's __reduce__ raises
+    except KeyboardInterrupt:  # perhaps a Ctrl-C
+        raise
+    except BaseException:  # whatever a program's __reduce__ raises
         return None
 
 
@@ -182,25 +191,24 @@ class Debug:
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
         key = _observers.key_of(process)
-        with self._lock:
-            if what == "begin":
-                self._compare(key, f"before its next {operation}")
-                self._begin(key, process, operation, target, detail)
-            elif what == "commit":
-                self._commit(key, operation, target, detail)
-            elif what == "raise":
-                for sent in self._writing.pop(key, ()):
-                    self._not_sent(sent)
-                self._refresh(key)
-            elif what in ("end", "left"):
-                self._compare(key, "before the end of its process")
-                self._kept.pop(key, None)
-                here = threading.get_ident()
-                for kept in self._kept.values():
-                    for sent in kept:
-                        sent.stale = sent.stale or sent.thread != here
-            elif what == "lent":
-                self._lent_out(target)
+        if what == "begin":
+            self._compare(key, f"before its next {operation}")
+            self._begin(key, process, operation, target, detail)
+        elif what == "commit":
+            self._commit(key, operation, target, detail)
+        elif what == "raise":
+            for sent in self._writing.pop(key, ()):
+                self._not_sent(sent)
+            self._refresh(key)
+        elif what in ("end", "left"):
+            self._compare(key, "before the end of its process")
+            self._kept.pop(key, None)
+            here = threading.get_ident()
+            for kept in list(self._kept.values()):
+                for sent in kept.copy():
+                    sent.stale = sent.stale or sent.thread != here
+        elif what == "lent":
+            self._lent_out(target)
 
     # --- the sender -------------------------------------------------------------------------------
 
@@ -236,25 +244,33 @@ class Debug:
             self._writing[key] = [made[0]]
 
     def _goes(self, sent: _Sent) -> None:
-        while len(self._under_way) >= _MOST:
-            del self._under_way[next(iter(self._under_way))]
         where = id(sent.channel), id(sent.value)
-        self._under_way.setdefault(where, deque(maxlen=_KEPT)).append(sent)
+        dropped = []  # to be let go of without the lock
+        with self._lock:
+            while len(self._under_way) >= _MOST:
+                dropped.append(self._under_way.pop(next(iter(self._under_way))))
+            queue = self._under_way.setdefault(where, deque())
+            queue.append(sent)
+            if len(queue) > _KEPT:
+                dropped.append(deque([queue.popleft()]))
 
     def _lent_out(self, channel: Any) -> None:
         """Its values go by copy from now on, those that are under way too."""
-        for where in [w for w in self._under_way if w[0] == id(channel)]:
-            del self._under_way[where]
+        with self._lock:
+            those = [w for w in self._under_way if w[0] == id(channel)]
+            dropped = [self._under_way.pop(where) for where in those]
+        del dropped  # without the lock
 
     def _not_sent(self, sent: _Sent | None) -> None:
         if sent is None:
             return
         where = (id(sent.channel), id(sent.value))
-        queue = self._under_way.get(where)
-        if queue and sent in queue:
-            queue.remove(sent)
-            if not queue:
-                del self._under_way[where]
+        with self._lock:
+            queue = self._under_way.get(where)
+            if queue and sent in queue:
+                queue.remove(sent)
+                if not queue:
+                    del self._under_way[where]
         sent.under_way = False
 
     def _commit(self, key: int, operation: str | None, target: Any, detail: Any) -> None:
@@ -282,14 +298,14 @@ class Debug:
     def _refresh(self, key: int) -> None:
         """The process goes on. Takes new fingerprints: what receivers changed meanwhile they were
         allowed to change."""
-        for sent in self._kept.get(key, ()):
+        for sent in list(self._kept.get(key, ())):  # what it sends meanwhile comes to the same list
             if not sent.under_way:
                 digest = fingerprint(sent.value)
                 sent.digest = digest if digest is not None else sent.digest
 
     def _compare(self, key: int, when: str) -> None:
         alone = len(sys._current_frames()) == _native._helpers() + 1  # thread processes too
-        for sent in self._kept.get(key, ()):
+        for sent in list(self._kept.get(key, ())):
             if sent.stale and not sent.under_way:
                 sent.stale = False
                 sent.digest = fingerprint(sent.value) or sent.digest
@@ -304,12 +320,13 @@ class Debug:
     # --- the receiver -----------------------------------------------------------------------------
 
     def _taken(self, channel: Any, value: Any) -> None:
-        queue = self._under_way.get((id(channel), id(value)))
-        if not queue:
-            return
-        sent = queue.popleft()
-        if not queue:
-            del self._under_way[id(channel), id(value)]
+        with self._lock:
+            queue = self._under_way.get((id(channel), id(value)))
+            if not queue:
+                return
+            sent = queue.popleft()
+            if not queue:
+                del self._under_way[id(channel), id(value)]
         self._check(sent, "before its receiver had it")
         sent.under_way = False
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from weft._extension import native as _native
 from weft._watching import observers as _observers
-from weft.errors import ChannelEnd
+from weft.errors import ChannelEnd, PeerDied
 
 
 class Left(NamedTuple):
@@ -36,7 +36,8 @@ class Left(NamedTuple):
 
 def is_quiet(error: BaseException) -> bool:
     """Is it the end of a channel, by which a process ends quietly?"""
-    return isinstance(error, ChannelEnd) and error.met and type(error).__name__ != "PeerDied"
+    kind = type(error)
+    return issubclass(kind, ChannelEnd) and not issubclass(kind, PeerDied) and error.met  # type: ignore[attr-defined]
 
 
 def place_of(error: BaseException) -> tuple[str, int]:

@@ -1,0 +1,181 @@
+// A channel is wired: from now on its values are packed, for it has ends in other OS processes or
+// is about to have some.
+//
+//   wire_channel() ──each value that waits there and is bare──► packed, in its place
+//                            └─it cannot be─► in a writer: that one's write, or select, raises why, and the channel goes on
+//                                        └──► in the buffer: its writer has gone on. Bad use of who gives the end; all is as it was
+//
+// Invariants
+//  1 Packing runs code of the user's: so the place is looked for again after it.
+//  2 While this goes on readers may take packed values from a channel that is not wired yet: what
+//    they take is unpacked all the same (received(), held.cpp).
+#include "choice/choice.hpp"
+#include "components/cells.hpp"
+#include "components/component.hpp"
+#include "watching/observe.hpp"
+#include "wire/abroad.hpp"
+
+namespace weft::py {
+
+namespace {
+
+struct Bare {
+  Value* value = nullptr;  // null: there is none
+  core::Node* writer =
+      nullptr;  // who waits with it; null: it is in the buffer, or in a choice that spans
+};
+
+// Nobody can take what it offers: it is no operation now, or is decided. (Between two selects that
+// is so of an alternative.)
+bool is_idle(const core::Node& n) noexcept {
+  const core::Choice* const c = n.choice();
+  return c && c->word() != core::WAITING;
+}
+
+// A value that waits at the channel and is not packed. Those in the buffer come first.
+Bare first_bare(Engine& c) {
+  Bare found;
+  c.with_lock([&](core::Queue&, core::Queue& writers) {
+    if (core::Ring<Value>* r = c.ring)
+      for (std::uint32_t i = 0; i < r->size && !found.value; ++i) {
+        Value& v = r->data[(r->head + i) % r->capacity];
+        if (!is_packed(v.o)) found.value = &v;
+      }
+    for (core::Link* l = writers.front(); l && !found.value; l = l->next) {
+      auto* const n = static_cast<core::Node*>(l);
+      auto* const v = static_cast<Value*>(n->slot);
+      if (v && v->o && !is_packed(v->o) && !is_idle(*n)) found = {v, n};
+    }
+  });
+  for (Abroad* a : abroads)
+    if (!found.value) found.value = a->bare(c);
+  return found;
+}
+
+// Ends the operation, which waits, by the exception that is set: it is raised there. 0: it has been
+// decided otherwise. -1: there is no memory for it.
+int refuse(Engine& c, const Bare& b) {
+  core::Node& n = *b.writer;
+  core::Choice* const choice = n.choice();
+  PyObject* const why = refusal(Py_NewRef(b.value->o), take_exception());
+  if (!why) return -1;
+  if (choice ? !choice->finish_as(core::CANCELLED) : !c.withdraw<Side::out>(n)) {
+    Py_DECREF(why);
+    return 0;
+  }
+  Py_DECREF(b.value->o);  // the refusal has it too
+  b.value->o = why;
+  core::Wakes wakes;
+  wakes.finish(&n, Status::cancelled);
+  wakes.run();
+  return 1;
+}
+
+// What is set, as who gives the end is told it.
+int in_the_buffer(ChannelObject* c) {
+  if (!PyErr_ExceptionMatches(errors.BadUse)) return -1;
+  PyObject* const cause = take_exception();
+  PyObject* const why = PyObject_Str(cause);
+  if (why) {
+    bad_use(
+        "an end of channel %s cannot go to another program, for a value that it holds cannot (%U): "
+        "let the value be read before, or give the end before it is written",
+        channel_name(c).c_str(), why);
+    Py_DECREF(why);
+  }
+  Py_DECREF(cause);
+  return -1;
+}
+
+// Those in the buffer are again what they were.
+void unpack_all(Engine& c) {
+  std::vector<PyObject*> packed;  // owned
+  c.with_lock([&](core::Queue&, core::Queue&) {
+    core::Ring<Value>* const r = c.ring;
+    for (std::uint32_t i = 0; r && i < r->size; ++i)
+      if (Value& v = r->data[(r->head + i) % r->capacity]; is_packed(v.o)) {
+        packed.push_back(v.o);
+        v.o = unsent(Py_NewRef(v.o));
+      }
+  });
+  for (PyObject* o : packed) Py_DECREF(o);
+}
+
+// -1: one in the buffer cannot be packed, and an exception is set.
+int pack_all(ChannelObject* c) {
+  for (Bare b; (b = first_bare(c->core)).value;) {
+    PyObject* const value = b.value->o;
+    PyObject* const packed = pack(c, Py_NewRef(value));
+    // The program may have gone on meanwhile: is it there yet?
+    const Bare now = first_bare(c->core);
+    const bool there = now.value == b.value && now.writer == b.writer && b.value->o == value;
+    if (packed && there) {
+      b.value->o = packed;
+      Py_DECREF(value);
+    } else if (packed) {
+      Py_DECREF(packed);
+    } else if (!there) {
+      PyErr_Clear();
+    } else if (!b.writer || is_native(c) || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+      return in_the_buffer(c);
+    } else if (refuse(c->core, b) < 0) {
+      return -1;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+int wire_channel(ChannelObject* c, Carries what) {
+  if (observing()) observe("lent", nullptr, reinterpret_cast<PyObject*>(c), nullptr);
+  const bool board = what != Carries::pickle;
+  if (is_wired(c) && carries(c) != what) {
+    bad_use(
+        "give: channel %s has ends %s, where its values are packed differently: make another "
+        "channel, and a process between the two",
+        channel_name(c).c_str(),
+        !is_board(c)                   ? "in other OS processes"
+        : carries(c) == Carries::typed ? "on another machine"
+                                       : "on a board");
+    return -1;
+  }
+  if (is_wired(c)) return 0;
+  if (is_native(c) && board) {
+    bad_use(
+        "channel %s has an end of a native component, and cannot have ends on a board or another "
+        "machine yet: put a Python process between them",
+        channel_name(c).c_str());
+    return -1;
+  }
+  if (is_native(c)) {
+    go_abroad(c);
+    if (is_wired(c)) return 0;  // by another thread, meanwhile
+    c->generation |= kWired;
+    if (cells_to_objects(c) < 0) return -1;
+  }
+  carry_ends(c);
+  c->generation |= marks_of(what);
+  if (pack_all(c) < 0) {
+    c->generation &= ~(kBoard | kObjects);
+    if (!is_wired(c)) unpack_all(c->core);
+    return -1;
+  }
+  // alternatives that hold values to be written there look at them again
+  ++ends_closed;
+  c->generation |= kWired;
+  return 0;
+}
+
+bool runs_away(PyObject* function) noexcept {
+  return PyObject_HasAttrString(function, "_weft_away") != 0;
+}
+
+int wire_away(const Ends& ends) {
+  for (const EndObject* e : ends)
+    if (ChannelObject* const c = e->channel; !is_far(c) && !is_native(c) && !is_board(c))
+      if (wire_channel(c, Carries::pickle) < 0) return -1;
+  return 0;
+}
+
+}  // namespace weft::py

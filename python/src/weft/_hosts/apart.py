@@ -1,0 +1,133 @@
+"""The user's values within messages of Weft's own: what becomes of one that cannot be pickled, or
+cannot be rebuilt.
+
+    apart(value) ──pickled by itself, within the message──► opened(value): the value, or what is wrong with it
+             └─it cannot be: its error is kept here, and goes in its place ───────────────────────┘
+
+So the message itself goes and comes always, and nobody who waits for it is left, nor are the other
+values in it.
+
+Invariants
+- What runs no code of the user's, numbers and texts and small containers of these, goes as it is.
+- Large buffers within a value (arrays) go beside the message, as if the value went alone; and so do
+  the ends of channels in it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from weft._hosts import pickling as _pickling
+from weft._hosts import safely as _safely
+from weft.errors import BadUse, ChannelEnd
+
+__all__ = ["Apart", "apart", "call_apart", "not_rebuilt", "opened"]
+
+# By their ids: to be looked for, a class would be asked for its hash.
+_PLAIN = frozenset(map(id, (type(None), bool, int, float, complex, str, bytes)))
+_MANY = 64  # items: to look at more takes longer than to pickle them by themselves
+_FEW = 4  # items that are containers themselves
+
+
+def _is_plain(value: Any, within: int = 2) -> bool:
+    """Down to so many containers within containers."""
+    kind = type(value)
+    if id(kind) in _PLAIN:
+        return True
+    if kind is dict:
+        return not value
+    if (kind is not tuple and kind is not list) or len(value) > _MANY:
+        return False
+    if _PLAIN.issuperset(map(id, map(type, value))):
+        return True
+    if within == 0 or len(value) > _FEW:
+        return False
+    return all(_is_plain(one, within - 1) for one in value)
+
+
+def apart(what: str, value: Any) -> Any:
+    """The value as it is, or apart. `what` it is, in the text of an error: "the result"."""
+    return value if _is_plain(value) else Apart(what, value)
+
+
+def call_apart(what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """What a call is given: (args, keywords) as they are, or apart."""
+    given = args, keywords
+    return given if not keywords and _is_plain(args) else Apart(what, given)
+
+
+def opened(value: Any) -> Any:
+    """What apart() was given, elsewhere.
+
+    Raises:
+        BadUse: it could not be pickled there, or not be rebuilt here, and the exception is one that
+            means something else to who reads.
+        what its unpickling raises.
+    """
+    return value.value() if type(value) is _Opened else value
+
+
+def not_rebuilt(what: str, error: BaseException) -> BaseException:
+    """What is raised in place of an exception that unpickling has raised. One that would end a
+    loop, a process or the program here is none of that: it is the user's object that fails.
+    """
+    kind = type(error)
+    means_more = (StopIteration, StopAsyncIteration, ChannelEnd)
+    if issubclass(kind, Exception) and not issubclass(kind, means_more):
+        return error
+    wrong = BadUse(f"{what} cannot be rebuilt: unpickling raises {_safely.text_of(error)}")
+    _safely.cause_set(wrong, error)
+    return wrong
+
+
+class Apart:
+    """A value on its way.
+
+    Attributes:
+        error: why it could not be pickled, once that was tried.
+    """
+
+    __slots__ = ("_what", "error", "value")
+
+    def __init__(self, what: str, value: Any) -> None:
+        self._what, self.value = what, value
+        self.error: BaseException | None = None
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        buffers: list[pickle.PickleBuffer] = []
+        try:
+            packed = _pickling.dumps_apart(self._what, self.value, buffers)
+        except BaseException as error:
+            self.error = error
+            return _opened, (self._what, None, _pickling.Failure(error), [])
+        return _opened, (self._what, packed, None, buffers)
+
+
+class _Opened:
+    __slots__ = ("_error", "_value")
+
+    def __init__(self, value: Any, error: BaseException | None) -> None:
+        self._value, self._error = value, error
+
+    def value(self) -> Any:
+        """Once: nothing is kept here of a value that has been taken."""
+        error, value, self._error, self._value = self._error, self._value, None, None
+        if error is not None:
+            raise error
+        return value
+
+
+def _opened(
+    what: str, packed: bytes | None, failure: _pickling.Failure | None, buffers: list[Any]
+) -> _Opened:
+    """What pickle calls for it in another OS process."""
+    if packed is None:
+        assert failure is not None
+        return _Opened(None, failure.exception())
+    try:
+        return _Opened(pickle.loads(packed, buffers=buffers), None)
+    except BaseException as error:
+        if _safely.is_ctrl_c(error):
+            raise
+        return _Opened(None, not_rebuilt(what, error))

@@ -1,0 +1,286 @@
+"""The feeders of an Executor over OS processes of this machine (pool.py), and what runs in these.
+
+    a feeder ──tasks: batches of calls──► its host computes them, in_order() ──results──► futures
+        └─the host dies──► all that is not over: BrokenProcessPool
+
+Each host has a feeder: a thread which writes batches to its host and reads results, beside one that
+waits for the process there to end. Both are Weft's own and of no run, so they keep no deadlock from
+being told; calls do, unless their hosts say that they wait too (rule 10.3).
+
+Short calls are sent many at a time: as many as take about eight milliseconds together. A
+longer call is sent alone. A host sends its results after two milliseconds, so that no result waits
+long for the rest of its batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft import _own_threads
+from weft._extension import native as _native
+from weft._hosts import apart as _apart
+from weft._hosts import host as _host
+from weft._hosts import pickling as _pickling
+from weft._hosts import pool as _pool
+from weft._hosts import safely as _safely
+from weft._rounds import rounds as _rounds
+from weft.errors import BadUse, ChannelEnd
+
+__all__ = ["ARGUMENTS", "RESULT", "State", "in_order", "next_size", "send_each"]
+
+BATCH = 0.008  # the seconds that a batch should take
+LONG = 0.002  # the seconds for which results are kept back
+MOST = 256  # the most calls in a batch
+ARGUMENTS, RESULT = "a call's arguments", "the result"  # in the text of an error
+
+Done = list[tuple[int, Any, "_pickling.Failure | None"]]  # a call's place in its batch, …
+
+
+class State(_pool.State):
+    """Of an executor over OS processes of its own."""
+
+    def __init__(self, setting: _host.Setting, workers: int, max_tasks: int | None) -> None:
+        super().__init__(workers)
+        self.setting, self.max_tasks = setting, max_tasks
+
+    def feeder(self) -> _pool.Feeder:
+        return _Feeder(self)
+
+
+# --- in the host ----------------------------------------------------------------------------------
+
+
+def in_order(
+    batch: Sequence[Any],
+    compute: Callable[..., Any],
+    send: Callable[[Done], None],
+) -> None:
+    """Runs compute(*call) for each call of a batch. Every LONG seconds, and at the end, send() gets
+    what is done: (the call's place in the batch, its value, its failure) for each.
+    """
+    done: Done = []
+    last = time.monotonic()
+    for number, call in enumerate(batch):
+        try:
+            done.append((number, compute(*call), None))
+        except BaseException as error:
+            done.append((number, None, _pickling.Failure(error)))
+        if time.monotonic() - last > LONG:
+            send(done)
+            done, last = [], time.monotonic()
+    if done:
+        send(done)
+
+
+def next_size(size: int, calls: int, seconds: float) -> int:
+    """The size of the next batch, after a batch (of at most `size`) whose `calls` took so many
+    seconds."""
+    each = seconds / calls
+    return max(1, min(MOST, 2 * size, int(BATCH / max(each, 1e-6))))
+
+
+def _compute(tasks: Any, results: Any) -> None:
+    """The process in the host: reads batches of calls, and writes their results."""
+    functions: dict[bytes, Any] = {}
+    me = _native.current_process()
+    assert me is not None
+
+    def call(packed: bytes, given: Any) -> Any:
+        args, keywords = _apart.opened(given)
+        function = functions.get(packed)
+        if function is None:
+            function = functions[packed] = _pickling.load_function(packed)
+        return _apart.apart(RESULT, function(*args, **keywords))
+
+    results.write([])  # it is here: from now on a call that cannot be sent is told at its own write
+    _rounds.serves(me.id)
+    for batch in tasks:
+        _rounds.serves(None)
+        in_order(batch, call, lambda done: send_each(results.write, done))
+        del batch
+        _rounds.serves(me.id)
+
+
+def send_each(
+    write: Callable[[Done], None],
+    done: Done,
+) -> None:
+    """Writes results together; where that cannot be, each by itself, and of one that cannot go even
+    so why not.
+    """
+    try:
+        write(done)
+    except (BadUse, MemoryError):
+        for one in done:
+            try:
+                write([one])
+            except (BadUse, MemoryError) as error:
+                write([(one[0], None, _pickling.Failure(error))])
+
+
+# --- feeders --------------------------------------------------------------------------------------
+
+
+class _Feeder(_pool.Feeder):
+    """Feeds one host, and then the next when that one has had all its calls."""
+
+    state: State
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self._host: Any = None
+        self._batch: list[_pool.Call] = []
+        self._size = 1
+        self._names: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
+        self._why: BaseException | None = None
+
+    def begin(self) -> None:
+        self._host = host = _host.Host(self.state.setting)
+        host.begin()
+        self.state.hosts.add(host)
+        if self.state.broken is not None:  # who broke it may have come too early for this one
+            host.kill()
+
+    def feed(self) -> None:
+        while True:
+            good = self._feed_host()
+            self._host.close()
+            self.state.hosts.discard(self._host)
+            if not good or self.state.broken or (self.state.ended and not self.state.waiting):
+                return
+            self.begin()
+
+    def _feed_host(self) -> bool:
+        """Until there is nothing left for it. False: it died."""
+        tasks, results = _native.Channel("tasks"), _native.Channel("results")
+        told, answers = tasks.writer(), results.reader()
+        there = tasks.reader(), results.writer()
+        call = threading.Thread(target=self._call, args=there, name="weft: calls a host")
+        call.start()
+        del there
+        self.results = results
+        try:
+            with contextlib.suppress(ChannelEnd):
+                self._pump(told, answers)
+        except BaseException as error:
+            self.state.break_it(_safely.text_of(error), error)
+            raise
+        finally:
+            _let_go(told, answers)
+            call.join()
+            self._give_up_batch()
+            self.results = None
+        return self._why is None
+
+    def _call(self, tasks: Any, results: Any) -> None:
+        """On a thread of its own."""
+        _own_threads.helps()
+        try:
+            self._host.call(_compute, (tasks, results), {})
+        except BaseException as error:
+            self._why = error
+            self.state.break_it(f"a process of the pool failed: {_safely.text_of(error)}", error)
+        finally:  # the traceback keeps this frame, but not its ends
+            _let_go(tasks, results)
+
+    def _give_up_batch(self) -> None:
+        """If its calls are not over, who waits for them is told."""
+        if self._batch and not self.state.broken:
+            self._why = self._why or BadUse("a process of the pool ended before its calls")
+            self.state.break_it(_safely.text_of(self._why))
+        for call in self._batch:
+            _pool.tell(call.future, error=self.state.broken_now(self._why))
+            call.over()
+        self._batch = []
+
+    def _pump(self, tasks: Any, results: Any) -> None:
+        limit = self.state.max_tasks
+        fed = 0
+        results.read()  # the process is there, and `tasks` has its other end there
+        while limit is None or fed < limit:
+            most = self._size if limit is None else min(self._size, limit - fed)
+            self._batch = self.state.take(self, lambda _, most=most: most)  # type: ignore[misc]
+            if not self._batch:
+                return
+            began = time.monotonic()
+            fed += len(self._batch)
+            try:
+                sent = self._send(tasks, self._batch)
+            except MemoryError:  # for all of them at once
+                for call in self._batch:
+                    self._alone(tasks, results, call)
+            else:
+                self._hear(results, sent)
+            took = time.monotonic() - began
+            self._size = next_size(self._size, len(self._batch), took)
+            self._batch = []
+
+    def _alone(self, tasks: Any, results: Any, call: _pool.Call) -> None:
+        try:
+            sent = self._send(tasks, [call])
+        except MemoryError as error:
+            _fail(call, error)
+        else:
+            self._hear(results, sent)
+
+    def _send(self, tasks: Any, calls: list[_pool.Call]) -> list[_pool.Call]:
+        """Sends the calls: those of them whose results come, in this order. Others have failed.
+
+        Raises:
+            MemoryError: there is not enough for all of them at once.
+        """
+        good: list[_pool.Call] = []
+        sent: list[tuple[bytes, Any]] = []
+        last: Any = self  # most calls of a batch are of one function
+        packed = b""
+        for call in calls:
+            try:
+                if call.function is not last:
+                    packed, last = self._packed(call.function), call.function
+            except BaseException as error:
+                _fail(call, error)
+                continue
+            sent.append((packed, _apart.call_apart(ARGUMENTS, call.args, call.keywords)))
+            good.append(call)
+        tasks.write(sent)
+        for call, (_, given) in zip(good, sent, strict=True):
+            if type(given) is _apart.Apart and given.error is not None:
+                _pool.tell(call.future, error=given.error)  # it goes on in its place, and fails
+        return good
+
+    def _packed(self, function: Any) -> bytes:
+        try:
+            packed = self._names.get(function)
+        except TypeError:  # no weak references to it
+            return _pickling.dump_function(function)
+        if packed is None:
+            packed = self._names[function] = _pickling.dump_function(function)
+        return packed
+
+    @staticmethod
+    def _hear(results: Any, sent: list[_pool.Call]) -> None:
+        """Tells who waits for these calls of each result as it comes."""
+        left = len(sent)
+        while left:
+            got = results.read()
+            left -= len(got)
+            for number, value, failure in got:
+                error = None if failure is None else failure.exception()
+                _pool.tell_result(sent[number].future, value, error)
+                sent[number].over()
+
+
+def _fail(call: _pool.Call, error: BaseException) -> None:
+    _pool.tell(call.future, error=error)
+    call.over()
+
+
+def _let_go(*ends: Any) -> None:
+    for end in ends:
+        with contextlib.suppress(BadUse):  # it is the host's now
+            end.retire()

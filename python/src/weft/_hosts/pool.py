@@ -1,0 +1,505 @@
+"""The calls of an Executor, and the feeders that have them computed, without a lock.
+
+    put() ──waits in `waiting`──► take(): a feeder's batch ──compute──► told, Call.over()
+       │                      └──cancel(), break_it(): cancelled, or BrokenProcessPool ──┘
+       ├──a feeder is idle──► it is woken
+       └──else, and there are fewer than may be──► one more feeder begins
+
+    a feeder: begins ─► take() ─► batch ─► take() … idle ──woken──► take() … nothing more comes ─► over
+
+Who submits or shuts down may be interrupted anywhere, by a signal's handler or by a finaliser that
+submits, shuts down or waits for a result itself (rule 12.1). What holds a lock then would keep from
+going on whoever the handler waits for. So there is none: each step is one operation of a deque, a
+set or a queue, which is done whole or not at all; between two steps nothing waits for who takes
+them; and what takes time, to start an OS process, a thread does.
+
+Invariants
+- A call is in `waiting`, or in the hands of who took it out: a feeder or who cancels or breaks. That
+  one says over(), once. If it is no feeder, the call's future was told before.
+- A feeder sleeps only while it is in `idle`, having looked at `waiting`, `ended` and `broken` since
+  it is there. Who changes one of these looks at `idle` afterwards. One that wakes looks again.
+- Who adds to `waiting` looks afterwards whether the pool has ended or is broken. Who ends or breaks
+  it says so first, and looks at `waiting` afterwards. So no call is left behind.
+- Of `feeders` the first `workers` may begin. Whoever finds one that has no thread gives it one. One
+  that does not begin is taken out again.
+"""
+
+from __future__ import annotations
+
+import _thread
+import abc
+import contextlib
+import contextvars
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, InvalidStateError
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from weft import _own_threads
+from weft._hosts import apart as _apart
+from weft._hosts import safely as _safely
+from weft._rounds import rounds as _rounds
+
+__all__ = ["Call", "Feeder", "State", "tell", "tell_result"]
+
+
+class _Lot:
+    """Calls that were put together. While one of them is not over it is something outside (rule
+    10.3)."""
+
+    __slots__ = ("_others", "_state")
+
+    def __init__(self, state: State, calls: int) -> None:
+        self._state = state
+        self._others = [None] * (calls - 1)
+
+    def one_over(self) -> None:
+        try:
+            self._others.pop()
+        except IndexError:
+            _rounds.calls_are_over(self._state, self)
+
+
+class Call:
+    __slots__ = ("_lot", "args", "function", "future", "keywords")
+
+    def __init__(self, future: Future[Any], function: Any, args: Any, keywords: Any) -> None:
+        self.future, self.function, self.args, self.keywords = future, function, args, keywords
+        self._lot: _Lot | None = None
+
+    def in_a(self, lot: _Lot) -> None:
+        self._lot = lot
+
+    def over(self) -> None:
+        """Said by who has it in hand, once who waits for it has been told. A second time: nothing
+        more."""
+        lot, self._lot = self._lot, None
+        if lot is not None:
+            lot.one_over()
+
+
+def tell(future: Future[Any], value: Any = None, error: BaseException | None = None) -> None:
+    """Tells who waits for a call what it has come to. Who has been told already hears of nothing
+    more. What a callback raises is reported, and reaches no other call.
+    """
+    try:
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+    except InvalidStateError:
+        pass
+    except BaseException as wrong:
+        _safely.report(wrong)
+
+
+def tell_result(future: Future[Any], value: Any, error: BaseException | None) -> None:
+    """Tells who waits what has come from a host (apart.py)."""
+    try:
+        value = _apart.opened(value)
+    except BaseException as wrong:
+        value, error = None, wrong
+    tell(future, value, error)
+
+
+class _Once:
+    """Lets one come through, whoever comes first."""
+
+    __slots__ = ("_it",)
+
+    def __init__(self) -> None:
+        self._it = [None]
+
+    def take(self) -> bool:
+        try:
+            self._it.pop()
+        except IndexError:
+            return False
+        return True
+
+    def is_there(self) -> bool:
+        return bool(self._it)
+
+
+class _Gate:
+    """Is closed until it is opened, once."""
+
+    __slots__ = ("_lock", "_once")
+
+    def __init__(self) -> None:
+        self._lock = _thread.allocate_lock()
+        self._lock.acquire()
+        self._once = _Once()
+
+    def open(self) -> None:
+        if self._once.take():
+            self._lock.release()
+
+    def pass_through(self) -> None:
+        """Waits until it is open. A signal's handler that runs meanwhile may do so too."""
+        with self._lock:
+            pass
+
+
+class Feeder(abc.ABC):
+    """A thread that has calls computed. What it does with a batch is its subclass's."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.results: Any = None  # the channel by which they come, if who computes can be asked
+        self.over = False
+        self._begins = _Once()  # its thread, or who gives up starting it
+        self._begun, self._over, self._rests = _Gate(), _Gate(), _Gate()
+        self._error: BaseException | None = None
+
+    @abc.abstractmethod
+    def begin(self) -> None:
+        """Gets ready; who submits waits for that, and is told what it raises."""
+
+    @abc.abstractmethod
+    def feed(self) -> None:
+        """Until nothing more comes."""
+
+    def start(self) -> None:
+        """
+        Raises:
+            what begin() raises. RuntimeError: the system has no thread for it.
+        """
+        self.launch()
+        self._begun.pass_through()
+        if self._error is not None:
+            raise self._error
+
+    def launch(self) -> None:
+        """Gives it a thread. So may whoever finds that it has none yet: a second one ends at once.
+
+        The start of a Thread takes a lock of `threading`'s. On a thread of its own that is nobody's
+        whom a signal's handler interrupts.
+        """
+        context = contextvars.copy_context()
+        thread = threading.Thread(
+            target=self._main, args=(context,), name="weft: feeds a host", daemon=False
+        )
+        _thread.start_new_thread(self._run, (thread,))
+
+    def lacks_thread(self) -> bool:
+        return self._begins.is_there()
+
+    def give_up(self) -> None:
+        """It will not begin, if it has not begun."""
+        if self._begins.take():
+            self._leave()
+
+    def _run(self, thread: threading.Thread) -> None:
+        try:
+            thread.start()
+        except BaseException as error:
+            if self._begins.take():
+                self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        self._error = error
+        self._leave()
+
+    def _leave(self) -> None:
+        for those in (self.state.begun, self.state.feeders):
+            with contextlib.suppress(ValueError):
+                those.remove(self)
+        self._end()
+
+    def _main(self, context: contextvars.Context) -> None:
+        if not self._begins.take():
+            return
+        self.state.begun.append(self)
+        _own_threads.helps()
+        _here.feeder = self
+        try:
+            context.run(self.begin)
+        except BaseException as error:
+            self._failed(error)
+            return
+        self._begun.open()
+        try:
+            self.feed()
+        except BaseException as error:
+            self.state.break_it(_safely.text_of(error), error)
+            _safely.report(error)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self.over = True
+        for gate in (self._begun, self._rests, self._over):
+            gate.open()
+
+    def waits(self) -> bool:
+        """Does it wait for a host that computes, and that has said nothing new? Or is it over?"""
+        results = self.results
+        return self.over or (results is not None and bool(results.stats().waiting_readers))
+
+    def join(self) -> None:
+        """Until it is over; on a feeder's thread, in a callback of a call, until it is over or waits
+        for others as well."""
+        here: Feeder | None = getattr(_here, "feeder", None)
+        if here is None or here.state is not self.state:
+            self._over.pass_through()
+        elif here is not self:
+            here._rests.open()
+            self._rests.pass_through()
+
+
+_here = threading.local()  # .feeder: of which this is the thread
+
+
+class State(abc.ABC):
+    """What an executor and its feeders share. So the feeders do not keep the executor alive."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.waiting: deque[Call] = deque()
+        self.idle: deque[Feeder] = deque()
+        self.feeders: deque[Feeder] = deque()
+        self.begun: deque[Feeder] = deque()  # those of them that have a thread
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()  # an item wakes one that sleeps
+        self.hosts: set[Any] = set()  # to be killed if it breaks
+        self.ended = False  # no more calls come
+        self.lots: set[_Lot] = set()  # with calls that are not over
+        self._whys: deque[str] = deque()  # the first is why it is broken
+        self._others: deque[None] = deque()  # an item for each that has calls and is no feeder
+        _rounds.may_have_calls(self)
+
+    @abc.abstractmethod
+    def feeder(self) -> Feeder:
+        """One more, which has not begun."""
+
+    def future_of(self, function: Any) -> Future[Any]:
+        """For a call of it."""
+        return Future()
+
+    @property
+    def broken(self) -> str | None:
+        return self._whys[0] if self._whys else None
+
+    @property
+    def going_on(self) -> bool:
+        """Is any call not over?"""
+        return bool(self.lots)
+
+    # --- by who submits ---------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """
+        Raises:
+            BrokenProcessPool; RuntimeError: no more calls are taken.
+        """
+        if self._whys:
+            raise BrokenProcessPool(self.broken)
+        if self.ended:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+
+    def put(self, calls: list[Call]) -> None:
+        """Has them made, in their order.
+
+        Raises:
+            as check(), what the start of an OS process raises, or a signal's handler. Then those
+            that nobody has begun are dropped again.
+        """
+        self.check()
+        lot = _Lot(self, len(calls))
+        for call in calls:
+            call.in_a(lot)
+        came = dropped = False
+        try:
+            _rounds.calls_go_on(self, lot)
+            self.waiting.extend(calls)
+            came = True
+            if self.ended or self._whys:  # meanwhile: nobody may be left to see them
+                dropped = self._drop(calls)
+                if dropped:
+                    self.check()
+            self._wake(len(calls))
+            for _ in range(min(len(calls), len(self.waiting) - len(self.idle))):
+                if not self._grow():
+                    break
+        except BaseException as error:
+            dropped = self._drop(calls) or dropped
+            usual = issubclass(type(error), Exception)
+            if not came:
+                _rounds.calls_are_over(self, lot)
+            if not self.feeders:  # for which others wait as well
+                why = "who began its OS process was interrupted"
+                wrong = error if usual else BrokenProcessPool(why)
+                self._fail_all(lambda: wrong)
+            if dropped or not usual:
+                raise
+
+    def _drop(self, calls: list[Call]) -> bool:
+        """Takes back those that nobody has in hand. False: all are in somebody's."""
+        any_was = False
+        for call in calls:
+            try:
+                self.waiting.remove(call)
+            except ValueError:
+                continue
+            call.over()
+            any_was = True
+        return any_was
+
+    def _wake(self, most: int) -> None:
+        """Wakes idle feeders."""
+        for _ in range(min(most, len(self.idle))):
+            self._wakes.put(None)
+
+    def _grow(self) -> bool:
+        """Begins one more feeder, if there may be one."""
+        if len(self.feeders) >= self.workers:
+            self._see_to_all()
+            return False
+        feeder = self.feeder()
+        try:
+            self.feeders.append(feeder)
+            if self.feeders.index(feeder) >= self.workers:  # others were faster
+                return False
+            feeder.start()
+            return True
+        finally:
+            feeder.give_up()
+
+    def _see_to_all(self) -> None:
+        """Who added a feeder may have been interrupted before that had a thread, by who calls this."""
+        if len(self.begun) < len(self.feeders):
+            for feeder in self.feeders.copy():
+                if feeder.lacks_thread():
+                    feeder.launch()
+
+    # --- by feeders -------------------------------------------------------------------------------
+
+    def take(self, by: Feeder, most: Callable[[Call], int], same: bool = False) -> list[Call]:
+        """Waits for calls, and gives some to run: at most as many as `most` says for the first one,
+        and leaving enough for others. An empty list: there are no more. `same`: only calls of one
+        function.
+        """
+        while not self._whys:
+            ended = self.ended  # before the look at what waits
+            if batch := self._batch(most, same):
+                return batch
+            if ended:
+                break
+            self.idle.append(by)
+            if not (self.waiting or self.ended or self._whys):
+                self._wakes.get()
+            self.idle.remove(by)
+        return []
+
+    def _batch(self, most: Callable[[Call], int], same: bool) -> list[Call]:
+        batch: list[Call] = []
+        number = 1
+        with contextlib.suppress(IndexError):
+            while len(batch) < number:
+                call = self.waiting.popleft()
+                if not batch:
+                    fair = -(-(len(self.waiting) + 1) // (2 * self.workers))
+                    number = min(most(call), fair)
+                elif same and call.function is not batch[0].function:
+                    self.waiting.appendleft(call)
+                    break
+                try:
+                    runs = call.future.set_running_or_notify_cancel()
+                except Exception:  # the program has told it something itself
+                    runs = False
+                if runs:
+                    batch.append(call)
+                else:
+                    call.over()
+        return batch
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _in_hand(self) -> Iterator[None]:
+        """In the block the caller may have calls in hand."""
+        self._others.append(None)
+        try:
+            yield
+        finally:
+            self._others.pop()
+
+    def end(self) -> None:
+        """No more calls come. It waits for nobody, so the collector may call it on any thread."""
+        self.ended = True
+        self._wake(self.workers)
+
+    def join(self) -> None:
+        """Waits for all feeders. In a callback, which runs on the thread of one of them, it does not
+        wait for that one, nor for one that waits as well.
+        """
+        self._see_to_all()
+        for feeder in self.feeders.copy():
+            feeder.join()
+
+    def cancel(self) -> None:
+        """Cancels the calls that nobody has begun."""
+        with self._in_hand():
+            for call in self.waiting.copy():
+                call.future.cancel()
+                if self._drop([call]):
+                    with contextlib.suppress(Exception):  # the program has told it something itself
+                        call.future.set_running_or_notify_cancel()
+
+    def stop(self) -> None:
+        """By Ctrl-C: what waits is cancelled, and what runs is ended with its OS process."""
+        self.cancel()
+        self.break_it("the executor was stopped by Ctrl-C")
+
+    def break_it(self, why: str, cause: BaseException | None = None) -> None:
+        """A host has died: no calls are taken any more, and all that wait fail. Those that run do
+        so by their feeders: see broken_now()."""
+        with self._in_hand():
+            self._whys.append(why)
+            for host in list(self.hosts):
+                host.kill()
+            self._wake(self.workers)
+            self._fail_all(lambda: self.broken_now(cause))
+
+    def _fail_all(self, error: Callable[[], BaseException]) -> None:
+        """Of those that nobody has begun."""
+        while calls := self.waiting.copy():
+            for call in calls:
+                tell(call.future, error=error())
+                self._drop([call])
+
+    def broken_now(self, cause: BaseException | None = None) -> BrokenProcessPool:
+        """What a call has come to that was not over."""
+        error = BrokenProcessPool(self.broken)
+        error.__cause__ = cause
+        return error
+
+    # --- by who looks for a deadlock ---------------------------------------------------------------
+
+    def waits_for_hosts(self) -> bool:
+        """Do all calls run in hosts that have said nothing new? Then they will tell (rule 10.3)."""
+        idle, feeders, others = then = self._picture()
+        waits = (
+            not others
+            and not (self.waiting and idle)
+            and all(feeder in idle or feeder.waits() for feeder in feeders)
+        )
+        return waits and then == self._picture()
+
+    def _picture(self) -> tuple[list[Feeder], list[Feeder], int]:
+        return list(self.idle.copy()), list(self.feeders.copy()), len(self._others)
+
+    def stuck(self, why: str) -> Callable[[], None]:
+        """The calls are part of a deadlock: no more are taken; what is returned ends these."""
+        self._whys.append(f"calls wait for ever: {why}")
+        self._wake(self.workers)
+        hosts = list(self.hosts)
+
+        def end() -> None:
+            for host in hosts:  # whoever waits for them sees to the rest
+                host.kill()
+
+        return end

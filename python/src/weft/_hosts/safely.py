@@ -1,0 +1,144 @@
+"""What an exception of the user's says of itself, whatever its methods do when they are asked.
+
+Invariant: nothing here raises. A `__str__` may raise anything (SystemExit and KeyboardInterrupt too),
+a property may stand where Python has `__cause__` or `__traceback__`, and there may be no descriptor
+by which a source could be read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+from typing import Any
+
+if sys.version_info < (3, 11):
+    from exceptiongroup import BaseExceptionGroup
+
+__all__ = [
+    "args_of",
+    "cause_set",
+    "is_ctrl_c",
+    "kind_of",
+    "message_of",
+    "name_of",
+    "report",
+    "text_of",
+    "traceback_of",
+]
+
+_MOST = 1000  # exceptions in a chain whose traceback is written whole
+
+# What a traceback reads of an exception, as Python has it; a class may have its own instead.
+_READ = (
+    "__cause__",
+    "__class__",
+    "__context__",
+    "__getattribute__",
+    "__notes__",
+    "__suppress_context__",
+    "__traceback__",
+    "exceptions",
+)
+
+
+def _own(error: BaseException, name: str) -> Any:
+    """What Python has there, whatever the class has in its place."""
+    return vars(BaseException)[name].__get__(error)
+
+
+def args_of(error: BaseException) -> Any:
+    """Its `args`."""
+    return _own(error, "args")
+
+
+def kind_of(value: Any) -> str:
+    """The name of its class."""
+    return str.__str__(type.__dict__["__name__"].__get__(type(value)))
+
+
+def name_of(function: Any) -> str:
+    """What a function to be called is called in a message."""
+    try:
+        name = getattr(function, "__qualname__", None)
+        return name if type(name) is str else str.__str__(str(function))
+    except BaseException:
+        return kind_of(function)
+
+
+def message_of(error: BaseException) -> str:
+    """`no such line`."""
+    try:
+        return str.__str__(str(error))
+    except BaseException as wrong:
+        return f"no text: its __str__ raises {kind_of(wrong)}"
+
+
+def text_of(error: BaseException) -> str:
+    """`ValueError: no such line`; its class alone if there is no message."""
+    message = message_of(error)
+    return f"{kind_of(error)}: {message}" if message else kind_of(error)
+
+
+def traceback_of(error: BaseException) -> str:
+    """As Python prints it; at least its text."""
+    with contextlib.suppress(BaseException):
+        import traceback
+
+        where = _own(error, "__traceback__")
+        if _is_ordinary(error):
+            with contextlib.suppress(BaseException):
+                return "".join(traceback.format_exception(type(error), error, where)).rstrip()
+        frames = "".join(traceback.format_tb(where))
+        return f"Traceback (most recent call last):\n{frames}{text_of(error)}"
+    return text_of(error)
+
+
+def cause_set(error: BaseException, cause: BaseException) -> None:
+    """As `raise error from cause` does it, whatever the class has in place of `__cause__`."""
+    vars(BaseException)["__cause__"].__set__(error, cause)
+
+
+def is_ctrl_c(error: BaseException) -> bool:
+    """Is it Ctrl-C that has come here, in the middle of code of the user's? Where another thread
+    than the main one, or a host, meets a KeyboardInterrupt, that code has raised it itself.
+    """
+    return (
+        issubclass(type(error), KeyboardInterrupt)
+        and threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    )
+
+
+def report(error: BaseException) -> None:
+    """Has Python print it as what ended a thread; it ends none."""
+    with contextlib.suppress(BaseException):
+        where = _own(error, "__traceback__")
+        args = (type(error), error, where, threading.current_thread())
+        threading.excepthook(threading.ExceptHookArgs(args))
+
+
+def _is_ordinary(error: BaseException) -> bool:
+    """Can its traceback be written by Python's own module, which asks each exception of its chain
+    for the next one? One that makes another one each time would have no end.
+    """
+    ahead: list[Any] = [error]
+    seen: set[int] = set()
+    while ahead:
+        one = ahead.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if len(seen) > _MOST or any(
+            name in vars(c)
+            for c in type(one).__mro__
+            if c.__module__ != "builtins"
+            for name in _READ
+        ):
+            return False
+        ahead.append(_own(one, "__cause__"))
+        ahead.append(_own(one, "__context__"))
+        if issubclass(type(one), BaseExceptionGroup):
+            ahead.extend(vars(BaseExceptionGroup)["exceptions"].__get__(one))
+    return True

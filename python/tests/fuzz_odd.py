@@ -1,0 +1,171 @@
+"""Puts odd objects (odd_objects.py) wherever Weft touches a user's object (odd_world.py): nothing may
+crash, nothing may hang, and who has nothing to do with it goes on.
+
+    python python/tests/fuzz_odd.py [--seed A[:B]] [--seconds N] [--cases N] [--only CASE…]
+
+A seed is so many cases, each an odd object in a place; `--only` runs those cases of it alone. A child
+process runs the cases of a seed, and says of each that it begins. One that dies, or says nothing for
+HANG seconds, has failed with that case: it is printed with its seed, and where the child was. The
+last line counts cases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import faulthandler
+import gc
+import os
+import queue
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+
+HANG = float(os.environ.get("ODD_HANG", "280"))  # seconds
+# The interpreter itself, up to 3.11, ends a program in which these call themselves.
+ENDS_PYTHON = ("meta.__subclasscheck__", "meta.__instancecheck__")
+
+
+# --- the child: the cases of one seed -------------------------------------------------------------
+
+
+def see_all() -> None:
+    """The places add themselves."""
+    import odd_away  # noqa: F401
+    import odd_components  # noqa: F401
+    import odd_places  # noqa: F401
+
+
+def cases_of(seed: int, cases: int) -> Iterator[tuple[int, str, object]]:
+    """Their numbers, places and objects."""
+    from odd_objects import ACTS, BASES, METHODS, Odd
+    from odd_world import AWAY, CALLED, DEAR, PLACES
+
+    see_all()
+
+    chance = random.Random(seed)
+    for number in range(cases):
+        kind = chance.choices((PLACES, AWAY, DEAR), (60, 38, 2))[0]
+        where = chance.choice(list(kind))
+        base, method = chance.choice(list(BASES)), chance.choice(METHODS)
+        if chance.random() < 0.7:
+            method = chance.choice(CALLED[where])
+        if "fail" in where and chance.random() < 0.8:
+            base = chance.choice(["exception", "base exception", "retired", "cancelled"])
+        act = chance.choices(list(ACTS), (60, 20, 8, 8, 4))[0]
+        more = chance.choice(ACTS[act])
+        if act == "recurses" and method in ENDS_PYTHON:
+            act, more = "raises", "RecursionError"
+        yield number, where, Odd(base, method, act, more)
+
+
+def child(seed: int, cases: int, only: set[int]) -> None:
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    from odd_world import AWAY, DEAR, PLACES, World
+
+    see_all()
+
+    world = World()
+    places = {**PLACES, **AWAY, **DEAR}
+    for number, where, odd in cases_of(seed, cases):
+        if only and number not in only:
+            continue
+        print(f"case {number}: {where}: {odd}", flush=True)
+        try:
+            places[where](world, odd)  # type: ignore[arg-type]
+        except AssertionError:  # of a place: others were harmed
+            raise
+        except BaseException:
+            pass
+        if number % 20 == 0 or where in AWAY or where in DEAR:
+            print(f"check after case {number}", flush=True)
+            world.check()
+        if number % 50 == 0:
+            gc.collect()
+    print("closes", flush=True)
+    world.close()
+    print("over", flush=True)
+
+
+# --- the parent -----------------------------------------------------------------------------------
+
+
+def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
+    """How many cases it came through, and what is wrong: a text, or none."""
+    command = [sys.executable, "-X", "faulthandler", __file__, "--child"]
+    command += ["--seed", str(seed), "--cases", str(cases), "--only", *map(str, only)]
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
+        env = {**os.environ, "ODD_FOLDER": folder}
+        program = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            stdin=subprocess.DEVNULL,
+            env=env,
+            text=True,
+        )
+        said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        threading.Thread(target=_hear, args=(program, said), daemon=True).start()
+        done, last = 0, "its start"
+        while True:
+            try:
+                line = said.get(timeout=HANG)
+            except queue.Empty:
+                program.send_signal(signal.SIGUSR1)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    program.wait(1)  # it says where it is
+                program.kill()
+                what = "hangs"
+                break
+            if line is None:
+                program.wait()
+                if last == "over" and program.returncode == 0:
+                    return done, ""
+                what = f"ends with status {program.returncode}"
+                break
+            last = line
+            done += line.startswith("case ")
+        errors.seek(0)
+        return done, f"seed {seed}: {what}: {last}\n{errors.read()[-6000:]}"
+
+
+def _hear(program: subprocess.Popen[str], said: queue.SimpleQueue[str | None]) -> None:
+    assert program.stdout is not None
+    for line in program.stdout:
+        said.put(line.rstrip("\n"))
+    said.put(None)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", default="0")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--cases", type=int, default=300)
+    parser.add_argument("--only", type=int, nargs="*", default=[])
+    parser.add_argument("--child", action="store_true")
+    given = parser.parse_args()
+    first, _, end = given.seed.partition(":")
+    if given.child:
+        child(int(first), given.cases, set(given.only))
+        return 0
+    until = time.monotonic() + given.seconds
+    passed = failed = 0
+    for seed in range(int(first), int(end) if end else int(first) + 1):
+        if time.monotonic() > until:
+            break
+        print(f"seed {seed}", flush=True)
+        done, wrong = run(seed, given.cases, given.only)
+        if wrong:
+            print(f"FAILED: {wrong}", flush=True)
+        passed, failed = passed + done - bool(wrong), failed + bool(wrong)
+    print(f"{passed} passed, {failed} failed")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,405 @@
+"""What cannot go to another OS process is bad use at its write (rules 9.1, 11.1), whenever that
+begins: before the OS process is there, before a process of it is made, while its channel is local.
+
+Each writer writes a lock first, which no pickle has, and then 2. It is to be told of the lock; the
+reader in the other OS process is to get the 2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import away
+import pytest
+
+import weft.coroutines as co
+import weft.greenlets as gr
+import weft.threads as th
+from weft.processes import (
+    Alternative,
+    BadUse,
+    Channel,
+    Hosts,
+    Output,
+    Parallel,
+    Supervisor,
+    after,
+    select,
+    statistics,
+)
+
+LOCK = threading.Lock()
+WRONG = r"write on channel 'c'.* lock"
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Hosts]:
+    with Hosts(1) as one:
+        yield one
+
+
+# --- who writes -----------------------------------------------------------------------------------
+
+
+def by_write(out: Any) -> None:
+    with pytest.raises(BadUse, match=WRONG):
+        out.write(LOCK)
+    out.write(2)
+
+
+def by_select(out: Any) -> None:
+    with pytest.raises(BadUse, match=WRONG):
+        select(Output(out, LOCK), after(1000))
+    assert select(Output(out, 2), after(1000))[0] == 0
+
+
+def by_alternative(out: Any) -> None:
+    """It keeps its guards in line, and is not spent by what it raises. Where it would have to be made
+    of what cannot go, that is told."""
+    never = Channel("never")
+    kept = never.writer()
+    try:
+        odd = Alternative(never.reader(), Output(out, LOCK))
+    except BadUse:
+        kept.retire()
+        return by_select(out)
+    with odd:
+        for _ in range(2):
+            with pytest.raises(BadUse, match=WRONG):
+                odd.select()
+    kept.retire()
+    return by_write(out)
+
+
+def by_write_many(out: Any) -> None:
+    with pytest.raises(BadUse, match=WRONG):
+        out.write_many([LOCK])
+    out.write_many([2])
+
+
+def by_parallel_writes(out: Any) -> None:
+    writes = th.process(by_write)
+    copies = [out.channel.writer() for _ in range(3)]
+    out.retire()
+    Parallel([writes(o) for o in copies])
+
+
+def by_a_function(out: Any) -> None:
+    """What makes the value is called after the commit: so the reader is told as well (rule 5.8)."""
+    with pytest.raises(BadUse, match=WRONG):
+        select(Output(out, make=lambda: LOCK), after(1000))
+
+
+BLOCKING: list[Callable[[Any], None]] = [
+    by_write,
+    by_select,
+    by_alternative,
+    by_write_many,
+    by_parallel_writes,
+]
+
+
+async def a_write(out: Any) -> None:
+    with pytest.raises(BadUse, match=WRONG):
+        await out.write(LOCK)
+    await out.write(2)
+
+
+async def a_select(out: Any) -> None:
+    with pytest.raises(BadUse, match=WRONG):
+        await co.select(Output(out, LOCK), co.after(1000))
+    assert (await co.select(Output(out, 2), co.after(1000)))[0] == 0
+
+
+async def an_alternative(out: Any) -> None:
+    never = Channel("never")
+    kept = never.writer()
+    try:
+        odd = co.Alternative(never.reader(), Output(out, LOCK))
+    except BadUse:
+        kept.retire()
+        return await a_select(out)
+    with odd:
+        for _ in range(2):
+            with pytest.raises(BadUse, match=WRONG):
+                await odd.select()
+    kept.retire()
+    return await a_write(out)
+
+
+async def a_write_many(out: Any) -> None:
+    with pytest.raises(BadUse, match=WRONG):
+        await out.write_many([LOCK])
+    await out.write_many([2])
+
+
+AWAITING: list[Any] = [a_write, a_select, an_alternative, a_write_many]
+
+KINDS: dict[str, Any] = {
+    **{f"thread {f.__name__}": th.process(f) for f in BLOCKING},
+    **{f"greenlet {f.__name__}": gr.process(f) for f in BLOCKING if f is not by_parallel_writes},
+    **{f"coroutine {f.__name__}": co.process(f) for f in AWAITING},
+}
+
+
+# --- before the OS process is there ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_while_its_call_begins(hosts: Hosts, kind: str) -> None:  # rule 11.1
+    """The writer runs before the call of the host has begun: it is started first."""
+    c = Channel("c")
+    there = away.total.on(hosts)(c.reader())
+    assert th.Parallel(KINDS[kind](c.writer()), there)[1] in (2, 6)
+
+
+@pytest.mark.parametrize("capacity", [1, 5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_a_buffer(hosts: Hosts, kind: str, capacity: int) -> None:  # rule 11.1
+    c = Channel("c", capacity=capacity)
+    there = away.total.on(hosts)(c.reader())
+    assert th.Parallel(KINDS[kind](c.writer()), there)[1] in (2, 6)
+
+
+@pytest.mark.parametrize("where", ["its own", "supervised", "moved later", "a coroutine there"])
+def test_wherever_it_runs(hosts: Hosts, where: str) -> None:  # rule 11.1
+    c = Channel("c", capacity=1)
+    if where == "its own":
+        there = away.total(c.reader())
+    elif where == "supervised":
+        there = away.total.on(Supervisor(hosts))(c.reader())
+    elif where == "moved later":
+        there = away.total(c.reader()).on(hosts)
+    else:
+        d = Channel("d", capacity=1)
+        there = away.double_async.on(hosts)(c.reader(), d.writer())
+    writer = th.process(by_write)(c.writer())
+    assert th.Parallel(writer, there)[1] in (2, None)
+
+
+def test_ordinary_code_that_writes_into_the_buffer() -> None:  # rule 11.1
+    c = Channel("c", capacity=2)
+    w = c.writer()
+    there = away.total(c.reader())
+    with pytest.raises(BadUse, match=WRONG):
+        w.write(LOCK)
+    w.write(2)
+    w.retire()
+    assert th.run(there) == 2
+
+
+# --- before a process of it is made ---------------------------------------------------------------
+
+
+async def waits_at(c: Any) -> None:
+    while not statistics(c).waiting_writers:
+        await co.yield_()
+
+
+@co.process
+async def then_gives(c: Any, hosts: Hosts, writer: Any, parties: int = 1) -> Any:
+    """The writer waits; then a process is made that has the reader in another OS process."""
+    async with co.Group() as group:
+        group.start(writer)
+        while statistics(c).waiting_writers < parties:
+            await co.yield_()
+        there = group.start(away.total.on(hosts)(c.reader()))
+    return there.result
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_that_waits_already(hosts: Hosts, kind: str) -> None:  # rule 11.1
+    c = Channel("c")
+    parties = 3 if "parallel" in kind else 1
+    assert co.run(then_gives(c, hosts, KINDS[kind](c.writer()), parties)) in (2, 6)
+
+
+@pytest.mark.parametrize("capacity", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_that_waits_at_a_full_buffer(hosts: Hosts, kind: str, capacity: int) -> None:
+    """What is in the buffer has been written, and goes there."""  # rule 11.1
+    c = Channel("c", capacity=capacity)
+    w = c.writer()
+    w.write_many([100] * capacity)
+    parties = 3 if "parallel" in kind else 1
+    got = co.run(then_gives(c, hosts, KINDS[kind](w), parties))
+    assert got - 100 * capacity in (2, 6)
+
+
+@pytest.mark.parametrize("task", AWAITING)
+def test_a_task_that_waits_already(hosts: Hosts, task: Any) -> None:  # rules 6.6, 11.1
+    async def main() -> Any:
+        c = Channel("c")
+
+        async def writes() -> None:
+            w = c.writer()
+            await task(w)
+            w.retire()
+
+        writer = asyncio.create_task(writes())
+        while not statistics(c).waiting_writers:
+            await asyncio.sleep(0)
+        got = await co.run_async(away.total.on(hosts)(c.reader()))
+        await writer
+        return got
+
+    assert asyncio.run(main()) == 2
+
+
+def test_what_waits_and_can_go_goes(hosts: Hosts) -> None:  # rule 11.1
+    """Of several that wait one alone is told."""
+    c = Channel("c")
+    odd = th.process(by_write)
+
+    @th.process
+    def plain(out: Any) -> None:
+        out.write(40)
+
+    @co.process
+    async def main() -> Any:
+        async with co.Group() as group:
+            for n, writer in enumerate((plain, odd, plain), 1):
+                group.start(writer(c.writer()))
+                while statistics(c).waiting_writers < n:
+                    await co.yield_()
+            there = group.start(away.total.on(hosts)(c.reader()))
+        return there.result
+
+    assert co.run(main()) == 82
+
+
+def test_a_choice_that_commits_elsewhere_is_told_of_nothing(hosts: Hosts) -> None:  # rule 5.10
+    """The value that could not go was not chosen."""
+    c, other = Channel("c"), Channel("other", capacity=1)
+    chosen: list[int] = []
+
+    @co.process
+    async def chooses(out: Any, inp: Any) -> None:
+        chosen.append((await co.select(Output(out, LOCK), inp))[0])
+
+    @co.process
+    async def main() -> None:
+        async with co.Group() as group:
+            group.start(chooses(c.writer(), other.reader()))
+            await waits_at(c)
+            await other.writer().write(1)  # it is decided, and has not run yet
+            group.start(away.total.on(hosts)(c.reader()))
+
+    co.run(main())
+    assert chosen == [1]
+
+
+def test_one_that_is_cancelled_as_well_is_told_and_cancelled_later(hosts: Hosts) -> None:
+    """Its write has ended when the cancellation comes (rules 6.3, 11.1)."""
+    c = Channel("c")
+    told: list[str] = []
+
+    @co.process
+    async def writes(out: Any) -> None:
+        with pytest.raises(BadUse, match=WRONG):
+            await out.write(LOCK)
+        told.append("bad use")
+        with pytest.raises(co.Cancelled):
+            await out.write(2)
+        told.append("cancelled")
+
+    @co.process
+    async def main() -> Any:
+        async with co.Group() as group:
+            writer = group.start(writes(c.writer()))
+            await waits_at(c)
+            there = away.total.on(hosts)(c.reader())
+            writer.cancel()
+            there = group.start(there)
+        return there.result
+
+    assert co.run(main()) == 0
+    assert told == ["bad use", "cancelled"]
+
+
+# --- values that were written ---------------------------------------------------------------------
+
+
+def test_a_value_in_the_buffer_is_told_to_who_gives_the_end(hosts: Hosts) -> None:  # rule 11.1
+    """Its writer has gone on long ago. Nothing was changed: what is there is read here as it was."""
+    c = Channel("c", capacity=3)
+    w, r = c.writer(), c.reader()
+    first = [1]
+    w.write(first)
+    w.write(LOCK)
+    with pytest.raises(BadUse, match=r"a value that it holds cannot .* lock"):
+        away.total.on(hosts)(c.reader())
+    assert r.read() is first
+    assert r.read() is LOCK
+    there = away.total.on(hosts)(r)
+    w.write(7)
+    w.retire()
+    assert th.run(there) == 7
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_an_end_whose_channel_has_such_a_value(hosts: Hosts, wait: bool) -> None:  # rule 2.4
+    """It waits for another OS process, in a write: that is told, and the end stays here."""
+    c, inner = Channel("c", capacity=0), Channel("inner", capacity=1)
+    w = inner.writer()
+    w.write(LOCK)
+    kept = inner.reader()
+    told: list[Any] = []
+
+    @co.process
+    async def writes(out: Any) -> None:
+        with pytest.raises(BadUse, match=r"a value that it holds cannot .* lock"):
+            await out.write(kept)
+        told.append(await kept.read())
+        await out.write(2)
+
+    @co.process
+    async def main() -> Any:
+        async with co.Group() as group:
+            if not wait:
+                there = group.start(away.total.on(hosts)(c.reader()))
+            group.start(writes(c.writer()))
+            if wait:
+                await waits_at(c)
+                there = group.start(away.total.on(hosts)(c.reader()))
+        return there.result
+
+    assert co.run(main()) == 2
+    assert told == [LOCK]
+
+
+def test_a_writer_at_a_channel_whose_end_is_written(hosts: Hosts) -> None:  # rules 2.4, 11.1
+    """The end goes to another OS process as a value; who writes at its channel is told."""
+    c, inner = Channel("c"), Channel("inner")
+    writer = th.process(by_write_at_inner)
+
+    @co.process
+    async def gives(out: Any, end: Any) -> None:
+        await out.write(end)
+
+    @co.process
+    async def main() -> Any:
+        async with co.Group() as group:
+            group.start(writer(inner.writer()))
+            await waits_at(inner)
+            group.start(gives(c.writer(), inner.reader()))
+            there = group.start(away.sum_of_the_end.on(hosts)(c.reader()))
+        return there.result
+
+    assert co.run(main()) == 2
+
+
+def by_write_at_inner(out: Any) -> None:
+    with pytest.raises(BadUse, match=r"write on channel 'inner'.* lock"):
+        out.write(LOCK)
+    out.write(2)
+
+
+def test_a_value_that_a_function_makes_is_told_to_both(hosts: Hosts) -> None:  # rule 5.8
+    c = Channel("c")
+    writer = th.process(by_a_function)
+    with pytest.raises(th.PeerDied):
+        th.Parallel(writer(c.writer()), away.total.on(hosts)(c.reader()))
