@@ -5,6 +5,8 @@ Everything here starts interpreters: some 0.2 s each.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import resource
 import sys
 import threading
@@ -189,3 +191,37 @@ def test_a_result_that_cannot_be_rebuilt_fails_its_call_alone() -> None:  # rule
         with pytest.raises(ValueError, match="of the test"):
             executor.submit(unloadable, 1).result()
         assert executor.submit(unloadable, 0).result() == 0
+
+
+def uses_up_all_descriptors(keep: list[int]) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    with contextlib.suppress(OSError):
+        while True:
+            keep.append(os.open("/dev/null", os.O_RDONLY))
+
+
+def without_descriptors(fails: bool) -> str:
+    """Nothing can be opened where it ends: no source for a traceback, no module."""
+    uses_up_all_descriptors(kept)
+    if fails:
+        raise ValueError("its own failure")
+    return "its result"
+
+
+kept: list[int] = []  # until the OS process ends
+away_without_descriptors = process(without_descriptors)
+
+
+@pytest.mark.parametrize("where", ["its own", "hosts", "an executor"])
+def test_no_descriptor_is_left_in_the_middle_of_a_run(where: str) -> None:  # rule 9.3
+    """The caller is told what the call has come to. It waited for ever."""
+    with Hosts(1) as hosts, Executor(1) as executor:
+        calls: dict[str, Any] = {
+            "its own": lambda fails: run(away_without_descriptors(fails)),
+            "hosts": lambda fails: run(away_without_descriptors.on(hosts)(fails)),
+            "an executor": lambda fails: executor.submit(without_descriptors, fails).result(),
+        }
+        assert calls[where](False) == "its result"
+        with pytest.raises(ValueError, match="its own failure") as caught:
+            calls[where](True)
+        assert "in without_descriptors" in str(caught.value.__cause__)
