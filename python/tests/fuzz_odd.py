@@ -26,7 +26,10 @@ import threading
 import time
 from collections.abc import Iterator
 
-HANG = float(os.environ.get("ODD_HANG", "280"))  # seconds
+LONG = 280.0  # seconds
+HANG = float(
+    os.environ.get("ODD_HANG", LONG)
+)  # seconds of a case; its program may take LONG to start
 # The interpreter itself, up to 3.11, ends a program in which these call themselves.
 ENDS_PYTHON = ("meta.__subclasscheck__", "meta.__instancecheck__")
 
@@ -111,10 +114,10 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
         )
         said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         threading.Thread(target=_hear, args=(program, said), daemon=True).start()
-        done, last = 0, "its start"
+        done, last = 0, ""
         while True:
             try:
-                line = said.get(timeout=HANG)
+                line = said.get(timeout=HANG if last else LONG)
             except queue.Empty:
                 program.send_signal(signal.SIGUSR1)
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -131,7 +134,7 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
             last = line
             done += line.startswith("case ")
         errors.seek(0)
-        return done, f"seed {seed}: {what}: {last}\n{errors.read()[-6000:]}"
+        return done, f"seed {seed}: {what}: {last or 'its start'}\n{errors.read()[-6000:]}"
 
 
 def _hear(program: subprocess.Popen[str], said: queue.SimpleQueue[str | None]) -> None:

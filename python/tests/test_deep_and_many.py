@@ -16,7 +16,7 @@ import weft.coroutines as co
 import weft.threads as th
 from weft.processes import Channel
 
-MANY = 100_000
+MANY = 60_000
 
 
 def runs(*program: str) -> str:

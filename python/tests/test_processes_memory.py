@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_processes import program
 
 import weft.threads as th
 from weft.processes import BadUse, Channel, Executor, Hosts, Parallel, ProcessDied, process, run
@@ -189,3 +190,47 @@ def test_a_result_that_cannot_be_rebuilt_fails_its_call_alone() -> None:  # rule
         with pytest.raises(ValueError, match="of the test"):
             executor.submit(unloadable, 1).result()
         assert executor.submit(unloadable, 0).result() == 0
+
+
+WITHOUT_DESCRIPTORS = """
+    import os, resource
+    from weft.processes import Hosts, process, run
+
+    kept = []  # until the OS process ends
+
+    def used_up(fails):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        try:
+            while True:
+                kept.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            pass
+        if fails:
+            raise ValueError("its own failure")
+        return "its result"
+
+    away = process(used_up)
+
+    def tell(call):
+        try:
+            call(True)
+        except ValueError as error:
+            print(error)
+        print(call(False))
+
+    if __name__ == "__main__":
+        from weft.processes import Executor  # here: the OS processes have not imported its modules
+
+        with Hosts(1) as hosts, Executor(1) as executor:
+            tell(lambda fails: run(away(fails)))
+            tell(lambda fails: run(away.on(hosts)(fails)))
+            tell(lambda fails: executor.submit(used_up, fails).result())
+"""
+
+
+def test_no_descriptor_is_left_in_the_middle_of_a_run(tmp_path: Path) -> None:  # rule 9.3
+    """No module can be imported then to write a traceback, and no source be read. The callers are
+    told all the same; they waited for ever."""
+    result = program(tmp_path, WITHOUT_DESCRIPTORS)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == ["its own failure", "its result"] * 3
