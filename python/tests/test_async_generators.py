@@ -21,7 +21,6 @@ from weft.coroutines import (
     Deadlock,
     Group,
     Parallel,
-    Retired,
     current_process,
     move_on_after,
     process,
@@ -305,26 +304,6 @@ def test_a_failure_in_it_is_the_runs(how: dict[str, Any]) -> None:
     assert told == ["cancelled"]
 
 
-def test_an_end_that_it_meets_is_quiet() -> None:
-    async def reads(r: Any) -> Generator:
-        try:
-            yield 1
-        finally:
-            await r.read()
-
-    @process
-    async def main() -> str:
-        c = Channel()
-        r = c.reader()
-        c.writer().retire()
-        async for _ in reads(r):
-            break
-        await sleep(0)
-        return "went on"
-
-    assert run(main()) == "went on"
-
-
 def test_a_run_that_is_cancelled_cancels_it() -> None:
     told: list[str] = []
 
@@ -476,31 +455,6 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     all_of_it: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda u: all_of_it.append(u.exc_value))
     return all_of_it
-
-
-def test_after_its_run(reported: list[Any]) -> None:
-    """A clean-up that awaits nothing runs; one that awaits is told of."""
-    told: list[str] = []
-
-    async def plain() -> Generator:
-        try:
-            yield 1
-        finally:
-            told.append("plain")
-
-    kept: list[Any] = []
-
-    @process
-    async def main() -> None:
-        for generator in plain(), plain():
-            await generator.__anext__()  # type: ignore[attr-defined]
-            kept.append(generator)
-
-    run(main())
-    assert told == ["plain", "plain"]
-    kept.clear()
-    gc.collect()
-    assert not reported
 
 
 def test_one_whose_next_value_was_being_asked_for(reported: list[Any]) -> None:
@@ -696,7 +650,9 @@ except StopIteration:
 """
 
 
-@pytest.mark.skipif(not hasattr(sys, "getwindowsversion") and sys.platform == "win32", reason="fork")
+@pytest.mark.skipif(
+    not hasattr(sys, "getwindowsversion") and sys.platform == "win32", reason="fork"
+)
 def test_in_a_child_and_when_the_interpreter_ends() -> None:
     out = subprocess.run(
         [sys.executable, "-u", "-c", PROGRAM], capture_output=True, text=True, timeout=280

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from types import AsyncGeneratorType
 from typing import Any
 from weakref import WeakSet
 
@@ -12,7 +12,7 @@ from weft import _native
 
 __all__ = ["close_at_once", "closing", "take"]
 
-_Generator = AsyncGenerator[Any, Any]
+_Generator = AsyncGeneratorType[Any, Any]
 _COROUTINE = 0  # the kind of a ProcessFunction
 
 
@@ -35,7 +35,7 @@ def closing(generator: _Generator, ends: list[Any]) -> Any:
             f"async generator {_name(generator)} was collected while its next value was being "
             "asked for, so it cannot be closed: await what asend() or __anext__() gave"
         )
-    function = _native.ProcessFunction(_close, f"asyncgen {_name(generator)}", _COROUTINE)
+    function: Any = _native.ProcessFunction(_close, f"asyncgen {_name(generator)}", _COROUTINE)
     return function(generator, ends)
 
 
