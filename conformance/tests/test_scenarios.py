@@ -36,6 +36,7 @@ NO_SCENARIO = {
     "6.6": "foreign waiters; the scenarios run on them (tasks), test_networks.py and python/tests/test_asyncio_tasks.py have the rest",
     "7.13": "supervision is of OS processes; python/tests/test_supervisor.py has it",
     "7.14": "a thread that is ended from outside; cpp/tests/hosted_ended_threads.cpp has it",
+    "7.15": "async generators are Python's; python/tests/test_async_generators.py has it",
     "6.7": "signals come from outside; python/tests/test_signals.py and cpp/tests/hosted_parking.cpp have them",
     "7.10": "par_read and par_write are C++; cpp/tests/library_blocks.cpp and explore_together.hpp have them",
     "8.7": "of several OS processes; python/tests/test_processes_barriers.py and cpp/tests/wire_barrier.cpp have it",

@@ -550,8 +550,8 @@ TEST_CASE_TEMPLATE("rules 1.4, 6.6: a buffer with room is open while a foreign r
   CHECK(f.value() == 2);
 }
 
-TEST_CASE_TEMPLATE(
-    "rule 6.6: those behind wait while the undecided ones are as many as the values", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 6.6: those behind wait while the undecided ones are as many as the values",
+                   P, POLICIES) {
   Books books;
   Channel<P> c;
   Task f, g, h, r, s, v, w, x, y;
@@ -663,8 +663,9 @@ TEST_CASE_TEMPLATE(
   CHECK(empty(c));
 }
 
-TEST_CASE_TEMPLATE("rules 1.5, 6.6: a foreign extended read that lacks a slot is not told for nothing",
-                   P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rules 1.5, 6.6: a foreign extended read that lacks a slot is not told for nothing", P,
+    POLICIES) {
   Books books;
   Buffered<Channel<P>> q{1};
   Task f, r, v, w;

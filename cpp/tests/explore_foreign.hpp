@@ -171,7 +171,8 @@ SCENARIO(
   b.check();
 }
 
-SCENARIO("foreign reader that is slow to decide: a second value goes to who is behind (rule 6.6)", 1) {
+SCENARIO("foreign reader that is slow to decide: a second value goes to who is behind (rule 6.6)",
+         1) {
   Balance b;
   {
     const bool buffered = choose(2) != 0, foreign = choose(2) != 0;

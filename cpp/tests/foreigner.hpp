@@ -15,7 +15,7 @@ class Foreigner : public core::Waiter {
  public:
   // writers here compute their values: only then may one arrive while we sleep
   bool computed = false;
-  bool was_told = false;  // during its last read
+  bool was_told = false;                  // during its last read
   std::function<void()> before_deciding;  // what its task does when told, before it looks again
 
   Foreigner() { ops = &kOps; }

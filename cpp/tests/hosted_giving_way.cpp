@@ -37,13 +37,12 @@ int others_run_after(F operation, A... with) {
   return seen.others;
 }
 
-
 }  // namespace giving_way
 
 using namespace giving_way;
 
-TEST_CASE_TEMPLATE("rule 7.7: writes that never wait, and reads of a full buffer, let others run", P,
-                   POLICIES) {
+TEST_CASE_TEMPLATE("rule 7.7: writes that never wait, and reads of a full buffer, let others run",
+                   P, POLICIES) {
   for (const auto overflow : {weft::Overflow::drop_oldest, weft::Overflow::drop_newest,
                               weft::Overflow::drop_last, weft::Overflow::unbounded}) {
     weft::Channel<int, P> c{weft::buffer(2, overflow)};
@@ -68,7 +67,8 @@ TEST_CASE_TEMPLATE("rule 7.7: writes that never wait, and reads of a full buffer
   weft::run(reads(std::move(r), read, seen), notes(seen));
   CHECK(seen.others == kOthersRunAfter - 1);
   // the value of the read after which the others ran too
-  for (int i = 0; i < static_cast<int>(read.size()); ++i) CHECK(read[static_cast<std::size_t>(i)] == i);
+  for (int i = 0; i < static_cast<int>(read.size()); ++i)
+    CHECK(read[static_cast<std::size_t>(i)] == i);
 }
 
 TEST_CASE("rules 5.7, 7.7: selects that never wait let others run") {
@@ -154,7 +154,8 @@ TEST_CASE("rules 7.7, 7.12: a process whose limit has always expired lets others
   }
 }
 
-TEST_CASE("rules 6.3, 7.7: who is cancelled while the others run meets that at its next operation") {
+TEST_CASE(
+    "rules 6.3, 7.7: who is cancelled while the others run meets that at its next operation") {
   weft::Channel<int> c{weft::buffer(8, weft::Overflow::unbounded)};
   auto r = c.reader();
   int written = 0;
@@ -243,7 +244,8 @@ TEST_CASE("rules 1.8, 7.7: values that come from a thread through a one-to-one c
 TEST_CASE("rules 7.7, 15.7: on several cores, of processes that never wait each has its turn") {
   constexpr int n = 6;
   std::vector<std::atomic<int>> done(n);
-  auto never_waits = [](weft::Writer<int> w, std::vector<std::atomic<int>>& all, int me) -> Process {
+  auto never_waits = [](weft::Writer<int> w, std::vector<std::atomic<int>>& all,
+                        int me) -> Process {
     for (;;) {
       co_await w.write(1);
       ++all[static_cast<std::size_t>(me)];

@@ -186,7 +186,7 @@ struct ProcessObject {
   std::uint8_t given_up;
   std::uint8_t done;
   std::uint8_t failed;
-  Ending how;            // once it is done
+  Ending how;  // once it is done
   // it has put itself into the run queue: 1, since it was to; 2, to give way (awaited.hpp)
   std::uint8_t yielded;
   // the collector sees the coroutine as a part of the process: it is not tracked itself

@@ -25,17 +25,29 @@ struct HooksObject {
 HooksObject* hooks(PyObject* o) noexcept { return reinterpret_cast<HooksObject*>(o); }
 extern PyTypeObject HooksType;
 
-// Of weft._backends.generators.
-PyObject* call(const char* function, PyObject* generator) {
+// Of weft._backends.generators. `more`: null: no second argument.
+PyObject* call(const char* function, PyObject* generator, PyObject* more = nullptr) {
   const OutsideGate beyond;
   PyObject* m = PyImport_ImportModule("weft._backends.generators");
-  PyObject* r = m ? PyObject_CallMethod(m, function, "O", generator) : nullptr;
+  PyObject* r = m ? PyObject_CallMethod(m, function, more ? "OO" : "O", generator, more) : nullptr;
   Py_XDECREF(m);
   return r;
 }
 
+// Those that the process which runs here holds, a list.
+PyObject* ends_held_here() {
+  PyObject* list = PyList_New(0);
+  if (ProcessObject* const p = list ? process_object(this_process()) : nullptr)
+    for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i)
+      if (p->held[i]->state == EndState::open)
+        PyList_Append(list, reinterpret_cast<PyObject*>(p->held[i]));
+  return list;
+}
+
 bool close_in_process(PyRun& run, PyObject* generator) {
-  PyObject* p = call("closing", generator);
+  PyObject* const ends = ends_held_here();
+  PyObject* const p = ends ? call("closing", generator, ends) : nullptr;
+  Py_XDECREF(ends);
   PyObject* list = p ? process_list(&p, 1) : nullptr;
   Py_XDECREF(p);
   // the run may have ended meanwhile, by code of the user's

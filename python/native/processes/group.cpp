@@ -170,8 +170,7 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
     runtime::Stop& stop = *waiting;
     const GeneratorHooks hooks(scheduler.run);
     hosting.waits(wait_op, &group);
-    while (!group.done() ||
-           (spawned && (!spawned->done() || close_generators(scheduler.run)))) {
+    while (!group.done() || (spawned && (!spawned->done() || close_generators(scheduler.run)))) {
       runtime::Group& g = group.done() ? *spawned : group;
       if (g.begin_wait(stop) == Status::pending) {
         waited = true;
@@ -180,7 +179,7 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
       run_deferred();
     }
   }
-  if (spawned || !home_here(self)) return;  // nothing runs after the last
+  if (spawned || !home_here(self)) return;                // nothing runs after the last
   const bool gives_way = !waited && self.line.at_once();  // rule 7.7
   if (waited || gives_way) self.line.begin_anew();
   if (gives_way) yield_home(self);

@@ -32,8 +32,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   using B::deciding_, B::died_, B::lock_, B::poison_, B::reader_line_, B::state_, B::transfers_,
       B::writer_line_, B::node;
   using Buffering::accepts, Buffering::drop_buffer;
-  using Notify::decided, Notify::declined, Notify::fail_all, Notify::foreign_first, Notify::invite, Notify::rematch,
-      Notify::spoken_for, Notify::tell_if_ended;
+  using Notify::decided, Notify::declined, Notify::fail_all, Notify::foreign_first, Notify::invite,
+      Notify::rematch, Notify::spoken_for, Notify::tell_if_ended;
 
  public:
   using value_type = T;
@@ -65,7 +65,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     if (B::alone(there, kOther<S>)) [[likely]] {
       // what was stored since lock_cheaply() is on one cache line
       return meet_alone<S>(there, slot, [&] { lock_.unlock_cheaply(held); }) ? FastResult::met
-                                                                            : FastResult::met_afar;
+                                                                             : FastResult::met_afar;
     }
     if (there == 0) [[likely]]
       wait_alone<S>(me, slot);

@@ -24,8 +24,8 @@ template <class T>
 class CoresOf final : public Executor, public RunExecutor, private Crew<CoresOf<T>> {
   using Base = Crew<CoresOf>;
   friend Base;
-  using Base::call, Base::look_everywhere, Base::look_outside, Base::ready, Base::ready_from_elsewhere, Base::size,
-      Base::while_held, Base::work, Base::worker;
+  using Base::call, Base::look_everywhere, Base::look_outside, Base::ready,
+      Base::ready_from_elsewhere, Base::size, Base::while_held, Base::work, Base::worker;
   using typename Base::Worker;
 
  public:

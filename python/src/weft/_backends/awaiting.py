@@ -48,7 +48,7 @@ def Sequence(*processes: Any) -> Any:
 async def _sequence(*processes: Any) -> list[Any]:
     waiting = _native.in_turn(*processes)
     if not waiting:
-        return await Parallel()  # an operation, which lets the others run in its turn (rule 7.7)
+        await Parallel()  # an operation, which lets the others run in its turn (rule 7.7)
     results: list[Any] = []
     try:
         while waiting:

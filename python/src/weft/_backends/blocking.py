@@ -36,7 +36,7 @@ def Sequence(*processes: Any) -> list[Any]:
     _native.must_block("Sequence")
     waiting = _native.in_turn(*processes)
     if not waiting:
-        return _native.parallel()  # an operation, which lets the others run in its turn (rule 7.7)
+        _native.parallel()  # an operation, which lets the others run in its turn (rule 7.7)
     results: list[Any] = []
     try:
         while waiting:

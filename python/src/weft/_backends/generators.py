@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from types import AsyncGeneratorType
 from typing import Any
 from weakref import WeakSet
 
@@ -12,11 +12,11 @@ from weft import _native
 
 __all__ = ["close_at_once", "closing", "take"]
 
-_Generator = AsyncGenerator[Any, Any]
+_Generator = AsyncGeneratorType[Any, Any]
 _COROUTINE = 0  # the kind of a ProcessFunction
 
 
-async def _close(generator: _Generator) -> None:
+async def _close(generator: _Generator, _held: list[Any]) -> None:
     await generator.aclose()
 
 
@@ -24,10 +24,19 @@ def _name(generator: _Generator) -> str:
     return str(getattr(generator, "__name__", "?"))
 
 
-def closing(generator: _Generator) -> Any:
-    """A process that closes the generator. It is not started."""
-    function = _native.ProcessFunction(_close, f"asyncgen {_name(generator)}", _COROUTINE)
-    return function(generator)
+def closing(generator: _Generator, ends: list[Any]) -> Any:
+    """A process that closes the generator and holds the ends. It is not started.
+
+    Raises:
+        RuntimeError: somebody has begun to ask for the next value, and dropped that.
+    """
+    if generator.ag_running:
+        raise RuntimeError(
+            f"async generator {_name(generator)} was collected while its next value was being "
+            "asked for, so it cannot be closed: await what asend() or __anext__() gave"
+        )
+    function: Any = _native.ProcessFunction(_close, f"asyncgen {_name(generator)}", _COROUTINE)
+    return function(generator, ends)
 
 
 def close_at_once(generator: _Generator) -> None:
