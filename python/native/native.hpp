@@ -105,6 +105,8 @@ struct Watch {
   std::vector<ProcessObject*> watchers;  // owned; until the process has ended
   bool beyond = false;                   // somebody watches who is no process
   bool watched = false;                  // its failure is its watchers'
+  PyObject* why = nullptr;               // owned: of such a failure (no_result.cpp)
+  ~Watch() { Py_XDECREF(why); }
 };
 
 // Where the ad-hoc selects of one process begin, by their guards, so that repeated ones are fair
@@ -142,7 +144,7 @@ struct ProcessObject {
   // the coroutine; of others (function, arguments, keywords); null when it has ended
   PyObject* body;
   PyObject* context;  // contextvars; null: empty
-  // the result, or the exception if `failed`; before it is started, its ProcessFunction
+  // the result, why there is none (no_result.cpp), the failure; before the start: ProcessFunction
   PyObject* outcome;
   union {
     runtime::ThreadProcess* thread;  // of a thread process that runs
@@ -362,7 +364,7 @@ inline void run_deferred() noexcept {
 
 struct Errors {
   PyObject *ChannelEnd, *Retired, *Poisoned, *PeerDied, *Cancelled, *BadUse, *Deadlock, *several,
-      *Blocked, *Ended;
+      *Blocked, *Ended, *NoResult;
 };
 extern Errors errors;
 int import_errors();
@@ -610,8 +612,6 @@ runtime::Executor* executor_of_group(ProcessBase& p) noexcept;
 void post_to_group(core::Waker* w) noexcept;
 
 // What an outermost run comes to.
-// of processes that have all ended without failure, in order
-PyObject* results_of(PyObject* list);
 // what left the one process of a run, quietly (rule 7.1). Null
 PyObject* raise_left(const std::exception_ptr& left);
 // Raise what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the

@@ -6,7 +6,7 @@
 //    it warns, unless it was given up.
 //  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
 //    what it refers to through the process.
-#include "native.hpp"
+#include "processes/no_result.hpp"
 
 namespace weft::py {
 
@@ -117,7 +117,7 @@ PyObject* process_result(PyObject* o, void*) {
   if (!p->done)
     return bad_use("result of process %s, which has not ended: wait for its group first",
                    p->base.function);
-  if (!p->failed) return Py_NewRef(p->outcome);
+  if (!p->failed) return result_of(p);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(p->outcome)), p->outcome);
   return nullptr;
 }
@@ -191,7 +191,8 @@ PyMethodDef process_methods[] = {
     {}};
 PyGetSetDef process_getset[] = {
     {"result", gated<process_result>, nullptr,
-     "What it returned, None if it ended quietly; raises its failure; BadUse if it has not ended.",
+     "What it returned, a NoResult if it ended quietly (rule 7.1); raises its failure; BadUse if it "
+     "has not ended.",
      nullptr},
     {"id", gated<process_id>, nullptr, "A number of its own, from its start on; 0 before.",
      nullptr},

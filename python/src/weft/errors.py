@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if sys.version_info < (3, 11):
     from exceptiongroup import BaseExceptionGroup
@@ -18,6 +19,7 @@ __all__ = [
     "ChannelEnd",
     "Deadlock",
     "Ended",
+    "NoResult",
     "PeerDied",
     "Poisoned",
     "ProcessDied",
@@ -25,6 +27,8 @@ __all__ = [
     "WeftError",
     "WeftWarning",
 ]
+
+_FOLDER = __file__.rpartition(os.sep)[0] + os.sep  # of this package; for native/processes/no_result.cpp
 
 
 class WeftWarning(RuntimeWarning):
@@ -56,6 +60,7 @@ class ChannelEnd(WeftError):
     # is stored.
     guard: int | None = None
     value: Any = None
+    _at: str | None = None  # of one that comes from another OS process: file:line, there
 
     def __init__(
         self,
@@ -188,6 +193,8 @@ class Cancelled(BaseException):
     ``value``.
     """
 
+    _at: str | None = None  # as of ChannelEnd
+
     def __init__(self, value: Any = None, _by: Any = None) -> None:
         super().__init__("cancelled" if _by is None else "cancelled: a timeout has expired")
         self.value = value
@@ -214,6 +221,92 @@ class Ended(NamedTuple):
     result: Any  #: what it returned; ``None`` if it did not return
     error: BaseException | None  #: what failed in it; ``None`` if it did not fail
 
+
+class _Why(NamedTuple):
+    """What a NoResult says. Where the process ended it is one of the extension's, with the same names;
+    as this it travels."""
+
+    process: str
+    how: str
+    where: str
+    reason: str
+
+
+class NoResult(WeftError):
+    """Stands where the result of a process would be, if the process ended without one (rule 7.1): in
+    the lists that `run`, `Parallel` and `Sequence` give, and in `process.result`.
+
+    It is false, and equal to itself alone. Its text says which process it was, where it ended and
+    why. Copied or pickled it says the same. Whatever else is done with it raises a copy of it: an
+    operator, a call, iteration, an attribute that it has not (there the copy is an AttributeError
+    too). It keeps no traceback and no frame.
+
+    Attributes:
+        process: the path of the process (rule 7.8).
+        how: "retired", "poisoned" or "cancelled"; or "failed", where the failure went to who
+            watched the process (rule 7.11).
+        where: FILE:LINE of the operation that ended it; "?" if that is not known.
+        reason: the text of what left it.
+    """
+
+    args: tuple[Any]  # what has the four texts
+
+    @property
+    def process(self) -> str:
+        return str(self.args[0].process)
+
+    @property
+    def how(self) -> str:
+        return str(self.args[0].how)
+
+    @property
+    def where(self) -> str:
+        return str(self.args[0].where)
+
+    @property
+    def reason(self) -> str:
+        return str(self.args[0].reason)
+
+    def __repr__(self) -> str:
+        at = "" if self.where == "?" else f" at {self.where}"
+        return f"process {self.process} gave no result: it ended{at} ({self.reason})"
+
+    def __str__(self) -> str:
+        return f"{self!r}; look for it first, by isinstance(…, NoResult), or let the process return"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NoResult, self.args
+
+    def __getattr__(self, name: str) -> NoReturn:
+        # Python itself asks for names like __deepcopy__, and expects this answer.
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(f"'NoResult' object has no attribute {name!r}")
+        raise _NoAttribute(*self.args)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name.startswith("__") and name.endswith("__")):
+            raise _NoAttribute(*self.args)
+        super().__setattr__(name, value)
+
+
+class _NoAttribute(NoResult, AttributeError):
+    """What is raised for an attribute: `hasattr`, and `getattr` with a default, look for that."""
+
+
+def _refuses(self: NoResult, *what: Any) -> NoReturn:
+    raise NoResult(*self.args)
+
+
+for _name in (
+    "add aenter aexit and call contains delitem divmod enter exit float floor floordiv ge getitem gt index int invert iter le len "
+    "lshift lt matmul mod mul neg next or pos pow radd rand rdivmod reversed rfloordiv rlshift rmatmul rmod rmul ror "
+    "round rpow rrshift rshift rsub rtruediv rxor setitem sub truediv trunc xor abs complex ceil bytes fspath await aiter "
+    "anext"
+).split():
+    setattr(NoResult, f"__{_name}__", _refuses)
 
 class Deadlock(WeftError):
     """Every process was blocked and nothing outside could wake any (rule 10).
@@ -251,6 +344,7 @@ for _c in (
     BlockedProcess,
     Deadlock,
     Ended,
+    NoResult,
 ):
     _c.__module__ = "weft"
-del _c
+del _c, _name

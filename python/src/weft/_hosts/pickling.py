@@ -11,6 +11,7 @@ import contextlib
 import copyreg
 import importlib
 import io
+import os
 import pickle
 import sys
 import types
@@ -19,7 +20,7 @@ from typing import Any
 
 from weft._backends import shared as _shared
 from weft._extension import native as _native
-from weft.errors import BadUse, Poisoned, Retired, WeftError
+from weft.errors import BadUse, Cancelled, PeerDied, Poisoned, Retired, WeftError
 
 __all__ = [
     "Call",
@@ -27,10 +28,12 @@ __all__ = [
     "RemoteTraceback",
     "dump_call",
     "dump_values",
+    "end_of",
     "function_named",
     "load_call",
     "load_values",
     "name_of",
+    "raised_at",
     "why_not",
 ]
 
@@ -363,6 +366,10 @@ def _stayed(end: str) -> None:
     """
 
 
+# Their text is sent where they cannot be pickled, as for the value of a write.
+_ENDS = (Retired, Poisoned, PeerDied, Cancelled)
+
+
 class Failure:
     """An exception on its way from one OS process to another, without the ends of channels in it."""
 
@@ -373,10 +380,12 @@ class Failure:
             traceback.format_exception(type(error), error, error.__traceback__)
         ).rstrip()
         self.brief = f"{type(error).__name__}: {error}"
-        self.end = type(error).__name__ if isinstance(error, (Retired, Poisoned)) else ""
+        self.end = next((kind.__name__ for kind in _ENDS if isinstance(error, kind)), "")
         self.strength = getattr(error, "strength", 1)
+        self.met = getattr(error, "met", False) is True  # rule 3.5
+        self.at = _place(error) if self.end else ""
         self.packed: bytes | None = None
-        if not self.end:
+        if type(error) not in (Retired, Poisoned):
             try:
                 packed = _pickled("an exception", error, _no_matter)
                 _Found(io.BytesIO(packed), _stayed).load()
@@ -386,15 +395,40 @@ class Failure:
 
     def exception(self) -> BaseException:
         """The exception, as the other OS process is to raise it."""
-        if self.end == "Poisoned":
-            return Poisoned(self.brief, None, None, None, self.strength, True)
-        if self.end == "Retired":
-            return Retired(self.brief, None, None, None, 0, True)
         text = f"{self.brief} (an exception that cannot be pickled)"
-        error: BaseException = (
-            RuntimeError(text)
-            if self.packed is None
-            else _Found(io.BytesIO(self.packed), _stayed).load()
-        )
-        error.__cause__ = RemoteTraceback(self.text)
-        return error
+        error: BaseException
+        if self.packed is not None:
+            error = _Found(io.BytesIO(self.packed), _stayed).load()
+        elif self.end:
+            error = end_of(self.end, self.said, self.strength, self.met)
+        else:
+            error = RuntimeError(text)
+        return raised_at(error, self.at, self.text)
+
+    @property
+    def said(self) -> str:
+        return self.brief.partition(": ")[2]
+
+
+def end_of(kind: str, said: str, strength: int, met: bool) -> BaseException:
+    """One of _ENDS, by the name of its class, to be raised here."""
+    if kind == "Cancelled":
+        return Cancelled()
+    end = next(end for end in (Retired, Poisoned, PeerDied) if end.__name__ == kind)
+    return end(said, None, None, None, strength, met)
+
+
+def raised_at(error: BaseException, at: str, text: str) -> BaseException:
+    """The exception, which was raised at `at` in another OS process; `text`: its traceback there."""
+    if at and isinstance(error, _ENDS):
+        error.__dict__["_at"] = at
+    error.__cause__ = RemoteTraceback(text)
+    return error
+
+
+def _place(error: BaseException) -> str:
+    """FILE:LINE where it was raised; empty: that is not known."""
+    from weft._watching import leaving as _leaving  # late: a process mostly returns
+
+    file, line = _leaving.place_of(error)
+    return f"{file.rpartition(os.sep)[2]}:{line}" if line else ""

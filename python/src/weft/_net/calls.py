@@ -37,7 +37,7 @@ from weft._net import steps as _net_steps
 from weft._net.values import module_of
 from weft._rounds import naming as _naming
 from weft._rounds import rounds as _rounds
-from weft.errors import BadUse, Cancelled, ChannelEnd, Poisoned, Retired
+from weft.errors import BadUse, Cancelled, ChannelEnd, Retired
 
 __all__ = [
     "Asked",
@@ -239,6 +239,8 @@ def _said(failure: _pickling.Failure) -> dict[str, Any]:
         "brief": failure.brief,
         "end": failure.end,
         "strength": failure.strength,
+        "met": failure.met,
+        "at": failure.at,
     }
 
 
@@ -254,13 +256,12 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
         raise TypeError(f"a failure came that is none: {failure!r:.100}")
     brief, kind = str(failure.get("brief")), failure.get("type")
     args, strength = failure.get("args"), failure.get("strength")
-    if failure.get("end") == "Poisoned":
-        strength = strength if isinstance(strength, int) and 0 < strength < 256 else 1
-        return Poisoned(brief, None, None, None, strength, True)
-    if failure.get("end") == "Retired":
-        return Retired(brief, None, None, None, 0, True)
     error: BaseException | None = None
-    if kind == "Cancelled":
+    if (end := failure.get("end")) in ("Retired", "Poisoned", "PeerDied", "Cancelled"):
+        strength = strength if isinstance(strength, int) and 0 < strength < 256 else 1
+        met = failure.get("met", True) is True  # an older program does not say it
+        error = _pickling.end_of(end, brief.partition(": ")[2], strength, met)
+    elif kind == "Cancelled":  # an older program says only this
         error = Cancelled()
     elif kind == "BadUse" and failure.get("module") == "weft":
         error = BadUse(*args) if isinstance(args, list) and args else BadUse(brief)
@@ -273,8 +274,7 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
                     error = found(*args)
     if error is None:
         error = RuntimeError(brief)
-    error.__cause__ = _pickling.RemoteTraceback(str(failure.get("text")))
-    return error
+    return _pickling.raised_at(error, str(failure.get("at", "")), str(failure.get("text")))
 
 
 # --- in an OS process of the agent's --------------------------------------------------------------
