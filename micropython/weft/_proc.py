@@ -35,7 +35,7 @@ class Process:
 
     # Defaults of the class: a field of an instance costs memory, so it is made only when it
     # differs.
-    k = party = result = error = rots = fault = given = None
+    k = party = error = rots = fault = given = None
     asked = False
     args = ()
     kw = NO_NAMES = {}
@@ -60,6 +60,12 @@ class Process:
             return self.ends == ()
         if what == "name":
             return self.given or name_of(self.fn)
+        if what == "result":  # a field only of one that has returned something
+            if self.error is None and (self.k or self.ends != ()):
+                return None
+            from ._rare import NoResult
+
+            return NoResult(self.where, self.error)
         # `where` is the path (7.8) for Weft itself: a thread's `path` takes the lock first
         if what != "path" and what != "where":
             raise AttributeError(what)
@@ -185,7 +191,7 @@ def hold(ends, things):
             hold(ends, x.values() if isinstance(x, dict) else x)
 
 
-def let_go(proc, error):
+def let_go(proc, error, result=None):
     ends, proc.ends = proc.ends, ()
     for end in ends:
         end.h -= 1
@@ -193,7 +199,7 @@ def let_go(proc, error):
             continue
         if error is not None and isinstance(error, Poisoned):
             end.c.x.spoil(error.strength)
-        if end.h <= 0 and end is not proc.result:
+        if end.h <= 0 and end is not result:
             shut(end, False, "its process %s has ended" % proc.name)
 
 
@@ -221,7 +227,7 @@ def finish(proc, value, error):
         proc.result = value
     if error is not None:
         proc.error = error
-    let_go(proc, error)
+    let_go(proc, error, value)
     # Taken off `_all`, searched from both ends: `remove` would compare it with every process before
     # it.
     i, j = 0, len(_all)

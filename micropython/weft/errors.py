@@ -43,7 +43,7 @@ class Cancelled(BaseException):
 
 def __getattr__(name):
     """Errors that few programs meet are loaded when they are first named."""
-    if name in "Deadlock Failures TimeoutError":
+    if name in "Deadlock Failures NoResult TimeoutError":
         from . import _rare
 
         return getattr(_rare, name)

@@ -272,7 +272,10 @@ class NoResult(WeftError):
         return f"process {self.process} gave no result: it ended{at} ({self.reason})"
 
     def __str__(self) -> str:
-        return f"{self!r}; look for it first, by isinstance(…, NoResult), or let the process return"
+        return (
+            f"{self!r}; ask isinstance(result, NoResult) before the result is used, or catch in the process what "
+            "ended it"
+        )
 
     def __bool__(self) -> bool:
         return False

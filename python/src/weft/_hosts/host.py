@@ -440,8 +440,7 @@ class Host:
                     end.retire()
         # how it ended there counts, even if it was asked to end meanwhile (rules 6.1, 7.2)
         if failure is not None:
-            came_to = failure.exception()
-            raise cancelled if cancelled is not None and isinstance(came_to, Cancelled) else came_to
+            raise _pickling.of_call(failure.exception(), cancelled)
         return value
 
     def _died(self, name: str) -> ProcessDied:

@@ -33,6 +33,7 @@ __all__ = [
     "load_call",
     "load_values",
     "name_of",
+    "of_call",
     "raised_at",
     "why_not",
 ]
@@ -424,6 +425,15 @@ def raised_at(error: BaseException, at: str, text: str) -> BaseException:
         error.__dict__["_at"] = at
     error.__cause__ = RemoteTraceback(text)
     return error
+
+
+def of_call(came_to: BaseException, asked: Cancelled | None) -> BaseException:
+    """What a call raises that came to that; `asked`: the request to end that it passed on, which is
+    the one to be raised if it ended by that."""
+    if asked is None or not isinstance(came_to, Cancelled):
+        return came_to
+    asked._at = came_to._at
+    return asked
 
 
 def _place(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 
 from weft._extension import native as _native
 from weft._hosts import host as _host
+from weft._hosts import pickling as _pickling
 from weft._hosts.hosts import Elsewhere, whole
 from weft._net import calls as _net_calls
 from weft._net import link as _net_link
@@ -153,8 +154,7 @@ class _Far(Elsewhere, abc.ABC):
                 with contextlib.suppress(BadUse):  # it is retired already
                     end.retire()
         if failure is not None:
-            came_to = _net_calls.exception_of(failure, asked)
-            raise cancelled if cancelled is not None and isinstance(came_to, Cancelled) else came_to
+            raise _pickling.of_call(_net_calls.exception_of(failure, asked), cancelled)
         return value
 
     def _far_call(self, host: str, session: Any) -> _away.FarCall:
