@@ -35,15 +35,15 @@ PyObject* at_name;            // "_at"
 
 // --- where it ended ------------------------------------------------------------------------------
 
-// Is it code of this package, and not of the plug-and-play processes and their like? As is_ours() of
-// _watching/observers.py.
+// Is it code of this package itself: of a folder with `_`? (Not of weft.toolkit, the plug-and-play
+// processes and their like, which are processes as others are.)
 bool is_ours(PyCodeObject* code) noexcept {
   Py_ssize_t n, m;
   const char* const folder = PyUnicode_AsUTF8AndSize(package, &m);
   const char* const file = PyUnicode_AsUTF8AndSize(code->co_filename, &n);
   if (!file) PyErr_Clear();
   if (!file || n <= m || std::memcmp(file, folder, static_cast<std::size_t>(m)) != 0) return false;
-  return file[m] == '_' || !std::strchr(file + m, folder[m - 1]);
+  return file[m] == '_';
 }
 
 // Where `e` was raised: the innermost code that is not of this package; if all is, where it says
