@@ -67,8 +67,9 @@ async def in_the_place_of_a_result_that_no_process_gave():
     for n in nothing:
         assert isinstance(n, NoResult) and not n
         assert n.process.split("/")[-1].startswith("get")
-        assert "process %s gave no result: it ended" % n.process in repr(n)
-        assert n.reason in repr(n) and n.where
+        text = repr(n)
+        assert text.startswith("process " + n.process + " gave no result: it ended")
+        assert n.reason in text and n.where
 
 
 @process

@@ -4,8 +4,8 @@ one."""
 from collections import namedtuple
 
 from . import _alt
+from ._none import how_of
 from ._proc import Process
-from ._rare import how_of
 from .errors import BadUse
 
 Ended = namedtuple("Ended", ("how", "result", "error"))

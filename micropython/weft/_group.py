@@ -80,8 +80,7 @@ class Group:
         party.block = False
         if own is not None and not party.failed:
             return False
-        if party.failed:
-            party.verdict(own)
+        party.verdict(own)
         if isinstance(error, Cancelled) and kind is None:
             raise error
         return False

@@ -35,7 +35,7 @@ class Process:
 
     # Defaults of the class: a field of an instance costs memory, so it is made only when it
     # differs.
-    k = party = error = rots = fault = given = None
+    k = party = result = error = rots = fault = given = None
     asked = False
     args = ()
     kw = NO_NAMES = {}
@@ -60,12 +60,6 @@ class Process:
             return self.ends == ()
         if what == "name":
             return self.given or name_of(self.fn)
-        if what == "result":  # a field only of one that has returned something
-            if self.error is None and (self.k or self.ends != ()):
-                return None
-            from ._rare import NoResult
-
-            return NoResult(self.where, self.error)
         # `where` is the path (7.8) for Weft itself: a thread's `path` takes the lock first
         if what != "path" and what != "where":
             raise AttributeError(what)
@@ -191,7 +185,7 @@ def hold(ends, things):
             hold(ends, x.values() if isinstance(x, dict) else x)
 
 
-def let_go(proc, error, result=None):
+def let_go(proc, error):
     ends, proc.ends = proc.ends, ()
     for end in ends:
         end.h -= 1
@@ -199,7 +193,7 @@ def let_go(proc, error, result=None):
             continue
         if error is not None and isinstance(error, Poisoned):
             end.c.x.spoil(error.strength)
-        if end.h <= 0 and end is not result:
+        if end.h <= 0 and end is not proc.result:
             shut(end, False, "its process %s has ended" % proc.name)
 
 
@@ -227,7 +221,8 @@ def finish(proc, value, error):
         proc.result = value
     if error is not None:
         proc.error = error
-    let_go(proc, error, value)
+        proc.party.gaps = True
+    let_go(proc, error)
     # Taken off `_all`, searched from both ends: `remove` would compare it with every process before
     # it.
     i, j = 0, len(_all)
@@ -295,9 +290,9 @@ def flatten(things, out):
 
 class Party:
     """Processes that are waited for together. `block`: beside them their owner runs the block of a
-    Group."""
+    Group. `gaps`: some ended without a result."""
 
-    failed = waits = block = stopped = False
+    failed = waits = block = stopped = gaps = False
     mine = None  # True: this party asked for the cancellation of the block
 
     def __init__(self, owner):
@@ -356,6 +351,12 @@ class Party:
 
                 raise Failures(wrong)
             raise wrong[0]
+        if self.gaps:
+            from .errors import NoResult  # one class for both cores
+
+            for k in self.kids:
+                if k.error is not None:
+                    k.result = NoResult.of(k)
         return [k.result for k in self.kids]
 
 

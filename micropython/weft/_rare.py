@@ -1,7 +1,6 @@
-"""Errors that few programs meet: weft.errors imports this module when one of them is first used. And
-how a process ended (rules 7.1, 7.11), for who asks."""
+"""Errors that few programs meet: weft.errors imports this module when one of them is first used."""
 
-from .errors import Cancelled, Poisoned, WeftError
+from .errors import WeftError
 
 try:
     TimeoutError = TimeoutError
@@ -25,39 +24,3 @@ class Failures(Exception):
     def __init__(self, exceptions):
         super().__init__("%d processes failed: %s" % (len(exceptions), exceptions))
         self.exceptions = exceptions
-
-
-def how_of(error):
-    """How a process ended that `error` has left; None: nothing has."""
-    from ._proc import quiet
-
-    if error is None:
-        return "returned"
-    if not quiet(error):
-        return "failed"
-    if isinstance(error, Cancelled):
-        return "cancelled"
-    return "poisoned" if isinstance(error, Poisoned) else "retired"
-
-
-class NoResult(WeftError):
-    """Stands in the place of the result of a process that ended without one (rule 7.1). It is
-    false; its text is the sentence."""
-
-    where = "?"  # no lines are kept
-
-    def __init__(self, process, error):
-        super().__init__()
-        self.process = process
-        self.how = "cancelled" if error is None else how_of(error)
-        self.reason = "it was never run" if error is None else str(error) or self.how
-        if self.how == "failed":
-            self.reason = "%s: %s" % (type(error).__name__, error)
-
-    def __repr__(self):
-        return "process %s gave no result: it ended (%s)" % (self.process, self.reason)
-
-    __str__ = __repr__
-
-    def __bool__(self):
-        return False

@@ -123,9 +123,7 @@ def supervised() -> Any:
         again = mortal.on(Supervisor(one, restarts=3, backoff=0))
         died = f"{folder}/died"
         return hows(
-            th.Parallel(
-                counts(a.writer()), again(a.reader(), b.writer(), died), adds(b.reader())
-            )
+            th.Parallel(counts(a.writer()), again(a.reader(), b.writer(), died), adds(b.reader()))
         )
 
 

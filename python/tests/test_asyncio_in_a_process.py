@@ -11,8 +11,8 @@ import time
 from typing import Any
 
 import pytest
-from parts import hows
 from loops import Runner, new_in_3_11, receive, send, turns, wait
+from parts import hows
 
 from weft import threads
 from weft.coroutines import (

@@ -155,7 +155,7 @@ def test_a_no_result_is_no_native_value(b, process):  # rules 7.1, 16.4
 
 
 def test_an_argument_that_is_a_no_result(b):  # rules 7.1, 16.4
-    with pytest.raises(BadUse, match="its argument '.*process main/reads gave no result"):
+    with pytest.raises(BadUse, match=r"its argument '.*process main/reads gave no result"):
         basics().count_to(-b.weft.Channel(), no_result(b))
 
 

@@ -16,7 +16,9 @@ pytestmark = needs_compiler
 
 ON = pytest.mark.parametrize("on", ["pool", "thread", "process"])
 SOURCE = Path(__file__).with_name("component_tasks.cpp").read_text(encoding="utf-8").splitlines()
-READS = 1 + SOURCE.index("  co_await in.read();", SOURCE.index("Task<> left(Ints in, std::string by) {"))
+READS = 1 + SOURCE.index(
+    "  co_await in.read();", SOURCE.index("Task<> left(Ints in, std::string by) {")
+)
 
 
 def left(r: Any, by: str, on: str) -> Any:

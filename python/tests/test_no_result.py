@@ -10,6 +10,7 @@ import math
 import operator
 import pickle
 import pprint
+import traceback
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -135,6 +136,7 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
 
 def test_where(b):  # rule 7.1
     """The line of the program, not of what passes an operation on, nor of this package."""
+
     async def own_line(b, r):
         await b.op(b.weft.sleep(0))
         return await b.op(r.read())
@@ -158,7 +160,9 @@ def test_where(b):  # rule 7.1
     )
     shim = {"coroutines": None}.get(b.name, "")
     for n, function, after in ((results[0], own_line, 2), (results[1], deeper, 2)):
-        assert n.where == line_of(function, after) or shim is not None and n.where.startswith(HERE)
+        assert n.where == line_of(function, after) or (
+            shim is not None and n.where.startswith(HERE)
+        )
     assert results[2][0].process == "main/within_a_parallel/own_line"
     assert th.Parallel(plain)[0].where == line_of(without_the_shim, 1)
 
@@ -281,7 +285,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "&": lambda n: 1 & n,
     "^": lambda n: n ^ 1,
     "<": lambda n: n < 1,
-    "reflected <": lambda n: 1 < n,
+    "reflected <": lambda n: operator.lt(1, n),
     ">=": lambda n: n >= 1,
     "minus": lambda n: -n,
     "plus": lambda n: +n,
@@ -323,6 +327,8 @@ def test_whatever_else_is_done_with_it_raises_a_copy():  # rule 7.1
         assert caught.value is not none, use
         assert repr(caught.value) == repr(none), use
         assert isinstance(caught.value, AttributeError) == use.startswith("."), use
+        said = traceback.format_exception_only(type(caught.value), caught.value)
+        assert said == [f"weft.NoResult: {none}\n"], use
     assert none.__traceback__ is None
 
 
@@ -360,7 +366,7 @@ def test_what_asks_for_attributes_finds_none(none):  # rule 7.1
 
 def test_it_is_false_and_equal_to_itself_alone(b, none):  # rule 7.1
     assert not none
-    assert none == none  # noqa: PLR0124
+    assert none == none
     assert none != of_a_read(b)
     assert none != None and none != 0  # noqa: E711
     assert none is not None

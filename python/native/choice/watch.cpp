@@ -33,7 +33,8 @@ PyMethodDef functions[] = {
     {"watched", method(gated<with_keyword<"watched", "process", f_watched>>), kKeywords,
      "The process, whose failure goes to those who watch it by ended(), not to its group (rule "
      "7.11).\n\n"
-     "Its result in a Parallel is a NoResult then (rule 7.1). If no watcher is alive when it fails, "
+     "Its result in a Parallel is a NoResult then (rule 7.1). If no watcher is alive when it "
+     "fails, "
      "its group fails (rule 7.2).\n\n"
      "Raises:\n    BadUse: it is no process, or was started already."},
     {}};

@@ -217,14 +217,13 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
                    : is_end(s) && s != Status::retired ? errors.PeerDied
                                                        : errors.Retired;
   PyObject* const e = new_end(type, to_str(what));
-  const bool made =
-      e && set(e, names.channel, Py_NewRef(reinterpret_cast<PyObject*>(c))) &&
-      set(e, names.met, Py_NewRef(met ? Py_True : Py_False)) &&
-      (guard < 0 || set(e, names.guard, PyLong_FromLong(guard))) &&
-      (!value || value == Py_None || set(e, names.value, Py_NewRef(value))) &&
-      (type != errors.Poisoned ||
-       set(e, names.strength, PyLong_FromLong(c->core.poison_strength()))) &&
-      (s != Status::in_doubt || set(e, names.in_doubt, Py_NewRef(Py_True)));
+  const bool made = e && set(e, names.channel, Py_NewRef(reinterpret_cast<PyObject*>(c))) &&
+                    set(e, names.met, Py_NewRef(met ? Py_True : Py_False)) &&
+                    (guard < 0 || set(e, names.guard, PyLong_FromLong(guard))) &&
+                    (!value || value == Py_None || set(e, names.value, Py_NewRef(value))) &&
+                    (type != errors.Poisoned ||
+                     set(e, names.strength, PyLong_FromLong(c->core.poison_strength()))) &&
+                    (s != Status::in_doubt || set(e, names.in_doubt, Py_NewRef(Py_True)));
   if (!made) {
     Py_XDECREF(e);
     return nullptr;

@@ -191,8 +191,7 @@ PyObject* failure_text(PyObject* e) {
 // In another OS process it is four texts.
 PyObject* why_reduce(PyObject* o, PyObject*) {
   PyObject* const errors_module = PyImport_ImportModule("weft.errors");
-  PyObject* const type =
-      errors_module ? PyObject_GetAttrString(errors_module, "_Why") : nullptr;
+  PyObject* const type = errors_module ? PyObject_GetAttrString(errors_module, "_Why") : nullptr;
   Py_XDECREF(errors_module);
   return type ? Py_BuildValue("N(NNNN)", type, why_process(o, nullptr), why_how(o, nullptr),
                               why_where(o, nullptr), why_reason(o, nullptr))

@@ -191,7 +191,8 @@ PyMethodDef process_methods[] = {
     {}};
 PyGetSetDef process_getset[] = {
     {"result", gated<process_result>, nullptr,
-     "What it returned, a NoResult if it ended quietly (rule 7.1); raises its failure; BadUse if it "
+     "What it returned, a NoResult if it ended quietly (rule 7.1); raises its failure; BadUse if "
+     "it "
      "has not ended.",
      nullptr},
     {"id", gated<process_id>, nullptr, "A number of its own, from its start on; 0 before.",

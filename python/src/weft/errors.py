@@ -28,7 +28,9 @@ __all__ = [
     "WeftWarning",
 ]
 
-_FOLDER = __file__.rpartition(os.sep)[0] + os.sep  # of this package; for native/processes/no_result.cpp
+_FOLDER = (
+    __file__.rpartition(os.sep)[0] + os.sep
+)  # of this package; for native/processes/no_result.cpp
 
 
 class WeftWarning(RuntimeWarning):
@@ -240,31 +242,28 @@ class NoResult(WeftError):
     why. Copied or pickled it says the same. Whatever else is done with it raises a copy of it: an
     operator, a call, iteration, an attribute that it has not (there the copy is an AttributeError
     too). It keeps no traceback and no frame.
-
-    Attributes:
-        process: the path of the process (rule 7.8).
-        how: "retired", "poisoned" or "cancelled"; or "failed", where the failure went to who
-            watched the process (rule 7.11).
-        where: FILE:LINE of the operation that ended it; "?" if that is not known.
-        reason: the text of what left it.
     """
 
-    args: tuple[Any]  # what has the four texts
+    # `args` has what has these texts: where the process ended they are made when they are asked for.
 
     @property
     def process(self) -> str:
+        """The path of the process, as main/worker[3] (rule 7.8)."""
         return str(self.args[0].process)
 
     @property
     def how(self) -> str:
+        """How it ended: "retired", "poisoned", "cancelled"; "failed": its watchers had the failure."""
         return str(self.args[0].how)
 
     @property
     def where(self) -> str:
+        """FILE:LINE of the operation that ended it; "?" if that is not known."""
         return str(self.args[0].where)
 
     @property
     def reason(self) -> str:
+        """The text of what left it."""
         return str(self.args[0].reason)
 
     def __repr__(self) -> str:
@@ -298,18 +297,22 @@ class NoResult(WeftError):
 class _NoAttribute(NoResult, AttributeError):
     """What is raised for an attribute: `hasattr`, and `getattr` with a default, look for that."""
 
+    __qualname__ = "NoResult"
+
 
 def _refuses(self: NoResult, *what: Any) -> NoReturn:
     raise NoResult(*self.args)
 
 
-for _name in (
-    "add aenter aexit and call contains delitem divmod enter exit float floor floordiv ge getitem gt index int invert iter le len "
-    "lshift lt matmul mod mul neg next or pos pow radd rand rdivmod reversed rfloordiv rlshift rmatmul rmod rmul ror "
-    "round rpow rrshift rshift rsub rtruediv rxor setitem sub truediv trunc xor abs complex ceil bytes fspath await aiter "
-    "anext"
-).split():
+_OPERATIONS = """
+add aenter aexit and call contains delitem divmod enter exit float floor floordiv ge getitem gt
+index int invert iter le len lshift lt matmul mod mul neg next or pos pow radd rand rdivmod
+reversed rfloordiv rlshift rmatmul rmod rmul ror round rpow rrshift rshift rsub rtruediv rxor
+setitem sub truediv trunc xor abs complex ceil bytes fspath await aiter anext
+"""
+for _name in _OPERATIONS.split():
     setattr(NoResult, f"__{_name}__", _refuses)
+
 
 class Deadlock(WeftError):
     """Every process was blocked and nothing outside could wake any (rule 10).
@@ -348,6 +351,7 @@ for _c in (
     Deadlock,
     Ended,
     NoResult,
+    _NoAttribute,
 ):
     _c.__module__ = "weft"
-del _c, _name
+del _c, _name, _OPERATIONS
