@@ -244,6 +244,9 @@ def _said(failure: _pickling.Failure) -> dict[str, Any]:
     }
 
 
+_ENDS = ("Retired", "Poisoned", "PeerDied", "Cancelled")
+
+
 def exception_of(failure: Any, asked: Asked) -> BaseException:
     """The exception, as the caller is to raise it.
 
@@ -257,11 +260,8 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
     brief, kind = str(failure.get("brief")), failure.get("type")
     args, strength = failure.get("args"), failure.get("strength")
     error: BaseException | None = None
-    if (end := failure.get("end")) in ("Retired", "Poisoned", "PeerDied", "Cancelled"):
-        strength = strength if isinstance(strength, int) and 0 < strength < 256 else 1
-        met = failure.get("met", True) is True  # an older program does not say it
-        error = _pickling.end_of(end, brief.partition(": ")[2], strength, met)
-    elif kind == "Cancelled":  # an older program says only this
+    met = failure.get("met", True) is True  # an older program does not say it
+    if kind == "Cancelled":
         error = Cancelled()
     elif kind == "BadUse" and failure.get("module") == "weft":
         error = BadUse(*args) if isinstance(args, list) and args else BadUse(brief)
@@ -272,6 +272,11 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
             if isinstance(found, type) and issubclass(found, Exception):
                 with contextlib.suppress(Exception):
                     error = found(*args)
+    if isinstance(error, ChannelEnd):
+        error.met = met
+    if error is None and (end := failure.get("end")) in _ENDS:
+        strength = strength if isinstance(strength, int) and 0 < strength < 256 else 1
+        error = _pickling.end_of(end, brief.partition(": ")[2] or brief, strength, met)
     if error is None:
         error = RuntimeError(brief)
     return _pickling.raised_at(error, str(failure.get("at", "")), str(failure.get("text")))
