@@ -74,7 +74,8 @@ struct ChannelObject {
   // of the operating system's process that made it (rule 11.2, fork); with kCarries: see held.cpp
   std::uint32_t generation;
   std::uint8_t immunity;
-  bool traced;  // by the garbage collector (leaf.hpp)
+  bool traced;                    // by the garbage collector (leaf.hpp)
+  std::uint8_t readers_returned;  // see stopped_early.cpp
   Engine core;
 };
 

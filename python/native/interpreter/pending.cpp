@@ -11,6 +11,7 @@
 //    That needs no lock: the finaliser may run under locks of ours.
 #include "components/cells.hpp"
 #include "interpreter/owners.hpp"
+#include "watching/stopped_early.hpp"
 
 namespace weft::py {
 
@@ -55,10 +56,12 @@ void run_deferred_now() noexcept {
     std::vector<Retirement> ends;
     ends.swap(retirements);
     for (const Retirement& r : ends) {
-      if (r.writer)
+      if (r.writer) {
         r.channel->core.drop_writer();
-      else
+      } else {
+        r.channel->readers_returned = kOtherwise;
         r.channel->core.drop_reader();
+      }
       Py_DECREF(r.channel);
     }
     std::vector<PyObject*> values;

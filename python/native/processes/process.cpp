@@ -17,6 +17,7 @@
 #include "processes/awaiting.hpp"
 #include "processes/group.hpp"
 #include "watching/observe.hpp"
+#include "watching/stopped_early.hpp"
 #include "weft/runtime/limit.hpp"
 
 namespace weft::py {
@@ -107,6 +108,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
     observe_end(p, result);
   PyObject* left = result ? nullptr : judge(p);
   PyObject* const why = left ? why_no_result(p, b, left) : nullptr;
+  if (why && p->how == Ending::retired) look_for_early_stop(left, why);
   runtime::Group* g = b.group;
   if (left && p->how != Ending::failed && !g->keeps_end()) Py_CLEAR(left);
   PyObject* const failure = p->how == Ending::failed ? left : nullptr;
