@@ -168,16 +168,14 @@ class Play {
     handles_.at(pid).cancel();
   }
   std::string how(int pid) const {
-    const weft::Ending told = handles_.at(pid).get().how;
-    // as in held()
-    const weft::Ending how =
-        told == weft::Ending::cancelled && has_returned(pid) ? weft::Ending::returned : told;
+    weft::Ending how = handles_.at(pid).get().how;
+    if (how == weft::Ending::cancelled && has_returned(pid))  // as in held()
+      how = weft::Ending::returned;
     return std::string("{\"how\": \"") + word_of(how) + "\"}";
   }
   static const char* word_of(weft::Ending how) {
-    static constexpr const char* kHow[] = {"returned", "retired", "poisoned", "cancelled",
-                                           "failed"};
-    return kHow[static_cast<int>(how)];
+    const char* const words[] = {"returned", "retired", "poisoned", "cancelled", "failed"};
+    return words[static_cast<int>(how)];
   }
   // As the model gives it: a process's number, or how it ended without a result (7.1).
   static std::string result_of(const weft::Result<int>& r) {

@@ -1,6 +1,6 @@
 // Readers that stopped early (rule 3.6): a process was left by the Retired of a write, since all who
-// could read there had returned after one read each. That is told, for it looks like a `read()`
-// where a loop was meant, and the values that nobody read are gone without a word.
+// could read there had returned after one read each. That is told: it is mostly a `read()` where a
+// loop was meant, and the values that nobody read are gone without a word.
 //
 //   let_go() of a process that returned: ++readers_returned        close_end() of a reader else: kOtherwise
 //   end_process(), left by Retired ──as many values passed as readers have returned──► weft._watching.stopped_early.tell()
@@ -15,7 +15,7 @@ namespace weft::py {
 namespace {
 
 struct {
-  PyObject *channel, *guard;
+  PyObject *channel, *guard, *told;
 } names;
 
 // The channel at which a plain operation met it; null: there is none here. Owned.
@@ -50,8 +50,13 @@ void look_for_early_stop(PyObject* left, PyObject* why) noexcept {
       if (m) r = PyObject_CallMethod(m, "tell", "O", why);
       Py_XDECREF(m);
     }
-    runtime::Run* const run = current_run();
-    if (!r) keep_interrupt_for(run ? &run_of(*run) : nullptr, take_exception());
+    if (!r) {  // by a handler of the user's
+      runtime::Run* const run = current_run();
+      if (PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_WriteUnraisable(names.told);
+      else
+        keep_interrupt_for(run ? &run_of(*run) : nullptr, take_exception());
+    }
     Py_XDECREF(r);
   }
   Py_DECREF(c);
@@ -60,7 +65,8 @@ void look_for_early_stop(PyObject* left, PyObject* why) noexcept {
 int init_stopped_early() {
   names.channel = PyUnicode_InternFromString("channel");
   names.guard = PyUnicode_InternFromString("guard");
-  return names.channel && names.guard ? 0 : -1;
+  names.told = PyUnicode_InternFromString("the warning of readers that stopped early (rule 3.6)");
+  return names.channel && names.guard && names.told ? 0 : -1;
 }
 
 }  // namespace weft::py

@@ -16,9 +16,10 @@ def tell(why: Any) -> None:
         return
     _told.add(why.where)
     _logger.warning(
-        "process %s was left by Retired at %s (%s): all who could read there had returned after one read each. "
-        "If they are to read more, read in a loop: `for value in reader` (`async for` in a coroutine process); if not, "
-        "retire the reader end, and this is not told",
+        "process %s ended at %s (%s): each process that could read there returned after one read. "
+        "If the other values were lost by that, read in a loop: `for value in reader` "
+        "(`async for` in a coroutine process). If one read was meant, retire the reader after it; "
+        "then this is not told",
         why.process,
         why.where,
         why.reason,
