@@ -15,7 +15,7 @@ def ended(proc):
     """How the process ended; it has."""
     error = proc.error
     how = how_of(error)
-    return Ended(how, proc.result if error is None else None, error if how == "failed" else None)
+    return Ended(how, proc.value, error if how == "failed" else None)
 
 
 class End(_alt.Guard):

@@ -80,7 +80,8 @@ class Group:
         party.block = False
         if own is not None and not party.failed:
             return False
-        party.verdict(own)
+        if party.failed:
+            party.verdict(own)
         if isinstance(error, Cancelled) and kind is None:
             raise error
         return False

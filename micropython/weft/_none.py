@@ -23,8 +23,8 @@ class NoResult(WeftError):
     @staticmethod
     def of(x):
         n, e = NoResult(), x.error
-        n.process, n.how = x.where, how_of(e)
-        # not by str(): under the lock of threads no code of the user runs
+        n.process, n.how = x.path, how_of(e)
+        # not by str(), which may be the user's code
         n.reason = e.args[0] if e.args and isinstance(e.args[0], str) else n.how
         if n.how == "failed":
             n.reason = "%s: %s" % (type(e).__name__, n.reason)
