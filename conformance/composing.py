@@ -85,7 +85,13 @@ class Composing(Limiting):
         if how == ("cancel",):
             self._meet(p)
             return ("Cancelled",)
-        return self._failure(failed) or ("ok", tuple(k.result for k in kids))
+        return self._failure(failed) or ("ok", tuple(map(self._result, kids)))
+
+    def _result(self, p: Proc) -> Any:
+        """Its number; of one that did not return how it ended, as "<retired>" (7.1)."""
+        if not p.result:
+            return "<cancelled>" if p.exc is None else f"<{self.how(p.pid)}>"
+        return p.pid
 
     def _doom(self, pids: tuple[int, ...]) -> None:
         for k in pids:
@@ -105,7 +111,7 @@ class Composing(Limiting):
         """2.3, 4.3, 4.6, 7.7: first the poison, then the ends, then the group is told."""
         ran = p.st != "new" and p.started
         p.exc = exc
-        p.result = p.pid if exc is None and ran else None
+        p.result = exc is None and ran
         p.st, p.cancel, p.doomed, p.unheard = "finishing", False, False, False
         spread = (
             tuple(("poison", e, exc[1]) for e in p.slots) if exc and exc[0] == "Poisoned" else ()

@@ -62,7 +62,7 @@ class Proc:
         self.todo: tuple = ()
         self.exc: tuple | None = None  # what unwinds it, or left it: (name, strength, met)
         self.out: tuple | None = None
-        self.result: Any = None
+        self.result = False  # it has one, for it has returned
         self.kids: tuple[int, ...] = ()
         self.join = ""
         self.at: tuple[int, int] = (0, 0)  # (body, statement) of the operation in progress

@@ -441,8 +441,11 @@ class _Play:
         return self.made[pid].ended()
 
     def results(self, processes: list[dict[str, Any]], got: Any) -> list[Any]:
-        """The results of a composition, as the model gives them."""
-        return native_driver.results(self.returned, processes, got) if self.native else list(got)
+        """The results of a composition, as the model gives them: of a process that gave none how it
+        ended (7.1)."""
+        none = self.names.m.NoResult
+        got = [f"<{r.how}>" if isinstance(r, none) else r for r in got]
+        return native_driver.results(self.returned, processes, got) if self.native else got
 
     def goes(self, proc: dict[str, Any]) -> bool:
         """Whether a process runs in another OS process."""

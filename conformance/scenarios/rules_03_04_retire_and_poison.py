@@ -10,6 +10,7 @@ from weft import (
     BadUse,
     Channel,
     Group,
+    NoResult,
     Parallel,
     PeerDied,
     Poisoned,
@@ -141,8 +142,9 @@ async def iteration_does_not_end_quietly_on_poison():
 @scenario("3.5")
 async def an_uncaught_retired_is_a_quiet_end():
     c = Channel("c")
-    results = await Parallel(get(c.reader(), 2), put(c.writer(), 1), returns("goes on"))
-    assert results == [None, None, "goes on"]
+    left, *others = await Parallel(get(c.reader(), 2), put(c.writer(), 1), returns("goes on"))
+    assert isinstance(left, NoResult) and left.how == "retired"
+    assert others == [None, "goes on"]
 
 
 @process
@@ -267,6 +269,40 @@ async def poison_spreads_through_a_process_that_does_not_catch_it():
 async def pass_on(before, after):
     async for value in before:
         await after.write(value)
+
+
+@scenario("3.5", "4.3")
+async def poison_of_its_own_spreads_and_is_a_failure():
+    a, b = Channel("a"), Channel("b")
+    from_a, from_b = a.reader(), b.reader()
+    with pytest.raises(Poisoned, match="mine"):
+        await Parallel(raises(Poisoned("mine"), a.writer()))
+    with pytest.raises(Poisoned):
+        await from_a.read()
+    with pytest.raises(Poisoned):  # what asking for an end raises (2.5)
+        await Parallel(asks(a, b.writer()))
+    with pytest.raises(Poisoned):
+        await from_b.read()
+
+
+@scenario("3.5", "4.6")
+async def a_retirement_of_its_own_is_a_failure_and_no_poison():
+    a = Channel("a")
+    reader = a.reader()
+    with pytest.raises(Retired, match="mine"):
+        await Parallel(raises(Retired("mine"), a.writer()))
+    with pytest.raises(Retired):
+        await reader.read()
+
+
+@process
+async def raises(error, writer):
+    raise error
+
+
+@process
+async def asks(channel, writer):
+    channel.reader()
 
 
 @scenario("4.3")

@@ -107,7 +107,7 @@ async def a_withdrawn_read_takes_nothing():
         first.cancel()
         await settle()
         await writer.write("for the second")
-    assert first.result is None and second.result == ["for the second"]
+    assert first.result.how == "cancelled" and second.result == ["for the second"]
 
 
 @scenario("6.2", "5.10")
@@ -203,7 +203,7 @@ async def an_uncaught_cancelled_ends_its_process_and_is_no_failure():
         group.start(other)
         await settle()
         waiting.cancel()
-    assert waiting.done and waiting.result is None
+    assert waiting.done and waiting.result.how == "cancelled"
     assert other.result == "not disturbed"
 
 
@@ -224,7 +224,7 @@ async def a_cancelled_sync_and_a_cancelled_sleep_are_withdrawn():
         waiting.cancel()
         asleep.cancel()
         await settle()
-        assert waiting.done and asleep.done and asleep.result is None
+        assert waiting.done and asleep.done and asleep.result.how == "cancelled"
         one, two = sync(barrier), sync(barrier)
         group.start(one)
         await settle()

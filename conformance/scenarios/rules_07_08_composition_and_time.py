@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from conformance.scenarios import outermost, scenario
-from conformance.scenarios.parts import settle
+from conformance.scenarios.parts import get, settle
 from weft import (
     BadUse,
     Barrier,
@@ -17,6 +17,7 @@ from weft import (
     Channel,
     Deadlock,
     Group,
+    NoResult,
     Output,
     Parallel,
     Retired,
@@ -47,6 +48,43 @@ async def returns(value, seconds=0):
     if seconds:
         await sleep(seconds)
     return value
+
+
+@scenario("3.5", "4.3", "6.5", "7.1")
+async def in_the_place_of_a_result_that_no_process_gave():
+    c, d, e = Channel("c"), Channel("d"), Channel("e")
+    retired, poisoned = c.reader(), d.reader()
+    c.writer().retire()
+    d.poison(2)
+    _keep = e.writer()
+    ps = [get(retired), get(poisoned), get(e.reader()), returns(None), returns(7)]
+    results = await Parallel(ps, cancels(ps[2]))
+    assert results[3:] == [None, 7, None]
+    nothing = results[:3]
+    assert [n.how for n in nothing] == ["retired", "poisoned", "cancelled"]
+    assert [p.result.how for p in ps[:3]] == ["retired", "poisoned", "cancelled"]
+    assert [p.result for p in ps[3:]] == [None, 7]
+    for n in nothing:
+        assert isinstance(n, NoResult) and not n
+        assert n.process.split("/")[-1].startswith("get")
+        text = repr(n)
+        assert text.startswith("process " + n.process + " gave no result: it ended")
+        assert n.reason in text and n.where
+
+
+@process
+async def cancels(p):
+    await settle()
+    p.cancel()
+
+
+@scenario("7.1", "7.3")
+async def a_sequence_goes_on_after_a_quiet_end():
+    c = Channel("c")
+    reader = c.reader()
+    c.writer().retire()
+    first, second = await Sequence(get(reader), returns("goes on"))
+    assert (first.how, second) == ("retired", "goes on")
 
 
 @process

@@ -12,6 +12,7 @@ from weft import (
     Deadlock,
     Group,
     Input,
+    NoResult,
     Parallel,
     Retired,
     after,
@@ -153,7 +154,9 @@ async def one_that_nobody_watches_is_the_groups():
 @scenario("7.11")
 async def in_a_parallel_a_watched_failure_is_no_result():
     p = watched(fails("mine", 1))
-    assert await Parallel(p, watches(p)) == [None, (None, 1)]
+    none, seen = await Parallel(p, watches(p))
+    assert isinstance(none, NoResult) and none.how == "failed" and "mine" in none.reason
+    assert seen == (None, 1)
 
 
 @scenario("5.6", "7.11")

@@ -155,6 +155,11 @@ FOUND = {
     "rule 4.1: poison at a closed end": net(
         1, proc(1, ["0w"], ["retire", 0], ["poison", 0, 2]), SINK
     ),
+    "rule 4.3: a poison that was not met spreads all the same": net(
+        2,
+        proc(1, ["0w", "1w"], ["poison", 0, 2], ["par", [proc(2, ["0r"])]]),
+        proc(3, ["1r"], ["read", 0]),
+    ),
     "rule 5.2: a guard that is off, of a closed end": net(
         1,
         proc(1, ["0r"], ["retire", 0], select("fair", within(0, pre=False), {"g": "skip"})),
@@ -191,6 +196,22 @@ FOUND = {
         proc(1, ["0w"], ["yield"], ["yield"]),
         proc(2, ["0w"], select("priority", out(0, fn="raise"))),
         proc(3, ["0r"], ["read", 0]),
+    ),
+    "rule 7.1: who gave no result, and how it ended": net(
+        3,
+        proc(
+            1,
+            [],
+            [
+                "par",
+                [
+                    proc(2, ["0r"], ["read", 0]),
+                    proc(3, ["0w"]),
+                    proc(4, ["1r"], ["read", 0]),
+                    proc(5, ["1w"], ["poison", 0, 1]),
+                ],
+            ],
+        ),
     ),
     "rule 7.3: a sequence that stops lets go of what its other processes hold": net(
         [{}, {"capacity": 1}],

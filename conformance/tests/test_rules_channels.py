@@ -326,7 +326,7 @@ def test_rule_3_4_iteration_ends_quietly_only_on_retired():
 
 def test_rule_3_5_an_uncaught_retired_ends_quietly():
     n = net(1, proc(1, ["0w"]), proc(2, ["0r"], ["read", 0]))
-    assert both(n, 0) == {(("ok", (1, None)),)}
+    assert both(n, 0) == {(("ok", (1, "<retired>")),)}
 
 
 def test_rules_2_5_3_5_an_end_raised_by_asking_for_a_new_end_is_a_failure():
@@ -415,7 +415,7 @@ def test_rule_4_3_poison_spreads_with_its_strength():
         proc(3, ["1r"], ["read", 0]),
     )
     assert both(n, 3) == {(("Poisoned", (("strength", 2),)),)}
-    assert both(n, 0) == {(("ok", (1, None, None)),)}
+    assert both(n, 0) == {(("ok", (1, "<poisoned>", "<poisoned>")),)}
 
 
 def test_rule_4_3_who_catches_it_stops_the_spread():

@@ -133,7 +133,7 @@ def test_one_that_has_gone_watches_no_more() -> None:
 def test_in_a_parallel_it_is_no_result() -> None:
     given = net(1, watched(proc(1, ["0r"], ["fail"])), proc(2, ["0w"], ["ended", 1]))
     failed_before_anybody_asked = ("Fail", (("pids", (1,)),))
-    assert both(given, 0) == {(("ok", (None, 2)),), (failed_before_anybody_asked,)}
+    assert both(given, 0) == {(("ok", ("<failed>", 2)),), (failed_before_anybody_asked,)}
 
 
 def test_the_checker_flags_an_end_that_came_too_early_or_was_another() -> None:

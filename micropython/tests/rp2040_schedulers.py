@@ -39,7 +39,8 @@ async def total(source):
 
 for _ in range(2):  # one network after the other
     raw, line = core1.Channel("raw"), core1.to_main(4, "means")
-    print(run(total(+line), core1.run(numbers(-raw, 300), means(+raw, -line))))
+    summed, (last, left) = run(total(+line), core1.run(numbers(-raw, 300), means(+raw, -line)))
+    print(summed, last, left.how)
 
 
 @core1.process
@@ -61,7 +62,8 @@ async def asks(out, source):
 
 
 down, up = core1.from_main(1, "down"), core1.to_main(1, "up")
-print(run(asks(-down, +up), core1.run(echo(+down, -up))))
+asked, (left,) = run(asks(-down, +up), core1.run(echo(+down, -up)))
+print(asked, left.how)
 
 
 # What the heap has lost is the same whether core 1 makes a few communications or many.

@@ -4,8 +4,9 @@ one."""
 from collections import namedtuple
 
 from . import _alt
-from ._proc import Process, quiet
-from .errors import BadUse, Cancelled, Poisoned
+from ._none import how_of
+from ._proc import Process
+from .errors import BadUse
 
 Ended = namedtuple("Ended", ("how", "result", "error"))
 
@@ -13,13 +14,8 @@ Ended = namedtuple("Ended", ("how", "result", "error"))
 def ended(proc):
     """How the process ended; it has."""
     error = proc.error
-    if error is None:
-        return Ended("returned", proc.result, None)
-    if not quiet(error):
-        return Ended("failed", None, error)
-    if isinstance(error, Cancelled):
-        return Ended("cancelled", None, None)
-    return Ended("poisoned" if isinstance(error, Poisoned) else "retired", None, None)
+    how = how_of(error)
+    return Ended(how, proc.value, error if how == "failed" else None)
 
 
 class End(_alt.Guard):

@@ -4,8 +4,8 @@ used."""
 from . import _core as core
 from . import _proc
 from ._chan import REQ, bad, begin
-from ._proc import Parallel, Party, flatten, never
-from .errors import Cancelled, Poisoned, Retired
+from ._proc import Parallel, Party, flatten, never, quiet
+from .errors import Cancelled
 
 
 async def Sequence(*processes):
@@ -65,7 +65,7 @@ class Group:
         if error is not None:
             party.stop()
         own = None
-        if error is not None and not isinstance(error, (Cancelled, Retired, Poisoned)):
+        if error is not None and not quiet(error):
             own = error
         try:
             if p.at is REQ and party.live:

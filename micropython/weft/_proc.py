@@ -35,7 +35,7 @@ class Process:
 
     # Defaults of the class: a field of an instance costs memory, so it is made only when it
     # differs.
-    k = party = result = error = rots = fault = given = None
+    k = party = value = error = rots = fault = given = None
     asked = False
     args = ()
     kw = NO_NAMES = {}
@@ -60,6 +60,12 @@ class Process:
             return self.ends == ()
         if what == "name":
             return self.given or name_of(self.fn)
+        if what == "result":
+            if self.error is None:
+                return self.value
+            from .errors import NoResult  # one class for both cores
+
+            return NoResult.of(self)  # made when it is asked for, as `done` (7.1)
         # `where` is the path (7.8) for Weft itself: a thread's `path` takes the lock first
         if what != "path" and what != "where":
             raise AttributeError(what)
@@ -193,7 +199,7 @@ def let_go(proc, error):
             continue
         if error is not None and isinstance(error, Poisoned):
             end.c.x.spoil(error.strength)
-        if end.h <= 0 and end is not proc.result:
+        if end.h <= 0 and end is not proc.value:
             shut(end, False, "its process %s has ended" % proc.name)
 
 
@@ -218,7 +224,7 @@ def finish(proc, value, error):
         _unlink(at, isinstance(at, core.Wr), p)
     p.at = None
     if value is not None:
-        proc.result = value
+        proc.value = value
     if error is not None:
         proc.error = error
     let_go(proc, error)

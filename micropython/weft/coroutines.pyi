@@ -30,6 +30,12 @@ class Deadlock(WeftError):
     knot: list[str]
     blocked: list[str]
 
+class NoResult(WeftError):  # false: in the place of the result of a process that gave none
+    process: str
+    how: str  # "retired", "poisoned", "cancelled", "failed"
+    where: str
+    reason: str
+
 class Failures(Exception):
     exceptions: list[BaseException]
 

@@ -43,8 +43,10 @@ class Cancelled(BaseException):
 
 def __getattr__(name):
     """Errors that few programs meet are loaded when they are first named."""
-    if name in "Deadlock Failures TimeoutError":
-        from . import _rare
-
-        return getattr(_rare, name)
-    raise AttributeError(name)
+    if name == "NoResult":
+        from . import _none as m
+    elif name in "Deadlock Failures TimeoutError":
+        from . import _rare as m
+    else:
+        raise AttributeError(name)
+    return getattr(m, name)

@@ -34,6 +34,7 @@ from .errors import (  # noqa: F401
     ChannelEnd,
     Deadlock,
     Failures,
+    NoResult,
     NoRoom,
     PeerDied,
     Poisoned,

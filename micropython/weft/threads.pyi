@@ -8,6 +8,7 @@ from .coroutines import Deadlock as Deadlock
 from .coroutines import Ended as Ended
 from .coroutines import Failures as Failures
 from .coroutines import Guard as Guard
+from .coroutines import NoResult as NoResult
 from .coroutines import NoRoom as NoRoom
 from .coroutines import PeerDied as PeerDied
 from .coroutines import Poisoned as Poisoned

@@ -132,6 +132,38 @@ def poisons(values: Any) -> None:
     values.read()
 
 
+class Mine(ps.Retired):
+    pass
+
+
+@ps.process
+def left_by(how: str, *ends: Any) -> None:
+    """What no operation met; or a read of a channel that has ended, in the last line."""
+    c = ps.Channel("there")
+    r = c.reader()
+    if how == "asks":
+        r.retire()
+        c.writer()
+    kinds = {"made": ps.Retired("mine"), "own": Mine("mine"), "poison": ps.Poisoned("mine")}
+    if how in kinds:
+        raise kinds[how]
+    if how == "cancelled":
+        raise ps.Cancelled
+    c.writer().retire() if how == "retired" else c.poison(3)
+    r.read()
+
+
+@ps.process
+def one_without_a_result() -> Any:
+    """A NoResult in a list."""
+    return ps.Parallel(left_by_here("retired"))
+
+
+@th.process
+def left_by_here(how: str) -> None:
+    left_by.__wrapped__._weft_body(how)
+
+
 def not_decorated() -> int:
     return 3
 

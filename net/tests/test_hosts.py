@@ -25,7 +25,7 @@ from weft._net import calls as _net_calls
 from weft._net import link as _net_link
 from weft._net import loop as _net_loop
 from weft._watching import trace as _trace
-from weft.errors import BadUse, Cancelled, PeerDied, Poisoned, ProcessDied
+from weft.errors import BadUse, Cancelled, NoResult, PeerDied, Poisoned, ProcessDied, Retired
 from weft.observe import measuring, tracing
 
 HERE = Path(__file__).resolve().parent
@@ -162,6 +162,49 @@ def test_poison_comes_over(gpu1, caller):  # wire 17.11
             return "poisoned"
 
     assert th.run(writes(w), parts.poisons.on("gpu1")(c.reader()))[0] == "poisoned"
+
+
+@th.process
+def beside() -> str:
+    return "beside"
+
+
+def ends_of_a_process(host: Any) -> None:
+    """What no operation met is a failure, and a poison spreads; what one met is quiet, and says
+    where that was."""
+    kinds = {"made": Retired, "own": parts.Mine, "asks": Retired, "poison": Poisoned}
+    for how, kind in kinds.items():
+        c = th.Channel("c")
+        r = c.reader()
+        with pytest.raises(kind) as raised:
+            th.run(parts.left_by.on(host)(how, c.writer()), beside())
+        assert type(raised.value) is kind and raised.value.met is False
+        with pytest.raises(Poisoned if kind is Poisoned else Retired):
+            r.read()
+    source = Path(parts.__file__).read_text(encoding="utf-8").splitlines()
+    for how in ("retired", "poisoned", "cancelled"):
+        n, _ = th.run(parts.left_by.on(host)(how), beside())
+        assert isinstance(n, NoResult) and not n
+        assert (n.process, n.how) == ("main/left_by", how)
+        file, _, line = n.where.partition(":")
+        assert file == "far_parts.py"
+        stands = source[int(line) - 1].strip()
+        assert stands == ("raise ps.Cancelled" if how == "cancelled" else "r.read()")
+
+
+def test_how_a_process_ended_comes_over(gpu1, caller):  # rules 3.5, 4.3, 7.1, wire 17.11
+    ends_of_a_process("gpu1")
+    says = "a NoResult.*process .*left_by_here gave no result.* cannot go to a program on another"
+    with pytest.raises(BadUse, match=says):
+        th.run(parts.one_without_a_result.on("gpu1")())
+
+
+def test_how_one_ended_where_both_trust(agent, server, keys):  # rules 3.5, 4.3, 7.1
+    agent("gpu1", "--trust")
+    with net.join(server.url, keys=keys, trust=True) as network:
+        ends_of_a_process(network.host("gpu1"))
+        (n,) = th.run(parts.one_without_a_result.on(network.host("gpu1"))())
+        assert isinstance(n, NoResult) and n.how == "retired" and "far_parts.py" in repr(n)
 
 
 # An agent that says what it likes makes no class of the caller's, and runs nothing.
@@ -584,6 +627,8 @@ def test_hosts_are_listed(agent, server, keys):
         ({"end": "Poisoned", "strength": "much"}, Poisoned),
         ({"end": "Poisoned", "strength": -1}, Poisoned),
         ({"end": "Poisoned", "strength": 1 << 70}, Poisoned),
+        ({"end": "Retired", "at": 7, "met": "much"}, Retired),
+        ({"end": "Kept", "at": None}, RuntimeError),
     ],
 )
 def test_a_failure_that_says_less_than_it_should(said, expected):  # wire 17.11

@@ -5,9 +5,11 @@
 #include "interpreter/interrupt.hpp"
 #include "interpreter/strangers.hpp"
 #include "processes/asyncio.hpp"
+#include "processes/no_result.hpp"
 #include "watching/observe.hpp"
 #include "watching/outside.hpp"
 #include "watching/rounds.hpp"
+#include "watching/stopped_early.hpp"
 #include "weft/version.hpp"
 #include "wire/wire.hpp"
 
@@ -62,7 +64,8 @@ PyMODINIT_FUNC PyInit__native() {
       init_line(m) < 0 || init_left_open(m) < 0 || init_watch(m) < 0 || init_strangers(m) < 0 ||
       init_wire(m) < 0 || init_network(m) < 0 || init_rounds(m) < 0 || init_native_types(m) < 0 ||
       init_cells(m) < 0 || init_component(m) < 0 || init_alloc(m) < 0 || init_asyncio(m) < 0 ||
-      init_guest(m) < 0 || init_interrupts(m) < 0 || init_handlers(m) < 0 || init_outside(m) < 0) {
+      init_guest(m) < 0 || init_interrupts(m) < 0 || init_handlers(m) < 0 || init_outside(m) < 0 ||
+      init_no_result() < 0 || init_stopped_early() < 0) {
     Py_DECREF(m);
     return nullptr;
   }

@@ -75,7 +75,8 @@ struct ChannelObject {
   // of the operating system's process that made it (rule 11.2, fork); with kCarries: see held.cpp
   std::uint32_t generation;
   std::uint8_t immunity;
-  bool traced;  // by the garbage collector (leaf.hpp)
+  bool traced;                    // by the garbage collector (leaf.hpp)
+  std::uint8_t readers_returned;  // see stopped_early.cpp
   Engine core;
 };
 
@@ -106,6 +107,8 @@ struct Watch {
   std::vector<ProcessObject*> watchers;  // owned; until the process has ended
   bool beyond = false;                   // somebody watches who is no process
   bool watched = false;                  // its failure is its watchers'
+  PyObject* why = nullptr;               // owned: of such a failure (no_result.cpp)
+  ~Watch() { Py_XDECREF(why); }
 };
 
 // Where the ad-hoc selects of one process begin, by their guards, so that repeated ones are fair
@@ -165,7 +168,7 @@ struct ProcessObject {
   // the coroutine; of others (function, arguments, keywords); null when it has ended
   PyObject* body;
   PyObject* context;  // contextvars; null: empty
-  // the result, or the exception if `failed`; before it is started, its ProcessFunction
+  // the result, why there is none (no_result.cpp), the failure; before the start: ProcessFunction
   PyObject* outcome;
   union {
     runtime::ThreadProcess* thread;  // of a thread process that runs
@@ -389,7 +392,7 @@ inline void run_deferred() noexcept {
 
 struct Errors {
   PyObject *ChannelEnd, *Retired, *Poisoned, *PeerDied, *Cancelled, *BadUse, *Deadlock, *several,
-      *Blocked, *Ended;
+      *Blocked, *Ended, *NoResult;
 };
 extern Errors errors;
 int import_errors();
@@ -642,8 +645,6 @@ runtime::Executor* executor_of_group(ProcessBase& p) noexcept;
 void post_to_group(core::Waker* w) noexcept;
 
 // What an outermost run comes to.
-// of processes that have all ended without failure, in order
-PyObject* results_of(PyObject* list);
 // what left the one process of a run, quietly (rule 7.1). Null
 PyObject* raise_left(const std::exception_ptr& left);
 // Raise what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the

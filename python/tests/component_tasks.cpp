@@ -186,6 +186,14 @@ Task<> spins(Out out, std::string path) {
   co_await out.write(2);
 }
 Task<> pid(Out out) { co_await out.write(getpid()); }
+// Left by what it has met, or by what it throws of itself.
+Task<> left(Ints in, std::string by) {
+  if (by == "Retired") throw Retired(in.number());
+  if (by == "Poisoned") throw Poisoned(in.number());
+  if (by == "PeerDied") throw PeerDied(in.number());
+  if (by == "no end of its") throw Retired(99);
+  co_await in.read();
+}
 
 }  // namespace
 
@@ -209,4 +217,5 @@ WEFT_COMPONENT(tasks, "Coroutines, for tests.") {
   component.process<&threads>("threads").argument("go").argument("out");
   component.process<&spins>("spins").argument("out").argument("path");
   component.process<&pid>("pid").argument("out");
+  component.process<&left>("left").argument("source").argument("by");
 }

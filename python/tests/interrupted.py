@@ -30,6 +30,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from parts import hows
+
 import weft
 import weft.coroutines as co
 import weft.threads as th
@@ -120,8 +122,8 @@ def supervised() -> Any:
     with tempfile.TemporaryDirectory() as folder, Hosts(1, start="forkserver") as one:
         again = mortal.on(Supervisor(one, restarts=3, backoff=0))
         died = f"{folder}/died"
-        return th.Parallel(
-            counts(a.writer()), again(a.reader(), b.writer(), died), adds(b.reader())
+        return hows(
+            th.Parallel(counts(a.writer()), again(a.reader(), b.writer(), died), adds(b.reader()))
         )
 
 

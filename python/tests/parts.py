@@ -7,6 +7,15 @@ from typing import Any
 from weft import coroutines as co
 from weft import greenlets as gr
 from weft import threads as th
+from weft.errors import NoResult
+
+
+def hows(results: list[Any]) -> list[Any]:
+    """The results; of a process without one how it ended, as "<retired>" (rule 7.1)."""
+    return [
+        f"<{r.how}>" if isinstance(r, NoResult) else hows(r) if isinstance(r, list) else r
+        for r in results
+    ]
 
 
 async def send(b: Any, w: Any, *values: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from loops import Runner, new_in_3_11, receive, send, turns, wait
+from parts import hows
 
 from weft import threads
 from weft.coroutines import (
@@ -304,9 +305,9 @@ def test_a_task_cancels_a_process_by_its_task(play: Runner) -> None:
         while len(tasks) < 2:
             await asyncio.sleep(0)
         assert tasks[0].cancel("why") and tasks[1].cancel()
-        return await network, keep.closed
+        return hows(await network), keep.closed
 
-    assert play(main()) == (["cancelled ('why',)", None], False)
+    assert play(main()) == (["cancelled ('why',)", "<cancelled>"], False)
 
 
 def test_a_process_is_cancelled_while_it_awaits_asyncio(play: Runner) -> None:
@@ -332,9 +333,9 @@ def test_a_process_is_cancelled_while_it_awaits_asyncio(play: Runner) -> None:
         p.cancel()
         with pytest.raises(Cancelled):  # rule 7.1
             await network
-        return seen[0].cancelled(), seen[1], p.result
+        return seen[0].cancelled(), seen[1], p.result.how
 
-    assert play(main()) == (True, "Cancelled", None)
+    assert play(main()) == (True, "Cancelled", "cancelled")
 
 
 def test_the_task_that_waits_is_cancelled(play: Runner) -> None:

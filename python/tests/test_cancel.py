@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from parts import receive, send
+from parts import hows, receive, send
 
 from weft.errors import Cancelled
 
@@ -72,7 +72,7 @@ def test_before_the_start(b):  # rules 6.1, 7.1
     p.cancel()
     with pytest.raises(Cancelled):
         b.run(p)
-    assert p.result is None
+    assert hows([p.result]) == ["<cancelled>"]
 
 
 def test_an_uncaught_cancelled_is_no_failure(b):  # rule 6.5
@@ -81,8 +81,9 @@ def test_an_uncaught_cancelled_is_no_failure(b):  # rule 6.5
     victim = []
     p = b.process(receive)(+c)
     victim.append(p)
-    assert b.run(p, b.process(cancels)(victim), clock="virtual") == [None, None]
-    assert (p.done, p.result) == (True, None)
+    results = b.run(p, b.process(cancels)(victim), clock="virtual")
+    assert hows(results) == ["<cancelled>", None]
+    assert p.done and p.result is results[0]
     assert not keep.closed
 
 

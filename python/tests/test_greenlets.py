@@ -14,7 +14,7 @@ import weakref
 
 import greenlet
 import pytest
-from parts import gr_echo
+from parts import gr_echo, hows
 
 from weft import coroutines as co
 from weft import greenlets as gr
@@ -525,7 +525,7 @@ def test_poison_passes_through_all_kinds():  # rule 4.3
         gr_echo.on(th)(a.reader(), b.writer()),
         gr_echo(b.reader(), c.writer()),
     )
-    assert got == [3, None, None]
+    assert hows(got) == [3, "<poisoned>", "<poisoned>"]
 
 
 def test_a_thread_runs_a_network_of_greenlets():
@@ -589,6 +589,7 @@ def test_retired_ends_a_greenlet_quietly():  # rule 3.5
         return "retired"
 
     c = gr.Channel("c")
-    assert gr.Parallel(reads(c.reader()), put(c.writer(), 1)) == [None, None]
+    results = gr.Parallel(reads(c.reader()), put(c.writer(), 1))
+    assert hows(results) == ["<retired>", None]
     d = gr.Channel("d")
     assert gr.Parallel(sees(d.reader()), put(d.writer())) == ["retired", None]

@@ -128,6 +128,37 @@ def test_what_does_not_fit_the_cpp_type_is_a_failure_of_the_component(b):  # rul
     assert failed.value.process == "narrow"
 
 
+def no_result(b):
+    """That of a process that read at a channel which had retired (rule 7.1)."""
+
+    async def reads(b, r):
+        await b.op(r.read())
+
+    c = b.weft.Channel()
+    r = c.reader()
+    c.writer().retire()
+    return b.run([b.process(reads)(r)])[0]
+
+
+@pytest.mark.parametrize("process", ["ints", "floats", "bools", "texts", "lists", "dicts"])
+def test_a_no_result_is_no_native_value(b, process):  # rules 7.1, 16.4
+    says = r"channel 'a'.*process main/reads gave no result: it ended at \w+.py:\d+"
+    none = no_result(b)
+
+    async def writes(b, w):
+        with pytest.raises(BadUse, match=says):
+            await b.op(w.write(none))
+
+    a, c = b.weft.Channel("a"), b.weft.Channel("c")
+    got = b.run(b.process(writes)(-a), getattr(basics(), process)(+a, -c), b.process(all_of)(+c))
+    assert got[2] == []
+
+
+def test_an_argument_that_is_a_no_result(b):  # rules 7.1, 16.4
+    with pytest.raises(BadUse, match=r"its argument '.*process main/reads gave no result"):
+        basics().count_to(-b.weft.Channel(), no_result(b))
+
+
 def test_an_end_is_no_native_value(b):  # rule 16.4
     other = b.weft.Channel()
 

@@ -16,6 +16,7 @@ from typing import Any
 import away_native
 import pytest
 from components import basics, collect, needs_compiler, parties, source, tasks
+from parts import hows
 
 import weft.threads as th
 from weft import PeerDied, _native
@@ -336,7 +337,7 @@ def test_a_cancellation_is_a_withdrawal(on: str, kind: str, tmp_path: Path) -> N
     seen = Seen(made.name, kind)
     with observing(seen), tracing(tmp_path / "t"):
         th.run(made, cancels_when(made, seen.parked))
-    assert made.done and made.result is None
+    assert made.done and hows([made.result]) == ["<cancelled>"]
     seen.check()
     events = [e for e in _trace.read(tmp_path / "t")[0] if e["p"] == seen.path]
     assert (events[-2]["e"], events[-2]["op"], events[-2]["why"]) == (

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from away_native import gives
 from components import HERE, basics, needs_compiler, tasks
-from parts import co_echo, gr_echo, th_echo
+from parts import co_echo, gr_echo, hows, th_echo
 
 import weft.native
 import weft.threads as th
@@ -414,7 +414,7 @@ def test_it_is_cancelled_where_it_waits(kind):  # rules 6.1, 6.2
 
     co.run(made, cancels(made))
     assert made.done
-    assert made.result is None
+    assert hows([made.result]) == ["<cancelled>"]
     del keeps
 
 

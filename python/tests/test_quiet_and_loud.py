@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from parts import receive, send
+from parts import hows, receive, send
 
 from weft import coroutines as co
 from weft.errors import Cancelled, ChannelEnd, Deadlock, PeerDied, Poisoned, Retired
@@ -90,25 +90,37 @@ def test_raised_as_a_class_too(b):  # rule 3.5
         b.run(b.process(own)(Retired), b.process(own)(b.weft.Cancelled()))
 
 
-def test_what_is_unmet_does_not_poison(b):  # rules 3.5, 4.6
-    c = b.weft.Channel("c")
+def test_what_is_unmet_poisons_all_the_same(b):  # rules 3.5, 4.3
+    """It is made by the program, or raised by asking for an end; of its own class, too."""
 
-    async def poisons(b, w):
-        raise Poisoned("mine")
+    class Mine(Poisoned):
+        pass
+
+    async def poisons(b, w, kind):
+        if kind is None:
+            ended(b, "Poisoned")[0].writer()
+        else:
+            raise kind("mine", None, None, None, 7)
 
     async def sees(b, r):
         try:
             await b.op(r.read())
-        except Cancelled:
-            seen.append(statistics(c))
+        except ChannelEnd as end:
+            seen.append((type(end), end.strength, end.met))
             raise
 
-    seen: list[Any] = []
-    statistics = b.weft.statistics
-    with pytest.raises(Poisoned, match="mine"):
-        b.run(b.process(poisons)(c.writer()), b.process(sees)(c.reader()))
-    with pytest.raises(Retired, match="one of its sides has retired"):
-        c.writer()  # not Poisoned
+    for kind, strength in ((Poisoned, 7), (Mine, 7), (None, 3)):
+        c, seen = b.weft.Channel("c"), []
+        r, w = c.reader(), c.writer()
+        with pytest.raises(kind or Poisoned) as caught:
+            b.run(b.process(poisons)(w, kind), b.process(returns)())
+        assert caught.value.met is False
+        b.run(b.process(sees)(r), b.process(returns)())
+        assert seen == [(Poisoned, strength, True)]
+
+
+async def returns(b):
+    pass
 
 
 @pytest.mark.parametrize("how", ["Retired", "Poisoned"])
@@ -129,8 +141,8 @@ def test_raised_again_in_another_process_it_is_met(b, how):  # rule 3.5
 
     met: list[Any] = []
     again = b.process(raises)(hand_over.reader())
-    assert b.run(b.process(meets)(r, hand_over.writer()), again) == [None, None]
-    assert again.result is None
+    results = b.run(b.process(meets)(r, hand_over.writer()), again)
+    assert hows(results) == [None, f"<{how.lower()}>"]
     assert met[0].met is True
 
 
@@ -164,7 +176,7 @@ def test_run_of_one_raises_what_left_it(b, how, clock):  # rule 7.1
         b.run(p, clock=clock)
     assert caught.value.met is True
     if how != "PeerDied":
-        assert p.done and p.result is None  # a quiet end all the same
+        assert p.done and hows([p.result]) == [f"<{how.lower()}>"]  # a quiet end all the same
 
 
 def test_its_ends_are_let_go_first(b):  # rules 2.3, 7.1
@@ -211,9 +223,9 @@ def test_run_of_one_that_was_cancelled_raises_that(b, clock):  # rules 6.5, 7.1
 def test_several_stay_quiet(b):  # rule 7.1
     _, r = ended(b, "Retired")
     one, other = b.process(reads)(r), b.process(send)(b.weft.Channel().writer())
-    assert b.run(one, other) == [None, None]
+    assert hows(b.run(one, other)) == ["<retired>", None]
     _, r = ended(b, "Poisoned")
-    assert b.run([b.process(reads)(r)]) == [None]  # a list of one is several
+    assert hows(b.run([b.process(reads)(r)])) == ["<poisoned>"]  # a list of one is several
 
 
 def test_parallel_sequence_group_and_spawn_stay_quiet(b):  # rule 7.1
@@ -242,7 +254,12 @@ def test_parallel_sequence_group_and_spawn_stay_quiet(b):  # rule 7.1
         b.weft.Spawn(quiet(), poisoned())
         return results
 
-    assert b.run(b.process(whole)()) == [[None], [None], [None], [None, None]]
+    assert hows(b.run(b.process(whole)())) == [
+        ["<retired>"],
+        ["<poisoned>"],
+        ["<cancelled>"],
+        ["<retired>", "<poisoned>"],
+    ]
 
 
 def test_a_run_within_a_process_raises_too(b):  # rule 7.1
@@ -257,7 +274,7 @@ def test_a_run_within_a_process_raises_too(b):  # rule 7.1
             b.run(b.process(reads)(ended(b, "Poisoned")[1]))
         return b.weft.Parallel(b.process(reads)(ended(b, "Retired")[1]))
 
-    assert b.run(b.process(outer)()) == [None]
+    assert hows(b.run(b.process(outer)())) == ["<retired>"]
 
 
 def test_a_failure_and_a_deadlock_come_first(b):  # rules 7.1, 7.2, 10.1
@@ -324,7 +341,7 @@ def test_several_guests_stay_quiet(play: Callable[..., Any]) -> None:
             await co.Sequence(quiet(), quiet()),
         ]
 
-    assert play(main()) == [[None, None], [None], [None], [None, None]]
+    assert hows(play(main())) == [["<retired>"] * n for n in (2, 1, 1, 2)]
 
 
 def test_a_guest_that_was_cancelled(play: Callable[..., Any]) -> None:

@@ -7,7 +7,7 @@ import gc
 from typing import Any
 
 import pytest
-from parts import receive, send
+from parts import hows, receive, send
 
 from weft import coroutines as co
 from weft.errors import Poisoned, Retired
@@ -108,7 +108,7 @@ def test_let_go_by_who_fails_while_its_frame_is_kept(b):  # rule 2.3
     failing = b.weft.watched(b.process(fails)(carrier.reader()))
     assert failing.ended() is not None  # watched by ordinary code: the others are not cancelled
     results = b.run(failing, b.process(gives)(carrier.writer(), c), b.process(waits)(c.reader()))
-    assert results == [None, None, "Retired"]
+    assert hows(results) == ["<failed>", None, "Retired"]
     with pytest.raises(ValueError, match="mine"):
         _ = failing.result
     assert KEPT[0][0].__traceback__ is not None
@@ -171,11 +171,12 @@ def test_poison_spreads_over_what_was_received(b):  # rules 2.3, 4.3
     c, x, poisoned = b.weft.Channel("c"), b.weft.Channel("x"), b.weft.Channel("p")
     ended = poisoned.reader()
     poisoned.poison()
-    assert b.run(
+    results = b.run(
         b.process(waits)(c.reader()),
         b.process(meets)(x.reader(), ended),
         b.process(gives)(x.writer(), c),
-    ) == ["Poisoned", None, None]
+    )
+    assert hows(results) == ["Poisoned", "<poisoned>", None]
 
 
 def test_what_is_dropped_goes_at_once(b):  # rules 2.2, 2.3
@@ -230,7 +231,8 @@ def test_a_cancelled_process_lets_go_too(b):  # rules 2.3, 6.5
         await b.op(b.weft.sleep(3600))
 
     c = b.weft.Channel("c")
-    assert b.run(*network(b, b.process(keeps), c, "reader", 0)) == ["Retired", None, None]
+    results = b.run(*network(b, b.process(keeps), c, "reader", 0))
+    assert hows(results) == ["Retired", "<cancelled>", None]
 
 
 def test_of_many_each(b):  # rule 2.3

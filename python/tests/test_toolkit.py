@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts import receive, send
+from parts import hows, receive, send
 
 from weft import toolkit
 from weft.coroutines import Channel, Parallel, Poisoned, process, run
@@ -56,7 +56,8 @@ def test_a_reader_that_goes_ends_the_reading(tmp_path: Path) -> None:
     async def one(r: Any) -> Any:
         return await r.read()
 
-    assert run(toolkit.read_file(source, c.writer()), one(c.reader())) == [None, "x"]
+    results = run(toolkit.read_file(source, c.writer()), one(c.reader()))
+    assert hows(results) == ["<retired>", "x"]
 
 
 def test_no_such_file(tmp_path: Path) -> None:
@@ -75,7 +76,8 @@ def test_what_came_before_a_poison_is_in_the_file(tmp_path: Path) -> None:
         await w.write("kept")
         w.poison()
 
-    assert run(poisons(c.writer()), toolkit.write_file(c.reader(), target)) == [None, None]
+    results = run(poisons(c.writer()), toolkit.write_file(c.reader(), target))
+    assert hows(results) == [None, "<poisoned>"]
     assert target.read_text() == "kept\n"
 
 
@@ -174,7 +176,8 @@ def test_cancelled_it_leaves_no_child(text: str) -> None:
         return pid
 
     status, pid = run(child, cancels(o.reader()))
-    assert status is None and gone(pid)
+    assert status.how == "cancelled" and gone(pid)
+    assert status.where.startswith("toolkit.py:")
 
 
 def test_a_failure_elsewhere_leaves_no_child() -> None:
@@ -216,7 +219,7 @@ def test_poison_ends_the_child_and_spreads() -> None:
         poisons(o.reader()),
         told(i.writer()),
     )
-    assert (status, strength) == (None, 7) and gone(pid)
+    assert (status.how, strength) == ("poisoned", 7) and gone(pid)
 
 
 def test_no_such_command_and_bad_use() -> None:

@@ -190,7 +190,9 @@ async def source(out):
 
 @process
 async def takes_one(source):
-    return await source.read()
+    value = await source.read()
+    source.retire()  # else that is told (rule 3.6)
+    return value
 
 
 @process

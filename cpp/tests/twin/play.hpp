@@ -168,13 +168,19 @@ class Play {
     handles_.at(pid).cancel();
   }
   std::string how(int pid) const {
-    static constexpr const char* kHow[] = {"returned", "retired", "poisoned", "cancelled",
-                                           "failed"};
-    const weft::Ending told = handles_.at(pid).get().how;
-    // as in held()
-    const weft::Ending how =
-        told == weft::Ending::cancelled && has_returned(pid) ? weft::Ending::returned : told;
-    return std::string("{\"how\": \"") + kHow[static_cast<int>(how)] + "\"}";
+    weft::Ending how = handles_.at(pid).get().how;
+    if (how == weft::Ending::cancelled && has_returned(pid))  // as in held()
+      how = weft::Ending::returned;
+    return std::string("{\"how\": \"") + word_of(how) + "\"}";
+  }
+  static const char* word_of(weft::Ending how) {
+    const char* const words[] = {"returned", "retired", "poisoned", "cancelled", "failed"};
+    return words[static_cast<int>(how)];
+  }
+  // As the model gives it: a process's number, or how it ended without a result (7.1).
+  static std::string result_of(const weft::Result<int>& r) {
+    if (r) return std::to_string(*r);
+    return r.missing() ? std::string("\"<") + word_of(r.missing()->how) + ">\"" : "null";
   }
   void give(Given& g, const Proc& p, std::size_t i, const std::vector<Slot>& of_maker) {
     const End& e = p.ends[i];
@@ -498,7 +504,7 @@ class Play {
           }
           out = "[\"ok\", [";
           for (std::size_t i = 0; i < results.size(); ++i)
-            out += (i ? ", " : "") + (results[i] ? std::to_string(*results[i]) : "null");
+            out += (i ? ", " : "") + result_of(results[i]);
           out += "]]";
         } else {
           throw weft::BadUse("a statement of unknown kind " + kind);

@@ -14,6 +14,7 @@ from weft.coroutines import (
     Deadlock,
     Failures,
     Input,
+    NoResult,
     Output,
     Parallel,
     PeerDied,
@@ -215,7 +216,8 @@ class Player:
             raise Fail
         elif kind in ("par", "seq"):
             ps = [play.make(p, self.slots) for p in s[1]]
-            return [await (Parallel if kind == "par" else Sequence)(*ps)]
+            got = await (Parallel if kind == "par" else Sequence)(*ps)
+            return [["<%s>" % r.how if isinstance(r, NoResult) else r for r in got]]  # 7.1
         elif kind == "spawn":
             Spawn(play.make(s[1], self.slots))
         else:

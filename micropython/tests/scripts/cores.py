@@ -10,6 +10,7 @@ from weft.coroutines import (
     Channel,
     Deadlock,
     Group,
+    NoResult,
     NoRoom,
     Output,
     Parallel,
@@ -24,6 +25,13 @@ from weft.coroutines import (
 )
 
 MARK = [None] * 4  # made beforehand: core 1 can store into it, not append
+
+
+def hows(results):
+    """The results; of a process without one how it ended (7.1)."""
+    if isinstance(results, NoResult):
+        return "<%s>" % results.how
+    return [hows(x) for x in results] if isinstance(results, list) else results
 
 
 @core1.process
@@ -60,7 +68,7 @@ def told(kind, *processes):
 # come back (7.1).
 for _ in range(3):
     raw, line = core1.Channel("raw"), core1.to_main(4, "means")
-    print(run(total(+line), core1.run(numbers(-raw, 500), means(+raw, -line))))
+    print(hows(run(total(+line), core1.run(numbers(-raw, 500), means(+raw, -line)))))
 
 
 # There and back, in order (1.3).
@@ -78,7 +86,7 @@ async def feed(out, n):
 
 
 down, up = core1.from_main(2, "down"), core1.to_main(3, "up")
-print(run(feed(-down, 100), total(+up), core1.run(squares(+down, -up))))
+print(hows(run(feed(-down, 100), total(+up), core1.run(squares(+down, -up)))))
 
 
 # What core 1 wrote before it ended is there for who reads later, more than there is room for (1.3,
@@ -98,7 +106,7 @@ async def all_of(source):
     return got
 
 
-print(run(late()))
+print(hows(run(late())))
 
 
 # Nothing is allocated: by core 1 a MemoryError would tell, and over many communications the heap
@@ -148,7 +156,7 @@ async def meets(source):
 
 
 line = core1.to_main(4, "line")
-print(run(meets(+line), core1.run(poisons(-line))))
+print(hows(run(meets(+line), core1.run(poisons(-line)))))
 
 
 @core1.process
@@ -172,13 +180,13 @@ async def reads_five(source, poison):
 
 
 line = core1.to_main(4, "line")
-print(run(reads_five(+line, True), core1.run(writes_on(-line))), MARK[1])
+print(hows(run(reads_five(+line, True), core1.run(writes_on(-line)))), MARK[1])
 
 # The reader has gone: the writer on core 1 is told, and ends (3.2). So a writer on core 0, when
 # core 1's reader has.
 MARK[1] = None
 line = core1.to_main(4, "line")
-print(run(reads_five(+line, False), core1.run(writes_on(-line))), MARK[1])
+print(hows(run(reads_five(+line, False), core1.run(writes_on(-line)))), MARK[1])
 
 
 @core1.process
@@ -200,7 +208,7 @@ async def until_retired(out):
 
 
 line = core1.from_main(2, "line")
-print(run(until_retired(-line), core1.run(takes(+line, 3))))
+print(hows(run(until_retired(-line), core1.run(takes(+line, 3)))))
 
 
 # Who dies is told of as dead (4.5).
@@ -220,7 +228,7 @@ async def widow(source):
 
 
 line = core1.to_main(4, "line")
-print(run(widow(+line), core1.run(dies(-line))))
+print(hows(run(widow(+line), core1.run(dies(-line)))))
 
 
 # A line among the guards, both ways (5.1); sleeping on core 1 (8.5).
@@ -243,7 +251,7 @@ async def chooses(source, out):
 
 
 up, down = core1.to_main(1, "up"), core1.from_main(1, "down")
-print(run(chooses(+up, -down), core1.run(slow(+down, -up))))
+print(hows(run(chooses(+up, -down), core1.run(slow(+down, -up)))))
 
 
 # The first that fails cancels the others, and is raised on core 0 (7.2).
@@ -336,7 +344,7 @@ async def rests(out):
 
 
 down, up = core1.from_main(1, "down"), core1.to_main(1, "up")
-print(run(total(+up), rests(-down), core1.run(sleeps_once(-up), takes(+down, 1))))
+print(hows(run(total(+up), rests(-down), core1.run(sleeps_once(-up), takes(+down, 1)))))
 
 
 # Cancelled, wherever its processes are (6.1, 7.6): in a read, a write, a sleep.
@@ -361,7 +369,7 @@ async def impatient():
     return p.done, MARK[3], rest == list(range(1, 1 + len(rest)))
 
 
-print(run(impatient()))
+print(hows(run(impatient())))
 
 # A second network, a port that has no thread left, processes and ends in the wrong hands.
 line, more = core1.to_main(1, "line"), core1.Channel("more")
@@ -452,8 +460,8 @@ MARK[3], line = None, core1.to_main(4, "line")
 print(told(KeyboardInterrupt, total(+line), core1.run(sleeps(), numbers(-line, 3))), MARK[3])
 _time.idle = idle
 line = core1.to_main(4, "line")
-print(run(total(+line), core1.run(numbers(-line, 5))))
+print(hows(run(total(+line), core1.run(numbers(-line, 5)))))
 
 # And in asyncio's loop.
 raw, line = core1.Channel("raw"), core1.to_main(4, "means")
-print(run(total(+line), core1.run(numbers(-raw, 100), means(+raw, -line)), host="asyncio"))
+print(hows(run(total(+line), core1.run(numbers(-raw, 100), means(+raw, -line)), host="asyncio")))

@@ -11,6 +11,7 @@
 #include "components/cells.hpp"
 #include "interpreter/strangers.hpp"
 #include "processes/asyncio.hpp"
+#include "watching/stopped_early.hpp"
 #include "wire/wire.hpp"
 
 namespace weft::py {
@@ -101,6 +102,7 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   c->name = nullptr;
   c->generation = generation;
   c->immunity = static_cast<std::uint8_t>(immunity);
+  c->readers_returned = 0;
   if (name == Py_None) {
     if (birthplace(c) < 0) {
       Py_DECREF(c);
@@ -469,10 +471,10 @@ void close_end(EndObject* e, EndState how) noexcept {
   e->state = how;
   ++ends_closed;
   if (!of_this_fork(e->channel)) return;
-  if (is_reader(reinterpret_cast<PyObject*>(e)))
-    e->channel->core.drop_reader(how == EndState::died);
-  else
-    e->channel->core.drop_writer(how == EndState::died);
+  if (!is_reader(reinterpret_cast<PyObject*>(e)))
+    return e->channel->core.drop_writer(how == EndState::died);
+  e->channel->readers_returned = kOtherwise;
+  e->channel->core.drop_reader(how == EndState::died);
 }
 
 [[gnu::noinline, gnu::cold]] static int check_closely(EndObject* e, const char* verb) {

@@ -21,6 +21,7 @@
 
 #include "processes/asyncio.hpp"
 #include "watching/observe.hpp"
+#include "watching/stopped_early.hpp"
 #include "wire/wire.hpp"
 
 namespace weft::py {
@@ -124,7 +125,14 @@ void let_go(ProcessObject* p) noexcept {
   Py_SET_SIZE(p, 0);
   for (Py_ssize_t i = 0; i < n; ++i) {
     EndObject* e = p->held[i];
-    if (--e->holders == 0) close_end(e, EndState::let_go);
+    if (--e->holders == 0) {
+      std::uint8_t& returned = e->channel->readers_returned;
+      const std::uint8_t before = returned;
+      close_end(e, EndState::let_go);
+      if (p->how == Ending::returned && before < kOtherwise - 1 && e->state == EndState::let_go &&
+          is_reader(reinterpret_cast<PyObject*>(e)))
+        returned = static_cast<std::uint8_t>(before + 1);
+    }
     Py_DECREF(reinterpret_cast<PyObject*>(e));
   }
   if (p->receives) [[unlikely]]

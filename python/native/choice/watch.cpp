@@ -3,6 +3,7 @@
 //
 //   nobody asks (no Watch) ──ended() │ watched()──► watched ──the process ends: tell_watchers()──► set, for good
 #include "choice/choice.hpp"
+#include "processes/no_result.hpp"
 #include "weft/runtime/report.hpp"
 
 namespace weft::py {
@@ -32,8 +33,9 @@ PyMethodDef functions[] = {
     {"watched", method(gated<with_keyword<"watched", "process", f_watched>>), kKeywords,
      "The process, whose failure goes to those who watch it by ended(), not to its group (rule "
      "7.11).\n\n"
-     "Its result in a Parallel is None then. If no watcher is alive when it fails, its group fails "
-     "(rule 7.2).\n\n"
+     "Its result in a Parallel is a NoResult then (rule 7.1). If no watcher is alive when it "
+     "fails, "
+     "its group fails (rule 7.2).\n\n"
      "Raises:\n    BadUse: it is no process, or was started already."},
     {}};
 
@@ -84,9 +86,9 @@ void forget_watchers(ProcessObject* p) noexcept {
 }
 
 PyObject* how_it_ended(ProcessObject* p) {
-  static const char* const names[] = {"returned", "retired", "poisoned", "cancelled", "failed"};
-  return PyObject_CallFunction(errors.Ended, "sOO", names[static_cast<int>(p->how)],
-                               p->failed ? Py_None : p->outcome, p->failed ? p->outcome : Py_None);
+  return PyObject_CallFunction(errors.Ended, "sOO", name_of(p->how),
+                               p->how == Ending::returned ? p->outcome : Py_None,
+                               p->failed ? p->outcome : Py_None);
 }
 
 runtime::Run* run_of_end(const core::SyncObject& e) noexcept {

@@ -65,13 +65,13 @@ void forget_native(ChannelObject* c) noexcept { natives.erase(c); }
 
 namespace {
 
-// The conversion's TypeError or OverflowError, as BadUse that names the channel; anything else is
-// left.
+// What says that a value does not convert, as BadUse that names the channel; anything else is left.
 PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
-  if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_OverflowError) &&
-      !PyErr_ExceptionMatches(PyExc_UnicodeError))
-    return nullptr;
   PyObject* const why = take_exception();
+  if (!says_no_value(why)) {
+    restore_exception(why);
+    return nullptr;
+  }
   PyObject* const text = PyObject_Str(why);
   Py_DECREF(why);
   if (!text) return nullptr;

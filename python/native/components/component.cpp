@@ -228,8 +228,7 @@ int add_value(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObj
   c.arguments.push_back({0, {0, nullptr}});
   if (to_native(t, value, c.arguments.back().value) == 0) return 0;
   PyObject* const why = take_exception();
-  if (PyErr_GivenExceptionMatches(why, PyExc_TypeError) ||
-      PyErr_GivenExceptionMatches(why, PyExc_OverflowError)) {
+  if (says_no_value(why)) {
     PyObject* const text = PyObject_Str(why);
     if (text) bad_use("%s: its argument '%s': %U", who.c_str(), p.name, text);
     Py_XDECREF(text);

@@ -45,6 +45,7 @@ struct NativeCall {
   runtime::Run* run = nullptr;
   ThreadProcess* thread = nullptr;  // the same process; null: it is on the pool
   std::string error;                // of the last bad use
+  std::uint8_t met = 0;             // the ends that its operations met: 1 << WEFT_RETIRED, …
   // where selects begin, by their guards (rule 5.4)
   std::unordered_map<std::uint64_t, std::uint32_t> starts;
   struct Choosing;

@@ -9,7 +9,7 @@
 //
 // Invariant: all of it is done with the GIL, which the operations give up while they wait. What
 // they raise becomes a status.
-#include "components/component.hpp"
+#include "components/component_calls.hpp"
 #include "interpreter/aside.hpp"
 #include "wire/packed.hpp"
 
@@ -30,7 +30,8 @@ weft_status failed(Call& c) {
                                                      {errors.Poisoned, WEFT_POISONED},
                                                      {errors.PeerDied, WEFT_DIED}};
   for (const auto& [type, status] : known)
-    if (PyErr_GivenExceptionMatches(e, type)) s = status;
+    if (PyErr_GivenExceptionMatches(e, type))
+      s = status == WEFT_CANCELLED ? status : calls::met(c, status);
   if (s == WEFT_BAD_USE) {
     PyObject* const text =
         PyErr_GivenExceptionMatches(e, errors.BadUse) ? PyObject_Str(e) : PyObject_Repr(e);

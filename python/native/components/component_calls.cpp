@@ -34,13 +34,17 @@ weft_status cancelled(Call& c) noexcept {
   runtime::Limit::take(*c.process);
   return WEFT_CANCELLED;
 }
+weft_status met(Call& c, weft_status end) noexcept {
+  c.met = static_cast<std::uint8_t>(c.met | 1U << end);
+  return end;
+}
 weft_status status_of(Call& c, Status s) noexcept {
   switch (s) {
     case Status::ok: return WEFT_OK;
-    case Status::retired: return WEFT_RETIRED;
-    case Status::poisoned: return WEFT_POISONED;
+    case Status::retired: return met(c, WEFT_RETIRED);
+    case Status::poisoned: return met(c, WEFT_POISONED);
     case Status::cancelled: return cancelled(c);
-    default: return WEFT_DIED;
+    default: return met(c, WEFT_DIED);
   }
 }
 
@@ -433,7 +437,13 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
     case WEFT_RETIRED:
     case WEFT_POISONED:
     case WEFT_DIED:
-      if (f.end >= c.ends.size()) break;
+      if ((c.met >> s & 1) == 0 || f.end >= c.ends.size())
+        return PyErr_Format(s == WEFT_RETIRED    ? errors.Retired
+                            : s == WEFT_POISONED ? errors.Poisoned
+                                                 : errors.PeerDied,
+                            "%s: the component has thrown this by itself: no operation of it met "
+                            "it (rule 3.5)",
+                            runtime::path_of(*c.process).c_str());
       return raise_end(s == WEFT_RETIRED    ? Status::retired
                        : s == WEFT_POISONED ? Status::poisoned
                                             : Status::died,

@@ -61,6 +61,7 @@ inline weft_status bad(Call& c, std::string why) { return refuse(c, std::move(wh
 // How an operation ended. One that was cancelled has met the request: the next goes on (rule 6.1).
 weft_status cancelled(Call& c) noexcept;
 weft_status status_of(Call& c, Status s) noexcept;
+weft_status met(Call& c, weft_status end) noexcept;  // an operation has (rule 3.5); returns it
 bool idle(Call& c, const char* verb);
 // On the pool nothing waits where it stands: false, and bad use.
 bool may_wait(Call& c, const char* verb);

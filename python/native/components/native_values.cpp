@@ -22,6 +22,12 @@ int refuse(const NativeType* t, PyObject* value) {
   Py_XDECREF(shown);
   return -1;
 }
+bool says_no_value(PyObject* raised) {
+  PyObject* const types[] = {PyExc_TypeError, PyExc_OverflowError, PyExc_UnicodeError,
+                             errors.NoResult};
+  return std::any_of(std::begin(types), std::end(types),
+                     [=](PyObject* t) { return PyErr_GivenExceptionMatches(raised, t); });
+}
 
 namespace {
 

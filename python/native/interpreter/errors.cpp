@@ -9,7 +9,31 @@
 namespace weft::py {
 
 Errors errors;
-static PyObject* met_name;  // interned: the interpreter finds it in its cache
+
+namespace {
+
+// The attributes of a ChannelEnd; interned: the interpreter finds them in its cache.
+struct {
+  PyObject *channel, *guard, *in_doubt, *met, *strength, *value;
+} names;
+
+// Processes commonly end by such an exception. So it is made without its __init__ (errors.py), which
+// takes four times as long; raise_end() sets the same attributes.
+PyObject* new_end(PyObject* type, PyObject* text) {
+  PyObject* const args = text ? PyTuple_Pack(1, text) : nullptr;
+  auto* const t = reinterpret_cast<PyTypeObject*>(type);
+  PyObject* const e = args ? t->tp_new(t, args, nullptr) : nullptr;
+  Py_XDECREF(args);
+  Py_XDECREF(text);
+  return e;
+}
+bool set(PyObject* e, PyObject* name, PyObject* value) {
+  const bool done = value && PyObject_SetAttr(e, name, value) == 0;
+  Py_XDECREF(value);
+  return done;
+}
+
+}  // namespace
 
 int import_errors() {
   PyObject* m = PyImport_ImportModule("weft.errors");
@@ -21,13 +45,19 @@ int import_errors() {
                 {"Poisoned", &errors.Poisoned},      {"PeerDied", &errors.PeerDied},
                 {"Cancelled", &errors.Cancelled},    {"BadUse", &errors.BadUse},
                 {"Deadlock", &errors.Deadlock},      {"_several", &errors.several},
-                {"BlockedProcess", &errors.Blocked}, {"Ended", &errors.Ended}};
+                {"BlockedProcess", &errors.Blocked}, {"Ended", &errors.Ended},
+                {"NoResult", &errors.NoResult}};
   for (const auto& w : wanted) {
     *w.to = PyObject_GetAttrString(m, w.name);
     if (!*w.to) return -1;
   }
   Py_DECREF(m);
-  return (met_name = PyUnicode_InternFromString("met")) ? 0 : -1;
+  const std::pair<PyObject**, const char*> texts[] = {
+      {&names.channel, "channel"}, {&names.guard, "guard"},       {&names.in_doubt, "in_doubt"},
+      {&names.met, "met"},         {&names.strength, "strength"}, {&names.value, "value"}};
+  for (const auto& [to, text] : texts)
+    if (!(*to = PyUnicode_InternFromString(text))) return -1;
+  return 0;
 }
 
 PyObject* to_str(const std::string& s) {
@@ -186,19 +216,15 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
   PyObject* type = s == Status::poisoned               ? errors.Poisoned
                    : is_end(s) && s != Status::retired ? errors.PeerDied
                                                        : errors.Retired;
-  PyObject* text = to_str(what);
-  PyObject* index = guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard);
-  PyObject* strength = PyLong_FromLong(c->core.poison_strength());
-  PyObject* const args[] = {text,     reinterpret_cast<PyObject*>(c),
-                            index,    value ? value : Py_None,
-                            strength, met ? Py_True : Py_False};
-  PyObject* e = text && index && strength
-                    ? PyObject_Vectorcall(type, args, std::size(args), nullptr)
-                    : nullptr;
-  Py_XDECREF(text);
-  Py_XDECREF(index);
-  Py_XDECREF(strength);
-  if (!e || (s == Status::in_doubt && PyObject_SetAttrString(e, "in_doubt", Py_True) < 0)) {
+  PyObject* const e = new_end(type, to_str(what));
+  const bool made = e && set(e, names.channel, Py_NewRef(reinterpret_cast<PyObject*>(c))) &&
+                    set(e, names.met, Py_NewRef(met ? Py_True : Py_False)) &&
+                    (guard < 0 || set(e, names.guard, PyLong_FromLong(guard))) &&
+                    (!value || value == Py_None || set(e, names.value, Py_NewRef(value))) &&
+                    (type != errors.Poisoned ||
+                     set(e, names.strength, PyLong_FromLong(c->core.poison_strength()))) &&
+                    (s != Status::in_doubt || set(e, names.in_doubt, Py_NewRef(Py_True)));
+  if (!made) {
     Py_XDECREF(e);
     return nullptr;
   }
@@ -227,7 +253,7 @@ void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept 
 }
 
 bool is_met(PyObject* end) {
-  PyObject* met = PyObject_GetAttr(end, met_name);
+  PyObject* met = PyObject_GetAttr(end, names.met);
   if (!met) PyErr_Clear();
   Py_XDECREF(met);
   return met == Py_True;

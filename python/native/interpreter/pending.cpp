@@ -13,6 +13,7 @@
 #include "components/cells.hpp"
 #include "interpreter/owners.hpp"
 #include "watching/outside.hpp"
+#include "watching/stopped_early.hpp"
 
 namespace weft::py {
 
@@ -66,10 +67,12 @@ void run_deferred_now() noexcept {
     std::vector<Retirement> ends;
     ends.swap(retirements);
     for (const Retirement& r : ends) {
-      if (r.writer)
+      if (r.writer) {
         r.channel->core.drop_writer();
-      else
+      } else {
+        r.channel->readers_returned = kOtherwise;
         r.channel->core.drop_reader();
+      }
       Py_DECREF(r.channel);
     }
     for (weft::Outside* t : std::exchange(tokens, {})) exit_now(t);

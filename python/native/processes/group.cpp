@@ -43,17 +43,6 @@ bool withdraw_wait(ProcessBase& p) noexcept {
 
 }  // namespace
 
-// The results of processes that have all ended without failure, in order.
-PyObject* results_of(PyObject* list) {
-  const Py_ssize_t n = PyList_GET_SIZE(list);
-  PyObject* r = PyList_New(n);
-  for (Py_ssize_t i = 0; r && i < n; ++i) {
-    const ProcessObject* p = proc(PyList_GET_ITEM(list, i));  // one that has failed is watched
-    PyList_SET_ITEM(r, i, Py_NewRef(p->outcome && !p->failed ? p->outcome : Py_None));
-  }
-  return r;
-}
-
 // The exception that left a block beside a failure is a failure too, unless it is quiet in a
 // process (rules 3.5, 4.3, 6.5): then it came of the failure, which cancelled the block and let go
 // of ends, in either order.

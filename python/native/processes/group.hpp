@@ -4,6 +4,7 @@
 #include "interpreter/interrupt.hpp"
 #include "processes/asyncio.hpp"
 #include "processes/awaiting.hpp"
+#include "processes/no_result.hpp"
 #include "weft/compose.hpp"
 #include "weft/runtime/limit.hpp"
 

@@ -11,6 +11,8 @@
 
 #include "interpreter/aside.hpp"
 #include "processes/guest.hpp"
+
+#include "processes/no_result.hpp"
 #include "watching/rounds.hpp"
 
 namespace weft::py {

@@ -197,8 +197,9 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
 void leave_guest(ProcessObject* p) noexcept {
   GuestPart* part = std::exchange(p->guest, nullptr);
   if (part->task) {
+    PyObject* const outcome = p->failed || p->how == Ending::returned ? p->outcome : Py_None;
     PyObject* r = with_signals_held([&] {
-      return PyObject_CallMethodObjArgs(part->task, names.end, p->outcome,
+      return PyObject_CallMethodObjArgs(part->task, names.end, outcome,
                                         p->failed ? Py_True : Py_False, nullptr);
     });
     Py_XDECREF(r);

@@ -9,14 +9,15 @@
 //
 //   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──► its group is told: apart_body()
 //
-// How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Cancelled, a Retired that was met: quiet │ a Poisoned that was met: poisons what it
-// holds, quiet │ else: failed.
+// How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Cancelled, a Retired or a Poisoned that was met: quiet │ else: failed. A Poisoned
+// poisons what it holds, met or not. Who did not return has no result (no_result.cpp).
 #include "components/component.hpp"
 #include "interpreter/door.hpp"
 #include "processes/asyncio.hpp"
 #include "processes/awaiting.hpp"
 #include "processes/group.hpp"
 #include "watching/observe.hpp"
+#include "watching/stopped_early.hpp"
 #include "weft/runtime/limit.hpp"
 
 namespace weft::py {
@@ -78,6 +79,7 @@ namespace {
 PyObject* judge(ProcessObject* p) {
   const bool by_asyncio = ended_by_asyncio(p);
   PyObject* e = take_exception();
+  if (PyErr_GivenExceptionMatches(e, errors.Poisoned)) poison_held(p, e);
   const auto is_quiet = [&](PyObject* type) {
     return PyErr_GivenExceptionMatches(e, type) && (p->lenient || is_met(e));
   };
@@ -87,7 +89,6 @@ PyObject* judge(ProcessObject* p) {
     p->how = Ending::retired;
   } else if (is_quiet(errors.Poisoned)) {
     p->how = Ending::poisoned;
-    poison_held(p, e);
   } else {
     p->how = Ending::failed;
     if (!p->guest) explain_no_loop(e);
@@ -106,6 +107,8 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   if (observing()) [[unlikely]]
     observe_end(p, result);
   PyObject* left = result ? nullptr : judge(p);
+  PyObject* const why = left ? why_no_result(p, b, left) : nullptr;
+  if (why && p->how == Ending::retired) look_for_early_stop(left, why);
   runtime::Group* g = b.group;
   if (left && p->how != Ending::failed && !g->keeps_end()) Py_CLEAR(left);
   PyObject* const failure = p->how == Ending::failed ? left : nullptr;
@@ -119,7 +122,8 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   // others refuse it themselves (Caller).
   if (coroutine_of(&b) && this_process() == &b) runtime::this_context->running = nullptr;
   p->failed = failure != nullptr;
-  p->outcome = failure ? Py_NewRef(failure) : result ? result : Py_NewRef(Py_None);
+  if (failure && why) p->watch()->why = why;
+  p->outcome = failure ? Py_NewRef(failure) : result ? result : why ? why : Py_NewRef(Py_None);
   Py_CLEAR(p->body);
   let_go(p);
   Py_CLEAR(p->context);
@@ -151,14 +155,15 @@ void never_run(PyObject* list) noexcept {
     p->started = p->done = 1;
     leave_within(p);
     PyObject* body = std::exchange(p->body, nullptr);
-    Py_XSETREF(p->outcome, Py_NewRef(Py_None));
+    p->how = Ending::cancelled;
+    Py_XSETREF(p->outcome, why_no_result(p, p->base, nullptr));
+    if (!p->outcome) p->outcome = Py_NewRef(Py_None);
     if (body && is_async(p->kind)) {
       PyObject* r = PyObject_CallMethod(body, "close", nullptr);
       if (!r) PyErr_WriteUnraisable(body);
       Py_XDECREF(r);
     }
     Py_XDECREF(body);
-    p->how = Ending::cancelled;
     let_go(p);
     if (p->watch()) tell_watchers(p);
   }

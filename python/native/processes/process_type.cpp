@@ -8,6 +8,7 @@
 //    what it refers to through the process.
 #include "interpreter/strangers.hpp"
 #include "wire/wire.hpp"
+#include "processes/no_result.hpp"
 
 namespace weft::py {
 
@@ -124,7 +125,7 @@ PyObject* process_result(PyObject* o, void*) {
   if (!p->done)
     return bad_use("result of process %s, which has not ended: wait for its group first",
                    p->base.function);
-  if (!p->failed) return Py_NewRef(p->outcome);
+  if (!p->failed) return result_of(p);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(p->outcome)), p->outcome);
   return nullptr;
 }
@@ -198,7 +199,9 @@ PyMethodDef process_methods[] = {
     {}};
 PyGetSetDef process_getset[] = {
     {"result", gated<process_result>, nullptr,
-     "What it returned, None if it ended quietly; raises its failure; BadUse if it has not ended.",
+     "What it returned, a NoResult if it ended quietly (rule 7.1); raises its failure; BadUse if "
+     "it "
+     "has not ended.",
      nullptr},
     {"id", gated<process_id>, nullptr, "A number of its own, from its start on; 0 before.",
      nullptr},

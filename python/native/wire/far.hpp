@@ -363,6 +363,7 @@ struct FarChannelObject {
   std::uint32_t generation;
   std::uint8_t immunity;
   bool traced;
+  std::uint8_t readers_returned;
   core::FarEngine<Value, Shared> core;
   FarSide* side;
 };

@@ -5,6 +5,7 @@
 
 #include "channels/leaf.hpp"
 #include "components/component.hpp"
+#include "watching/stopped_early.hpp"
 #include "wire/far.hpp"
 
 namespace weft::py {
@@ -64,6 +65,7 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
   c->name = name;
   c->generation = generation | kCarries | kWired | kFar | marks_of(what);
   c->immunity = 0;
+  c->readers_returned = kOtherwise;
   c->side = new FarSide(std::move(e), !writes, what);
   new (&c->core) core::FarEngine<Value, Shared>(c->side);
   c->side->core = &c->core;

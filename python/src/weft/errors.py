@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if sys.version_info < (3, 11):
     from exceptiongroup import BaseExceptionGroup
@@ -18,6 +19,7 @@ __all__ = [
     "ChannelEnd",
     "Deadlock",
     "Ended",
+    "NoResult",
     "PeerDied",
     "Poisoned",
     "ProcessDied",
@@ -25,6 +27,10 @@ __all__ = [
     "WeftError",
     "WeftWarning",
 ]
+
+_FOLDER = (
+    __file__.rpartition(os.sep)[0] + os.sep
+)  # of this package; for native/processes/no_result.cpp
 
 
 class WeftWarning(RuntimeWarning):
@@ -56,6 +62,7 @@ class ChannelEnd(WeftError):
     # is stored.
     guard: int | None = None
     value: Any = None
+    _at: str | None = None  # of one that comes from another OS process: file:line, there
 
     def __init__(
         self,
@@ -188,6 +195,8 @@ class Cancelled(BaseException):
     ``value``.
     """
 
+    _at: str | None = None  # as of ChannelEnd
+
     def __init__(self, value: Any = None, _by: Any = None) -> None:
         super().__init__("cancelled" if _by is None else "cancelled: a timeout has expired")
         self.value = value
@@ -213,6 +222,96 @@ class Ended(NamedTuple):
     how: str  #: "returned", "retired", "poisoned", "cancelled" or "failed"
     result: Any  #: what it returned; ``None`` if it did not return
     error: BaseException | None  #: what failed in it; ``None`` if it did not fail
+
+
+class _Why(NamedTuple):
+    """What a NoResult says. Where the process ended it is one of the extension's, with the same names;
+    as this it travels."""
+
+    process: str
+    how: str
+    where: str
+    reason: str
+
+
+class NoResult(WeftError):
+    """Stands where the result of a process would be, if the process ended without one (rule 7.1): in
+    the lists that `run`, `Parallel` and `Sequence` give, and in `process.result`.
+
+    It is false, and equal to itself alone. Its text says which process it was, where it ended and
+    why. Copied or pickled it says the same. Whatever else is done with it raises a copy of it: an
+    operator, a call, iteration, an attribute that it has not (there the copy is an AttributeError
+    too). It keeps no traceback and no frame.
+    """
+
+    # `args` has what has these texts: where the process ended they are made when they are asked for.
+
+    @property
+    def process(self) -> str:
+        """The path of the process, as main/worker[3] (rule 7.8)."""
+        return str(self.args[0].process)
+
+    @property
+    def how(self) -> str:
+        """How it ended: "retired", "poisoned", "cancelled"; "failed": its watchers had the failure."""
+        return str(self.args[0].how)
+
+    @property
+    def where(self) -> str:
+        """FILE:LINE of the operation that ended it; "?" if that is not known."""
+        return str(self.args[0].where)
+
+    @property
+    def reason(self) -> str:
+        """The text of what left it."""
+        return str(self.args[0].reason)
+
+    def __repr__(self) -> str:
+        at = "" if self.where == "?" else f" at {self.where}"
+        return f"process {self.process} gave no result: it ended{at} ({self.reason})"
+
+    def __str__(self) -> str:
+        return (
+            f"{self!r}; ask isinstance(result, NoResult) before the result is used, or catch in the process what "
+            "ended it"
+        )
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NoResult, self.args
+
+    def __getattr__(self, name: str) -> NoReturn:
+        # Python itself asks for names like __deepcopy__, and expects this answer.
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(f"'NoResult' object has no attribute {name!r}")
+        raise _NoAttribute(*self.args)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name.startswith("__") and name.endswith("__")):
+            raise _NoAttribute(*self.args)
+        super().__setattr__(name, value)
+
+
+class _NoAttribute(NoResult, AttributeError):
+    """What is raised for an attribute: `hasattr`, and `getattr` with a default, look for that."""
+
+    __qualname__ = "NoResult"
+
+
+def _refuses(self: NoResult, *what: Any) -> NoReturn:
+    raise NoResult(*self.args)
+
+
+_OPERATIONS = """
+add aenter aexit and call contains delitem divmod enter exit float floor floordiv ge getitem gt
+index int invert iter le len lshift lt matmul mod mul neg next or pos pow radd rand rdivmod
+reversed rfloordiv rlshift rmatmul rmod rmul ror round rpow rrshift rshift rsub rtruediv rxor
+setitem sub truediv trunc xor abs complex ceil bytes fspath await aiter anext
+"""
+for _name in _OPERATIONS.split():
+    setattr(NoResult, f"__{_name}__", _refuses)
 
 
 class Deadlock(WeftError):
@@ -251,6 +350,8 @@ for _c in (
     BlockedProcess,
     Deadlock,
     Ended,
+    NoResult,
+    _NoAttribute,
 ):
     _c.__module__ = "weft"
-del _c
+del _c, _name, _OPERATIONS

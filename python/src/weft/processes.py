@@ -58,6 +58,7 @@ from weft.errors import Cancelled as Cancelled
 from weft.errors import ChannelEnd as ChannelEnd
 from weft.errors import Deadlock as Deadlock
 from weft.errors import Ended as Ended
+from weft.errors import NoResult as NoResult
 from weft.errors import PeerDied as PeerDied
 from weft.errors import Poisoned as Poisoned
 from weft.errors import ProcessDied as ProcessDied
@@ -93,6 +94,7 @@ __all__ = [
     "Guard",
     "Hosts",
     "Input",
+    "NoResult",
     "Output",
     "Outside",
     "Parallel",

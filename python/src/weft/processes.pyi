@@ -20,6 +20,7 @@ from weft.threads import Ended as Ended
 from weft.threads import Group as Group
 from weft.threads import Guard as Guard
 from weft.threads import Input as Input
+from weft.threads import NoResult as NoResult
 from weft.threads import Output as Output
 from weft.threads import Outside as Outside
 from weft.threads import Parallel as Parallel
@@ -81,6 +82,7 @@ __all__ = [
     "Guard",
     "Hosts",
     "Input",
+    "NoResult",
     "Output",
     "Outside",
     "Parallel",

@@ -23,6 +23,7 @@ from weft.errors import Cancelled as Cancelled
 from weft.errors import ChannelEnd as ChannelEnd
 from weft.errors import Deadlock as Deadlock
 from weft.errors import Ended as Ended
+from weft.errors import NoResult as NoResult
 from weft.errors import PeerDied as PeerDied
 from weft.errors import Poisoned as Poisoned
 from weft.errors import ProcessDied as ProcessDied
@@ -285,6 +286,7 @@ __all__ = [
     "Group",
     "Guard",
     "Input",
+    "NoResult",
     "Output",
     "Outside",
     "Parallel",

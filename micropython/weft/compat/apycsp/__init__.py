@@ -101,6 +101,9 @@ class Alternative(AnyAlternative):
 class Process(_proc.Process):
     """May be awaited too, where it is then run."""
 
+    def __getattr__(self, what):  # None where there is no result, too: no NoResult
+        return self.value if what == "result" else super().__getattr__(what)
+
     def __iter__(self):
         results = yield from weft.Parallel(self)
         return results[0]

@@ -468,10 +468,7 @@ class Host:
                     end.retire()
         # how it ended there counts, even if it was asked to end meanwhile (rules 6.1, 7.2)
         if failure is not None:
-            came_to = failure.exception()
-            if cancelled is not None and issubclass(type(came_to), Cancelled):
-                raise cancelled
-            raise came_to
+            raise _pickling.of_call(failure.exception(), cancelled)
         return _apart.opened(value)
 
     def _died(self, name: str) -> ProcessDied:

@@ -11,6 +11,7 @@ import contextlib
 import copyreg
 import importlib
 import io
+import os
 import pickle
 import sys
 import types
@@ -20,7 +21,7 @@ from typing import Any
 from weft._backends import shared as _shared
 from weft._extension import native as _native
 from weft._hosts import safely as _safely
-from weft.errors import BadUse, Cancelled, Poisoned, Retired, WeftError
+from weft.errors import BadUse, Cancelled, PeerDied, Poisoned, Retired, WeftError
 
 __all__ = [
     "Call",
@@ -30,10 +31,13 @@ __all__ = [
     "dump_function",
     "dump_values",
     "dumps_apart",
+    "end_of",
     "function_named",
     "load_call",
     "load_values",
     "name_of",
+    "of_call",
+    "raised_at",
     "why_not",
 ]
 
@@ -402,6 +406,10 @@ def _stayed(end: str) -> None:
     """
 
 
+# Their text is sent where they cannot be pickled, as for the value of a write.
+_ENDS = (Retired, Poisoned, PeerDied, Cancelled)
+
+
 class Failure:
     """An exception on its way from one OS process to another, without the ends of channels in it."""
 
@@ -409,11 +417,12 @@ class Failure:
         kind = type(error)
         self.text = _safely.traceback_of(error)
         self.brief = _safely.text_of(error)
-        self.cancelled = issubclass(kind, Cancelled)
-        self.end = _safely.kind_of(error) if issubclass(kind, (Retired, Poisoned)) else ""
+        self.end = next((end.__name__ for end in _ENDS if issubclass(kind, end)), "")
         self.strength = _strength_of(error) if self.end else 1
+        self.met = _is_met(error)  # rule 3.5
+        self.at = _place(error) if self.end else ""
         self.packed: bytes | None = None
-        if not self.end:
+        if kind is not Retired and kind is not Poisoned:
             try:
                 packed = _pickled("an exception", error, _no_matter)
                 _Found(io.BytesIO(packed), _stayed).load()
@@ -423,10 +432,6 @@ class Failure:
 
     def exception(self) -> BaseException:
         """The exception, as the other OS process is to raise it."""
-        if self.end == "Poisoned":
-            return Poisoned(self.brief, None, None, None, self.strength, True)
-        if self.end == "Retired":
-            return Retired(self.brief, None, None, None, 0, True)
         error: Any = None
         why = "pickled"
         if self.packed is not None:
@@ -436,19 +441,67 @@ class Failure:
                 why = "rebuilt here"
             if not self._may_be(type(error)):
                 error, why = None, "rebuilt here"
+        if error is None and self.end:
+            error = end_of(self.end, self.said, self.strength, self.met)
         if error is None:
             error = RuntimeError(f"{self.brief} (an exception that cannot be {why})")
-        _safely.cause_set(error, RemoteTraceback(self.text))
-        return error  # type: ignore[no-any-return]
+        return raised_at(error, self.at, self.text)
 
     def _may_be(self, kind: type) -> bool:
         """Another process is ended by what it is rebuilt as: quietly only if that was so there."""
         return issubclass(kind, BaseException) and (
-            self.cancelled or not issubclass(kind, (Cancelled, Retired, Poisoned))
+            self.end != "" or not issubclass(kind, (Cancelled, Retired, Poisoned))
         )
 
+    @property
+    def said(self) -> str:
+        return self.brief.partition(": ")[2]
 
-def _strength_of(poisoned: BaseException) -> int:
+
+def end_of(kind: str, said: str, strength: int, met: bool) -> BaseException:
+    """One of _ENDS, by the name of its class, to be raised here."""
+    if kind == "Cancelled":
+        return Cancelled()
+    end = next(end for end in (Retired, Poisoned, PeerDied) if end.__name__ == kind)
+    return end(said, None, None, None, strength, met)
+
+
+def raised_at(error: BaseException, at: str, text: str) -> BaseException:
+    """The exception, which was raised at `at` in another OS process; `text`: its traceback there."""
+    if at and issubclass(type(error), _ENDS):
+        with contextlib.suppress(BaseException):  # a class of the user's may do anything
+            error.__dict__["_at"] = at
+    _safely.cause_set(error, RemoteTraceback(text))
+    return error
+
+
+def of_call(came_to: BaseException, asked: Cancelled | None) -> BaseException:
+    """What a call raises that came to that; `asked`: the request to end that it passed on, which is
+    the one to be raised if it ended by that."""
+    if asked is None or not issubclass(type(came_to), Cancelled):
+        return came_to
     with contextlib.suppress(BaseException):
-        return min(255, max(1, int(poisoned.strength)))  # type: ignore[attr-defined]
+        asked._at = came_to._at  # type: ignore[attr-defined]
+    return asked
+
+
+def _strength_of(error: BaseException) -> int:
+    with contextlib.suppress(BaseException):
+        return min(255, max(1, int(error.strength)))  # type: ignore[attr-defined]
     return 1
+
+
+def _is_met(error: BaseException) -> bool:
+    with contextlib.suppress(BaseException):
+        return getattr(error, "met", False) is True
+    return False
+
+
+def _place(error: BaseException) -> str:
+    """FILE:LINE where it was raised; empty: that is not known."""
+    from weft._watching import leaving as _leaving  # late: a process mostly returns
+
+    with contextlib.suppress(BaseException):
+        file, line = _leaving.place_of(error)
+        return f"{file.rpartition(os.sep)[2]}:{line}" if line else ""
+    return ""

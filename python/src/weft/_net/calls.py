@@ -39,7 +39,7 @@ from weft._net import steps as _net_steps
 from weft._net.values import module_of
 from weft._rounds import naming as _naming
 from weft._rounds import rounds as _rounds
-from weft.errors import BadUse, Cancelled, ChannelEnd, Poisoned, Retired
+from weft.errors import BadUse, Cancelled, ChannelEnd, Retired
 
 __all__ = [
     "Asked",
@@ -251,7 +251,12 @@ def _said(failure: _pickling.Failure) -> dict[str, Any]:
         "brief": failure.brief,
         "end": failure.end,
         "strength": failure.strength,
+        "met": failure.met,
+        "at": failure.at,
     }
+
+
+_ENDS = ("Retired", "Poisoned", "PeerDied", "Cancelled")
 
 
 def exception_of(failure: Any, asked: Asked) -> BaseException:
@@ -266,12 +271,8 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
         raise TypeError(f"a failure came that is none: {failure!r:.100}")
     brief, kind = str(failure.get("brief")), failure.get("type")
     args, strength = failure.get("args"), failure.get("strength")
-    if failure.get("end") == "Poisoned":
-        strength = strength if isinstance(strength, int) and 0 < strength < 256 else 1
-        return Poisoned(brief, None, None, None, strength, True)
-    if failure.get("end") == "Retired":
-        return Retired(brief, None, None, None, 0, True)
     error: BaseException | None = None
+    met = failure.get("met", True) is True  # an older program does not say it
     if kind == "Cancelled":
         error = Cancelled()
     elif kind == "BadUse" and failure.get("module") == "weft":
@@ -283,10 +284,14 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
             if isinstance(found, type) and issubclass(found, Exception):
                 with contextlib.suppress(BaseException):  # the class may do anything
                     error = found(*args)
-    if error is None or not (kind == "Cancelled" or issubclass(type(error), Exception)):
+    if isinstance(error, ChannelEnd):
+        error.met = met
+    if error is None and (end := failure.get("end")) in _ENDS:
+        strength = strength if isinstance(strength, int) and 0 < strength < 256 else 1
+        error = _pickling.end_of(end, brief.partition(": ")[2] or brief, strength, met)
+    if error is None or not issubclass(type(error), (Exception, Cancelled)):
         error = RuntimeError(brief)
-    _safely.cause_set(error, _pickling.RemoteTraceback(str(failure.get("text"))))
-    return error
+    return _pickling.raised_at(error, str(failure.get("at", "")), str(failure.get("text")))
 
 
 # --- in an OS process of the agent's --------------------------------------------------------------

@@ -169,10 +169,7 @@ class _Far(Elsewhere, abc.ABC):
                 with contextlib.suppress(BadUse):  # it is retired already
                     end.retire()
         if failure is not None:
-            came_to = _net_calls.exception_of(failure, asked)
-            if cancelled is not None and issubclass(type(came_to), Cancelled):
-                raise cancelled
-            raise came_to
+            raise _pickling.of_call(_net_calls.exception_of(failure, asked), cancelled)
         return _apart.opened(value)
 
     def _far_call(self, host: str, session: Any) -> _away.FarCall:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from weft._extension import native as _native
-from weft.errors import BadUse
+from weft.errors import BadUse, NoResult
 
 try:
     import cbor2
@@ -350,7 +350,8 @@ def _shaped(value: Any) -> Any:
         return {k: _shaped(v) for k, v in value.items()}
     if isinstance(value, (int, float, str, bytes, bytearray)):
         return value
-    raise _Refused(f"a {kind.__name__}")
+    said = f" ({value!r})" if kind is NoResult else ""
+    raise _Refused(f"a {kind.__name__}{said}")
 
 
 def _dumps(value: Any, channel: Any) -> bytes:

@@ -42,6 +42,7 @@ _NAMES = (
     "Cancelled",
     "ChannelEnd",
     "Deadlock",
+    "NoResult",
     "NoRoom",
     "PeerDied",
     "Poisoned",

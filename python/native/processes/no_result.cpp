@@ -1,0 +1,299 @@
+// Why a process has no result (rule 7.1): what is kept of its end, and the weft.NoResult that says it.
+//
+//   end_process() ──quiet──► a Why in p->outcome ──somebody asks for the result: result_of()──► a NoResult in p->outcome
+//                 ──a failure that is its watchers'──► a Why in its Watch ──result_of()──► a NoResult there
+//
+// Processes commonly end so, and nobody looks: when one ends, references are taken and no text is
+// made. The texts are made when they are asked for.
+//
+// Invariant: a Why refers to texts and to the code of a function; never to an exception, a
+// traceback, a frame or an end.
+#include "processes/no_result.hpp"
+
+#include <cstring>
+
+namespace weft::py {
+
+namespace {
+
+struct WhyObject {
+  PyObject_HEAD PyObject* above;  // str: the path of the process that started it
+  const char* function;           // its name, kept for ever
+  // The code that ran where what left it was raised; or, as a str, the place itself. Null: not
+  // known.
+  PyObject* code;
+  PyObject* reason;     // str. Null: of a failure, until result_of() has asked it
+  std::uint32_t index;  // as ProcessBase's, plus one; 0: its path has none
+  int instruction;      // in that code; negative: its line
+  Ending how;
+};
+WhyObject* why(PyObject* o) noexcept { return reinterpret_cast<WhyObject*>(o); }
+
+PyTypeObject WhyType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyObject* package = nullptr;  // str: the folder of this package, with a separator at its end
+PyObject* at_name;            // "_at"
+
+// --- where it ended ------------------------------------------------------------------------------
+
+// Is it code of this package itself: of a folder with `_`? (Not of weft.toolkit, the plug-and-play
+// processes and their like, which are processes as others are.)
+bool is_ours(PyCodeObject* code) noexcept {
+  Py_ssize_t n, m;
+  const char* const folder = PyUnicode_AsUTF8AndSize(package, &m);
+  const char* const file = PyUnicode_AsUTF8AndSize(code->co_filename, &n);
+  if (!file) PyErr_Clear();
+  if (!file || n <= m || std::memcmp(file, folder, static_cast<std::size_t>(m)) != 0) return false;
+  return file[m] == '_';
+}
+
+// Where `e` was raised: the innermost code that is not of this package; if all is, where it says
+// that it came from, or the innermost.
+void take_place(WhyObject* w, PyObject* e) {
+  PyObject* const trace = PyException_GetTraceback(e);
+  const PyTracebackObject* found = nullptr;
+  const PyTracebackObject* last = nullptr;
+  for (auto* t = reinterpret_cast<PyTracebackObject*>(trace); t; t = t->tb_next) {
+    PyCodeObject* const code = PyFrame_GetCode(t->tb_frame);
+    if (!is_ours(code)) found = t;
+    last = t;
+    Py_DECREF(code);
+  }
+  if (!found) {
+    PyObject* const said = PyObject_GetAttr(e, at_name);
+    if (!said) PyErr_Clear();
+    if (said && PyUnicode_CheckExact(said))
+      w->code = said;
+    else
+      Py_XDECREF(said);
+    found = last;
+  }
+  if (found && !w->code) {
+    w->code = reinterpret_cast<PyObject*>(PyFrame_GetCode(found->tb_frame));
+    w->instruction = found->tb_lineno > 0 ? -found->tb_lineno : found->tb_lasti;
+  }
+  Py_XDECREF(trace);
+}
+
+PyObject* file_and_line(const char* file, int line) {
+  const char* const slash = std::strrchr(file, '/');
+  return PyUnicode_FromFormat("%s:%d", slash ? slash + 1 : file, line);
+}
+
+PyObject* why_where(PyObject* o, void*) {
+  const WhyObject* w = why(o);
+  if (!w->code) return PyUnicode_FromString("?");
+  if (PyUnicode_Check(w->code)) return Py_NewRef(w->code);
+  auto* const code = reinterpret_cast<PyCodeObject*>(w->code);
+  const char* const file = PyUnicode_AsUTF8(code->co_filename);
+  if (!file) PyErr_Clear();
+  return file_and_line(file ? file : "?", w->instruction < 0
+                                              ? -w->instruction
+                                              : PyCode_Addr2Line(code, w->instruction));
+}
+
+// --- which process it was ------------------------------------------------------------------------
+
+// The path of the process that waits for the group; null: there is none. Often many processes that
+// one has started end in a row: the last text is kept.
+PyObject* path_above(runtime::Group& g) {
+  static struct {
+    std::uint32_t id = 0;
+    const char* function = nullptr;
+    PyObject* path = nullptr;
+  } last;
+  std::string text;
+  bool same = false;
+  g.run.still([&] {
+    const ProcessBase* const owner = g.owner();
+    if (!owner) return;
+    same = last.path && owner->id == last.id && owner->function == last.function;
+    if (same) return;
+    text = runtime::path_while_still(*owner);
+    last.id = owner->id;
+    last.function = owner->function;
+  });
+  if (same) return Py_NewRef(last.path);
+  if (text.empty()) return nullptr;
+  Py_XSETREF(last.path, to_str(text));
+  return Py_XNewRef(last.path);
+}
+
+PyObject* why_process(PyObject* o, void*) {
+  const WhyObject* w = why(o);
+  const char* const name = w->function ? w->function : "process";
+  if (!w->above) return PyUnicode_FromString(name);
+  return w->index == 0 ? PyUnicode_FromFormat("%U/%s", w->above, name)
+                       : PyUnicode_FromFormat("%U/%s[%u]", w->above, name, w->index - 1);
+}
+
+// --- how and why ---------------------------------------------------------------------------------
+
+PyObject* why_how(PyObject* o, void*) { return PyUnicode_FromString(name_of(why(o)->how)); }
+
+PyObject* why_reason(PyObject* o, void*) {
+  const WhyObject* w = why(o);
+  return w->reason ? Py_NewRef(w->reason) : PyUnicode_FromString(name_of(w->how));
+}
+
+// What follows in the text of its exception, which names the process first. (The path may have got
+// an index since, so its last part is looked at.) Null: it does not begin so.
+const char* after_path(const WhyObject* w, const char* text) noexcept {
+  const char* const end = std::strstr(text, ": ");
+  if (!end || !w->function) return nullptr;
+  const char* name_end = end;
+  if (end > text && end[-1] == ']')
+    while (name_end > text && *name_end != '[') --name_end;
+  const std::size_t n = std::strlen(w->function);
+  const auto before = static_cast<std::size_t>(name_end - text);
+  const bool its = before > n && name_end[-1 - static_cast<std::ptrdiff_t>(n)] == '/' &&
+                   std::memcmp(name_end - n, w->function, n) == 0;
+  return its ? end + 2 : nullptr;
+}
+
+// The text of an exception without calling code of the user's; null: it has another. Many processes
+// end in a row at one channel: the last text is kept, and theirs.
+PyObject* plain_text(const WhyObject* w, PyObject* e) {
+  static PyObject* last = nullptr;
+  PyObject* const args = reinterpret_cast<PyBaseExceptionObject*>(e)->args;
+  const bool one = args && PyTuple_Check(args) && PyTuple_GET_SIZE(args) == 1;
+  PyObject* const text = one ? PyTuple_GET_ITEM(args, 0) : nullptr;
+  if (!text || !PyUnicode_CheckExact(text)) return nullptr;
+  const char* const s = PyUnicode_AsUTF8(text);
+  const char* const rest = s ? after_path(w, s) : nullptr;
+  if (!rest) return Py_NewRef(text);
+  if (!last || std::strcmp(PyUnicode_AsUTF8(last), rest) != 0) {
+    PyObject* const its = PyUnicode_FromString(rest);
+    if (!its) return nullptr;
+    Py_XSETREF(last, its);
+  }
+  return Py_NewRef(last);
+}
+
+// "ValueError: text" of a failure. What its __str__ raises is not told.
+PyObject* failure_text(PyObject* e) {
+  PyObject* text;
+  {
+    const OutsideGate beyond;
+    text = PyObject_Str(e);
+  }
+  if (!text) PyErr_Clear();
+  const char* const dot = std::strrchr(Py_TYPE(e)->tp_name, '.');
+  const char* const type = dot ? dot + 1 : Py_TYPE(e)->tp_name;
+  PyObject* const r = text && PyUnicode_GET_LENGTH(text) > 0
+                          ? PyUnicode_FromFormat("%s: %U", type, text)
+                          : PyUnicode_FromString(type);
+  Py_XDECREF(text);
+  return r;
+}
+
+// --- the type ------------------------------------------------------------------------------------
+
+// In another OS process it is four texts.
+PyObject* why_reduce(PyObject* o, PyObject*) {
+  PyObject* const errors_module = PyImport_ImportModule("weft.errors");
+  PyObject* const type = errors_module ? PyObject_GetAttrString(errors_module, "_Why") : nullptr;
+  Py_XDECREF(errors_module);
+  return type ? Py_BuildValue("N(NNNN)", type, why_process(o, nullptr), why_how(o, nullptr),
+                              why_where(o, nullptr), why_reason(o, nullptr))
+              : nullptr;
+}
+void why_dealloc(PyObject* o) {
+  WhyObject* w = why(o);
+  Py_XDECREF(w->above);
+  Py_XDECREF(w->code);
+  Py_XDECREF(w->reason);
+  PyObject_Free(o);
+}
+PyMethodDef why_methods[] = {{"__reduce__", why_reduce, METH_NOARGS, nullptr}, {}};
+PyGetSetDef why_getset[] = {{"process", why_process, nullptr, nullptr, nullptr},
+                            {"how", why_how, nullptr, nullptr, nullptr},
+                            {"where", why_where, nullptr, nullptr, nullptr},
+                            {"reason", why_reason, nullptr, nullptr, nullptr},
+                            {}};
+
+PyObject* no_result(PyObject* why) { return PyObject_CallOneArg(errors.NoResult, why); }
+
+}  // namespace
+
+const char* name_of(Ending how) noexcept {
+  static const char* const names[] = {"returned", "retired", "poisoned", "cancelled", "failed"};
+  return names[static_cast<int>(how)];
+}
+
+PyObject* why_no_result(ProcessObject* p, ProcessBase& b, PyObject* left) noexcept {
+  if (p->lenient) return nullptr;  // its library gives None
+  if (p->how == Ending::failed && !(p->watch() && p->watch()->watched)) return nullptr;
+  WhyObject* w = PyObject_New(WhyObject, &WhyType);
+  if (!w) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  w->above = w->code = w->reason = nullptr;
+  w->function = b.function;
+  w->index = 0;
+  w->instruction = 0;
+  w->how = p->how;
+  if (b.group) {
+    w->above = path_above(*b.group);
+    if (b.group->started(b.function) > 1) w->index = b.index + 1;
+  }
+  if (!left)
+    w->reason = PyUnicode_FromString("it was never run");
+  else if (p->how != Ending::failed)
+    w->reason = plain_text(w, left);
+  if (p->native_code && b.about && b.about->file)
+    w->code = file_and_line(b.about->file, static_cast<int>(b.line));
+  else if (left)
+    take_place(w, left);
+  PyErr_Clear();
+  return reinterpret_cast<PyObject*>(w);
+}
+
+PyObject* result_of(ProcessObject* p) {
+  Watch* const watch = p->failed ? p->watch() : nullptr;
+  PyObject*& its = p->failed ? (watch ? watch->why : p->outcome) : p->outcome;
+  if (!its || (p->failed && !watch)) Py_RETURN_NONE;
+  if (!Py_IS_TYPE(its, &WhyType)) return Py_NewRef(its);
+  PyObject* const w = Py_NewRef(its);
+  if (!why(w)->reason && p->failed) why(w)->reason = failure_text(p->outcome);
+  PyObject* const r = no_result(w);
+  Py_DECREF(w);
+  if (!r) return nullptr;
+  if (!Py_IS_TYPE(its, &WhyType)) {  // by what ran for the text meanwhile
+    Py_DECREF(r);
+    return Py_NewRef(its);
+  }
+  Py_SETREF(its, Py_NewRef(r));
+  return r;
+}
+
+PyObject* results_of(PyObject* list) {
+  const Py_ssize_t n = PyList_GET_SIZE(list);
+  PyObject* r = PyList_New(n);
+  for (Py_ssize_t i = 0; r && i < n; ++i) {
+    PyObject* const one = result_of(proc(PyList_GET_ITEM(list, i)));
+    if (one)
+      PyList_SET_ITEM(r, i, one);
+    else
+      Py_CLEAR(r);
+  }
+  return r;
+}
+
+int init_no_result() {
+  WhyType.tp_name = "weft._Why";
+  WhyType.tp_basicsize = sizeof(WhyObject);
+  WhyType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  WhyType.tp_dealloc = why_dealloc;
+  WhyType.tp_methods = why_methods;
+  WhyType.tp_getset = why_getset;
+  if (PyType_Ready(&WhyType) < 0) return -1;
+  PyObject* const module = PyImport_ImportModule("weft.errors");
+  if (!module) return -1;
+  package = PyObject_GetAttrString(module, "_FOLDER");
+  Py_DECREF(module);
+  at_name = PyUnicode_InternFromString("_at");
+  return package && at_name ? 0 : -1;
+}
+
+}  // namespace weft::py

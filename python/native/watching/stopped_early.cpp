@@ -1,0 +1,72 @@
+// Readers that stopped early (rule 3.6): a process was left by the Retired of a write, since all who
+// could read there had returned after one read each. That is told: it is mostly a `read()` where a
+// loop was meant, and the values that nobody read are gone without a word.
+//
+//   let_go() of a process that returned: ++readers_returned        close_end() of a reader else: kOtherwise
+//   end_process(), left by Retired ──as many values passed as readers have returned──► weft._watching.stopped_early.tell()
+//
+// So nothing is counted while processes communicate.
+#include "watching/stopped_early.hpp"
+
+#include "watching/observe.hpp"
+
+namespace weft::py {
+
+namespace {
+
+struct {
+  PyObject *channel, *guard, *told;
+} names;
+
+// The channel at which a plain operation met it; null: there is none here. Owned.
+PyObject* channel_of(PyObject* retired) noexcept {
+  PyObject* const guard = PyObject_GetAttr(retired, names.guard);
+  PyObject* channel = guard == Py_None ? PyObject_GetAttr(retired, names.channel) : nullptr;
+  PyErr_Clear();
+  Py_XDECREF(guard);
+  if (channel && !Py_IS_TYPE(channel, &ChannelType)) Py_CLEAR(channel);
+  return channel;
+}
+
+bool stopped_early(ChannelObject* c) noexcept {
+  if (c->readers_returned == 0 || c->readers_returned == kOtherwise) return false;
+  if (!of_this_fork(c) || c->core.reader_ends() > 0) return false;  // then it was a read
+  bool once_each = false;
+  c->core.with_lock(
+      [&](core::Queue&, core::Queue&) { once_each = c->core.transfers() == c->readers_returned; });
+  return once_each;
+}
+
+}  // namespace
+
+void look_for_early_stop(PyObject* left, PyObject* why) noexcept {
+  PyObject* const c = channel_of(left);
+  if (!c) return;
+  if (stopped_early(reinterpret_cast<ChannelObject*>(c))) {
+    PyObject* r = nullptr;
+    {
+      const OutsideGate beyond;
+      PyObject* m = PyImport_ImportModule("weft._watching.stopped_early");  // it imports logging
+      if (m) r = PyObject_CallMethod(m, "tell", "O", why);
+      Py_XDECREF(m);
+    }
+    if (!r) {  // by a handler of the user's
+      runtime::Run* const run = current_run();
+      if (PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_WriteUnraisable(names.told);
+      else
+        keep_interrupt_for(run ? &run_of(*run) : nullptr, take_exception());
+    }
+    Py_XDECREF(r);
+  }
+  Py_DECREF(c);
+}
+
+int init_stopped_early() {
+  names.channel = PyUnicode_InternFromString("channel");
+  names.guard = PyUnicode_InternFromString("guard");
+  names.told = PyUnicode_InternFromString("the warning of readers that stopped early (rule 3.6)");
+  return names.channel && names.guard && names.told ? 0 : -1;
+}
+
+}  // namespace weft::py

@@ -1,0 +1,26 @@
+"""Readers that stopped early (rule 3.6): python/native/watching/stopped_early.cpp notices them."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+_logger = logging.getLogger("weft")
+_told: set[str] = set()  #: the lines that were told
+
+
+def tell(why: Any) -> None:
+    """Warns, once for each line of the program. `why`: how the process that wrote ended, with the
+    names of a NoResult."""
+    if why.where in _told:
+        return
+    _told.add(why.where)
+    _logger.warning(
+        "process %s ended at %s (%s): each process that could read there returned after one read. "
+        "If the other values were lost by that, read in a loop: `for value in reader` "
+        "(`async for` in a coroutine process). If one read was meant, retire the reader after it; "
+        "then this is not told",
+        why.process,
+        why.where,
+        why.reason,
+    )
