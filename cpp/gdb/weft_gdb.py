@@ -173,7 +173,8 @@ def process_text(process):
     if int(operation):
         about = process["about"]
         file = text(about["file"]) if int(about) and int(about["file"]) else "?"
-        said.append(f"{text(operation['verb'])} at {PurePath(file).name}:{int(process['line'])}")
+        line = int(process["line"]["word_"]) & 0x3FFFFF  # Standing, which counts above it
+        said.append(f"{text(operation['verb'])} at {PurePath(file).name}:{line}")
     else:
         said.append("running")
     return ", ".join(said)

@@ -175,7 +175,8 @@ class Standing {
   // So have n more, or one and no others if there is only room for one: it does so after that.
   void at_once(std::size_t n) noexcept {
     const std::uint32_t left = (~word_ & ~kLine) / kOne;
-    word_ += (n < left ? static_cast<std::uint32_t>(n) : left) * kOne;
+    prim::store_to(word_, word_ + (n < left ? static_cast<std::uint32_t>(n) : left) * kOne,
+                   std::memory_order_relaxed);
   }
   // From any thread.
   operator std::uint32_t() const noexcept {
