@@ -384,7 +384,7 @@ class Failure:
         self.end = next((kind.__name__ for kind in _ENDS if isinstance(error, kind)), "")
         self.strength = getattr(error, "strength", 1)
         self.met = getattr(error, "met", False) is True  # rule 3.5
-        self.at = _place(error) if self.end else ""
+        self.at = (getattr(error, "_at", None) or _place(error)) if self.end else ""
         self.packed: bytes | None = None
         if type(error) not in (Retired, Poisoned):
             try:
