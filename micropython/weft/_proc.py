@@ -356,7 +356,7 @@ class Party:
 
                 raise Failures(wrong)
             raise wrong[0]
-        return [k.result for k in self.kids]
+        return [k.value if k.error is None else k.result for k in self.kids]
 
 
 async def Parallel(*processes):

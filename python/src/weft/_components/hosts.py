@@ -9,11 +9,12 @@ filter.scale(+a, -b, on="process")   ──here: arguments checked, channels giv
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from typing import Any
 
 from weft._extension import native as _native
-from weft.errors import BadUse
+from weft.errors import BadUse, Cancelled, ChannelEnd
 
 __all__ = ["Call", "run_component"]
 
@@ -77,7 +78,14 @@ def run_component(
         capsule = _loaded(path)
     except BadUse as error:
         raise BadUse(f"{name} in another OS process: {error}") from None
-    return _native._component_call(capsule, number, values, cpu)()
+    call = _native._component_call(capsule, number, values, cpu)
+    try:
+        return call()
+    except (ChannelEnd, Cancelled) as end:
+        file, line = _native._component_place(_native.current_process()) or ("", 0)
+        if file:  # its code has no frames: the caller is told where it stands (rule 7.1)
+            end._at = f"{file.rpartition(os.sep)[2]}:{line}"
+        raise
 
 
 # The name of its process there, and the name by which its death is reported here.

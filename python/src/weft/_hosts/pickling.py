@@ -502,6 +502,8 @@ def _place(error: BaseException) -> str:
     from weft._watching import leaving as _leaving  # late: a process mostly returns
 
     with contextlib.suppress(BaseException):
+        if at := getattr(error, "_at", None):
+            return str(at)
         file, line = _leaving.place_of(error)
         return f"{file.rpartition(os.sep)[2]}:{line}" if line else ""
     return ""
