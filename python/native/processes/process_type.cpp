@@ -7,8 +7,8 @@
 //  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
 //    what it refers to through the process.
 #include "interpreter/strangers.hpp"
-#include "wire/wire.hpp"
 #include "processes/no_result.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 
