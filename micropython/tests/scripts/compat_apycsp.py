@@ -67,3 +67,17 @@ async def selects_out(ch, other):
 
 ch, other = Channel("ch"), BufferedChannel("other")
 print(run_CSP(drains(ch.read), selects_out(ch, other)))
+
+
+@process
+async def reads(cin):
+    return await cin()
+
+
+@process
+async def poisons(cout):
+    await cout.poison()
+
+
+ch = Channel("ch")
+print(run_CSP(reads(ch.read), poisons(ch.write)))  # None, not a NoResult
