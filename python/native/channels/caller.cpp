@@ -255,7 +255,7 @@ PyObject* Caller::give_way(PyObject* owned) noexcept {
 
 PyObject* Caller::give(PyObject* owned) noexcept {
   if (waited_)
-    process_->line = 0;
+    process_->line.begin_anew();  // the line stays: of a component it is where it stands
   else if (process_->line.at_once()) [[unlikely]] {
     process_->line.begin_anew();
     owned = give_way(owned);
