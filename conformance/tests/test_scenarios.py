@@ -33,6 +33,7 @@ NOT_IN_CPP = {
 # Rules of Part I that have no scenario here, and why.
 NO_SCENARIO = {
     "1.8": "restricted channels are C++; cpp/tests/hosted_one2one.cpp and library_blocks.cpp have them",
+    "1.9": "conversions to a type are C++; cpp/tests/does_not_compile.py has them",
     "6.6": "foreign waiters; the scenarios run on them (tasks), test_networks.py and python/tests/test_asyncio_tasks.py have the rest",
     "7.13": "supervision is of OS processes; python/tests/test_supervisor.py has it",
     "7.14": "a thread that is ended from outside; cpp/tests/hosted_ended_threads.cpp has it",

@@ -43,6 +43,9 @@ class Deadlock(_Error): ...
 class Many(_Error): ...  # several failures
 
 
+class NoResult(_Error): ...  # stands in the place of a result: `how` its process ended (rule 7.1)
+
+
 ERRORS = {"Retired": Retired, "Poisoned": Poisoned, "PeerDied": PeerDied, "Cancelled": Cancelled}
 
 
@@ -92,7 +95,7 @@ class Process:
         self.kids: list[Process] = []
         self.cancel = self.done = self.started = False
         self.error: BaseException | None = None
-        self.result: Any = None
+        self.result: Any = NoResult(how="cancelled")  # until it has returned
         self.wake: Any = None  # how it goes on
         self.waits: Callable[[], Any] | None = None  # gives (ok, value or error) once it can go on
         self.path = function.__name__
@@ -421,7 +424,7 @@ def group(kids: tuple[Process, ...], one_by_one: bool) -> Any:
             if not all(k.done for k in p.kids):
                 return None
             bad = [k.error for k in p.kids if failed(k)]
-            answer = [k.result for k in p.kids]
+            answer = [came_to(k) for k in p.kids]
             p.kids = []
             if p.cancel:
                 p.cancel = False
@@ -449,6 +452,11 @@ def Spawn(p: Process) -> None:
 
 def failed(p: Process) -> bool:
     return p.error is not None and not isinstance(p.error, (Retired, Poisoned, Cancelled))
+
+
+def came_to(p: Process) -> Any:
+    """What stands for it among the results of its group."""
+    return p.result if p.error is None else NoResult(how=type(p.error).__name__.lower())
 
 
 def request_cancel(p: Process) -> None:
