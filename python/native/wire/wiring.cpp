@@ -22,7 +22,7 @@ namespace {
 struct Bare {
   Value* value = nullptr;  // null: there is none
   core::Node* writer =
-      nullptr;  // waits with it; null: the value is in the buffer, or in a select across machines
+      nullptr;  // waits with it; null: the value is in the buffer, or in a choice that spans
 };
 
 // Can nobody take what this node offers? So it is while its choice does not wait, or is decided.

@@ -77,7 +77,7 @@ def message_of(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """Its class and message, as `ValueError: no such line`; the class alone if it has no message."""
+    """Its class and message, as `ValueError: no such line`; without a message its class alone."""
     message = message_of(error)
     return f"{kind_of(error)}: {message}" if message else kind_of(error)
 

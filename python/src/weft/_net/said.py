@@ -4,7 +4,7 @@
     parsed(bytes) ──► plain values: each text is valid Unicode, and each number is finite
                   ──► ValueError for anything else: nothing of it is kept
 
-Invariant: how deep it nests is counted before it is parsed, for a parser needs stack for each level.
+Invariant: its depth is counted before it is parsed, for a parser needs stack for each level.
 """
 
 from __future__ import annotations
