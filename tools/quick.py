@@ -200,7 +200,7 @@ def closing(status: int, output: str) -> Counts:
 
 
 def building() -> dict[str, str]:
-    """The environment of a build. With ccache, if it is there, only what is new to it is compiled."""
+    """The environment of a build. ccache, if it is there, compiles only what is new to it."""
     env = dict(os.environ)
     if shutil.which("ccache"):
         env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")

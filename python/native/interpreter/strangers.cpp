@@ -18,8 +18,8 @@
 //    sees that it must make the runs look again.
 //  3 Without a GIL the states of other threads cannot be reached. There weft/_strangers.py waits
 //    for Python threads; C threads that have not used Weft are not known. While `watching`, it asks
-//    _strangers_wanted() each time it has found no thread, before it gives up. So it sees a run that
-//    came to stand still in between.
+//    _strangers_wanted() each time it has found no thread, before it gives up. So it sees a run
+//    that came to stand still in between.
 #include "interpreter/strangers.hpp"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ namespace {
 
 // For each of Weft's own threads the run that it works for; null: none, it is idle. Under the GIL.
 std::map<PyThreadState*, runtime::Run*> own_threads;
-// The run of a worker that runs something which nobody waits for: no run, but the worker is not idle.
+// Stands for the run of a worker that runs something which nobody waits for: it is not idle.
 runtime::Run* of_the_users() noexcept {
   static char nobody;
   return reinterpret_cast<runtime::Run*>(&nobody);
@@ -50,8 +50,8 @@ std::mutex lock;
 std::set<unsigned long>& natives = *new std::set<unsigned long>;  // identities of live threads
 std::atomic<bool> asked{false};
 
-// Calls F on a thread of its own: the caller, a thread that ends or a run that finds a stranger, may
-// hold locks or be about to sleep, and calls no Python code.
+// Calls F on a thread of its own: the caller, a thread that ends or a run that finds a stranger,
+// may hold locks or be about to sleep, and calls no Python code.
 template <auto F>
 bool on_a_thread() noexcept {
   const auto body = [](void*) {
@@ -64,7 +64,7 @@ bool on_a_thread() noexcept {
     }
     PyGILState_Release(gil);
   };
-  // false: no thread could be started. The next thread that ends, or run that stands still, tries again
+  // false: no thread could be started. The next thread to end, or run to stand still, tries again
   return PyThread_start_new_thread(body, nullptr) != static_cast<unsigned long>(-1);
 }
 
@@ -93,8 +93,8 @@ void note_this_thread() noexcept { static thread_local const Native here; }
 #ifndef Py_GIL_DISABLED
 constexpr const char* kMark = "weft.stranger";
 
-// The mark in a thread's state is destroyed, so the state is: on that thread, with the GIL. But when
-// the interpreter ends, and in the child of a fork, another thread clears all states.
+// The mark in a thread's state is destroyed, so the state is: on that thread, with the GIL. But
+// when the interpreter ends, and in the child of a fork, another thread clears all states.
 void leaves_python(PyObject* mark) {
   const auto whose = reinterpret_cast<std::uintptr_t>(PyCapsule_GetContext(mark));
   if (whose == PyThread_get_thread_ident() && !interpreter_ends()) note_this_thread();
@@ -142,7 +142,7 @@ PyMethodDef functions[] = {{"_set_watch", gated<f_set_watch>, METH_O, nullptr},
                            {}};
 #endif
 
-// The identities of the noted threads. They count until they end, even while they are not in Python.
+// The identities of the noted threads. They count until they end, also while not in Python.
 std::set<unsigned long> native_strangers() {
   asked = true;
   const std::lock_guard g(lock);
@@ -151,8 +151,8 @@ std::set<unsigned long> native_strangers() {
 
 #ifdef Py_GIL_DISABLED
 // Without a GIL threads end at any time, and their states with them, so the list of states cannot
-// be walked. Instead `_thread` is asked how many it has started that live. It does not count threads
-// that C code registered by PyGILState_Ensure, as Weft's are.
+// be walked. Instead `_thread` is asked how many it has started that live. It does not count
+// threads that C code registered by PyGILState_Ensure, as Weft's are.
 PyObject* count_threads = nullptr;
 
 }  // namespace

@@ -5,19 +5,20 @@
 // told, and takes the value itself (rule 6.6). The others are committed by rematch(), in order.
 //
 //   a foreign reader in line:
-//                                    ┌──take(): there is nothing any more─────┐
+//                                    ┌──take(): nothing is left for it────────┐
 //                                    ▼                                        │
 //     asleep ──tell(): a value is offered beyond those of the undecided──► undecided ──take()──► has it
 //                                                                             └──withdraws: declined()──► gone; the line moves on
 //
 // Invariants (channel's lock)
-//  1 No queued reader could commit with a queued writer (or a buffered value), but for readers that
-//    wait for undecided ones (2). Exceptions are parties of standing alternatives, which are marked
-//    ready, and two parties of the same choice.
-//  2 `deciding_` foreign readers are undecided, those that are `notified`. As many of the values that
-//    are offered are theirs: a reader behind them takes only what is offered beyond that. One that
-//    comes takes what there is if an undecided one has withdrawn since the last transfer: else a
-//    few that are cancelled in the turn in which they are told would pass the value round for ever.
+//  1 No queued reader could commit with a queued writer (or a buffered value). Exceptions are readers
+//    that wait for undecided ones (2), parties of standing alternatives, which are marked ready, and
+//    two parties of the same choice.
+//  2 `deciding_` foreign readers are undecided: those that are `notified`. As many of the offered
+//    values are reserved for them: a reader behind them takes only values beyond these. But if an
+//    undecided reader has withdrawn since the last transfer, a reader that arrives takes any value:
+//    otherwise a few readers, each cancelled in the turn in which it is told, would pass the value
+//    round for ever.
 //  3 Once the channel has ended for a side, no party that could be claimed waits there.
 #pragma once
 #include "../atomic.hpp"

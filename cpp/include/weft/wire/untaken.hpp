@@ -1,6 +1,6 @@
 // What the peers of a space have sent to it and nobody has taken yet: values of which a part is
-// still missing, and operations that wait (WIRE.md 14.5). A peer on another machine decides how much
-// that is, so it is counted and limited.
+// still missing, and operations that wait (WIRE.md 14.5). A peer on another machine decides how
+// much that is, so it is counted and limited.
 //
 //   Untaken u; u.add(all, bytes)        counted in `all` as long as it lives
 #pragma once

@@ -5,8 +5,8 @@ run.
         └─the host dies──► all calls that are not over: BrokenProcessPool
 
 Each host has a feeder: a thread that writes batches to its host and reads results. A second thread
-waits for the process in the host to end. Both are Weft's own and of no run, so a deadlock is told in
-spite of them. Calls prevent that, unless their hosts say that they wait too (rule 10.3).
+waits for the process in the host to end. Both are Weft's own and of no run, so a deadlock is told
+in spite of them. Calls prevent that, unless their hosts say that they wait too (rule 10.3).
 
 Short calls are sent many at a time: as many as take about eight milliseconds together. A longer
 call is sent alone. A host sends its results after two milliseconds, so that no result waits long

@@ -456,7 +456,7 @@ class State(abc.ABC):
                         call.future.set_running_or_notify_cancel()
 
     def stop(self) -> None:
-        """For Ctrl-C: calls that wait are cancelled, and those that run end with their OS process."""
+        """For Ctrl-C: cancels calls that wait, and ends those that run with their OS process."""
         self.cancel()
         self.break_it("the executor was stopped by Ctrl-C")
 
