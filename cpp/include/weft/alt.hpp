@@ -141,9 +141,9 @@ template <class T, class P>
 template <class T, class P = Shared>
 using AnyGuard = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, DeadlineGuard,
                               Skip, Meet, EndOf>;
-// Over a list, which must be there until the select is over. The values of its outputs are the
-// list's: the one that is sent is gone afterwards (a further select is bad use, until that guard
-// has been made anew), all others are still there, whatever the select throws.
+// Over a list, which must live until the select is over and has the values of its outputs. The
+// value that is sent is gone afterwards (a further select is bad use until that guard has been made
+// anew); all others are still there, whatever the select throws.
 template <class T, class P = Shared>
 [[nodiscard]] auto select_among(std::vector<AnyGuard<T, P>>& gs, Mode mode = Mode::fair) {
   using Set = detail::ManyGuards<T, P, std::vector<AnyGuard<T, P>>&>;

@@ -106,8 +106,8 @@ struct Out : OfChannel<Out<T, P>> {
 };
 
 namespace detail {
-// An output whose value stays where it is until the guard is chosen (rule 5.10): the reader takes it
-// from there.
+// An output whose value stays in its place until the guard is chosen (rule 5.10). The reader takes
+// it from there.
 template <class T, class P>
 struct OutOf : OfChannel<OutOf<T, P>> {
   using Engine = EngineOf<T, P>;
@@ -131,10 +131,10 @@ struct OutOf : OfChannel<OutOf<T, P>> {
 };
 }  // namespace detail
 
-// What out(writer, std::move(value)) gives: a guard that refers to `value`, which is moved once the
-// guard is chosen and not before. If it is not, and whatever the select throws, the value is still
-// there. So it is used in the expression that makes it, select(out(w, std::move(v)), …), and cannot
-// be kept. In a list (AnyGuard) it becomes an Out: then the list has the value.
+// The result of out(writer, std::move(value)): a guard that refers to `value`, which is moved only
+// when the guard is chosen. If it is not chosen, whatever the select throws, the value is still
+// there. So the guard is used in the expression that makes it, select(out(w, std::move(v)), …), and
+// cannot be kept. In a list (AnyGuard) it becomes an Out: then the list has the value.
 template <class T, class P>
 struct Offer : detail::OutOf<T, P> {
   using Guard = detail::OutOf<T, P>;

@@ -102,13 +102,13 @@ auto timeout(detail::Lasting s, X&& x) {
 }
 
 // Signals as values of a channel. Each is read once, in the order in which they came; the last 16
-// that nobody has read are kept, also those that came before the first read. When all reader ends or
-// the object are gone, signals do again what they did before; with the next reader end they are
+// that nobody has read are kept, also those that came before the first read. When all reader ends
+// or the object are gone, signals do again what they did before; with the next reader end they are
 // values again. Signals that the last reader has not read are lost with it.
 //
-// While a process waits for a signal, its run is neither deadlocked nor at a standstill (rules 10.3,
-// 10.6). Code that is no process and waits for a signal needs a weft::Outside, as for all else that
-// it does.
+// While a process waits for a signal, its run is neither deadlocked nor at a standstill (rules
+// 10.3, 10.6). Code that is no process and waits for a signal needs a weft::Outside, as for all
+// else that it does.
 class signals {
  public:
   // Throws std::system_error (no pipe, no thread), BadUse (another object has that signal; no such

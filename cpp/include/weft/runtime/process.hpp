@@ -148,8 +148,8 @@ class Identity {
 };
 
 // The line of a process's last operation, and how many of its operations have completed at once
-// since it last waited or let the others run (rule 7.7). Both are in one word: a process that begins
-// to wait stores a constant there, which also starts the count anew.
+// since it last waited or let the others run (rule 7.7). Both are in one word: a process that
+// begins to wait stores a constant there, which also starts the count anew.
 class Standing {
  public:
   // so many may complete at once; the next one lets the others run
@@ -172,7 +172,7 @@ class Standing {
     return now < was;
   }
   void begin_anew() noexcept { *this = word_; }
-  // n more have completed at once; or one, if only that fits before the process lets the others run.
+  // n more have completed at once. If that are too many, the next one lets the others run.
   void at_once(std::size_t n) noexcept {
     const std::uint32_t left = (~word_ & ~kLine) / kOne;
     prim::store_to(word_, word_ + (n < left ? static_cast<std::uint32_t>(n) : left) * kOne,
