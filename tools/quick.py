@@ -1,18 +1,18 @@
 """Runs the few tests that a change touches, and builds no more than they need.
 
-    ./run quick                    the tests of what has changed since the last commit (if nothing has: of that commit)
+    ./run quick                    the tests of what has changed since the last commit (if nothing has: what it changed)
     ./run quick PATH…              the tests of these files or folders; a file of tests is run itself
-    ./run quick CASE               every test whose name contains CASE, in whichever room it is
-    ./run quick PATH… -k CASE      of the tests of PATH those whose name contains CASE
+    ./run quick CASE               every test whose name contains CASE, in any room
+    ./run quick PATH… -k CASE      the tests of PATH whose names contain CASE
     ./run quick --list [PATH|CASE] says what would be run
 
-tools/quick.toml says which tests belong to which files. They are the nearest ones, not all: before a
-change is merged `./run test ROOM` runs the rest. Builds are made for their speed: -O0, a program for
-each file of C++ tests, no library in between, the Python package as `pip install --editable` makes
-it. ccache is used where it is installed.
+tools/quick.toml says which tests belong to which files. They are the nearest ones, not all: before
+a change is merged, `./run test ROOM` runs the rest. The builds are made to be fast: -O0, a program
+for each file of C++ tests, no library in between, the Python package as `pip install --editable`
+makes it. ccache is used where it is installed.
 
-`./run quick --measure` changes one line in three places, one after the other, runs what each
-touches, puts the line back, and prints how long each took (CONTRIBUTING.md says what is hoped for).
+`./run quick --measure` changes one line in each of three files, one after the other, runs the tests
+of that file, puts the line back, and prints how long it took (CONTRIBUTING.md has the goals).
 
 Invariants
 - Only the standard library (Python 3.11, for tomllib).
@@ -46,7 +46,7 @@ PYTHON = VENV / "bin" / "python"
 TABLE = ROOT / "tools" / "quick.toml"
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed$", re.MULTILINE)
 
-# What `--measure` touches: a line of each of these, and the hope, in seconds, on two quiet CPUs.
+# The files that `--measure` changes, and the goal for each: seconds, on two quiet CPUs.
 MEASURED = [
     ("cpp/include/weft/core/channel.hpp", 20),
     ("python/native/choice/choice.cpp", 40),
@@ -79,7 +79,7 @@ def table(path: Path = TABLE) -> list[Row]:
 
 
 def is_test(path: str) -> bool:
-    """Whether the file can be run by itself: it holds tests."""
+    """Does the file hold tests, so that it can be run by itself?"""
     name = path.rsplit("/", 1)[-1]
     return (
         (fnmatch.fnmatch(name, "test_*.py") and "/tests/" in path)
@@ -90,7 +90,7 @@ def is_test(path: str) -> bool:
 
 
 def tests_of(path: str, rows: Iterable[Row]) -> list[str]:
-    """The tests of one file, as paths or `FILE::NAME`s; those of the first row that fits."""
+    """The tests that belong to a file, by the first row that fits, as paths or `FILE::NAME`s."""
     for row in rows:
         if any(fnmatch.fnmatch(path, pattern) for pattern in row.paths):
             return [found for test in row.tests for found in expanded(test)]
@@ -111,8 +111,8 @@ def git(*arguments: str) -> list[str]:
 
 
 def changed() -> list[str]:
-    """The files that differ from the last commit, new ones too; if there are none, those of that
-    commit."""
+    """The files that differ from the last commit, new ones too; if there are none, those that this
+    commit has changed."""
     files = git("diff", "--name-only", "HEAD") + git("ls-files", "--others", "--exclude-standard")
     if not files:
         files = git("diff", "--name-only", "HEAD~1", "HEAD")
@@ -136,8 +136,8 @@ def files_below(path: str) -> list[str]:
 
 # --- cases by name ------------------------------------------------------------------------------
 
-# Where the names of cases stand, and how: files, what is read in them, and the test that runs them
-# (None: the file itself).
+# Where the names of cases are found: files, a pattern whose group is the name, and the test that
+# runs them (None: the file itself).
 NAMED = [
     ("cpp/tests/*.cpp", re.compile(r'TEST_CASE(?:_TEMPLATE)?\(\s*"((?:[^"\\]|\\.)*)"'), None),
     ("*/tests/**/test_*.py", re.compile(r"^(?:async )?def (test_\w+)", re.M), None),
@@ -166,12 +166,12 @@ def named(case: str) -> list[str]:
 
 # --- what runs them -----------------------------------------------------------------------------
 
-Names = dict[str, list[str]]  # of each file the names asked for; none: all of it
+Names = dict[str, list[str]]  # for each file, the names asked for; none: all of the file
 Counts = tuple[int, int]  # passed, failed
 
 
 def quietly(command: list[str], **more: object) -> bool:
-    """Runs a command whose output is shown only if it fails; whether it succeeded."""
+    """Runs a command, and shows its output only if it fails. Has it succeeded?"""
     done = subprocess.run(
         command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more
     )  # type: ignore[call-overload]
@@ -193,14 +193,14 @@ def shown(command: list[str], **more: object) -> tuple[int, str]:
 
 
 def closing(status: int, output: str) -> Counts:
-    """What a runner of the house counted: its last line, or one failure."""
+    """The counts in the last line of one of our own runners; without one, one failure."""
     counts = SUMMARY.findall(output)
     passed, failed = map(int, counts[-1]) if counts else (0, 0)
     return passed, failed if counts and (failed or not status) else max(failed, 1)
 
 
 def building() -> dict[str, str]:
-    """The environment of a build; ccache, if it is there, compiles only what it has not seen."""
+    """The environment of a build. ccache, if it is there, compiles only what is new to it."""
     env = dict(os.environ)
     if shutil.which("ccache"):
         env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
@@ -244,8 +244,8 @@ def by_doctest(tests: Names) -> Counts:
 
 
 def make_editable() -> None:
-    """An environment in which the package is this checkout's own files; its extension module is
-    compiled at -O0, and what has changed of it is compiled now."""
+    """Makes an environment whose package is the files of this checkout. The extension module is
+    compiled at -O0, as far as it has changed."""
     packages = next((ROOT / ".venv" / "lib").glob("python3*/site-packages"))
     tree = BUILD / "python"
     inside = VENV / packages.relative_to(ROOT / ".venv")
@@ -268,12 +268,12 @@ def make_editable() -> None:
 
 def by_pytest(tests: Names) -> Counts:
     rooms = tomllib.loads((ROOT / "tools" / "rooms.toml").read_text(encoding="utf-8"))["rooms"]
-    parts = {"python"}  # and what each room needs, but for the package, which is installed below
+    parts = {"python"}  # and what each room needs, except the package, which is installed below
     for path in tests:
         parts |= set(rooms[path.split("/tests/")[0]]["setup"]) - {"weft"}
     need(*sorted(parts))
     make_editable()
-    calls: dict[tuple[str, bool], list[str]] = {}  # by room, and whether names are asked for
+    calls: dict[tuple[str, bool], list[str]] = {}  # by room, and by whether names are asked for
     for path, names in tests.items():
         calls.setdefault((path.split("/tests/")[0], bool(names)), []).append(path)
     passed = failed = 0
@@ -305,7 +305,7 @@ def by_node(tests: Names) -> Counts:
 
 
 def by_itself(tests: Names) -> Counts:
-    """A room's own runner, which takes words of its tests' names."""
+    """Runs a room's own runner, which takes parts of the names of its tests."""
     passed = failed = 0
     for path, names in tests.items():
         counts = closing(*shown([path, *names]))
@@ -333,7 +333,7 @@ RUNNERS: list[tuple[str, Callable[[Names], Counts]]] = [  # the first pattern th
 
 
 def run(tests: list[str]) -> Counts:
-    """Runs `FILE` and `FILE::NAME`s, by the runner of each."""
+    """Runs tests, given as `FILE` or `FILE::NAME`, each by the runner of its file."""
     names: Names = {}
     for test in tests:
         path, _, name = test.partition("::")
@@ -378,8 +378,8 @@ def asked(words: list[str], only: str) -> list[str]:
 
 @contextlib.contextmanager
 def touched(path: Path) -> Iterator[None]:
-    """The file with one line more, as an edit would leave it; afterwards as it was. It is no comment,
-    which ccache would take for no change."""
+    """Adds a line to the file, as an edit would, and removes it afterwards. The line is no comment:
+    ccache would take that for no change."""
     before = path.read_bytes()
     line = "assert {} > 0\n" if path.suffix == ".py" else "static_assert({}ull > 0);\n"
     path.write_bytes(before + line.format(time.time_ns()).encode())
@@ -393,7 +393,7 @@ def measure(as_json: bool) -> int:
     figures = []
     for path, hope in MEASURED:
         tests = asked([path], "")
-        run(tests)  # what an edit does not build anew is there
+        run(tests)  # builds all that the edit below does not touch
         with touched(ROOT / path):
             began = time.monotonic()
             passed, failed = run(tests)

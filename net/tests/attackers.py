@@ -1,12 +1,12 @@
-"""A member of a network who takes names that his certificate is not for (WIRE.md 17.3, 17.4): what
-programs in Python and in C++ are tried with alike.
+"""A member of a network that takes names which its certificate is not for (WIRE.md 17.3, 17.4). The
+same attacks are tried on programs in Python and in C++.
 
     with Thief(url, keys) as thief:
         take, told = TAKES["overwrite"]
-        take(thief, "lab/results")            now the entry is his, or says what he wants
-        thief.got                             the first messages that were said to him
+        take(thief, "lab/results")            now the entry is the thief's, or says what it wants
+        thief.got                             the first messages that were sent to the thief
 
-He joins as everybody does, but believes that he may hold all names, so nothing stops him here.
+The thief joins as every member does, but its own program believes that it may hold all names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ALL = _net_named.Member("thief", ("*",))
 
 
 class FalseAgent:
-    """What a host's entry says of itself. Nobody is to come as far as welcome()."""
+    """Has what a host's entry says. No client may get as far as welcome()."""
 
     def __init__(self, allow: list[str], hosts: int, trust: bool) -> None:
         self.said = {"allow": allow, "hosts": hosts, "trust": trust}
@@ -88,8 +88,8 @@ class Thief:
         self.network._call(away())
 
     def refused(self, client: Any, name: str, takes: Callable[[Thief, str], None]) -> str:
-        """What a client is told that comes once the thief has done that; again, where the home had
-        written its entry anew before it came."""
+        """The error that a client gets after the thief has done that. The attack is repeated if the
+        home had written its entry anew before the client came."""
         while True:
             takes(self, name)
             try:
@@ -110,14 +110,14 @@ class Thief:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing of his is left at the server."""
+        """Removes all that the thief has left at the server."""
         for name in self._written:
             self.delete(name)
         self.network.close()
 
 
 def _delete_and_take(thief: Thief, name: str) -> None:
-    """Again, where the home had written its entry anew in between."""
+    """Repeated if the home has written its entry anew in between."""
     while True:
         thief.delete(name)
         try:
@@ -128,7 +128,7 @@ def _delete_and_take(thief: Thief, name: str) -> None:
 
 
 def _overwrite(thief: Thief, name: str) -> None:
-    """Everything in it is his, and he answers for it."""
+    """All of the entry is the thief's, and the thief answers there."""
     thief.offer("own")
     there = thief.entry(name)
     own = thief.entry("own")
@@ -143,12 +143,12 @@ def _overwrite_the_address(thief: Thief, name: str) -> None:
 
 
 def _keep_the_home(thief: Thief, name: str) -> None:
-    """The home takes the entry for its own."""
+    """The home believes that the entry is its own."""
     print_ = {"fingerprint": thief.meeting._fingerprint, "address": thief.network.address}
     thief.put(name, {**thief.entry(name), **print_, "ticket": "0" * 32})
 
 
-#: What the thief does; of each the one who comes is told something like that.
+#: What the thief does, and for each a part of the error that a client gets.
 TAKES: dict[str, tuple[Callable[[Thief, str], None], str]] = {
     "delete and take": (_delete_and_take, "may not offer"),
     "overwrite": (_overwrite, "may not offer"),

@@ -1,5 +1,5 @@
-"""What a member of a network may say that nobody expects (WIRE.md 17.2, 17.3): JSON with odd values in
-each field, and what is no JSON. A slice is drawn anew in each run, and prints its seed.
+"""Messages of a member that nobody expects (WIRE.md 17.2, 17.3): JSON with odd values in each field,
+and texts that are no JSON. Each run draws some of them at random, and prints the seed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["TEXTS", "drawn", "packed", "says", "with_odd_fields"]
 
 DEEP = b"[" * 2000 + b"]" * 2000
 
-#: As JSON. Those behind the first line are none that is taken.
+#: As JSON. Those after the first line are never taken.
 VALUES = [
     b"null", b"true", b"0", b"-1", b"1e308", b"1" * 30, b'""', b'"x"', b'"' + b"x" * 3000 + b'"', b"[]", b"{}",
     b'"\\u0000"', b'"a\\nb\\u001b[2J"', '"ä✓"'.encode(), b"[[[[[[1]]]]]]", b'{"a": {"b": [null]}}', b"[1, [2], {}]",
@@ -34,7 +34,7 @@ def drawn(number: int, all_: list[Any]) -> list[Any]:
 
 
 def with_odd_fields(good: dict[str, Any], *but: str) -> list[bytes]:
-    """The message with each field as each odd value; and without it."""
+    """The message with each odd value in each field, and without each field."""
     made = []
     for field in good:
         if field in but:
@@ -50,12 +50,12 @@ def with_odd_fields(good: dict[str, Any], *but: str) -> list[bytes]:
 
 
 def packed(text: bytes) -> bytes:
-    """As a first message."""
+    """The text packed as a first message."""
     return b"WEFTNET1" + struct.pack("<I", len(text)) + text
 
 
 def says(tls: ssl.SSLContext, address: str, first: bytes) -> dict[str, Any] | None:
-    """Says that first to the program at the address: its answer; None: it has hung up."""
+    """Sends that as a first message to the program at the address. Its answer; None: it hung up."""
     host, port = address.rsplit(":", 1)
     with (
         socket.create_connection((host, int(port))) as raw,

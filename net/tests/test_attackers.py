@@ -1,5 +1,5 @@
-"""Who may hold a name stands in the certificate (WIRE.md 17.3, 17.4, 17.9). Members that take names
-which theirs is not for get nothing: attackers.py. With programs in C++: test_cpp_attackers.py."""
+"""A certificate says which names its owner may hold (WIRE.md 17.3, 17.4, 17.9). Members that take
+other names get nothing: attackers.py. The same with programs in C++: test_cpp_attackers.py."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("apart")
 
 @pytest.fixture(scope="module")
 def url(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Of a server for all that takes no time of the bucket's."""
+    """A server for all tests that do not depend on the times of the bucket."""
     folder = tmp_path_factory.mktemp("server") / "keys"
     net.make_keys(folder, by=keys)
     with _net_server.Server(folder, "127.0.0.1:0") as started:
@@ -57,7 +57,7 @@ def lab(url: str, keys_of: Any) -> Any:
     _kept.clear()
 
 
-_kept: list[Any] = []  # so that no channel ends when those who have come go
+_kept: list[Any] = []  # so that no channel ends when a client goes
 
 
 def offered(home: net.Network, name: str) -> Any:
@@ -69,7 +69,7 @@ def offered(home: net.Network, name: str) -> Any:
 
 
 def weft(*args: object) -> str:
-    """What `weft net` prints, of these arguments."""
+    """The output of `weft net` with these arguments."""
     done = CliRunner().invoke(_commands_main.net_group, [*map(str, args)])
     assert done.exit_code == 0, done.output
     return done.output
@@ -103,8 +103,8 @@ def test_a_name_that_was_taken_by_the_relay(url, lab, keys_of, how):  # wire 17.
 
 
 def test_tickets_that_are_stolen(url, lab, keys_of, program):  # wire 17.4
-    """Who takes some and shows none delays the client; who shows one comes himself, as any member
-    may; and shows it once."""
+    """A member that takes tickets and shows none delays the client. One that shows a ticket comes
+    itself, as any member may, and can show it once."""
     home, _ = lab
     reader = offered(home, "lab/results")
     with Thief(url, keys_of("thief")) as thief:
@@ -125,8 +125,8 @@ def test_tickets_that_are_stolen(url, lab, keys_of, program):  # wire 17.4
 
 
 def test_an_entry_that_is_written_again(url, lab, keys_of, program):  # wire 17.4
-    """With a ticket that was used, or that of another name: the home refuses, and the client has
-    said nothing to anybody else."""
+    """With a ticket that was used, or is for another name: the home refuses, and the client has
+    sent nothing to anybody else."""
     home, client = lab
     reader = offered(home, "lab/one")
     offered(home, "lab/two")
@@ -145,7 +145,7 @@ def test_an_entry_that_is_written_again(url, lab, keys_of, program):  # wire 17.
 
 
 def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17.4
-    """A proxy keeps all that a client has said to its home; whoever says it once more is nobody."""
+    """A proxy keeps all bytes that a client has sent to the home; sent again they are refused."""
     home, _ = lab
     reader = offered(home, "lab/results")
     came: list[str] = []
@@ -172,7 +172,7 @@ def _connected(address: str) -> socket.socket:
 
 @contextlib.contextmanager
 def _overhears(address: str) -> Any:
-    """Another address of the same program: what is said to it is kept."""
+    """Another address of the same program, which keeps what is sent to it."""
     kept = bytearray()
 
     def passes(come: socket.socket, to: socket.socket, keep: bool) -> None:
@@ -203,7 +203,7 @@ def _overhears(address: str) -> Any:
 
 
 def test_nobody_offers_what_his_keys_are_not_for(url, keys, keys_of, tmp_path):  # wire 17.3
-    """It is told with a command, and keys by that command may."""
+    """The error has a command, and keys made by that command may hold the name."""
     with net.join(url, keys=keys_of("m2"), name="m2") as network:
         with pytest.raises(
             BadUse,
@@ -289,7 +289,7 @@ def test_a_false_host(gpu1, keys_of, trust):  # wire 17.9
 
 
 def test_a_pool_passes_over_a_false_host(gpu1, keys_of):  # wire 17.9
-    """Though it says that it has most OS processes."""
+    """Even if it says that it has the most OS processes."""
     with (
         Thief(gpu1.url, keys_of("thief")) as thief,
         net.join(gpu1.url, keys=keys_of("client")) as caller,
@@ -303,7 +303,7 @@ def test_a_pool_passes_over_a_false_host(gpu1, keys_of):  # wire 17.9
 
 
 def test_a_host_that_was_taken_after_it_was_met(gpu1, keys_of):  # wire 17.9
-    """Who has a pass looks at the certificate as well."""
+    """A client with a pass checks the certificate as well."""
     with (
         Thief(gpu1.url, keys_of("thief")) as thief,
         net.join(gpu1.url, keys=keys_of("client")) as caller,
@@ -320,7 +320,7 @@ def test_a_host_that_was_taken_after_it_was_met(gpu1, keys_of):  # wire 17.9
 
 
 def test_an_agent_whose_keys_are_not_for_its_name(url, keys_of):  # wire 17.9
-    """Before any of its OS processes begins. As a command: test_up.py."""
+    """It is refused before any of its OS processes begins. As a command: test_up.py."""
     with (
         net.join(url, keys=keys_of("m2")) as network,
         pytest.raises(BadUse, match=r"may not offer 'host=gpu1': the certificate of 'm2' is for"),

@@ -1,5 +1,5 @@
-"""Programs in C++ and members that take names which their certificate is not for (WIRE.md 17.3,
-17.4): as test_attackers.py has it for those in Python. And that both languages read grants alike."""
+"""Programs in C++, and members that take names which their certificate is not for (WIRE.md 17.3,
+17.4), as test_attackers.py does in Python. And both languages read grants alike."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_names_that_were_taken_by_the_relay(server, keys_of, cpp):  # wire 17.4,
 
 
 def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wire 17.4
-    """What is there is the client's in Python: it goes to the home, and to nobody else."""
+    """The client is in Python: it goes to the home, and to no other program."""
     home = cpp("reads_all", server.url, keys_of("lab", "lab/*"), "lab/results", 0)
     assert home.heard() == "offered"
     with (
@@ -95,7 +95,7 @@ def test_nobody_offers_what_his_keys_are_not_for(server, keys_of, keys, tmp_path
 
 
 def test_odd_first_messages(server, keys, cpp):  # wire 17.2
-    """As test_odd_frames.py to a home in Python: each is refused in words, and the home goes on."""
+    """As in test_odd_frames.py for Python: each is refused in words, and the home goes on."""
     home = cpp("is_home", server.url, keys, "c")
     assert home.heard() == "offered"
     tls = _net_keys.context(keys, server=False)
@@ -104,7 +104,7 @@ def test_odd_first_messages(server, keys, cpp):  # wire 17.2
         (named,) = network.names()
         for text in [*TEXTS, *drawn(15, with_odd_fields(good))]:
             answer = says(tls, named.address, packed(text))
-            if answer is not None:  # what says not who speaks is sent away without a word
+            if answer is not None:  # None: a message without a name is dismissed without a word
                 assert answer["refused"].isprintable(), text
         network.writer("c").retire()
     home.go()
@@ -115,7 +115,7 @@ def test_odd_first_messages(server, keys, cpp):  # wire 17.2
 
 
 class Asked:
-    """The program in C++ that says how it reads things."""
+    """The program in C++ that prints how it reads things."""
 
     def __init__(self, build: str) -> None:
         self.process = subprocess.Popen(

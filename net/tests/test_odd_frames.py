@@ -33,7 +33,7 @@ from weft.processes import Executor, run
 
 @pytest.fixture(autouse=True)
 def no_traceback(caplog: Any) -> Any:
-    """Nothing was raised on the loop where nobody hears of it."""
+    """Checks that nothing was raised on the loop unnoticed."""
     caplog.set_level(logging.ERROR, logger="asyncio")
     yield
     assert [r.getMessage() for r in caplog.records if r.name == "asyncio"] == []
@@ -56,7 +56,7 @@ def test_to_a_home(server, keys, network):  # wire 17.2, 17.4
 
 
 def test_to_a_door(keys):  # wire 17.2
-    """It has no names, and takes sessions with whoever says who he is."""
+    """A door has no names, and takes sessions with any program that says its name."""
     tls = _net_keys.context(keys, server=False)
     with net.listen(keys=keys) as door:
         good = {"host": "h", "trust": False, "name": None}
@@ -66,7 +66,8 @@ def test_to_a_door(keys):  # wire 17.2
 
 
 def test_to_an_agent(gpu1, keys, caller):  # wire 17.9, 17.12
-    """One who has a pass, too. Its OS processes go on, and the agent writes nothing (conftest.py)."""
+    """Also by a client with a pass. The agent's OS processes go on, and it prints nothing
+    (conftest.py)."""
     pid = run(parts.pid.on(caller.host("gpu1"))())
     entry, shown = caller._meeting._passes["gpu1"]
     tls = _net_keys.context(keys, server=False)
@@ -75,7 +76,7 @@ def test_to_an_agent(gpu1, keys, caller):  # wire 17.9, 17.12
     odd = [*with_odd_fields(good, "host", "trust", "python", "weft")]
     odd += with_odd_fields({**good, "fate": "0"}, *good)
     odd += with_odd_fields({**good, "where": "0"}, *good)
-    other = {**good, "digest": asked.digest + "x"}  # else each would have new OS processes
+    other = {**good, "digest": asked.digest + "x"}  # otherwise each would get new OS processes
     for text in [*TEXTS, json.dumps(other).encode(), *drawn(25, odd)]:
         answer = says(tls, entry["address"], packed(text))
         assert answer is not None, text
@@ -209,7 +210,7 @@ ANSWERS = [
 
 
 def test_what_is_answered_by_the_relay(network):  # wire 17.18
-    """By one who is asked for a session; each is told as one who refuses."""
+    """By a program that is asked for a session; each answer is reported as a refusal."""
     client = network._meeting._nats
     place = f"{'1' * 64}.{'1' * 16}"
     answers = iter(ANSWERS)
@@ -252,7 +253,7 @@ ODD = [
 
 
 def test_what_an_agent_answers(server, keys_of, network, apart):  # wire 17.9, 17.12
-    """By a member that is a host, rightly: its call is lost, and that is all."""
+    """By a member that may be a host: the call is lost, and that is all."""
     fields: dict[str, Any] = {}
 
     class Odd(FalseAgent):

@@ -1,12 +1,12 @@
 """Puts odd objects (odd_objects.py) wherever Weft touches a user's object (odd_world.py): nothing may
-crash, nothing may hang, and who has nothing to do with it goes on.
+crash, nothing may hang, and whatever has nothing to do with the object goes on.
 
     python python/tests/fuzz_odd.py [--seed A[:B]] [--seconds N] [--cases N] [--only CASE…]
 
-A seed is so many cases, each an odd object in a place; `--only` runs those cases of it alone. A child
-process runs the cases of a seed, and says of each that it begins. One that dies, or says nothing for
-HANG seconds, has failed with that case: it is printed with its seed, and where the child was. The
-last line counts cases.
+A seed makes a number of cases, each an odd object in a place; with `--only` it runs only those cases.
+A child process runs the cases of a seed, and says when each begins. If the child dies, or says
+nothing for HANG seconds, that case has failed: it is printed with its seed, and with where the child
+was. The last line counts cases.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ ENDS_PYTHON = ("meta.__subclasscheck__", "meta.__instancecheck__")
 
 
 def see_all() -> None:
-    """The places add themselves."""
+    """Imports the modules, whose places add themselves."""
     import odd_away  # noqa: F401
     import odd_components  # noqa: F401
     import odd_places  # noqa: F401
 
 
 def cases_of(seed: int, cases: int) -> Iterator[tuple[int, str, object]]:
-    """Their numbers, places and objects."""
+    """The cases of a seed: their numbers, places and objects."""
     from odd_objects import ACTS, BASES, METHODS, Odd
     from odd_world import AWAY, CALLED, DEAR, PLACES
 
@@ -81,7 +81,7 @@ def child(seed: int, cases: int, only: set[int]) -> None:
         print(f"case {number}: {where}: {odd}", flush=True)
         try:
             places[where](world, odd)  # type: ignore[arg-type]
-        except AssertionError:  # of a place: others were harmed
+        except AssertionError:  # a place says that others were harmed
             raise
         except BaseException:
             pass
@@ -99,7 +99,7 @@ def child(seed: int, cases: int, only: set[int]) -> None:
 
 
 def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
-    """How many cases it came through, and what is wrong: a text, or none."""
+    """Runs a seed: how many cases it got through, and a text that says what is wrong, or none."""
     command = [sys.executable, "-X", "faulthandler", __file__, "--child"]
     command += ["--seed", str(seed), "--cases", str(cases), "--only", *map(str, only)]
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
@@ -121,7 +121,7 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
             except queue.Empty:
                 program.send_signal(signal.SIGUSR1)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    program.wait(1)  # it says where it is
+                    program.wait(1)  # it prints where it is
                 program.kill()
                 what = "hangs"
                 break

@@ -170,7 +170,7 @@ def away_value_from_there(world: World, odd: Odd) -> Any:
 
 @away(VALUE)
 def away_value_that_waits(world: World, odd: Odd) -> Any:
-    """As its channel is wired."""
+    """It waits in its channel while that is wired."""
     c = th.Channel("c", capacity=1)
     w, r = c.writer(), c.reader()
     w.write(1)
@@ -253,7 +253,7 @@ def pool_callback(world: World, odd: Odd) -> Any:
 
 
 def _of(futures: list[Any]) -> Any:
-    """Each of them comes."""
+    """Has the results of the calls, each of which must come."""
     for future in futures:
         with contextlib.suppress(BaseException):
             future.result()

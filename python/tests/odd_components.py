@@ -85,7 +85,7 @@ def component_argument(_: World, odd: Odd) -> Any:
 def component_that_is_loaded(_: World, odd: Odd) -> Any:
     import weft.native
 
-    if odd.base not in ("str", "bytes"):  # a file of that name
+    if odd.base not in ("str", "bytes"):  # these would make a file of that name
         return weft.native.load(make(odd))
     return None
 

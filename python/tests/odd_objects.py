@@ -2,8 +2,8 @@
 
     make(Odd("list", "__len__", "raises", "SystemExit")) ──► a list whose length raises SystemExit
 
-An object may be pickled, unless pickling is what is odd in it: another OS process makes it anew by
-the same words. Its method is odd from its making on.
+An object can be pickled, unless its oddness is in pickling: another OS process makes it anew from
+the same words. Its method is odd from the moment it is made.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import weft.threads as th
 
 
 class Odd(NamedTuple):
-    """An odd object, in words. `meta.…` is a method of its class's class, an `@…` a property."""
+    """An odd object, in words. `meta.…` is a method of its metaclass, an `@…` a property."""
 
     base: str
     method: str
@@ -89,7 +89,7 @@ VALUES: dict[str, Callable[[], Any]] = {
 
 
 def _an_end() -> Any:
-    """Who reads or iterates comes to its end, where nobody would wake him too."""
+    """Reading or iteration ends, also where nobody would wake the reader."""
     c = th.Channel(capacity=1)
     w = c.writer()
     w.write(1)
@@ -113,7 +113,7 @@ WORDS = """
 METHODS = WORDS.split()
 PICKLING = {"__reduce__", "__reduce_ex__", "__getstate__", "__getnewargs_ex__", "__getattribute__"}
 
-# Where an object of this OS process is held: what deletes, deletes here.
+# Where objects of this OS process are held. The odd methods that delete things delete them here.
 holders: list[Any] = []
 
 
@@ -162,7 +162,7 @@ RE_ENTERS: dict[str, Callable[[], Any]] = {
 
 
 def _delete() -> None:
-    """Whatever holds it here holds it no longer."""
+    """Whatever holds it here drops it."""
     for one in holders:
         clear = getattr(one, "clear", None) or getattr(one, "retire", None)
         if clear is not None:
@@ -170,11 +170,11 @@ def _delete() -> None:
     gc.collect()
 
 
-_calls: dict[int, int] = {}  # of methods that would be called without end
+_calls: dict[int, int] = {}  # how often methods were called that would be called without end
 
 
 def _end_of(method: str, me: Any) -> BaseException | None:
-    """Of a sequence that would have none: what ends it."""
+    """Ends a sequence that would otherwise be endless."""
     ends = {"__getitem__": IndexError, "__next__": StopIteration, "__anext__": StopAsyncIteration}
     if method not in ends:
         return None
@@ -257,7 +257,7 @@ def make(odd: Odd) -> Any:
 
 
 class Loads:
-    """What unpickles to an odd object's deed: made elsewhere, it does what that does."""
+    """An object whose unpickling does what an odd object does."""
 
     def __init__(self, odd: Odd) -> None:
         self._odd = odd

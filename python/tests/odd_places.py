@@ -1,5 +1,5 @@
-"""Where Weft touches a user's object in one OS process: each place is a function of an odd one, and must
-come to an end, by whatever result or exception (odd_world.py)."""
+"""Where Weft touches a user's object in one OS process. Each place is a function that takes an odd
+object, and must end, with any result or exception (odd_world.py)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def value_by_greenlets(_: World, odd: Odd) -> Any:
 
 @place(VALUE)
 def value_that_is_dropped(_: World, odd: Odd) -> Any:
-    """By overflow, by poison, and with the channel."""
+    """It is dropped by overflow, by poison, and with the channel."""
     c = th.Channel("c", capacity=1, overflow="drop_oldest")
     w = c.writer()
     w.write(make(odd))
@@ -79,7 +79,7 @@ def value_that_is_dropped(_: World, odd: Odd) -> Any:
 
 @place(VALUE)
 def value_that_comes_back(_: World, odd: Odd) -> Any:
-    """With the exception."""
+    """It comes back with the exception."""
     c = th.Channel("c")
     w, r = c.writer(), c.reader()
     r.retire()
@@ -259,7 +259,7 @@ async def _network(odd: Odd) -> Any:
 
 
 async def _guarded(awaitable: Any) -> Any:
-    """A task that an odd exception leaves, asyncio waits for without end."""
+    """Lets no odd exception out of a task: asyncio would wait for the task for ever."""
     try:
         return await awaitable
     except BaseException:
@@ -413,7 +413,7 @@ def observers(_: World, odd: Odd) -> Any:
     ):
         with contextlib.suppress(Exception):
             wrong()
-    if odd.base not in ("str", "bytes"):  # a file of that name
+    if odd.base not in ("str", "bytes"):  # these would make a file of that name
         with observe.tracing(thing):
             pass
 
@@ -470,7 +470,7 @@ def copies(_: World, odd: Odd) -> Any:
 
 @place(VALUE)
 def in_its_finaliser(_: World, odd: Odd) -> Any:
-    """It goes while the network runs that holds it."""
+    """It is finalised while the network that holds it runs."""
     c = th.Channel("c", capacity=4)
     w = c.writer()
     things = [make(odd) for _ in range(3)]

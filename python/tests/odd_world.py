@@ -3,8 +3,8 @@
     @place("__eq__ …")      adds a function of an odd object (odd_objects.py), with the methods that are likely to be called there
     world.hosts, world.pool  live as long as the places of one seed run
 
-The places are sorted by what they cost: PLACES run by the thousand, AWAY use OS processes that live,
-DEAR start some. What is used by many of them, hosts and a pool, must go on for others: see
+The places are sorted by their cost: PLACES run by the thousand, AWAY use OS processes that are there,
+DEAR start new ones. The hosts and the pool are used by many places and must go on for the others: see
 World.check().
 """
 
@@ -91,7 +91,7 @@ class World:
         return self._pool
 
     def check(self) -> None:
-        """What an odd object has done harms nobody else."""
+        """Checks that what an odd object has done harms nobody else."""
         if self._hosts is not None:
             assert th.run(gives.on(self._hosts)(7)) == 7
         if self._pool is not None:

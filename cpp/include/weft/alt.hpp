@@ -5,14 +5,14 @@
 //   weft::Alternative alt{weft::Mode::fair, r1, r2};  // kept between selects: co_await alt.select()
 //   weft::StandingAlternative many{readers};  // enrolled for good: costs the same for any number
 //
-// Guards: a Reader; out(writer, value), out(writer, std::move(value)), which moves it if it is
-// chosen and not before; out_with(writer, f); after(span); at(time); skip(); a Barrier. Each except
-// a bare reader has when(bool). Those of channels also have ends(): then the select ends when the
+// Guards: a Reader; out(writer, value); out(writer, std::move(value)), which moves the value only
+// when it is chosen; out_with(writer, f); after(span); at(time); skip(); a Barrier. Each except a
+// bare reader has when(bool). Those of channels also have ends(): then the select ends when the
 // channel has retired. Without ends() such a guard falls silent, and the select throws Retired once
-// all guards that decide have (rule 5.6). select(…).ends() and
-// alternative.ends() do this for all guards. A guard refers to its end: keep the end while the
-// select waits. The end of an alternative's guard may be closed before the alternative goes; for
-// the alternative it then is as its channel is.
+// all guards that decide have (rule 5.6). select(…).ends() and alternative.ends() do this for all
+// guards. A guard refers to its end: keep the end while the select waits. The end of an
+// alternative's guard may be closed before the alternative goes; for the alternative it then is as
+// its channel is.
 #pragma once
 #include "ended.hpp"
 #include "selecting.hpp"
@@ -141,9 +141,9 @@ template <class T, class P>
 template <class T, class P = Shared>
 using AnyGuard = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, DeadlineGuard,
                               Skip, Meet, EndOf>;
-// Over a list, which must be there until the select is over. The values of its outputs are the
-// list's: the one that is sent is gone afterwards (a further select is bad use, until that guard
-// has been made anew), all others are still there, whatever the select throws.
+// Over a list, which must live until the select is over and has the values of its outputs. The
+// value that is sent is gone afterwards (a further select is bad use until that guard has been made
+// anew); all others are still there, whatever the select throws.
 template <class T, class P = Shared>
 [[nodiscard]] auto select_among(std::vector<AnyGuard<T, P>>& gs, Mode mode = Mode::fair) {
   using Set = detail::ManyGuards<T, P, std::vector<AnyGuard<T, P>>&>;

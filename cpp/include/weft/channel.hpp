@@ -58,8 +58,8 @@ inline bool is_no_place(const core::SyncObject* p) noexcept {
 }
 template <class>
 inline constexpr bool never = false;  // for static_asserts in what must not be instantiated
-// How a value is given to a channel of T's: a number by value, anything else by reference, to be
-// moved or, if it can be, copied.
+// How a value is given to a channel of T: a number by value, anything else by reference, to be
+// moved or, if T can be copied, copied.
 template <class T>
 inline constexpr bool kNumber = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <class T>
@@ -557,8 +557,8 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   explicit Writer(Engine* c) noexcept : End(c) {}  // takes over one count
 
   // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the
-  // value back: e.value<T>(). The parameter has the channel's type: what does not fit is converted
-  // where it is given, and the compiler warns there (-Wconversion).
+  // value back: e.value<T>(). The parameter has the channel's type: so other types are converted at
+  // the call, and there the compiler warns of a value that does not fit (-Wconversion).
   WriteOp<T, P> write(const T& v) const requires(!detail::kNumber<T> && detail::kCopied<T>) {
     return {place_, v};
   }

@@ -230,8 +230,8 @@ class Writer {
 
 // --- choice --------------------------------------------------------------------------------------
 
-// The value stays with the caller if nothing was written: this has a copy of it, or, if it has
-// arrays in it, refers to it.
+// The caller keeps its value if nothing was written: the Output has a copy of it, or refers to it
+// if there are arrays in it.
 template <class T>
 struct Output {
   std::uint32_t end;

@@ -89,7 +89,7 @@ class TaskNext : public TaskRead<T> {
   }
 };
 
-// The value is copied at once: whatever becomes of the write, the one that was given is whole.
+// The value is copied at once: however the write ends, the caller's value is whole.
 template <class T>
 class TaskWrite : public TaskOperation {
  public:

@@ -189,7 +189,7 @@ concept Startable = requires(const P& p) {
 };
 
 namespace detail {
-// What may stand where a process is wanted, as a process: blocks.hpp lists it.
+// Makes a process of what may stand in the place of one: blocks.hpp has the list.
 template <class X>
 auto to_process(X&& x);
 template <class X>
@@ -573,8 +573,8 @@ template <class P>
 auto run(detail::ParVector<P> p) {
   return run(RunOptions{}, std::move(p));
 }
-// The same of processes, or of what may stand for them in a block. Of exactly one: gives its value,
-// or throws what left it, a quiet end too (rule 7.1).
+// The same for processes, or what may stand for them in a block. For exactly one: gives its value,
+// or throws the exception that ended it, a quiet end too (rule 7.1).
 template <class X, class... Xs>
 auto run(RunOptions o, X&& x, Xs&&... xs) {
   if constexpr (sizeof...(Xs) == 0) {

@@ -105,7 +105,8 @@ struct Done final : runtime::ProcessBase {
 };
 inline constexpr Done done;
 
-// It lets the others run after an operation that completed at once, and is in the run queue already.
+// The process lets the others run after an operation that completed at once. It is in the run
+// queue.
 inline constexpr runtime::OpKind giving_way{
     "yield", [](runtime::ProcessBase&) noexcept { return false; }, nullptr};
 
@@ -445,7 +446,8 @@ class Promise : public PromiseBase {
   BasicProcess<R> get_return_object(const char* f = __builtin_FUNCTION(),
                                     const char* in = __builtin_FILE(),
                                     std::uint32_t at = __builtin_LINE()) noexcept;
-  // Of the result's type: what does not fit is converted, and warned of, at the co_return.
+  // The parameter has the result's type: so other types are converted at the co_return, and there
+  // the compiler warns of a value that does not fit.
   void return_value(const R& v) requires kCopied<R> { return_value(R(v)); }
   void return_value(R&& v) {
     if (result) result->emplace(std::move(v));

@@ -30,7 +30,7 @@ void at_home([[maybe_unused]] EngineOf<T, P>* c) {
 struct GuardBase {
   static constexpr bool shared = true;      // can it be used in a thread?
   static constexpr bool repeatable = true;  // can it be chosen more than once?
-  static constexpr bool refers = false;     // has it its value elsewhere?
+  static constexpr bool refers = false;     // is its value elsewhere, and only referred to?
   bool enabled = true;
   bool loud = false;
 };
@@ -54,7 +54,7 @@ struct OfChannel : Conditional<D> {
 };
 
 namespace detail {
-// What all guards of a channel have alike.
+// What is the same for all guards of channels.
 template <class T, class P, core::Side S, class G>
 void fill_of_channel(core::Guard& g, G& mine, void* slot) {
   if (mine.enabled) at_home<T, P>(mine.c);
@@ -85,7 +85,7 @@ struct In : OfChannel<In<T, P>> {
   }
 };
 
-// An output with a value of its own: a copy, or what was converted.
+// An output with a value of its own: a copy, or the result of a conversion.
 template <class T, class P>
 struct Out : OfChannel<Out<T, P>> {
   using Engine = detail::EngineOf<T, P>;
@@ -106,8 +106,8 @@ struct Out : OfChannel<Out<T, P>> {
 };
 
 namespace detail {
-// An output whose value stays where it is until the guard is chosen (rule 5.10): the reader takes it
-// from there.
+// An output whose value stays in its place until the guard is chosen (rule 5.10). The reader takes
+// it from there.
 template <class T, class P>
 struct OutOf : OfChannel<OutOf<T, P>> {
   using Engine = EngineOf<T, P>;
@@ -131,10 +131,10 @@ struct OutOf : OfChannel<OutOf<T, P>> {
 };
 }  // namespace detail
 
-// What out(writer, std::move(value)) gives: a guard that refers to `value`, which is moved once the
-// guard is chosen and not before. If it is not, and whatever the select throws, the value is still
-// there. So it is used in the expression that makes it, select(out(w, std::move(v)), …), and cannot
-// be kept. In a list (AnyGuard) it becomes an Out: then the list has the value.
+// The result of out(writer, std::move(value)): a guard that refers to `value`, which is moved only
+// when the guard is chosen. If it is not chosen, whatever the select throws, the value is still
+// there. So the guard is used in the expression that makes it, select(out(w, std::move(v)), …), and
+// cannot be kept. In a list (AnyGuard) it becomes an Out: then the list has the value.
 template <class T, class P>
 struct Offer : detail::OutOf<T, P> {
   using Guard = detail::OutOf<T, P>;
@@ -142,7 +142,7 @@ struct Offer : detail::OutOf<T, P> {
   Offer(const Offer&) = delete;  // it is used where it is made
   Offer& operator=(const Offer&) = delete;
   ~Offer() = default;
-  // As of any guard of a channel.
+  // The same as for any guard of a channel.
   Offer&& when(bool on) && {
     this->enabled = on;
     return std::move(*this);
@@ -223,7 +223,7 @@ template <class T, class P>
 In<T, P> in(const Reader<T, P>& r) {
   return In<T, P>(r.core());
 }
-// An output: a copy of `v`, or what it is converted to.
+// An output of a copy of `v`, or of what `v` is converted to.
 template <class T, class P>
 Out<T, P> out(const Writer<T, P>& w, std::type_identity_t<T> v) requires Out<T, P>::repeatable {
   return Out<T, P>(w.core(), std::move(v));
@@ -234,7 +234,7 @@ Out<T, P> out(const Writer<T, P>& w, const std::type_identity_t<T>& v) {
   return Out<T, P>(w.core(), v);
 }
 // An output of `v` itself, which is moved if the guard is chosen: see Offer. (The guard is a
-// temporary of the caller's, so that what is made of it by `auto` would be a copy.)
+// temporary of the caller's, so `auto` would make a copy of it, which does not compile.)
 template <class T, class P>
   requires(!Out<T, P>::repeatable)
 Offer<T, P> && out(const Writer<T, P>& w, std::type_identity_t<T>&& v, Offer<T, P>&& guard = {}) {

@@ -152,8 +152,8 @@ struct WritingAll {
   }
 };
 
-// Without a cast: the compiler warns of a value that does not fit. (`auto`: so that clang says for
-// which line of the program.)
+// Without a cast, so that the compiler warns of a value that does not fit; with `auto`, so that
+// clang names the line of the program.
 template <class T, class V>
 auto converted(const V& v) {
   T as = v;

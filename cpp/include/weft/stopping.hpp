@@ -9,7 +9,7 @@
 // writes to a buffered channel that drops the oldest, so that neither ever waits. A signal belongs
 // to one object at a time; afterwards it is handled as before.
 //
-//   claim() ──a signal──► pipe ──pass_on()──► the channel has a reader, or had none yet: it is there
+//   claim() ──a signal──► pipe ──pass_on()──► the channel has a reader, or had none yet: written there
 //      ▲                                      all readers have gone: give_back(), and the signal is
 //      └────────────new_reader()───────────── raised again, for whoever handles it now
 #pragma once
@@ -101,14 +101,14 @@ auto timeout(detail::Lasting s, X&& x) {
   return timeout(s, detail::to_process(std::forward<X>(x)));
 }
 
-// Signals as values of a channel. Each is read once, in the order in which they came; of more than
-// 16 that nobody reads the last 16 are kept. They are kept from the beginning, before anybody
-// reads. When all reader ends have gone, or the object has, signals do again what they did before;
-// the next reader end has them as values again. What the last reader has not read goes with it.
+// Signals as values of a channel. Each is read once, in the order in which they came; the last 16
+// that nobody has read are kept, also those that came before the first read. When all reader ends
+// or the object are gone, signals do again what they did before; with the next reader end they are
+// values again. Signals that the last reader has not read are lost with it.
 //
-// While a process waits for a signal its run is not deadlocked, and no standstill (rules 10.3,
-// 10.6). Code that is no process and waits for one has a weft::Outside, as for whatever else it
-// does.
+// While a process waits for a signal, its run is neither deadlocked nor at a standstill (rules
+// 10.3, 10.6). Code that is no process and waits for a signal needs a weft::Outside, as for all
+// else that it does.
 class signals {
  public:
   // Throws std::system_error (no pipe, no thread), BadUse (another object has that signal; no such

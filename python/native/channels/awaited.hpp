@@ -2,7 +2,7 @@
 // rest, the same for all of them: who may step it, and what becomes of it when it is left.
 //
 //   fresh ──send()──► begin() ──► done (a value is returned, or an exception raised)
-//     │                  ├──► gives_way: over, and it is told so at the next step ──send()──► done
+//     │                  ├──► gives_way: over; the next step gives its outcome ──send()──► done
 //     │                  └──► waiting │ held ──send(): go_on()──► done │ waiting │ held
 //     │                           ├──throw_in()──► done: withdrawn, or it was left
 //     │                           │         └──► waiting yet: a task's, committed; it completes, and
@@ -11,13 +11,13 @@
 //     └──collected: RuntimeWarning, it was never awaited
 //
 //   deciding: code of the user runs within begin() or go_on(). Nobody else may step it.
-//   gives_way: so many operations have completed at once that the others run now (rule 7.7). This is
-//   no point of cancellation, unless it is a yield that was asked for (only_yields()).
+//   gives_way: so many operations have completed at once that the others run now (rule 7.7). The
+//   operation cannot be cancelled here, unless it is a yield of the program's own (only_yields()).
 //
 // Invariants
-//  1 While it waits, is held or gives way, one of `process` and `task_waiter` is set, and that has its
-//    Outcome when it gives way. Otherwise `task_waiter` is null, unless a partner holds it after it was left: then
-//    until the wake-up.
+//  1 While it waits, is held or gives way, one of `process` and `task_waiter` is set; when it gives
+//    way, that one has its Outcome. Otherwise `task_waiter` is null, except after it was left while
+//    a partner holds it: then until the wake-up.
 //  2 What is left before its commit is withdrawn; after that, it is over() once its outcome is
 //    known. While a partner holds it, it stays for the wake-up: of a process (keep_until_woken), or
 //    as `kept` of the task waiter. If it is being collected, its heir() stays in its place.
@@ -48,7 +48,7 @@ PyObject* object_of_op(D* o) noexcept {
   return reinterpret_cast<PyObject*>(o);
 }
 
-// Of one that gives way.
+// The outcome of an operation that gives way.
 template <class D>
 Outcome& outcome_of(D* o) noexcept {
   return o->process ? o->process->rare->kept : o->task_waiter->outcome;

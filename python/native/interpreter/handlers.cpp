@@ -1,22 +1,23 @@
-// Handlers of signals that may act (rule 10.3): those from which an end, a channel, a barrier, a
-// process or a group can be reached. A run in which all wait is not deadlocked then: a signal may
-// come, and its handler go on.
+// Signal handlers that may act (rule 10.3): those from which an end, a channel, a barrier, a
+// process or a group can be reached. While there is one, a run in which all wait is not deadlocked:
+// a signal may come, and its handler may act on the run.
 //
 //   Search: the handler ──► each function that it calls, and that those call: a Context
-//   Context: what the function refers to (closure, defaults, the object it is bound to)
-//            and what it names, of these, of its globals and of modules
+//   Context: what the function refers to (closure, defaults, the object it is bound to),
+//            and what it names: in these objects, in its globals and in modules
 //
-// By names, for else a handler of a web server would reach the whole program. What a function has it
-// may hand to those that it calls. So their names count for that too, two calls on.
+// Only names are followed: otherwise the handler of a web server would reach the whole program. A
+// function may hand what it has to the functions that it calls. So their names are looked up in its
+// context too, kCalls calls deep.
 //
 // Invariants
-//  1 It may run under locks of the runtime, so no code of Python runs, whatever the objects are:
-//    dictionaries are walked and not asked, attributes are read where they lie, and the collector
-//    is off. References are borrowed, for nothing goes meanwhile.
-//  2 It ends: after kMost steps a handler counts as one that may act. Functions that are called less
-//    directly than by kCalls calls are not looked at.
-//  3 Functions of Python's own library and of Weft are not followed: they do with ends what the
-//    program has handed them. Weft's objects are looked at whole.
+//  1 The search may run under locks of the runtime, so no Python code runs, whatever the objects
+//    are: no method of a key is called, attributes are read where they lie, and the collector is
+//    off. References are borrowed, for no object is freed meanwhile.
+//  2 The search ends: after kMost steps a handler counts as one that may act. Functions more than
+//    kCalls calls deep are not looked at.
+//  3 Functions of Python's own library and of Weft are not followed: they use only the ends that
+//    the program has handed to them. Weft's objects are looked at whole.
 #include "interpreter/handlers.hpp"
 
 #include <signal.h>
@@ -62,7 +63,7 @@ bool of_library(PyCodeObject* code) noexcept {
   const std::string_view path = text_of(code->co_filename);
   return within(path, ours) ||
          (within(path, pythons) && path.find("-packages/", pythons.size()) == path.npos) ||
-         path.substr(0, 8) == "<frozen ";  // of os.path and a few more, in place of their files
+         path.substr(0, 8) == "<frozen ";  // in place of a file name: os.path and a few more
 }
 
 namespace {
@@ -71,7 +72,7 @@ PyCodeObject* code_of(PyObject* function) noexcept {
   return reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
 }
 
-// A handler that is Weft's, or the one that asyncio.run() sets for Ctrl-C.
+// Is it a handler of Weft's, or the one that asyncio.run() sets for Ctrl-C?
 bool is_our_own(PyObject* handler) noexcept {
   PyObject* f = PyMethod_Check(handler) ? PyMethod_GET_FUNCTION(handler) : handler;
   if (PyFunction_Check(f)) return within(text_of(code_of(f)->co_filename), ours);
@@ -86,7 +87,7 @@ bool is_our_own(PyObject* handler) noexcept {
   return runner;
 }
 
-// The program's handler of that signal, owned; null: there is none.
+// The program's handler of signal `n`, owned; null: there is none.
 PyObject* handler_of(int n) noexcept {
   struct sigaction a {};
   if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) || a.sa_handler == SIG_DFL ||
@@ -104,11 +105,11 @@ PyObject* handler_of(int n) noexcept {
 
 #ifndef Py_GIL_DISABLED
 
-// What is known of dictionaries whose keys are texts alone. In others a look-up might run a method
-// of a key.
+// Looks names up in dictionaries whose keys are all plain strings. In any other dictionary a
+// look-up might run a method of a key, so none is done.
 class Dictionaries {
  public:
-  // Borrowed; null: it is not there, or may not be asked.
+  // Borrowed; null: the name is not there, or `dict` has other keys.
   PyObject* get(PyObject* dict, PyObject* name) {
     PyObject* const found = dict && plain(dict) ? PyDict_GetItemWithError(dict, name) : nullptr;
     if (!found) PyErr_Clear();
@@ -130,7 +131,7 @@ class Dictionaries {
 
 class Search {
  public:
-  // From one of these?
+  // Can one of these handlers act?
   bool reaches(const std::vector<PyObject*>& handlers) {
     Context start(*this);
     for (PyObject* h : handlers) start.push(h);
@@ -158,7 +159,8 @@ class Search {
   static constexpr int kCalls = 2;
 
   bool is_over() const noexcept { return found_ || dicts_.steps > kMost; }
-  // To be looked at by itself; `self`: what it is a method of, or null.
+  // Function `f` is to be looked at in a Context of its own. `self`: the object that it is bound
+  // to, or null.
   void call(PyObject* f, PyObject* self) {
     if (depth_ < kCalls && called_.insert({f, self}).second)
       calls_.push_back({f, self, depth_ + 1});
@@ -169,13 +171,14 @@ class Search {
            PyObject_TypeCheck(o, &BarrierType) || Py_IS_TYPE(o, &ProcessType) ||
            Py_IS_TYPE(o, &GroupType);
   }
-  // A class of Python code. All have the same functions, and those of C their own.
+  // Is it a class written in Python? All those have the same C functions; a class written in C has
+  // its own.
   static bool of_python(PyTypeObject* t) noexcept {
     const auto* const one = reinterpret_cast<PyTypeObject*>(errors.BadUse);
     return t->tp_dealloc == one->tp_dealloc &&
            (t->tp_traverse == one->tp_traverse || !PyType_IS_GC(t));
   }
-  // Such a class, unless it is Weft's: what one of those has is looked at whole.
+  // Is it a class written in Python, and not one of Weft's? (Weft's objects are looked at whole.)
   bool of_others(PyTypeObject* t) {
     if (!of_python(t)) return false;
     const auto [it, is_new] = others_.try_emplace(t, false);
@@ -185,7 +188,8 @@ class Search {
     }
     return it->second;
   }
-  // What the interpreter calls for an operator, a block, an attribute that is not there.
+  // Is it a method that the interpreter calls itself: for an operator, a with block, a missing
+  // attribute?
   static bool is_special(std::string_view name) noexcept {
     return name.size() > 4 && name.substr(0, 2) == "__" && ends_with(name, "__");
   }
@@ -220,20 +224,20 @@ class Search {
       ++s_.dicts_.steps;
       todo_.push_back(o);
     }
-    // What a function has beyond its names.
+    // What a function refers to without a name.
     void push_parts(PyObject* f) {
       push(PyFunction_GET_CLOSURE(f));
       push(PyFunction_GET_DEFAULTS(f));
       push(PyFunction_GET_KW_DEFAULTS(f));
       push(reinterpret_cast<PyFunctionObject*>(f)->func_dict);
     }
-    // Its names, also as those of modules.
+    // Its names, to be looked up in its globals and among the modules.
     void follow_names(PyObject* f) {
       add_names(code_of(f));
       named_.push_back({PyFunction_GET_GLOBALS(f), How::space, 0});
       named_.push_back({PyImport_GetModuleDict(), How::space, 0});
     }
-    // `calls`: so far on what it hands on is followed.
+    // `calls`: how many calls deep the names of called functions are looked up here.
     void run(int calls) {
       for (;; --calls) {
         do {
@@ -254,7 +258,7 @@ class Search {
     struct Named {
       PyObject* o;
       How how;
-      std::size_t done;  // names that were looked up
+      std::size_t done;  // so many names have been looked up
     };
 
     void add_names(PyCodeObject* c) {
@@ -376,7 +380,7 @@ class Search {
   };
   std::vector<Call> calls_;
   std::set<std::pair<PyObject*, PyObject*>> called_;
-  int depth_ = 0;  // of the function that is looked at: how many calls lead to it
+  int depth_ = 0;  // how many calls lead to the function that is looked at
   std::unordered_map<PyTypeObject*, bool> others_;
   std::unordered_map<PyTypeObject*, Special> special_;
   std::vector<PyObject*> owned_;
@@ -394,12 +398,12 @@ bool may_act(const std::vector<PyObject*>& handlers) noexcept {
 }
 
 #else
-// Others change the objects meanwhile, and here nothing may be locked.
+// Other threads may change the objects meanwhile, and no lock may be taken here.
 bool may_act(const std::vector<PyObject*>& handlers) noexcept { return !handlers.empty(); }
 #endif
 
-// _handlers_that_act({signal: what an asyncio loop calls for it}): the signals with a handler that
-// may act, there or by `signal`.
+// _handlers_that_act({signal: the handler that an asyncio loop calls}): the signals with a handler
+// that may act, whether the loop has it or it was set by module `signal`.
 PyObject* f_handlers_that_act(PyObject*, PyObject* of_loop) {
   if (!PyDict_CheckExact(of_loop)) return bad_use("_handlers_that_act: %R is no dict", of_loop);
   PyObject* const list = PyList_New(0);
@@ -418,7 +422,7 @@ PyObject* f_handlers_that_act(PyObject*, PyObject* of_loop) {
 }
 PyMethodDef functions[] = {{"_handlers_that_act", gated<f_handlers_that_act>, METH_O, nullptr}, {}};
 
-// The folder of a package or module, which is imported already.
+// The folder of a package or module that has been imported.
 std::string folder_of(const char* module) {
   PyObject* const m = PyImport_ImportModule(module);
   PyObject* const file = m ? PyObject_GetAttrString(m, "__file__") : nullptr;

@@ -2,23 +2,23 @@
 // waiting while one lives that may hold an end it waits for; when the last of them has gone, nobody
 // else would ask again.
 //
-//   a run finds one in Python: watch_stranger()          one uses Weft: note_stranger()
+//   a run finds it in Python: watch_stranger()          it uses Weft: note_stranger()
 //        │ it leaves Python (its state is cleared)            │
 //        └──────────────► Native, local to that thread ◄──────┘
 //                             │ the thread ends: ~Native()
-//                             └──a run has found one──► look_again(), on a thread of its own
+//                             └──a run has looked for strangers──► look_again(), on a thread of its own
 //
-// A thread that a library of C has made is known to the interpreter only while it calls Python: its
-// state is made for each call. So it is noted here until it has ended itself.
+// A thread that a C library has made is known to the interpreter only while it calls Python: each
+// call makes a state for it. So such a thread is noted here until it ends.
 //
 // Invariants
-//  1 `natives` is under `lock`, a leaf: a thread that ends has no GIL, and may not wait for one,
-//    for whoever has it may wait for that thread.
-//  2 Who looks for strangers sets `asked` first. So a thread that ends either is not found, or sees
-//    that it has to have runs look again.
+//  1 `natives` is under `lock`, a leaf: a thread that ends does not have the GIL, and may not wait
+//    for it, since the holder of the GIL may wait for that thread.
+//  2 Whoever looks for strangers sets `asked` first. So a thread that ends either is not found, or
+//    sees that it must make the runs look again.
 //  3 Without a GIL the states of other threads cannot be reached. There weft/_strangers.py waits
-//    for threads of Python, and those of C that have not used Weft are not known. While `watching`,
-//    it asks _strangers_wanted() each time it has found nobody, before it gives up. So it sees a run
+//    for Python threads; C threads that have not used Weft are not known. While `watching`, it asks
+//    _strangers_wanted() each time it has found no thread, before it gives up. So it sees a run
 //    that came to stand still in between.
 #include "interpreter/strangers.hpp"
 
@@ -38,9 +38,9 @@ namespace weft::py {
 
 namespace {
 
-// Of Weft's own threads the run that they work for; null: none, they are idle. Under the GIL.
+// For each of Weft's own threads the run that it works for; null: none, it is idle. Under the GIL.
 std::map<PyThreadState*, runtime::Run*> own_threads;
-// Of a worker that runs something which nobody waits for: it is of no run, and not idle.
+// Stands for the run of a worker that runs something which nobody waits for: it is not idle.
 runtime::Run* of_the_users() noexcept {
   static char nobody;
   return reinterpret_cast<runtime::Run*>(&nobody);
@@ -50,8 +50,8 @@ std::mutex lock;
 std::set<unsigned long>& natives = *new std::set<unsigned long>;  // identities of live threads
 std::atomic<bool> asked{false};
 
-// On a thread of its own: whoever ends, or finds a stranger, may hold locks, or be about to sleep,
-// and calls no Python code.
+// Calls F on a thread of its own: the caller, a thread that ends or a run that finds a stranger,
+// may hold locks or be about to sleep, and calls no Python code.
 template <auto F>
 bool on_a_thread() noexcept {
   const auto body = [](void*) {
@@ -64,7 +64,7 @@ bool on_a_thread() noexcept {
     }
     PyGILState_Release(gil);
   };
-  // else there is no room for another thread: the next that ends, or stands still, asks again
+  // false: no thread could be started. The next thread to end, or run to stand still, tries again
   return PyThread_start_new_thread(body, nullptr) != static_cast<unsigned long>(-1);
 }
 
@@ -93,8 +93,8 @@ void note_this_thread() noexcept { static thread_local const Native here; }
 #ifndef Py_GIL_DISABLED
 constexpr const char* kMark = "weft.stranger";
 
-// A part of a thread's state goes, so the state does: on that thread, with the GIL. But as the
-// interpreter ends, and in the child of a fork, another thread clears all states.
+// The mark in a thread's state is destroyed, so the state is: on that thread, with the GIL. But
+// when the interpreter ends, and in the child of a fork, another thread clears all states.
 void leaves_python(PyObject* mark) {
   const auto whose = reinterpret_cast<std::uintptr_t>(PyCapsule_GetContext(mark));
   if (whose == PyThread_get_thread_ident() && !interpreter_ends()) note_this_thread();
@@ -122,7 +122,7 @@ PyObject* f_wanted(PyObject*, PyObject*) {
   watching = std::exchange(wanted, false);
   return PyBool_FromLong(watching);
 }
-// _is_ours(identity): is it a thread of Weft's own?
+// _is_ours(identity): is this one of Weft's own threads?
 PyObject* f_is_ours(PyObject*, PyObject* o) {
   const unsigned long identity = PyLong_AsUnsignedLong(o);
   if (PyErr_Occurred()) return nullptr;
@@ -142,8 +142,7 @@ PyMethodDef functions[] = {{"_set_watch", gated<f_set_watch>, METH_O, nullptr},
                            {}};
 #endif
 
-// The identities of the threads that count until they end, which need not be in Python at this
-// moment.
+// The identities of the noted threads. They count until they end, also while not in Python.
 std::set<unsigned long> native_strangers() {
   asked = true;
   const std::lock_guard g(lock);
@@ -152,8 +151,8 @@ std::set<unsigned long> native_strangers() {
 
 #ifdef Py_GIL_DISABLED
 // Without a GIL threads end at any time, and their states with them, so the list of states cannot
-// be walked. Threads are counted instead, by `_thread`, which counts those that it started. It does
-// not count those that C code made known by PyGILState_Ensure, as Weft's are.
+// be walked. Instead `_thread` is asked how many it has started that live. It does not count
+// threads that C code registered by PyGILState_Ensure, as Weft's are.
 PyObject* count_threads = nullptr;
 
 }  // namespace
@@ -173,7 +172,7 @@ bool foreign_threads(runtime::Run& run) {
     if (whose && whose != &run) return true;
     known.insert(t);
   }
-  known.erase(run_of(run).state);  // of a guest it may be gone
+  known.erase(run_of(run).state);  // a guest's may be gone
   std::size_t ours = run_of(run).counted;
   for (PyThreadState* t : known) ours += is_counted(t);
   return all > ours;
@@ -213,7 +212,7 @@ void each_state(F&& f) {
        t = PyThreadState_Next(t))
     f(t);
 }
-// Those that are not in Python at this moment.
+// The noted threads that are not in Python at this moment.
 std::set<unsigned long> natives_beyond() {
   std::set<unsigned long> natives = native_strangers();
   if (!natives.empty()) each_state([&](PyThreadState* t) { natives.erase(t->thread_id); });
@@ -280,7 +279,7 @@ bool nobody_else() noexcept {
 }
 
 #ifndef Py_GIL_DISABLED
-// Of the threads of these states and of those that are not in Python.
+// The identities of the threads whose states are `foreign`, and of those not in Python.
 template <class F>
 static PyObject* idents_of(F&& foreign) {
   PyObject* list = PyList_New(0);

@@ -1,16 +1,16 @@
-// Async generators that a coroutine of a run has begun and that nobody iterates to their end: the run
-// closes them, in processes of its own (rule 7.15).
+// Async generators that a coroutine of a run has begun and that nobody iterates to their end. The
+// run closes them, in processes of its own (rule 7.15).
 //
 //   begun: first_call() ──► open, in the run's set ──exhausted, closed by the program──► nothing to do
 //                             ├──collected: hooks_call()────────────────────────────────► a process closes it
 //                             └──all processes of the run have ended: close_generators()► the same
 //
-// The interpreter tells it by two hooks, which each thread has (sys.set_asyncgen_hooks). A thread has
-// the run's while it runs the run's scheduler, and its own again when it goes on with the user's code. A
-// guest's thread has those of its loop, which does the same in its way.
+// The interpreter reports generators through two hooks of each thread (sys.set_asyncgen_hooks).
+// While a thread runs a run's scheduler it has the run's hooks, and afterwards its own again. A
+// guest's thread keeps those of its loop, which closes generators in its own way.
 //
-// Invariant: a generator that the interpreter has told of keeps the run's hook alive, longer than the
-// run perhaps; then `run` is null.
+// Invariant: a generator that has begun keeps the run's hook alive, perhaps longer than the run
+// lives. Then `run` is null.
 #include "processes/group.hpp"
 
 namespace weft::py {
@@ -19,13 +19,13 @@ namespace {
 
 struct HooksObject {
   PyObject_HEAD PyRun* run;
-  PyObject* open;  // a WeakSet; null: none was begun yet
+  PyObject* open;  // a WeakSet; null: none has begun yet
   std::uint32_t generation;
 };
 HooksObject* hooks(PyObject* o) noexcept { return reinterpret_cast<HooksObject*>(o); }
 extern PyTypeObject HooksType;
 
-// Of weft._backends.generators. `more`: null: no second argument.
+// Calls a function of weft._backends.generators. `more`, the second argument, may be null: none.
 PyObject* call(const char* function, PyObject* generator, PyObject* more = nullptr) {
   const OutsideGate beyond;
   PyObject* m = PyImport_ImportModule("weft._backends.generators");
@@ -34,7 +34,7 @@ PyObject* call(const char* function, PyObject* generator, PyObject* more = nullp
   return r;
 }
 
-// Those that the process which runs here holds, a list.
+// The open ends that the process which runs here holds, as a list.
 PyObject* ends_held_here() {
   PyObject* list = PyList_New(0);
   if (ProcessObject* const p = list ? process_object(this_process()) : nullptr)
@@ -50,14 +50,14 @@ bool close_in_process(PyRun& run, PyObject* generator) {
   Py_XDECREF(ends);
   PyObject* list = p ? process_list(&p, 1) : nullptr;
   Py_XDECREF(p);
-  // the run may have ended meanwhile, by code of the user's
+  // code of the user's has run, so the run may have ended meanwhile
   const bool started = list && run.spawned && claim_processes(list) == 0;
   if (started) start_process(*run.spawned, proc(PyList_GET_ITEM(list, 0)));
   Py_XDECREF(list);
   return started;
 }
 
-// It is collected.
+// The interpreter calls this when a generator is collected.
 PyObject* hooks_call(PyObject* self, PyObject* args, PyObject*) {
   PyObject* generator;
   if (!PyArg_ParseTuple(args, "O", &generator)) return nullptr;
@@ -68,7 +68,7 @@ PyObject* hooks_call(PyObject* self, PyObject* args, PyObject*) {
   return PyErr_Occurred() ? nullptr : call("close_at_once", generator);
 }
 
-// Its first value is asked for.
+// The interpreter calls this when the first value of a generator is asked for.
 PyObject* first_call(PyObject*, PyObject* generator) {
   PyObject* const mine = PyThreadState_Get()->async_gen_finalizer;
   if (!mine || !Py_IS_TYPE(mine, &HooksType)) Py_RETURN_NONE;

@@ -1,12 +1,13 @@
-// Why a process has no result (rule 7.1): what is kept of its end, and the weft.NoResult that says it.
+// Why a process has no result (rule 7.1): what is kept of how it ended, and the weft.NoResult that
+// says it.
 //
 //   end_process() ──quiet──► a Why in p->outcome ──somebody asks for the result: result_of()──► a NoResult in p->outcome
 //                 ──a failure that is its watchers'──► a Why in its Watch ──result_of()──► a NoResult there
 //
-// Processes commonly end so, and nobody looks: when one ends, references are taken and no text is
-// made. The texts are made when they are asked for.
+// Processes commonly end in this way, and nobody asks why. So when one ends, only references are
+// taken. The texts are made when they are asked for.
 //
-// Invariant: a Why refers to texts and to the code of a function; never to an exception, a
+// Invariant: a Why refers to strings and to the code of a function; never to an exception, a
 // traceback, a frame or an end.
 #include "processes/no_result.hpp"
 
@@ -19,12 +20,12 @@ namespace {
 struct WhyObject {
   PyObject_HEAD PyObject* above;  // str: the path of the process that started it
   const char* function;           // its name, kept for ever
-  // The code that ran where what left it was raised; or, as a str, the place itself. Null: not
-  // known.
+  // The code in which the exception that ended it was raised; or the place itself, as a str. Null:
+  // not known.
   PyObject* code;
-  PyObject* reason;     // str. Null: of a failure, until result_of() has asked it
-  std::uint32_t index;  // as ProcessBase's, plus one; 0: its path has none
-  int instruction;      // in that code; negative: its line
+  PyObject* reason;     // str. Null: it is a failure, and result_of() has not made the text yet
+  std::uint32_t index;  // that of ProcessBase, plus one; 0: its path has none
+  int instruction;      // in that code; negative: the line, negated
   Ending how;
 };
 WhyObject* why(PyObject* o) noexcept { return reinterpret_cast<WhyObject*>(o); }
@@ -35,8 +36,8 @@ PyObject* at_name;            // "_at"
 
 // --- where it ended ------------------------------------------------------------------------------
 
-// Is it code of this package itself: of a folder with `_`? (Not of weft.toolkit, the plug-and-play
-// processes and their like, which are processes as others are.)
+// Is it code of this package itself, in a folder that begins with `_`? (weft.toolkit, the
+// plug-and-play processes and the like do not count: their processes are as any others.)
 bool is_ours(PyCodeObject* code) noexcept {
   Py_ssize_t n, m;
   const char* const folder = PyUnicode_AsUTF8AndSize(package, &m);
@@ -46,8 +47,8 @@ bool is_ours(PyCodeObject* code) noexcept {
   return file[m] == '_';
 }
 
-// Where `e` was raised: the innermost code that is not of this package; if all is, where it says
-// that it came from, or the innermost.
+// Where `e` was raised: the innermost code that is not of this package. If all of it is, the place
+// that `e._at` names, or else the innermost.
 void take_place(WhyObject* w, PyObject* e) {
   PyObject* const trace = PyException_GetTraceback(e);
   const PyTracebackObject* found = nullptr;
@@ -93,8 +94,8 @@ PyObject* why_where(PyObject* o, void*) {
 
 // --- which process it was ------------------------------------------------------------------------
 
-// The path of the process that waits for the group; null: there is none. Often many processes that
-// one has started end in a row: the last text is kept.
+// The path of the process that waits for the group; null: there is none. Often many processes of
+// one group end in a row, so the last text is kept.
 PyObject* path_above(runtime::Group& g) {
   static struct {
     std::uint32_t id = 0;
@@ -135,8 +136,8 @@ PyObject* why_reason(PyObject* o, void*) {
   return w->reason ? Py_NewRef(w->reason) : PyUnicode_FromString(name_of(w->how));
 }
 
-// What follows in the text of its exception, which names the process first. (The path may have got
-// an index since, so its last part is looked at.) Null: it does not begin so.
+// What follows the path of the process at the beginning of its exception's text. (The path may have
+// got an index since, so only its last part is compared.) Null: the text does not begin with it.
 const char* after_path(const WhyObject* w, const char* text) noexcept {
   const char* const end = std::strstr(text, ": ");
   if (!end || !w->function) return nullptr;
@@ -150,8 +151,8 @@ const char* after_path(const WhyObject* w, const char* text) noexcept {
   return its ? end + 2 : nullptr;
 }
 
-// The text of an exception without calling code of the user's; null: it has another. Many processes
-// end in a row at one channel: the last text is kept, and theirs.
+// The text of an exception, read without calling code of the user's; null: that cannot be. Often
+// many processes end in a row at one channel, so the last text is kept and shared.
 PyObject* plain_text(const WhyObject* w, PyObject* e) {
   static PyObject* last = nullptr;
   PyObject* const args = reinterpret_cast<PyBaseExceptionObject*>(e)->args;
@@ -169,7 +170,7 @@ PyObject* plain_text(const WhyObject* w, PyObject* e) {
   return Py_NewRef(last);
 }
 
-// "ValueError: text" of a failure. What its __str__ raises is not told.
+// "ValueError: text" of a failure. If its __str__ raises, the text is left out.
 PyObject* failure_text(PyObject* e) {
   PyObject* text;
   {
@@ -188,7 +189,7 @@ PyObject* failure_text(PyObject* e) {
 
 // --- the type ------------------------------------------------------------------------------------
 
-// In another OS process it is four texts.
+// It is pickled as four strings.
 PyObject* why_reduce(PyObject* o, PyObject*) {
   PyObject* const errors_module = PyImport_ImportModule("weft.errors");
   PyObject* const type = errors_module ? PyObject_GetAttrString(errors_module, "_Why") : nullptr;
@@ -221,7 +222,7 @@ const char* name_of(Ending how) noexcept {
 }
 
 PyObject* why_no_result(ProcessObject* p, ProcessBase& b, PyObject* left) noexcept {
-  if (p->lenient) return nullptr;  // its library gives None
+  if (p->lenient) return nullptr;  // in its library the result is None
   if (p->how == Ending::failed && !(p->watch() && p->watch()->watched)) return nullptr;
   WhyObject* w = PyObject_New(WhyObject, &WhyType);
   if (!w) {
@@ -259,7 +260,7 @@ PyObject* result_of(ProcessObject* p) {
   PyObject* const r = no_result(w);
   Py_DECREF(w);
   if (!r) return nullptr;
-  if (!Py_IS_TYPE(its, &WhyType)) {  // by what ran for the text meanwhile
+  if (!Py_IS_TYPE(its, &WhyType)) {  // the user's code that made the text has set it meanwhile
     Py_DECREF(r);
     return Py_NewRef(its);
   }

@@ -1,10 +1,10 @@
-// weft.Outside: something that Weft does not see may act, as long as the token lives (rule 10.3).
+// weft.Outside: as long as the token is open, something that Weft does not see may act (rule 10.3).
 //
 //   Outside() ──► open ──close(), the end of its block──► closed
 //                  └────dropped──► pending (pending.cpp) ──► closed
 //
-// Invariant: one that was made before a fork is closed in the child, where the registry of tokens
-// was emptied. What stands for it there is left alone.
+// Invariant: a token that was made before a fork counts as closed in the child, where the registry
+// of tokens has been emptied. The child does not free its copy of the C++ token.
 #include "watching/outside.hpp"
 
 #include <utility>
@@ -44,7 +44,7 @@ void close(OutsideObject* t, void (*exit)(weft::Outside*) noexcept) noexcept {
   exit(std::exchange(t->token, nullptr));
 }
 void outside_dealloc(PyObject* o) {
-  close(self_of(o), &defer_exit);  // it may be collected under locks of ours
+  close(self_of(o), &defer_exit);  // the collector may run under locks of ours
   Py_TYPE(o)->tp_free(o);
 }
 PyObject* outside_close(PyObject* o, PyObject*) {
@@ -83,7 +83,7 @@ PyGetSetDef getset[] = {
     {"due", gated<outside_due>, nullptr, "What it stands for takes its time.", nullptr},
     {"closed", gated<outside_closed>, nullptr, "It stands for nothing any more.", nullptr},
     {}};
-// _open_tokens(): how many there are for which a standstill is told.
+// _open_tokens(): how many open tokens there are that are not due.
 PyObject* f_open_tokens(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(tokens.plain); }
 PyMethodDef functions[] = {{"_open_tokens", gated<f_open_tokens>, METH_NOARGS, nullptr}, {}};
 PyTypeObject OutsideType{PyVarObject_HEAD_INIT(nullptr, 0)};

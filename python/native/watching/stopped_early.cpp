@@ -1,11 +1,11 @@
-// Readers that stopped early (rule 3.6): a process was left by the Retired of a write, since all who
-// could read there had returned after one read each. That is told: it is mostly a `read()` where a
-// loop was meant, and the values that nobody read are gone without a word.
+// Readers that stopped early (rule 3.6): the Retired of a write has ended a process, since all
+// readers of the channel had returned after one read each. Weft logs it: mostly a `read()` stands
+// where a loop was meant, and the values that nobody read would be lost silently.
 //
 //   let_go() of a process that returned: ++readers_returned        close_end() of a reader else: kOtherwise
 //   end_process(), left by Retired ──as many values passed as readers have returned──► weft._watching.stopped_early.tell()
 //
-// So nothing is counted while processes communicate.
+// Nothing is counted while processes communicate.
 #include "watching/stopped_early.hpp"
 
 #include "watching/observe.hpp"
@@ -18,7 +18,8 @@ struct {
   PyObject *channel, *guard, *told;
 } names;
 
-// The channel at which a plain operation met it; null: there is none here. Owned.
+// The channel at which a plain operation, not a select, raised this Retired. Owned; null: there is
+// none in this OS process.
 PyObject* channel_of(PyObject* retired) noexcept {
   PyObject* const guard = PyObject_GetAttr(retired, names.guard);
   PyObject* channel = guard == Py_None ? PyObject_GetAttr(retired, names.channel) : nullptr;
@@ -30,7 +31,8 @@ PyObject* channel_of(PyObject* retired) noexcept {
 
 bool stopped_early(ChannelObject* c) noexcept {
   if (c->readers_returned == 0 || c->readers_returned == kOtherwise) return false;
-  if (!of_this_fork(c) || c->core.reader_ends() > 0) return false;  // then it was a read
+  // with reader ends open, it was a read that raised it
+  if (!of_this_fork(c) || c->core.reader_ends() > 0) return false;
   bool once_each = false;
   c->core.with_lock(
       [&](core::Queue&, core::Queue&) { once_each = c->core.transfers() == c->readers_returned; });
@@ -50,7 +52,7 @@ void look_for_early_stop(PyObject* left, PyObject* why) noexcept {
       if (m) r = PyObject_CallMethod(m, "tell", "O", why);
       Py_XDECREF(m);
     }
-    if (!r) {  // by a handler of the user's
+    if (!r) {  // raised by a logging handler of the user's
       runtime::Run* const run = current_run();
       if (PyErr_ExceptionMatches(PyExc_Exception))
         PyErr_WriteUnraisable(names.told);

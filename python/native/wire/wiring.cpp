@@ -1,14 +1,14 @@
-// A channel is wired: from now on its values are packed, for it has ends in other OS processes or
-// is about to have some.
+// Wiring a channel: from now on its values are packed, for it has ends in other OS processes, or
+// soon will.
 //
-//   wire_channel() ──each value that waits there and is bare──► packed, in its place
-//                            └─it cannot be─► in a writer: that one's write, or select, raises why, and the channel goes on
-//                                        └──► in the buffer: its writer has gone on. Bad use of who gives the end; all is as it was
+//   wire_channel() ──each value that waits there unpacked ("bare")──► packed, in its place
+//                            └─it cannot be─► a writer waits with it: its write or select raises why, and the channel goes on
+//                                        └──► it is in the buffer, its writer has gone on: BadUse where the end is given; all is as before
 //
 // Invariants
-//  1 Packing runs code of the user's: so the place is looked for again after it.
-//  2 While this goes on readers may take packed values from a channel that is not wired yet: what
-//    they take is unpacked all the same (received(), held.cpp).
+//  1 Packing runs code of the user's, so afterwards the value's place is looked for again.
+//  2 Meanwhile readers may take packed values from a channel that is not wired yet. These values
+//    are unpacked all the same (received(), held.cpp).
 #include "choice/choice.hpp"
 #include "components/cells.hpp"
 #include "components/component.hpp"
@@ -22,17 +22,17 @@ namespace {
 struct Bare {
   Value* value = nullptr;  // null: there is none
   core::Node* writer =
-      nullptr;  // who waits with it; null: it is in the buffer, or in a choice that spans
+      nullptr;  // waits with it; null: the value is in the buffer, or in a choice that spans
 };
 
-// Nobody can take what it offers: it is no operation now, or is decided. (Between two selects that
-// is so of an alternative.)
+// Can nobody take what this node offers? So it is while its choice does not wait, or is decided.
+// (An alternative is idle between two selects.)
 bool is_idle(const core::Node& n) noexcept {
   const core::Choice* const c = n.choice();
   return c && c->word() != core::WAITING;
 }
 
-// A value that waits at the channel and is not packed. Those in the buffer come first.
+// A value that waits at the channel and is not packed. Values in the buffer come first.
 Bare first_bare(Engine& c) {
   Bare found;
   c.with_lock([&](core::Queue&, core::Queue& writers) {
@@ -52,8 +52,8 @@ Bare first_bare(Engine& c) {
   return found;
 }
 
-// Ends the operation, which waits, by the exception that is set: it is raised there. 0: it has been
-// decided otherwise. -1: there is no memory for it.
+// Ends the writer's waiting operation: it raises the exception that is set here. 0: the operation
+// has been decided otherwise. -1: out of memory.
 int refuse(Engine& c, const Bare& b) {
   core::Node& n = *b.writer;
   core::Choice* const choice = n.choice();
@@ -63,7 +63,7 @@ int refuse(Engine& c, const Bare& b) {
     Py_DECREF(why);
     return 0;
   }
-  Py_DECREF(b.value->o);  // the refusal has it too
+  Py_DECREF(b.value->o);  // the refusal owns it too
   b.value->o = why;
   core::Wakes wakes;
   wakes.finish(&n, Status::cancelled);
@@ -71,7 +71,7 @@ int refuse(Engine& c, const Bare& b) {
   return 1;
 }
 
-// What is set, as who gives the end is told it.
+// Turns the exception that is set into the one that the giver of the end gets.
 int in_the_buffer(ChannelObject* c) {
   if (!PyErr_ExceptionMatches(errors.BadUse)) return -1;
   PyObject* const cause = take_exception();
@@ -87,7 +87,7 @@ int in_the_buffer(ChannelObject* c) {
   return -1;
 }
 
-// Those in the buffer are again what they were.
+// Makes the values in the buffer again what they were.
 void unpack_all(Engine& c) {
   std::vector<PyObject*> packed;  // owned
   c.with_lock([&](core::Queue&, core::Queue&) {
@@ -101,12 +101,12 @@ void unpack_all(Engine& c) {
   for (PyObject* o : packed) Py_DECREF(o);
 }
 
-// -1: one in the buffer cannot be packed, and an exception is set.
+// -1: a value in the buffer cannot be packed, and an exception is set.
 int pack_all(ChannelObject* c) {
   for (Bare b; (b = first_bare(c->core)).value;) {
     PyObject* const value = b.value->o;
     PyObject* const packed = pack(c, Py_NewRef(value));
-    // The program may have gone on meanwhile: is it there yet?
+    // the program may have gone on meanwhile: is the value still there?
     const Bare now = first_bare(c->core);
     const bool there = now.value == b.value && now.writer == b.writer && b.value->o == value;
     if (packed && there) {
@@ -161,7 +161,7 @@ int wire_channel(ChannelObject* c, Carries what) {
     if (!is_wired(c)) unpack_all(c->core);
     return -1;
   }
-  // alternatives that hold values to be written there look at them again
+  // alternatives that hold values to write there look at them again
   ++ends_closed;
   c->generation |= kWired;
   return 0;

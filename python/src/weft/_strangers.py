@@ -1,5 +1,5 @@
 """Waits until threads that are not processes have ended. Then a run that stood still because of
-them looks again (rule 10.3). On builds without the interpreter's lock only: else
+them looks again (rule 10.3). Only for builds without the interpreter's lock: on others
 python/native/interpreter/strangers.cpp sees them end.
 
 Invariants
@@ -40,9 +40,9 @@ def _wait() -> None:
                 if thread.is_alive():
                     time.sleep(0.001)
                 else:
-                    # What a thread drops, and another one made, goes when that one runs Python code
-                    # again; and that may sleep until an end goes that is in it. A collection lets
-                    # all of it go.
+                    # An object that one thread drops and another made is freed when the maker runs
+                    # Python code again. But the maker may sleep until an end in that object goes. A
+                    # collection frees all of these.
                     gc.collect()
                     _native._look_again()
                 del thread

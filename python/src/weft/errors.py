@@ -62,7 +62,7 @@ class ChannelEnd(WeftError):
     # is stored.
     guard: int | None = None
     value: Any = None
-    _at: str | None = None  # of one that comes from another OS process: file:line, there
+    _at: str | None = None  # file:line where it was raised, if that was in another OS process
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class Cancelled(BaseException):
     ``value``.
     """
 
-    _at: str | None = None  # as of ChannelEnd
+    _at: str | None = None  # as that of ChannelEnd
 
     def __init__(self, value: Any = None, _by: Any = None) -> None:
         super().__init__("cancelled" if _by is None else "cancelled: a timeout has expired")
@@ -225,8 +225,8 @@ class Ended(NamedTuple):
 
 
 class _Why(NamedTuple):
-    """What a NoResult says. Where the process ended it is one of the extension's, with the same names;
-    as this it travels."""
+    """What a NoResult says. Where the process ended, the extension's own type stands in its place,
+    with the same attributes; pickled, that becomes this one."""
 
     process: str
     how: str
@@ -238,13 +238,13 @@ class NoResult(WeftError):
     """Stands where the result of a process would be, if the process ended without one (rule 7.1): in
     the lists that `run`, `Parallel` and `Sequence` give, and in `process.result`.
 
-    It is false, and equal to itself alone. Its text says which process it was, where it ended and
-    why. Copied or pickled it says the same. Whatever else is done with it raises a copy of it: an
-    operator, a call, iteration, an attribute that it has not (there the copy is an AttributeError
-    too). It keeps no traceback and no frame.
+    It is false, and equal only to itself. Its text says which process it was, where it ended and
+    why; a copied or pickled one says the same. Any other use raises a copy of it: an operator, a
+    call, iteration, an attribute that it does not have (then the copy is an AttributeError too). It
+    keeps no traceback and no frame.
     """
 
-    # `args` has what has these texts: where the process ended they are made when they are asked for.
+    # `args` has a _Why, or the extension's type in its place, which makes the texts when asked.
 
     @property
     def process(self) -> str:
@@ -253,7 +253,8 @@ class NoResult(WeftError):
 
     @property
     def how(self) -> str:
-        """How it ended: "retired", "poisoned", "cancelled"; "failed": its watchers had the failure."""
+        """How it ended: "retired", "poisoned", "cancelled", or "failed" if its watchers got the
+        failure."""
         return str(self.args[0].how)
 
     @property
@@ -263,7 +264,7 @@ class NoResult(WeftError):
 
     @property
     def reason(self) -> str:
-        """The text of what left it."""
+        """The text of the exception that ended it."""
         return str(self.args[0].reason)
 
     def __repr__(self) -> str:
@@ -295,7 +296,7 @@ class NoResult(WeftError):
 
 
 class _NoAttribute(NoResult, AttributeError):
-    """What is raised for an attribute: `hasattr`, and `getattr` with a default, look for that."""
+    """Is raised for an attribute: `hasattr` and `getattr` with a default expect AttributeError."""
 
     __qualname__ = "NoResult"
 

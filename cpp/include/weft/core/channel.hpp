@@ -614,8 +614,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   Attempt attempt(Node& n, Me me, AfterUnlock& after) noexcept {
     if (state_ == 0) [[likely]]
       return this->template meet<S>(n, me, after);
-    // A reader waits while the values are those of foreign ones that are undecided. Writers need no
-    // such rule: they meet these readers first in the line, and a buffer with room takes their values.
+    // A reader waits while all values are reserved for undecided foreign readers. Writers need no
+    // such rule: they meet these readers first in the line, or a buffer with room takes the value.
     if (S == Side::in && (state_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding && spoken_for())
       return Attempt::not_ready;
     return attempt_decided<S>(n, me, after);

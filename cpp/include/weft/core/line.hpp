@@ -106,7 +106,7 @@ class ChannelBase : public SyncObject {
   static constexpr std::uint8_t kWritersGone = 4;
   static constexpr std::uint8_t kReadersGone = 8;
   static constexpr std::uint8_t kWatched = 16;   // a standing or foreign party was here
-  static constexpr std::uint8_t kDeciding = 32;  // some foreign reader was told and has not decided
+  static constexpr std::uint8_t kDeciding = 32;  // a foreign reader was told and has not decided
   static constexpr std::uint8_t kSpanned = 64;   // a watch was here: see ChannelEngine::watch()
   // its other side is in another address space (far_engine.hpp)
   static constexpr std::uint8_t kFar = 128;

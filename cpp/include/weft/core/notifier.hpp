@@ -5,19 +5,20 @@
 // told, and takes the value itself (rule 6.6). The others are committed by rematch(), in order.
 //
 //   a foreign reader in line:
-//                                    ┌──take(): there is nothing any more─────┐
+//                                    ┌──take(): nothing is left for it────────┐
 //                                    ▼                                        │
 //     asleep ──tell(): a value is offered beyond those of the undecided──► undecided ──take()──► has it
 //                                                                             └──withdraws: declined()──► gone; the line moves on
 //
 // Invariants (channel's lock)
-//  1 No queued reader could commit with a queued writer (or a buffered value), but for readers that
-//    wait for undecided ones (2). Exceptions are parties of standing alternatives, which are marked
+//  1 No queued reader could commit with a queued writer (or a buffered value). Exceptions are
+//    readers that wait for undecided ones (2), parties of standing alternatives, which are marked
 //    ready, and two parties of the same choice.
-//  2 `deciding_` foreign readers are undecided, those that are `notified`. As many of the values that
-//    are offered are theirs: a reader behind them takes only what is offered beyond that. One that
-//    comes takes what there is if an undecided one has withdrawn since the last transfer: else a
-//    few that are cancelled in the turn in which they are told would pass the value round for ever.
+//  2 `deciding_` foreign readers are undecided: those that are `notified`. As many of the offered
+//    values are reserved for them: a reader behind them takes only values beyond these. But if an
+//    undecided reader has withdrawn since the last transfer, a reader that arrives takes any value:
+//    otherwise a few readers, each cancelled in the turn in which it is told, would pass the value
+//    round for ever.
 //  3 Once the channel has ended for a side, no party that could be claimed waits there.
 #pragma once
 #include "../atomic.hpp"
@@ -205,7 +206,7 @@ class Notifier : public Buffered<T, P, Self> {
   bool lacks_slot(const Node& reader) const noexcept {
     return reader.is(NodeFlags::extended) && ring && ring->size == 0 && !ring->room();
   }
-  // Are all values that are offered those of undecided readers, for whom one that comes has to wait
+  // Are all offered values reserved for undecided readers, so that a reader that arrives must wait
   // (rule 6.6)?
   [[gnu::noinline, gnu::cold]] bool spoken_for() const noexcept {
     if constexpr (!plain_only<P>) {
@@ -217,8 +218,8 @@ class Notifier : public Buffered<T, P, Self> {
   }
   std::uint32_t mark_now() const noexcept { return static_cast<std::uint32_t>(transfers_) + 1; }
 
-  // Tells a foreign reader that is not told yet. False: another one is being told; this one is once
-  // the lock is free again.
+  // Tells a foreign reader that has not been told yet. False: another one is being told, and this
+  // one will be after the lock is released.
   bool tell(Node* r, AfterUnlock& after) noexcept {
     if (after.told) {
       after.more = true;

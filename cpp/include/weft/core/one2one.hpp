@@ -223,8 +223,8 @@ class OneToOneEngine : public ChannelBase<P> {
   // Numbers of values between two sleeps. A heavy fence costs about as much as 500 sequentially
   // consistent stores.
   static constexpr Index kFew = 256, kMany = 1024;
-  // Of so many values through an end the last one lets the others of its scheduler run (rule 7.7): it
-  // costs less to look at the index than to count in the process.
+  // After so many values through an end the process lets the others of its scheduler run (rule
+  // 7.7). To look at the index costs less than to count in the process.
   static constexpr Index kTurn = 512;
 
   T& at(Index i) noexcept { return data_[i & mask_]; }

@@ -165,8 +165,8 @@ inline constinit RunQueue* current_run_queue = nullptr;
 #define WEFT_CHECK_LOCAL 0
 #endif
 
-// A policy's wake() says whether it put the waker on the run queue of this scheduler: there are only
-// as many of those as wait (rule 7.7).
+// A policy's wake() says whether it put the waker on the run queue of this scheduler: this can only
+// be as often as processes wait (rule 7.7).
 struct Local {
   using Lock = core::NoLock;
   using Count = core::Count<false>;

@@ -255,7 +255,7 @@ WEFT_IMPL bool Run::expects() noexcept {
       g.unlock();
       if (expects()) return 0;
       g.lock();
-      // else somebody has come to rest meanwhile, or will: he concludes
+      // otherwise another party has come to rest meanwhile, or will: that one concludes
       if (standstill_ != number || active_.load(std::memory_order_seq_cst) != 0 ||
           outside_.load(std::memory_order_seq_cst) != outside)
         return 0;

@@ -1,9 +1,10 @@
-// Who may hold a name: the certificate says it, which the authority has signed (WIRE.md 17.3).
+// Which names a program may hold: its certificate says so, which the authority has signed (WIRE.md
+// 17.3).
 //
 //   Member m = Member::of(certificate);        m.may_hold("lab/results")
 //
-// Each of its alternative names that is a URI of the scheme `weft` grants a name, or all that begin
-// so: weft:lab/results, weft:lab/*, weft:host=gpu1, weft:*.
+// Each alternative name of a certificate that is a URI of the scheme `weft` grants a name, or all
+// names with a certain beginning: weft:lab/results, weft:lab/*, weft:host=gpu1, weft:*.
 #pragma once
 #include <openssl/x509v3.h>
 
@@ -17,7 +18,7 @@
 
 namespace weft::inline WEFT_ABI::net::detail {
 
-// Does it grant this name? As python/src/weft/_net/named.py has it in Python.
+// Does it grant this name? python/src/weft/_net/named.py does the same in Python.
 inline bool grants(std::string_view grant, std::string_view name) {
   if (grant.empty() || grant.back() != '*') return grant == name;
   const std::string_view beginning = grant.substr(0, grant.size() - 1);
@@ -25,7 +26,7 @@ inline bool grants(std::string_view grant, std::string_view name) {
          (beginning.empty() || std::string_view("/.=").find(beginning.back()) != beginning.npos);
 }
 
-// Whose certificate it is, and the names that its programs may hold.
+// The owner of a certificate, and the names that programs with it may hold.
 struct Member {
   std::string name;
   std::vector<std::string> grants;
@@ -52,7 +53,7 @@ struct Member {
     return std::any_of(grants.begin(), grants.end(),
                        [&](const std::string& g) { return detail::grants(g, which); });
   }
-  // For messages.
+  // The text for messages.
   std::string said() const {
     std::string of;
     for (const std::string& g : grants) of += (of.empty() ? "" : ", ") + g;
@@ -73,7 +74,7 @@ struct Member {
   struct Free {
     void operator()(GENERAL_NAMES* n) const { GENERAL_NAMES_free(n); }
   };
-  // With all its bytes: a zero among them ends nothing.
+  // All bytes of the string: a zero byte does not end it.
   static std::string text(const ASN1_STRING* s) {
     return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(s)),
             static_cast<std::size_t>(ASN1_STRING_length(s))};

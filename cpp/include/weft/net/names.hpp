@@ -273,7 +273,7 @@ class Names {
     if (!e) return {};
     return Entry::of(e.get(), name);
   }
-  // Its revision, and whose it is: nobody's, if it is none of Weft's. Throws Lost.
+  // The revision of an entry, and its home: empty, if it is no entry of Weft's. Throws Lost.
   struct There {
     std::uint64_t revision = 0;
     std::string home;

@@ -57,8 +57,8 @@ inline constexpr std::size_t kHead = 12;  // bytes before its text: that, and ho
 
 [[noreturn]] inline void bad(const std::string& why) { throw BadUse(why); }
 
-// What another program has written; discarded if it is no JSON, is longer than that, or nests deeper
-// than anything that Weft says: to copy it, or to write it down, takes stack for each level.
+// JSON of another program. `discarded` if it is no JSON, is longer than `most`, or nests deeper
+// than anything that Weft sends: to copy or print it needs stack for each level.
 inline Any parsed(std::string_view text, std::size_t most = kMost) {
   static constexpr int kDeepest = 16;
   if (text.size() > most) return Any(Any::value_t::discarded);
@@ -74,8 +74,8 @@ inline Any parsed(std::string_view text, std::size_t most = kMost) {
   return deep ? Any(Any::value_t::discarded) : made;
 }
 
-// What another program says, for messages: on one line, and nothing that a terminal obeys.
-// At most so many bytes of it, and no part of a character.
+// Text of another program, for messages: on one line, and without control characters. At most so
+// many bytes of it, and no part of a character.
 inline std::string shown(std::string_view text, std::size_t most) {
   while (most < text.size() && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
   std::string s(text.substr(0, most));

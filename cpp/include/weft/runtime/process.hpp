@@ -147,32 +147,32 @@ class Identity {
   prim::atomic<std::uint32_t> word_{0};
 };
 
-// The line of a process's last operation; and how many of its operations have completed at once since
-// it last waited or let the others run (rule 7.7). One word: who begins to wait stores it whole,
-// with a constant, and so begins to count anew.
+// The line of a process's last operation, and how many of its operations have completed at once
+// since it last waited or let the others run (rule 7.7). Both are in one word: a process that
+// begins to wait stores a constant there, which also starts the count anew.
 class Standing {
  public:
-  // that many, then the next one lets the others run
+  // so many may complete at once; the next one lets the others run
   static constexpr std::uint32_t kAtOnce = 1000;
 
   constexpr Standing(std::uint32_t line = 0) noexcept : word_(fresh(line)) {}
-  // It begins to wait there.
+  // The process begins to wait at this line.
   [[gnu::always_inline]] Standing& operator=(std::uint32_t line) noexcept {
     prim::store_to(word_, fresh(line), std::memory_order_relaxed);
     return *this;
   }
-  // An operation begins there.
+  // An operation begins at this line.
   void at(std::uint32_t line) noexcept {
     prim::store_to(word_, (word_ & ~kLine) | (line & kLine), std::memory_order_relaxed);
   }
-  // One more has completed at once. True: the process has to let the others run, and begin_anew().
+  // One more has completed at once. True: the process must let the others run, then begin_anew().
   [[gnu::always_inline]] bool at_once() noexcept {
     const std::uint32_t was = word_, now = was + kOne;
     prim::store_to(word_, now, std::memory_order_relaxed);
     return now < was;
   }
   void begin_anew() noexcept { *this = word_; }
-  // So have n more, or one and no others if there is only room for one: it does so after that.
+  // n more have completed at once. If that are too many, the next one lets the others run.
   void at_once(std::size_t n) noexcept {
     const std::uint32_t left = (~word_ & ~kLine) / kOne;
     prim::store_to(word_, word_ + (n < left ? static_cast<std::uint32_t>(n) : left) * kOne,
@@ -185,7 +185,7 @@ class Standing {
 
  private:
   static constexpr std::uint32_t kOne = 1u << 22, kLine = kOne - 1;
-  // the carry out of the upper bits says that so many have been
+  // a carry out of the upper bits says that so many have completed
   static constexpr std::uint32_t fresh(std::uint32_t line) noexcept {
     return (line & kLine) | (0u - (kAtOnce + 1) * kOne);
   }

@@ -31,8 +31,8 @@ struct ReportHooks {
   void (*deadlock)(Run&, const struct Report&) = nullptr;  // it is declared
   // how a program makes a retirement an outcome
   const char* ends = "say .ends() of that guard, weft::in(…).ends()";
-  // what to do where nobody is known to be on the other side, and yet somebody is (rule 10.3); null:
-  // it is told elsewhere
+  // advice where nobody is known to be on the other side of a channel, in case somebody is (rule
+  // 10.3); null: it is given elsewhere
   const char* outside =
       "if a thread that Weft did not start is to come there: hold a weft::Outside as long as it "
       "may";

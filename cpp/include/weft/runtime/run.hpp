@@ -43,8 +43,8 @@ inline prim::HostedAtomic<std::int32_t> link_tokens{0};
 inline prim::HostedAtomic<void (*)() noexcept> links_stand{nullptr};
 
 class Run;
-// Does a process of the run wait where something outside brings values (source.hpp)? Null: there
-// never was such a thing.
+// Does a process of the run wait where a source brings values (source.hpp)? Null: there never was a
+// source.
 inline prim::HostedAtomic<bool (*)(Run&) noexcept> source_is_expected{nullptr};
 
 enum class Clock : std::uint8_t { steady, virtual_time };

@@ -1,14 +1,15 @@
-// Something outside that can wake only those who wait at one channel, as `signals` can
-// (../stopping.hpp). So it is outside (rule 10.3) for a run only while a process of that run waits
-// there, and due (10.6).
+// Something outside that brings values to one channel, as `signals` does (../stopping.hpp): it can
+// wake only processes that wait there. So it counts as outside (rule 10.3), and as due (10.6), only
+// for a run of which a process waits there.
 //
-// A token of ../outside.hpp counts as long as it lives, whoever waits where. A source is asked
-// instead, each time a run has come to rest (Run::expects()), or says what it waits for
+// A token of ../outside.hpp counts as long as it lives, wherever processes wait. A source is asked
+// instead: each time a run has come to rest (Run::expects()), or says what it waits for
 // (../wire/rounds.hpp).
 //
 // Invariants
-//  1 Who brings something to the channel holds an Outside(due) meanwhile. Else a run that looks
-//    just then might find neither who waits, since he has got his value, nor that he goes on.
+//  1 The thread that brings something to the channel holds an Outside(due) meanwhile. Otherwise a
+//    run might look just after a process has got its value and before it goes on: then it would
+//    find neither a process that waits there nor one that runs.
 //  2 The list of sources is under the lock of Sources, a leaf.
 #pragma once
 #include "../core/waiter.hpp"
@@ -25,12 +26,12 @@ class Source {
   Source& operator=(const Source&) = delete;
   WEFT_IMPL ~Source();
 
-  // Is it a channel of one?
+  // Is it the channel of a source?
   WEFT_IF_USED static bool is_at(const core::SyncObject& channel) noexcept;
 
  private:
   WEFT_IF_USED void enter();
-  // Does a process of the run wait at one, while all of them sleep?
+  // Does a process of the run wait at a source, while all of them sleep?
   WEFT_IF_USED static bool expected_by(Run& run) noexcept;
 
   const core::SyncObject* const channel_;

@@ -226,7 +226,7 @@ constexpr bool is_of_a_round(Kind k) noexcept {
   return k == Kind::ask || k == Kind::said || k == Kind::tell;
 }
 
-// Frames that answer one of the peer's, or follow from it: he decides how many there are.
+// Frames that answer a frame of the peer's, or follow from it: the peer decides how many there are.
 constexpr bool is_answer(Kind k) noexcept {
   return (k >= Kind::done && k <= Kind::not_ready) || k == Kind::said || k == Kind::dropped;
 }

@@ -8,9 +8,9 @@
 // While it lives this program answers the questions of others. A run here that waits for links
 // alone, for 50 ms, asks: is it so everywhere, and is no frame under way? Then nobody will ever be
 // woken, each of those runs throws Deadlock, and the report has the knot over all programs. A
-// program without Rounds, or of which a thread is no process (a weft::Outside), or that waits for a
-// signal (weft::signals), or with links of another space, keeps those that can reach it from
-// concluding anything.
+// program without Rounds, or with a thread that is no process (a weft::Outside), or that waits for
+// a signal (weft::signals), or with links of another space, keeps all programs that can reach it
+// from concluding anything.
 //
 //   a run stands ──links_stand──► look(): a round ──somebody can go on──► later, five times
 //                                   │ all stand still ──a second round: nothing has moved──► TELL: all declare it

@@ -5,8 +5,8 @@
 //   s.in(r).out(w, 5).on(weft::after(1s));
 //   if (s() == 0) use(s.value<int>());        // in a coroutine: co_await s.go()
 //
-// It has the values of its outputs. One that was not sent comes back by s.unsent<int>(1), whatever
-// the select threw.
+// The select has the values of its outputs. s.unsent<int>(1) gives back one that was not sent,
+// whatever the select threw.
 //
 // If all ends have one home, that one decides it, in one round trip (WIRE.md 4.5). Else the homes
 // are asked in turn (WIRE.md 5): a round trip for each until one is ready, and two once somebody
@@ -420,8 +420,8 @@ class FarSelect {
           "value(): no input of this type was chosen, or it was asked for already");
     return static_cast<RoomOf<T>*>(room)->take();
   }
-  // The value of an output, its guard's index, that was not sent: another guard was chosen, or the
-  // select threw (rule 5.10). Once. Throws BadUse if it was sent, or is none of this type.
+  // The value of output `guard` (an index), which was not sent: another guard was chosen, or the
+  // select threw (rule 5.10). Once. Throws BadUse if it was sent, or is no output of this type.
   template <class T>
   T unsent(int guard) {
     for (std::size_t i = 0; i < ends_.size(); ++i) {

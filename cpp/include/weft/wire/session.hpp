@@ -163,12 +163,13 @@ class Session {
               lent_bytes_ = 0;            // the first that has not gone; of all that have not
   bool lends_ = false, borrows_ = false;  // some of lent_ are kept by nothing
   bool hurries_ = false;
-  // Answers that may wait; how many bytes will have gone when each kEach of them have; so many have.
+  // kUnread answers may wait. `answers_` counts them, `gone_` the bytes sent; `unread_` has, for
+  // each kEach answers, what `gone_` will be when they are sent.
   static constexpr std::uint64_t kUnread = 65'536, kEach = 64;
   std::uint64_t answers_ = 0, gone_ = 0;
   std::deque<std::uint64_t> unread_;
   bool piles_up_ =
-      false;  // too many wait, for the peer does not read: what he still sends is a fault
+      false;  // too many wait, for the peer does not read: if it sends more, that is a fault
   std::string refused_;  // why a HELLO was not good
   std::string why_;
   bool ours_ = false;

@@ -163,8 +163,8 @@ class Space : public std::enable_shared_from_this<Space> {
 
   detail::Untaken::Count untaken{0};
   std::size_t most_untaken = detail::Untaken::most();
-  // So many bytes more are to be held for this one. Where that is too much the session ends that has
-  // most, until it is not. Null, or what is wrong, if that is this one's.
+  // Makes room to hold so many bytes more for this home: while it is too much, ends the session
+  // that holds most. Null; or what is wrong, if that is this home's own session.
   const char* relieve(const Home& h, std::size_t more) noexcept;
 
   // --- rounds (rounds.hpp), in a step ---

@@ -1,6 +1,6 @@
-// What the peers of a space have sent it and nobody has taken yet: values of which not all has come,
-// and operations that wait (WIRE.md 14.5). A peer on another machine decides how much that is, so it
-// is counted, and has a limit.
+// What the peers of a space have sent to it and nobody has taken yet: values of which a part is
+// still missing, and operations that wait (WIRE.md 14.5). A peer on another machine decides how
+// much that is, so it is counted and limited.
 //
 //   Untaken u; u.add(all, bytes)        counted in `all` as long as it lives
 #pragma once
@@ -38,8 +38,8 @@ class Untaken {
   }
   std::size_t bytes() const noexcept { return bytes_; }
 
-  // What all peers together may have here: a quarter of the machine's memory, but as much as one of
-  // the longest values, and then some.
+  // The limit for all peers together: a quarter of the machine's memory, but at least somewhat more
+  // than one of the longest values.
   static std::size_t most() noexcept {
     constexpr std::size_t kLeast = std::size_t{5} << 28;
 #if defined(_SC_PHYS_PAGES)

@@ -33,10 +33,10 @@ class ChannelArray(list[Any]):
 
 
 def _room(what: str, n: int) -> list[Any]:
-    """A list for so many. Without memory for it nothing is made.
+    """A list with room for n. It is made first, so that without memory nothing else is made.
 
     Raises:
-        MemoryError: there is none.
+        MemoryError: there is no memory for it.
         BadUse: n is less than 0.
     """
     if n < 0:

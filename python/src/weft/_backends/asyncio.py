@@ -90,8 +90,8 @@ def handlers_of(loop: Any) -> dict[int, Any]:
 def _alone(loop: Any) -> bool | list[int] | None:
     """Can nothing but networks of Weft ever run on the loop? That is so if it has no task except
     those that wait for a network, no timer, no callback and no socket. False also if the loop does
-    not let us see this; None: only callbacks that run next are left; in place of True a list of the
-    signals for which the loop has a handler that may act (rule 10.3), if there are any.
+    not let us see this. None: only callbacks that run next are left. A list in place of True: the
+    signals with a handler that may act (rule 10.3), if there are any.
     """
     try:
         handlers = handlers_of(loop)

@@ -28,7 +28,7 @@ def closing(generator: _Generator, ends: list[Any]) -> Any:
     """A process that closes the generator and holds the ends. It is not started.
 
     Raises:
-        RuntimeError: somebody has begun to ask for the next value, and dropped that.
+        RuntimeError: the program began to ask for the next value, and dropped the request.
     """
     if generator.ag_running:
         raise RuntimeError(
@@ -40,7 +40,7 @@ def closing(generator: _Generator, ends: list[Any]) -> Any:
 
 
 def close_at_once(generator: _Generator) -> None:
-    """Closes it where no run is there any more.
+    """Closes it after its run has ended.
 
     Raises:
         RuntimeError: its clean-up awaits something.
@@ -57,7 +57,7 @@ def close_at_once(generator: _Generator) -> None:
 
 
 def take(generators: WeakSet[_Generator]) -> list[_Generator]:
-    """Those that are still open. The set is empty then."""
+    """Takes those that are still open out of the set, which is empty afterwards."""
     still = [g for g in list(generators) if g.ag_frame is not None and not g.ag_running]
     generators.clear()
     return still

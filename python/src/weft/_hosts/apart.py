@@ -1,14 +1,14 @@
-"""The user's values within messages of Weft's own: what becomes of one that cannot be pickled, or
-cannot be rebuilt.
+"""The user's values within messages of Weft's own: what happens to a value that cannot be pickled,
+or cannot be rebuilt.
 
     apart(value) ──pickled by itself, within the message──► opened(value): the value, or what is wrong with it
              └─it cannot be: its error is kept here, and goes in its place ───────────────────────┘
 
-So the message itself goes and comes always, and nobody who waits for it is left, nor are the other
-values in it.
+So the message itself always arrives, with its other values: nobody waits for it in vain.
 
 Invariants
-- What runs no code of the user's, numbers and texts and small containers of these, goes as it is.
+- A value whose pickling runs no code of the user's goes as it is: numbers, texts and small
+  containers of these.
 - Large buffers within a value (arrays) go beside the message, as if the value went alone; and so do
   the ends of channels in it.
 """
@@ -24,14 +24,15 @@ from weft.errors import BadUse, ChannelEnd
 
 __all__ = ["Apart", "apart", "call_apart", "not_rebuilt", "opened"]
 
-# By their ids: to be looked for, a class would be asked for its hash.
+# Their ids: to look up a class itself would call its __hash__, which may be the user's.
 _PLAIN = frozenset(map(id, (type(None), bool, int, float, complex, str, bytes)))
-_MANY = 64  # items: to look at more takes longer than to pickle them by themselves
-_FEW = 4  # items that are containers themselves
+_MANY = 64  # items: to look at more of them takes longer than to pickle the value by itself
+_FEW = 4  # items of a container that has containers among them
 
 
 def _is_plain(value: Any, within: int = 2) -> bool:
-    """Down to so many containers within containers."""
+    """Does pickling it run no code of the user's? Containers in containers are looked at `within`
+    levels deep."""
     kind = type(value)
     if id(kind) in _PLAIN:
         return True
@@ -47,30 +48,30 @@ def _is_plain(value: Any, within: int = 2) -> bool:
 
 
 def apart(what: str, value: Any) -> Any:
-    """The value as it is, or apart. `what` it is, in the text of an error: "the result"."""
+    """The value as it is, or apart. `what`: its name in the text of an error, as "the result"."""
     return value if _is_plain(value) else Apart(what, value)
 
 
 def call_apart(what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """What a call is given: (args, keywords) as they are, or apart."""
+    """The arguments of a call: (args, keywords) as they are, or apart."""
     given = args, keywords
     return given if not keywords and _is_plain(args) else Apart(what, given)
 
 
 def opened(value: Any) -> Any:
-    """What apart() was given, elsewhere.
+    """The value that apart() was given in another OS process.
 
     Raises:
-        BadUse: it could not be pickled there, or not be rebuilt here, and the exception is one that
-            means something else to who reads.
+        BadUse: the value could not be pickled there, or could not be rebuilt here with an exception
+            that would mean something else to the reader.
         what its unpickling raises.
     """
     return value.value() if type(value) is _Opened else value
 
 
 def not_rebuilt(what: str, error: BaseException) -> BaseException:
-    """What is raised in place of an exception that unpickling has raised. One that would end a
-    loop, a process or the program here is none of that: it is the user's object that fails.
+    """The exception to raise when unpickling has raised `error`. If `error` would end a loop, a
+    process or the program here it is a BadUse instead: only the user's object has failed.
     """
     kind = type(error)
     means_more = (StopIteration, StopAsyncIteration, ChannelEnd)
@@ -82,10 +83,10 @@ def not_rebuilt(what: str, error: BaseException) -> BaseException:
 
 
 class Apart:
-    """A value on its way.
+    """A value that is pickled by itself.
 
     Attributes:
-        error: why it could not be pickled, once that was tried.
+        error: why it could not be pickled, after an attempt that failed.
     """
 
     __slots__ = ("_what", "error", "value")
@@ -111,7 +112,7 @@ class _Opened:
         self._value, self._error = value, error
 
     def value(self) -> Any:
-        """Once: nothing is kept here of a value that has been taken."""
+        """Gives the value, or raises its error. Once: afterwards neither is kept here."""
         error, value, self._error, self._value = self._error, self._value, None, None
         if error is not None:
             raise error
@@ -121,7 +122,7 @@ class _Opened:
 def _opened(
     what: str, packed: bytes | None, failure: _pickling.Failure | None, buffers: list[Any]
 ) -> _Opened:
-    """What pickle calls for it in another OS process."""
+    """What pickle calls in the other OS process, to rebuild an Apart."""
     if packed is None:
         assert failure is not None
         return _Opened(None, failure.exception())

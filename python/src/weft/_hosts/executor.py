@@ -190,9 +190,9 @@ class Executor(_Executor):
         """No more calls; waits for those that there are, and for the processes. A second time:
         nothing more.
 
-        It may be called anywhere, in a signal's handler and in a finaliser too. In a callback of a
-        call it does not wait for the process that had this call, since that one waits for the
-        callback. In the child of a fork, nothing: the processes are the parent's.
+        It may be called anywhere, also in a signal handler or a finaliser. In a callback of a call
+        it does not wait for the process that had this call, since that process waits for the
+        callback. In the child of a fork it does nothing: the processes are the parent's.
         """
         if os.getpid() != self._maker:
             return

@@ -1,15 +1,16 @@
-"""The feeders of an Executor over OS processes of this machine (pool.py), and what runs in these.
+"""The feeders of an Executor over OS processes of this machine (pool.py), and what these processes
+run.
 
     a feeder ──tasks: batches of calls──► its host computes them, in_order() ──results──► futures
-        └─the host dies──► all that is not over: BrokenProcessPool
+        └─the host dies──► all calls that are not over: BrokenProcessPool
 
-Each host has a feeder: a thread which writes batches to its host and reads results, beside one that
-waits for the process there to end. Both are Weft's own and of no run, so they keep no deadlock from
-being told; calls do, unless their hosts say that they wait too (rule 10.3).
+Each host has a feeder: a thread that writes batches to its host and reads results. A second thread
+waits for the process in the host to end. Both are Weft's own and of no run, so a deadlock is told
+in spite of them. Calls prevent that, unless their hosts say that they wait too (rule 10.3).
 
-Short calls are sent many at a time: as many as take about eight milliseconds together. A
-longer call is sent alone. A host sends its results after two milliseconds, so that no result waits
-long for the rest of its batch.
+Short calls are sent many at a time: as many as take about eight milliseconds together. A longer
+call is sent alone. A host sends its results after two milliseconds, so that no result waits long
+for the rest of its batch.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ LONG = 0.002  # the seconds for which results are kept back
 MOST = 256  # the most calls in a batch
 ARGUMENTS, RESULT = "a call's arguments", "the result"  # in the text of an error
 
-Done = list[tuple[int, Any, "_pickling.Failure | None"]]  # a call's place in its batch, …
+Done = list[tuple[int, Any, "_pickling.Failure | None"]]  # place in its batch, value, failure
 
 
 class State(_pool.State):
-    """Of an executor over OS processes of its own."""
+    """The state of an executor over OS processes of its own."""
 
     def __init__(self, setting: _host.Setting, workers: int, max_tasks: int | None) -> None:
         super().__init__(workers)
@@ -97,7 +98,7 @@ def _compute(tasks: Any, results: Any) -> None:
             function = functions[packed] = _pickling.load_function(packed)
         return _apart.apart(RESULT, function(*args, **keywords))
 
-    results.write([])  # it is here: from now on a call that cannot be sent is told at its own write
+    results.write([])  # this process is here: from now on, a call that cannot be sent fails alone
     _rounds.serves(me.id)
     for batch in tasks:
         _rounds.serves(None)
@@ -110,8 +111,8 @@ def send_each(
     write: Callable[[Done], None],
     done: Done,
 ) -> None:
-    """Writes results together; where that cannot be, each by itself, and of one that cannot go even
-    so why not.
+    """Writes results together. If they cannot go together each goes by itself, and in place of one
+    that cannot go the reason.
     """
     try:
         write(done)
@@ -127,7 +128,7 @@ def send_each(
 
 
 class _Feeder(_pool.Feeder):
-    """Feeds one host, and then the next when that one has had all its calls."""
+    """Feeds one host, and a new one after that host has had max_tasks calls."""
 
     state: State
 
@@ -143,7 +144,7 @@ class _Feeder(_pool.Feeder):
         self._host = host = _host.Host(self.state.setting)
         host.begin()
         self.state.hosts.add(host)
-        if self.state.broken is not None:  # who broke it may have come too early for this one
+        if self.state.broken is not None:  # break_it() may have come too early to kill this one
             host.kill()
 
     def feed(self) -> None:
@@ -156,7 +157,7 @@ class _Feeder(_pool.Feeder):
             self.begin()
 
     def _feed_host(self) -> bool:
-        """Until there is nothing left for it. False: it died."""
+        """Feeds the host until there is nothing left for it. False: it died."""
         tasks, results = _native.Channel("tasks"), _native.Channel("results")
         told, answers = tasks.writer(), results.reader()
         there = tasks.reader(), results.writer()
@@ -178,7 +179,7 @@ class _Feeder(_pool.Feeder):
         return self._why is None
 
     def _call(self, tasks: Any, results: Any) -> None:
-        """On a thread of its own."""
+        """Runs the process in the host, and waits for its end. On a thread of its own."""
         _own_threads.helps()
         try:
             self._host.call(_compute, (tasks, results), {})
@@ -189,7 +190,7 @@ class _Feeder(_pool.Feeder):
             _let_go(tasks, results)
 
     def _give_up_batch(self) -> None:
-        """If its calls are not over, who waits for them is told."""
+        """Fails the calls of the batch that are not over."""
         if self._batch and not self.state.broken:
             self._why = self._why or BadUse("a process of the pool ended before its calls")
             self.state.break_it(_safely.text_of(self._why))
@@ -201,7 +202,7 @@ class _Feeder(_pool.Feeder):
     def _pump(self, tasks: Any, results: Any) -> None:
         limit = self.state.max_tasks
         fed = 0
-        results.read()  # the process is there, and `tasks` has its other end there
+        results.read()  # the process is there, and has the other end of `tasks`
         while limit is None or fed < limit:
             most = self._size if limit is None else min(self._size, limit - fed)
             self._batch = self.state.take(self, lambda _, most=most: most)  # type: ignore[misc]
@@ -211,7 +212,7 @@ class _Feeder(_pool.Feeder):
             fed += len(self._batch)
             try:
                 sent = self._send(tasks, self._batch)
-            except MemoryError:  # for all of them at once
+            except MemoryError:  # all of them at once are too large
                 for call in self._batch:
                     self._alone(tasks, results, call)
             else:
@@ -229,10 +230,11 @@ class _Feeder(_pool.Feeder):
             self._hear(results, sent)
 
     def _send(self, tasks: Any, calls: list[_pool.Call]) -> list[_pool.Call]:
-        """Sends the calls: those of them whose results come, in this order. Others have failed.
+        """Sends the calls. Gives those whose results will come, in this order. The others have
+        failed.
 
         Raises:
-            MemoryError: there is not enough for all of them at once.
+            MemoryError: there is not enough memory for all of them at once.
         """
         good: list[_pool.Call] = []
         sent: list[tuple[bytes, Any]] = []
@@ -250,7 +252,8 @@ class _Feeder(_pool.Feeder):
         tasks.write(sent)
         for call, (_, given) in zip(good, sent, strict=True):
             if type(given) is _apart.Apart and given.error is not None:
-                _pool.tell(call.future, error=given.error)  # it goes on in its place, and fails
+                # the error has been sent in place of the arguments, so the call fails there too
+                _pool.tell(call.future, error=given.error)
         return good
 
     def _packed(self, function: Any) -> bytes:
@@ -264,7 +267,7 @@ class _Feeder(_pool.Feeder):
 
     @staticmethod
     def _hear(results: Any, sent: list[_pool.Call]) -> None:
-        """Tells who waits for these calls of each result as it comes."""
+        """Gives the futures of these calls their results, as each comes."""
         left = len(sent)
         while left:
             got = results.read()
@@ -282,5 +285,5 @@ def _fail(call: _pool.Call, error: BaseException) -> None:
 
 def _let_go(*ends: Any) -> None:
     for end in ends:
-        with contextlib.suppress(BadUse):  # it is the host's now
+        with contextlib.suppress(BadUse):  # the end belongs to the host now
             end.retire()

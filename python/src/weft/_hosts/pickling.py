@@ -206,8 +206,8 @@ _dumps_plainly: Callable[..., bytes] = pickle.dumps
 
 
 def dumps_apart(what: str, value: Any, buffers: list[pickle.PickleBuffer]) -> bytes:
-    """The pickle of a value that is a part of what is being pickled: its ends go with that. Its
-    buffers are put into the list.
+    """The pickle of a value that is a part of a message: the message carries its ends. Its buffers
+    are put into the list.
 
     Raises:
         BadUse, MemoryError: it cannot be pickled.
@@ -448,7 +448,8 @@ class Failure:
         return raised_at(error, self.at, self.text)
 
     def _may_be(self, kind: type) -> bool:
-        """Another process is ended by what it is rebuilt as: quietly only if that was so there."""
+        """May it be rebuilt as this class? A class that ends a process quietly only if it ended the
+        other one quietly."""
         return issubclass(kind, BaseException) and (
             self.end != "" or not issubclass(kind, (Cancelled, Retired, Poisoned))
         )
@@ -476,8 +477,8 @@ def raised_at(error: BaseException, at: str, text: str) -> BaseException:
 
 
 def of_call(came_to: BaseException, asked: Cancelled | None) -> BaseException:
-    """What a call raises that came to that; `asked`: the request to end that it passed on, which is
-    the one to be raised if it ended by that."""
+    """The exception that a call raises when the other OS process says `came_to`. `asked`: the
+    request to end that the call passed on; if it ended by that, this one is raised."""
     if asked is None or not issubclass(type(came_to), Cancelled):
         return came_to
     with contextlib.suppress(BaseException):

@@ -3,25 +3,27 @@
     put() ──waits in `waiting`──► take(): a feeder's batch ──compute──► told, Call.over()
        │                      └──cancel(), break_it(): cancelled, or BrokenProcessPool ──┘
        ├──a feeder is idle──► it is woken
-       └──else, and there are fewer than may be──► one more feeder begins
+       └──else, if there are fewer than `workers`──► one more feeder begins
 
     a feeder: begins ─► take() ─► batch ─► take() … idle ──woken──► take() … nothing more comes ─► over
 
-Who submits or shuts down may be interrupted anywhere, by a signal's handler or by a finaliser that
-submits, shuts down or waits for a result itself (rule 12.1). What holds a lock then would keep from
-going on whoever the handler waits for. So there is none: each step is one operation of a deque, a
-set or a queue, which is done whole or not at all; between two steps nothing waits for who takes
-them; and what takes time, to start an OS process, a thread does.
+A thread that submits or shuts down may be interrupted anywhere, by a signal handler or a finaliser
+that submits, shuts down or waits for a result itself (rule 12.1). If the thread held a lock then,
+those for whom the handler waits could not go on. So there is no lock. Each step is one operation of
+a deque, a set or a queue, which is done whole or not at all. Nobody waits for a thread that is
+between two steps. The start of an OS process, which takes time, is left to another thread.
 
 Invariants
-- A call is in `waiting`, or in the hands of who took it out: a feeder or who cancels or breaks. That
-  one says over(), once. If it is no feeder, the call's future was told before.
-- A feeder sleeps only while it is in `idle`, having looked at `waiting`, `ended` and `broken` since
-  it is there. Who changes one of these looks at `idle` afterwards. One that wakes looks again.
-- Who adds to `waiting` looks afterwards whether the pool has ended or is broken. Who ends or breaks
-  it says so first, and looks at `waiting` afterwards. So no call is left behind.
-- Of `feeders` the first `workers` may begin. Whoever finds one that has no thread gives it one. One
-  that does not begin is taken out again.
+- A call is in `waiting`, or in the hands of whoever took it out: a feeder, or a thread that cancels
+  or breaks the pool. The holder calls over(), once. A holder that is no feeder has told the call's
+  future before.
+- A feeder sleeps only while it is in `idle`, and looks at `waiting`, `ended` and `broken` between
+  joining `idle` and sleeping. Whoever changes one of these looks at `idle` afterwards. A feeder
+  that wakes looks again.
+- Whoever adds to `waiting` looks afterwards whether the pool has ended or is broken. Whoever ends
+  or breaks it sets that first, and looks at `waiting` afterwards. So no call is left behind.
+- Of `feeders` the first `workers` may begin. Whoever finds one without a thread gives it one. A
+  feeder that does not begin is taken out again.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ __all__ = ["Call", "Feeder", "State", "tell", "tell_result"]
 
 
 class _Lot:
-    """Calls that were put together. While one of them is not over it is something outside (rule
-    10.3)."""
+    """Calls that were put together. Until all of them are over, the lot counts as something outside
+    that may act (rule 10.3)."""
 
     __slots__ = ("_others", "_state")
 
@@ -74,16 +76,16 @@ class Call:
         self._lot = lot
 
     def over(self) -> None:
-        """Said by who has it in hand, once who waits for it has been told. A second time: nothing
-        more."""
+        """The holder of the call calls this, after the call's future has been told. A second time
+        it does nothing."""
         lot, self._lot = self._lot, None
         if lot is not None:
             lot.one_over()
 
 
 def tell(future: Future[Any], value: Any = None, error: BaseException | None = None) -> None:
-    """Tells who waits for a call what it has come to. Who has been told already hears of nothing
-    more. What a callback raises is reported, and reaches no other call.
+    """Gives a call's future its value or its error. A future that has one already is left alone.
+    What a callback raises is reported, and reaches no other call.
     """
     try:
         if error is None:
@@ -97,7 +99,7 @@ def tell(future: Future[Any], value: Any = None, error: BaseException | None = N
 
 
 def tell_result(future: Future[Any], value: Any, error: BaseException | None) -> None:
-    """Tells who waits what has come from a host (apart.py)."""
+    """Gives a call's future what has come from a host (apart.py)."""
     try:
         value = _apart.opened(value)
     except BaseException as wrong:
@@ -106,7 +108,7 @@ def tell_result(future: Future[Any], value: Any, error: BaseException | None) ->
 
 
 class _Once:
-    """Lets one come through, whoever comes first."""
+    """Its take() is true once, for whoever comes first."""
 
     __slots__ = ("_it",)
 
@@ -139,32 +141,33 @@ class _Gate:
             self._lock.release()
 
     def pass_through(self) -> None:
-        """Waits until it is open. A signal's handler that runs meanwhile may do so too."""
+        """Waits until it is open. A signal handler that runs meanwhile may wait here too."""
         with self._lock:
             pass
 
 
 class Feeder(abc.ABC):
-    """A thread that has calls computed. What it does with a batch is its subclass's."""
+    """A thread that has calls computed. A subclass says how."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.results: Any = None  # the channel by which they come, if who computes can be asked
+        self.results: Any = None  # their channel, if it shows whether a host waits; else None
         self.over = False
-        self._begins = _Once()  # its thread, or who gives up starting it
+        self._begins = _Once()  # taken by its thread, or by whoever gives up starting it
         self._begun, self._over, self._rests = _Gate(), _Gate(), _Gate()
         self._error: BaseException | None = None
 
     @abc.abstractmethod
     def begin(self) -> None:
-        """Gets ready; who submits waits for that, and is told what it raises."""
+        """Gets ready. The thread that submits waits for that, and raises what this raises."""
 
     @abc.abstractmethod
     def feed(self) -> None:
-        """Until nothing more comes."""
+        """Has calls computed until no more come."""
 
     def start(self) -> None:
-        """
+        """Gives it a thread, and waits until it has begun.
+
         Raises:
             what begin() raises. RuntimeError: the system has no thread for it.
         """
@@ -174,10 +177,11 @@ class Feeder(abc.ABC):
             raise self._error
 
     def launch(self) -> None:
-        """Gives it a thread. So may whoever finds that it has none yet: a second one ends at once.
+        """Gives it a thread. Whoever finds that it has none yet may call this: a second thread ends
+        at once.
 
-        The start of a Thread takes a lock of `threading`'s. On a thread of its own that is nobody's
-        whom a signal's handler interrupts.
+        The start of a Thread takes a lock of `threading`'s. It is done on a thread of its own, so
+        no signal handler interrupts the thread that holds this lock.
         """
         context = contextvars.copy_context()
         thread = threading.Thread(
@@ -236,13 +240,13 @@ class Feeder(abc.ABC):
             gate.open()
 
     def waits(self) -> bool:
-        """Does it wait for a host that computes, and that has said nothing new? Or is it over?"""
+        """Does it wait for a host that computes and has sent nothing new? Or is it over?"""
         results = self.results
         return self.over or (results is not None and bool(results.stats().waiting_readers))
 
     def join(self) -> None:
-        """Until it is over; on a feeder's thread, in a callback of a call, until it is over or waits
-        for others as well."""
+        """Waits until it is over. On a feeder's thread, in a callback of a call: until it is over,
+        or is in a join() of its own."""
         here: Feeder | None = getattr(_here, "feeder", None)
         if here is None or here.state is not self.state:
             self._over.pass_through()
@@ -251,7 +255,7 @@ class Feeder(abc.ABC):
             self._rests.pass_through()
 
 
-_here = threading.local()  # .feeder: of which this is the thread
+_here = threading.local()  # .feeder: the feeder whose thread this is
 
 
 class State(abc.ABC):
@@ -264,19 +268,19 @@ class State(abc.ABC):
         self.feeders: deque[Feeder] = deque()
         self.begun: deque[Feeder] = deque()  # those of them that have a thread
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()  # an item wakes one that sleeps
-        self.hosts: set[Any] = set()  # to be killed if it breaks
+        self.hosts: set[Any] = set()  # to be killed if the pool breaks
         self.ended = False  # no more calls come
-        self.lots: set[_Lot] = set()  # with calls that are not over
-        self._whys: deque[str] = deque()  # the first is why it is broken
-        self._others: deque[None] = deque()  # an item for each that has calls and is no feeder
+        self.lots: set[_Lot] = set()  # those with calls that are not over
+        self._whys: deque[str] = deque()  # the first is why the pool is broken
+        self._others: deque[None] = deque()  # an item for each holder of calls that is no feeder
         _rounds.may_have_calls(self)
 
     @abc.abstractmethod
     def feeder(self) -> Feeder:
-        """One more, which has not begun."""
+        """A new feeder, which has not begun."""
 
     def future_of(self, function: Any) -> Future[Any]:
-        """For a call of it."""
+        """A future for a call of the function."""
         return Future()
 
     @property
@@ -288,10 +292,11 @@ class State(abc.ABC):
         """Is any call not over?"""
         return bool(self.lots)
 
-    # --- by who submits ---------------------------------------------------------------------------
+    # --- for whoever submits ----------------------------------------------------------------------
 
     def check(self) -> None:
-        """
+        """Are calls still taken?
+
         Raises:
             BrokenProcessPool; RuntimeError: no more calls are taken.
         """
@@ -301,10 +306,10 @@ class State(abc.ABC):
             raise RuntimeError("cannot schedule new futures after shutdown")
 
     def put(self, calls: list[Call]) -> None:
-        """Has them made, in their order.
+        """Has the calls made, in their order.
 
         Raises:
-            as check(), what the start of an OS process raises, or a signal's handler. Then those
+            as check(); what the start of an OS process raises, or a signal handler. Then the calls
             that nobody has begun are dropped again.
         """
         self.check()
@@ -316,7 +321,7 @@ class State(abc.ABC):
             _rounds.calls_go_on(self, lot)
             self.waiting.extend(calls)
             came = True
-            if self.ended or self._whys:  # meanwhile: nobody may be left to see them
+            if self.ended or self._whys:  # meanwhile: perhaps no feeder is left to take them
                 dropped = self._drop(calls)
                 if dropped:
                     self.check()
@@ -329,7 +334,7 @@ class State(abc.ABC):
             usual = issubclass(type(error), Exception)
             if not came:
                 _rounds.calls_are_over(self, lot)
-            if not self.feeders:  # for which others wait as well
+            if not self.feeders:  # other callers' calls wait for the feeder as well
                 why = "who began its OS process was interrupted"
                 wrong = error if usual else BrokenProcessPool(why)
                 self._fail_all(lambda: wrong)
@@ -337,7 +342,7 @@ class State(abc.ABC):
                 raise
 
     def _drop(self, calls: list[Call]) -> bool:
-        """Takes back those that nobody has in hand. False: all are in somebody's."""
+        """Takes back those of the calls that nobody has in hand. False: there was none."""
         any_was = False
         for call in calls:
             try:
@@ -361,7 +366,7 @@ class State(abc.ABC):
         feeder = self.feeder()
         try:
             self.feeders.append(feeder)
-            if self.feeders.index(feeder) >= self.workers:  # others were faster
+            if self.feeders.index(feeder) >= self.workers:  # other threads were faster
                 return False
             feeder.start()
             return True
@@ -369,17 +374,18 @@ class State(abc.ABC):
             feeder.give_up()
 
     def _see_to_all(self) -> None:
-        """Who added a feeder may have been interrupted before that had a thread, by who calls this."""
+        """Gives a thread to each feeder without one: the code that added it may have been
+        interrupted, by the handler that calls this, before it could do so."""
         if len(self.begun) < len(self.feeders):
             for feeder in self.feeders.copy():
                 if feeder.lacks_thread():
                     feeder.launch()
 
-    # --- by feeders -------------------------------------------------------------------------------
+    # --- for feeders ------------------------------------------------------------------------------
 
     def take(self, by: Feeder, most: Callable[[Call], int], same: bool = False) -> list[Call]:
-        """Waits for calls, and gives some to run: at most as many as `most` says for the first one,
-        and leaving enough for others. An empty list: there are no more. `same`: only calls of one
+        """Waits for calls, and gives some to run: at most `most(the first one)`, and few enough
+        that other feeders get some too. An empty list: there are no more. `same`: only calls of one
         function.
         """
         while not self._whys:
@@ -408,7 +414,7 @@ class State(abc.ABC):
                     break
                 try:
                     runs = call.future.set_running_or_notify_cancel()
-                except Exception:  # the program has told it something itself
+                except Exception:  # the program has set the future itself
                     runs = False
                 if runs:
                     batch.append(call)
@@ -420,7 +426,7 @@ class State(abc.ABC):
 
     @contextlib.contextmanager
     def _in_hand(self) -> Iterator[None]:
-        """In the block the caller may have calls in hand."""
+        """In the block the caller, which is no feeder, may have calls in hand."""
         self._others.append(None)
         try:
             yield
@@ -428,13 +434,13 @@ class State(abc.ABC):
             self._others.pop()
 
     def end(self) -> None:
-        """No more calls come. It waits for nobody, so the collector may call it on any thread."""
+        """No more calls come. This waits for nobody, so the collector may call it on any thread."""
         self.ended = True
         self._wake(self.workers)
 
     def join(self) -> None:
-        """Waits for all feeders. In a callback, which runs on the thread of one of them, it does not
-        wait for that one, nor for one that waits as well.
+        """Waits for all feeders. A callback runs on the thread of one of them: then this does not
+        wait for that feeder, nor for one that is in a join() too.
         """
         self._see_to_all()
         for feeder in self.feeders.copy():
@@ -446,17 +452,17 @@ class State(abc.ABC):
             for call in self.waiting.copy():
                 call.future.cancel()
                 if self._drop([call]):
-                    with contextlib.suppress(Exception):  # the program has told it something itself
+                    with contextlib.suppress(Exception):  # the program has set the future itself
                         call.future.set_running_or_notify_cancel()
 
     def stop(self) -> None:
-        """By Ctrl-C: what waits is cancelled, and what runs is ended with its OS process."""
+        """For Ctrl-C: cancels calls that wait, and ends those that run with their OS process."""
         self.cancel()
         self.break_it("the executor was stopped by Ctrl-C")
 
     def break_it(self, why: str, cause: BaseException | None = None) -> None:
-        """A host has died: no calls are taken any more, and all that wait fail. Those that run do
-        so by their feeders: see broken_now()."""
+        """A host has died: no more calls are taken, and all that wait fail. The feeders fail those
+        that run: see broken_now()."""
         with self._in_hand():
             self._whys.append(why)
             for host in list(self.hosts):
@@ -465,22 +471,23 @@ class State(abc.ABC):
             self._fail_all(lambda: self.broken_now(cause))
 
     def _fail_all(self, error: Callable[[], BaseException]) -> None:
-        """Of those that nobody has begun."""
+        """Fails the calls that nobody has begun."""
         while calls := self.waiting.copy():
             for call in calls:
                 tell(call.future, error=error())
                 self._drop([call])
 
     def broken_now(self, cause: BaseException | None = None) -> BrokenProcessPool:
-        """What a call has come to that was not over."""
+        """The error of a call that was not over."""
         error = BrokenProcessPool(self.broken)
         error.__cause__ = cause
         return error
 
-    # --- by who looks for a deadlock ---------------------------------------------------------------
+    # --- for the search for a deadlock ------------------------------------------------------------
 
     def waits_for_hosts(self) -> bool:
-        """Do all calls run in hosts that have said nothing new? Then they will tell (rule 10.3)."""
+        """Do all calls run in hosts that have sent nothing new? Then the hosts will tell of a
+        deadlock (rule 10.3)."""
         idle, feeders, others = then = self._picture()
         waits = (
             not others
@@ -493,13 +500,14 @@ class State(abc.ABC):
         return list(self.idle.copy()), list(self.feeders.copy()), len(self._others)
 
     def stuck(self, why: str) -> Callable[[], None]:
-        """The calls are part of a deadlock: no more are taken; what is returned ends these."""
+        """The calls are part of a deadlock: no more are taken. The function that this returns ends
+        these."""
         self._whys.append(f"calls wait for ever: {why}")
         self._wake(self.workers)
         hosts = list(self.hosts)
 
         def end() -> None:
-            for host in hosts:  # whoever waits for them sees to the rest
+            for host in hosts:  # their feeders see to the rest
                 host.kill()
 
         return end

@@ -1,8 +1,9 @@
-"""What an exception of the user's says of itself, whatever its methods do when they are asked.
+"""Safe access to exceptions of the user's: their text, cause and traceback, whatever their methods
+do.
 
-Invariant: nothing here raises. A `__str__` may raise anything (SystemExit and KeyboardInterrupt too),
-a property may stand where Python has `__cause__` or `__traceback__`, and there may be no descriptor
-by which a source could be read.
+Invariant: nothing here raises. A `__str__` may raise anything (SystemExit and KeyboardInterrupt
+too), a property may stand where Python has `__cause__` or `__traceback__`, and there may be no file
+descriptor left to read a source by.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ __all__ = [
     "traceback_of",
 ]
 
-_MOST = 1000  # exceptions in a chain whose traceback is written whole
+_MOST = 1000  # exceptions: the traceback of a longer chain is not written whole
 
-# What a traceback reads of an exception, as Python has it; a class may have its own instead.
+# The attributes of an exception that Python's traceback module reads. A class may override them.
 _READ = (
     "__cause__",
     "__class__",
@@ -44,7 +45,7 @@ _READ = (
 
 
 def _own(error: BaseException, name: str) -> Any:
-    """What Python has there, whatever the class has in its place."""
+    """The attribute of BaseException itself, whatever the class has in its place."""
     return vars(BaseException)[name].__get__(error)
 
 
@@ -59,7 +60,7 @@ def kind_of(value: Any) -> str:
 
 
 def name_of(function: Any) -> str:
-    """What a function to be called is called in a message."""
+    """The name of a function, for a message."""
     try:
         name = getattr(function, "__qualname__", None)
         return name if type(name) is str else str.__str__(str(function))
@@ -68,7 +69,7 @@ def name_of(function: Any) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """`no such line`."""
+    """Its message, as `no such line`."""
     try:
         return str.__str__(str(error))
     except BaseException as wrong:
@@ -76,13 +77,13 @@ def message_of(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """`ValueError: no such line`; its class alone if there is no message."""
+    """Its class and message, as `ValueError: no such line`; without a message its class alone."""
     message = message_of(error)
     return f"{kind_of(error)}: {message}" if message else kind_of(error)
 
 
 def traceback_of(error: BaseException) -> str:
-    """As Python prints it; at least its text."""
+    """Its traceback as Python prints it; if that fails, at least its text."""
     with contextlib.suppress(BaseException):
         import traceback
 
@@ -96,13 +97,14 @@ def traceback_of(error: BaseException) -> str:
 
 
 def cause_set(error: BaseException, cause: BaseException) -> None:
-    """As `raise error from cause` does it, whatever the class has in place of `__cause__`."""
+    """Sets the cause as `raise error from cause` does, whatever the class has in place of
+    `__cause__`."""
     vars(BaseException)["__cause__"].__set__(error, cause)
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """Is it Ctrl-C that has come here, in the middle of code of the user's? Where another thread
-    than the main one, or a host, meets a KeyboardInterrupt, that code has raised it itself.
+    """Is it a Ctrl-C that came while code of the user's was running? On another thread than the
+    main one, and in a host, a KeyboardInterrupt has been raised by that code itself.
     """
     return (
         issubclass(type(error), KeyboardInterrupt)
@@ -112,7 +114,7 @@ def is_ctrl_c(error: BaseException) -> bool:
 
 
 def report(error: BaseException) -> None:
-    """Has Python print it as what ended a thread; it ends none."""
+    """Prints it as Python prints an exception that ends a thread, but ends no thread."""
     with contextlib.suppress(BaseException):
         where = _own(error, "__traceback__")
         args = (type(error), error, where, threading.current_thread())
@@ -120,8 +122,8 @@ def report(error: BaseException) -> None:
 
 
 def _is_ordinary(error: BaseException) -> bool:
-    """Can its traceback be written by Python's own module, which asks each exception of its chain
-    for the next one? One that makes another one each time would have no end.
+    """Can Python's traceback module write it? That module asks each exception of the chain for the
+    next one, so it would never end with an exception that makes a new one each time.
     """
     ahead: list[Any] = [error]
     seen: set[int] = set()

@@ -208,9 +208,10 @@ def packed(called: str, args: Any, keywords: Any, take: Callable[[Any], str], tr
 def _unpacked(
     said: Any, take: Callable[[str], Any], trusted: bool
 ) -> tuple[list[Any], dict[str, Any]]:
-    """
+    """The arguments of a call.
+
     Raises:
-        BadUse: those are none.
+        BadUse: what has come are no arguments.
     """
     if trusted:
         args, keywords = _pickling.load_values(said, take)
@@ -367,11 +368,11 @@ def _import_for(run: str) -> None:
 
 
 def _heard(orders: Any) -> tuple[Any, BaseException | None]:
-    """What the caller says next; or why it is not taken.
+    """The caller's next orders; or the reason why they are not taken.
 
     Raises:
         ChannelEnd: nothing more comes.
-        Cancelled: who reads is to end.
+        Cancelled: the process that reads is to end.
     """
     try:
         return orders.read(), None
@@ -393,7 +394,7 @@ def as_sent(args: tuple[Any, ...], keywords: dict[str, Any], trusted: bool) -> l
 
 
 def result_sent(value: Any, trusted: bool) -> Any:
-    """As it goes: where both sides trust, apart from what is said with it."""
+    """The result as it is sent: pickled by itself where both sides trust (_hosts/apart.py)."""
     return _apart.apart(_feeding.RESULT, value) if trusted else value
 
 

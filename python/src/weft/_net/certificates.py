@@ -90,7 +90,7 @@ def _granted(name: str | None, offers: Iterable[str] | None, own: bool) -> list[
     """The names that the keys are for. `own`: they are the authority's.
 
     Raises:
-        BadUse: that is none, or the name of the member is not to be one.
+        BadUse: one of them is no such name, or the member's name cannot stand in one.
     """
     if offers is not None:
         given = [] if isinstance(offers, str) else [_net_named.checked_grant(o) for o in offers]

@@ -1,5 +1,5 @@
-"""What stands under a name in the bucket (WIRE.md 17.3, 17.9). Every member writes there: what is no
-entry of Weft's is refused, or passed over in a list.
+"""The entries under the names in the bucket (WIRE.md 17.3, 17.9). Every member can write there, so
+what is no entry of Weft's is refused, or left out of a list.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ Entry = dict[str, Any]
 
 
 def of(packed: bytes, name: str) -> Entry:
-    """
+    """The entry that these bytes are.
+
     Raises:
-        BadUse: it is none of ours.
+        BadUse: they are no entry of Weft's.
     """
     with contextlib.suppress(ValueError):
         entry = _net_said.parsed(packed, MOST)
@@ -53,12 +54,12 @@ def _relayed(entry: Entry) -> int:
 
 
 def named_of(name: str, e: Entry) -> _net_named.Named:
-    """As Network.names lists it."""
+    """The entry as Network.names lists it."""
     return _net_named.Named(name, e["host"], e["address"], e["readers"], e["writers"], _relayed(e))
 
 
 def host_of(name: str, e: Entry) -> _net_named.Host | None:
-    """None: it is no host's."""
+    """The host of this entry. None: it is not the entry of a host."""
     allow, hosts = e.get("allow"), e.get("hosts")
     if not isinstance(allow, list) or not isinstance(hosts, int) or not 0 < hosts <= MOST_HOSTS:
         return None

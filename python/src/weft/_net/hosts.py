@@ -41,10 +41,10 @@ def _channels_of(name: str) -> tuple[Any, Any]:
 
 
 def _result_of(came: Any, host: str, asked: _net_calls.Asked) -> list[Any]:
-    """The value, and the failure of which one is None.
+    """The value and the failure of a call; one of them is None.
 
     Raises:
-        BadUse: that is none.
+        BadUse: what has come is no result.
     """
     pair = isinstance(came, list) and len(came) == 2
     if pair and (came[1] is None or isinstance(came[1], (dict, _pickling.Failure))):
@@ -236,10 +236,10 @@ class FarHost(_Far):
 
 
 class FarHosts(_Far):
-    """All hosts of a network that run what is asked for; `Network.hosts` makes it. A call goes
-    where this program has the fewest for each OS process of the host. One that does not answer, or
-    whose certificate is not for its name, is passed over until it is there anew; one that has gone, or has no ticket, while the call asks
-    others."""
+    """All hosts of a network that run what is asked for; `Network.hosts` makes it. A call goes to
+    the host where this program has the fewest calls for each of its OS processes. A host that does
+    not answer, or whose certificate is not for its name, is passed over until it is announced anew.
+    A host that has gone, or has no ticket, is passed over while the call asks others."""
 
     def __init__(self, network: Any, n: int, patience: float) -> None:
         super().__init__(network, patience)

@@ -2,7 +2,7 @@
 key, and the authority that signed it.
 
     make_keys(folder)                            a new authority, and a certificate of it, for all names
-    make_keys(other, by=folder, name="gpu1")     one of the same authority, for another machine: for gpu1/* and host=gpu1
+    make_keys(other, by=folder, name="gpu1")     a certificate of the same authority for another machine, for gpu1/* and host=gpu1
 
     authority.pem  certificate.pem  key.pem        authority-key.pem (only where certificates are made)    server (its URL)
 
@@ -75,16 +75,16 @@ def make_keys(
     Args:
         folder: is made if it is not there.
         by: a folder with the authority's key.
-        name: of the member, as messages say it; None: this machine's, with - for what is no letter,
-            digit or _.
+        name: the member's name, for messages; None: this machine's, with - for each character that
+            is no letter, digit or _.
         offers: the names that programs with these keys may offer: "lab/results", "lab/*" (all that
             begin with lab/), "host=gpu1" (to be that host), "*" (all). None: NAME/* and host=NAME;
             in the authority's own folder all.
 
     Raises:
         BadUse: the folder has keys already, or, without `by`, an authority's; or `by` has no
-            authority's key; one of `offers` is no such name, or there is none; or `name` is no name
-            of one part, and `offers` is None.
+            authority's key; or one of `offers` is no such name, or `offers` is empty; or `offers`
+            is None and `name` is no name of one part.
         OSError: a file cannot be written.
     """
     # it takes 50 ms, and most programs have their keys
@@ -94,16 +94,17 @@ def make_keys(
 
 
 class Keys:
-    """What a folder has, for a program that joins.
+    """The keys of a folder, for a program that joins.
 
     Attributes:
-        client, server: what the sides of a connection are made with.
-        fingerprint: of the certificate.
-        member: whose it is, and for which names, as the other side of a connection will see it.
+        client, server: the SSL contexts for the two sides of a connection.
+        fingerprint: the certificate's.
+        member: whose certificate it is, and for which names, as the other side of a connection will
+            see it.
 
     Raises:
-        BadUse: the folder has no keys, they do not fit, or are not good now; or they are of the
-            kind that said no names.
+        BadUse: the folder has no keys, they do not fit together, or they are not good now; or an
+            older Weft made them, which put no names into certificates.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -139,8 +140,8 @@ def _shown(folder: Path) -> tuple[bytes, dict[str, Any]]:
 
 @functools.lru_cache(maxsize=16)
 def _read(folder: Path, *_: bytes) -> tuple[bytes, dict[str, Any]]:
-    """By a connection between two objects, for ssl reads a certificate in no other way. That takes
-    some milliseconds: it is done once, as long as the files are the same."""
+    """Reads the certificate through a connection in memory, for `ssl` has no other way to read one.
+    This takes some milliseconds, so the result is kept as long as the files are the same."""
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     client, server = context(folder, server=False), context(folder, server=True)
     sides = [client.wrap_bio(back, there), server.wrap_bio(there, back, server_side=True)]

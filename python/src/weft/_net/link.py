@@ -552,8 +552,8 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
     """The answer of the program at the other end.
 
     Raises:
-        BadUse: it refuses, or its certificate is not right; NotHis, if that is not for the name for
-            which this program comes.
+        BadUse: it refuses, or its certificate is not right; NotHis, if the certificate is not for
+            the name that this program looks for.
     """
     reader, writer = streams
     ends = writer.get_extra_info("sockname"), writer.get_extra_info("peername")

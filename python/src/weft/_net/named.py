@@ -1,5 +1,5 @@
-"""Names of a network, who may hold them, and what its lists have (WIRE.md 17.3, 17.9). Without the
-client of the server (_net/names.py), which takes longer to import than all the rest.
+"""Names of a network, which members may hold them, and the items of its lists (WIRE.md 17.3, 17.9).
+The client of the server (_net/names.py) is not imported here: that takes longer than all the rest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 SOON = 3.0  # seconds for a host of a pool to have a ticket: then another one is asked
 HOST = "host="  # so begin the names of hosts, and of no channel
 ALL = "*"  # the grant of all names
-SCHEME = "weft:"  # so begin the URIs of a certificate that are grants
+SCHEME = "weft:"  # a URI of a certificate that begins so is a grant
 
 _NAME = "[A-Za-z0-9_-]+(?:[/.][A-Za-z0-9_-]+)*"
 _GRANT = re.compile(rf"(?:{HOST})?(?:{_NAME}|(?:{_NAME}[/.])?[*])")
@@ -78,7 +78,8 @@ def checked(name: Any) -> str:
 
 
 def simple(text: str) -> str:
-    """The name of a machine as a name of one part: what is no letter, digit, - or _ is a -."""
+    """The name of a machine as a name of one part: any character but letters, digits, - and _
+    becomes a -."""
     return re.sub("[^A-Za-z0-9_-]", "-", text)[:LONGEST]
 
 
@@ -100,8 +101,8 @@ def checked_grant(grant: Any) -> str:
 
 
 def grants(grant: str, name: str) -> bool:
-    """Does it grant this name (WIRE.md 17.3)? The name is that of a channel, or HOST and that of a
-    host. As net/grants.hpp has it in C++."""
+    """Does it grant this name (WIRE.md 17.3)? The name is a channel's, or HOST and then a host's.
+    In C++ net/grants.hpp does the same."""
     beginning = grant[:-1]
     if grant[-1:] != "*":
         return grant == name
@@ -109,7 +110,7 @@ def grants(grant: str, name: str) -> bool:
 
 
 class Member(NamedTuple):
-    """Whose certificate it is, and the names that its programs may hold."""
+    """The owner of a certificate, and the names that programs with it may hold."""
 
     name: str
     grants: tuple[str, ...]
@@ -118,7 +119,7 @@ class Member(NamedTuple):
         return any(grants(grant, name) for grant in self.grants)
 
     def __str__(self) -> str:
-        """For messages."""
+        """The text for messages."""
         of = ", ".join(self.grants) or "no name, as those that an older Weft made"
         return (
             f"the certificate of {self.name!r} is for {of[:TOLD]}{' …' if len(of) > TOLD else ''}"
@@ -134,7 +135,7 @@ class Member(NamedTuple):
 
 
 def member_of(certificate: dict[str, Any]) -> Member:
-    """Of a certificate, as ssl's getpeercert() says what is in it."""
+    """The member of a certificate, which is given as the dictionary of ssl's getpeercert()."""
     subject = [value for part in certificate.get("subject", ()) for value in part]
     name = next((str(value) for key, value in subject if key == "commonName"), "?")
     uris: Sequence[str] = [v for k, v in certificate.get("subjectAltName", ()) if k == "URI"]

@@ -1,10 +1,10 @@
-"""What other programs say in JSON: first messages, entries, who asks by the relay (WIRE.md 17.2,
-17.3, 17.18).
+"""JSON from other programs: first messages, entries, and requests by the relay (WIRE.md 17.2, 17.3,
+17.18).
 
-    parsed(bytes) ──► plain values, of which each text is one, and each number is finite
-                  ──► ValueError, whatever else it was: nothing of it is kept
+    parsed(bytes) ──► plain values: each text is valid Unicode, and each number is finite
+                  ──► ValueError for anything else: nothing of it is kept
 
-Invariant: how deep it nests is counted before it is parsed, for a parser takes stack for each level.
+Invariant: its depth is counted before it is parsed, for a parser needs stack for each level.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MARKS = re.compile(rb'\\.|["\[\]{}]', re.DOTALL)
 def _depth(packed: bytes) -> int:
     """How deep lists and maps nest, if it is JSON."""
     depth = deepest = 0
-    within = False  # a text
+    within = False  # in a text?
     for mark in _MARKS.findall(packed):
         if mark == b'"':
             within = not within
@@ -45,10 +45,11 @@ def _integer(digits: str) -> int | float:
 
 
 def parsed(packed: bytes, most: int = MOST) -> Any:
-    """
+    """The values of a JSON text.
+
     Raises:
         ValueError: it is no JSON in UTF-8, is longer than `most` bytes or nests deeper than 16; or
-            one of its texts is none (half of a surrogate pair), or a number is too large for a float.
+            a text in it has half of a surrogate pair, or a number is too large for a float.
     """
     if len(packed) > most:
         raise ValueError(f"it has more than {most} bytes")
@@ -60,5 +61,5 @@ def parsed(packed: bytes, most: int = MOST) -> Any:
 
 
 def shown(text: str, most: int) -> str:
-    """What another program says, for messages: on one line, and nothing that a terminal obeys."""
+    """Text of another program, for messages: on one line, and without control characters."""
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text[:most])

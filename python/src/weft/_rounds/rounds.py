@@ -90,9 +90,9 @@ _working = 0  # in a host: the calls outside any run, its start, and its loop th
 _jobs: Any = None  # in a host: the reader at which it asks for calls
 _server: int | None = None  # in a host of an Executor: the process that asks for its calls
 _executors: dict[int, weakref.ref[State]] = {}  # of this space; without the lock
-_waiting: set[State] = set()  # of these, who had calls when this space last said that it waits
+_waiting: set[State] = set()  # those with calls when this space last said that it waits
 _broken: list[Callable[[], None]] = []  # in a host: what ends the calls of Executors that are told
-_asked = False  # has a round come by since the last calls of one were over? Without the lock
+_asked = False  # has a round come since all calls of an Executor were last over? Without the lock
 _up: socket.socket | None = None  # to the parent
 _answers = False  # are other programs told of this one?
 _bell: int | None = None  # a descriptor that wakes the watcher, for as long as the program lives
@@ -110,20 +110,20 @@ def at_work(change: int) -> None:
 
 
 def may_have_calls(caller: State) -> None:
-    """An Executor has been made. What it has called, `caller.lots` says."""
+    """An Executor has been made. `caller.lots` has its calls."""
     key = id(caller)
     _executors[key] = weakref.ref(caller, lambda _: _executors.pop(key, None))
 
 
 def calls_go_on(caller: State, lot: Any) -> None:
-    """Calls have come. This, and what follows, take no lock: see _hosts/pool.py."""
+    """Calls have come. This function and the next take no lock: see _hosts/pool.py."""
     _native._outside(True)  # first: there are never fewer of these than lots
     caller.lots.add(lot)
 
 
 def calls_are_over(caller: State, lot: Any) -> None:
-    """They are over, or have not come. When all of an Executor are those ask again who were told that
-    this space does not wait. A second time: nothing more."""
+    """The calls of the lot are over, or have not come. When all lots of an Executor are over, those
+    that were told that this space does not wait ask again. A second time this does nothing."""
     global _asked
     try:
         caller.lots.remove(lot)
@@ -564,8 +564,9 @@ def _moved(first: list[Space], second: list[Space]) -> bool:
 
 
 def _say(asker: int, number: int) -> None:
-    """Answers for this space and its hosts. A thread that is no process may do anything, and here
-    nobody looks whether it has an end; so may what else acts.
+    """Answers for this space and its hosts. A space with a thread that is no process does not count
+    as waiting, for nobody looks here whether the thread has an end; nor does one where something
+    else may act.
     """
     whole = True
     try:

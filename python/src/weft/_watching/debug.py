@@ -22,8 +22,9 @@ Invariants
   component) is never under way here: no receiver will tell that it has it.
 - Processes, channels, ends, functions, classes and modules inside an object are compared by
   identity.
-- A fingerprint runs code of the user's, and so does an object that is let go of: neither under a
-  lock (rule 12.1). `_lock` guards `_under_way` alone; what is of one process its own thread changes.
+- A fingerprint runs code of the user's, and so may the last reference to an object when it goes:
+  neither happens under a lock (rule 12.1). `_lock` guards `_under_way` alone. What belongs to one
+  process is changed by its own thread only.
 """
 
 from __future__ import annotations

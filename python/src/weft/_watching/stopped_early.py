@@ -6,12 +6,12 @@ import logging
 from typing import Any
 
 _logger = logging.getLogger("weft")
-_told: set[str] = set()  #: the lines that were told
+_told: set[str] = set()  #: the lines that have been warned about
 
 
 def tell(why: Any) -> None:
-    """Warns, once for each line of the program. `why`: how the process that wrote ended, with the
-    names of a NoResult."""
+    """Warns, once for each line of the program. `why`: how the writing process ended, with the
+    attributes of a NoResult."""
     if why.where in _told:
         return
     _told.add(why.where)

@@ -124,7 +124,7 @@ inline bool Network::write(Offer& o) {
       return true;
     }
     const auto there = names_.there(o.name);
-    // Rubbish over an entry of ours is nobody's.
+    // an entry of ours that was overwritten with rubbish may be written again
     if (there && there->home != home_ && (!there->home.empty() || o.revision == 0)) return false;
     last = there ? there->revision : 0;
   }
