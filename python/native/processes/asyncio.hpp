@@ -31,7 +31,7 @@ struct LinkObject {
   int bell;             // eventfd; -1: closed
   bool dirty;
   bool virtual_time;  // its clock is the loop's own: see loop_time()
-  // How many operations of the task `counted` have completed at once since one waited (rule 7.7).
+  // How many operations of the task `counted` have completed at once since it last waited (rule 7.7).
   std::uint32_t at_once;
   const void* counted;  // only compared
   prim::atomic<bool> rung;
@@ -116,7 +116,7 @@ struct TaskWaiter final : runtime::ProcessBase {
   bool is_mine() const noexcept;  // the running task's
 };
 const void* current_task() noexcept;  // the running loop's
-// n operations of a task have completed at once. True: it has to let the loop's others run.
+// n operations of a task have completed at once. True: it must let other tasks of the loop run.
 bool count_at_once(LinkObject& l, const void* task, std::size_t n) noexcept;
 // neither done nor collected, and its loop is not closed
 bool task_lives(LinkObject* l, const void* task) noexcept;
