@@ -202,7 +202,7 @@ def keys_for_a_day(
 
 @pytest.fixture
 def expired_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs do not check their own certificate, as if it had been good when they began."""
+    """Programs do not check their own certificate, as if it had expired only after they began."""
 
     def shown(folder: Path, *_: Any) -> tuple[bytes, dict[str, Any]]:
         pem = (folder / "certificate.pem").read_text()

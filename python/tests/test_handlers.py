@@ -359,7 +359,7 @@ def test_a_search_without_end_counts() -> None:  # rule 10.3: nothing is proven
 
 
 def test_what_a_handler_refers_to_runs_nothing() -> None:  # rules 10.3, 12.1
-    """The search may run under locks, so it runs no method of any object, not even one that raises."""
+    """The search may run under locks. So it runs no method of any object, and nothing is raised."""
     ran: list[str] = []
 
     class Key(str):

@@ -250,7 +250,7 @@ def test_one_alone_raises_what_left_it(b):  # rule 7.1
 
 
 def test_a_million_would_not_know_each_other(b):  # rule 7.1
-    """Texts that many share (the path above them, a reason) are each one's own where they differ."""
+    """Many share texts (the path above them, a reason), but each has its own where they differ."""
     a, c = b.weft.Channel("a"), b.weft.Channel("c")
     ends = [ch.reader() for ch in (a, c, a, c)]
     for ch in (a, c):

@@ -1,5 +1,5 @@
-"""Some runs of the fuzzer of odd objects (fuzz_odd.py), always with the same seeds, and objects that
-once made something wait for ever (rules 9.3, 11.1, 12.1)."""
+"""Some runs of the fuzzer of odd objects (fuzz_odd.py), always with the same seeds, and objects
+that once made something wait for ever (rules 9.3, 11.1, 12.1)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ ODD_FAILURES = [
 
 @pytest.mark.parametrize("odd", ODD_FAILURES, ids=str)
 def test_an_odd_failure_is_a_failure(hosts: Hosts, pool: Executor, odd: Odd) -> None:  # rule 9.3
-    """It comes as its own class if that can be sent, else as a RuntimeError; and it can be printed."""
+    """It has its own class if that can be sent, else it is a RuntimeError. Its cause has the
+    traceback."""
     for fails in (
         lambda: th.run(odd_away.raises.on(hosts)(odd)),
         lambda: pool.submit(odd_away.raised, odd).result(),

@@ -1,8 +1,8 @@
-"""Rule 10.3: what Weft does not see. With a token `Outside`, threads of a C library and signals whose
-handlers act there is no false deadlock, and each real one is told.
+"""Rule 10.3: what Weft does not see. With a token `Outside`, threads of a C library and signals
+whose handlers act there is no false deadlock, and each real one is told.
 
-Tests that might hang, or end with a false Deadlock, run in programs of their own. There a standstill
-is told after 20 ms, and whatever is to act acts when it is told.
+Tests that might hang, or end with a false Deadlock, run in programs of their own. There a
+standstill is told after 20 ms, and whatever is to act acts when it is told.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ assert len(told) == 1, told
     [("_thread", "guest"), ("_thread", "threads"), ("of C", "coroutines"), ("threading", "guest")],
 )
 def test_one_that_was_found_in_python(what: str, backend: str, library: str) -> None:  # rule 10.3
-    """The thread does not use Weft, and nothing told when it ended: the run once waited for ever."""
+    """The thread does not use Weft, and nothing told of its end: the run once waited for ever."""
     runs(
         f"""
 import _thread

@@ -7,8 +7,8 @@ namespace weft::py {
 
 // The calling thread uses Weft. Unless it is one of Weft's own it counts until it ends.
 void note_stranger() noexcept;
-// Are there live threads besides those of this run: Python threads, or C threads that have used Weft
-// or were found in Python? If watch_foreign() follows, runs look again when one of them ends.
+// Are there live threads besides those of this run: Python threads, or C threads that have used
+// Weft or were found in Python? If watch_foreign() follows, runs look again when one of them ends.
 bool foreign_threads(runtime::Run& run);
 // The run stands still because of these threads.
 void watch_foreign(runtime::Run& run) noexcept;

@@ -31,7 +31,7 @@ struct LinkObject {
   int bell;             // eventfd; -1: closed
   bool dirty;
   bool virtual_time;  // its clock is the loop's own: see loop_time()
-  // How many operations of the task `counted` have completed at once since it last waited (rule 7.7).
+  // How many operations of the task `counted` have completed at once since one waited (rule 7.7).
   std::uint32_t at_once;
   const void* counted;  // only compared
   prim::atomic<bool> rung;

@@ -47,9 +47,10 @@ bool is_container(PyObject* o) noexcept {
   return PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o) || PyDict_Check(o);
 }
 
-// Finds the ends in an argument and in the lists, tuples, sets and dictionaries in it (rule 2.3), in
-// order. The search has a list of its own in place of recursion, so the argument may be nested as
-// deep as memory allows. No code of the user's runs: a subclass is looked at as its built-in base.
+// Finds the ends in an argument and in the lists, tuples, sets and dictionaries in it (rule 2.3),
+// in order. The search has a list of its own in place of recursion, so the argument may be nested
+// as deep as memory allows. No code of the user's runs: a subclass is looked at as its built-in
+// base.
 class Search {
  public:
   explicit Search(Ends& to) noexcept : to_(to) {}

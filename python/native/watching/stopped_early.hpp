@@ -4,8 +4,8 @@
 
 namespace weft::py {
 
-// A value of ChannelObject::readers_returned: a reader end went in another way than by its process's
-// return, or there were too many to count.
+// A value of ChannelObject::readers_returned: a reader end went in another way than by the return
+// of its process, or there were too many to count.
 inline constexpr std::uint8_t kOtherwise = 255;
 
 // A process has been ended by this Retired. `why`: see no_result.hpp.
