@@ -19,8 +19,8 @@
  *
  * With AGAIN: two foreign readers that arrive again and again, and are cancelled at any time by
  * their loop; one writer, which arrives once. Checked with weak fairness (no process that can go on
- * stands still for ever): the value is taken at last. MUT 25: a withdrawal of an undecided reader is
- * not remembered.
+ * stands still for ever): the value is taken at last. MUT 25: a withdrawal of an undecided reader
+ * is not remembered.
  */
 #ifndef MUT
 #define MUT 0
