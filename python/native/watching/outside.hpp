@@ -14,7 +14,7 @@ void forget_outside() noexcept;            // in the child of a fork
 // Frees the token, and makes runs look again.
 void exit_now(weft::Outside* owned) noexcept;    // at a safe point
 void defer_exit(weft::Outside* owned) noexcept;  // at the next safe point (pending.cpp)
-void forget_exits() noexcept;  // in the child of a fork
+void forget_exits() noexcept;                    // in the child of a fork
 
 int init_outside(PyObject* m);
 
