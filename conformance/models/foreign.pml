@@ -8,8 +8,8 @@
  *
  * What is done under the channel's lock is atomic. move_on: while more writers wait than readers are undecided, the first
  * reader that is not undecided gets the first writer's value if it is plain, and is notified if it
- * is foreign. A reader that comes does the same for itself; once an undecided one has withdrawn,
- * and until a value has been taken, it waits for none of the others.
+ * is foreign. A reader that arrives does the same for itself; but after an undecided one has
+ * withdrawn, until a value is taken, it does not wait for the undecided ones.
  *
  * Two foreign readers, a plain reader, two writers. MUT 6: the value is handed to the sleeper. MUT
  * 7: a withdrawal does not move the line on.
@@ -17,9 +17,10 @@
  * Checked: every write that completes was taken exactly once, and no reader except a cancelled one
  * is left without a value that is there.
  *
- * With AGAIN: two foreign readers that come again for ever, and whose loop cancels them as it likes;
- * one writer, which comes once. Checked, of every run in which nobody who can go on stands still
- * for ever: the value is taken at last. MUT 25: nobody remembers that an undecided reader has withdrawn.
+ * With AGAIN: two foreign readers that arrive again and again, and are cancelled at any time by
+ * their loop; one writer, which arrives once. Checked with weak fairness (no process that can go on
+ * stands still for ever): the value is taken at last. MUT 25: a withdrawal of an undecided reader
+ * is not remembered.
  */
 #ifndef MUT
 #define MUT 0
@@ -38,9 +39,9 @@
 chan readers = [NR] of { byte };   /* the line of readers; places are kept while undecided */
 chan writers = [NW] of { byte };   /* the line of writers */
 byte slot[NR];                     /* what a reader was handed */
-bool notified[NR];                 /* it is undecided */
-byte undecided;                    /* how many are */
-bool declined;                     /* one of them has withdrawn, and nothing was taken since */
+bool notified[NR];                 /* is this reader undecided? */
+byte undecided;                    /* how many readers are */
+bool declined;                     /* an undecided one has withdrawn, and nothing was taken since */
 bool completed[NW];                /* the write has completed */
 byte taken[NW];
 bool cancelled[NR];
@@ -52,7 +53,7 @@ inline give(r, w) {                /* the writer's value is the reader's now */
     d_step { slot[r] = w + 1; completed[w] = true; declined = false }
 }
 
-/* k: how many of the line have been looked at; those stand at its end by then, in their order */
+/* k: how many of the line have been looked at; by then these stand at its end, in their order */
 inline move_on() {
     d_step {
         k = 0;
@@ -87,7 +88,7 @@ proctype Foreign(byte me) {
 come:
     atomic {
         if
-        :: len(writers) > (declined -> 0 : undecided) ->   /* it comes to a value that is there */
+        :: len(writers) > (declined -> 0 : undecided) ->   /* it arrives, and a value is there */
             writers?w;
             taken[w]++; completed[w] = true; declined = false; w = 0;
             move_on();

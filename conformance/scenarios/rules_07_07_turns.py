@@ -1,7 +1,8 @@
 """Scenarios of rule 7.7: a process whose operations never wait lets the others run.
 
-A process does one operation again and again until another one, which begins after it, has run. On
-one scheduler that must have run after a thousand or so, in a loop of asyncio after a few turns.
+A process does one operation again and again until another process, which begins after it, has run.
+On one scheduler the other must run after a thousand operations or so, in a loop of asyncio after a
+few turns.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ using namespace test;
 
 namespace giving_way {
 
-// The operation that comes after so many, which completed at once, lets the others run.
+// The operation after so many that have completed at once lets the others run.
 constexpr int kOthersRunAfter = 1001;
 
 struct Seen {
@@ -29,7 +29,7 @@ inline Process notes(Seen& seen) {
   seen.others = seen.done;
   co_return;
 }
-// After how many operations another process runs. What never waits is begun first.
+// After how many operations another process runs. The process that never waits is begun first.
 template <class F, class... A>
 int others_run_after(F operation, A... with) {
   Seen seen;

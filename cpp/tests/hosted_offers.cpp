@@ -1,5 +1,5 @@
-// Rules 5.10 and 6.2: a value that a select offers by std::move is moved when its guard is chosen,
-// and not before. Whatever else happens it is still its writer's, where it was.
+// Rules 5.10 and 6.2: a value that a select offers by std::move is moved only when its guard is
+// chosen. Whatever else happens, its writer still has it, in its place.
 #include "hosted.hpp"
 
 using namespace test;
@@ -8,7 +8,7 @@ namespace {
 
 using U = std::unique_ptr<int>;
 
-// Everything that may become of a select without its output being chosen.
+// All ways in which a select may end without choosing its output.
 enum class Way {
   another,        // is ready
   another_first,  // by priority
@@ -33,7 +33,7 @@ enum class Way {
   last,
 };
 
-// The select that its argument makes is chosen otherwise, or throws E, whose value is none.
+// The select that the argument makes chooses otherwise, or throws E, which carries no value.
 template <class E>
 void has_no_value(const E& e) {
   CHECK_FALSE(e.template value<U>());

@@ -1,5 +1,5 @@
-// Rules 7.12, 10.3, 10.6: `signals` are something outside while a process waits for one, and no
-// longer; and when nobody reads them they do what they did before.
+// Rules 7.12, 10.3, 10.6: `signals` count as something outside only while a process waits for one;
+// when nobody reads them, signals do what they did before.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -75,7 +75,7 @@ const Kind kinds[] = {
      }},
 };
 
-// The one run that goes on, once it has come to rest. While this lives no run ends.
+// The one run that goes on, after it has come to rest. While this object lives no run ends.
 class AtRest {
  public:
   AtRest() : runs_(pin()) {
@@ -140,7 +140,7 @@ TEST_CASE("rule 10.3: another run's process that waits for a signal holds up no 
 
 namespace {
 
-// What is told of standstills while it lives: the names of channels.
+// Collects what is told of standstills while it lives: the names of channels.
 class Told {
  public:
   Told() {
@@ -175,7 +175,7 @@ class Told {
   std::vector<std::string> places_;
 };
 
-// Another run, begun now, stands still and is told of: so long has passed.
+// Waits until another run, begun now, stands still and this is told: so much time has passed.
 void another_is_told(Told& told) {
   weft::Channel<int> c(weft::named("another"));
   std::thread ends([outside = weft::Outside(), w = c.writer(), &told] {
@@ -268,7 +268,7 @@ TEST_CASE("rule 7.12: when all readers have gone a signal does what it did befor
       std::raise(SIGUSR1);
       wait_until_came(n);
     }
-    // who comes then has signals as values again
+    // the next reader has signals as values again
     auto again = stop.reader();
     std::raise(SIGUSR1);
     CHECK(again() == SIGUSR1);
@@ -280,7 +280,7 @@ TEST_CASE("rule 7.12: a new reader right after the last one has gone misses noth
   const Before before;
   weft::signals stop{SIGUSR1};
   for (int i = 0; i < 3; ++i) {
-    auto r = stop.reader();  // the one before has gone, and no signal has told so
+    auto r = stop.reader();  // the previous reader has gone, and no signal has come since
     std::raise(SIGUSR1);
     CHECK(r() == SIGUSR1);
   }

@@ -322,8 +322,8 @@ _left = 0
 
 
 def at_once(p):
-    """An operation of p has completed at once, with nobody who waited. True: so many have that the
-    others run first (7.7)."""
+    """An operation of p has completed at once, and no other process waited for it. True: too many
+    have, so the others run first (7.7)."""
     global _who, _left
     if _who is not p:
         _who, _left = p, AT_ONCE
@@ -335,8 +335,8 @@ def at_once(p):
 
 
 def turn(p, e=None):
-    """p goes on, or meets e, once all that are ready have run. (It is not in the run queue before
-    that: it may not have awaited what it was given.)"""
+    """p goes on, or meets e, after all ready processes have run. (Until then it is not in the run
+    queue: it may not have awaited the operation yet.)"""
 
     def go(_):
         resume(p)

@@ -16,7 +16,7 @@ def how_of(error):
 
 
 class NoResult(WeftError):
-    """In the place of the result: it is false, and its text is the sentence."""
+    """Stands in the place of the result. It is false, and its text says why there is none."""
 
     process = how = reason = where = "?"  # `where` stays: no lines are kept
 

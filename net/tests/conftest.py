@@ -153,14 +153,14 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def other_keys(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
-    """Of another member, which may hold all names as well."""
+    """The keys of another member, which may hold all names as well."""
     folder = tmp_path_factory.mktemp("net") / "other"
     return net.make_keys(folder, by=keys, name="other", offers=["*"])
 
 
 @pytest.fixture(scope="session")
 def keys_of(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Callable[..., Path]:
-    """Those of a member of this name, of the same authority; `offers`: for which names."""
+    """The keys of a member of this name, by the same authority; `offers`: for which names."""
     folder = tmp_path_factory.mktemp("members")
     made: dict[Any, Path] = {}
 
@@ -202,7 +202,7 @@ def keys_for_a_day(
 
 @pytest.fixture
 def expired_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs do not look at their own certificate, which was good when they began."""
+    """Programs do not check their own certificate, as if it had expired only after they began."""
 
     def shown(folder: Path, *_: Any) -> tuple[bytes, dict[str, Any]]:
         pem = (folder / "certificate.pem").read_text()

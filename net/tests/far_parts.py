@@ -138,7 +138,7 @@ class Mine(ps.Retired):
 
 @ps.process
 def left_by(how: str, *ends: Any) -> None:
-    """What no operation met; or a read of a channel that has ended, in the last line."""
+    """Raises an end that no operation met; or, in the last line, reads a channel that has ended."""
     c = ps.Channel("there")
     r = c.reader()
     if how == "asks":
@@ -181,7 +181,7 @@ def does(name: str) -> Any:
 
 
 class Loads:
-    """What cannot be rebuilt: that raises."""
+    """An object that cannot be rebuilt: unpickling raises."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -191,7 +191,7 @@ class Loads:
 
 
 class Untold(Exception):
-    """Whose text, and whose pickle, cannot be made: that raises."""
+    """An exception whose text and pickle cannot be made: both raise."""
 
     def __str__(self) -> str:
         raise ODD[self.args[0]]

@@ -1,5 +1,5 @@
-"""Messages of a member that nobody expects (WIRE.md 17.2, 17.3): JSON with odd values in each field,
-and texts that are no JSON. Each run draws some of them at random, and prints the seed.
+"""Messages of a member that nobody expects (WIRE.md 17.2, 17.3): JSON with odd values in each
+field, and texts that are no JSON. Each run draws some of them at random, and prints the seed.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ struct ProcessObject {
   std::uint8_t done;
   std::uint8_t failed;
   Ending how;  // once it is done
-  // it has put itself into the run queue: 1, since it was to; 2, to give way (awaited.hpp)
+  // it has put itself into the run queue: 1, it was asked to; 2, to give way (awaited.hpp)
   std::uint8_t yielded;
   // the collector sees the coroutine as a part of the process: it is not tracked itself
   std::uint8_t within;
@@ -302,7 +302,7 @@ struct PyRun {
   PyObject* interrupt = nullptr;
   bool interrupted = false;             // by Ctrl-C
   runtime::Scheduler* guest = nullptr;  // of a guest: it looks in its next turn
-  // of a guest that concludes: its loop has a handler of a signal that may act (handlers.hpp)
+  // for a guest that concludes: does its loop have a signal handler that may act (handlers.hpp)?
   bool loop_acts = false;
   PyObject* generators = nullptr;  // its hook (generators.cpp); owned
 #ifdef Py_GIL_DISABLED
@@ -341,9 +341,9 @@ class ForeignThread {
   const bool worker_;
 };
 void forget_threads() noexcept;  // in the child of a fork
-// every run looks whether anything outside may wake it; those that are guests of a loop
+// each run looks again whether anything outside may wake it
 void look_again() noexcept;
-void look_again_in_loops() noexcept;
+void look_again_in_loops() noexcept;  // only runs that are guests of a loop
 // threads that are no processes may hold ends (rule 10.3)
 void watch_outside(runtime::Run& run) noexcept;
 #ifdef Py_GIL_DISABLED
@@ -552,8 +552,8 @@ class Caller {
   void yield() noexcept;
   // The operation was withdrawn: Cancelled, unless a signal's exception takes its place.
   PyObject* withdrawn(PyObject* value);
-  // What the operation returns, unless something was thrown into the greenlet. If so many have
-  // completed at once, the others run first (rule 7.7).
+  // The result of the operation, unless something was thrown into the greenlet. If too many
+  // operations have completed at once, the others run first (rule 7.7).
   PyObject* give(PyObject* owned) noexcept;
 
  private:

@@ -1,12 +1,12 @@
-"""Puts odd objects (odd_objects.py) wherever Weft touches a user's object (odd_world.py): nothing may
-crash, nothing may hang, and whatever has nothing to do with the object goes on.
+"""Puts odd objects (odd_objects.py) wherever Weft touches a user's object (odd_world.py): nothing
+may crash, nothing may hang, and whatever has nothing to do with the object goes on.
 
     python python/tests/fuzz_odd.py [--seed A[:B]] [--seconds N] [--cases N] [--only CASE…]
 
-A seed makes a number of cases, each an odd object in a place; with `--only` it runs only those cases.
-A child process runs the cases of a seed, and says when each begins. If the child dies, or says
-nothing for HANG seconds, that case has failed: it is printed with its seed, and with where the child
-was. The last line counts cases.
+A seed makes a number of cases, each an odd object in a place; with `--only` only those are run. A
+child process runs the cases of a seed, and says when each begins. If the child dies, or says
+nothing for HANG seconds, that case has failed: it is printed with its seed, and with where the
+child was. The last line counts cases.
 """
 
 from __future__ import annotations

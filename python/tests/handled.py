@@ -3,9 +3,9 @@ handlers while ordinary code uses the same Executor (rule 12.1).
 
     .venv/bin/python python/tests/handled.py [EVERY [PROGRAM…]]      the last line: N passed, N failed
 
-EVERY: of these places each so manieth (interrupted.py says which they are). What a handler waits
-for must come, although the handler has interrupted who might have it in hand: so a program that
-hangs is the failure. It is ended by who runs this; the last line has its place.
+EVERY: only every so manieth of these places is used (interrupted.py says which they are). What a
+handler waits for must come, although the code that it has interrupted may hold the call. A failure
+is a program that hangs: whoever runs it ends it, and its last line has the place.
 """
 
 from __future__ import annotations

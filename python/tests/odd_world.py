@@ -3,9 +3,9 @@
     @place("__eq__ …")      adds a function of an odd object (odd_objects.py), with the methods that are likely to be called there
     world.hosts, world.pool  live as long as the places of one seed run
 
-The places are sorted by their cost: PLACES run by the thousand, AWAY use OS processes that are there,
-DEAR start new ones. The hosts and the pool are used by many places and must go on for the others: see
-World.check().
+The places are sorted by their cost: PLACES run by the thousand, AWAY use OS processes that are
+there, DEAR start new ones. The hosts and the pool are used by many places, and must go on for the
+others: see World.check().
 """
 
 from __future__ import annotations

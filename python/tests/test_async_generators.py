@@ -255,7 +255,7 @@ def test_what_its_clean_up_may_do() -> None:
 
 @ours
 def test_it_holds_the_ends_of_the_process_that_dropped_it(how: dict[str, Any]) -> None:
-    """Rules 2.3, 7.15: that one ends, and the channel goes on until the clean-up is done."""
+    """Rules 2.3, 7.15: the process ends, and the channel goes on until the clean-up is done."""
     c = Channel()
 
     async def writes(w: Any) -> Generator:
@@ -458,7 +458,7 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_one_whose_next_value_was_being_asked_for(reported: list[Any]) -> None:
-    """It cannot be closed: that is told of, within the run and after it."""
+    """It cannot be closed. This is reported, within the run and after it."""
 
     class Waits:
         def __await__(self) -> Any:

@@ -1,8 +1,8 @@
-"""Tasks whose time limits are as short as can be still pass values on (rule 6.6).
+"""Tasks with the shortest possible time limits still pass values on (rule 6.6).
 
-Two of them that wait for one value are each cancelled in the turn in which they are told: they must
-not pass it round for ever. A test fails once its tasks have given up far oftener than there are
-values.
+If two of them wait for one value, each is cancelled in the turn in which it is told of the value:
+they must not pass it round for ever. A test fails once its tasks have given up far more often than
+there are values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from weft import threads
 from weft.coroutines import Channel, Output, Parallel, Retired, after, process, select, timeout
 
 N = 20  # values
-PATIENCE = 1000 * N  # limits that may pass before all values have
+PATIENCE = 1000 * N  # limits that may expire before all values have passed
 
 
 class Impatience:
@@ -202,7 +202,7 @@ def test_readers_in_haste_and_a_writer_that_is_no_task(
 
 
 def test_a_second_value_goes_to_who_comes(play: Runner) -> None:
-    """Rule 6.6: a reader that comes waits only while the undecided ones are as many as the
+    """Rule 6.6: a reader that arrives waits only while there are as many undecided readers as
     values."""
 
     async def main() -> list[Any]:

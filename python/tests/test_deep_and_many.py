@@ -1,6 +1,6 @@
 """Objects that are nested deeper than calls may be (rule 2.3), and counts that are too large (rule
-11.2). Programs of their own look at both: what is wrong there ends the interpreter, or the memory of
-the machine."""
+11.2). Both are tested in programs of their own, since an error there crashes the interpreter or
+uses up the machine's memory."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def runs(*program: str) -> str:
 
 
 def test_what_is_nested_deeper_than_calls() -> None:  # rules 2.3, 9.3, 11.2
-    """It may be an argument, a value and a result, wherever the process runs; to another OS process
-    it cannot go, which is bad use."""
+    """It may be an argument, a value and a result, wherever the process runs. It cannot go to
+    another OS process: that is bad use."""
     said = runs("deep", str(MANY)).splitlines()
     assert said[-1] == "over", said
     wrong = [line for line in said[:-1] if not line.endswith((": done", ": BadUse"))]
@@ -57,7 +57,7 @@ def test_containers_that_hold_themselves_or_one_another_often() -> None:  # rule
 
 @pytest.mark.parametrize("kind", [list, tuple, set, frozenset, dict])
 def test_ends_are_found_in_the_order_in_which_they_are_given(kind: Any) -> None:  # rule 2.3
-    """In subclasses, too, whatever these say of themselves."""
+    """Also in subclasses, whatever their own methods do."""
 
     class Odd(kind):  # type: ignore[misc]
         def __iter__(self) -> Any:

@@ -292,8 +292,7 @@ event = threading.Event()
 
 
 class Worker:
-    """As a web server has it: what it serves is the whole program, and its handlers do not look at
-    that."""
+    """As in a web server, which refers to the whole program; but its handlers name none of that."""
 
     def __init__(self, app: Any) -> None:
         self.app, self.alive, self.cfg = app, True, types.SimpleNamespace(hook=lambda worker: None)
@@ -304,7 +303,7 @@ class Worker:
 
 
 class Item:
-    """As a test of pytest that has a limit of time: it has the test's function, and its values."""
+    """As the time limit of a test in pytest, whose handler has the test's function and values."""
 
     def __init__(self) -> None:
         self.obj, self.funcargs, self.name = names_a_channel, {"c": stop}, "a test"
@@ -360,7 +359,7 @@ def test_a_search_without_end_counts() -> None:  # rule 10.3: nothing is proven
 
 
 def test_what_a_handler_refers_to_runs_nothing() -> None:  # rules 10.3, 12.1
-    """It may be looked at under locks. No method of any object runs, and none that raises is met."""
+    """The search may run under locks. So it runs no method of any object, and nothing is raised."""
     ran: list[str] = []
 
     class Key(str):
@@ -424,7 +423,7 @@ def test_what_a_handler_refers_to_runs_nothing() -> None:  # rules 10.3, 12.1
 
 
 def test_ctrl_c_of_asyncio_is_not_the_programs() -> None:
-    """Rule 10.3: asyncio.run() handles SIGINT by what has its task, and so the whole program."""
+    """Rule 10.3: asyncio.run()'s handler of SIGINT has its task, and so the whole program."""
     import asyncio
 
     found: list[Any] = []

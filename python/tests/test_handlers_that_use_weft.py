@@ -46,7 +46,7 @@ WHO: dict[str, Callable[[Any], Any]] = {
 
 
 def handled(who: Callable[[Any], Any], does: Callable[[], Any]) -> Any:
-    """What it comes to in a handler that interrupts who reads there; who reads goes on."""
+    """What happens in a handler that interrupts a read on the main thread; the read goes on."""
     c = Channel("c")
     out, inp = c.writer(), c.reader()
     came: list[Any] = []
@@ -99,7 +99,7 @@ RUNS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("what", OPERATIONS)
 @pytest.mark.parametrize("who", WHO)
 def test_an_operation_there_is_bad_use_that_names_the_handler(who: str, what: str) -> None:
-    """It blamed a finaliser."""  # rule 11.2
+    """The message once blamed a finaliser."""  # rule 11.2
     wrong = handled(WHO[who], OPERATIONS[what])
     assert type(wrong) is BadUse
     assert "(a signal's handler ran there): do it in another thread, or once" in str(wrong)

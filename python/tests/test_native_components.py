@@ -129,7 +129,7 @@ def test_what_does_not_fit_the_cpp_type_is_a_failure_of_the_component(b):  # rul
 
 
 def no_result(b):
-    """That of a process that read at a channel which had retired (rule 7.1)."""
+    """The NoResult of a process that read from a retired channel (rule 7.1)."""
 
     async def reads(b, r):
         await b.op(r.read())

@@ -1,4 +1,4 @@
-"""Native components that end their thread (rules 7.14, 16.1), and what they say that is no text."""
+"""Native components that end their thread (rules 7.14, 16.1), or throw what is no text."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def passes(component: Any, how: str, got: list[Any], **where: Any) -> None:
 def test_a_process_whose_thread_it_ends_has_failed(
     ended: Any, host: Hosts, where: Any, how: str
 ) -> None:  # rules 7.14, 16.1
-    """Its ends are let go, what it wrote has come, and others go on there."""
+    """Its ends are closed, what it wrote has arrived, and other processes go on there."""
     on = host if where == "a host" else where
     for _ in range(2):
         got: list[Any] = []
         with pytest.raises(BadUse, match=r"main/passes: its thread was ended, by pthread_exit"):
             passes(ended.passes, how, got, on=on)
-        assert got in ([7], [])  # cancelled, it had read it perhaps
+        assert got in ([7], [])  # the cancelled reader may have read it or not
     a, b = Channel("a"), Channel("b")
     assert th.Parallel(
         source(a.writer(), [8]),

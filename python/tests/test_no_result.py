@@ -1,5 +1,5 @@
-"""What stands in the place of a result that no process gave: a weft.NoResult (rule 7.1). On every
-backend, and in an asyncio task."""
+"""A weft.NoResult stands in the place of a missing result (rule 7.1), on every backend, and in an
+asyncio task."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def returns(b, value=None):
 
 
 def of_a_read(b: Any) -> NoResult:
-    """That of a process `reads` whose channel has retired."""
+    """The NoResult of a process `reads` whose channel has retired."""
     results = b.run(b.process(reads)(*retired(b)), b.process(returns)("beside"))
     assert results[1] == "beside"
     assert isinstance(results[0], NoResult)
@@ -135,7 +135,7 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
 
 
 def test_where(b):  # rule 7.1
-    """The line of the program, not of what passes an operation on, nor of this package."""
+    """It is a line of the program, not of a function that passes the operation on, nor of Weft."""
 
     async def own_line(b, r):
         await b.op(b.weft.sleep(0))
@@ -250,7 +250,7 @@ def test_one_alone_raises_what_left_it(b):  # rule 7.1
 
 
 def test_a_million_would_not_know_each_other(b):  # rule 7.1
-    """What many share (the path above them, a text) is theirs alone where it differs."""
+    """Many share texts (the path above them, a reason), but each has its own where they differ."""
     a, c = b.weft.Channel("a"), b.weft.Channel("c")
     ends = [ch.reader() for ch in (a, c, a, c)]
     for ch in (a, c):
@@ -424,7 +424,7 @@ class Local:
 
 
 def test_no_frame_is_kept(b):  # rule 7.1
-    """What was local to the process goes with it, without the collector's help."""
+    """The local objects of the process go with it, without the garbage collector."""
     there: list[Any] = []
 
     async def has_a_local(b, r):
@@ -475,7 +475,7 @@ class Odder(BaseException):
 
 
 def test_odd_exceptions(b):  # rules 7.1, 11.1
-    """A text that cannot be made is left out, and nobody is left waiting."""
+    """A text that cannot be made is left out, and nobody waits for ever."""
     odd = Odd("met")
     odd.met = True
     odder = b.weft.watched(b.process(fails)(Odder()))

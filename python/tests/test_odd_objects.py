@@ -1,5 +1,5 @@
-"""A slice of the fuzzer of odd objects (fuzz_odd.py), by seeds that are always the same, and objects
-by which somebody once waited for ever (rules 9.3, 11.1, 12.1)."""
+"""Some runs of the fuzzer of odd objects (fuzz_odd.py), always with the same seeds, and objects
+that once made something wait for ever (rules 9.3, 11.1, 12.1)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fuzz(*arguments: str, fuzzer: Path = FUZZER, **env: str) -> subprocess.Compl
 
 
 def test_nothing_crashes_or_hangs_and_others_go_on() -> None:  # rules 9.3, 11.1, 12.1
-    """A seed that fails is printed, with its case, and may be run again alone."""
+    """A seed that fails is printed with its case, and can be run again alone."""
     done = fuzz("--seed", "0", "--cases", "200")
     assert done.stdout.splitlines()[-1] == "200 passed, 0 failed", done.stdout
 
@@ -85,7 +85,8 @@ ODD_FAILURES = [
 
 @pytest.mark.parametrize("odd", ODD_FAILURES, ids=str)
 def test_an_odd_failure_is_a_failure(hosts: Hosts, pool: Executor, odd: Odd) -> None:  # rule 9.3
-    """Its own class if that can be sent, else a RuntimeError; and what it comes from can be told."""
+    """It has its own class if that can be sent, else it is a RuntimeError. Its cause has the
+    traceback."""
     for fails in (
         lambda: th.run(odd_away.raises.on(hosts)(odd)),
         lambda: pool.submit(odd_away.raised, odd).result(),
@@ -107,7 +108,7 @@ ENDS = (*CONTROL, "Cancelled", "KeyboardInterrupt", "SystemExit", "BaseException
 def test_what_unpickling_raises_fails_its_call(
     hosts: Hosts, pool: Executor, error: str
 ) -> None:  # rule 9.3
-    """An argument there, and a result here; others in the same batch go on."""
+    """An argument fails there, and a result here; others in the same batch go on."""
     odd = Odd("object", "", "raises", error if error != "ValueError" else "Exception")
     name = odd.more
     wanted = (BadUse, f"cannot be rebuilt: unpickling raises {name}") if error in ENDS else (None,)
@@ -145,7 +146,7 @@ def test_a_result_that_cannot_be_pickled_fails_its_call(
 
 
 def test_an_object_whose_class_cannot_be_hashed(hosts: Hosts, pool: Executor) -> None:  # rule 9.3
-    """Pickle asks for that hash, and who feeds a pool does not."""
+    """Pickle calls that __hash__; the feeder of a pool does not."""
     odd = Odd("object", "meta.__hash__", "raises", "OSError")
     for call in (
         lambda: th.run(odd_world.gives.on(hosts)([make(odd), 1])),
@@ -162,7 +163,7 @@ def test_an_object_whose_class_cannot_be_hashed(hosts: Hosts, pool: Executor) ->
 def test_a_value_whose_unpickling_would_end_its_loop_is_bad_use(
     hosts: Hosts, reader: Any, error: str
 ) -> None:  # rules 3.4, 9.3
-    """It ended quietly, as if the channel had."""
+    """It once ended quietly, as if the channel had ended."""
     c = th.Channel("c")
     odd = Odd("object", "", "raises", error)
     there = odd_away.writes_what_loads.on(hosts)(c.writer(), odd)

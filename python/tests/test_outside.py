@@ -1,8 +1,8 @@
-"""Rule 10.3: what Weft does not see. A token `Outside`, the threads of a C library, signals whose
-handlers act: no false deadlock, and none that is left untold.
+"""Rule 10.3: what Weft does not see. With a token `Outside`, threads of a C library and signals
+whose handlers act there is no false deadlock, and each real one is told.
 
-What would hang, or end with a false Deadlock, is a program of its own. In these a standstill is told
-after 20 ms, and what is to act acts when it is told.
+Tests that might hang, or end with a false Deadlock, run in programs of their own. There a
+standstill is told after 20 ms, and whatever is to act acts when it is told.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def runs(text: str, backend: str = "coroutines", library: str = "", **environmen
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_thread_of_c(backend: str, library: str) -> None:  # rule 10.3
-    """It is in Python while it calls back, and not in between."""
+    """The C thread is in Python while it calls back, and not in between."""
     runs(
         """
 used = threading.Event()
@@ -177,7 +177,7 @@ assert len(told) == 1, told
     [("_thread", "guest"), ("_thread", "threads"), ("of C", "coroutines"), ("threading", "guest")],
 )
 def test_one_that_was_found_in_python(what: str, backend: str, library: str) -> None:  # rule 10.3
-    """It does not use Weft, and nothing tells when it ends: the run waited for ever."""
+    """The thread does not use Weft, and nothing told of its end: the run once waited for ever."""
     runs(
         f"""
 import _thread
@@ -208,7 +208,7 @@ assert len(told) == 1, told
 
 @pytest.mark.parametrize("act", ["c.poison()", "p.cancel()"])
 def test_one_that_only_ends_what_is_there(act: str, library: str) -> None:  # rule 10.3
-    """It reads nothing and writes nothing, and counts all the same."""
+    """It reads and writes nothing, and still counts."""
     runs(
         f"""
 acted = threading.Event()

@@ -121,7 +121,7 @@ class signals {
   // A new end, to be given to a process: the signals, by their numbers. Throws BadUse: all ends had
   // gone, and meanwhile another object took one of the signals.
   Reader<int> reader() const;
-  // By an end of the object's own, which it has from the first call on.
+  // Read by an end of the object's own, which it has from the first call on.
   auto read() { return own().read(); }        // co_await stop.read()
   int operator()() const { return own()(); }  // in a thread
 
@@ -139,7 +139,7 @@ class signals {
   void pass_on() noexcept;
   void close_pipe() noexcept;
 
-  mutable std::mutex mutex_;  // what is mutable
+  mutable std::mutex mutex_;  // protects the mutable members
   mutable std::optional<Channel<int>> channel_;
   mutable std::optional<runtime::Source> source_;
   mutable Writer<int> writer_;

@@ -255,7 +255,7 @@ PyObject* Caller::give_way(PyObject* owned) noexcept {
 
 PyObject* Caller::give(PyObject* owned) noexcept {
   if (waited_)
-    process_->line.begin_anew();  // the line stays: of a component it is where it stands
+    process_->line.begin_anew();  // the line is kept: reports need it for a component's process
   else if (process_->line.at_once()) [[unlikely]] {
     process_->line.begin_anew();
     owned = give_way(owned);

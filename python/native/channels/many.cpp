@@ -28,8 +28,8 @@ bool one_by_one(const ChannelObject* c) noexcept {
 
 constexpr Py_ssize_t kAtOnce = 4096;  // then an operation: others run, and a cancellation is met
 
-// n operations have completed at once: if that are as many as may, the next one lets the others run
-// (rule 7.7).
+// n operations have completed at once. If that is the most that may, the next one lets the others
+// run (rule 7.7).
 void count(Py_ssize_t n) noexcept {
   const auto all = static_cast<std::size_t>(n);
   if (LinkObject* const l = in_task() ? link_here() : nullptr) {

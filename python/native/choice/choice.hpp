@@ -77,7 +77,8 @@ class Choice {
   // finish_held(); -1: raised.
   int conclude_guard(int i, ProcessBase& p, PyObject** r);
   PyObject* finish_held(ProcessBase& p);
-  // One that was withdrawn: since a value of an output could not be packed? Then that is raised.
+  // The select was withdrawn. Was it because a value of an output could not be packed? Then this
+  // raises why.
   bool raise_refused();
   int chosen() const noexcept { return chosen_; }
   // For observers: a tuple of (kind, end │ Barrier │ Timer │ None, value sent │ None, enabled, silent: its channel has retired).

@@ -65,7 +65,8 @@ void forget_native(ChannelObject* c) noexcept { natives.erase(c); }
 
 namespace {
 
-// What says that a value does not convert, as BadUse that names the channel; anything else is left.
+// Turns an exception that says that a value does not convert into a BadUse that names the channel;
+// leaves any other.
 PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
   PyObject* const why = take_exception();
   if (!says_no_value(why)) {

@@ -471,9 +471,9 @@ void pin(int cpu) noexcept {
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-// The component has ended its thread (rule 7.14): its process has failed. The thread stays here for
-// ever, as what it would unwind next is the interpreter's, which must not be. So its ThreadProcess
-// stays too.
+// The component has ended its thread (rule 7.14), so its process has failed. The thread stays here
+// for ever: the next frames to unwind are the interpreter's, and these must not be unwound. So its
+// ThreadProcess stays too.
 [[noreturn]] void thread_ended(Call& c) {
   ThreadProcess* const t = c.thread;
   PyErr_Clear();

@@ -278,7 +278,7 @@ weft_status wait(Call& c, const runtime::OpKind& kind) noexcept {
   return WEFT_PENDING;
 }
 weft_status finish_sync(Call& c) { return status_of(c, c.process->status); }
-// What was begun has completed at once, with s.
+// The operation that was begun has completed at once, with s.
 weft_status over(Call& c, Status s) {
   c.process->status = s;
   return gives_way(c) ? WEFT_PENDING : finish(reinterpret_cast<weft_process*>(&c));
@@ -302,7 +302,7 @@ weft_status start(Call& c, EndObject* e, std::uint32_t end, weft_value* value) {
     if (S == Side::out) *value = take_cell(c.begun.slot.take());
     return told(c, wired_on_the_pool(c, S == Side::in ? "read" : "write", e->channel));
   }
-  // a pending one's status is whoever's who decides it
+  // the status of a pending operation is written by the party that decides it
   return s != Status::pending ? over(c, s) : wait(c, pooled_waiting<S>);
 }
 

@@ -26,8 +26,8 @@ std::string describe(const NativeType* t, bool whole = true);
 // `value` as the type says: 0; -1 with BadUse, or what the conversion raised. The block is
 // allocate_block()'s, or lends a buffer.
 int to_native(const NativeType* t, PyObject* value, weft_value& to);
-// What a conversion raised: does it say that the value does not convert (rule 16.4)? To its caller
-// that is bad use; anything else is left as it is.
+// Does the exception of a conversion say that the value does not convert (rule 16.4)? Then the
+// caller gets a BadUse; any other exception is left as it is.
 bool says_no_value(PyObject* raised);
 // takes nothing over but the arrays in it
 PyObject* from_native(const NativeType* t, const weft_value& v);

@@ -17,8 +17,8 @@ struct {
   PyObject *channel, *guard, *in_doubt, *met, *strength, *value;
 } names;
 
-// Processes commonly end by such an exception. So it is made without its __init__ (errors.py), which
-// takes four times as long; raise_end() sets the same attributes.
+// A new ChannelEnd. Processes commonly end by one, so it is made without its __init__ (errors.py),
+// which takes four times as long; raise_end() sets the same attributes.
 PyObject* new_end(PyObject* type, PyObject* text) {
   PyObject* const args = text ? PyTuple_Pack(1, text) : nullptr;
   auto* const t = reinterpret_cast<PyTypeObject*>(type);
@@ -233,8 +233,9 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
   return nullptr;
 }
 
-// Code of the user's has raised what is set, as a value was packed or unpacked. If that would be the
-// end of a loop, or of a channel, to who called the operation, it is BadUse instead.
+// Code of the user's has raised the exception that is set, while a value was packed or unpacked. If
+// the caller of the operation would take it for the end of a loop or of a channel, BadUse takes its
+// place.
 void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept {
   for (PyObject* const means_more :
        {PyExc_StopIteration, PyExc_StopAsyncIteration, PyExc_GeneratorExit, errors.ChannelEnd}) {

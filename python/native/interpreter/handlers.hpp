@@ -1,11 +1,11 @@
-// Handlers of signals that may act (rule 10.3), and whose code a function is.
+// Signal handlers that may act (rule 10.3), and whether code is the program's own.
 #pragma once
 #include "native.hpp"
 
 namespace weft::py {
 
-// Is there a handler of a signal, set by the program, from which an end, a channel, a barrier, a
-// process or a group can be reached? It runs no code of Python's.
+// Is there a signal handler, set by the program, from which an end, a channel, a barrier, a process
+// or a group can be reached? No Python code runs meanwhile.
 bool handlers_may_act() noexcept;
 
 // Is the code part of Python's own library, or of Weft?

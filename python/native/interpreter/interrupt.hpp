@@ -45,7 +45,7 @@ void main_sleeps_by(runtime::Parking* p) noexcept;
 
 // As PyErr_CheckSignals(), by a thread that is in an operation.
 int run_handlers() noexcept;
-// Whose code runs on this thread while that is in an operation, for a message.
+// For a message: which code ran on this thread while the thread was in an operation.
 const char* who_ran_there() noexcept;
 
 // In the child of a fork: the thread that forked is the main thread there.

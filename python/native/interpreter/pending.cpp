@@ -6,10 +6,9 @@
 //
 // Invariants
 //  1 `something_pending` is true whenever a queue is not empty. Everything here is under the GIL.
-//  2 While an end or a token is pending nobody falls asleep, and no run concludes that nothing can
-//    wake it (report.cpp). When one is dropped, a thread that sleeps is woken, and runs what was
-//    deferred.
-//    That needs no lock: the finaliser may run under locks of ours.
+//  2 While an end or a token is pending no thread falls asleep, and no run concludes that nothing
+//    can wake it (report.cpp). When one is dropped, a sleeping thread is woken, and runs what was
+//    deferred. That needs no lock: the finaliser may run under locks of ours.
 #include "components/cells.hpp"
 #include "interpreter/owners.hpp"
 #include "watching/outside.hpp"

@@ -116,7 +116,7 @@ struct TaskWaiter final : runtime::ProcessBase {
   bool is_mine() const noexcept;  // the running task's
 };
 const void* current_task() noexcept;  // the running loop's
-// n operations of a task have completed at once. True: it has to let the loop's others run.
+// n operations of a task have completed at once. True: it must let other tasks of the loop run.
 bool count_at_once(LinkObject& l, const void* task, std::size_t n) noexcept;
 // neither done nor collected, and its loop is not closed
 bool task_lives(LinkObject* l, const void* task) noexcept;

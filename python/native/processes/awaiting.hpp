@@ -43,7 +43,7 @@ inline bool woken_first(ProcessObject* p) noexcept {
   return true;
 }
 
-// The same for an operation that is begun by whoever drives it: has its process to let the others run
+// The same for an operation that is begun by whoever drives it: must its process let the others run
 // first (rule 7.7)?
 inline bool gives_way_first(ProcessObject* p) noexcept {
   if (!p->base.line.at_once()) [[likely]]

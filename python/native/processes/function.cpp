@@ -47,9 +47,10 @@ bool is_container(PyObject* o) noexcept {
   return PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o) || PyDict_Check(o);
 }
 
-// The ends in an argument and in the lists, tuples, sets and dictionaries in it (rule 2.3), in
-// order. It goes by a list of its own and not by calls, so it may be nested as deep as memory
-// allows. No code of the user's runs meanwhile: a subclass is looked at as what it is derived from.
+// Finds the ends in an argument and in the lists, tuples, sets and dictionaries in it (rule 2.3),
+// in order. The search has a list of its own in place of recursion, so the argument may be nested
+// as deep as memory allows. No code of the user's runs: a subclass is looked at as its built-in
+// base.
 class Search {
  public:
   explicit Search(Ends& to) noexcept : to_(to) {}
@@ -73,8 +74,8 @@ class Search {
   }
 
  private:
-  // Keeps it for later, if it is of interest. (What holds it may change as soon as its lock is
-  // released.)
+  // Keeps it for later, if it is an end or a container. (A reference is taken: the container that
+  // holds it may change as soon as the container's lock is released.)
   bool meet(PyObject* o) {
     if (!is_end(o) && !is_container(o)) return false;
     ahead_.push_back(Py_NewRef(o));

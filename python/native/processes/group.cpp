@@ -153,8 +153,8 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
   bool waited = false;
   {
     runtime::ThreadProcess::Hosting hosting(self, scheduler);
-    // Not on the stack, and so are the groups: a greenlet that was started from less deep lies there
-    // when it wakes us (greenlet.cpp).
+    // On the heap, as the groups are: a greenlet that was started from a shallower stack uses this
+    // part of the stack when it wakes us (greenlet.cpp).
     const auto waiting = std::make_unique<runtime::Stop>(scheduler);
     runtime::Stop& stop = *waiting;
     const GeneratorHooks hooks(scheduler.run);

@@ -83,8 +83,8 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
 bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures,
                    PyObject* block = nullptr);
 
-// While this lives, its thread runs the scheduler of a run, which hears of the async generators that
-// are begun and collected there (rule 7.15, generators.cpp).
+// While this lives, its thread runs the scheduler of a run, and the run is told of async generators
+// that begin and are collected there (rule 7.15, generators.cpp).
 class GeneratorHooks {
  public:
   explicit GeneratorHooks(runtime::Run& of) noexcept;
@@ -99,7 +99,7 @@ class GeneratorHooks {
 // All processes of the run have ended: closes the generators that are still open, in processes among
 // those that were spawned. False: there are none.
 bool close_generators(runtime::Run& of) noexcept;
-void forget_generators(PyRun& run) noexcept;  // it goes
+void forget_generators(PyRun& run) noexcept;  // the run goes
 
 int init_block(PyObject* m);
 int init_generators();

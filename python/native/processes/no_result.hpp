@@ -7,15 +7,15 @@ namespace weft::py {
 // "returned", "retired", …
 const char* name_of(Ending how) noexcept;
 
-// Why there is no result, of a process that has not returned; before it leaves its group. `left`:
-// what left it; null: it was never run. `b`: what the group knows it by. Null, without an exception:
-// nobody is to be told, or there is no memory.
+// Says why a process that has not returned has no result; to be called before the process leaves
+// its group. `left`: the exception that ended it; null: it was never run. `b`: its member in the
+// group. Null, without an exception: nobody is to be told, or there is no memory.
 PyObject* why_no_result(ProcessObject* p, ProcessBase& b, PyObject* left) noexcept;
 
-// Of one that has ended, and not by a failure of its group's: what it returned, or its NoResult.
-// New; null with an exception.
+// What a process returned, or its NoResult. The process has ended, and not by a failure that went
+// to its group. New; null with an exception.
 PyObject* result_of(ProcessObject* p);
-// The same of all in the list, in order.
+// The results of all processes in the list, in order.
 PyObject* results_of(PyObject* list);
 
 int init_no_result();

@@ -10,7 +10,7 @@
 //   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──► its group is told: apart_body()
 //
 // How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Cancelled, a Retired or a Poisoned that was met: quiet │ else: failed. A Poisoned
-// poisons what it holds, met or not. Who did not return has no result (no_result.cpp).
+// poisons what it holds, met or not. A process that did not return has no result (no_result.cpp).
 #include "components/component.hpp"
 #include "interpreter/door.hpp"
 #include "processes/asyncio.hpp"

@@ -1,4 +1,4 @@
-// The tokens weft.Outside of this program that are open (outside.cpp).
+// The open weft.Outside tokens of this program (outside.cpp).
 #pragma once
 #include "native.hpp"
 #include "weft/outside.hpp"
@@ -11,10 +11,10 @@ struct OpenTokens {
 };
 const OpenTokens& open_tokens() noexcept;  // under the GIL
 void forget_outside() noexcept;            // in the child of a fork
-// The token goes, and runs look again: now, at a safe point; at the next one (pending.cpp).
-void exit_now(weft::Outside* owned) noexcept;
-void defer_exit(weft::Outside* owned) noexcept;
-void forget_exits() noexcept;  // in the child of a fork
+// Frees the token, and makes runs look again.
+void exit_now(weft::Outside* owned) noexcept;    // at a safe point
+void defer_exit(weft::Outside* owned) noexcept;  // at the next safe point (pending.cpp)
+void forget_exits() noexcept;                    // in the child of a fork
 
 int init_outside(PyObject* m);
 

@@ -95,7 +95,8 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   collect.one = &one;
   collect.never = false;
   const bool timers_stand = at_rest && run.run.clock() != runtime::Clock::steady;  // rule 8.6
-  if (!timers_stand && runtime::Limit::any_armed(p, run.run)) return;  // as a timer in its select
+  // a time limit counts like a timer in its select
+  if (!timers_stand && runtime::Limit::any_armed(p, run.run)) return;
   const runtime::OpKind* const op = p.operation();
   if (op == &wait_op) {
     one.state = "children";

@@ -35,7 +35,7 @@ namespace {
 constexpr Py_ssize_t kInFrame = 65'000, kApart = 16'384;
 
 struct PackedObject {
-  // null: in the slot. Of a large typed value a bytearray. Of a refusal the exception
+  // null: they are in the slot. For a large typed value a bytearray; for a refusal its exception
   PyObject_HEAD PyObject* bytes;
   PyObject* original;           // of a value that was written here; else null
   std::shared_ptr<Slot>* slot;  // null: in the bytes

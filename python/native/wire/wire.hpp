@@ -48,13 +48,13 @@ PyObject* pack(ChannelObject* c, PyObject* value);
 PyObject* unpack(const ChannelObject* c, PyObject* packed);
 // What a write was given that did not happen (owned).
 PyObject* unsent(PyObject* packed) noexcept;
-// In place of a value that waited as its channel was wired, and could not be packed: its write
-// raises why. Takes both over; null with MemoryError.
+// Takes the place of a value that waited while its channel was wired and could not be packed: its
+// write raises why. Takes both references over; null with MemoryError.
 PyObject* refusal(PyObject* value, PyObject* why) noexcept;
-// Why (owned), of one such; null: it is none.
+// The exception (owned) of a refusal; null: `o` is none.
 PyObject* why_refused(PyObject* o) noexcept;
-// The process that is made with these ends runs in another OS process: their channels are wired.
-// -1: one cannot be.
+// Wires the channels of these ends, with which a process is made that runs in another OS process.
+// -1: a channel cannot be wired.
 int wire_away(const Ends& ends);
 // Does a process of this function run in another OS process of this machine?
 bool runs_away(PyObject* function) noexcept;

@@ -2,8 +2,8 @@
 10.3), and strangers() are all the others that are no processes.
 
 Invariants
-- `_ours` has no lock: each change is one operation of a set. A signal's handler that interrupts one
-  here may wait for a thread that notes itself (rule 12.1).
+- `_ours` has no lock: each change is one operation of a set. A signal handler that interrupts a
+  thread here may wait for another thread that notes itself (rule 12.1).
 - In the child of a fork there are none: they were the parent's.
 """
 

@@ -262,9 +262,9 @@ class ChannelBase : public SyncObject {
   std::uint8_t restricted = 0;
 
  protected:
-  std::uint16_t deciding_ = 0;  // how many have not
+  std::uint16_t deciding_ = 0;  // how many foreign readers were told and have not decided
   typename P::Count readers_{0}, writers_{0};
-  // The last bits of transfers_ when one of them last withdrew, plus one (notifier.hpp).
+  // The last bits of transfers_ when an undecided reader last withdrew, plus one (notifier.hpp).
   struct NoMark {
     explicit constexpr NoMark(std::uint32_t) noexcept {}
   };

@@ -47,7 +47,7 @@ WEFT_IF_USED_IMPL WEFT_IMPL bool Source::expected_by(Run& run) noexcept {
     void end(const core::SyncObject&) override {}
   } look;
   run.each_process([&](ProcessBase& p) {
-    // as others see it: a source may be about to meet it
+    // places as other threads see them: a source may be about to meet the process
     if (p.op && p.op->visit) (p.op->undecided ? p.op->undecided : p.op->visit)(p, look);
   });
   return look.found;

@@ -46,7 +46,7 @@ WEFT_IMPL void signals::not_ours(int n) {
                   " cannot be handled, or a weft::signals has it already");
 }
 
-// From now on they go to the pipe. All of them, or none and it throws.
+// From now on the signals go to the pipe: all of them, or none and it throws.
 WEFT_IMPL void signals::claim() const {
   for (std::size_t n = 1; n < kSignals; ++n) {
     if (!which_[n]) continue;
@@ -74,7 +74,7 @@ WEFT_IMPL void signals::give_back() const noexcept {
   }
 }
 
-// A channel that has no reader yet.
+// Makes a new channel, which has no reader yet.
 WEFT_IMPL void signals::open() const {
   source_.reset();
   channel_.emplace(ChannelOptions{16, Overflow::drop_oldest, 0, "signals", ChannelKind::any2any});
@@ -82,12 +82,12 @@ WEFT_IMPL void signals::open() const {
   source_.emplace(*channel_->core());
 }
 
-// With the lock.
+// The caller has the lock.
 WEFT_IMPL Reader<int> signals::new_reader() const {
   const bool all = claimed_ == which_;
   try {
     if (all) return channel_->reader();
-  } catch (const ChannelEnd&) {  // the last one has just gone
+  } catch (const ChannelEnd&) {  // the last reader has just gone
   }
   if (!all) claim();
   open();

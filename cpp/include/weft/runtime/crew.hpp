@@ -172,7 +172,7 @@ class Crew {
     look_outside(w);
     return w.queue.size() != 0 || steal(w, false);
   }
-  // What comes from elsewhere, and timers that are due.
+  // Takes what comes from elsewhere, and fires timers that are due.
   void look_outside(Worker& w) noexcept {
     take_inbox(w);
     host().fire_due();

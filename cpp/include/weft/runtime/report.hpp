@@ -49,7 +49,7 @@ struct Report {
     NameList silent;
     // places whose other side nobody is known to hold, each with that
     NameList unknown;
-    bool somebody = false;  // who may be there all the same
+    bool somebody = false;  // is there perhaps somebody all the same?
     // in the graph: its index in `order`
     std::uint32_t node = 0;
   };

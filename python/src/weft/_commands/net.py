@@ -327,7 +327,7 @@ def host(
 @click.command("keys", epilog=REFUSED_HELP)
 @click.argument("folder")
 @click.option("--by", metavar="FOLDER", help="The folder of the authority. " + KEYS_HELP)
-@click.option("--name", help="Of that machine (default: this one's), as messages say it.")
+@click.option("--name", help="The name of that machine, for messages (default: this one's).")
 @click.option(
     "--offers",
     metavar="NAME",
@@ -340,8 +340,8 @@ def keys_command(
     folder: str, by: str | None, name: str | None, offers: tuple[str, ...], as_json: bool
 ) -> int:
     """Make FOLDER with keys for another machine, of the same authority. Bring it there as you would
-    a password. Programs with these keys may come to any channel, and offer the names that --offers
-    says; nobody takes another's for theirs.
+    a password. Programs with these keys may come to any channel, but offer only the names that
+    --offers says: so nobody can take the name of another.
 
     \b
     Examples:

@@ -184,7 +184,7 @@ def answer(
     value: Any,
     failure: _pickling.Failure | None,
 ) -> None:
-    """Writes what a call has come to; if that cannot be sent, why not.
+    """Writes the result of a call; or, if that cannot be sent, the reason.
 
     Raises:
         ChannelEnd: the caller is gone, or no longer waits.
@@ -215,7 +215,7 @@ def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException
         _seen.tell()
         with contextlib.suppress(ChannelEnd):
             answer(lambda v, f: result.write((_apart.apart("its result", v), f)), value, failure)
-    finally:  # whatever has happened here, the caller does not wait for it
+    finally:  # the caller must not wait, whatever has happened here
         _let_go(result)
 
 

@@ -192,16 +192,16 @@ def _most_descriptors() -> int | None:
         import resource
 
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    except ImportError:  # no such system; or no descriptor to read that module by
+    except ImportError:  # this system lacks the module, or no descriptor is left to read it by
         return None
     return None if most == resource.RLIM_INFINITY else most
 
 
-_LEAST = 4  # descriptors that this program has for each OS process, whatever the way it starts
+_LEAST = 4  # descriptors that this program needs for each OS process, in whichever way it starts
 
 
 def check_room(hosts: int) -> None:
-    """Looks whether so many OS processes could be there at one time, before the first is started.
+    """Checks that so many OS processes can exist at one time, before the first is started.
 
     Raises:
         OSError: this program may not have the descriptors for them.
@@ -432,7 +432,7 @@ class Host:
                 self._jobs.write((ours, packed))
             except (PeerDied, Retired):
                 raise
-            except BaseException:  # the child was not told of it; or an end cannot go
+            except BaseException:  # the call did not reach the child; or an end cannot be sent
                 self._let_go(there)
                 raise
             while True:

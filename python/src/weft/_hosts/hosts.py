@@ -162,7 +162,7 @@ class Hosts(Elsewhere):
         _host.check_room(n)
         self._max_tasks, self._restarts, self._backoff = max_tasks, restarts, backoff
         self._way = start
-        # re-entrant: a signal's handler, or a finaliser, may ask on a thread that has it
+        # re-entrant: a signal handler or a finaliser may ask on a thread that holds it
         self._lock = threading.Condition(threading.RLock())
         self._closed = False
         self._places = [

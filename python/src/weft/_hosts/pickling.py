@@ -127,13 +127,13 @@ def _pickled(
         pickler = _pickler(file, protocol=5)
         pickler._take, pickler.shared = take, shared
         pickler.dump(value)
-    except (Exception, GeneratorExit) as error:  # others end who writes: they are not the value's
+    except (Exception, GeneratorExit) as error:  # any other is meant for the writer, not the value
         raise _unpicklable(what, value, error)  # noqa: B904  # it has its cause
     return file.getvalue()
 
 
 def _unpicklable(what: str, value: Any, error: BaseException) -> BaseException:
-    """What is raised in place of an exception that pickling the value has raised."""
+    """The exception to raise when pickling the value has raised `error`."""
     kind = type(error)
     if issubclass(kind, MemoryError):
         return error
@@ -215,7 +215,7 @@ def dumps_apart(what: str, value: Any, buffers: list[pickle.PickleBuffer]) -> by
     try:
         try:
             return _dumps_plainly(value, 5, buffer_callback=buffers.append)
-        except Exception:  # ours can do more, and says what is wrong
+        except Exception:  # our pickler can do more, and says what is wrong
             buffers.clear()
             return _pickled(what, value, None)
     except BaseException as error:
@@ -427,7 +427,7 @@ class Failure:
                 packed = _pickled("an exception", error, _no_matter)
                 _Found(io.BytesIO(packed), _stayed).load()
                 self.packed = packed
-            except BaseException:  # of the user's, and it cannot be pickled: its text is sent
+            except BaseException:  # the user's exception cannot be pickled: its text is sent
                 self.packed = None
 
     def exception(self) -> BaseException:
@@ -460,7 +460,7 @@ class Failure:
 
 
 def end_of(kind: str, said: str, strength: int, met: bool) -> BaseException:
-    """One of _ENDS, by the name of its class, to be raised here."""
+    """An exception of _ENDS, given by the name of its class, to be raised here."""
     if kind == "Cancelled":
         return Cancelled()
     end = next(end for end in (Retired, Poisoned, PeerDied) if end.__name__ == kind)

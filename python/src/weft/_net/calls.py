@@ -387,7 +387,7 @@ def _write(result: Any, value: Any, failure: _pickling.Failure | None, trusted: 
 
 
 def as_sent(args: tuple[Any, ...], keywords: dict[str, Any], trusted: bool) -> list[Any]:
-    """A call of many, as it goes."""
+    """One of the calls of a batch, as it is sent."""
     if trusted:
         return [_apart.call_apart(_feeding.ARGUMENTS, args, keywords)]
     return [list(args), keywords]

@@ -87,7 +87,7 @@ def _new_authority(folder: Path) -> None:
 
 
 def _granted(name: str | None, offers: Iterable[str] | None, own: bool) -> list[str]:
-    """The names that the keys are for. `own`: they are the authority's.
+    """The names that the keys are for. `own`: the keys are the authority's.
 
     Raises:
         BadUse: one of them is no such name, or the member's name cannot stand in one.

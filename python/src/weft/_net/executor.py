@@ -267,7 +267,7 @@ class _Feeder(_pool.Feeder):
             return line
         stop = _net_loop.Stop()
         state.hosts.add(stop)
-        if state.broken is not None:  # who broke it may have come too early for this one
+        if state.broken is not None:  # break_it() may have come too early to kill this one
             stop.kill()
         try:
             with stop.ends_waits():

@@ -244,7 +244,7 @@ class FarHosts(_Far):
     def __init__(self, network: Any, n: int, patience: float) -> None:
         super().__init__(network, patience)
         whole("hosts: how many", n, 1)
-        self._lock = threading.RLock()  # a signal's handler may call on a thread that has it
+        self._lock = threading.RLock()  # a signal handler may call on a thread that holds it
         self._looked = 0.0
         self._there: list[_net_named.Host] = []
         self._lost: set[str] = set()  # homes of agents
@@ -278,7 +278,7 @@ class FarHosts(_Far):
         until = time.monotonic() + self._patience
         fresh = False
         asked_before: set[str] = set()
-        closed: BadUse | None = None  # by the last that did so, or whose name is not its own
+        closed: BadUse | None = None  # by the last host that closed, or that has another's name
         while True:
             there = self._look(fresh)
             able = [h for h in there if asked.run in h.allow]

@@ -542,7 +542,7 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
         raise BadUse(why(error, address)) from None
     except asyncio.TimeoutError:
         raise TimeoutError(f"nobody answers at {address}") from None
-    except ValueError as error:  # what stands in an entry need not be the name of a machine
+    except ValueError as error:  # an entry's address need not be the name of a machine
         raise ConnectionError(f"{host!r} is no machine: {error}") from None
     _watch_over(streams[1])
     return streams
@@ -566,7 +566,7 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
                 f"{where} is not who was announced: its certificate has another fingerprint. "
                 "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"
             )
-        # Before it is told anything: whoever is a member may have written the entry (17.3).
+        # checked before anything is sent: any member may have written the entry (17.3)
         name = said.get("name")
         if name is not None and not (member := way.member()).may_hold(name):
             raise NotHis(

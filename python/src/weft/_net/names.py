@@ -304,7 +304,7 @@ class Meeting:
 
     async def _wrote(self, offer: Offer, message: Any) -> None:
         """What somebody has written to the entry."""
-        with contextlib.suppress(ValueError, nats.errors.Error):  # it is none of the bucket's
+        with contextlib.suppress(ValueError, nats.errors.Error):  # it is no message of the bucket
             said = _net_said.parsed(message.data, _net_entries.MOST)
             if (
                 isinstance(said, dict)
@@ -359,7 +359,7 @@ class Meeting:
                 except js_errors.KeyWrongLastSequenceError:
                     there = await self._there(names, offer.name)
                     last, entry_there = there or (0, {"home": self.home})
-                    # Rubbish over an entry of ours is nobody's.
+                    # an entry of ours that was overwritten with rubbish may be written again
                     foreign = entry_there.get("home") != self.home
                     if foreign and (entry_there or not offer.revision):
                         raise
@@ -367,7 +367,7 @@ class Meeting:
                     last = 0
 
     async def _there(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
-        """The entry's revision, and what is in it; {}: that is none of ours."""
+        """The entry's revision and its content; {}: it is no entry of Weft's."""
         said: dict[str, Any] = {}
         try:
             entry = await names.get(name)

@@ -117,10 +117,10 @@ class Tls(asyncio.Transport, abc.ABC):
         """He has done with it; this goes first."""
 
     def member(self) -> Member:
-        """Whose certificate the other side has shown."""
+        """The owner of the certificate that the other side has shown."""
         try:
             return member_of(self._tls.getpeercert() or {})
-        except ValueError:  # what stands in it is no text
+        except ValueError:  # its content is no text
             return Member("?", ())
 
     async def streams(self, patience: float) -> Streams:

@@ -34,7 +34,7 @@ __all__ = ["LEASE", "SSH", "Agents", "Started", "stop_when_left"]
 BEAT = 5.0
 LEASE = 30.0
 GRACE = 15.0  # seconds for an agent to end what it runs; it takes some itself
-MOST = 1 << 20  # bytes of what an agent says of itself: the numbers of its OS processes stand there
+MOST = 1 << 20  # bytes of an agent's account of itself, which lists the ids of its OS processes
 LINES = 20  # of what an agent said last are kept
 SSH = (
     "ssh",

@@ -81,7 +81,7 @@ def text(
 
 
 def signals_and_tokens(handlers: list[str], tokens: int) -> list[str]:
-    """What may act but threads, for a report."""
+    """What may act besides threads, for a report."""
     may = []
     if handlers:
         may.append(f"the handler of {' or '.join(handlers)}")
@@ -104,7 +104,7 @@ def handlers() -> list[str]:
 def _name(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # of those for real time only two have names
+    except ValueError:  # of the real-time signals only two have names
         return f"signal {number}"
 
 

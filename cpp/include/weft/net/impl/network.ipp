@@ -367,7 +367,7 @@ inline std::shared_ptr<detail::Link> Network::come(const std::string& name, cons
                 " is not who was announced: its certificate has another fingerprint. If the "
                 "program there was restarted with other keys, its name is free in 15 seconds; else "
                 "somebody stands in for it");
-  // Before it is told anything: whoever is a member may have written the entry (WIRE.md 17.3).
+  // checked before anything is sent: any member may have written the entry (WIRE.md 17.3)
   if (const detail::Member m = c.member(); !m.may_hold(name))
     detail::bad(where + " may not offer '" + name + "': " + m.said() +
                 ". Somebody has taken the name who may not hold it (`weft net ls` says where); or "
