@@ -38,3 +38,9 @@ def makes(ends: Any, values: list[Any]) -> None:
             w.write(v)
     except th.Retired:
         pass
+
+
+@th.process
+def says_then_takes(here: Any, inp: Any) -> Any:
+    here.write(True)
+    return inp.read()

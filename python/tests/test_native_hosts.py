@@ -10,6 +10,7 @@ import array
 import os
 import signal
 import sysconfig
+import threading
 from typing import Any
 
 import away_native
@@ -518,3 +519,29 @@ def test_a_library_that_has_gone(tmp_path: Any, host: Any) -> None:
     c = Channel("c")
     with pytest.raises(BadUse, match=r"pid in another OS process: .*gone\.so"):
         th.run(made.pid(-c, on=host), until_it_ends(+c))
+
+
+def test_an_end_goes_away_while_a_value_is_converted(host: Any) -> None:  # rules 12.1, 16.7
+    """The reader there got a cell of this program's, and the program crashed."""
+    c, fed, here = Channel("c"), Channel("fed"), Channel("here")
+    component = basics().ints(fed.reader(), c.writer())  # it writes nothing: `c` is native by it
+    it_is_there = threading.Event()
+
+    class Slow:
+        def __index__(self) -> int:
+            assert it_is_there.wait(280)
+            return 5
+
+    @th.process
+    def writes(out: Any) -> None:
+        out.write(Slow())
+
+    @th.process
+    def hears(inp: Any) -> None:
+        assert inp.read()
+        it_is_there.set()
+
+    fed.writer().retire()
+    away = away_native.says_then_takes.on(host)(here.writer(), c.reader())
+    got = th.run(writes(c.writer()), away, hears(here.reader()), component)
+    assert got[1] == 5

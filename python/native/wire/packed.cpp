@@ -583,7 +583,13 @@ PyObject* as_sent(PyObject* view) noexcept {
 }
 
 PyObject* pack(ChannelObject* c, PyObject* value) {
-  if (is_native(c) && !is_wired(c)) return pack_native(c, value);
+  if (is_native(c) && !is_wired(c)) {
+    PyObject* const cell = pack_native(c, value);
+    if (!cell || !is_wired(c)) return cell;
+    // the conversion ran code of the user's, and meanwhile the channel was wired: no cell may go
+    value = unpack_native(cell);
+    if (!value) return nullptr;
+  }
   if (is_packed(value)) return value;
   PyObject* packed = nullptr;
   PyObject* const sent = is_native(c) ? plain_native(c, value) : Py_NewRef(value);
