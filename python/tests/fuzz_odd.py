@@ -134,7 +134,10 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
             last = line
             done += line.startswith("case ")
         errors.seek(0)
-        return done, f"seed {seed}: {what}: {last or 'its start'}\n{errors.read()[-6000:]}"
+        told = errors.read()
+        if len(told) > 8000:  # its beginning says what is wrong, its end where the other threads were
+            told = f"{told[:3000]}\n…\n{told[-5000:]}"
+        return done, f"seed {seed}: {what}: {last or 'its start'}\n{told}"
 
 
 def _hear(program: subprocess.Popen[str], said: queue.SimpleQueue[str | None]) -> None:
