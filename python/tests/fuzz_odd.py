@@ -135,7 +135,7 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
             done += line.startswith("case ")
         errors.seek(0)
         told = errors.read()
-        if len(told) > 8000:  # its beginning says what is wrong, its end where the other threads were
+        if len(told) > 8000:  # the beginning says what is wrong, the end where other threads were
             told = f"{told[:3000]}\n…\n{told[-5000:]}"
         return done, f"seed {seed}: {what}: {last or 'its start'}\n{told}"
 
