@@ -102,22 +102,28 @@ def never_ends(begun: Any) -> None:
     threading.Event().wait()
 
 
+@process
+def length_once_begun(begun: Any, inp: Any) -> int:
+    begun.write(None)
+    return len(inp.read())
+
+
 @th.process
-def writes_large_once_begun(begun: Any, out: Any) -> None:
+def writes_large_once_both_have_begun(begun: Any, host: Any, out: Any) -> None:
     begun.read()
+    begun.read()
+    Parallel(keep_within.on(host)(LARGE // 4))  # now: a thread for a call would find no room
     out.write(b"x" * LARGE)
 
 
 def test_it_is_told_although_another_call_there_does_not_end() -> None:  # rule 9.3
     c, begun = Channel("c"), Channel("begun")
-    with Hosts(1) as hosts:
-        run(keep_within.on(hosts[0])(LARGE // 4))
-        with pytest.raises(ExceptionGroup) as caught:
-            Parallel(
-                length.on(hosts[0])(c.reader()),
-                never_ends.on(hosts[0])(begun.writer()),
-                writes_large_once_begun(begun.reader(), c.writer()),
-            )
+    with Hosts(1) as hosts, pytest.raises(ExceptionGroup) as caught:
+        Parallel(
+            length_once_begun.on(hosts[0])(begun.writer(), c.reader()),
+            never_ends.on(hosts[0])(begun.writer()),
+            writes_large_once_both_have_begun(begun.reader(), hosts[0], c.writer()),
+        )
     died = [e for e in caught.value.exceptions if isinstance(e, ProcessDied)]
     assert died and all("memory_limit" in e.stderr for e in died)
 
