@@ -20,6 +20,7 @@ import pytest
 from weft import net
 from weft import processes as ps
 from weft import threads as th
+from weft._net import hosts as _net_hosts
 from weft._net import names as _net_names
 from weft._net import server as _net_server
 from weft._net import steps as _net_steps
@@ -167,6 +168,26 @@ def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.
 
 
 # --- hosts ----------------------------------------------------------------------------------------
+
+
+def test_a_host_dies_before_it_has_the_call(server, keys, agent, monkeypatch):  # wire 17.12
+    """Its session is over and let go of when the call's ends are to be given there."""
+    agent("gpu1", "--hosts", "1")
+    runs, killed = _net_hosts.FarHosts._run, []
+
+    def dies(self, asked, host, session, *more):
+        if not killed:
+            killed.append(session._said["pid"])
+            os.kill(killed[0], signal.SIGKILL)
+            session.wait()
+            session.close()
+        return runs(self, asked, host, session, *more)
+
+    monkeypatch.setattr(_net_hosts.FarHosts, "_run", dies)
+    with net.join(server.url, keys=keys, name="caller") as network:
+        workers = ps.Supervisor(network.hosts(1), backoff=0.01)
+        assert th.run(parts.add.on(workers)(1, 1)) == 2
+    assert killed
 
 
 @pytest.mark.usefixtures("never_away")

@@ -138,11 +138,16 @@ class _Far(Elsewhere, abc.ABC):
         try:
             packed = _net_calls.packed(asked.name, args, keywords, lend, session.trusted)
             del args, keywords
-            for name in list(given):
-                more = () if attempt is None else (attempt.last, attempt.in_hand)
-                link.give(given.pop(name), name, *more)
-            link.give(orders.reader(), "orders")
-            link.give(result.writer(), "result")
+            try:
+                for name in list(given):
+                    more = () if attempt is None else (attempt.last, attempt.in_hand)
+                    link.give(given.pop(name), name, *more)
+                link.give(orders.reader(), "orders")
+                link.give(result.writer(), "result")
+            except BadUse:
+                if not session._carried.done():
+                    raise
+                raise PeerDied("the session ended before the call had begun") from None
             while True:  # until it has heard of the call: then it lets go of the ends
                 try:
                     told.write(packed)
