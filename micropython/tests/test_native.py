@@ -4,10 +4,12 @@ they are the same in every run."""
 
 from __future__ import annotations
 
+import atexit
 import functools
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -46,9 +48,10 @@ def wasm(program: Path, folder: Path) -> str:
 def ran(where: str, name: str) -> str:
     """What a program of this folder prints with the core of that tier or board as its module
     `core`."""
-    folder = tiers.MADE / "native" / f"{where}-{name}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    # Of this process alone: another lane of the tests may run the same program at the same time.
+    (tiers.MADE / "native").mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{where}-{name}.", dir=tiers.MADE / "native"))
+    atexit.register(shutil.rmtree, folder, True)
     core = folder / "core.py"
     core.write_text(CORES[where])
     if where in board.FIRMWARE:
