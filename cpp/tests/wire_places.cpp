@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 
+#include "wire_choice.hpp"
 #include "wire_here.hpp"
 #include "wire_world.hpp"
 
@@ -14,6 +15,8 @@ namespace {
 using namespace weft;
 using weft::test::Here;
 using weft::test::Op;
+using weft::test::Spanning;
+using weft::test::Square;
 using weft::test::Wire;
 namespace w = weft::wire;
 
@@ -133,6 +136,65 @@ TEST_CASE("wire 6.6: nor does an extended one, or one of another program") {
   CHECK_FALSE(t.write(5).is_over);
   t.pump();
   CHECK(theirs.value() == 5);
+}
+
+// A choice that spans reads by attempts, and each of them may be taken back at any moment (wire 5.4).
+TEST_CASE("wire 6.6: nor does an attempt of a choice that spans, of the home's own program") {
+  Lent t;
+  t.begin_lending();
+  Spanning looks;  // its home watches for it until it hears GONE
+  looks.write(t.a.at_party, t.end, 1).only_look().begin(*t.far);
+  t.a.up();
+  t.a.down();
+  REQUIRE((looks.is_over && looks.status() == Status::cancelled));
+  Spanning reading;  // before that one in the order of choices: so it stays in line for it
+  reading.read(t.c.reader()).loud().begin(*t.home);
+  CHECK_FALSE(reading.is_over);
+  CHECK_FALSE(t.write(2).is_over);  // nothing was lent
+  t.pump();
+  REQUIRE((reading.ok() && reading.times == 1));
+  CHECK(reading.value() == 2);
+  CHECK(t.ops.back().ok());
+  CHECK(t.sessions_are_good());
+}
+
+TEST_CASE("wire 6.6: nor does an attempt of a choice that spans, of another program") {
+  for (const bool loud : {false, true}) {
+    CAPTURE(loud);
+    Square s;
+    Channel<int> c;
+    Reader<int> mine = c.reader();
+    const auto read = s.a0.give(c.reader()), write = s.b0.give(c.writer());
+    s.settle();
+    Op first, second;
+    first.write(write, 0).begin(s.b0.at_party);
+    Here one(*mine.core());
+    s.settle();
+    REQUIRE((first.ok() && one.value() == 0));
+    Channel<int> d;
+    const auto other = s.a1.give(d.reader());
+    const auto keeps = d.writer();
+    s.settle();
+    Spanning looks, reading;
+    looks.write(s.b0.at_party, write, 1).only_look().begin(*s.p[1]);
+    s.b0.up();
+    s.b0.down();
+    REQUIRE((looks.is_over && looks.status() == Status::cancelled));
+    reading.read(s.a0.at_party, read);
+    if (loud)
+      reading.loud();
+    else
+      reading.read(s.a1.at_party, other);
+    reading.begin(*s.p[0]);
+    s.a0.up();
+    second.write(write, 2).begin(s.b0.at_party);
+    CHECK_FALSE(second.is_over);
+    s.settle();
+    REQUIRE((reading.ok() && reading.times == 1));
+    CHECK(reading.value() == 2);
+    CHECK(second.ok());
+    CHECK(s.quiet());
+  }
 }
 
 TEST_CASE("wire 6.6: a promised reader that leaves is asked back first") {

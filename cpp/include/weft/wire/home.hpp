@@ -53,9 +53,9 @@ class Spanned;
 
 class Guest final : public Decided {
  public:
+  // Of an OFFER that does not span; or an attempt of `part`. Neither lends its place (WIRE.md 6.6).
   Guest(Home& h, std::uint64_t op);
-  Guest(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part) noexcept
-      : Decided(std::move(s)), op(0), span(std::move(part)) {}
+  Guest(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part);
 
   struct Seat {
     std::shared_ptr<Port> port;

@@ -19,6 +19,10 @@ WEFT_IMPL Guest::Guest(Home& h, std::uint64_t number)
     : Decided(h.space.shared_from_this()), home(&h), op(number) {
   set(core::NodeFlags::limited);  // its process is elsewhere, and may have a limit there
 }
+WEFT_IMPL Guest::Guest(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part)
+    : Decided(std::move(s)), op(0), span(std::move(part)) {
+  set(core::NodeFlags::limited);  // an attempt is taken back at any moment, and at once
+}
 
 WEFT_IMPL void Guest::told() noexcept {
   look();
