@@ -81,9 +81,11 @@ class Listener:
         self.passed = 0
         self.failed = 0
         self.under_way: dict[str, float] = {}  # name: when it last gave a sign of life
+        self.seconds: dict[str, float] = {}  # how long each that is over was under way
         self.failures: list[str] = []  # the names of those that failed, in the order of their ends
         self.left: list[str] = []  # those that were under way when their runner was gone
         self.signs = 0
+        self._began: dict[str, float] = {}  # of those that are under way
         self._at = 0
         path.write_bytes(b"")
 
@@ -102,10 +104,13 @@ class Listener:
     def _take(self, line: str, now: float) -> None:
         if found := re.fullmatch(r"begin (.+)", line):
             self.under_way[found[1]] = now
+            self._began.setdefault(found[1], now)
             if self.prefix is not None:
                 begin(self.prefix + found[1])
         elif found := re.fullmatch(r"end (\d+) (\d+) (.+)", line):
             self.under_way.pop(found[3], None)
+            if (began := self._began.pop(found[3], None)) is not None:
+                self.seconds[found[3]] = self.seconds.get(found[3], 0.0) + now - began
             self.passed += int(found[1])
             self.failed += int(found[2])
             if int(found[2]):

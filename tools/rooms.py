@@ -321,6 +321,21 @@ def excerpt(output: str) -> list[str]:
     return lines[max(0, at - EXCERPT) : at + 1]
 
 
+def write_slowest(place: Path, seconds: dict[str, float]) -> None:
+    """Writes how long each part of a room took, the slowest first: first its files of tests (a
+    test's name up to `::`), then all its parts. Parts that ran beside each other count in full.
+    A time is as exact as the looks at the progress (progress.LOOK)."""
+    files: dict[str, float] = {}
+    for name, took in seconds.items():
+        if "::" in name:
+            file = name.partition("::")[0]
+            files[file] = files.get(file, 0.0) + took
+    with place.open("w") as out:
+        for table in (files, seconds):
+            for name, took in sorted(table.items(), key=lambda entry: -entry[1]):
+                out.write(f"{took:7.1f}  {name}\n")
+
+
 def run_room(room: Room, kind: str, still: float) -> Result:
     """Runs ROOM/tests/run or ROOM/tests/soak to its end, or until it hangs for `still` seconds."""
     budget = room.of(kind)
@@ -354,6 +369,7 @@ def run_room(room: Room, kind: str, still: float) -> Result:
         process.stdout.close()
         process.wait()
         result.seconds = time.monotonic() - start
+        write_slowest(log.with_suffix(".slowest"), listener.seconds)
     if result.seconds > budget:
         result.notes.append("over its budget")
     return result

@@ -200,6 +200,23 @@ def test_what_failed_is_told_again_at_the_end(house: House) -> None:
     assert results(house)["bad"]["failures"] == ["y z"]
 
 
+def test_how_long_each_part_took_is_written_down_slowest_first(house: House) -> None:
+    """Files of tests by the sum of their tests, then every part; never said twice, however often
+    a part says that it gets on."""
+    house.rooms(room="budget = 20")
+    house.room(
+        "room",
+        'for line in "begin a::x" "begin b" "begin a::x"; do echo "$line" >> "$WEFT_PROGRESS"; done\n'
+        "read -rt 0.5 <> <(:) || true\n"
+        'for line in "end 1 0 a::x" "begin a::y" "end 1 0 a::y"; do echo "$line" >> "$WEFT_PROGRESS"; done\n'
+        "read -rt 0.5 <> <(:) || true\n"
+        'echo "end 1 0 b" >> "$WEFT_PROGRESS"; echo "3 passed, 0 failed"',
+    )
+    house.run("test")
+    told = (house.path / ".build/logs/test-room.slowest").read_text().splitlines()
+    assert [line.split()[1] for line in told] == ["a", "b", "a::x", "a::y"]
+
+
 def test_only_the_rooms_named_run_in_the_order_of_the_file(house: House) -> None:
     house.rooms(a="budget = 20", b="budget = 20", c="budget = 20")
     for name in "abc":
