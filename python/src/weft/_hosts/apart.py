@@ -44,7 +44,10 @@ def _is_plain(value: Any, within: int = 2) -> bool:
         return True
     if within == 0 or len(value) > _FEW:
         return False
-    return all(_is_plain(one, within - 1) for one in value)
+    for one in value:  # noqa: SIM110 - no generator: this is done for each call and each result
+        if not _is_plain(one, within - 1):
+            return False
+    return True
 
 
 def apart(what: str, value: Any) -> Any:
