@@ -10,7 +10,9 @@ A lane is a pytest process that collects everything and runs the bundles it clai
 consecutive tests of one file, or all of a file marked `together` (pytestmark =
 pytest.mark.together), whose fixtures are dear. There are as many lanes as CPUs, at most 4;
 WEFT_LANES=1, or an option such as -x, makes it one. What all but the first print is shown at the
-end, and each keeps its temporary files apart. Each test is told as it begins and ends
+end, and each keeps its temporary files apart. Tests marked `soak` (`@pytest.mark.soak`, or a parameter of
+`marks=pytest.mark.soak`) are left out, and counted, unless WEFT_SOAK is set, as `./run soak` does:
+they are repetitions, or take much time for what they tell. Each test is told as it begins and ends
 (progress.py). One that has been under way for five minutes hangs: its lane says where each thread
 is and ends; the test has failed, and what had passed in that lane counts.
 
@@ -37,6 +39,7 @@ import progress
 import pytest
 
 BUNDLE = 4  # tests claimed at once
+SOAK = "WEFT_SOAK"  # in the environment: tests that are marked `soak` run too
 LANE = "WEFT_LANE"  # in the environment of a lane: where bundles are claimed, where the results go
 DONE = "(the lane has ended)"  # the last thing a lane writes down
 ALONE = {"-x", "--exitfirst", "--pdb", "--trace", "--collect-only", "--co", "-s", "--help", "-h"}
@@ -48,6 +51,7 @@ class Lane:
 
     def __init__(self, shared: Path | None, kept: Path | None = None) -> None:
         self.shared = shared  # where bundles are claimed; None: there is no other lane
+        self.first = kept is None or kept.stem == "0"
         self.kept = kept  # where each test's result is written down at once
         self.passed: set[str] = set()
         self.failed: set[str] = set()
@@ -71,6 +75,18 @@ class Lane:
         if self.kept is not None and name in self.passed | self.failed:
             with self.kept.open("a") as file:
                 file.write(json.dumps([name in self.passed, name]) + "\n")
+
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        """Leaves out what is marked `soak`; the first lane says how many."""
+        left = [item for item in items if item.get_closest_marker("soak")]
+        if not left or os.environ.get(SOAK):
+            return
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=left)
+        if self.first:
+            print(f"{len(left)} tests are left to ./run soak", flush=True)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

@@ -418,6 +418,24 @@ def test_pytest_room_counts_tests_not_phases(tmp_path: Path) -> None:
     assert pytest_room(tmp_path / "missing") == ("0 passed, 1 failed", 1)
 
 
+@pytest.mark.parametrize("lanes", ["1", "2"])
+def test_pytest_room_leaves_out_what_is_for_the_soak(
+    tmp_path: Path, lanes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n"
+        "long = pytest.mark.soak\n"
+        "@pytest.mark.parametrize('n', [1, pytest.param(2, marks=long), pytest.param(3, marks=long)])\n"
+        "def test_some(n): pass\n"
+        "@long\n"
+        "def test_long(): pass\n"
+    )
+    monkeypatch.delenv("WEFT_SOAK", raising=False)
+    assert pytest_room(tmp_path, lanes) == ("1 passed, 0 failed", 0)
+    monkeypatch.setenv("WEFT_SOAK", "1")
+    assert pytest_room(tmp_path, lanes) == ("4 passed, 0 failed", 0)
+
+
 def test_pytest_room_in_lanes_runs_each_test_once(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"test_{name}.py").write_text(
