@@ -415,11 +415,13 @@ def ends_well(program: str, argument: str) -> None:
     assert (running.returncode, out, err) == (0, "left\n", ""), argument
 
 
-@pytest.mark.parametrize("where", ["main", "another thread"])
+@pytest.mark.parametrize("where", [pytest.param("main", marks=pytest.mark.soak), "another thread"])
 def test_an_exception_at_every_step(where: str) -> None:  # rules 7.5, 11.1
     ends_well(STEPS, where)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 4))]
+)
 def test_alarms_at_any_moment(seed: int) -> None:  # rules 6.7, 7.5, 11.1
     ends_well(ALARMS, str(seed))

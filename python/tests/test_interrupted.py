@@ -17,14 +17,14 @@ PROGRAM = str(Path(__file__).with_name("interrupted.py"))
 @pytest.mark.parametrize(
     ("name", "every"),
     [
-        ("guest", 1),
-        ("limits", 1),
-        ("hosts", 23),
-        ("executor", 23),
-        ("observed", 3),
-        ("traced_too", 3),
-        ("observed_there", 47),
-        ("supervised", 47),
+        ("guest", 3),
+        ("limits", 3),
+        ("hosts", 97),
+        ("executor", 97),
+        ("observed", 11),
+        ("traced_too", 11),
+        ("observed_there", 197),
+        ("supervised", 197),
     ],
 )
 def test_ctrl_c_at_any_place_leaves_nothing_behind(name: str, every: int) -> None:  # rule 6.7

@@ -176,7 +176,14 @@ def test_a_type_that_cannot_cross_is_told_by_the_compiler(tmp_path):
         weft.native.load(path)
 
 
-@pytest.mark.parametrize("process", ["Reader<Mine> in", "Writer<Mine> out", "Mine mine"])
+@pytest.mark.parametrize(
+    "process",
+    [
+        "Reader<Mine> in",
+        pytest.param("Writer<Mine> out", marks=pytest.mark.soak),
+        pytest.param("Mine mine", marks=pytest.mark.soak),
+    ],
+)
 def test_a_struct_whose_fields_are_not_named(tmp_path, process):  # rule 16.4
     text = HEADER + f"struct Mine {{ int n; }};\nvoid f({process}) {{}}\n"
     text += 'WEFT_COMPONENT(made, "") { component.process<&f>("f").argument("x"); }\n'

@@ -22,7 +22,9 @@ def builds(folder, *flags: str) -> bool:
     return subprocess.run([folder / "empty"], check=False, capture_output=True).returncode == 0
 
 
-@pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
+@pytest.mark.parametrize(
+    "sanitizer", ["thread", pytest.param("address,undefined", marks=pytest.mark.soak)]
+)
 def test_components_on_many_threads(tmp_path, sanitizer):  # rule 16.1
     level = "-O1" if sanitizer == "thread" else "-O0"  # g++ takes half the time for that one
     flags = ["-std=c++20", level, "-g1", f"-fsanitize={sanitizer}", "-pthread"]

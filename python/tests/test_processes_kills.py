@@ -35,7 +35,7 @@ from weft.processes import (
     Supervisor,
 )
 
-KILLS = int(os.environ.get("WEFT_KILLS", "30"))
+KILLS = int(os.environ.get("WEFT_KILLS", "10"))
 VALUES = 60
 LARGE = 300_000  # bytes: it lies in a segment
 SLACK = 6  # of what is counted: a host more or less has some

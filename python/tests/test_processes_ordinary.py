@@ -29,7 +29,7 @@ def gather(inp: Any) -> list[int]:
     return list(inp)
 
 
-@pytest.mark.parametrize("capacity", [0, 2])
+@pytest.mark.parametrize("capacity", [0, pytest.param(2, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     "between",
     [

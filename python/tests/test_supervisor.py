@@ -59,10 +59,18 @@ def numbers(out: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "worker", [away.holds_each, away.holds_each_async], ids=lambda w: w.__name__
+    ("worker", "capacity", "where"),
+    [
+        (away.holds_each, 0, "hosts"),
+        (away.holds_each_async, 3, "alone"),
+        *(
+            pytest.param(worker, capacity, where, marks=pytest.mark.soak)
+            for worker in (away.holds_each, away.holds_each_async)
+            for capacity in (0, 3)
+            for where in ("alone", "hosts")
+        ),
+    ],
 )
-@pytest.mark.parametrize("capacity", [0, 3], ids=["rendezvous", "buffer"])
-@pytest.mark.parametrize("where", ["alone", "hosts"])
 def test_no_job_is_lost(worker: Any, capacity: int, where: str, caplog: Any) -> None:
     """Rule 7.13: it dies in the blocks of 3 and of 4, twice in the latter; both come back, in
     order, before what was written later."""
