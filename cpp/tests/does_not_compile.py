@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Bad use that the compiler finds says what to do: each case below must fail to compile with its
-message, under g++ and clang++.
+message, under g++ and clang++, or the one that is named.
 
 Every case is a function of one source, on a line of its own, which is compiled once (-fsyntax-only,
 no limit on errors): a case has passed if its message is in an error that names its line. Forgotten
@@ -21,6 +21,7 @@ import tempfile
 
 CPP = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = CPP / "include"
+NO_LIMIT = {"g++": "-fmax-errors=0", "clang++": "-ferror-limit=0"}  # by compiler
 sys.path.insert(0, str(CPP.parent / "tools"))
 
 import progress  # noqa: E402
@@ -429,7 +430,8 @@ def main() -> int:
     )
     warned = coroutines("forgotten", parameters, [code for _, code, _ in FORGOTTEN])
     warned += coroutines("narrowed", NARROWED_PARAMETERS, [code for _, code, _ in NARROWED])
-    for compiler, no_limit in (("g++", "-fmax-errors=0"), ("clang++", "-ferror-limit=0")):
+    for compiler in sys.argv[1:] or NO_LIMIT:
+        no_limit = NO_LIMIT[compiler]
         if not shutil.which(compiler):
             print(f"{compiler}: not here", file=sys.stderr)
             continue
