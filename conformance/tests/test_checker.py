@@ -19,7 +19,9 @@ GRAINS = ("atomic", "cores")
 
 
 @pytest.mark.parametrize("grain", GRAINS)
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize(
+    "block", [0, 1, 2, *(pytest.param(n, marks=pytest.mark.soak) for n in range(3, 8))]
+)
 def test_the_model_is_never_flagged(grain, block):
     for seed in range(block * 50, block * 50 + 50):
         n = generate(seed, size=5, features=FEATURES)

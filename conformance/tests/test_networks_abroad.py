@@ -27,9 +27,9 @@ from conformance.tests.test_networks import BUDGET, out, select, within
 
 KINDS = ("processes", "processes+threads", "processes+coroutines+greenlets+threads")
 FEATURES = DEFAULT | {"cancel", "ended", "watched"}
-EACH = 40
+EACH = 24
 # Processes of the networks of each test that went away, at least: else it would show nothing.
-WENT = {"processes": 50, "processes+threads": 20, "processes+coroutines+greenlets+threads": 8}
+WENT = {"processes": 25, "processes+threads": 10, "processes+coroutines+greenlets+threads": 4}
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -131,7 +131,7 @@ FOUND = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_networks_abroad_that_disagreed(abroad: ApartDriver, name: str) -> None:
-    for seed in range(20):
+    for seed in range(8):
         history = abroad.run(FOUND[name], seed)
         found = check(FOUND[name], history, abroad.grain, clock=abroad.clock)
         assert found and not found.unknown, report(FOUND[name], history, found.why)

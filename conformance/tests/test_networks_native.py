@@ -29,10 +29,10 @@ pytestmark = pytest.mark.skipif(
     not any(shutil.which(name) for name in ("c++", "g++", "clang++")), reason="no C++ compiler"
 )
 FEATURES = DEFAULT - {"mobile"}  # a native channel carries no ends (16.4)
-EACH = 50
+EACH = 25
 # Processes of the networks of each test that were a component's, at least: else it would show
 # nothing.
-WERE = {"native": 100, "native+coroutines": 40, "native+coroutines+greenlets+threads": 20}
+WERE = {"native": 50, "native+coroutines": 20, "native+coroutines+greenlets+threads": 10}
 
 
 @pytest.fixture(scope="module", params=WERE)
@@ -52,7 +52,7 @@ def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
     failures have watchers."""
     on = ApartDriver("native+coroutines", FEATURES | {"cancel", "ended", "watched", "limit"})
     try:
-        agrees(on, EACH, 20, budget=BUDGET)
+        agrees(on, EACH, 10, budget=BUDGET)
     finally:
         on.close()
 
