@@ -45,7 +45,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 
 
 # The builds of the programs in C++: as users have them, and with sanitizers. WEFT_NET_CPP: which.
-BUILDS = os.environ.get("WEFT_NET_CPP", "cpp asan tsan").split()
+BUILDS = os.environ.get("WEFT_NET_CPP", "asan").split()
 FOUND = 99  # how a program ends in which a sanitizer has found something
 SANITIZED = {
     **os.environ,
