@@ -1,5 +1,5 @@
 """Programs, agents, their OS processes and the server, killed at each step of the protocol
-(`weft._net.steps`; WIRE.md 17.22). WEFT_KILLS=all: at every one; else at every third.
+(`weft._net.steps`; WIRE.md 17.22). WEFT_KILLS=all: at every one; else at every fifth.
 
 Each time: the step was reached; who waited for the killed one is told so by an error of Weft's, and
 goes on; who comes next is met.
@@ -27,7 +27,7 @@ from weft._net import steps as _net_steps
 from weft.errors import BadUse, ChannelEnd
 
 HERE = Path(__file__).resolve().parent
-EVERY = slice(None) if os.environ.get("WEFT_KILLS") == "all" else slice(1, None, 3)
+EVERY = slice(None) if os.environ.get("WEFT_KILLS") == "all" else slice(1, None, 5)
 TOLD = (BadUse, ConnectionError, ChannelEnd)  # what who waited may be told
 
 

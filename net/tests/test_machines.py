@@ -26,18 +26,18 @@ from weft._net import server as _net_server
 
 WHY_NOT = machines.why_not()
 MESSAGES = int(os.environ.get("WEFT_MESSAGES", "3000"))
-RESTARTS = int(os.environ.get("WEFT_RESTARTS", "5"))
+RESTARTS = int(os.environ.get("WEFT_RESTARTS", "2"))
 
 Lan = Machines | Loopback
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(Machines, marks=pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)),
-        Loopback,
-    ],
-    ids=["machines", "proxy"],
-)
+CAN = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+# Who is cut off there waits for the system's own limits: a minute, in which nothing is computed.
+BOTH = [pytest.param(Machines, marks=[CAN, pytest.mark.soak]), Loopback]
+OF_BOTH = ["machines", "proxy"]
+
+
+@pytest.fixture(params=BOTH, ids=OF_BOTH)
 def lan(request: pytest.FixtureRequest) -> Iterator[Lan]:
     """Three machines. The first has the server."""
     seed = int(os.environ.get("WEFT_SEED", random.randrange(1 << 30)))
@@ -63,6 +63,9 @@ def meeting(
 # --- lines that lose ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "lan", [pytest.param(Machines, marks=CAN), Loopback], ids=OF_BOTH, indirect=True
+)
 @pytest.mark.parametrize(
     ("capacity", "n", "most"),
     [(0, 60, 4000), (64, MESSAGES, 2000), (0, 3, 600_000)],

@@ -24,7 +24,7 @@ from conformance.shrink import report
 from weft import net
 from weft._net import server as _net_server
 
-EACH = int(os.environ.get("WEFT_NETWORKS", "25"))
+EACH = int(os.environ.get("WEFT_NETWORKS", "8"))
 SCHEDULES = 100  # by which the model looks for a deadlock
 FEATURES = (DEFAULT | {"cancel", "watched"}) - {"barrier", "mobile"}
 # Who does not trust is told of a failure, and not which object it was.
