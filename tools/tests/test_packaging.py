@@ -28,6 +28,7 @@ def conan_command() -> str | None:
     return str(beside) if beside.exists() else shutil.which("conan")
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(
     conan_command() is None, reason="conan is not installed (./run setup packaging)"
 )

@@ -22,6 +22,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
+pytestmark = pytest.mark.soak  # it needs a browser, and takes half a minute
+
 QUIET = [
     "--headless",
     "--no-sandbox",
