@@ -54,7 +54,12 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "way", ["add_subdirectory", "fetch_content", "add_subdirectory compiled shared"]
+    "way",
+    [
+        "add_subdirectory",
+        pytest.param("fetch_content", marks=pytest.mark.soak),
+        pytest.param("add_subdirectory compiled shared", marks=pytest.mark.soak),
+    ],
 )
 def test_a_consumer_of_the_sources(way: str, tmp_path: Path) -> None:
     way, *compiled = way.split()
@@ -67,7 +72,12 @@ def test_a_consumer_of_the_sources(way: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("generator", "form"), [("Ninja", "weft"), ("Unix Makefiles", "weft"), ("Ninja", "compiled")]
+    ("generator", "form"),
+    [
+        ("Ninja", "weft"),
+        pytest.param("Unix Makefiles", "weft", marks=pytest.mark.soak),
+        ("Ninja", "compiled"),
+    ],
 )
 def test_a_consumer_of_the_installed_package(
     generator: str, form: str, prefix: Path, tmp_path: Path
