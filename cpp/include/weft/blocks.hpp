@@ -82,7 +82,7 @@ auto to_process(X&& x) {
       else
         return keeping<F>(std::forward<X>(x));
     } else {
-      return thread(F(std::forward<X>(x)));
+      return thread(F(std::forward<X>(x)), Here::nowhere());
     }
   }
 }
@@ -240,19 +240,20 @@ auto proc(F f, A&&... args) {
       });
     }
   } else {
-    return thread([f = std::move(f), t = typename detail::BoundFor<F, A...>::type(
-                                         std::forward<A>(args)...)]() mutable {
-      return std::apply([&f](auto&... a) { return f(std::move(a)...); }, t);
-    });
+    return thread(
+        [f = std::move(f),
+         t = typename detail::BoundFor<F, A...>::type(std::forward<A>(args)...)]() mutable {
+          return std::apply([&f](auto&... a) { return f(std::move(a)...); }, t);
+        },
+        detail::Here::nowhere());
   }
 }
 
 // A coroutine process on an OS thread of its own.
 template <class R>
-auto thread(BasicProcess<R> p, const char* file = __builtin_FILE(),
-            std::uint32_t line = __builtin_LINE()) {
+auto thread(BasicProcess<R> p, detail::Here at = detail::Here::now()) {
   auto f = [p = std::move(p)]() mutable { return run(std::move(p)); };
-  return detail::ThreadTask<decltype(f)>(std::move(f), "thread", file, line);
+  return detail::ThreadTask<decltype(f)>(std::move(f), "thread", at);
 }
 
 // --- replicated ----------------------------------------------------------------------------------
@@ -272,9 +273,10 @@ auto replica(F& f, X&& x) {
   if constexpr (Startable<R>)
     return f(std::forward<X>(x));
   else if constexpr (Awaitable<R>)
-    return performing<R>(f(std::forward<X>(x)));
+    return performing<R>(f(std::forward<X>(x))).named("par_for");
   else
-    return thread([&f, x = std::decay_t<X>(std::forward<X>(x))]() mutable { return f(x); });
+    return thread([&f, x = std::decay_t<X>(std::forward<X>(x))]() mutable { return f(x); },
+                  Here::nowhere());
 }
 }  // namespace detail
 
