@@ -28,6 +28,8 @@ void tells(const std::function<void()>& f, const std::string& part) {
 
 }  // namespace
 
+// clang-format off: each check stands on the line that it expects.
+
 TEST_CASE("rule 10.2: a thread waits at the line of its operation") {
   weft::Channel<int> a{weft::named("a")};
   const auto r = a.reader();

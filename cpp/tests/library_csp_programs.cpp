@@ -117,6 +117,7 @@ TEST_CASE("ChannelHandle: c(v) writes and c() reads, whatever v is") {
   CHECK(number == 0);
 }
 
+// clang-format off: each check stands on the line that it expects.
 TEST_CASE("csp: a deadlock is told by the program's lines, whatever was used") {  // rule 10.2
   one2one_chan<int> c;
   const unsigned made = __LINE__ - 1;
@@ -180,6 +181,8 @@ TEST_CASE("csp: what a container or make_unique made is told by the line that fi
   std::map<int, one2any_chan<int>> byKey;
   names(report_of([&] { par{[&] { byKey[1](1); }}(); }), "write " + at(__LINE__));
 }
+
+// clang-format on
 
 // --- the twelve programs -------------------------------------------------------------------------
 
