@@ -28,7 +28,8 @@ void tells(const std::function<void()>& f, const std::string& part) {
 
 }  // namespace
 
-// clang-format off: each check stands on the line that it expects.
+// Each check stands on the line that it expects.
+// clang-format off
 
 TEST_CASE("rule 10.2: a thread waits at the line of its operation") {
   weft::Channel<int> a{weft::named("a")};
@@ -71,8 +72,7 @@ TEST_CASE("rule 10.2: a function that becomes a thread stands at no line of the 
   tells([&] { weft::run(weft::proc(worker, r)); }, here);
   tells([&] { weft::par{[&] { r(); }, [&] { r(); }}(); }, "read 'a' at " + at(__LINE__));
   tells([&] { weft::run(weft::par_for(0, 2, [&](int) { r(); })); }, "read 'a' at " + at(__LINE__));
-  tells([&] { weft::run(std::vector<std::function<void()>>{[&] { r(); }}); },
-        "read 'a' at " + at(__LINE__));
+  tells([&] { weft::run(std::vector<std::function<void()>>{[&] { r(); }}); }, "read 'a' at " + at(__LINE__));
   tells(
       [&] {
         weft::Group g;
@@ -107,6 +107,5 @@ TEST_CASE("rule 10.2: what the standard library makes is named by the program's 
   const weft::Reader<int> converted = many[0];
   CHECK(many[0].name() == "'a channel that the standard library made'");
   const auto two = std::make_unique<weft::Barrier>(2);
-  tells([&] { two->sync()(); },
-        "sync 'a barrier that the standard library made' at " + at(__LINE__));
+  tells([&] { two->sync()(); }, "sync 'a barrier that the standard library made' at " + at(__LINE__));
 }

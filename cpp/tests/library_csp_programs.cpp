@@ -117,7 +117,8 @@ TEST_CASE("ChannelHandle: c(v) writes and c() reads, whatever v is") {
   CHECK(number == 0);
 }
 
-// clang-format off: each check stands on the line that it expects.
+// Each check stands on the line that it expects.
+// clang-format off
 TEST_CASE("csp: a deadlock is told by the program's lines, whatever was used") {  // rule 10.2
   one2one_chan<int> c;
   const unsigned made = __LINE__ - 1;
@@ -132,8 +133,7 @@ TEST_CASE("csp: a deadlock is told by the program's lines, whatever was used") {
   names(report_of([&] { par{[=] { c.in().read(); }}(); }), read + at(__LINE__));
   names(report_of([&] { par{[=] { c.in().start_read(); }}(); }), at(made) + " at " + at(__LINE__));
   names(report_of([&] { par{[=] { c(1); }}(); }), "write " + at(made) + " at " + at(__LINE__));
-  names(report_of([&] { par{[=] { c.out().write(1); }}(); }),
-        "write " + at(made) + " at " + at(__LINE__));
+  names(report_of([&] { par{[=] { c.out().write(1); }}(); }), "write " + at(made) + " at " + at(__LINE__));
   const vector<function<void()>> list{[=] { c(); }};
   names(report_of([&] { (par(list))(); }), read + at(__LINE__ - 1));
   names(report_of([&] { par(list.begin(), list.end())(); }), read + at(__LINE__ - 2));
@@ -145,18 +145,14 @@ TEST_CASE("csp: a deadlock is told by the program's lines, whatever was used") {
     void run() override { in(); }
   };
   names(report_of([&] { par{Object(c)}(); }), read + at(__LINE__ - 2));
-  names(report_of([&] { par{[=] { alt{c.in()}(); }}(); }),
-        "select " + at(made) + " at " + at(__LINE__));
-  names(report_of([&] { par{[=] {
-                          choice{{c.in(), [] {}}}();
+  names(report_of([&] { par{[=] { alt{c.in()}(); }}(); }), "select " + at(made) + " at " + at(__LINE__));
+  names(report_of([&] { par{[=] { choice{{c.in(), [] {}}}();
                         }}(); }),
         "select " + at(made) + " at " + at(__LINE__));
   names(report_of([&] { par{[=] { par_read({c}); }}(); }), read + at(__LINE__));
-  names(report_of([&] { par{[=] { par_write({c}, {1}); }}(); }),
-        "write " + at(made) + " at " + at(__LINE__));
+  names(report_of([&] { par{[=] { par_write({c}, {1}); }}(); }), "write " + at(made) + " at " + at(__LINE__));
   barrier two(2);
-  names(report_of([&] { par{[=] { two(); }}(); }),
-        "sync " + at(__LINE__ - 1) + " at " + at(__LINE__));
+  names(report_of([&] { par{[=] { two(); }}(); }), "sync " + at(__LINE__ - 1) + " at " + at(__LINE__));
   names(report_of([&] { par{[] { stop()(); }}(); }), "read 'stop' at " + at(__LINE__));
   names(report_of([&] { par{c}(); }), read + at(__LINE__));
 }
@@ -172,8 +168,7 @@ TEST_CASE("csp: what a container or make_unique made is told by the line that fi
   const auto worker = [](chan_in<int> in) { in(); };
   const unsigned used = __LINE__ - 1;
   vector<one2one_chan<int>> many(3);
-  names(report_of([&] { par{make_proc(worker, many[0])}(); }),
-        "read " + at(used) + " at " + at(used));
+  names(report_of([&] { par{make_proc(worker, many[0])}(); }), "read " + at(used) + " at " + at(used));
   names(report_of([&] { par{[&] { alt{many[1].in()}(); }}(); }), "select " + at(__LINE__));
   names(report_of([&] { par{[&] { par_write({many[2]}, {1}); }}(); }), "write " + at(__LINE__));
   const auto one = std::make_unique<any2one_chan<int>>();
