@@ -40,11 +40,7 @@ TEST_CASE("rule 10.2: a thread waits at the line of its operation") {
   tells([&] { w(1); }, "write 'a' at " + at(__LINE__));
   const int one = 1;
   tells([&] { w(one); }, "write 'a' at " + at(__LINE__));
-  tells(
-      [&] {
-        for (int v : r) static_cast<void>(v);
-      },
-      "read 'a' at " + at(__LINE__));
+  tells([&] { for (int v : r) { static_cast<void>(v); } }, "read 'a' at " + at(__LINE__));
   tells([&] { r.extended()(); }, "'a' at " + at(__LINE__));
   tells([&] { weft::select(r, weft::out(w, 1).when(false))(); }, "select 'a' at " + at(__LINE__));
   tells(

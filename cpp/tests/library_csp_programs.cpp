@@ -146,9 +146,7 @@ TEST_CASE("csp: a deadlock is told by the program's lines, whatever was used") {
   };
   names(report_of([&] { par{Object(c)}(); }), read + at(__LINE__ - 2));
   names(report_of([&] { par{[=] { alt{c.in()}(); }}(); }), "select " + at(made) + " at " + at(__LINE__));
-  names(report_of([&] { par{[=] { choice{{c.in(), [] {}}}();
-                        }}(); }),
-        "select " + at(made) + " at " + at(__LINE__));
+  names(report_of([&] { par{[=] { choice{{c.in(), [] {}}}(); }}(); }), "select " + at(made) + " at " + at(__LINE__));
   names(report_of([&] { par{[=] { par_read({c}); }}(); }), read + at(__LINE__));
   names(report_of([&] { par{[=] { par_write({c}, {1}); }}(); }), "write " + at(made) + " at " + at(__LINE__));
   barrier two(2);
