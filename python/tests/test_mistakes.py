@@ -91,6 +91,31 @@ def test_a_plain_coroutine_in_place_of_a_process(how):  # rule 11.1
     coroutine.close()
 
 
+@EVERY_START
+@pytest.mark.parametrize("which", ["write", "read", "select", "sleep", "io", "parallel"])
+def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
+    c = Channel("c")
+    r, w = c.reader(), c.writer()
+
+    @process
+    async def does():
+        operation = {
+            "write": lambda: w.write(1),
+            "read": lambda: r.read(),
+            "select": lambda: coroutines.select(r),
+            "sleep": lambda: coroutines.sleep(1),
+            "io": lambda: coroutines.io(len)([]),
+            "parallel": lambda: coroutines.Parallel(worker()),
+        }[which]()
+        for argument in (operation, [operation]) if how == "Parallel" else (operation,):
+            with pytest.raises(BadUse, match="is an operation, no process: await it in an async"):
+                starts(how)(argument)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # it was never awaited, indeed
+        run(does())
+
+
 def test_the_function_in_a_list():  # rule 11.1
     with pytest.raises(
         BadUse, match=r"<process worker> in an iterable of processes is no process yet"
