@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+import warnings
 import weakref
 from collections import Counter
 from pathlib import Path
@@ -463,3 +464,41 @@ def test_what_is_copied_or_pickled_by_itself_says_how_it_travels(tmp_path):
             assert "from weft.processes import process" in text and "multiprocessing" in text
         if kind in ("Reader", "Writer"):
             assert f"end.channel.{kind.lower()}()" in text
+
+
+# --- what is thrown into an operation -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["read", "write", "select", "io"])
+def test_what_is_thrown_into_an_operation_is_an_exception(which):  # rule 11.1
+    """As with a coroutine's throw(), which an operation's stands in for."""
+
+    @process
+    async def throws():
+        c = Channel("c")
+        r, w = c.reader(), c.writer()
+        make = {
+            "read": r.read,
+            "write": lambda: w.write(1),
+            "select": lambda: coroutines.select(r),
+            "io": lambda: coroutines.io(len)([]),
+        }[which]
+        with pytest.raises(TypeError, match=r"throw\(\) takes an exception"):
+            make().__await__().throw()
+        for no_exception in (3, "text", int, None):
+            with pytest.raises(TypeError, match="exceptions must derive from BaseException"):
+                make().__await__().throw(no_exception)
+        with pytest.raises(KeyError, match="told"):
+            make().__await__().throw(KeyError("told"))
+        with pytest.raises(KeyError):
+            make().__await__().throw(KeyError)
+        with pytest.raises(KeyError, match="told"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            make().__await__().throw(KeyError, "told")
+        with pytest.raises(KeyError, match="told"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            make().__await__().throw(KeyError, KeyError("told"))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        run(throws())
