@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import warnings
 import threading
+import warnings
 from random import Random
 from typing import Any
 

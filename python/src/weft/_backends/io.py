@@ -42,7 +42,6 @@ _watch.put(None)
 _ended = 0  # calls, about: two threads may count at once
 
 
-
 def workers() -> int:
     """How many threads the pool has at this moment."""
     return LIMIT - _permits.qsize()
