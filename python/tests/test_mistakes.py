@@ -95,26 +95,35 @@ def test_a_plain_coroutine_in_place_of_a_process(how):  # rule 11.1
 @EVERY_START
 @pytest.mark.parametrize("which", ["write", "read", "select", "sleep", "io", "parallel"])
 def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
-    c = Channel("c")
-    r, w = c.reader(), c.writer()
+    made = []
 
     @process
-    async def does():
-        operation = {
-            "write": lambda: w.write(1),
-            "read": lambda: r.read(),
-            "select": lambda: coroutines.select(r),
-            "sleep": lambda: coroutines.sleep(1),
-            "io": lambda: coroutines.io(len)([]),
-            "parallel": lambda: coroutines.Parallel(worker()),
-        }[which]()
-        for argument in (operation, [operation]) if how == "Parallel" else (operation,):
-            with pytest.raises(BadUse, match="is an operation, no process: await it in an async"):
-                starts(how)(argument)
+    async def makes():  # it is made in a coroutine process: elsewhere the call would do it at once
+        c = Channel("c")
+        r, w = c.reader(), c.writer()
+        made.append(
+            {
+                "write": lambda: w.write(1),
+                "read": lambda: r.read(),
+                "select": lambda: coroutines.select(r),
+                "sleep": lambda: coroutines.sleep(1),
+                "io": lambda: coroutines.io(len)([]),
+                "parallel": lambda: coroutines.Parallel(worker()),
+            }[which]()
+        )
 
+    run(makes())
+    (operation,) = made
+    with pytest.raises(BadUse, match="is an operation, no process: await it in an async"):
+        starts(how)(operation)
+    if how != "Group.start":  # which takes one process
+        with pytest.raises(BadUse, match="in an iterable of processes is an operation"):
+            starts(how)([operation])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # it was never awaited, indeed
-        run(does())
+        made.clear()
+        del operation
+        gc.collect()
 
 
 def test_the_function_in_a_list():  # rule 11.1
