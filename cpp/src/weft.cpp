@@ -22,6 +22,7 @@
 #include <weft/impl/going_on.ipp>
 #include <weft/impl/group.ipp>
 #include <weft/impl/guards.ipp>
+#include <weft/impl/here.ipp>
 #include <weft/impl/limit.ipp>
 #include <weft/impl/names.ipp>
 #include <weft/impl/outside.ipp>

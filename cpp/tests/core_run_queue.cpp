@@ -198,3 +198,31 @@ TEST_CASE("rule 15.2: as a deque would, whatever is done") {
     }
   }
 }
+
+namespace {
+struct Slots : weft::core::Rendezvous<int, weft::Shared> {
+  using Rendezvous::free_slot;
+  using Rendezvous::hold_slot;
+};
+}  // namespace
+
+TEST_CASE("rule 1.6: slots whose values may come back are counted to 65,535, and no further") {
+  weft::core::Ring<int> ring;
+  Slots slots;
+  slots.ring = &ring;
+  weft::core::Node last, beyond;
+  for (weft::core::Node* n : {&last, &beyond}) n->set(weft::core::NodeFlags::kept);
+  ring.held = ring.kept = 65'534;
+  slots.hold_slot(last);
+  CHECK(ring.kept == 65'535);
+  CHECK(last.is(weft::core::NodeFlags::kept));
+  slots.hold_slot(beyond);
+  CHECK(ring.kept == 65'535);
+  CHECK(ring.held == 65'536);
+  CHECK(!beyond.is(weft::core::NodeFlags::kept));
+  slots.free_slot(beyond);  // it was not counted
+  CHECK(ring.kept == 65'535);
+  slots.free_slot(last);
+  CHECK(ring.kept == 65'534);
+  CHECK(ring.held == 65'534);
+}

@@ -69,6 +69,27 @@ CASES = [
         "a thread(...) is no weft::Process",
     ),
     (
+        "a placed process among processes",
+        "weft::Core core; std::vector<weft::Process> v; v.push_back(copy(a.reader(), b.writer()).on(core));",
+        "p.on(...) and p.pinned(...) are no weft::Process",
+    ),
+    (
+        "a result that an AnyProcess would lose",
+        "std::vector<weft::AnyProcess<>> v; v.push_back(weft::thread([] { return 1; }));",
+        "an AnyProcess<R> is made of a process with the result R",
+    ),
+    (
+        "a thread's function with other arguments",
+        'weft::par{weft::thread([](int) {}, std::string("x"))}();',
+        "thread(f, args...): f cannot be called with these arguments",
+    ),
+    (
+        "processes of several kinds in one vector, threads with arguments",
+        "weft::Core core; std::vector<weft::AnyProcess<>> v; v.push_back(copy(a.reader(), b.writer()).on(core)); "
+        "v.push_back(weft::thread([](int) {}, 1)); v.push_back(weft::par{copy(a.reader(), b.writer())}); weft::par{std::move(v)}();",
+        "",
+    ),
+    (
         "threads of one function",
         "auto f = [](int) { return weft::thread([] {}); }; std::vector<decltype(f(0))> v; v.push_back(f(1)); weft::par{std::move(v)};",
         "",

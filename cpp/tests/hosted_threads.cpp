@@ -394,3 +394,36 @@ TEST_CASE("rule 7.1: a run that makes threads again and again joins them as they
   }));
   CHECK(n == 300);
 }
+
+TEST_CASE("rule 7.7: a busy scheduler hears within 64 steps what another thread has done") {
+  // Two coroutines that always have something to do; the thread has written and ended before the
+  // count begins.
+  weft::Channel<int, weft::Local> there, back;
+  weft::Channel<int> from_thread;
+  int steps = 0, told_at = -1;
+  auto asks = [](weft::Writer<int, weft::Local> out, weft::Reader<int, weft::Local> in,
+                 weft::Writer<int> w, int* n, const int* told) -> Process {
+    for (int i = 0; i < 100; ++i) {  // the others have begun, and the reader waits
+      co_await out.write(i);
+      co_await in.read();
+    }
+    std::thread([outside = weft::Outside(), &w] { w(1); }).join();
+    for (*n = 0; *told < 0 && *n < 10'000; ++*n) {
+      co_await out.write(*n);
+      co_await in.read();
+    }
+  };
+  auto answers = [](weft::Reader<int, weft::Local> in,
+                    weft::Writer<int, weft::Local> out) -> Process {
+    while (auto v = co_await in.next()) co_await out.write(*v);
+  };
+  auto hears = [](weft::Reader<int> in, const int* n, int* told) -> Process {
+    co_await in.read();
+    *told = *n;
+  };
+  weft::run(asks(there.writer(), back.reader(), from_thread.writer(), &steps, &told_at),
+            answers(there.reader(), back.writer()), hears(from_thread.reader(), &steps, &told_at));
+  CAPTURE(told_at);
+  CHECK(told_at >= 0);
+  CHECK(told_at <= 64);  // each turn of `asks` is at least one step
+}

@@ -179,29 +179,6 @@ TEST_CASE("csp, Listing 21: a deadlock is told by the lines of the program, not 
   CHECK_THROWS_WITH_AS(deadlocks(), doctest::Contains(here.c_str()), weft::Deadlock);
 }
 
-TEST_CASE("csp: channels of a container are told by the line that first uses them") {  // rule 10.2
-  vector<one2one_chan<int>> line(3);
-  std::array<any2any_chan<int>, 2> unused;
-  std::string text;
-  unsigned uses = 0;
-  const one2one_chan<int> begin = line[0], end = line[2];
-  try {
-    uses = __LINE__ + 1;
-    par{[in = line[0].in()] { in(); }, [out = line[1].out()] { out(1); }, [=] { end.in().read(); },
-        make_proc(unused[0])}();
-  } catch (const weft::Deadlock& e) {
-    text = e.what();
-  }
-  CAPTURE(text);
-  const std::string at = "'first used at library_csp.cpp:" + std::to_string(uses) + "'";
-  CHECK(text.find("read " + at) != std::string::npos);
-  CHECK(text.find("write " + at) != std::string::npos);
-  // read() and std::bind know no line
-  CHECK(text.find("read 'a channel of a container'") != std::string::npos);
-  for (const char* header : {"stl_", "vector:", "functional:", "csp.hpp", "new_allocator"})
-    CHECK(text.find(header) == std::string::npos);
-}
-
 TEST_CASE("csp: a deadlock is told before a process that is declared noexcept ends the program") {
   // rules 10.1, 10.2
   int ends[2];

@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import warnings
 from random import Random
 from typing import Any
 
@@ -78,6 +79,31 @@ def test_listing_3_a_constant_is_set_and_got() -> None:
     names["Configuration"]().set(names["PROCESSES_SHARED_CONDITIONS"], 50)
     assert names["Configuration"]().get(names["PROCESSES_SHARED_CONDITIONS"]) == 50
     assert names["version"][3] == "processes"
+
+
+def test_the_settings_of_pycsp_processes_0_7_1_are_there() -> None:
+    """What its example of a configuration sets."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        from weft.compat.pycsp import processes as old
+    settings = [name for name in old.__all__ if name.startswith("PROCESSES_")]
+    assert settings == [
+        "PROCESSES_ALLOC_CHANNELENDS",
+        "PROCESSES_ALLOC_CHANNELS",
+        "PROCESSES_ALLOC_MSG_BUFFER",
+        "PROCESSES_ALLOC_QUEUE_PER_CHANNEL",
+        "PROCESSES_MSG_BUFFER_BLOCKSIZE",
+        "PROCESSES_SHARED_CONDITIONS",
+        "PROCESSES_SHARED_LOCKS",
+    ]
+    store = old.Configuration()
+    assert store.get(old.PROCESSES_MSG_BUFFER_BLOCKSIZE) == 10000
+    kept = {name: store.get(getattr(old, name)) for name in settings}
+    for n, name in enumerate(settings):
+        store.set(getattr(old, name), n)
+    assert [store.get(getattr(old, name)) for name in settings] == list(range(7))
+    for name, value in kept.items():
+        store.set(getattr(old, name), value)
 
 
 def test_listing_5_each_request_is_matched_once(p: Any) -> None:

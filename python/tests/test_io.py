@@ -247,7 +247,9 @@ def test_a_coroutine_that_is_closed_waits_no_longer():
     assert co.run(gives_up()) == "went on"
 
 
-def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(monkeypatch):
+@pytest.fixture
+def small_pool(monkeypatch):
+    """A pool of three threads."""
     empty_pool()
     permits = SimpleQueue()
     for _ in range(3):
@@ -255,6 +257,13 @@ def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(monkeypatch):
     monkeypatch.setattr(_io, "LIMIT", 3)
     monkeypatch.setattr(_io, "_permits", permits)
     monkeypatch.setattr(_io, "IDLE", 0.001)
+    yield
+    empty_pool()  # before the permits are those of before
+
+
+def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(small_pool, monkeypatch):
+    watched = threading.Event()
+    monkeypatch.setattr(_io, "_see_to_it", lambda watch: watched.wait(280) and watch.put(None))
     running, most = [], []
     lock = threading.Lock()
     full = threading.Event()
@@ -277,7 +286,68 @@ def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(monkeypatch):
 
     assert gr.run([calls(n) for n in range(20)]) == list(range(20))
     assert max(most) == 3
-    empty_pool()  # before the permits are those of before
+    watched.set()
+
+
+@pytest.mark.parametrize("backend", ["coroutines", "greenlets", "pycsp"])
+@pytest.mark.parametrize("bound", ["small", "usual"])
+def test_calls_that_wait_for_each_other_all_run(request, backend, bound):
+    """Rule 7.9, however many: more than the pool has threads."""
+    if bound == "small":
+        request.getfixturevalue("small_pool")
+    many = _io.LIMIT + 7
+    together = threading.Barrier(many)
+
+    @co.io
+    def meets():
+        return together.wait(280)
+
+    if backend == "coroutines":
+
+        @co.process
+        async def calls():
+            return await meets()
+
+        places = co.run([calls() for _ in range(many)])
+    elif backend == "greenlets":
+
+        @gr.process
+        def calls():
+            return meets()
+
+        places = gr.run([calls() for _ in range(many)])
+    else:
+        from weft.compat.pycsp import greenlets as pycsp
+
+        @pycsp.io
+        def old_meets():
+            return together.wait(280)
+
+        @pycsp.process
+        def old_calls():
+            return old_meets()
+
+        places = pycsp.Parallel([old_calls() for _ in range(many)])
+    assert sorted(places) == list(range(many))
+
+
+def test_calls_that_wait_for_later_ones_all_run(small_pool):
+    """Rule 7.9: each waits for the next, so that they end in the order opposite to that in which
+    they came."""
+    gates = [threading.Event() for _ in range(12)]
+    gates[-1].set()
+
+    @co.io
+    def waits_for_next(n):
+        gates[n + 1].wait(280)
+        gates[n].set()
+
+    @co.process
+    async def calls(n):
+        await waits_for_next(n)
+
+    co.run([calls(n) for n in range(11)])
+    assert all(gate.is_set() for gate in gates)
 
 
 @pytest.mark.parametrize("where", ["start", "run", "_waiting"])

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+import warnings
 import weakref
 from collections import Counter
 from pathlib import Path
@@ -89,6 +90,40 @@ def test_a_plain_coroutine_in_place_of_a_process(how):  # rule 11.1
     with pytest.raises(BadUse, match="is no process: decorate its function with @process"):
         starts(how)(coroutine)
     coroutine.close()
+
+
+@EVERY_START
+@pytest.mark.parametrize("which", ["write", "read", "select", "sleep", "io", "parallel"])
+def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
+    made = []
+
+    @process
+    async def makes():  # it is made in a coroutine process: elsewhere the call would do it at once
+        c = Channel("c")
+        r, w = c.reader(), c.writer()
+        made.append(
+            {
+                "write": lambda: w.write(1),
+                "read": lambda: r.read(),
+                "select": lambda: coroutines.select(r),
+                "sleep": lambda: coroutines.sleep(1),
+                "io": lambda: coroutines.io(len)([]),
+                "parallel": lambda: coroutines.Parallel(worker()),
+            }[which]()
+        )
+
+    run(makes())
+    (operation,) = made
+    with pytest.raises(BadUse, match="is an operation, no process: await it in an async"):
+        starts(how)(operation)
+    if how != "Group.start":  # which takes one process
+        with pytest.raises(BadUse, match="in an iterable of processes is an operation"):
+            starts(how)([operation])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # it was never awaited, indeed
+        made.clear()
+        del operation
+        gc.collect()
 
 
 def test_the_function_in_a_list():  # rule 11.1
@@ -438,3 +473,41 @@ def test_what_is_copied_or_pickled_by_itself_says_how_it_travels(tmp_path):
             assert "from weft.processes import process" in text and "multiprocessing" in text
         if kind in ("Reader", "Writer"):
             assert f"end.channel.{kind.lower()}()" in text
+
+
+# --- what is thrown into an operation -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["read", "write", "select", "io"])
+def test_what_is_thrown_into_an_operation_is_an_exception(which):  # rule 11.1
+    """As with a coroutine's throw(), which an operation's stands in for."""
+
+    @process
+    async def throws():
+        c = Channel("c")
+        r, w = c.reader(), c.writer()
+        make = {
+            "read": r.read,
+            "write": lambda: w.write(1),
+            "select": lambda: coroutines.select(r),
+            "io": lambda: coroutines.io(len)([]),
+        }[which]
+        with pytest.raises(TypeError, match=r"throw\(\) takes an exception"):
+            make().__await__().throw()
+        for no_exception in (3, "text", int, None):
+            with pytest.raises(TypeError, match="exceptions must derive from BaseException"):
+                make().__await__().throw(no_exception)
+        with pytest.raises(KeyError, match="told"):
+            make().__await__().throw(KeyError("told"))
+        with pytest.raises(KeyError):
+            make().__await__().throw(KeyError)
+        with pytest.raises(KeyError, match="told"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            make().__await__().throw(KeyError, "told")
+        with pytest.raises(KeyError, match="told"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            make().__await__().throw(KeyError, KeyError("told"))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        run(throws())

@@ -68,11 +68,11 @@ class SelectOp {
   Awaiter bind(runtime::ProcessBase* p) && { return {*this, p, {}, 0, {}}; }
 
   // In a thread.
-  auto operator()() & {
+  auto operator()(detail::Here at = detail::Here::now()) & {
     here_only();
-    return std::move(*this)();
+    return std::move(*this)(at);
   }
-  auto operator()() && {
+  auto operator()(detail::Here at = detail::Here::now()) && {
     runtime::ThreadProcess& self = detail::blocking_caller("select(…)()");
     const InUse::Taken in(use_);
     core::Select engine;
@@ -83,7 +83,7 @@ class SelectOp {
       std::uint64_t k;
       ~Remember() { detail::Rotations::next(k, e.next_start()); }
     } remember{engine, key};
-    return detail::select_in_thread(set_, engine);
+    return detail::select_in_thread(set_, engine, at);
   }
 
  private:
@@ -209,11 +209,11 @@ class AlternativeBase {
       a->prepare(*p);
       return {*a, p};
     }
-    auto operator()() const {
+    auto operator()(Here at = Here::now()) const {
       runtime::ThreadProcess& self = blocking_caller("select()()");
       const InUse::Taken in(a->use_);
       a->prepare(self);
-      return select_in_thread(static_cast<Set&>(a->set_), a->engine());
+      return select_in_thread(static_cast<Set&>(a->set_), a->engine(), at);
     }
   };
   // co_await alt.select() in a coroutine; alt.select()() in a thread.

@@ -8,8 +8,9 @@
 //   a process                                    Process, thread(…), another par or seq
 //   a std::vector of them
 //   a function object that returns a process     its captures live as long as that process does
-//   any other function object                    it runs on a thread; weft::proc(f, args…) binds
-//                                                arguments
+//   any other function object                    it runs on a thread; weft::thread(f, args…) and
+//                                                weft::proc(f, args…) bind arguments
+//   an AnyProcess, which holds any of these
 //
 // A block is a process itself. () runs it from main or inside a thread process; co_await runs it
 // inside a coroutine. It runs once.
@@ -82,7 +83,7 @@ auto to_process(X&& x) {
       else
         return keeping<F>(std::forward<X>(x));
     } else {
-      return thread(F(std::forward<X>(x)));
+      return thread(F(std::forward<X>(x)), Here::nowhere());
     }
   }
 }
@@ -224,36 +225,120 @@ struct BoundFor<F, A...>
     : std::type_identity<typename Parameters<decltype(&F::operator())>::Bound> {};
 }  // namespace detail
 
+// Runs f(args…) as a process on an OS thread of its own. If f returns a process, that runs there.
+template <class F, class A, class... As>
+  requires(!std::is_same_v<std::remove_cvref_t<A>, detail::Here>)
+auto thread(F f, A&& arg, As&&... args) {
+  static_assert(std::is_invocable_v<F&, A&&, As&&...>,
+                "weft: thread(f, args...): f cannot be called with these arguments");
+  auto bound = [f = std::move(f), t = typename detail::BoundFor<F, A, As...>::type(
+                                      std::forward<A>(arg), std::forward<As>(args)...)]() mutable {
+    auto call = [&f](auto&... a) { return f(std::move(a)...); };
+    if constexpr (Startable<std::remove_cvref_t<std::invoke_result_t<F&, A&&, As&&...>>>)
+      return run(std::apply(call, t));
+    else
+      return std::apply(call, t);
+  };
+  return thread(std::move(bound), detail::Here::nowhere());
+}
+
 // Makes a process of f(args…). If f returns a process, this just calls f; otherwise f will run on a
 // thread, with the arguments bound.
 template <class F, class... A>
 auto proc(F f, A&&... args) {
   static_assert(std::is_invocable_v<F&, A&&...>,
                 "weft: proc(f, args...): f cannot be called with these arguments");
-  if constexpr (Startable<std::remove_cvref_t<std::invoke_result_t<F&, A&&...>>>) {
-    if constexpr (std::is_empty_v<F> || std::is_pointer_v<F>) {
-      return f(std::forward<A>(args)...);
-    } else {
-      return detail::keeping([f = std::move(f), t = typename detail::BoundFor<F, A...>::type(
-                                                    std::forward<A>(args)...)]() mutable {
-        return std::apply(f, std::move(t));
-      });
-    }
+  if constexpr (!Startable<std::remove_cvref_t<std::invoke_result_t<F&, A&&...>>>) {
+    if constexpr (sizeof...(A) == 0)
+      return thread(std::move(f), detail::Here::nowhere());
+    else
+      return thread(std::move(f), std::forward<A>(args)...);
+  } else if constexpr (std::is_empty_v<F> || std::is_pointer_v<F>) {
+    return f(std::forward<A>(args)...);
   } else {
-    return thread([f = std::move(f), t = typename detail::BoundFor<F, A...>::type(
-                                         std::forward<A>(args)...)]() mutable {
-      return std::apply([&f](auto&... a) { return f(std::move(a)...); }, t);
+    return detail::keeping([f = std::move(f), t = typename detail::BoundFor<F, A...>::type(
+                                                  std::forward<A>(args)...)]() mutable {
+      return std::apply(f, std::move(t));
     });
   }
 }
 
 // A coroutine process on an OS thread of its own.
 template <class R>
-auto thread(BasicProcess<R> p, const char* file = __builtin_FILE(),
-            std::uint32_t line = __builtin_LINE()) {
+auto thread(BasicProcess<R> p, detail::Here at = detail::Here::now()) {
   auto f = [p = std::move(p)]() mutable { return run(std::move(p)); };
-  return detail::ThreadTask<decltype(f)>(std::move(f), "thread", file, line);
+  return detail::ThreadTask<decltype(f)>(std::move(f), "thread", at);
 }
+
+// --- processes of any kind -----------------------------------------------------------------------
+
+// A process whatever its kind: a coroutine's, one that was told where to run, a thread, a block, or
+// what else may stand in a block. It gives a result R, as that does.
+//
+//   std::vector<weft::AnyProcess<>> all;
+//   all.push_back(p().on(pool));
+//   all.push_back(weft::thread(f, x));
+//   weft::run(std::move(all));
+template <class R = void>
+class [[nodiscard(
+    "a process does nothing until it is started: give it to run, par, seq, spawn or co_await "
+    "it")]] AnyProcess {
+  using Room = detail::Room<R>;
+  struct Kept {
+    virtual ~Kept() = default;
+    virtual bool startable() const noexcept = 0;
+    virtual const char* called() const noexcept = 0;
+    virtual void check(runtime::Group& g) const = 0;
+    // `here`: the executor on which it runs if it was told no other; null: the group's.
+    virtual void start(runtime::Group& g, Room* result, runtime::RunsAt at,
+                       runtime::Executor* here) = 0;
+  };
+  template <class P>
+  struct Of final : Kept {
+    P p;
+    explicit Of(P&& it) : p(std::move(it)) {}
+    bool startable() const noexcept override { return p.startable(); }
+    const char* called() const noexcept override { return p.called(); }
+    void check(runtime::Group& g) const override { detail::may_start(p, g); }
+    void start(runtime::Group& g, Room* result, runtime::RunsAt at,
+               runtime::Executor* here) override {
+      if constexpr (requires { p.start(g, result, at, *here); })
+        if (here) return p.start(g, result, at, *here);
+      p.start(g, result);
+    }
+  };
+
+ public:
+  using result_type = R;
+  template <class X>
+    requires(!std::is_same_v<std::remove_cvref_t<X>, AnyProcess>)
+  AnyProcess(X && x) {  // NOLINT: it stands for what it is made of
+    using P = detail::AsProcess<X>;
+    static_assert(std::is_same_v<typename P::result_type, R>,
+                  "weft: an AnyProcess<R> is made of a process with the result R; AnyProcess<> of "
+                  "one without");
+    kept_ = std::make_unique<Of<P>>(detail::to_process(std::forward<X>(x)));
+  }
+  bool startable() const noexcept { return kept_ && kept_->startable(); }
+  const char* called() const noexcept { return kept_ ? kept_->called() : nullptr; }
+  void check(runtime::Group & g) const { kept_->check(g); }
+  void start(runtime::Group & g, Room * result) {
+    start_by(g, result, runtime::RunsAt::group, nullptr);
+  }
+  void start(runtime::Group & g, Room * result, runtime::RunsAt at, runtime::Executor & here) {
+    start_by(g, result, at, &here);
+  }
+  auto bind(runtime::ProcessBase * p)&& {  // co_await it, as a process
+    return detail::One<AnyProcess>(std::move(*this), p);
+  }
+
+ private:
+  void start_by(runtime::Group & g, Room * result, runtime::RunsAt at, runtime::Executor * here) {
+    if (!startable()) detail::started_twice();
+    std::exchange(kept_, nullptr)->start(g, result, at, here);
+  }
+  std::unique_ptr<Kept> kept_;
+};
 
 // --- replicated ----------------------------------------------------------------------------------
 
@@ -272,9 +357,10 @@ auto replica(F& f, X&& x) {
   if constexpr (Startable<R>)
     return f(std::forward<X>(x));
   else if constexpr (Awaitable<R>)
-    return performing<R>(f(std::forward<X>(x)));
+    return performing<R>(f(std::forward<X>(x))).named("par_for");
   else
-    return thread([&f, x = std::decay_t<X>(std::forward<X>(x))]() mutable { return f(x); });
+    return thread([&f, x = std::decay_t<X>(std::forward<X>(x))]() mutable { return f(x); },
+                  Here::nowhere());
 }
 }  // namespace detail
 

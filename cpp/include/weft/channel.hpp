@@ -20,6 +20,7 @@
 #include "core/select.hpp"
 #include "core/stored.hpp"
 #include "errors.hpp"
+#include "here.hpp"
 #include "runtime/pool.hpp"
 #include "runtime/thread.hpp"
 
@@ -496,7 +497,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
   }
 
   // In a thread: reads, and blocks the thread meanwhile.
-  T operator()() const {
+  T operator()(detail::Here at = detail::Here::now()) const {
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Engine* c = checked("read");
     runtime::ThreadProcess& self = detail::blocking_caller("reader()");
@@ -504,6 +505,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
     detail::Slot<T> slot;
     Status s = detail::begin_blocking<core::Side::in>(c, self, &slot);
     if (s == Status::pending) {
+      detail::waits_at(self, at);
       self.block(detail::read_op<Engine>);
       s = self.status;
     }
@@ -514,13 +516,13 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
   // In a thread: for (T v : reader) …
   class Iterator {
    public:
-    explicit Iterator(const Reader* r) : r_(r) {
+    explicit Iterator(const Reader* r, detail::Here at = detail::Here::nowhere()) : r_(r), at_(at) {
       if (r_) ++*this;
     }
     T& operator*() { return *v_; }
     Iterator& operator++() {
       try {
-        v_.emplace((*r_)());
+        v_.emplace((*r_)(at_));
       } catch (const Retired&) {
         r_ = nullptr;
       }
@@ -530,9 +532,10 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
 
    private:
     const Reader* r_;
+    detail::Here at_;
     std::optional<T> v_;
   };
-  Iterator begin() const { return Iterator(this); }
+  Iterator begin(detail::Here at = detail::Here::now()) const { return Iterator(this, at); }
   Iterator end() const { return Iterator(nullptr); }
 
   template <class U = T>
@@ -547,6 +550,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
 template <class T, class P = Shared>
 class Writer : public detail::EndOf<T, P, core::Side::out> {
   using End = detail::EndOf<T, P, core::Side::out>;
+  using Here = detail::Here;
   using End::place_;
 
  public:
@@ -571,8 +575,10 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   }
 
   // In a thread: writes, and blocks the thread meanwhile.
-  void operator()(const T& v) const requires detail::kCopied<T> { (*this)(T(v)); }
-  void operator()(T&& value) const {
+  void operator()(const T& v, Here at = Here::now()) const requires detail::kCopied<T> {
+    (*this)(T(v), at);
+  }
+  void operator()(T&& value, Here at = Here::now()) const {
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Engine* c = checked("write");
     runtime::ThreadProcess& self = detail::blocking_caller("writer(value)");
@@ -580,6 +586,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
       detail::throw_cancelled(self, Error::Carried::of(std::move(value)));
     Status s = detail::begin_blocking<core::Side::out>(c, self, &value);
     if (s == Status::pending) {
+      detail::waits_at(self, at);
       self.block(detail::write_op<Engine>);
       s = self.status;
     }
@@ -602,24 +609,23 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
 // A handle to a channel: it makes ends, but has none itself. Copies refer to the same channel.
 template <class T, class P = Shared>
 class Channel {
+  using Here = detail::Here;
+
  public:
   using value_type = T;
   using policy = P;
   using Engine = detail::EngineOf<T, P>;
 
   // Without a buffer or a name of its own: what these need is not compiled then.
-  explicit Channel(detail::Here at = detail::Here::now())
-      : core_(detail::make_plain_core<core::Stored<T>, P>()) {
+  explicit Channel(Here at = Here::now()) : core_(detail::make_plain_core<core::Stored<T>, P>()) {
     core_->references.up();
-    core_->name = at.file;
-    core_->line = at.line;
+    detail::made_at(*core_, at);
   }
-  explicit Channel(ChannelOptions o, const char* file = __builtin_FILE(),
-                   std::uint32_t line = __builtin_LINE())
+  explicit Channel(ChannelOptions o, Here at = Here::now())
       : core_(detail::make_core<core::Stored<T>, P>(o)) {
     core_->references.up();
-    core_->name = o.name ? detail::intern(o.name) : file;
-    core_->line = o.name ? 0 : line;
+    detail::made_at(*core_, at);
+    if (o.name) core_->name = detail::intern(o.name), core_->line = 0;
     if (!core::one_to_one<P>) core_->restricted = static_cast<std::uint8_t>(o.kind);
   }
   Channel(const Channel& o) noexcept : core_(o.core_) { core_->references.up(); }
@@ -632,13 +638,13 @@ class Channel {
 
   // A new end. If the channel has ended, throws how (rule 2.5); if that leaves the process, the
   // process has failed (rule 3.5).
-  Reader<T, P> reader() const { return new_reader(false); }
-  Writer<T, P> writer() const { return new_writer(false); }
-  Reader<T, P> operator+() const { return reader(); }
-  Writer<T, P> operator-() const { return writer(); }
+  Reader<T, P> reader(Here at = Here::now()) const { return new_reader(false, at); }
+  Writer<T, P> writer(Here at = Here::now()) const { return new_writer(false, at); }
+  Reader<T, P> operator+() const { return new_reader(false); }
+  Writer<T, P> operator-() const { return new_writer(false); }
   // Where an end is wanted, a channel gives a new one: Reader<int> r = c;
-  operator Reader<T, P>() const { return reader(); }
-  operator Writer<T, P>() const { return writer(); }
+  operator Reader<T, P>() const { return new_reader(false); }
+  operator Writer<T, P>() const { return new_writer(false); }
 
   void poison(detail::Count strength = 1) const {
     core_->poison(detail::strength_of(strength, "poison: the strength"));
@@ -652,42 +658,39 @@ class Channel {
  private:
   friend class ChannelHandle<T, P>;
   // `met`: an operation asks for the end.
-  Reader<T, P> new_reader(bool met) const {
+  Reader<T, P> new_reader(bool met, Here at = Here::nowhere()) const {
+    detail::used_at(*core_, at);
     detail::count_end<core::Stored<T>, P>(core_, core::Side::in, met);
     return Reader<T, P>(core_);
   }
-  Writer<T, P> new_writer(bool met) const {
+  Writer<T, P> new_writer(bool met, Here at = Here::nowhere()) const {
+    detail::used_at(*core_, at);
     detail::count_end<core::Stored<T>, P>(core_, core::Side::out, met);
     return Writer<T, P>(core_);
   }
   Engine* core_;
 };
 
-// Channels of which a side has one end at a time; a second one is BadUse (rule 1.8).
-// `one2one<int>()`, `one2one<int, Local>(buffer(8))`.
+// One end at a time of a side, a second one is BadUse (rule 1.8): `one2one<int, Local>(buffer(8))`.
 template <class T, class P = Shared>
-Channel<T, P> one2one(ChannelOptions o = {}, const char* file = __builtin_FILE(),
-                      std::uint32_t line = __builtin_LINE()) {
+Channel<T, P> one2one(ChannelOptions o = {}, detail::Here at = detail::Here::now()) {
   o.kind = ChannelKind::one2one;
-  return Channel<T, P>(o, file, line);
+  return Channel<T, P>(o, at);
 }
 template <class T, class P = Shared>
-Channel<T, P> one2any(ChannelOptions o = {}, const char* file = __builtin_FILE(),
-                      std::uint32_t line = __builtin_LINE()) {
+Channel<T, P> one2any(ChannelOptions o = {}, detail::Here at = detail::Here::now()) {
   o.kind = ChannelKind::one2any;
-  return Channel<T, P>(o, file, line);
+  return Channel<T, P>(o, at);
 }
 template <class T, class P = Shared>
-Channel<T, P> any2one(ChannelOptions o = {}, const char* file = __builtin_FILE(),
-                      std::uint32_t line = __builtin_LINE()) {
+Channel<T, P> any2one(ChannelOptions o = {}, detail::Here at = detail::Here::now()) {
   o.kind = ChannelKind::any2one;
-  return Channel<T, P>(o, file, line);
+  return Channel<T, P>(o, at);
 }
 template <class T, class P = Shared>
-Channel<T, P> any2any(ChannelOptions o = {}, const char* file = __builtin_FILE(),
-                      std::uint32_t line = __builtin_LINE()) {
+Channel<T, P> any2any(ChannelOptions o = {}, detail::Here at = detail::Here::now()) {
   o.kind = ChannelKind::any2any;
-  return Channel<T, P>(o, file, line);
+  return Channel<T, P>(o, at);
 }
 
 }  // namespace weft::inline WEFT_ABI

@@ -34,20 +34,4 @@ inline ChannelOptions named(const char* name) {
   return {0, Overflow::block, 0, name, ChannelKind::any2any};
 }
 
-namespace detail {
-// Where something is made: as a default argument, where that call stands.
-class Here {
- public:
-  static constexpr Here now(const char* file = __builtin_FILE(),
-                            std::uint32_t line = __builtin_LINE()) noexcept {
-    return Here(file, line);
-  }
-  const char* const file;
-  const std::uint32_t line;
-
- private:
-  constexpr Here(const char* f, std::uint32_t l) noexcept : file(f), line(l) {}
-};
-}  // namespace detail
-
 }  // namespace weft::inline WEFT_ABI

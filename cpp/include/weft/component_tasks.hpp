@@ -243,6 +243,8 @@ struct TaskPromiseOf : TaskPromise {
   void return_value(T v) { value.emplace(std::move(v)); }
   T take() {
     if (failed) std::rethrow_exception(failed);
+    if (!value)
+      throw BadUse("a Task gives its value by co_return; this one came to its end without one");
     return *std::move(value);
   }
 };

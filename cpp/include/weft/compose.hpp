@@ -128,8 +128,7 @@ class ThreadTask {
  public:
   using result_type = std::remove_cvref_t<std::invoke_result_t<F&>>;
 
-  ThreadTask(F f, const char* function, const char* file, std::uint32_t line)
-      : f_(std::move(f)), function_(function), file_(file), line_(line) {}
+  ThreadTask(F f, const char* function, Here at) : f_(std::move(f)), function_(function), at_(at) {}
 
   ThreadTask&& named(const char* name) && {
     function_ = name;
@@ -148,8 +147,8 @@ class ThreadTask {
     auto* t = new ThreadRunner<F, result_type>(g.run, std::move(*f_), cpu_, result);
     f_.drop();
     t->function = function_;
-    t->about = runtime::in_file(nullptr, file_);
-    t->line = line_;
+    if (at_.file) t->about = runtime::in_file(nullptr, at_.file);
+    t->line = at_.line;
     g.add(*t);
     t->launch();
   }
@@ -159,8 +158,7 @@ class ThreadTask {
  private:
   Function<F> f_;
   const char* function_;
-  const char* file_;
-  std::uint32_t line_;
+  Here at_;
   int cpu_ = -1;
 };
 
@@ -176,10 +174,10 @@ void after_wait(runtime::ProcessBase& p, runtime::Group& g);
 
 }  // namespace detail
 
-// Runs f (which takes no arguments; bind them) as a process on an OS thread of its own.
+// Runs f() as a process on an OS thread of its own; thread(f, args…) of blocks.hpp binds arguments.
 template <class F>
-auto thread(F f, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
-  return detail::ThreadTask<F>(std::move(f), "thread", file, line);
+auto thread(F f, detail::Here at = detail::Here::now()) {
+  return detail::ThreadTask<F>(std::move(f), "thread", at);
 }
 
 template <class P>
@@ -421,10 +419,13 @@ class Group {
   struct Wait {
     runtime::Group* g;
     Waiting bind(runtime::ProcessBase* p) const noexcept { return {{p, g}}; }
-    void operator()() const {
+    void operator()(detail::Here at = detail::Here::now()) const {
       runtime::ThreadProcess& self = detail::blocking_caller("wait()");
       Waiting w{{&self, g}};
-      if (!w.begin()) self.block(detail::wait_op);
+      if (!w.begin()) {
+        detail::waits_at(self, at);
+        self.block(detail::wait_op);
+      }
       w.await_resume();
     }
   };

@@ -335,6 +335,8 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   Final final_suspend() const noexcept { return {}; }
 
   void unhandled_exception() noexcept;
+  // It has come to its end without the co_return that would have given its result.
+  void gave_nothing() noexcept;
 
   template <class T, class P>
   [[gnu::always_inline]] ReadAwaiter<T, P> await_transform(ReadOp<T, P>* o,
@@ -452,11 +454,21 @@ class Promise : public PromiseBase {
   void return_value(R&& v) {
     if (result) result->emplace(std::move(v));
     this->ended_well();
+    over_ = true;
   }
   void unhandled_exception() noexcept {
     PromiseBase::unhandled_exception();
     if (result && this->ending != Ending::failed) result->lack(why_no_result(*this));
+    over_ = true;
   }
+  Final final_suspend() noexcept {
+    if (!over_) [[unlikely]]
+      this->gave_nothing();
+    return {};
+  }
+
+ private:
+  bool over_ = false;  // by a co_return or an exception
 };
 template <>
 class Promise<void> : public PromiseBase {
@@ -490,8 +502,15 @@ class BasicProcess {
   BasicProcess(detail::ThreadTask<F>) {
     static_assert(detail::never<F>,
                   "weft: a thread(...) is no weft::Process: each has a type of its own, that of "
-                  "its function. Keep it by auto, several of "
-                  "one function in a std::vector of decltype(thread(f)); weft::par takes both");
+                  "its function. Keep it by auto, and processes of several kinds in a "
+                  "std::vector<weft::AnyProcess<>>");
+  }
+  // NOLINTNEXTLINE: implicit, for the error message where one was told where to run.
+  template <class X>
+  BasicProcess(Placed<X>) {
+    static_assert(detail::never<X>,
+                  "weft: p.on(...) and p.pinned(...) are no weft::Process. Keep them by auto, and "
+                  "processes of several kinds in a std::vector<weft::AnyProcess<>>");
   }
   BasicProcess& operator=(BasicProcess o) noexcept {
     std::swap(h_, o.h_);

@@ -97,11 +97,14 @@ struct EndOf : Conditional<EndOf> {
     check();
     return {state, p};
   }
-  void operator()() const {
+  void operator()(detail::Here at = detail::Here::now()) const {
     check();
     runtime::ThreadProcess& self = detail::blocking_caller("ended()");
     Awaiter a{state, &self};
-    if (!a.begin()) self.block(detail::end_op);
+    if (!a.begin()) {
+      detail::waits_at(self, at);
+      self.block(detail::end_op);
+    }
     a.await_resume();
   }
 

@@ -92,10 +92,10 @@ struct ExtendedOp {
   detail::EngineOf<T, P>* core;
   typename Extended<T, P>::Awaiter bind(runtime::ProcessBase* p) const { return {core, p}; }
   // In a thread.
-  Extended<T, P> operator()() const {
+  Extended<T, P> operator()(detail::Here at = detail::Here::now()) const {
     runtime::ThreadProcess& self = detail::blocking_caller("extended()()");
     auto s = Extended<T, P>::prepared(core, &self);
-    detail::select_in_thread(*s, s->engine);
+    detail::select_in_thread(*s, s->engine, at);
     return Extended<T, P>(core, std::move(s));
   }
 };

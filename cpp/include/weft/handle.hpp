@@ -25,9 +25,8 @@ class ChannelHandle {
   using value_type = T;
   using policy = P;
 
-  explicit ChannelHandle(ChannelOptions o = {}, const char* file = __builtin_FILE(),
-                         std::uint32_t line = __builtin_LINE())
-      : channel_(sides_of_many(o), file, line) {}
+  explicit ChannelHandle(ChannelOptions o = {}, detail::Here at = detail::Here::now())
+      : channel_(sides_of_many(o), at) {}
   ChannelHandle(const Channel<T, P>& c) : channel_(c) {}
   ChannelHandle(const ChannelHandle& o) : channel_(o.channel_) { hold(); }
   ChannelHandle(ChannelHandle&& o) noexcept
@@ -36,19 +35,27 @@ class ChannelHandle {
   ~ChannelHandle() = default;
 
   // In a thread: read, write.
-  T operator()() const { return reading()(); }
-  void operator()(const T& v) const requires detail::kCopied<T> { writing()(v); }
-  void operator()(T&& v) const { writing()(std::move(v)); }
+  template <std::same_as<detail::Here> H = detail::Here>  // it competes with no value to write
+  T operator()(H at = H::now()) const {
+    return reading(at)(at);
+  }
+  void operator()(const T& v,
+                  detail::Here at = detail::Here::now()) const requires detail::kCopied<T> {
+    writing(at)(v, at);
+  }
+  void operator()(T&& v, detail::Here at = detail::Here::now()) const {
+    writing(at)(std::move(v), at);
+  }
   // In a coroutine.
   [[nodiscard]] auto read() const { return reading().read(); }
   [[nodiscard]] auto next() const { return reading().next(); }
   WriteOp<T, P> write(const T& v) const requires detail::kCopied<T> { return writing().write(v); }
   WriteOp<T, P> write(T&& v) const { return writing().write(std::move(v)); }
   // The end that this process has from now on, for use as a guard or in a range-for.
-  const Reader<T, P>& reader() const { return reading(); }
-  const Writer<T, P>& writer() const { return writing(); }
-  operator Reader<T, P>() const { return channel_.reader(); }
-  operator Writer<T, P>() const { return channel_.writer(); }
+  const Reader<T, P>& reader(detail::Here at = detail::Here::now()) const { return reading(at); }
+  const Writer<T, P>& writer(detail::Here at = detail::Here::now()) const { return writing(at); }
+  operator Reader<T, P>() const { return channel_.new_reader(false); }
+  operator Writer<T, P>() const { return channel_.new_writer(false); }
 
   void poison(detail::Count strength = 1) const { channel_.poison(strength); }
   const Channel<T, P>& channel() const noexcept { return channel_; }
@@ -63,12 +70,13 @@ class ChannelHandle {
   // throws how it ended.
   void hold() {
     try {
-      reader_ = channel_.reader();
-      writer_ = channel_.writer();
+      reader_ = channel_.new_reader(false);
+      writer_ = channel_.new_writer(false);
     } catch (const ChannelEnd&) {
     }
   }
-  const Reader<T, P>& reading() const {
+  const Reader<T, P>& reading(detail::Here at = detail::Here::nowhere()) const {
+    detail::used_at(*channel_.core(), at);
     if (!reader_) reader_ = channel_.new_reader(true);
     if (!reading_) {
       reading_ = true;
@@ -76,7 +84,8 @@ class ChannelHandle {
     }
     return reader_;
   }
-  const Writer<T, P>& writing() const {
+  const Writer<T, P>& writing(detail::Here at = detail::Here::nowhere()) const {
+    detail::used_at(*channel_.core(), at);
     if (!writer_) writer_ = channel_.new_writer(true);
     if (!writing_) {
       writing_ = true;

@@ -67,12 +67,15 @@ struct TogetherOp {
     if (std::exchange(spent, true)) awaited_twice(Work::name);
     return Awaiter(std::move(work), p);
   }
-  auto operator()() && {
+  auto operator()(Here at = Here::now()) && {
     static_assert(Work::shared, "a channel that threads use must be weft::Shared");
     runtime::ThreadProcess& self = blocking_caller(Work::name);
     if (std::exchange(spent, true)) awaited_twice(Work::name);
     Awaiter a(std::move(work), &self);
-    if (!a.begin()) self.block(Work::All::kind);
+    if (!a.begin()) {
+      waits_at(self, at);
+      self.block(Work::All::kind);
+    }
     return a.await_resume();
   }
 };

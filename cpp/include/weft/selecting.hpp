@@ -316,14 +316,16 @@ const runtime::ProcessOps SelectAwaiter<Set, Engine>::ops{
     {&SelectAwaiter::wake, &SelectAwaiter::run, nullptr, 0}, &SelectAwaiter::executor_of};
 
 template <class Set, class Engine>
-auto select_in_thread(Set& set, Engine& engine) {
+auto select_in_thread(Set& set, Engine& engine, Here at) {
   static_assert(Set::shared, "a channel that threads use must be weft::Shared");
   runtime::ThreadProcess& self = blocking_caller("select(…)()");
   meet_request(self);
   Selecting<Set, Engine> s(set, engine, &self);
-  if (!s.begin()) do
-      self.block(Selecting<Set, Engine>::kind);
+  if (!s.begin()) {
+    waits_at(self, at);
+    do self.block(Selecting<Set, Engine>::kind);
     while (!s.woken());
+  }
   return s.result();
 }
 

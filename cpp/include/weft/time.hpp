@@ -88,12 +88,13 @@ struct SleepOp {
   };
   Awaiter bind(runtime::ProcessBase* p) const { return {p, until, {}}; }
   // In a thread.
-  void operator()() const {
+  void operator()(detail::Here at = detail::Here::now()) const {
     runtime::ThreadProcess& self = detail::blocking_caller("sleep()");
     detail::meet_request(self);
     if (until <= self.run->now()) return std::this_thread::yield();
     detail::Sleep s;
     s.begin(self, until);
+    detail::waits_at(self, at);
     self.block(detail::Sleep::kind);
     s.finish(self);
   }
@@ -135,11 +136,9 @@ class Barrier {
   using Engine = core::BarrierEngine<Shared>;
 
   // Throws BadUse if there cannot be so many.
-  explicit Barrier(detail::Count parties, const char* file = __builtin_FILE(),
-                   std::uint32_t line = __builtin_LINE())
+  explicit Barrier(detail::Count parties, detail::Here at = detail::Here::now())
       : core_(new Engine(parties.up_to_32_bits("Barrier: the parties"))) {
-    core_->name = file;
-    core_->line = line;
+    detail::made_at(*core_, at, "a barrier that the standard library made");
     core_->references.up();
   }
   Barrier(const Barrier& o) noexcept : core_(o.core_) { core_->references.up(); }
@@ -173,9 +172,12 @@ class Barrier {
       void await_resume() { finish(*p); }
     };
     Awaiter bind(runtime::ProcessBase* p) const noexcept { return {p, c}; }
-    void operator()() const {
+    void operator()(detail::Here at = detail::Here::now()) const {
       runtime::ThreadProcess& self = detail::blocking_caller("sync()");
-      if (!begin(self, c)) self.block(kind);
+      if (!begin(self, c)) {
+        detail::waits_at(self, at);
+        self.block(kind);
+      }
       finish(self);
     }
 

@@ -215,6 +215,12 @@ PyGetSetDef process_getset[] = {
 
 PyTypeObject ProcessType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
+// A write, a select, a nested Parallel: what is awaited within a process.
+static bool is_operation(PyObject* o) noexcept {
+  const PyAsyncMethods* const async = Py_TYPE(o)->tp_as_async;
+  return async && async->am_await && !Py_IS_TYPE(o, &ProcessType);
+}
+
 PyObject* no_process(PyObject* o, const char* where) {
   if (Py_IS_TYPE(o, &ProcessFunctionType)) {
     PyObject* const name = PyObject_GetAttrString(o, "__name__");
@@ -225,6 +231,11 @@ PyObject* no_process(PyObject* o, const char* where) {
   }
   if (PyCoro_CheckExact(o))
     return bad_use("%R%s is no process: decorate its function with @process", o, where);
+  if (is_operation(o))
+    return bad_use(
+        "%R%s is an operation, no process: await it in an async function that is decorated with "
+        "@process, and start a process of that function for each operation",
+        o, where);
   return bad_use("%R%s is no process: call a function that is decorated with @process", o, where);
 }
 
@@ -244,7 +255,7 @@ PyObject* process_list(PyObject* const* args, Py_ssize_t n) {
       if (PyList_Append(list, args[i]) < 0) Py_CLEAR(list);
       continue;
     }
-    PyObject* it = iterator_of(args[i]);
+    PyObject* it = is_operation(args[i]) ? no_process(args[i], "") : iterator_of(args[i]);
     if (!it) {
       if (PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();

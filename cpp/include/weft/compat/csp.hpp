@@ -77,14 +77,14 @@ struct overwriting_buffer : chan_data_store<T> {
 
 namespace detail {
 
+// A call operator without arguments reads, one with a value writes. So the one that reads takes its
+// line as a template's parameter, to which nothing is converted: neither a literal text, nor 0, nor
+// a list in braces.
+template <class H>
+concept IsHere = std::is_same_v<H, Here>;
+
 inline std::uint8_t strength_of(unsigned int s) {
   return static_cast<std::uint8_t>(s < 1 ? 1 : s > 255 ? 255 : s);
-}
-
-// Not a header of the standard library, which makes and uses channels for the program.
-inline bool of_the_program(const char* file) noexcept {
-  const std::string_view f = file;
-  return f.find("/c++/") == f.npos && f.find("/bits/") == f.npos;
 }
 
 // A channel with its two ends, shared by all that refer to it.
@@ -97,32 +97,11 @@ struct Wire final : Guard {
   std::optional<weft::Extended<T>> extended;
   bool reading = false;  // an extended read of a value that an alt had taken
   weft::detail::Slot<T> slot;
-  std::atomic<bool> unnamed{false};  // made by a container, which knows no line of the program
 
-  Wire(weft::ChannelOptions o, const char* file, std::uint32_t line)
-      : channel(o, file, line), in(channel.reader()), out(channel.writer()) {
-    if (of_the_program(file)) return;
-    unnamed.store(true, std::memory_order_relaxed);
-    name("a channel of a container");
-  }
+  Wire(weft::ChannelOptions o, Here at)
+      : channel(o, at), in(channel.reader(at)), out(channel.writer(at)) {}
 
-  // A channel of a container is named by the line that first uses it.
-  void used_at(const char* file, std::uint32_t line) {
-    if (!unnamed.load(std::memory_order_relaxed) || !of_the_program(file) ||
-        !unnamed.exchange(false))
-      return;
-    const std::string f = file;
-    name("first used at " + f.substr(f.rfind('/') + 1) + ":" + std::to_string(line));
-  }
-  void name(const std::string& n) {
-    const char* const kept = weft::detail::intern(n.c_str());
-    auto* const core = channel.core();
-    core->with_lock([&](auto&, auto&) {
-      core->name = kept;
-      core->line = 0;
-    });
-  }
-
+  void used_at(Here at) { weft::detail::used_at(*channel.core(), at); }
   template <class F>
   static auto raising(F&& f) {
     try {
@@ -131,17 +110,19 @@ struct Wire final : Guard {
       throw poison_exception(e.strength);
     }
   }
-  T read() {
+  T read(Here at) {
+    used_at(at);
     if (selected) return given();
-    return raising([&] { return in(); });
+    return raising([&] { return in(at); });
   }
-  T start_read() {
+  T start_read(Here at) {
+    used_at(at);
     if (extended || reading) throw std::logic_error("Channel already in extended read");
     if (selected) {
       reading = true;
       return given();
     }
-    extended.emplace(raising([&] { return in.extended()(); }));
+    extended.emplace(raising([&] { return in.extended()(at); }));
     if constexpr (std::is_copy_constructible_v<T>)
       return **extended;
     else
@@ -152,8 +133,9 @@ struct Wire final : Guard {
     extended.reset();
     reading = false;
   }
-  void write(T value) {
-    raising([&] { out(std::move(value)); });
+  void write(T value, Here at) {
+    used_at(at);
+    raising([&] { out(std::move(value), at); });
   }
   bool pending() const {
     bool r = selected.has_value() || channel.core()->poison_strength() != 0 ||
@@ -191,12 +173,12 @@ class chan_in {
   chan_in& operator=(const chan_in&) = default;
   chan_in& operator=(chan_in&&) noexcept = default;
 
-  T read() const { return wire_->read(); }
-  T operator()(const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) const {
-    wire_->used_at(file, line);
-    return wire_->read();
+  T read(detail::Here at = detail::Here::now()) const { return wire_->read(at); }
+  template <detail::IsHere H = detail::Here>
+  T operator()(H at = H::now()) const {
+    return wire_->read(at);
   }
-  T start_read() const { return wire_->start_read(); }
+  T start_read(detail::Here at = detail::Here::now()) const { return wire_->start_read(at); }
   void end_read() const { wire_->end_read(); }
   void poison(unsigned int strength) const {
     static_assert(POISONABLE, "channel is not poisonable: make it with <T, true>");
@@ -232,11 +214,11 @@ class chan_out {
   chan_out& operator=(const chan_out&) = default;
   chan_out& operator=(chan_out&&) noexcept = default;
 
-  void write(T value) const { wire_->write(std::move(value)); }
-  void operator()(T value, const char* file = __builtin_FILE(),
-                  std::uint32_t line = __builtin_LINE()) const {
-    wire_->used_at(file, line);
-    wire_->write(std::move(value));
+  void write(T value, detail::Here at = detail::Here::now()) const {
+    wire_->write(std::move(value), at);
+  }
+  void operator()(T value, detail::Here at = detail::Here::now()) const {
+    wire_->write(std::move(value), at);
   }
   void poison(unsigned int strength) const {
     static_assert(POISONABLE, "channel is not poisonable: make it with <T, true>");
@@ -262,32 +244,34 @@ class Chan {
  public:
   using value_type = T;
   // Reports name it by where it was made.
-  explicit Chan(unsigned int immunity = 0, const char* file = __builtin_FILE(),
-                std::uint32_t line = __builtin_LINE())
-      : Chan(weft::ChannelOptions{}, immunity, file, line) {}
-  explicit Chan(const chan_data_store<T>& buffer, unsigned int immunity = 0,
-                const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
-      : Chan(buffer.options, immunity, file, line) {}
+  explicit Chan(unsigned int immunity = 0, Here at = Here::now())
+      : Chan(weft::ChannelOptions{}, immunity, at) {}
+  explicit Chan(const chan_data_store<T>& buffer, unsigned int immunity = 0, Here at = Here::now())
+      : Chan(buffer.options, immunity, at) {}
 
-  In in() const { return In(wire_); }
-  Out out() const { return Out(wire_); }
-  operator In() const { return in(); }
-  operator Out() const { return out(); }
-  T operator()(const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) const {
-    wire_->used_at(file, line);
-    return wire_->read();
+  In in(Here at = Here::now()) const {
+    wire_->used_at(at);
+    return In(wire_);
   }
-  void operator()(T value, const char* file = __builtin_FILE(),
-                  std::uint32_t line = __builtin_LINE()) const {
-    wire_->used_at(file, line);
-    wire_->write(std::move(value));
+  Out out(Here at = Here::now()) const {
+    wire_->used_at(at);
+    return Out(wire_);
+  }
+  operator In() const { return In(wire_); }
+  operator Out() const { return Out(wire_); }
+  template <detail::IsHere H = detail::Here>
+  T operator()(H at = H::now()) const {
+    return wire_->read(at);
+  }
+  void operator()(T value, detail::Here at = detail::Here::now()) const {
+    wire_->write(std::move(value), at);
   }
   const std::shared_ptr<Wire<T>>& wire() const noexcept { return wire_; }
 
  private:
-  Chan(weft::ChannelOptions o, unsigned int immunity, const char* file, std::uint32_t line) {
+  Chan(weft::ChannelOptions o, unsigned int immunity, Here at) {
     o.immunity = static_cast<std::uint8_t>(immunity > 255 ? 255 : immunity);
-    wire_ = std::make_shared<Wire<T>>(o, file, line);
+    wire_ = std::make_shared<Wire<T>>(o, at);
   }
   std::shared_ptr<Wire<T>> wire_;
 };
@@ -322,14 +306,11 @@ class par : public process {
   using proc = std::function<void()>;
   par() = default;
   // Reports name its processes by where it was made.
-  par(std::initializer_list<proc> ps, const char* file = __builtin_FILE(),
-      std::uint32_t line = __builtin_LINE())
-      : procs_(ps), file_(file), line_(line) {}
-  par(const std::vector<proc>& ps, const char* file = __builtin_FILE(),
-      std::uint32_t line = __builtin_LINE())
-      : procs_(ps), file_(file), line_(line) {}
+  par(std::initializer_list<proc> ps, detail::Here at = detail::Here::now())
+      : procs_(ps), at_(at) {}
+  par(const std::vector<proc>& ps, detail::Here at = detail::Here::now()) : procs_(ps), at_(at) {}
   template <class I>
-  par(I first, I last) : procs_(first, last) {}
+  par(I first, I last, detail::Here at = detail::Here::now()) : procs_(first, last), at_(at) {}
 
   // Throws what a process threw, and weft::Deadlock. A poison_exception ends its process; when all
   // have ended, a par inside a process passes it on (the strongest), so that a par_write or par_for
@@ -357,7 +338,7 @@ class par : public process {
     using Thread = decltype(weft::thread(Quiet{}));
     std::vector<Thread> ps;
     ps.reserve(mine.size());
-    for (proc& p : mine) ps.push_back(weft::thread(Quiet{&p, &poison}, file_, line_));
+    for (proc& p : mine) ps.push_back(weft::thread(Quiet{&p, &poison}, at_));
     // Told at once: a process that is declared noexcept ends the program when it is cancelled, and
     // Deadlock would never be seen.
     weft::RunOptions o;
@@ -370,73 +351,78 @@ class par : public process {
 
  private:
   std::vector<proc> procs_;
-  const char* file_ = __builtin_FILE();
-  std::uint32_t line_ = __builtin_LINE();
+  detail::Here at_ = detail::Here::now();
 };
 
 template <class I, class F>
-void par_for(I first, I last, F&& f, const char* file = __builtin_FILE(),
-             std::uint32_t line = __builtin_LINE()) {
+void par_for(I first, I last, F&& f, detail::Here at = detail::Here::now()) {
   std::vector<std::function<void()>> procs;
   for (; first != last; ++first) procs.push_back([&f, x = *first]() mutable { f(x); });
-  par(procs, file, line).run();
+  par(procs, at).run();
 }
 inline void par_for_n(std::size_t n, const std::function<void()>& f,
-                      const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
-  par(std::vector<std::function<void()>>(n, f), file, line).run();
+                      detail::Here at = detail::Here::now()) {
+  par(std::vector<std::function<void()>>(n, f), at).run();
 }
 
 namespace detail {
 template <class C>
 using value_of = typename C::value_type;
 template <class I>
-auto par_read(I first, I last) {
+auto par_read(I first, I last, Here at) {
   using T = value_of<typename std::iterator_traits<I>::value_type>;
   std::vector<std::optional<T>> got;
   std::vector<weft::Reader<T>> rest;
   for (; first != last; ++first) {
     Wire<T>& w = *first->wire();
+    w.used_at(at);
     got.emplace_back(std::exchange(w.selected, std::nullopt));
     if (!got.back()) rest.push_back(w.in);
   }
-  auto values = Wire<T>::raising([&] { return weft::par_read(rest)(); });
+  auto values = Wire<T>::raising([&] { return weft::par_read(rest)(at); });
   std::vector<T> r;
   auto next = values.begin();
   for (auto& g : got) r.push_back(g ? std::move(*g) : std::move(*next++));
   return r;
 }
 template <class I, class T>
-void par_write(I first, I last, const std::vector<T>& values) {
+void par_write(I first, I last, const std::vector<T>& values, Here at) {
   std::vector<weft::Writer<T>> ws;
-  for (; first != last; ++first) ws.push_back(first->wire()->out);
-  Wire<T>::raising([&] { weft::par_write(ws, values)(); });
+  for (; first != last; ++first) {
+    first->wire()->used_at(at);
+    ws.push_back(first->wire()->out);
+  }
+  Wire<T>::raising([&] { weft::par_write(ws, values)(at); });
 }
 }  // namespace detail
 
 // From each a value, to each its own; no thread is made. Ends or channels.
 template <class C>
-auto par_read(std::initializer_list<C> chans) {
-  return detail::par_read(chans.begin(), chans.end());
+auto par_read(std::initializer_list<C> chans, detail::Here at = detail::Here::now()) {
+  return detail::par_read(chans.begin(), chans.end(), at);
 }
 template <class C>
-auto par_read(const std::vector<C>& chans) {
-  return detail::par_read(chans.begin(), chans.end());
+auto par_read(const std::vector<C>& chans, detail::Here at = detail::Here::now()) {
+  return detail::par_read(chans.begin(), chans.end(), at);
 }
 template <class T, class I>
-std::vector<T> par_read(I first, I last) {
-  return detail::par_read(first, last);
+std::vector<T> par_read(I first, I last, detail::Here at = detail::Here::now()) {
+  return detail::par_read(first, last, at);
 }
 template <class C>
-void par_write(std::initializer_list<C> chans, const std::vector<typename C::value_type>& values) {
-  detail::par_write(chans.begin(), chans.end(), values);
+void par_write(std::initializer_list<C> chans, const std::vector<typename C::value_type>& values,
+               detail::Here at = detail::Here::now()) {
+  detail::par_write(chans.begin(), chans.end(), values, at);
 }
 template <class C>
-void par_write(const std::vector<C>& chans, const std::vector<typename C::value_type>& values) {
-  detail::par_write(chans.begin(), chans.end(), values);
+void par_write(const std::vector<C>& chans, const std::vector<typename C::value_type>& values,
+               detail::Here at = detail::Here::now()) {
+  detail::par_write(chans.begin(), chans.end(), values, at);
 }
 template <class T, class I>
-void par_write(I first, I last, const std::vector<T>& values) {
-  detail::par_write(first, last, values);
+void par_write(I first, I last, const std::vector<T>& values,
+               detail::Here at = detail::Here::now()) {
+  detail::par_write(first, last, values, at);
 }
 
 // --- time, barriers, skip, stop ------------------------------------------------------------------
@@ -481,10 +467,14 @@ class timer : public guard {
 
   time_point read() const { return time_point(duration(weft::now())); }
   time_point operator()() const { return read(); }
-  void after(time_point at) const { weft::sleep_until(at.time_since_epoch().count())(); }
-  void operator()(time_point at) const { after(at); }
-  void sleep(duration d) const { weft::sleep(d)(); }
-  void operator()(duration d) const { sleep(d); }
+  void after(time_point until, detail::Here at = detail::Here::now()) const {
+    weft::sleep_until(until.time_since_epoch().count())(at);
+  }
+  void operator()(time_point until, detail::Here at = detail::Here::now()) const {
+    after(until, at);
+  }
+  void sleep(duration d, detail::Here at = detail::Here::now()) const { weft::sleep(d)(at); }
+  void operator()(duration d, detail::Here at = detail::Here::now()) const { sleep(d, at); }
   time_point get_alarm() const { return alarm_->at; }
   void set_alarm(time_point at) { alarm_->at = at; }
   void set_alarm(duration d) {
@@ -505,10 +495,10 @@ class timer : public guard {
 
 class barrier {
  public:
-  explicit barrier(weft::detail::Count parties = 0)
-      : state_(std::make_shared<weft::Barrier>(parties)) {}
-  void sync() const { state_->sync()(); }
-  void operator()() const { sync(); }
+  explicit barrier(weft::detail::Count parties = 0, detail::Here at = detail::Here::now())
+      : state_(std::make_shared<weft::Barrier>(parties, at)) {}
+  void sync(detail::Here at = detail::Here::now()) const { state_->sync()(at); }
+  void operator()(detail::Here at = detail::Here::now()) const { sync(at); }
   void enroll() const { state_->enrol(); }
   void resign() const { state_->resign(); }
   // Only while nobody waits.
@@ -559,7 +549,7 @@ class stop : public process, public guard {
   void run() override {
     weft::Channel<int> c{weft::named("stop")};
     const auto nobody = c.writer();
-    c.reader()();
+    c.reader()(detail::Here::nowhere());
   }
 };
 

@@ -17,6 +17,7 @@ namespace detail {
 
 namespace runtime = weft::runtime;
 namespace core = weft::core;
+using Here = weft::detail::Here;  // the line of the program that calls
 
 // A guard in a choice. `ready`: it need not ask the core.
 struct Guard {
@@ -81,25 +82,29 @@ class alt {
   template <class I>
   alt(I first, I last) : state_(std::make_shared<State>(std::vector<guard>(first, last))) {}
 
-  int select() const { return fair_select(); }
-  int fair_select() const { return choose(true, {}, false); }
-  int pri_select() const { return choose(false, {}, false); }
-  template <class C = std::initializer_list<bool>>
-  int select(const C& when) const {
-    return fair_select(when);
+  int select(detail::Here at = detail::Here::now()) const { return fair_select(at); }
+  int fair_select(detail::Here at = detail::Here::now()) const {
+    return choose(true, {}, false, at);
+  }
+  int pri_select(detail::Here at = detail::Here::now()) const {
+    return choose(false, {}, false, at);
   }
   template <class C = std::initializer_list<bool>>
-  int fair_select(const C& when) const {
-    return choose(true, std::vector<char>(when.begin(), when.end()), true);
+  int select(const C& when, detail::Here at = detail::Here::now()) const {
+    return fair_select(when, at);
   }
   template <class C = std::initializer_list<bool>>
-  int pri_select(const C& when) const {
-    return choose(false, std::vector<char>(when.begin(), when.end()), true);
+  int fair_select(const C& when, detail::Here at = detail::Here::now()) const {
+    return choose(true, std::vector<char>(when.begin(), when.end()), true, at);
   }
-  int operator()() const { return fair_select(); }
   template <class C = std::initializer_list<bool>>
-  int operator()(const C& when) const {
-    return fair_select(when);
+  int pri_select(const C& when, detail::Here at = detail::Here::now()) const {
+    return choose(false, std::vector<char>(when.begin(), when.end()), true, at);
+  }
+  int operator()(detail::Here at = detail::Here::now()) const { return fair_select(at); }
+  template <class C = std::initializer_list<bool>>
+  int operator()(const C& when, detail::Here at = detail::Here::now()) const {
+    return fair_select(when, at);
   }
 
  private:
@@ -109,7 +114,7 @@ class alt {
     explicit State(std::vector<guard> g) : guards(std::move(g)) {}
   };
 
-  int choose(bool fair, const std::vector<char>& when, bool conditional) const {
+  int choose(bool fair, const std::vector<char>& when, bool conditional, detail::Here at) const {
     if (!state_ || state_->guards.empty())
       weft::detail::bad_use("csp::alt: select needs at least one guard");
     const std::size_t n = state_->guards.size();
@@ -133,7 +138,7 @@ class alt {
     engine.bind(set.data(), set.size(), weft::Mode::priority, &self, 0);
     std::size_t chosen;
     try {
-      chosen = static_cast<std::size_t>(weft::detail::select_in_thread(set, engine).index);
+      chosen = static_cast<std::size_t>(weft::detail::select_in_thread(set, engine, at).index);
     } catch (const detail::GuardSet::Ended& e) {
       chosen = e.at;  // the read that follows says how it ended
     }
@@ -153,7 +158,7 @@ class choice {
   choice(std::initializer_list<std::tuple<guard, bool, std::function<void()>>> list) {
     for (const auto& [g, when, f] : list) add(g, when, f);
   }
-  void operator()() {
+  void operator()(detail::Here at = detail::Here::now()) {
     // Made anew each time round a loop: it begins anywhere, so that it is fair all the same.
     const std::size_t first = (weft::detail::Rotations::mine().random() >> 33) % guards_.size();
     std::rotate(guards_.begin(), guards_.begin() + static_cast<std::ptrdiff_t>(first),
@@ -161,7 +166,7 @@ class choice {
     std::rotate(when_.begin(), when_.begin() + static_cast<std::ptrdiff_t>(first), when_.end());
     std::rotate(actions_.begin(), actions_.begin() + static_cast<std::ptrdiff_t>(first),
                 actions_.end());
-    actions_[static_cast<std::size_t>(alt(guards_).pri_select(when_))]();
+    actions_[static_cast<std::size_t>(alt(guards_).pri_select(when_, at))]();
   }
 
  private:

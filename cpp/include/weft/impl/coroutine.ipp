@@ -26,6 +26,15 @@ namespace weft::inline WEFT_ABI::detail {
   if (kept > 0) about = runtime::layout(known, at, kept);
 }
 
+[[gnu::cold]] WEFT_IMPL void PromiseBase::gave_nothing() noexcept {
+  try {
+    bad_use(runtime::joined({"a ProcessOf gives its result by co_return; after ",
+                             runtime::where(*this), " it came to its end without one"}));
+  } catch (...) {
+    unhandled_exception();
+  }
+}
+
 WEFT_IMPL void PromiseBase::unhandled_exception() noexcept {
   std::exception_ptr& kept = *::new (static_cast<void*>(&slot)) std::exception_ptr;
   kept = caught(*this);

@@ -1,8 +1,12 @@
 """`@io`, and the threads on which its calls run (rule 7.9).
 
-Invariant: a thread of the pool either runs a call or is idle; one that has been idle for IDLE
-seconds ends. There are at most LIMIT threads (one more for each start that was interrupted);
-further calls wait their turn, first come, first served.
+Invariants
+ 1 A thread of the pool either runs a call or is idle; one that has been idle for IDLE seconds ends.
+ 2 There are at most LIMIT threads (one more for each start that was interrupted); further calls
+   wait their turn, first come, first served.
+ 3 But calls may wait for each other, all LIMIT of them for one that waits its turn. So while calls
+   wait for a thread, a thread of another kind watches. When no call has ended for PATIENCE seconds,
+   it starts threads beyond LIMIT: one, then two, then four, until a call ends or none waits.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -22,6 +27,7 @@ __all__ = ["IDLE", "LIMIT", "io", "workers"]
 
 LIMIT = 64  #: threads
 IDLE = 5.0  #: seconds
+PATIENCE = 0.05  #: seconds
 
 # A call may be submitted by the main thread, where a signal's handler may raise between any two
 # steps. So there is no lock: each of these queues' methods does one thing completely, or not at
@@ -31,6 +37,9 @@ _idle: SimpleQueue[None] = SimpleQueue()  # one for each thread that waits for a
 _permits: SimpleQueue[None] = SimpleQueue()  # one for each thread that may still be started
 for _ in range(LIMIT):
     _permits.put(None)
+_watch: SimpleQueue[None] = SimpleQueue()  # one, unless a thread watches
+_watch.put(None)
+_ended = 0  # calls, about: two threads may count at once
 
 
 def workers() -> int:
@@ -52,23 +61,26 @@ def _submit(call: Any) -> None:
 
 
 def _man() -> None:
-    """Starts a thread if more calls wait than threads are idle.
+    """Starts a thread if more calls wait than threads are idle, or has it watched that they get one.
 
     A thread that adds a call asks this afterwards; so does a thread that ceases to be idle. So one
     of the two sees both changes.
     """
-    if _waiting.qsize() > _idle.qsize() and _took(_permits):
-        _start()
+    if _waiting.qsize() > _idle.qsize():
+        if _took(_permits):
+            _start(_work, _permits)
+        elif _took(_watch):
+            _start(_see_to_it, _watch)
 
 
-def _start() -> None:
-    """Starts a thread; its caller has taken a permit."""
+def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]) -> None:
+    """Starts a thread; its caller has taken a permit, which the thread gives back."""
     started = False
     try:
-        threading.Thread(target=_work, name="weft io", daemon=True).start()
+        threading.Thread(target=does, args=(permits,), name="weft io", daemon=True).start()
         started = True
     except RuntimeError:
-        if workers() == 1:
+        if permits is _permits and workers() == 1:
             raise
         # else one of the other threads will do the call
     except KeyError as error:  # what a signal's handler raised within start() may end as this
@@ -77,7 +89,7 @@ def _start() -> None:
         raise error.__context__ from None
     finally:
         if not started:
-            _permits.put(None)
+            permits.put(None)
 
 
 def _next() -> Any:
@@ -100,16 +112,38 @@ def _next() -> Any:
     return call
 
 
-def _work() -> None:
+def _work(permits: SimpleQueue[None]) -> None:
+    global _ended
     _native._worker(True)
     try:
         while (call := _next()) is not None:
             call.run()
             del call  # do not keep its result alive
+            _ended += 1
     finally:
         _native._worker(False)
-        _permits.put(None)
+        permits.put(None)
     _man()  # a call that came meanwhile may have found no permit
+
+
+def _see_to_it(watch: SimpleQueue[None]) -> None:
+    """Starts threads beyond LIMIT as long as calls wait for one and none ends."""
+    _native._worker(True)
+    more = 1
+    try:
+        while _waiting.qsize() > _idle.qsize():
+            before = _ended
+            time.sleep(PATIENCE)
+            if _ended != before:
+                more = 1
+                continue
+            for _ in range(min(more, _waiting.qsize() - _idle.qsize())):
+                _start(_work, SimpleQueue())
+            more *= 2
+    finally:
+        _native._worker(False)
+        watch.put(None)
+    _man()  # a call that came meanwhile may have found nobody who watches
 
 
 def _forget() -> None:
@@ -119,6 +153,8 @@ def _forget() -> None:
             one.get_nowait()
     while workers() > 0:
         _permits.put(None)
+    if _watch.empty():
+        _watch.put(None)
 
 
 if hasattr(os, "register_at_fork"):
