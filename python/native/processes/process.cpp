@@ -180,6 +180,11 @@ void never_run(PyObject* list) noexcept {
   Py_Exit(result ? 0 : 1);
 }
 
+PyObject* f_end_program(PyObject*, PyObject* error) {
+  if (error != Py_None) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+  end_child(error == Py_None ? error : nullptr);
+}
+
 void not_in_child(std::uint32_t before) {
   if (generation == before) [[likely]]
     return;

@@ -8,7 +8,9 @@ A host that stays warm runs each call on a thread of its own; any other runs its
 main thread.
 
 The main module is imported under the name `__mp_main__`, up to its first top-level run(…): what
-follows is for the parent alone.
+follows is for the parent alone. So is the end of each block around that run, a `finally` or the
+exit of a `with`. Therefore the child never leaves that call: it does its work within it, and its
+program ends there.
 """
 
 from __future__ import annotations
@@ -25,15 +27,17 @@ import socket
 import sys
 import threading
 import time
+import traceback
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from weft import _own_threads
 from weft._backends import shared as _shared
 from weft._backends.functions import is_coroutine
 from weft._extension import native as _native
 from weft._hosts import apart as _apart
+from weft._hosts import forked as _forked
 from weft._hosts import host as _host
 from weft._hosts import pickling as _pickling
 from weft._hosts import said as _said
@@ -49,11 +53,41 @@ AFTERLIFE = 2.0  # seconds that a process has to end once its parent is gone
 
 
 class _Enough(BaseException):
-    """The main module has come to its first run(…)."""
+    """A module that the main module imports has come to a run(…)."""
 
 
-def _stop() -> None:
-    raise _Enough
+def _imports() -> bool:
+    """Whether the code that runs here was called within an import. It holds the lock of that."""
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return True
+        frame = frame.f_back
+    return False
+
+
+GoesOn = Callable[[BaseException | None], NoReturn]  # with why nothing can run here
+
+
+def _in_place_of_run(goes_on: GoesOn) -> Callable[[BaseException | None], None]:
+    """What is called where the main module, while it is imported here, comes to a run(…), or to what
+    is refused there: the first of these on this thread does not return.
+    """
+    importing, here = threading.get_ident(), os.getpid()
+
+    def at_run(why: BaseException | None) -> None:
+        if os.getpid() != here:  # the child of a fork may run what it likes (rule 11.4)
+            _shared.at_run = None
+        elif threading.get_ident() == importing:
+            _shared.at_run = None
+            if _imports():  # whoever needs that module later would wait for its lock
+                raise _Enough
+            _native._close_limits()  # a timeout around the run is for the parent's
+            goes_on(why)
+        elif why is None:
+            _host.refuse_imports()
+
+    return at_run
 
 
 def _compiled(path: str, backend: str | None) -> types.CodeType:
@@ -69,8 +103,10 @@ def _compiled(path: str, backend: str | None) -> types.CodeType:
     return styles.compile_for(backend, source, path)
 
 
-def _import_main(name: str | None, path: str | None, backend: str | None) -> None:
-    """Imports the parent's main module, up to its first top-level run(…)."""
+def _import_main(
+    name: str | None, path: str | None, backend: str | None, goes_on: GoesOn
+) -> None:
+    """Imports the parent's main module. At its first top-level run(…) it calls `goes_on`."""
     if name is None and path is None:  # an interactive interpreter, `python -c`
         _pickling.send_main_by_value()
         return
@@ -94,7 +130,7 @@ def _import_main(name: str | None, path: str | None, backend: str | None) -> Non
             code = _compiled(path, backend)
         module.__file__ = path
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module
-    _shared.at_run = _stop
+    _shared.at_run = _in_place_of_run(goes_on)
     try:
         exec(code, module.__dict__)
     except _Enough:
@@ -119,6 +155,7 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
     """The function as a process that is cancelled when the parent says so. While it runs, its call
     does not count as work outside any run (_rounds.at_work).
     """
+    here = os.getpid()
 
     def begin() -> None:
         me = _native.current_process()
@@ -128,6 +165,8 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
         threading.Thread(target=_obey, args=(orders, me), name="weft: obeys", daemon=True).start()
 
     def end() -> None:
+        if os.getpid() != here:  # the child of a fork: it goes no further
+            return
         _rounds.at_work(1)
         me = _native.current_process()
         assert me is not None
@@ -164,10 +203,13 @@ def run_call(
     load: Callable[[], _pickling.Call], orders: Any, call: str
 ) -> tuple[Any, _pickling.Failure | None]:
     """Runs a call; gives what it returned, or its failure."""
+    before = os.getpid()
     try:
         function, args, keywords = load()
     except BaseException as error:
+        _forked.end_if_forked(before, error)
         return None, _pickling.Failure(_apart.not_rebuilt("a call and its arguments", error))
+    _forked.end_if_forked(before, None)
     try:
         process = _obedient(function, orders, call)(*args, **keywords)
         if (named := getattr(function, "_weft_name", None)) is not None:
@@ -282,20 +324,38 @@ def _breakpoint(*args: Any, **keywords: Any) -> Any:
     return None
 
 
-def _begin(prepared: dict[str, Any]) -> BaseException | None:
-    """Gets everything ready for calls. Returns None, or why it could not."""
+def _initialized(prepared: dict[str, Any]) -> BaseException | None:
+    """Calls the initializer, if there is one. Returns what it raised."""
+    if prepared["initializer"] is not None:
+        before = os.getpid()
+        try:
+            function, args, keywords = _pickling.load_call(prepared["initializer"], str)
+            function(*args, **keywords)
+        except BaseException as error:
+            _forked.end_if_forked(before, error)
+            return error
+        _forked.end_if_forked(before, None)
+    return None
+
+
+def _begin(prepared: dict[str, Any], goes_on: GoesOn) -> BaseException | None:
+    """Gets everything ready for calls. Returns None, or why it could not. `goes_on`: as of
+    _import_main.
+    """
+    before = os.getpid()
     try:
         _set_up(prepared)
         if prepared["start"] == "fork" or getattr(sys, "frozen", False):  # the main module is here
             sys.modules["__mp_main__"] = sys.modules["__main__"]
         else:
-            _import_main(prepared["main_name"], prepared["main_path"], prepared["compiled_for"])
-        if prepared["initializer"] is not None:
-            function, args, keywords = _pickling.load_call(prepared["initializer"], str)
-            function(*args, **keywords)
+            _import_main(
+                prepared["main_name"], prepared["main_path"], prepared["compiled_for"], goes_on
+            )
     except BaseException as error:
+        _forked.end_if_forked(before, error)
         return error
-    return None
+    _forked.end_if_forked(before, None)
+    return _initialized(prepared)
 
 
 _refusal = threading.Lock()  # whoever tells of it first takes it, and keeps it
@@ -347,47 +407,26 @@ def _see_ends_off() -> None:
         time.sleep(0.001)  # nothing tells us when; but it is one round trip, and rare
 
 
-def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool | None) -> None:
-    """Serves the parent at the other end of this socket, until it lets go.
+def _leave(prepared: dict[str, Any], error: BaseException | None) -> NoReturn:
+    """Ends this program within its main module."""
+    if prepared["start"] == "spawn":
+        _native._end_program(error)
+    if error is not None and not isinstance(error, SystemExit):
+        traceback.print_exc()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(0 if error is None else 1)  # the server's child: without atexit, as ever
 
-    Args:
-        preparation: a file that says how to begin; a crash is written at its end, for the parent.
-        asked: a socket by which the parent asks whether everything here stands still.
-        said: a socket for log records and warnings from here.
-        shared: whether the link is in shared memory; None: the parent says it by `asked`, 0 or 1.
+
+def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException | None) -> None:
+    """Serves the parent until it lets go, or is gone. `wrong`: why nothing can run here.
+
+    Raises:
+        SystemExit: the session has ended for what came.
     """
-    questions = socket.socket(fileno=asked)
-    if shared is None:
-        shared = questions.recv(1) == b"1"
-    _rounds.at_work(1)
-    _observers.hide()
-    with open(preparation, "rb", closefd=False) as file:
-        prepared = pickle.load(file)
-    os.lseek(preparation, 0, os.SEEK_END)
-    _said.say_to(said, prepared["logging"])
-    _seen.follow(prepared["observed"])
-    threading.Thread(
-        target=_rounds.answer,
-        args=(questions,),
-        name="weft: answers",
-        daemon=True,
-    ).start()
-    faulthandler.enable(preparation)
-    sys.breakpointhook = _breakpoint
-    # Ctrl-C at the terminal is for the parent, which cancels us
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    link = _native._Link(descriptor, f"python {os.getpid()}", shared)
-    threading.Thread(
-        target=_end_with_parent, args=(link,), name="weft: ends with its parent", daemon=True
-    ).start()
-    jobs = link.take("jobs")
     calls: list[threading.Thread] = []
     try:
-        sys.path[:] = prepared["path"]
-        sys.argv[:] = prepared["argv"]
-        with contextlib.suppress(OSError):
-            os.chdir(prepared["directory"])
-        wrong = _begin(prepared)
         while True:
             _own_threads.ours()
             _rounds.asks_for_calls(jobs)
@@ -424,3 +463,52 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
     link.close("it has ended")
     if refused:
         sys.exit(1)
+
+
+def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool | None) -> None:
+    """Serves the parent at the other end of this socket, until it lets go.
+
+    Args:
+        preparation: a file that says how to begin; a crash is written at its end, for the parent.
+        asked: a socket by which the parent asks whether everything here stands still.
+        said: a socket for log records and warnings from here.
+        shared: whether the link is in shared memory; None: the parent says it by `asked`, 0 or 1.
+    """
+    questions = socket.socket(fileno=asked)
+    if shared is None:
+        shared = questions.recv(1) == b"1"
+    _rounds.at_work(1)
+    _observers.hide()
+    with open(preparation, "rb", closefd=False) as file:
+        prepared = pickle.load(file)
+    os.lseek(preparation, 0, os.SEEK_END)
+    _said.say_to(said, prepared["logging"])
+    _seen.follow(prepared["observed"])
+    threading.Thread(
+        target=_rounds.answer,
+        args=(questions,),
+        name="weft: answers",
+        daemon=True,
+    ).start()
+    faulthandler.enable(preparation)
+    sys.breakpointhook = _breakpoint
+    # Ctrl-C at the terminal is for the parent, which cancels us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    link = _native._Link(descriptor, f"python {os.getpid()}", shared)
+    threading.Thread(
+        target=_end_with_parent, args=(link,), name="weft: ends with its parent", daemon=True
+    ).start()
+    jobs = link.take("jobs")
+    sys.path[:] = prepared["path"]
+    sys.argv[:] = prepared["argv"]
+    with contextlib.suppress(OSError):
+        os.chdir(prepared["directory"])
+
+    def goes_on(why: BaseException | None) -> NoReturn:
+        try:
+            _work(link, jobs, prepared, why or _initialized(prepared))
+        except BaseException as error:
+            _leave(prepared, error)
+        _leave(prepared, None)
+
+    _work(link, jobs, prepared, _begin(prepared, goes_on))

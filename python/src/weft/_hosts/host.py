@@ -214,12 +214,16 @@ def check_room(hosts: int) -> None:
         )
 
 
-def _refuse_imports() -> None:
+def refuse_imports() -> None:
     if _shared.at_run is not None:
-        raise BadUse(
+        why = BadUse(
             "an OS process imports the main module of its program, and that starts a network there: "
             'put what starts it below `if __name__ == "__main__":`'
         )
+        if _native.where() == 0:
+            _shared.at_run(why)
+        if _shared.at_run is not None:
+            raise why
     module = _shared.imported_for_call.get()
     if module is not None:  # each of the OS processes would import it again, without end
         raise BadUse(
@@ -292,7 +296,7 @@ class Host:
         # imported by who starts OS processes, not by each that is started
         from weft._hosts import start as _start
 
-        _refuse_imports()
+        refuse_imports()
         if _pickling.main_is_typed():
             _pickling.send_main_by_value()
         setting = self.setting
