@@ -30,6 +30,9 @@ BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 PLUG_AND_PLAY = ("threads", "greenlets")  # that it follows in, from coroutines
 BY = "Written by tools/names.py: do not edit."
 
+# What the types name, and no program.
+OF_TYPES = ["AwaitedBarrier", "AwaitedReader", "AwaitedWriter", "ProcessFunction"]
+
 Imports = dict[str, list[str]]  # by module
 
 
@@ -171,7 +174,7 @@ def coroutines_stub(table: dict[str, Any], stub: str) -> str:
         raise BadTable(
             f"coroutines.pyi declares what names.toml has not: {', '.join(sorted(more))}"
         )
-    own = {"weft._native": ["ProcessFunction"]}
+    own = {"weft._native": OF_TYPES}
     lines = import_lines(table["alike"], table["lazy"], own, but=declared(hand))
     missing = set(names) - declared(hand) - {line.rpartition(" ")[2] for line in lines}
     if missing:
@@ -182,10 +185,12 @@ def coroutines_stub(table: dict[str, Any], stub: str) -> str:
             "",
             "# --- written by tools/names.py: imports",
             *re.findall(
-                r"^from (?:collections|contextlib|os|types|typing)\b.*$", stub, re.MULTILINE
+                r"^from (?:collections|contextlib|os|types|typing)\b(?!_).*$", stub, re.MULTILINE
             ),
             "",
-            *(line.replace(" as ProcessFunction", "") for line in lines),
+            "from typing_extensions import TypeVar",
+            "",
+            *(re.sub(f" as ({'|'.join(OF_TYPES)})$", "", line) for line in lines),
             "",
             "# --- by hand: the types",
             "",
@@ -204,6 +209,7 @@ RULES = (
         "import Callable, Coroutine, Iterable, Iterator",
     ),
     (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bAwaited(Barrier|Reader|Writer)\b", r"Called\1"),
     (r"\bAbstractAsyncContextManager\b", "AbstractContextManager"),
     (r"\basync def\b", "def"),
     (r"\b__a(iter|next|enter|exit)__", r"__\1__"),

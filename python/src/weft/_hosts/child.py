@@ -40,6 +40,7 @@ from weft._hosts import apart as _apart
 from weft._hosts import forked as _forked
 from weft._hosts import host as _host
 from weft._hosts import pickling as _pickling
+from weft._hosts import safely as _safely
 from weft._hosts import said as _said
 from weft._hosts import seen as _seen
 from weft._rounds import naming as _naming
@@ -49,6 +50,7 @@ from weft.errors import BadUse, Cancelled, ChannelEnd
 
 __all__ = ["main", "run_call", "taken"]
 
+_SAID = 1000  # characters of what could not be told whole
 AFTERLIFE = 2.0  # seconds that a process has to end once its parent is gone
 
 
@@ -103,9 +105,7 @@ def _compiled(path: str, backend: str | None) -> types.CodeType:
     return styles.compile_for(backend, source, path)
 
 
-def _import_main(
-    name: str | None, path: str | None, backend: str | None, goes_on: GoesOn
-) -> None:
+def _import_main(name: str | None, path: str | None, backend: str | None, goes_on: GoesOn) -> None:
     """Imports the parent's main module. At its first top-level run(…) it calls `goes_on`."""
     if name is None and path is None:  # an interactive interpreter, `python -c`
         _pickling.send_main_by_value()
@@ -226,20 +226,41 @@ def answer(
     value: Any,
     failure: _pickling.Failure | None,
 ) -> None:
-    """Writes the result of a call; or, if that cannot be sent, the reason.
+    """Writes the result of a call; or, if that cannot be sent, the reason; or, if that cannot be
+    sent either, a few words of it. So a caller is never told that this OS process has died.
 
     Raises:
         ChannelEnd: the caller is gone, or no longer waits.
     """
     try:
-        write(value, failure)
+        return write(value, failure)
     except ChannelEnd:
         raise
     except BaseException as error:
-        lacks_memory = issubclass(type(error), MemoryError)
-        wrong = error if lacks_memory else _pickling.why_not("its result", value) or error
-        value = None
-        write(None, _pickling.Failure(wrong))
+        if failure is None:
+            lacks_memory = issubclass(type(error), MemoryError)
+            wrong = error if lacks_memory else _pickling.why_not("its result", value) or error
+            failure = _pickling.Failure(wrong)
+            brief = failure.brief
+        else:
+            brief = failure.brief
+            failure = _untold(brief, error)
+    value = None
+    try:
+        write(None, failure)
+    except ChannelEnd:
+        raise
+    except BaseException as error:
+        write(None, _untold(brief, error))
+
+
+def _untold(brief: str, error: BaseException) -> _pickling.Failure:
+    """A failure that can be sent anywhere, in place of one that could not. `error`: why not."""
+    said, why = (
+        text[:_SAID].encode("ascii", "backslashreplace").decode()
+        for text in (brief, _safely.text_of(error))
+    )
+    return _pickling.Failure(RuntimeError(f"{said} (it cannot be told as it was: {why})"))
 
 
 def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None) -> None:
@@ -363,16 +384,14 @@ _refusal = threading.Lock()  # whoever tells of it first takes it, and keeps it
 
 def _refused(link: Any) -> bool:
     """Whether this side has ended the session, for what came: its ProcessDied says why."""
-    why = None
-    with contextlib.suppress(BadUse):  # it was closed meanwhile: all went well
-        why = link.refused()
-    if why is not None and _refusal.acquire(blocking=False):
+    why = _host.why_refused(link)
+    if why and _refusal.acquire(blocking=False):
         with contextlib.suppress(Exception):
             sys.stderr.write(
                 f"weft: this OS process ends, for it could not take what came: {why}\n"
             )
             sys.stderr.flush()
-    return why is not None
+    return why != ""
 
 
 def _end_with_parent(link: Any) -> None:

@@ -200,6 +200,23 @@ def _most_descriptors() -> int | None:
 _LEAST = 4  # descriptors that this program needs for each OS process, in whichever way it starts
 
 
+def why_refused(link: Any) -> str:
+    """Why this program has ended the session, where that was for what came; else empty."""
+    why = None
+    with contextlib.suppress(BadUse):  # it was closed before
+        why = link.refused()
+    if not why:
+        return ""
+    try:
+        os.close(os.dup(0))
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            most = _most_descriptors()
+            may = f" (it may have {most:,})" if most is not None else ""
+            return f"{why}. No descriptor is left in it{may}: raise the limit (`ulimit -n`, resource.setrlimit), or close what is no longer used"
+    return str(why)
+
+
 def check_room(hosts: int) -> None:
     """Checks that so many OS processes can exist at one time, before the first is started.
 
@@ -476,6 +493,7 @@ class Host:
         return _apart.opened(value)
 
     def _died(self, name: str) -> ProcessDied:
+        refused = why_refused(self._link)
         self._link.close("it has died")
         _rounds.leave(self._member)
         status = self._child.wait()
@@ -483,7 +501,7 @@ class Host:
         _seen.has_gone(self._member)
         self._heard.close()
         wanted = status == -signal.SIGKILL and _killed_for_memory() > self._killed_before
-        return ProcessDied(name, self.pid, status, self._crash(), wanted, said)
+        return ProcessDied(name, self.pid, status, self._crash(), wanted, said, refused=refused)
 
     def _crash(self) -> str:
         """What faulthandler has written in the child."""
