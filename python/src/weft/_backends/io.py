@@ -14,6 +14,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from weft import _patched
 from weft._backends.functions import is_coroutine, yields
 from weft._extension import native as _native
 from weft.errors import BadUse
@@ -65,6 +66,8 @@ def _start() -> None:
     """Starts a thread; its caller has taken a permit."""
     started = False
     try:
+        if why := _patched.why_not("@io"):  # since the function was decorated
+            raise BadUse(why)
         threading.Thread(target=_work, name="weft io", daemon=True).start()
         started = True
     except RuntimeError:
@@ -138,6 +141,8 @@ def io(function: Callable[..., Any]) -> Callable[..., Any]:
         BadUse: it is not a plain function. The call raises what the function raises; or Cancelled:
             then the process no longer waits, but the function goes on.
     """
+    if why := _patched.why_not("@io"):
+        raise BadUse(why)
     if isinstance(function, _native.ProcessFunction):
         raise BadUse(
             f"@io on {function!r}: a process is started; @io is for functions that it calls"

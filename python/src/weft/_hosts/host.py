@@ -27,6 +27,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from weft import _patched
 from weft._backends import shared as _shared
 from weft._extension import native as _native
 from weft._hosts import apart as _apart
@@ -232,6 +233,8 @@ def check_room(hosts: int) -> None:
 
 
 def refuse_imports() -> None:
+    if patched := _patched.why_not("an OS process"):  # since weft.processes was imported
+        raise BadUse(patched)
     if _shared.at_run is not None:
         why = BadUse(
             "an OS process imports the main module of its program, and that starts a network there: "
