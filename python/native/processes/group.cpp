@@ -636,6 +636,7 @@ PyMethodDef functions[] = {{"parallel", method(gated<f_parallel>), METH_FASTCALL
                            {"yield_", gated<f_yield>, METH_NOARGS,
                             "Let every other runnable process of this scheduler run (rule 7.7)."},
                            {"_after_fork_in_child", gated<f_after_fork>, METH_NOARGS, nullptr},
+                           {"_continue_with_parent", f_continue_with_parent, METH_NOARGS, nullptr},
                            {"_end_program", gated<f_end_program>, METH_O, nullptr},
                            {}};
 

@@ -76,6 +76,7 @@ void not_in_child(std::uint32_t before);
 // _end_program(exception │ None): this program ends, with 0, or as that exception ends a program. The
 // code that runs on the calling thread goes no further: no block of it is left.
 PyObject* f_end_program(PyObject*, PyObject* error);
+PyObject* f_continue_with_parent(PyObject*, PyObject*);
 // of ordinary code on this thread, that nobody can leave any more
 void close_left_blocks() noexcept;
 // Waits, as the scheduler of this thread, until the groups have ended.

@@ -50,6 +50,7 @@ from weft.errors import BadUse, Cancelled, ChannelEnd
 
 __all__ = ["main", "run_call", "taken"]
 
+_ends = False  # the parent has let go of this OS process
 _SAID = 1000  # characters of what could not be told whole
 AFTERLIFE = 2.0  # seconds that a process has to end once its parent is gone
 
@@ -397,8 +398,16 @@ def _refused(link: Any) -> bool:
 def _end_with_parent(link: Any) -> None:
     """On a thread: once the parent is gone, ends this OS process a little later."""
     _own_threads.ours()
+    _native._continue_with_parent()  # where it was stopped (SIGSTOP), it would never end
     link.wait()
     _refused(link)
+    if (
+        not _ends
+    ):  # the parent is gone: the OS processes that were started here end now, as this does
+        for member in _rounds.members():
+            if member.orphaned is not None:
+                with contextlib.suppress(Exception):  # it has gone
+                    member.orphaned()
     time.sleep(AFTERLIFE)  # here: there may be no memory for one more thread
     os._exit(1)
 
@@ -479,6 +488,8 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
+    global _ends
+    _ends = True
     link.close("it has ended")
     if refused:
         sys.exit(1)

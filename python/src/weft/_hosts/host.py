@@ -367,6 +367,9 @@ class Host:
         _rounds.join(self._member)
         self._member.pid, self._member.heard = self.pid, self._heard
         self._member.kill = self._child.kill
+        self._member.orphaned = functools.partial(
+            self._link.close, "the program that began the network has ended"
+        )
         self._member.reap = functools.partial(_start.reap, self._child)
         self._heard.seen = functools.partial(_seen.came, self._member)
         self._heard.begin()
