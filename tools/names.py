@@ -174,8 +174,9 @@ def coroutines_stub(table: dict[str, Any], stub: str) -> str:
         raise BadTable(
             f"coroutines.pyi declares what names.toml has not: {', '.join(sorted(more))}"
         )
-    own = {"weft._native": OF_TYPES}
-    lines = import_lines(table["alike"], table["lazy"], own, but=declared(hand))
+    lines = import_lines(table["alike"], table["lazy"], but=declared(hand))
+    first = next(n for n, line in enumerate(lines) if line.startswith("from weft._native "))
+    lines.insert(first, f"from weft._native import {', '.join(OF_TYPES)}")
     missing = set(names) - declared(hand) - {line.rpartition(" ")[2] for line in lines}
     if missing:
         raise BadTable(f"coroutines.pyi has no type of {', '.join(sorted(missing))}")
@@ -190,7 +191,7 @@ def coroutines_stub(table: dict[str, Any], stub: str) -> str:
             "",
             "from typing_extensions import TypeVar",
             "",
-            *(re.sub(f" as ({'|'.join(OF_TYPES)})$", "", line) for line in lines),
+            *lines,
             "",
             "# --- by hand: the types",
             "",

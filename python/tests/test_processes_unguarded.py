@@ -79,7 +79,7 @@ STARTS = {
 
 
 @pytest.mark.parametrize("start", STARTS)
-def test_no_block_around_the_run_is_left(start: str, tmp_path: Path) -> None:
+def test_no_block_around_the_run_is_left(start: str, tmp_path: Path) -> None:  # rule 15.10
     hosts, begins = STARTS[start]
     result = program(tmp_path, PROGRAM.replace("HOSTS", hosts).replace("START", begins))
     said = result.stdout.strip().splitlines()

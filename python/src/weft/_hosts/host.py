@@ -43,6 +43,9 @@ from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied, Re
 
 __all__ = ["WAYS", "Attempt", "Host", "Setting", "run_away"]
 
+if _why := _patched.why_not("weft.processes"):  # nothing here works in such a program
+    raise ImportError(_why)
+
 WAYS = ("spawn", "forkserver", "fork")  # how an OS process begins: see _hosts/start.py
 
 _COUNTERS = "/proc/vmstat"  # of the system (Linux)
