@@ -27,7 +27,6 @@ import socket
 import sys
 import threading
 import time
-import traceback
 import types
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -440,7 +439,9 @@ def _leave(prepared: dict[str, Any], error: BaseException | None) -> NoReturn:
     if prepared["start"] == "spawn":
         _native._end_program(error)
     if error is not None and not isinstance(error, SystemExit):
-        traceback.print_exc()
+        import traceback  # late: it takes milliseconds of each start
+
+        traceback.print_exception(error)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
