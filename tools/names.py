@@ -30,6 +30,9 @@ BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 PLUG_AND_PLAY = ("threads", "greenlets")  # that it follows in, from coroutines
 BY = "Written by tools/names.py: do not edit."
 
+# What the types name, and no program.
+OF_TYPES = ["AwaitedBarrier", "AwaitedReader", "AwaitedWriter", "ProcessFunction"]
+
 Imports = dict[str, list[str]]  # by module
 
 
@@ -171,8 +174,9 @@ def coroutines_stub(table: dict[str, Any], stub: str) -> str:
         raise BadTable(
             f"coroutines.pyi declares what names.toml has not: {', '.join(sorted(more))}"
         )
-    own = {"weft._native": ["ProcessFunction"]}
-    lines = import_lines(table["alike"], table["lazy"], own, but=declared(hand))
+    lines = import_lines(table["alike"], table["lazy"], but=declared(hand))
+    first = next(n for n, line in enumerate(lines) if line.startswith("from weft._native "))
+    lines.insert(first, f"from weft._native import {', '.join(OF_TYPES)}")
     missing = set(names) - declared(hand) - {line.rpartition(" ")[2] for line in lines}
     if missing:
         raise BadTable(f"coroutines.pyi has no type of {', '.join(sorted(missing))}")
@@ -182,10 +186,12 @@ def coroutines_stub(table: dict[str, Any], stub: str) -> str:
             "",
             "# --- written by tools/names.py: imports",
             *re.findall(
-                r"^from (?:collections|contextlib|os|types|typing)\b.*$", stub, re.MULTILINE
+                r"^from (?:collections|contextlib|os|types|typing)\b(?!_).*$", stub, re.MULTILINE
             ),
             "",
-            *(line.replace(" as ProcessFunction", "") for line in lines),
+            "from typing_extensions import TypeVar",
+            "",
+            *lines,
             "",
             "# --- by hand: the types",
             "",
@@ -204,6 +210,7 @@ RULES = (
         "import Callable, Coroutine, Iterable, Iterator",
     ),
     (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bAwaited(Barrier|Reader|Writer)\b", r"Called\1"),
     (r"\bAbstractAsyncContextManager\b", "AbstractContextManager"),
     (r"\basync def\b", "def"),
     (r"\b__a(iter|next|enter|exit)__", r"__\1__"),

@@ -97,7 +97,12 @@ def signature(node: ast.stmt) -> str:
     )
     bare.type_params = []  # type: ignore[attr-defined,unused-ignore]
     line = ast.unparse(bare).replace(":\n    ...", "").removeprefix("def ")
-    line = line.replace("self, /, ", "").replace("(self, ", "(").replace("(self)", "()")
+    line = (
+        line.replace("(cls, ", "(")
+        .replace("self, /, ", "")
+        .replace("(self, ", "(")
+        .replace("(self)", "()")
+    )
     return re.sub(r"^async def ", "async ", line)
 
 
@@ -146,11 +151,11 @@ def entry(module: str, name: str, lacking: list[str]) -> str:
     for node in nodes:
         if isinstance(node, ast.ClassDef):
             inits = [
-                n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"
+                n
+                for n in node.body
+                if isinstance(n, ast.FunctionDef) and n.name in ("__init__", "__new__")
             ]
-            calls += [
-                signature(n).replace("__init__", name, 1).removesuffix(" -> None") for n in inits
-            ]
+            calls += [signature(n).replace(n.name, name, 1).partition(" -> ")[0] for n in inits]
             if not inits and node.bases:
                 calls.append(f"class {name}({', '.join(ast.unparse(b) for b in node.bases)})")
         else:

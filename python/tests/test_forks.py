@@ -273,6 +273,61 @@ def test_what_a_child_made_within_a_run_may_do(kind: str, what: str, tmp_path: P
         assert done.stderr == ""
 
 
+AWAY = """
+import os
+import weft.coroutines as co, weft.threads as th
+from weft.processes import *
+
+class Forks:
+    def __reduce__(self):
+        return forks, (0,)
+
+def forks(status):
+    # the child comes to its end here; the parent says how it ended
+    pid = os.fork()
+    if pid == 0:
+        os.close(1)
+        if status:
+            raise SystemExit(status)
+        return "of the child"
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+@process
+def thread(status):
+    return forks(status)
+
+@co.process
+async def coroutine(status):
+    return forks(status)
+
+@process
+def given(status):
+    return status
+
+def begins():
+    global begun
+    begun = forks(0)
+
+@process
+def began():
+    return begun
+
+if __name__ == "__main__":
+    with Hosts(1, initializer=begins) as hosts:
+        of = [thread.on(hosts), coroutine.on(hosts), thread, coroutine.on("processes")]
+        print(Parallel(f(status) for f in of for status in (0, 3)))
+        print(Parallel(given.on(hosts)(Forks()), given(Forks()), began.on(hosts)()))
+    with Executor(1) as pool:
+        print(pool.submit(forks, 0).result(), pool.submit(forks, 3).result())
+"""
+
+
+def test_a_child_made_in_another_os_process_ends_so_too(tmp_path: Path) -> None:
+    """Rule 11.4: whichever code of the program has forked there."""
+    done = program(tmp_path, AWAY)
+    assert (done.stdout, done.stderr) == ("[0, 3, 0, 3, 0, 3, 0, 3]\n[0, 0, 0]\n0 3\n", "")
+
+
 HANDLER = """
 import os, signal, sys, threading
 import weft.coroutines as co, weft.greenlets as gr, weft.threads as th

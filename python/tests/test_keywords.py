@@ -157,7 +157,7 @@ def bound(api: Any, call: Call) -> Any:
     """What is called."""
     if not call.owner:
         return getattr(api, call.name)
-    if call.name == "__init__":
+    if call.name in ("__init__", "__new__"):
         return getattr(api, call.owner, None) or getattr(native, call.owner)
     return getattr(makers(api)[call.owner](), call.name)
 

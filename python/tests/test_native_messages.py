@@ -426,6 +426,7 @@ def refused_arrays():
     return [
         (numpy.zeros(3), r"array\[float64, 2\] is wanted, and this numpy.ndarray has 1 dimension$"),
         (numpy.zeros((1, 2, 3)), "has 3 dimensions"),
+        (numpy.ma.masked_array(numpy.zeros((2, 3))), "has a mask beside its numbers"),
         (numpy.zeros((2, 3)).T, "not contiguous memory"),
         (Tensor(numpy.zeros(3)), "this Tensor has 1 dimension"),
         (Tensor(numpy.zeros((2, 2)), device=2), r"on another device \(DLPack's type 2\): copy it"),

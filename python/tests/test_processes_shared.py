@@ -214,3 +214,47 @@ def makes(n: int) -> dict[str, Any]:
 
 def test_its_text() -> None:
     assert repr(Shared(numpy.zeros((2, 3)))) == "<Shared array of (2, 3), format 'd'>"
+
+
+class Quantity(numpy.ndarray):
+    """As of a library of units."""
+
+
+STAMPS = numpy.array(["2020-01-01", "2021-02-03"], dtype="M8[s]")
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (numpy.ma.masked_array([1, 2], mask=[0, 1]), r"a mask .*a\.data and numpy\.ma\.getmaskarray"),
+        (numpy.arange(3).view(Quantity), r"class Quantity .*take numpy\.asarray\(a\)"),
+        (STAMPS, r"no buffer of datetime64\[s\]: .*a\.view\('u1'\)"),
+        (STAMPS - STAMPS[0], r"no buffer of timedelta64\[s\]"),
+        (numpy.zeros(2, dtype=[("at", "M8[s]"), ("v", "f8")]), "no buffer of .*M8"),
+    ],
+)  # fmt: skip
+def test_what_would_lose_something_says_what_to_share(made: Any, says: str) -> None:  # rule 9.1
+    with pytest.raises(BadUse, match=says):
+        Shared(made)
+
+
+@pytest.mark.parametrize("made", [STAMPS, numpy.zeros(3, dtype=[("at", "M8[s]"), ("v", "f8")])])
+def test_and_that_helps(made: Any) -> None:
+    assert (numpy.asarray(Shared(made.view("u1"))).view(made.dtype) == made).all()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        numpy.zeros(2, dtype=[("Or", "f8"), ("v", "i4")]),
+        numpy.array([True, False]),
+        numpy.arange(3, dtype=">i2"),
+        numpy.array([1j, 2]),
+        numpy.array(["ab", "c"]),
+        numpy.rec.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")]),
+    ],
+)
+def test_what_is_all_in_its_memory(made: Any) -> None:
+    found = numpy.asarray(Shared(made))
+    assert found.dtype.newbyteorder("=") == numpy.asarray(made).dtype.newbyteorder("=")
+    assert (found == numpy.asarray(made)).all()

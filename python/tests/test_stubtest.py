@@ -15,7 +15,7 @@ MODULES = ("weft.coroutines", "weft.threads", "weft.greenlets")  # those that ha
 # What differs on purpose, and why.
 KNOWN = (
     # names that the types alone need
-    r"\.(T|R|P|T_co|T_contra|Mode|Overflow|WhenEnded|AnyGuard) is not present at runtime$",
+    r"\.(T|V|R|P|T_co|T_contra|Mode|Overflow|WhenEnded|AnyGuard) is not present at runtime$",
     # types of the extension are made by __new__, whose parameters inspect cannot see
     # (test_keywords.py calls them)
     r"\.__init__ is inconsistent, runtime does not have (\*args )?parameter",

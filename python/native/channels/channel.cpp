@@ -281,6 +281,12 @@ PyObject* through_an_end(PyObject* o, PyObject*, PyObject*) {
   return bad_use("%s on channel %s itself: take an end of it, channel.%s", Verb,
                  channel_name(channel(o)).c_str(), ends);
 }
+PyObject* iterate_channel(PyObject* o) {
+  return bad_use(
+      "iteration over channel %s itself: take an end of it, channel.reader(), and iterate over "
+      "that",
+      channel_name(channel(o)).c_str());
+}
 constexpr char kRead[] = "read", kWrite[] = "write", kRetire[] = "retire";
 constexpr int kAny = METH_VARARGS | METH_KEYWORDS;
 
@@ -306,6 +312,7 @@ PyGetSetDef channel_getset[] = {
     {"name", gated<channel_get_name>, nullptr, "As given, or file:line of its birth.", nullptr},
     {}};
 PyNumberMethods channel_number{};
+PyAsyncMethods channel_async{};
 
 // --- ends ----------------------------------------------------------------------------------------
 
@@ -410,6 +417,7 @@ PyObject* not_a_reader(PyObject* o, PyObject*) {
   return bad_use("read on a writer end of channel %s: read from channel.reader()",
                  channel_name(end_of(o)->channel).c_str());
 }
+PyObject* iterate_writer(PyObject* o) { return not_a_reader(o, nullptr); }
 PyObject* not_a_writer(PyObject* o, PyObject*) {
   return bad_use("write on a reader end of channel %s: write to channel.writer()",
                  channel_name(end_of(o)->channel).c_str());
@@ -456,7 +464,7 @@ PyMethodDef writer_methods[] = {
     {"read", gated<not_a_reader>, METH_NOARGS, nullptr},
     WEFT_END_METHODS,
     {}};
-PyAsyncMethods reader_async{};
+PyAsyncMethods reader_async{}, writer_async{};
 
 }  // namespace
 
@@ -543,6 +551,9 @@ int init_channel(PyObject* m) {
   ChannelType.tp_methods = channel_methods;
   ChannelType.tp_getset = channel_getset;
   ChannelType.tp_as_number = &channel_number;
+  channel_async.am_aiter = gated<iterate_channel>;
+  ChannelType.tp_as_async = &channel_async;
+  ChannelType.tp_iter = gated<iterate_channel>;
 
   reader_async.am_aiter = PyObject_SelfIter;
   reader_async.am_anext = gated<reader_anext>;
@@ -557,6 +568,9 @@ int init_channel(PyObject* m) {
   WriterType.tp_doc = "A writer end of a channel: made by channel.writer() or -channel.";
   WriterType.tp_call = gated<writer_call>;
   WriterType.tp_methods = writer_methods;
+  writer_async.am_aiter = gated<iterate_writer>;
+  WriterType.tp_as_async = &writer_async;
+  WriterType.tp_iter = gated<iterate_writer>;
   for (PyTypeObject* t : {&ReaderType, &WriterType}) {
     t->tp_basicsize = sizeof(EndObject);
     t->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;

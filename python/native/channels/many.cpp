@@ -12,6 +12,7 @@
 //    channels to other OS processes.
 //  2 What has been taken from the buffer is in the list that is returned, or an exception that is
 //    no fault of the channel leaves.
+#include "interpreter/unawaited.hpp"
 #include "processes/asyncio.hpp"
 #include "watching/observe.hpp"
 #include "wire/wire.hpp"
@@ -102,7 +103,7 @@ struct ManyObject {
   PyObject* op;       // that waits, or is to be awaited; null: none yet
   PyObject* values;   // of write_many, a tuple; else null
   Py_ssize_t number;  // of read_many: the most; of write_many: how many are written
-  bool begun, over;
+  bool begun, over, awaited;
 };
 ManyObject* many(PyObject* o) noexcept { return reinterpret_cast<ManyObject*>(o); }
 PyTypeObject ManyType{PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -119,7 +120,7 @@ PyObject* new_many(PyObject* end, PyObject* op, PyObject* values, Py_ssize_t num
   m->op = op;
   m->values = values;
   m->number = number;
-  m->begun = m->over = false;
+  m->begun = m->over = m->awaited = false;
   return reinterpret_cast<PyObject*>(m);
 }
 const char* verb_of(const ManyObject* m) noexcept { return m->values ? "write_many" : "read_many"; }
@@ -318,13 +319,13 @@ PyObject* writer_write_many(PyObject* o, PyObject* values) {
 
 int init_many(PyObject*) {
   static PyAsyncMethods many_async{}, blocks_async{};
-  many_async.am_await = PyObject_SelfIter;
+  refuse_as_result<ManyObject>(ManyType, many_async,
+                               [](PyObject* o) noexcept { return verb_of(many(o)); });
   many_async.am_send = gated<many_send>;
   ManyType.tp_name = "weft.Operations";
   ManyType.tp_basicsize = sizeof(ManyObject);
   ManyType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   ManyType.tp_dealloc = gated<many_dealloc>;
-  ManyType.tp_iter = PyObject_SelfIter;
   ManyType.tp_iternext = gated<many_iternext>;
   ManyType.tp_methods = many_methods;
   ManyType.tp_as_async = &many_async;

@@ -12,6 +12,7 @@
 // The node is the process's, or in an asyncio task a TaskWaiter's (asyncio.hpp); the slot is the
 // awaitable's `value`, or the Caller's.
 #include "channels/operation.hpp"
+#include "interpreter/unawaited.hpp"
 #include "watching/observe.hpp"
 #include "wire/wire.hpp"
 
@@ -20,6 +21,7 @@ namespace weft::py {
 struct OpObject {
   PyObject_HEAD Operation what;
   OpState state;
+  bool awaited;
   Value value;
   ProcessObject* process;   // while waiting; not owned: it lets go first (awaiting.hpp)
   TaskWaiter* task_waiter;  // while waiting in an asyncio task; owned
@@ -316,6 +318,7 @@ OpObject* new_op(OpType_ type, PyObject* target) noexcept {
   }
   o->what = {Py_XNewRef(target), type, false, false};
   o->state = OpState::fresh;
+  o->awaited = false;
   new (&o->value) Value;
   o->process = nullptr;
   o->task_waiter = nullptr;
@@ -531,13 +534,13 @@ void observe_operations(bool on) noexcept {
 }
 
 int init_operation(PyObject* m) {
-  op_async.am_await = PyObject_SelfIter;
+  refuse_as_result<OpObject>(OpType, op_async,
+                             [](PyObject* o) noexcept { return op_of(o)->verb(); });
   op_async.am_send = gated<op_send>;
   OpType.tp_name = "weft.Operation";
   OpType.tp_basicsize = sizeof(OpObject);
   OpType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   OpType.tp_dealloc = gated<op_dealloc>;
-  OpType.tp_iter = PyObject_SelfIter;
   OpType.tp_iternext = gated<op_iternext>;
   OpType.tp_methods = op_methods;
   OpType.tp_getset = op_getset;

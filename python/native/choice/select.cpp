@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "channels/awaited.hpp"
+#include "interpreter/unawaited.hpp"
 #include "watching/observe.hpp"
 
 namespace weft::py {
@@ -39,6 +40,7 @@ struct SelectOpObject {
   Purpose purpose;
   OpState state;
   bool occupies;  // its alternative
+  bool awaited;
 
   const char* verb() const noexcept;
   template <class W>
@@ -283,6 +285,7 @@ SelectOpObject* SelectOpObject::heir(ProcessBase&) noexcept {
   if (!h) prim::fatal("no memory for a select that was left");
   h->state = OpState::done;
   h->occupies = std::exchange(occupies, false);
+  h->awaited = true;
   return h;
 }
 
@@ -365,7 +368,7 @@ PyObject* new_select(Choice* choice, AlternativeObject* alternative, Purpose pur
   o->alarm = nullptr;
   o->purpose = purpose;
   o->state = OpState::fresh;
-  o->occupies = false;
+  o->occupies = o->awaited = false;
   return reinterpret_cast<PyObject*>(o);
 }
 
@@ -430,13 +433,13 @@ Facing facing(ProcessBase& p) noexcept {
 }
 
 int init_choice(PyObject* m) {
-  select_async.am_await = PyObject_SelfIter;
+  refuse_as_result<SelectOpObject>(SelectOpType, select_async,
+                                   [](PyObject* o) noexcept { return sel(o)->verb(); });
   select_async.am_send = gated<send<SelectOpObject>>;
   SelectOpType.tp_name = "weft.SelectOperation";
   SelectOpType.tp_basicsize = sizeof(SelectOpObject);
   SelectOpType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   SelectOpType.tp_dealloc = gated<select_dealloc>;
-  SelectOpType.tp_iter = PyObject_SelfIter;
   SelectOpType.tp_iternext = gated<select_next>;
   SelectOpType.tp_methods = select_methods;
   SelectOpType.tp_as_async = &select_async;

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "components/native_type.hpp"
+#include "interpreter/numbers_alone.hpp"
 
 namespace weft::py {
 
@@ -104,6 +105,10 @@ int take_shape(const NativeType* t, PyObject* v, int dimensions, const Py_ssize_
 }
 
 int lend_buffer(const NativeType* t, PyObject* v, Lent* l) {
+  if (const std::string more = more_than_numbers(v); !more.empty()) {
+    PyErr_Format(PyExc_TypeError, "%s is wanted: %s", describe(t).c_str(), more.c_str());
+    return -1;
+  }
   if (PyObject_GetBuffer(v, &l->view,
                          (t->constant ? 0 : PyBUF_WRITABLE) | PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) <
       0) {

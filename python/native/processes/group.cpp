@@ -13,6 +13,7 @@
 
 #include "choice/choice.hpp"
 #include "interpreter/aside.hpp"
+#include "interpreter/unawaited.hpp"
 #include "watching/observe.hpp"
 #include "watching/rounds.hpp"
 
@@ -264,6 +265,7 @@ struct GroupOpObject {
   bool parallel;
   bool waiting;
   bool done;
+  bool awaited;
 };
 GroupOpObject* gop(PyObject* o) noexcept { return reinterpret_cast<GroupOpObject*>(o); }
 
@@ -305,7 +307,7 @@ PyObject* new_group_op(GroupObject* owned, bool parallel) {
   o->group = owned;
   o->process = nullptr;
   o->parallel = parallel;
-  o->waiting = o->done = false;
+  o->waiting = o->done = o->awaited = false;
   return reinterpret_cast<PyObject*>(o);
 }
 
@@ -634,6 +636,8 @@ PyMethodDef functions[] = {{"parallel", method(gated<f_parallel>), METH_FASTCALL
                            {"yield_", gated<f_yield>, METH_NOARGS,
                             "Let every other runnable process of this scheduler run (rule 7.7)."},
                            {"_after_fork_in_child", gated<f_after_fork>, METH_NOARGS, nullptr},
+                           {"_continue_with_parent", f_continue_with_parent, METH_NOARGS, nullptr},
+                           {"_end_program", gated<f_end_program>, METH_O, nullptr},
                            {}};
 
 }  // namespace
@@ -662,13 +666,13 @@ const runtime::OpKind wait_op = make_wait_op();
 PyTypeObject GroupOpType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 int init_group(PyObject* m) {
-  group_op_async.am_await = PyObject_SelfIter;
+  refuse_as_result<GroupOpObject>(GroupOpType, group_op_async,
+                                  [](PyObject* o) noexcept { return verb_of(gop(o)); });
   group_op_async.am_send = gated<group_op_send>;
   GroupOpType.tp_name = "weft.GroupOperation";
   GroupOpType.tp_basicsize = sizeof(GroupOpObject);
   GroupOpType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   GroupOpType.tp_dealloc = gated<group_op_dealloc>;
-  GroupOpType.tp_iter = PyObject_SelfIter;
   GroupOpType.tp_iternext = gated<group_op_next>;
   GroupOpType.tp_methods = group_op_methods;
   GroupOpType.tp_as_async = &group_op_async;

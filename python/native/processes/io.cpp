@@ -7,6 +7,7 @@
 //
 // `process` says who waits; it is changed under the GIL alone. While somebody waits the call counts
 // as outside (rule 10.3). The pool of workers is Python's (weft/_backends/io.py).
+#include "interpreter/unawaited.hpp"
 #include "native.hpp"
 #include "processes/awaiting.hpp"
 #include "watching/observe.hpp"
@@ -29,6 +30,7 @@ struct CallObject {
   ProcessObject* awaits;  // the coroutine process that awaits it; null: none
   runtime::Run* run;
   CallState state;
+  bool awaited;
 };
 CallObject* call_of(PyObject* o) noexcept { return reinterpret_cast<CallObject*>(o); }
 
@@ -307,7 +309,7 @@ void drop_awaited_call(PyObject* o) noexcept {
 }
 
 int init_io(PyObject* m) {
-  call_async.am_await = PyObject_SelfIter;
+  refuse_as_result<CallObject>(CallType, call_async, [](PyObject*) noexcept { return "io call"; });
   call_async.am_send = gated<call_send>;
   CallType.tp_name = "weft.Call";
   CallType.tp_basicsize = sizeof(CallObject);
@@ -316,7 +318,6 @@ int init_io(PyObject* m) {
   CallType.tp_dealloc = gated<call_dealloc>;
   CallType.tp_traverse = call_traverse;
   CallType.tp_clear = gated<call_clear>;
-  CallType.tp_iter = PyObject_SelfIter;
   CallType.tp_iternext = gated<call_next>;
   CallType.tp_methods = call_methods;
   CallType.tp_as_async = &call_async;

@@ -146,6 +146,14 @@ PyMethodDef limit_methods[] = {{"enter", gated<limit_enter>, METH_VARARGS, nullp
                                {}};
 PyGetSetDef limit_getset[] = {{"expired", gated<limit_expired>, nullptr, nullptr, nullptr}, {}};
 
+// _close_limits(): what the calling thread, in ordinary code, has entered ends nothing any more.
+PyObject* f_close_limits(PyObject*, PyObject*) {
+  ProcessBase& p = *owner();
+  runtime::Limit::close_all(p, runtime::Limit::run_of(p));
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"_close_limits", gated<f_close_limits>, METH_NOARGS, nullptr}, {}};
+
 PyTypeObject LimitType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 }  // namespace
@@ -166,7 +174,8 @@ int init_limit(PyObject* m) {
   LimitType.tp_dealloc = gated<limit_dealloc>;
   LimitType.tp_methods = limit_methods;
   LimitType.tp_getset = limit_getset;
-  return PyType_Ready(&LimitType) < 0 ? -1 : add_type(m, "Limit", &LimitType);
+  if (PyType_Ready(&LimitType) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;
+  return add_type(m, "Limit", &LimitType);
 }
 
 }  // namespace weft::py

@@ -11,6 +11,11 @@
 //
 // How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Cancelled, a Retired or a Poisoned that was met: quiet │ else: failed. A Poisoned
 // poisons what it holds, met or not. A process that did not return has no result (no_result.cpp).
+#ifdef __linux__
+#include <signal.h>
+#include <sys/prctl.h>
+#endif
+
 #include "components/component.hpp"
 #include "interpreter/door.hpp"
 #include "processes/asyncio.hpp"
@@ -178,6 +183,21 @@ void never_run(PyObject* list) noexcept {
   const OutsideGate beyond;
   if (!result) PyErr_Print();  // of SystemExit it ends the program
   Py_Exit(result ? 0 : 1);
+}
+
+// _continue_with_parent(): when the thread that started this program ends, above all with its own
+// program, the system makes this one go on (SIGCONT), in case it has been stopped. A signal that
+// ends it would not do: the thread may end alone. Only Linux has that.
+PyObject* f_continue_with_parent(PyObject*, PyObject*) {
+#ifdef __linux__
+  prctl(PR_SET_PDEATHSIG, SIGCONT);
+#endif
+  Py_RETURN_NONE;
+}
+
+PyObject* f_end_program(PyObject*, PyObject* error) {
+  if (error != Py_None) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+  end_child(error == Py_None ? error : nullptr);
 }
 
 void not_in_child(std::uint32_t before) {

@@ -3,6 +3,7 @@
 
 #include "gate.hpp"
 #include "interpreter/door.hpp"
+#include "interpreter/numbers_alone.hpp"
 
 namespace weft::py {
 
@@ -58,14 +59,28 @@ PyObject* new_shared(PyTypeObject* type, Sealed s, PyObject* format, Py_ssize_t 
   return reinterpret_cast<PyObject*>(o);
 }
 
+// Of a buffer's format. A name of a field is between colons.
+bool has_objects(const char* format) noexcept {
+  bool name = false;
+  for (; *format; ++format) {
+    if (*format == ':') name = !name;
+    if (*format == 'O' && !name) return true;
+  }
+  return false;
+}
+
 PyObject* shared_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   PyObject* from;
   static const char* names[] = {"array", nullptr};
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "O:Shared", const_cast<char**>(names), &from))
     return nullptr;
+  if (const std::string more = more_than_numbers(from); !more.empty())
+    return bad_use("Shared: %s", more.c_str());
   Py_buffer b;
   if (PyObject_GetBuffer(from, &b, PyBUF_CONTIG_RO | PyBUF_FORMAT) < 0) {
     PyErr_Clear();
+    if (const std::string why = no_buffer_of(from); !why.empty())
+      return bad_use("Shared: %s", why.c_str());
     return bad_use(
         "Shared: %.200s has no buffer whose bytes lie in one piece: take bytes, array.array, or "
         "numpy.ascontiguousarray(a)",
@@ -73,7 +88,7 @@ PyObject* shared_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   }
   const char* const format = b.format ? b.format : "B";
   PyObject* made = nullptr;
-  if (std::strchr(format, 'O')) {
+  if (has_objects(format)) {
     bad_use(
         "Shared: the array's elements are objects, which mean nothing in another OS process: take "
         "numbers");

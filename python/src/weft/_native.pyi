@@ -2,14 +2,32 @@
 
 from collections.abc import Callable, Generator
 from types import ModuleType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    NoReturn,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    overload,
+    type_check_only,
+)
 
+import weft.coroutines as _coroutines
+import weft.threads as _threads
+from weft._hosts.hosts import Elsewhere
+from weft._hosts.supervisor import Supervisor
 from weft.errors import Ended
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 S = TypeVar("S")
 R_co = TypeVar("R_co", covariant=True)
+T_co = TypeVar("T_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
+
+Where: TypeAlias = ModuleType | str | Elsewhere | Supervisor
 
 version: str
 
@@ -17,6 +35,7 @@ def _in_main_interpreter() -> bool: ...
 
 class Process(Generic[R_co]):
     def named(self, name: str) -> Process[R_co]: ...
+    def on(self, host: Where) -> Process[R_co]: ...
     def cancel(self) -> None: ...
     def ended(self) -> ProcessEnd: ...
     @property
@@ -35,7 +54,7 @@ class Process(Generic[R_co]):
 class ProcessFunction(Generic[P, R_co]):
     def __init__(self, function: Any, name: str, kind: int, /) -> None: ...
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Process[R_co]: ...
-    def on(self, backend: ModuleType | str) -> ProcessFunction[P, R_co]: ...
+    def on(self, backend: Where) -> ProcessFunction[P, R_co]: ...
     @overload
     def __get__(self, object: None, owner: type, /) -> ProcessFunction[P, R_co]: ...
     @overload
@@ -91,6 +110,26 @@ Reader: Any
 Timer: Any
 Writer: Any
 
+# What a channel or a program has just made goes to a process of any kind, which awaits or calls it as
+# that kind does. Whoever made it uses it as its first base.
+@type_check_only
+class AwaitedReader(_coroutines.Reader[T_co], _threads.Reader[T_co]): ...  # type: ignore[misc]
+
+@type_check_only
+class AwaitedWriter(_coroutines.Writer[T_contra], _threads.Writer[T_contra]): ...  # type: ignore[misc]
+
+@type_check_only
+class AwaitedBarrier(_coroutines.Barrier, _threads.Barrier): ...  # type: ignore[misc]
+
+@type_check_only
+class CalledReader(_threads.Reader[T_co], _coroutines.Reader[T_co]): ...  # type: ignore[misc]
+
+@type_check_only
+class CalledWriter(_threads.Writer[T_contra], _coroutines.Writer[T_contra]): ...  # type: ignore[misc]
+
+@type_check_only
+class CalledBarrier(_threads.Barrier, _coroutines.Barrier): ...  # type: ignore[misc]
+
 def after(seconds: float) -> Guard: ...
 def at(time: float) -> Guard: ...
 def skip() -> Guard: ...
@@ -109,6 +148,9 @@ def must_block(verb: str, /) -> None: ...
 def where() -> int: ...
 def need_greenlets() -> None: ...
 def _after_fork_in_child() -> None: ...
+def _end_program(error: BaseException | None, /) -> NoReturn: ...
+def _continue_with_parent() -> None: ...
+def _close_limits() -> None: ...
 def _set_pool(submit: Any, /) -> None: ...
 def _worker(on: bool, /) -> None: ...
 def _handlers_that_act(of_loop: dict[int, Any], /) -> list[int]: ...

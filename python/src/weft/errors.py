@@ -138,6 +138,7 @@ class ProcessDied(WeftError):
         out_of_memory: it was killed (SIGKILL), and since it began the system has killed processes
             because memory ran out: probably this one.
         stderr: the last lines that it had written to its standard error.
+        refused: why this program ended its session with it, which ends it; empty: it did not.
         host: the name of the host on another machine where it ran; empty: it was on this one.
     """
 
@@ -150,10 +151,12 @@ class ProcessDied(WeftError):
         out_of_memory: bool = False,
         stderr: str = "",
         host: str = "",
+        refused: str = "",
     ) -> None:
         self.process = process
         self.pid = pid
         self._returncode, self.host = returncode, host
+        self.refused = refused
         self.signal = -returncode if returncode is not None and returncode < 0 else None
         self.status = returncode if returncode is not None and returncode >= 0 else None
         import signal
@@ -171,6 +174,8 @@ class ProcessDied(WeftError):
             how += " (probably by the system, which was out of memory)"
         where = f" on host {host!r}" if host else ""
         text = f"the OS process {pid} of {process!r}{where} {how} before its process had ended"
+        if refused:
+            text = f"the session with the OS process {pid} of {process!r} was ended by this program, which could not take what came: {refused}"
         self.stderr = stderr
         if stderr:
             text += f"; the last that it wrote to its standard error:\n{stderr}"
@@ -187,6 +192,7 @@ class ProcessDied(WeftError):
             self.out_of_memory,
             self.stderr,
             self.host,
+            self.refused,
         )
 
 

@@ -42,7 +42,7 @@ class FarEnd {
   // So often an end may move while its home answers nothing.
   static constexpr std::size_t kBefore = 16;
 
-  FarEnd(std::shared_ptr<Peer> p, std::uint32_t number, std::uint64_t key, const std::string& name);
+  FarEnd(std::shared_ptr<Peer> p, std::uint32_t number, std::uint64_t key, std::string name);
   FarEnd(const FarEnd&) = delete;
   FarEnd& operator=(const FarEnd&) = delete;
   ~FarEnd();
@@ -60,7 +60,8 @@ class FarEnd {
   std::vector<std::uint64_t> before;
 
  private:
-  bool died_ = false;  // the space's lock
+  const std::string name_;  // the place's: a session may have any number of ends, one after another
+  bool died_ = false;       // the space's lock
 };
 
 // Of values that go to one peer and come from it: their ends. In a step.

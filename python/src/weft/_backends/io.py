@@ -19,6 +19,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from weft import _patched
 from weft._backends.functions import is_coroutine, yields
 from weft._extension import native as _native
 from weft.errors import BadUse
@@ -77,6 +78,8 @@ def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]
     """Starts a thread; its caller has taken a permit, which the thread gives back."""
     started = False
     try:
+        if why := _patched.why_not("@io"):  # since the function was decorated
+            raise BadUse(why)
         threading.Thread(target=does, args=(permits,), name="weft io", daemon=True).start()
         started = True
     except RuntimeError:
@@ -174,6 +177,8 @@ def io(function: Callable[..., Any]) -> Callable[..., Any]:
         BadUse: it is not a plain function. The call raises what the function raises; or Cancelled:
             then the process no longer waits, but the function goes on.
     """
+    if why := _patched.why_not("@io"):
+        raise BadUse(why)
     if isinstance(function, _native.ProcessFunction):
         raise BadUse(
             f"@io on {function!r}: a process is started; @io is for functions that it calls"

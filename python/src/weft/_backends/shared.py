@@ -129,7 +129,7 @@ def stop_at_run(*processes: Any) -> None:
     if at_run is not None and _native.where() == 0:
         for p in _native.flatten(*processes):
             p._give_up()  # type: ignore[attr-defined]
-        at_run()
+        at_run(None)
 
 
 def check_clock(clock: str) -> bool:

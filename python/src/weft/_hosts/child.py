@@ -8,7 +8,9 @@ A host that stays warm runs each call on a thread of its own; any other runs its
 main thread.
 
 The main module is imported under the name `__mp_main__`, up to its first top-level run(…): what
-follows is for the parent alone.
+follows is for the parent alone. So is the end of each block around that run, a `finally` or the
+exit of a `with`. Therefore the child never leaves that call: it does its work within it, and its
+program ends there.
 """
 
 from __future__ import annotations
@@ -27,15 +29,17 @@ import threading
 import time
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from weft import _own_threads
 from weft._backends import shared as _shared
 from weft._backends.functions import is_coroutine
 from weft._extension import native as _native
 from weft._hosts import apart as _apart
+from weft._hosts import forked as _forked
 from weft._hosts import host as _host
 from weft._hosts import pickling as _pickling
+from weft._hosts import safely as _safely
 from weft._hosts import said as _said
 from weft._hosts import seen as _seen
 from weft._rounds import naming as _naming
@@ -45,15 +49,47 @@ from weft.errors import BadUse, Cancelled, ChannelEnd
 
 __all__ = ["main", "run_call", "taken"]
 
+_ends = False  # the parent has let go of this OS process
+_SAID = 1000  # characters of what could not be told whole
 AFTERLIFE = 2.0  # seconds that a process has to end once its parent is gone
 
 
 class _Enough(BaseException):
-    """The main module has come to its first run(…)."""
+    """A module that the main module imports has come to a run(…)."""
 
 
-def _stop() -> None:
-    raise _Enough
+def _imports() -> bool:
+    """Whether the code that runs here was called within an import. It holds the lock of that."""
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return True
+        frame = frame.f_back
+    return False
+
+
+GoesOn = Callable[[BaseException | None], NoReturn]  # with why nothing can run here
+
+
+def _in_place_of_run(goes_on: GoesOn) -> Callable[[BaseException | None], None]:
+    """What is called where the main module, while it is imported here, comes to a run(…), or to what
+    is refused there: the first of these on this thread does not return.
+    """
+    importing, here = threading.get_ident(), os.getpid()
+
+    def at_run(why: BaseException | None) -> None:
+        if os.getpid() != here:  # the child of a fork may run what it likes (rule 11.4)
+            _shared.at_run = None
+        elif threading.get_ident() == importing:
+            _shared.at_run = None
+            if _imports():  # whoever needs that module later would wait for its lock
+                raise _Enough
+            _native._close_limits()  # a timeout around the run is for the parent's
+            goes_on(why)
+        elif why is None:
+            _host.refuse_imports()
+
+    return at_run
 
 
 def _compiled(path: str, backend: str | None) -> types.CodeType:
@@ -69,8 +105,8 @@ def _compiled(path: str, backend: str | None) -> types.CodeType:
     return styles.compile_for(backend, source, path)
 
 
-def _import_main(name: str | None, path: str | None, backend: str | None) -> None:
-    """Imports the parent's main module, up to its first top-level run(…)."""
+def _import_main(name: str | None, path: str | None, backend: str | None, goes_on: GoesOn) -> None:
+    """Imports the parent's main module. At its first top-level run(…) it calls `goes_on`."""
     if name is None and path is None:  # an interactive interpreter, `python -c`
         _pickling.send_main_by_value()
         return
@@ -94,7 +130,7 @@ def _import_main(name: str | None, path: str | None, backend: str | None) -> Non
             code = _compiled(path, backend)
         module.__file__ = path
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module
-    _shared.at_run = _stop
+    _shared.at_run = _in_place_of_run(goes_on)
     try:
         exec(code, module.__dict__)
     except _Enough:
@@ -119,6 +155,7 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
     """The function as a process that is cancelled when the parent says so. While it runs, its call
     does not count as work outside any run (_rounds.at_work).
     """
+    here = os.getpid()
 
     def begin() -> None:
         me = _native.current_process()
@@ -128,6 +165,8 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
         threading.Thread(target=_obey, args=(orders, me), name="weft: obeys", daemon=True).start()
 
     def end() -> None:
+        if os.getpid() != here:  # the child of a fork: it goes no further
+            return
         _rounds.at_work(1)
         me = _native.current_process()
         assert me is not None
@@ -164,10 +203,13 @@ def run_call(
     load: Callable[[], _pickling.Call], orders: Any, call: str
 ) -> tuple[Any, _pickling.Failure | None]:
     """Runs a call; gives what it returned, or its failure."""
+    before = os.getpid()
     try:
         function, args, keywords = load()
     except BaseException as error:
+        _forked.end_if_forked(before, error)
         return None, _pickling.Failure(_apart.not_rebuilt("a call and its arguments", error))
+    _forked.end_if_forked(before, None)
     try:
         process = _obedient(function, orders, call)(*args, **keywords)
         if (named := getattr(function, "_weft_name", None)) is not None:
@@ -184,20 +226,41 @@ def answer(
     value: Any,
     failure: _pickling.Failure | None,
 ) -> None:
-    """Writes the result of a call; or, if that cannot be sent, the reason.
+    """Writes the result of a call; or, if that cannot be sent, the reason; or, if that cannot be
+    sent either, a few words of it. So a caller is never told that this OS process has died.
 
     Raises:
         ChannelEnd: the caller is gone, or no longer waits.
     """
     try:
-        write(value, failure)
+        return write(value, failure)
     except ChannelEnd:
         raise
     except BaseException as error:
-        lacks_memory = issubclass(type(error), MemoryError)
-        wrong = error if lacks_memory else _pickling.why_not("its result", value) or error
-        value = None
-        write(None, _pickling.Failure(wrong))
+        if failure is None:
+            lacks_memory = issubclass(type(error), MemoryError)
+            wrong = error if lacks_memory else _pickling.why_not("its result", value) or error
+            failure = _pickling.Failure(wrong)
+            brief = failure.brief
+        else:
+            brief = failure.brief
+            failure = _untold(brief, error)
+    value = None
+    try:
+        write(None, failure)
+    except ChannelEnd:
+        raise
+    except BaseException as error:
+        write(None, _untold(brief, error))
+
+
+def _untold(brief: str, error: BaseException) -> _pickling.Failure:
+    """A failure that can be sent anywhere, in place of one that could not. `error`: why not."""
+    said, why = (
+        text[:_SAID].encode("ascii", "backslashreplace").decode()
+        for text in (brief, _safely.text_of(error))
+    )
+    return _pickling.Failure(RuntimeError(f"{said} (it cannot be told as it was: {why})"))
 
 
 def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None) -> None:
@@ -282,20 +345,38 @@ def _breakpoint(*args: Any, **keywords: Any) -> Any:
     return None
 
 
-def _begin(prepared: dict[str, Any]) -> BaseException | None:
-    """Gets everything ready for calls. Returns None, or why it could not."""
+def _initialized(prepared: dict[str, Any]) -> BaseException | None:
+    """Calls the initializer, if there is one. Returns what it raised."""
+    if prepared["initializer"] is not None:
+        before = os.getpid()
+        try:
+            function, args, keywords = _pickling.load_call(prepared["initializer"], str)
+            function(*args, **keywords)
+        except BaseException as error:
+            _forked.end_if_forked(before, error)
+            return error
+        _forked.end_if_forked(before, None)
+    return None
+
+
+def _begin(prepared: dict[str, Any], goes_on: GoesOn) -> BaseException | None:
+    """Gets everything ready for calls. Returns None, or why it could not. `goes_on`: as of
+    _import_main.
+    """
+    before = os.getpid()
     try:
         _set_up(prepared)
         if prepared["start"] == "fork" or getattr(sys, "frozen", False):  # the main module is here
             sys.modules["__mp_main__"] = sys.modules["__main__"]
         else:
-            _import_main(prepared["main_name"], prepared["main_path"], prepared["compiled_for"])
-        if prepared["initializer"] is not None:
-            function, args, keywords = _pickling.load_call(prepared["initializer"], str)
-            function(*args, **keywords)
+            _import_main(
+                prepared["main_name"], prepared["main_path"], prepared["compiled_for"], goes_on
+            )
     except BaseException as error:
+        _forked.end_if_forked(before, error)
         return error
-    return None
+    _forked.end_if_forked(before, None)
+    return _initialized(prepared)
 
 
 _refusal = threading.Lock()  # whoever tells of it first takes it, and keeps it
@@ -303,23 +384,29 @@ _refusal = threading.Lock()  # whoever tells of it first takes it, and keeps it
 
 def _refused(link: Any) -> bool:
     """Whether this side has ended the session, for what came: its ProcessDied says why."""
-    why = None
-    with contextlib.suppress(BadUse):  # it was closed meanwhile: all went well
-        why = link.refused()
-    if why is not None and _refusal.acquire(blocking=False):
+    why = _host.why_refused(link)
+    if why and _refusal.acquire(blocking=False):
         with contextlib.suppress(Exception):
             sys.stderr.write(
                 f"weft: this OS process ends, for it could not take what came: {why}\n"
             )
             sys.stderr.flush()
-    return why is not None
+    return why != ""
 
 
 def _end_with_parent(link: Any) -> None:
     """On a thread: once the parent is gone, ends this OS process a little later."""
     _own_threads.ours()
+    _native._continue_with_parent()  # where it was stopped (SIGSTOP), it would never end
     link.wait()
     _refused(link)
+    if (
+        not _ends
+    ):  # the parent is gone: the OS processes that were started here end now, as this does
+        for member in _rounds.members():
+            if member.orphaned is not None:
+                with contextlib.suppress(Exception):  # it has gone
+                    member.orphaned()
     time.sleep(AFTERLIFE)  # here: there may be no memory for one more thread
     os._exit(1)
 
@@ -345,6 +432,68 @@ def _see_ends_off() -> None:
     until = time.monotonic() + AFTERLIFE
     while _native._ends_under_way() > 0 and time.monotonic() < until:
         time.sleep(0.001)  # nothing tells us when; but it is one round trip, and rare
+
+
+def _leave(prepared: dict[str, Any], error: BaseException | None) -> NoReturn:
+    """Ends this program within its main module."""
+    if prepared["start"] == "spawn":
+        _native._end_program(error)
+    if error is not None and not isinstance(error, SystemExit):
+        import traceback  # late: it takes milliseconds of each start
+
+        traceback.print_exception(error)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(0 if error is None else 1)  # the server's child: without atexit, as ever
+
+
+def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException | None) -> None:
+    """Serves the parent until it lets go, or is gone. `wrong`: why nothing can run here.
+
+    Raises:
+        SystemExit: the session has ended for what came.
+    """
+    calls: list[threading.Thread] = []
+    try:
+        while True:
+            _own_threads.ours()
+            _rounds.asks_for_calls(jobs)
+            ours, packed = jobs.read()
+            if ours is None:  # a call that was cancelled before it came here
+                for name in packed:
+                    end = link.take(name)
+                    if not isinstance(end, _native.Barrier):  # a Barrier is let go of by itself
+                        end.retire()
+                    del end
+                continue
+            if not prepared["warm"]:
+                _own_threads.not_ours()
+                _serve(link, ours, packed, wrong)
+                break
+            _rounds.at_work(1)
+            calls = [c for c in calls if c.is_alive()]
+            calls.append(
+                threading.Thread(
+                    target=_serve_beside, args=(link, ours, packed, wrong), name="weft: a call"
+                )
+            )
+            calls[-1].start()
+    except ChannelEnd:  # the parent has let go, or is gone, or sent what cannot be taken here
+        pass
+    refused = _refused(link)
+    for call in calls:
+        call.join()
+    _see_ends_off()
+    _seen.tell()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    global _ends
+    _ends = True
+    link.close("it has ended")
+    if refused:
+        sys.exit(1)
 
 
 def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool | None) -> None:
@@ -381,46 +530,16 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
         target=_end_with_parent, args=(link,), name="weft: ends with its parent", daemon=True
     ).start()
     jobs = link.take("jobs")
-    calls: list[threading.Thread] = []
-    try:
-        sys.path[:] = prepared["path"]
-        sys.argv[:] = prepared["argv"]
-        with contextlib.suppress(OSError):
-            os.chdir(prepared["directory"])
-        wrong = _begin(prepared)
-        while True:
-            _own_threads.ours()
-            _rounds.asks_for_calls(jobs)
-            ours, packed = jobs.read()
-            if ours is None:  # a call that was cancelled before it came here
-                for name in packed:
-                    end = link.take(name)
-                    if not isinstance(end, _native.Barrier):  # a Barrier is let go of by itself
-                        end.retire()
-                    del end
-                continue
-            if not prepared["warm"]:
-                _own_threads.not_ours()
-                _serve(link, ours, packed, wrong)
-                break
-            _rounds.at_work(1)
-            calls = [c for c in calls if c.is_alive()]
-            calls.append(
-                threading.Thread(
-                    target=_serve_beside, args=(link, ours, packed, wrong), name="weft: a call"
-                )
-            )
-            calls[-1].start()
-    except ChannelEnd:  # the parent has let go, or is gone, or sent what cannot be taken here
-        pass
-    refused = _refused(link)
-    for call in calls:
-        call.join()
-    _see_ends_off()
-    _seen.tell()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
-    link.close("it has ended")
-    if refused:
-        sys.exit(1)
+    sys.path[:] = prepared["path"]
+    sys.argv[:] = prepared["argv"]
+    with contextlib.suppress(OSError):
+        os.chdir(prepared["directory"])
+
+    def goes_on(why: BaseException | None) -> NoReturn:
+        try:
+            _work(link, jobs, prepared, why or _initialized(prepared))
+        except BaseException as error:
+            _leave(prepared, error)
+        _leave(prepared, None)
+
+    _work(link, jobs, prepared, _begin(prepared, goes_on))

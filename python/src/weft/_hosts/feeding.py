@@ -16,6 +16,7 @@ for the rest of its batch.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -25,6 +26,7 @@ from typing import Any
 from weft import _own_threads
 from weft._extension import native as _native
 from weft._hosts import apart as _apart
+from weft._hosts import forked as _forked
 from weft._hosts import host as _host
 from weft._hosts import pickling as _pickling
 from weft._hosts import pool as _pool
@@ -65,12 +67,15 @@ def in_order(
     what is done: (the call's place in the batch, its value, its failure) for each.
     """
     done: Done = []
+    here = os.getpid()
     last = time.monotonic()
     for number, call in enumerate(batch):
         try:
             done.append((number, compute(*call), None))
         except BaseException as error:
+            _forked.end_if_forked(here, error)
             done.append((number, None, _pickling.Failure(error)))
+        _forked.end_if_forked(here, None)
         if time.monotonic() - last > LONG:
             send(done)
             done, last = [], time.monotonic()

@@ -27,6 +27,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from weft import _patched
 from weft._backends import shared as _shared
 from weft._extension import native as _native
 from weft._hosts import apart as _apart
@@ -41,6 +42,9 @@ from weft._watching import observers as _observers
 from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied, Retired
 
 __all__ = ["WAYS", "Attempt", "Host", "Setting", "run_away"]
+
+if _why := _patched.why_not("weft.processes"):  # nothing here works in such a program
+    raise ImportError(_why)
 
 WAYS = ("spawn", "forkserver", "fork")  # how an OS process begins: see _hosts/start.py
 
@@ -200,6 +204,23 @@ def _most_descriptors() -> int | None:
 _LEAST = 4  # descriptors that this program needs for each OS process, in whichever way it starts
 
 
+def why_refused(link: Any) -> str:
+    """Why this program has ended the session, where that was for what came; else empty."""
+    why = None
+    with contextlib.suppress(BadUse):  # it was closed before
+        why = link.refused()
+    if not why:
+        return ""
+    try:
+        os.close(os.dup(0))
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            most = _most_descriptors()
+            may = f" (it may have {most:,})" if most is not None else ""
+            return f"{why}. No descriptor is left in it{may}: raise the limit (`ulimit -n`, resource.setrlimit), or close what is no longer used"
+    return str(why)
+
+
 def check_room(hosts: int) -> None:
     """Checks that so many OS processes can exist at one time, before the first is started.
 
@@ -214,12 +235,18 @@ def check_room(hosts: int) -> None:
         )
 
 
-def _refuse_imports() -> None:
+def refuse_imports() -> None:
+    if patched := _patched.why_not("an OS process"):  # since weft.processes was imported
+        raise BadUse(patched)
     if _shared.at_run is not None:
-        raise BadUse(
+        why = BadUse(
             "an OS process imports the main module of its program, and that starts a network there: "
             'put what starts it below `if __name__ == "__main__":`'
         )
+        if _native.where() == 0:
+            _shared.at_run(why)
+        if _shared.at_run is not None:
+            raise why
     module = _shared.imported_for_call.get()
     if module is not None:  # each of the OS processes would import it again, without end
         raise BadUse(
@@ -292,7 +319,7 @@ class Host:
         # imported by who starts OS processes, not by each that is started
         from weft._hosts import start as _start
 
-        _refuse_imports()
+        refuse_imports()
         if _pickling.main_is_typed():
             _pickling.send_main_by_value()
         setting = self.setting
@@ -343,6 +370,9 @@ class Host:
         _rounds.join(self._member)
         self._member.pid, self._member.heard = self.pid, self._heard
         self._member.kill = self._child.kill
+        self._member.orphaned = functools.partial(
+            self._link.close, "the program that began the network has ended"
+        )
         self._member.reap = functools.partial(_start.reap, self._child)
         self._heard.seen = functools.partial(_seen.came, self._member)
         self._heard.begin()
@@ -472,6 +502,7 @@ class Host:
         return _apart.opened(value)
 
     def _died(self, name: str) -> ProcessDied:
+        refused = why_refused(self._link)
         self._link.close("it has died")
         _rounds.leave(self._member)
         status = self._child.wait()
@@ -479,7 +510,7 @@ class Host:
         _seen.has_gone(self._member)
         self._heard.close()
         wanted = status == -signal.SIGKILL and _killed_for_memory() > self._killed_before
-        return ProcessDied(name, self.pid, status, self._crash(), wanted, said)
+        return ProcessDied(name, self.pid, status, self._crash(), wanted, said, refused=refused)
 
     def _crash(self) -> str:
         """What faulthandler has written in the child."""

@@ -143,8 +143,13 @@ def _unpicklable(what: str, value: Any, error: BaseException) -> BaseException:
         return wrong
     tells = issubclass(kind, Exception) and not issubclass(kind, WeftError)
     why = (_safely.message_of(error) if tells else "") or _safely.text_of(error)
+    from weft._hosts.remedies import remedy
+
+    kept = _safely.kind_of(value)
+    instead = remedy(why, kept)
     wrong = BadUse(
-        f"{what}: a value of type {_safely.kind_of(value)} cannot go to another OS process, for it cannot be pickled ({why})"
+        f"{what}: a value of type {kept} cannot go to another OS process, for it cannot be pickled ({why})"
+        + (f": {instead}" if instead else "")
     )
     _safely.cause_set(wrong, error)
     return wrong

@@ -40,10 +40,11 @@ from concurrent.futures import Future, InvalidStateError
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from weft import _own_threads
+from weft import _own_threads, _patched
 from weft._hosts import apart as _apart
 from weft._hosts import safely as _safely
 from weft._rounds import rounds as _rounds
+from weft.errors import BadUse
 
 __all__ = ["Call", "Feeder", "State", "tell", "tell_result"]
 
@@ -169,8 +170,11 @@ class Feeder(abc.ABC):
         """Gives it a thread, and waits until it has begun.
 
         Raises:
-            what begin() raises. RuntimeError: the system has no thread for it.
+            what begin() raises. RuntimeError: the system has no thread for it. BadUse: the threads
+                of this program are greenlets.
         """
+        if why := _patched.why_not("an Executor"):  # since weft.processes was imported
+            raise BadUse(why)
         self.launch()
         self._begun.pass_through()
         if self._error is not None:

@@ -19,7 +19,7 @@ __all__ = ["as_here", "begin", "pass_on"]
 _AS_IT_COMES: dict[str, Any] = {"root": 30, "disable": 0, "named": {}}
 
 Send = Callable[[dict[str, Any]], bool]  # a record's fields; False: they are too long
-LONG = 30_000  #: characters to which what is too long for a datagram is cut
+LONG = 30_000  # characters to which what is too long for a datagram is cut
 
 
 # --- in the parent --------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def _install(send: Send, as_there: dict[str, Any]) -> None:
                 if record.exc_info and not record.exc_text:
                     said["exc_text"] = logging.Formatter().formatException(record.exc_info)
                 if not send(said):
-                    said = {k: v[:LONG] if isinstance(v, str) else v for k, v in said.items()}
+                    said = {k: _cut(v) if isinstance(v, str) else v for k, v in said.items()}
                     if not send(said):
                         raise ValueError(f"a record of {record.name} is too long for the parent")
             except Exception:
@@ -122,6 +122,13 @@ def _install(send: Send, as_there: dict[str, Any]) -> None:
     logging.disable(as_there["disable"])
     for name, level in as_there["named"].items():
         logging.getLogger(name).setLevel(level)
+
+
+def _cut(text: str) -> str:
+    """The text, or as much of it as goes to the parent, with a word of that."""
+    if len(text) <= LONG:
+        return text
+    return f"{text[:LONG]}… ({len(text):,} characters: an OS process sends {LONG:,} of them)"
 
 
 def _without_handlers() -> None:

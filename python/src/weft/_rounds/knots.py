@@ -117,6 +117,18 @@ class _Network(Spaces):
             if self.missing.get(key) == sides[not writes]
         }
 
+    def twins(self) -> list[str]:
+        """The names of channels that have one side only, and that another OS process has by the same
+        name: a module made a channel in each.
+        """
+        homes: dict[str, set[int]] = {}
+        lacking: set[str] = set()
+        for row in self.rows.values():
+            lacking.update(self.lacks(row))
+            for name, (home, _), _ in row.places:
+                homes.setdefault(name, set()).add(home)
+        return sorted(name for name in lacking if len(homes[name]) > 1)
+
     def _free(self, s: Any, waited: dict[_Key, str]) -> list[str]:
         """The channels at which a process waits, and of which ends are open in this space that no
         known process holds.
@@ -190,6 +202,11 @@ def report(spaces: list[Any]) -> tuple[str, list[str], list[Row], list[str]]:
                 else "nobody"
             )
         lines.append(f"  {row.path} waits for {whom}")
+    if twins := network.twins():
+        lines.append(
+            f"each OS process that imports a module has its own channels of that module: {', '.join(twins)} "
+            "here. Give their ends to the processes, as arguments"
+        )
     if network.left:
         names = ", ".join(sorted(set(network.left)))
         lines += [f"ends of {names} are still open outside any process: retire them", OUTSIDE]

@@ -9,9 +9,9 @@
 namespace weft::inline WEFT_ABI::wire {
 
 WEFT_IMPL FarEnd::FarEnd(std::shared_ptr<Peer> p, std::uint32_t n, std::uint64_t k,
-                         const std::string& name)
-    : peer(std::move(p)), number(n), key(k) {
-  place.name = weft::detail::intern(name.c_str());
+                         std::string name)
+    : peer(std::move(p)), number(n), key(k), name_(std::move(name)) {
+  place.name = name_.c_str();
   const Space::Step step(*peer->space);
   peer->space->far_ends.insert(this);
 }

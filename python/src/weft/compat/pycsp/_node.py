@@ -17,7 +17,9 @@ import os
 import socket
 import sys
 import threading
+from typing import NoReturn
 
+from weft._extension import native as _native
 from weft._hosts import child as _child
 from weft._net import calls as _net_calls
 from weft.compat.pycsp import _remote
@@ -70,13 +72,26 @@ def main(what: str, *words: str) -> int:
     if wrong := _net_calls.fault(socket.gethostname(), run, {"digest": digest}):
         print(wrong, file=sys.stderr)
         return 1
-    _child._import_main(said["main_name"], said["main_path"], said["compiled_for"])
-    own, theirs = socket.socketpair()
-    threading.Thread(target=_bring_in, args=(own,), daemon=True).start()
-    bringing = threading.Thread(target=_take_out, args=(own, out))
-    bringing.start()
-    _net_calls.serve_on(theirs.detach(), run, True)
-    bringing.join()
+
+    def serve() -> None:
+        own, theirs = socket.socketpair()
+        threading.Thread(target=_bring_in, args=(own,), daemon=True).start()
+        bringing = threading.Thread(target=_take_out, args=(own, out))
+        bringing.start()
+        _net_calls.serve_on(theirs.detach(), run, True)
+        bringing.join()
+
+    def goes_on(why: BaseException | None) -> NoReturn:
+        try:
+            if why is not None:
+                raise why
+            serve()
+        except BaseException as error:
+            _native._end_program(error)
+        _native._end_program(None)
+
+    _child._import_main(said["main_name"], said["main_path"], said["compiled_for"], goes_on)
+    serve()
     return 0
 
 

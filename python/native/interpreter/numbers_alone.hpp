@@ -1,0 +1,13 @@
+// Is an array nothing but its memory? What a class derived from numpy.ndarray has beside its numbers
+// (a mask, a unit) is in no buffer, and would be lost without a word.
+#pragma once
+#include "native.hpp"
+
+namespace weft::py {
+
+// What to do about an object that is more than its memory; empty: it is no more.
+std::string more_than_numbers(PyObject* o);
+// What to do about an object that gives no buffer, of whatever shape; empty: that is not known.
+std::string no_buffer_of(PyObject* o);
+
+}  // namespace weft::py

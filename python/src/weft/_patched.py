@@ -1,0 +1,36 @@
+"""Programs whose threads gevent or eventlet has replaced by greenlets (`monkey.patch_all()`).
+
+Weft's helper threads would be greenlets of the thread that waits for them in native code, so that
+thread would wait for ever. What needs such threads is refused there.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+__all__ = ["why_not"]
+
+_USED = ("threading", "subprocess", "select", "socket", "os", "time", "queue", "signal")  # by Weft
+_NAMES_OF_EVENTLET = ("thread", "socket", "select", "os", "time")
+
+
+def _patched_by() -> str:
+    gevent: Any = sys.modules.get("gevent.monkey")
+    if gevent is not None and any(map(gevent.is_module_patched, _USED)):
+        return "gevent"
+    eventlet: Any = sys.modules.get("eventlet.patcher")
+    if eventlet is not None and any(map(eventlet.is_monkey_patched, _NAMES_OF_EVENTLET)):
+        return "eventlet"
+    return ""
+
+
+def why_not(what: str) -> str:
+    """Why `what` cannot be used in this program, and what to do; empty: it can."""
+    by = _patched_by()
+    if not by:
+        return ""
+    return (
+        f"{what} needs threads of the system, and {by} has replaced those of this program (monkey patching): use it in a "
+        "program that is not patched (gunicorn -k gthread, celery -P threads or prefork)"
+    )

@@ -1,0 +1,92 @@
+"""What becomes of OS processes when the program that started them is killed (rule 7.4, processes.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from test_processes import TIMEOUT, nobody_is_left  # noqa: F401
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="no pidfd_open")
+
+NETWORK = """
+import os, signal, sys
+from weft.processes import *
+import weft.threads as th
+
+@process
+def computes(ready):
+    ready.write(os.getpid())
+    while True:
+        pass
+
+@process
+def starts_another(ready):
+    from weft._hosts import child
+    child.AFTERLIFE = 1e6  # this one stays: the other must not wait for its end
+    ready.write(os.getpid())
+    Parallel(computes(ready))
+
+@th.process
+def killer(inp, number):
+    pids = [inp.read() for _ in range(number)]
+    if sys.argv[1] == "stopped":
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
+    print(*pids, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    c = Channel("c")
+    if sys.argv[1] == "stopped":
+        Parallel(computes(c.writer()), killer(c.reader(), 1))
+    else:
+        Parallel(starts_another(c.writer()), killer(c.reader(), 2))
+"""
+
+
+def pids_of(how: str, tmp_path: Path) -> list[int]:
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(NETWORK), encoding="utf-8")
+    # the standard output of the OS processes is this pipe: it is not waited for its end
+    with subprocess.Popen([sys.executable, str(path), how], stdout=subprocess.PIPE) as done:
+        assert done.stdout is not None
+        pids = [int(word) for word in done.stdout.readline().split()]
+        assert done.wait(TIMEOUT) == -signal.SIGKILL
+        done.stdout.close()
+    return pids
+
+
+def wait_for_end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has ended
+        descriptor = os.pidfd_open(pid)
+        try:
+            assert select.select([descriptor], [], [], TIMEOUT)[0], f"{pid} lives on"
+        finally:
+            os.close(descriptor)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="PR_SET_PDEATHSIG")
+def test_one_that_was_stopped_ends_with_its_parent(tmp_path: Path) -> None:
+    (pid,) = pids_of("stopped", tmp_path)
+    wait_for_end(pid)
+
+
+def test_one_of_an_os_process_ends_beside_it_not_after_it(tmp_path: Path) -> None:
+    outer, inner = pids_of("nested", tmp_path)
+    try:
+        wait_for_end(inner)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(outer, signal.SIGKILL)
+        wait_for_end(outer)

@@ -1,0 +1,116 @@
+"""The types of Weft as mypy and pyright see them, in networks of several kinds of processes and in every
+program of the documents.
+
+pyright is node's package of that name, pinned in python/types/package.json: it is installed from
+the registry, and its programs load nothing when they run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mypy", reason="mypy is not installed (./run setup lint)")
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "python/src"
+PYRIGHT = ROOT / "python/types/node_modules/pyright/index.js"
+NETWORKS = Path(__file__).with_name("typed")  # checked strictly
+PAGES = [ROOT / "README.md", *sorted((ROOT / "python/docs").glob("*.md"))]
+
+# What a checker says of a program in the documents that is no fault of Weft's types.
+KNOWN = (
+    # `current_process()` is None in ordinary code, and no checker knows that a process runs here
+    r"stopping_\d+\.py.*\"(path|None)\"",
+    # a list of different things, made empty
+    r"from_trio_\d+\.py.*\"append\" of \"list\"",
+    # a loop over what has at least one value
+    r"stopping_\d+\.py.*\"value\" is possibly unbound",
+    # the names of a layer that has no types: `from weft.compat.pycsp.parallel import *`
+    r"compat_\d+\.py.* is not defined",
+)
+
+
+def programs(folder: Path) -> None:
+    """Writes the Python programs of the pages into the folder, each under a name of its own."""
+    for page in PAGES:
+        prefix = page.stem.replace("-", "_")
+        blocks = re.findall(
+            r"^```python (?:run|save)(.*)\n((?s:.*?))^```", page.read_text("utf-8"), re.MULTILINE
+        )
+        files = [found[1] for info, _ in blocks if (found := re.search(r"file=(\w+)\.py", info))]
+        for number, (info, text) in enumerate(blocks):
+            named = re.search(r"file=(\w+)\.py", info)
+            for file in files:  # another page has one of the same name
+                text = re.sub(rf"^(from|import) {file}\b", rf"\1 {prefix}_{file}", text, flags=re.M)
+            name = named[1] if named else str(number)
+            (folder / f"{prefix}_{name}.py").write_text(text, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("documented")
+    programs(folder)
+    assert len(list(folder.iterdir())) > 50
+    shutil.copytree(NETWORKS, folder / "typed")
+    return folder
+
+
+def unknown(lines: list[str]) -> list[str]:
+    return [line for line in lines if not any(re.search(known, line) for known in KNOWN)]
+
+
+def test_mypy_passes_mixed_networks_and_every_documented_program(documented: Path) -> None:
+    """The networks with --strict. The documents' programs have no annotations: mypy looks into
+    their functions all the same, and asks for none.
+    """
+    config = documented / "mypy.ini"
+    config.write_text(
+        f"""[mypy]
+mypy_path = {SOURCES}
+strict = True
+follow_imports = silent
+[mypy-{",".join(p.stem for p in documented.glob("*.py"))}]
+disallow_untyped_defs = False
+disallow_untyped_calls = False
+disallow_any_generics = False
+disallow_untyped_decorators = False
+warn_return_any = False
+disable_error_code = var-annotated, import-untyped, import-not-found
+""",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", config, "--no-error-summary", "."],
+        capture_output=True, text=True, cwd=documented, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 1) and not done.stderr, done.stderr
+    assert unknown([line for line in done.stdout.splitlines() if ": error: " in line]) == []
+
+
+@pytest.mark.skipif(
+    not PYRIGHT.exists() or shutil.which("node") is None,
+    reason="pyright is not installed (./run setup lint)",
+)
+def test_pyright_passes_them_too(documented: Path) -> None:
+    config = {"extraPaths": [str(SOURCES)], "typeCheckingMode": "standard",
+              "reportMissingImports": False, "strict": ["typed"]}  # fmt: skip
+    (documented / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    done = subprocess.run(
+        ["node", PYRIGHT, "--outputjson", "--pythonpath", sys.executable],
+        capture_output=True, text=True, cwd=documented, check=False,
+    )  # fmt: skip
+    said = json.loads(done.stdout)
+    assert said["summary"]["filesAnalyzed"] > 50
+    wrong = [
+        f"{one['file']}:{one['range']['start']['line'] + 1}: {one['message']}"
+        for one in said["generalDiagnostics"]
+        if one["severity"] == "error"
+    ]
+    assert unknown(wrong) == []
