@@ -24,6 +24,7 @@ import signal
 import socket
 import sys
 import threading
+import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -370,9 +371,6 @@ class Host:
         _rounds.join(self._member)
         self._member.pid, self._member.heard = self.pid, self._heard
         self._member.kill = self._child.kill
-        self._member.orphaned = functools.partial(
-            self._link.close, "the program that began the network has ended"
-        )
         self._member.reap = functools.partial(_start.reap, self._child)
         self._heard.seen = functools.partial(_seen.came, self._member)
         self._heard.begin()
@@ -381,6 +379,7 @@ class Host:
         _observers.own(jobs)
         self._jobs = jobs.writer()
         self._link.give(jobs.reader(), "jobs")
+        self._member.orphaned = functools.partial(_orphaned, weakref.ref(self))
 
     def _next_name(self, kind: str = "end") -> str:
         with self._lock:
@@ -565,6 +564,13 @@ class Host:
             self._link.close("the host was closed")
         if self._member is not None:
             _rounds.leave(self._member)
+
+
+def _orphaned(host: weakref.ref[Host]) -> None:
+    """Ends the session with a host, if that has not been dropped: the program that began the network
+    has ended."""
+    if (one := host()) is not None:
+        one._link.close("the program that began the network has ended")
 
 
 def run_away(
