@@ -75,6 +75,9 @@ void forget_blocks() noexcept;            // in the child of a fork
 void not_in_child(std::uint32_t before);
 // of ordinary code on this thread, that nobody can leave any more
 void close_left_blocks() noexcept;
+// Those that claim_processes() has claimed and nobody will start now.
+void unclaim_processes(PyObject* list) noexcept;
+
 // Waits, as the scheduler of this thread, until the groups have ended.
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group,
                runtime::Group* spawned);
