@@ -5,12 +5,16 @@ counted_far.py): none is left, and nothing crashes, hangs or loses a value where
     counted.py memory [NAME…]    each call again for k = 1, 2, …, where the k-th allocation fails
         --times N                refs: calls after which is looked (20)
         --most N                 memory: at most so many k of a call, evenly spread (all)
+        --leaks                  memory: also look whether references are left (see below)
         --burst N                memory: so many allocations fail, one after the other (1)
 
 NAME is a part of a call's name. Under a debug build of CPython (python/tests/debugged) references are
 counted, and the interpreter's assertions hold; elsewhere blocks of memory are counted. It is done in
 a child process, which may crash or hang: that is told, and another child goes on behind it. The last
 line counts calls.
+
+--leaks also tells of references that CPython itself leaves, so each that it tells of is to be looked
+at; soak runs without it.
 
 What a call may say when an allocation fails: MemoryError, also as the cause or context of another
 exception or in a group; that there is no thread or no lock; or nothing, if it did without.
@@ -46,11 +50,12 @@ OTHERS_OWN = (  # crashes that are not ours
 )
 # The same without assertions.
 LOST = re.compile("error return without exception set|<function .*> returned NULL without setting")
-# What is not swept: greenlet's references are not counted, and CPython ends the program where it has
-# no memory for the state of a thread that C code began, as Weft's are.
+# What is not swept: greenlet's references are not counted, for it is compiled for a release build,
+# and where it cannot save a stack it ends the program. CPython does so where it has no memory for the
+# state of a thread that C code began, as Weft's are.
 LEFT_OUT = {
     "refs": re.compile("greenlets"),
-    "memory": re.compile(r"threads|^far_|^links$|component"),
+    "memory": re.compile(r"threads|greenlets|^far_|^links$|component"),
 }
 NO_THREAD = ("can't start new thread", "can't allocate lock", "can't allocate read lock")
 
@@ -60,12 +65,6 @@ def calls() -> dict[str, Callable[[Any], None]]:
     from counted_calls import CALLS
 
     return CALLS
-
-
-def counted(name: str) -> bool:
-    """Does the interpreter count references? Not those that greenlet takes, which is compiled for a
-    release build."""
-    return hasattr(sys, "gettotalrefcount") and "greenlets" not in name
 
 
 def total() -> int:
@@ -166,7 +165,7 @@ def outcome(function: Callable[[Any], None], fail: Fail) -> str:
     return "\n".join(beside)
 
 
-def memory(name: str, most: int, burst: int, first: int) -> list[str]:
+def memory(name: str, most: int, burst: int, first: int, leaks: bool) -> list[str]:
     function = calls()[name]
     count = Count()
     for _ in range(3):
@@ -177,15 +176,15 @@ def memory(name: str, most: int, burst: int, first: int) -> list[str]:
     wrong = []
     for k in range(first, count.number + 1, step):
         print(f"at {k} of {count.number}", flush=True)
-        for attempt in range(4):
+        for _ in range(4):
             before = total()
             fault = outcome(function, Fail(k, burst))
             if fault:
                 wrong.append(f"{name}: allocation {k} of {count.number} fails:\n{fault}")
                 break
-            if not counted(name) or total() <= before:  # what grows in each of four calls is a leak
+            if not leaks or total() <= before:
                 break
-        else:
+        else:  # it has grown in each of four calls
             wrong.append(f"{name}: allocation {k} of {count.number} fails: references are left")
     return wrong
 
@@ -202,7 +201,7 @@ def child(given: Any, name: str, first: int) -> None:
         if given.what == "refs":
             wrong = refs(name, given.times)
         else:
-            wrong = memory(name, given.most, given.burst, first)
+            wrong = memory(name, given.most, given.burst, first, given.leaks)
     except BaseException:
         wrong = [f"{name}: {traceback.format_exc()}"]
     for text in wrong:
@@ -275,6 +274,7 @@ def main() -> int:
     say.add_argument("--times", type=int, default=20)
     say.add_argument("--most", type=int, default=0)
     say.add_argument("--burst", type=int, default=1)
+    say.add_argument("--leaks", action="store_true")
     given = say.parse_args()
     sys.path.insert(0, str(HERE.parent.parent / "tools"))
     names = [n for n in calls() if not given.names or any(part in n for part in given.names)]

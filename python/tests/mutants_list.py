@@ -1,0 +1,489 @@
+"""The mutants of the extension (mutants.py): what each breaks, and the test that notices.
+
+`old` stands once in its file, line breaks and spaces apart. All mutants are in one build; which of
+them is on is known when it runs. So `new` is one of three: statements in place of statements; an
+expression in place of an expression; or any text that takes the place of `old` whatever is on, in
+which `@` is true if this mutant is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    what: str
+    file: str
+    old: str
+    new: str
+    killer: str  # FILE::NAME of a test, or FILE; the first that fails is enough
+
+
+OPERATION = "channels/operation.cpp"
+CHANNEL = "channels/channel.cpp"
+CHOICE = "choice/choice.cpp"
+
+MUTANTS: dict[str, Mutant] = {
+    # --- channels: what is checked before an operation begins
+    "read-end": Mutant(
+        "a read does not look whether its end is open",
+        OPERATION,
+        'check_end(end_of(end), "read") < 0',
+        "false",
+        "test_channels.py",
+    ),
+    "write-end": Mutant(
+        "a write does not look whether its end is open as it is called",
+        OPERATION,
+        'if (check_end(end_of(end), "write") < 0) return nullptr;\n'
+        "  if (is_awaited_here()) return new_write(end, v, false);",
+        "if (is_awaited_here()) return new_write(end, v, false);",
+        "test_references.py::test_wrong_calls_are_refused",
+    ),
+    "begin-end": Mutant(
+        "an operation does not look again whether its end is open when it begins",
+        OPERATION,
+        "check_end(end_of(o.target), verb_of(o.type)) < 0",
+        "false",
+        "test_channels.py",
+    ),
+    "write-ref": Mutant(
+        "a write takes no reference of its value",
+        OPERATION,
+        "slot.o = Py_NewRef(value);\n    return 0;",
+        "slot.o = value;\n    return 0;",
+        "test_references.py::test_a_value_is_held_while_it_waits",
+    ),
+    "write-leak": Mutant(
+        "a write takes two references of its value",
+        OPERATION,
+        "slot.o = Py_NewRef(value);\n    return 0;",
+        "Py_INCREF(value);\n    slot.o = Py_NewRef(value);\n    return 0;",
+        "test_references.py::test_a_value_goes_with_its_last_reader",
+    ),
+    "target-leak": Mutant(
+        "an operation keeps its end for ever",
+        OPERATION,
+        "Py_XDECREF(target);\n  Py_XDECREF(value);",
+        "Py_XDECREF(value);",
+        "test_references.py::test_an_end_goes_with_its_operation",
+    ),
+    "value-leak": Mutant(
+        "an operation that is dropped keeps what it was to write",
+        OPERATION,
+        "Py_XDECREF(target);\n  Py_XDECREF(value);",
+        "Py_XDECREF(target);",
+        "test_references.py::test_an_operation_that_is_dropped_lets_go_of_its_value",
+    ),
+    "cancelled-first": Mutant(
+        "an operation of who was cancelled is begun",
+        OPERATION,
+        "way.cancelled()",
+        "false && way.cancelled()",
+        "test_cancel.py",
+    ),
+    "never-awaited": Mutant(
+        "nothing is said of an operation that nobody awaits",
+        OPERATION,
+        "[[unlikely]]\n    warn_never_awaited(o);",
+        "[[unlikely]] {\n    if (!@) warn_never_awaited(o);\n  }",
+        "test_awaited_left.py",
+    ),
+    "transit-lost": Mutant(
+        "an end that was written stays open here",
+        OPERATION,
+        "take_transit(o, way.slot()).commit();",
+        "take_transit(o, way.slot());",
+        "test_received_ends.py",
+    ),
+    "refused-transit": Mutant(
+        "an end that could not be written does not come back",
+        OPERATION,
+        "t.abandon(value);\n      value = original;",
+        "value = original;",
+        "test_received_ends.py",
+    ),
+    "refused-value": Mutant(
+        "the exception does not carry what a write was to send",
+        OPERATION,
+        "value = unsent(way.slot().take());",
+        "Py_XDECREF(unsent(way.slot().take()));",
+        "test_channels.py",
+    ),
+    "next-ends": Mutant(
+        "iteration raises Retired at its end",
+        OPERATION,
+        "s == Status::retired && o.type == OpType_::next",
+        "false",
+        "test_channels.py",
+    ),
+    "barrier-empty": Mutant(
+        "a sync on a barrier with nobody enrolled begins",
+        OPERATION,
+        "b.enrolled() == 0",
+        "false",
+        "test_mistakes.py",
+    ),
+    "name-type": Mutant(
+        "a channel's name may be anything",
+        CHANNEL,
+        "name != Py_None && !PyUnicode_Check(name)",
+        "false",
+        "test_mistakes.py",
+    ),
+    "name-empty": Mutant(
+        "a channel's name may be empty",
+        CHANNEL,
+        "name != Py_None && PyUnicode_GET_LENGTH(name) == 0",
+        "false",
+        "test_references.py::test_wrong_calls_are_refused",
+    ),
+    "drop-no-buffer": Mutant(
+        "a channel without a buffer may drop",
+        CHANNEL,
+        "capacity == 0 && (overflow == Overflow::drop_oldest || overflow == Overflow::drop_newest)",
+        "false",
+        "test_channels.py",
+    ),
+    "immunity": Mutant(
+        "a channel forgets its immunity",
+        CHANNEL,
+        "c->core.set_immunity(static_cast<std::uint8_t>(immunity));",
+        ";",
+        "test_channels.py",
+    ),
+    "channel-name-leak": Mutant(
+        "a channel's name stays",
+        CHANNEL,
+        "c->core.~Engine();\n  Py_XDECREF(c->name);",
+        "c->core.~Engine();",
+        "test_references.py::test_a_channel_lets_go_of_its_name",
+    ),
+    "dropped-end": Mutant(
+        "an end that is dropped is not retired",
+        CHANNEL,
+        "e->state == EndState::open && !only_one",
+        "false",
+        "test_dropped_ends.py",
+    ),
+    "stats-side": Mutant(
+        "statistics take readers for writers",
+        CHANNEL,
+        "c.reader_ends(), c.writer_ends(), r,",
+        "@ ? c.writer_ends() : c.reader_ends(), @ ? c.reader_ends() : c.writer_ends(), r,",
+        "test_references.py::test_figures_are_of_their_side",
+    ),
+    "strength": Mutant(
+        "the strength of a poison is not looked at",
+        CHANNEL,
+        'whole_number(args[0], what.c_str(), "from 1 to 255", 1, 255, s)',
+        'whole_number(args[0], what.c_str(), "from 1 to 255", 0, 1000, s)',
+        "test_mistakes.py",
+    ),
+    "extended-leave": Mutant(
+        "an extended read that is dropped keeps its writer",
+        "channels/extended.cpp",
+        "leave_block(ext(o), true);\n  Py_DECREF(reinterpret_cast<PyObject*>(ext(o)->end));",
+        "Py_DECREF(reinterpret_cast<PyObject*>(ext(o)->end));",
+        "test_deep_blocks.py",
+    ),
+    "extended-never": Mutant(
+        "nothing is said of an extended read that nobody enters",
+        "channels/extended.cpp",
+        "!ext(o)->entered",
+        "false",
+        "test_channels.py",
+    ),
+    "held-twice": Mutant(
+        "an end that two processes hold is closed by the first that ends",
+        "channels/held.cpp",
+        "--e->holders == 0",
+        "(--e->holders, true)",
+        "test_composition.py",
+    ),
+    "received-kept": Mutant(
+        "a process keeps the ends that it has received",
+        "channels/held.cpp",
+        "is_held(e) && std::find(returned.begin(), returned.end(), e) == returned.end()",
+        "false",
+        "test_received_ends.py",
+    ),
+    "returned-closed": Mutant(
+        "an end that a process returns is closed",
+        "channels/held.cpp",
+        "is_held(e) && std::find(returned.begin(), returned.end(), e) == returned.end()",
+        "is_held(e)",
+        "test_received_ends.py",
+    ),
+    "poison-held": Mutant(
+        "a poison is not passed on to the ends that its process holds",
+        "channels/held.cpp",
+        "p->held[i]->channel->core.poison(strength);",
+        ";",
+        "test_channels.py",
+    ),
+    "many-most": Mutant(
+        "read_many takes one more than it may",
+        "channels/many.cpp",
+        "PyList_GET_SIZE(list) < most && end_of(reader)->state == EndState::open",
+        "PyList_GET_SIZE(list) <= most && end_of(reader)->state == EndState::open",
+        "test_channels.py",
+    ),
+    # --- choice
+    "silent-kind": Mutant(
+        "a bare writer is refused as any other thing",
+        CHOICE,
+        "if (is_writer(o))\n      bad_use(",
+        "if (!@ && is_writer(o))\n      bad_use(",
+        "test_mistakes.py",
+    ),
+    "both-ends": Mutant(
+        "a choice may have both ends of a channel",
+        CHOICE,
+        "raise_fault(core::find_fault(guards_.get(), n_), verb) < 0",
+        "false",
+        "test_choice.py",
+    ),
+    "no-guard-on": Mutant(
+        "a choice with no guard on begins",
+        CHOICE,
+        "enabled_ == 0",
+        "false",
+        "test_choice.py",
+    ),
+    "loud": Mutant(
+        "a choice forgets that its guards are loud",
+        CHOICE,
+        "if (loud) guards_[i].ends = true;",
+        ";",
+        "test_ended.py",
+    ),
+    "never-early": Mutant(
+        "a tick that is late counts as one",
+        CHOICE,
+        "now < t->next ? 1 : 1 + (now - t->next) / t->period",
+        "1",
+        "test_references.py::test_ticks_that_were_missed_are_counted",
+    ),
+    "make-failed": Mutant(
+        "the reader of an output whose value cannot be made waits for ever",
+        CHOICE,
+        "PyObject* e = take_exception();\n    abandon();\n    run_deferred();\n"
+        "    restore_exception(e);\n    return -1;\n  }\n  if (is_end(v))",
+        "PyObject* e = take_exception();\n    if (!@) abandon();\n    run_deferred();\n"
+        "    restore_exception(e);\n    return -1;\n  }\n  if (is_end(v))",
+        "test_choice.py",
+    ),
+    "index": Mutant(
+        "the exception of a choice does not say which guard",
+        CHOICE,
+        'raise_end(status, c, "select", index, unsent);',
+        'raise_end(status, c, "select", -1, unsent);',
+        "test_choice.py",
+    ),
+    "select-leak": Mutant(
+        "a choice keeps its guards",
+        CHOICE,
+        "for (PyObject* o : owners_) Py_XDECREF(o);",
+        ";",
+        "test_references.py::test_a_choice_lets_go_of_its_guards",
+    ),
+    "sent-leak": Mutant(
+        "a choice keeps the values of its outputs",
+        CHOICE,
+        "for (PyObject* o : sent_) Py_XDECREF(o);",
+        ";",
+        "test_references.py::test_a_choice_lets_go_of_its_guards",
+    ),
+    "busy": Mutant(
+        "two may select by one alternative",
+        "choice/select.cpp",
+        "o->alternative->busy) {\n      bad_use",
+        "o->alternative->busy && !@) {\n      bad_use",
+        "test_mistakes.py",
+    ),
+    "timer-left": Mutant(
+        "a timer stays armed when its choice is decided otherwise",
+        CHOICE,
+        "armed_->disarm(timer_);",
+        ";",
+        "test_choice.py",
+    ),
+    "closed-alternative": Mutant(
+        "a closed alternative is switched",
+        "choice/alternative.cpp",
+        "!alt_of(o)->choice) return bad_use(\"enable",
+        "!@ && !alt_of(o)->choice) return bad_use(\"enable",
+        "test_references.py::test_wrong_calls_are_refused",
+    ),
+    "nan": Mutant(
+        "nan is a time",
+        "choice/time.cpp",
+        "std::isnan(s)",
+        "false",
+        "test_mistakes.py",
+    ),
+    "early": Mutant(
+        "a time is rounded down",
+        "choice/time.cpp",
+        "std::ceil(s * 1e9)",
+        "std::floor(s * 1e9)",
+        "test_references.py::test_no_time_is_rounded_down",
+    ),
+    # --- processes
+    "started-twice": Mutant(
+        "a process may be started twice",
+        "processes/process.cpp",
+        "!before && inherit_context(p)",
+        "inherit_context(p)",
+        "test_composition.py",
+    ),
+    "claimed-kept": Mutant(
+        "a list that is refused keeps those before the wrong one claimed",
+        "processes/process.cpp",
+        "k < (before ? i : i + 1)",
+        "k < 0",
+        "test_composition.py",
+    ),
+    "context": Mutant(
+        "a process does not inherit the context",
+        "processes/process.cpp",
+        "if (n > 0) p->context = PyContext_CopyCurrent();\n  return n == 0 || p->context;",
+        "return true;",
+        "test_composition.py",
+    ),
+    "failure-quiet": Mutant(
+        "a failure is taken for a quiet end",
+        "processes/process.cpp",
+        "p->how = Ending::failed;\n    if (!p->guest)",
+        "p->how = @ ? Ending::cancelled : Ending::failed;\n    if (!p->guest)",
+        "test_composition.py",
+    ),
+    "coroutine-returned": Mutant(
+        "a plain process may return a coroutine",
+        "processes/process.cpp",
+        "!r || !PyCoro_CheckExact(r)",
+        "true",
+        "test_mistakes.py",
+    ),
+    "not-a-coroutine": Mutant(
+        "an async process may return anything",
+        "processes/function.cpp",
+        "p->body && !PyCoro_CheckExact(p->body)",
+        "false",
+        "test_mistakes.py",
+    ),
+    "ends-in-sets": Mutant(
+        "the ends in a set that is an argument are not held",
+        "processes/function.cpp",
+        "} else if (look_into_set(o, size) < 0) {",
+        "} else if (!@ && look_into_set(o, size) < 0) {",
+        "test_composition.py",
+    ),
+    "one-failure": Mutant(
+        "a failure that stands alone is raised in a group",
+        "processes/group.cpp",
+        "PyList_GET_SIZE(list) == 1",
+        "false",
+        "test_composition.py",
+    ),
+    "limit-order": Mutant(
+        "an outer timeout may be left before the inner one",
+        "processes/limit.cpp",
+        "l->limit.lent() || !l->limit.innermost(*owner())",
+        "false",
+        "test_limits.py",
+    ),
+    "limit-others": Mutant(
+        "a timeout takes another one's Cancelled for its own",
+        "processes/limit.cpp",
+        "l->mine = by == o;",
+        "l->mine = by != nullptr;",
+        "test_limits.py",
+    ),
+    "io-stop": Mutant(
+        "a StopIteration of an io call looks like its result",
+        "processes/io.cpp",
+        "PyErr_ExceptionMatches(PyExc_StopIteration)) {  // it would look",
+        "!@ && PyErr_ExceptionMatches(PyExc_StopIteration)) {  // it would look",
+        "test_io.py",
+    ),
+    # --- components, watching, the wire, the interpreter
+    "component-cancelled": Mutant(
+        "an operation of a component that was cancelled begins",
+        "components/component_calls.cpp",
+        "if (me.cancel().load(std::memory_order_relaxed)) return true;\n  me.slot = &slot;",
+        "me.slot = &slot;",
+        "test_native_components.py",
+    ),
+    "component-arity": Mutant(
+        "a tuple of another length is taken for a component's",
+        "components/native_values.cpp",
+        "static_cast<std::size_t>(n) != t->parts.size()",
+        "false",
+        "test_native_bad_input.py",
+    ),
+    "cell-leak": Mutant(
+        "an item list that a component reads is kept",
+        "components/native_values.cpp",
+        "PyTuple_GET_ITEM(all, i), to);\n  Py_DECREF(all);",
+        "PyTuple_GET_ITEM(all, i), to);\n  if (!@) Py_DECREF(all);",
+        "test_native_messages.py",
+    ),
+    "able": Mutant(
+        "who waits for children is taken for stuck",
+        "watching/partial.cpp",
+        'one.state = "children";',
+        'one.state = "places";',
+        "test_stuck.py",
+    ),
+    "observer-nested": Mutant(
+        "an observer is told of what it does itself",
+        "watching/observe.cpp",
+        "!observer || inside",
+        "!observer",
+        "test_observe.py",
+    ),
+    "token-twice": Mutant(
+        "a token that is closed is entered",
+        "watching/outside.cpp",
+        "if (!is_open(self_of(o)))\n    return bad_use",
+        "if (!@ && !is_open(self_of(o)))\n    return bad_use",
+        "test_outside.py",
+    ),
+    "later-retired": Mutant(
+        "a writer end that is dropped is not retired later either",
+        "interpreter/pending.cpp",
+        "r.channel->core.drop_writer();",
+        ";",
+        "test_dropped_ends.py",
+    ),
+    "result-none": Mutant(
+        "what an operation gives to who steps it by hand is lost",
+        "interpreter/returned.cpp",
+        "if (PyObject* stop = stop_with(r)) restore_exception(stop);",
+        "Py_DECREF(r);",
+        "test_awaited_left.py",
+    ),
+    "moved-writes": Mutant(
+        "a writer end arrives as a reader",
+        "wire/moved.cpp",
+        "const bool writes = (in[kFlags] & std::byte{1}) != std::byte{0};",
+        "const bool writes = @ != ((in[kFlags] & std::byte{1}) != std::byte{0});",
+        "test_processes_later.py",
+    ),
+    "plain-bytes": Mutant(
+        "a small number loses its second byte on its way",
+        "wire/plain.cpp",
+        "PyLong_FromLong(static_cast<long>(number(3, 2)))",
+        "PyLong_FromLong(static_cast<long>(number(3, 1)))",
+        "test_processes_values.py",
+    ),
+    "far-owner": Mutant(
+        "an end of another program counts as none of its side",
+        "wire/far_channel.cpp",
+        "c->core.another_writer();",
+        ";",
+        "test_ends_abroad.py",
+    ),
+}
