@@ -15,8 +15,8 @@ from typing import Any
 
 import away
 from components import basics
-from counted_calls import BACKENDS, CALLS, Mark, call, gives, refused, stays
 from conftest import Backend
+from counted_calls import BACKENDS, CALLS, Mark, call, gives, refused, stays
 
 from weft import coroutines as co
 from weft import threads as th
@@ -332,7 +332,7 @@ def lines(fault: Any) -> None:
         line.output(0, False), line.output(20, True)
         line.input(30, bytes(range(64)))
         line.due(), line.passed(500), line.hurry(510), line.hold(True)
-        line.linked, line.settled, line.owes, line.lost
+        (line.linked, line.settled, line.owes, line.lost).count(None)
         refused(lambda: native._Line())
         refused(lambda: line.queue(1))
         refused(lambda: line.input("a", b""))

@@ -31,7 +31,9 @@ from mutated import pattern  # noqa: E402
 NATIVE = ROOT / "python" / "native"
 WORK = ROOT / ".build" / "mutants"
 TREE = WORK / "tree"
-BUILD = TREE / ".build" / "quick" / "python"  # as deep as tools/quick.py has its own: ccache knows it
+BUILD = (
+    TREE / ".build" / "quick" / "python"
+)  # as deep as tools/quick.py has its own: ccache knows it
 SWITCH = """#pragma once
 #include <cstdlib>
 namespace weft::py {
@@ -133,7 +135,10 @@ def build() -> None:
     shutil.copytree(ROOT / "python" / "src" / "weft", package)
     for header in (ROOT / "cpp" / "include" / "weft").glob("component*.h*"):
         write(package / "include" / "weft" / header.name, header.read_text(encoding="utf-8"))
-    write(package / "cmake" / "weft-component.cmake", (ROOT / "cpp/cmake/weft-component.cmake").read_text())
+    write(
+        package / "cmake" / "weft-component.cmake",
+        (ROOT / "cpp/cmake/weft-component.cmake").read_text(),
+    )
     for module in (BUILD / "python" / "native").glob("_native*.so"):
         shutil.copy2(module, package)
 
@@ -146,7 +151,18 @@ def tested(mutant: int, tests: list[str]) -> progress.Ran:
         "WEFT_CACHE": str(ROOT / ".build" / "components"),
     }
     python = ROOT / ".venv" / "bin" / "python"
-    command = [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]
+    command = [
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+        *tests,
+    ]
     return progress.run(command, name=f"mutant {mutant}", cwd=HERE, env=env, own_group=True)
 
 

@@ -312,8 +312,8 @@ MUTANTS: dict[str, Mutant] = {
     "closed-alternative": Mutant(
         "a closed alternative is switched",
         "choice/alternative.cpp",
-        "!alt_of(o)->choice) return bad_use(\"enable",
-        "!@ && !alt_of(o)->choice) return bad_use(\"enable",
+        '!alt_of(o)->choice) return bad_use("enable',
+        '!@ && !alt_of(o)->choice) return bad_use("enable',
         "test_references.py::test_wrong_calls_are_refused",
     ),
     "nan": Mutant(
