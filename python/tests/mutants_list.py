@@ -30,7 +30,7 @@ MUTANTS: dict[str, Mutant] = {
         OPERATION,
         'check_end(end_of(end), "read") < 0',
         "false",
-        "test_channels.py",
+        "test_references.py::test_wrong_calls_are_refused",
     ),
     "write-end": Mutant(
         "a write does not look whether its end is open as it is called",
@@ -45,7 +45,7 @@ MUTANTS: dict[str, Mutant] = {
         OPERATION,
         "check_end(end_of(o.target), verb_of(o.type)) < 0",
         "false",
-        "test_channels.py",
+        "test_references.py::test_an_end_that_is_closed_before_its_operation_begins",
     ),
     "write-ref": Mutant(
         "a write takes no reference of its value",
@@ -87,7 +87,7 @@ MUTANTS: dict[str, Mutant] = {
         OPERATION,
         "[[unlikely]]\n    warn_never_awaited(o);",
         "[[unlikely]] {\n    if (!@) warn_never_awaited(o);\n  }",
-        "test_awaited_left.py",
+        "test_references.py::test_an_operation_that_nobody_awaits_says_so",
     ),
     "transit-lost": Mutant(
         "an end that was written stays open here",
@@ -101,14 +101,14 @@ MUTANTS: dict[str, Mutant] = {
         OPERATION,
         "t.abandon(value);\n      value = original;",
         "value = original;",
-        "test_received_ends.py",
+        "test_references.py::test_what_could_not_be_written_comes_back",
     ),
     "refused-value": Mutant(
         "the exception does not carry what a write was to send",
         OPERATION,
         "value = unsent(way.slot().take());",
         "Py_XDECREF(unsent(way.slot().take()));",
-        "test_channels.py",
+        "test_references.py::test_what_could_not_be_written_comes_back",
     ),
     "next-ends": Mutant(
         "iteration raises Retired at its end",
@@ -122,7 +122,7 @@ MUTANTS: dict[str, Mutant] = {
         OPERATION,
         "b.enrolled() == 0",
         "false",
-        "test_mistakes.py",
+        "test_references.py::test_wrong_calls_are_refused",
     ),
     "name-type": Mutant(
         "a channel's name may be anything",
@@ -143,14 +143,14 @@ MUTANTS: dict[str, Mutant] = {
         CHANNEL,
         "capacity == 0 && (overflow == Overflow::drop_oldest || overflow == Overflow::drop_newest)",
         "false",
-        "test_channels.py",
+        "test_references.py::test_wrong_calls_are_refused",
     ),
     "immunity": Mutant(
         "a channel forgets its immunity",
         CHANNEL,
         "c->core.set_immunity(static_cast<std::uint8_t>(immunity));",
         ";",
-        "test_channels.py",
+        "test_references.py::test_a_channel_ignores_a_weak_poison",
     ),
     "channel-name-leak": Mutant(
         "a channel's name stays",

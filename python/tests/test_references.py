@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from weft import coroutines as co
-from weft.errors import BadUse
+from weft.errors import BadUse, Poisoned, Retired
 
 
 class Mark:
@@ -26,19 +26,84 @@ def test_wrong_calls_are_refused() -> None:  # rules 2.2, 12.1
     with pytest.raises(BadUse, match="the name is empty"):
         co.Channel("")
 
-    async def closed(w: Any) -> None:
+    async def closed(w: Any, r: Any) -> None:
         w.retire()
+        r.retire()
         with pytest.raises(BadUse, match="it was retired"):
             w.write(1)
+        with pytest.raises(BadUse, match="it was retired"):
+            r.read()
+        with pytest.raises(BadUse, match="nobody enrolled"):
+            await co.Barrier(0).sync()
         alternative = co.Alternative(co.skip())
         alternative.close()
         with pytest.raises(BadUse, match="enable on an Alternative that is closed"):
             alternative.enable(0, True)
 
+    with pytest.raises(BadUse, match="give a capacity"):
+        co.Channel("c", overflow="drop_oldest")
     c = co.Channel("c")
-    reader = c.reader()
-    run(closed, c.writer())
-    del reader
+    run(closed, c.writer(), c.reader())
+
+
+def test_an_end_that_is_closed_before_its_operation_begins() -> None:  # rule 2.2
+    async def body(r: Any) -> None:
+        operation = r.read()
+        r.retire()
+        with pytest.raises(BadUse, match="it was retired"):
+            await operation
+
+    c = co.Channel("c", capacity=1)
+    writer = c.writer()
+    run(body, c.reader())
+    del writer
+
+
+def test_what_could_not_be_written_comes_back() -> None:  # rules 2.4, 3.3
+    async def body(w: Any, end: Any) -> None:
+        value = Mark()
+        with pytest.raises(Retired) as caught:
+            await w.write(value)
+        assert caught.value.value is value
+        with pytest.raises(Retired) as caught:
+            await w.write(end)
+        assert caught.value.value is end
+        assert not end.closed
+        assert await end.read() == 1
+        end.retire()
+        assert end.channel.stats().readers == 0
+
+    c, d = co.Channel("c"), co.Channel("d", capacity=1)
+    writer, reader, kept = c.writer(), c.reader(), d.reader()
+    run(sends, d.writer())
+    reader.retire()
+    run(body, writer, kept)
+
+
+async def sends(w: Any) -> None:
+    await w.write(1)
+
+
+def test_an_operation_that_nobody_awaits_says_so() -> None:  # rule 12.1
+    async def body(r: Any) -> None:
+        with pytest.warns(RuntimeWarning, match="read on channel 'c' was never awaited"):
+            r.read()
+
+    run(body, co.Channel("c").reader())
+
+
+def test_a_channel_ignores_a_weak_poison() -> None:  # rule 4.4
+    c = co.Channel("c", capacity=1, immunity=2)
+    run(reads_one, c.reader(), c.writer())
+
+
+async def reads_one(r: Any, w: Any) -> None:
+    w.channel.poison(1)
+    await w.write(1)
+    assert await r.read() == 1
+    w.channel.poison(2)
+    with pytest.raises(Poisoned):
+        await r.read()
 
 
 def test_a_value_is_held_while_it_waits() -> None:  # rule 1.1
