@@ -164,7 +164,7 @@ MUTANTS: dict[str, Mutant] = {
         CHANNEL,
         "e->state == EndState::open && !only_one",
         "false",
-        "test_dropped_ends.py",
+        "test_extension_guards.py::test_an_end_that_is_dropped_is_retired",
     ),
     "stats-side": Mutant(
         "statistics take readers for writers",
@@ -178,28 +178,21 @@ MUTANTS: dict[str, Mutant] = {
         CHANNEL,
         'whole_number(args[0], what.c_str(), "from 1 to 255", 1, 255, s)',
         'whole_number(args[0], what.c_str(), "from 1 to 255", 0, 1000, s)',
-        "test_mistakes.py",
-    ),
-    "extended-leave": Mutant(
-        "an extended read that is dropped keeps its writer",
-        "channels/extended.cpp",
-        "leave_block(ext(o), true);\n  Py_DECREF(reinterpret_cast<PyObject*>(ext(o)->end));",
-        "Py_DECREF(reinterpret_cast<PyObject*>(ext(o)->end));",
-        "test_deep_blocks.py",
+        "test_extension_guards.py::test_the_strength_of_a_poison_is_looked_at",
     ),
     "extended-never": Mutant(
         "nothing is said of an extended read that nobody enters",
         "channels/extended.cpp",
         "!ext(o)->entered",
         "false",
-        "test_channels.py",
+        "test_extension_guards.py::test_an_extended_read_that_nobody_enters_says_so",
     ),
     "held-twice": Mutant(
         "an end that two processes hold is closed by the first that ends",
         "channels/held.cpp",
         "--e->holders == 0",
         "(--e->holders, true)",
-        "test_composition.py",
+        "test_extension_guards.py::test_an_end_stays_open_while_another_process_holds_it",
     ),
     "received-kept": Mutant(
         "a process keeps the ends that it has received",
@@ -220,14 +213,14 @@ MUTANTS: dict[str, Mutant] = {
         "channels/held.cpp",
         "p->held[i]->channel->core.poison(strength);",
         ";",
-        "test_channels.py",
+        "test_extension_guards.py::test_poison_goes_on_to_what_its_process_holds",
     ),
     "many-most": Mutant(
         "read_many takes one more than it may",
         "channels/many.cpp",
         "PyList_GET_SIZE(list) < most && end_of(reader)->state == EndState::open",
         "PyList_GET_SIZE(list) <= most && end_of(reader)->state == EndState::open",
-        "test_channels.py",
+        "test_extension_guards.py::test_read_many_takes_no_more_than_it_may",
     ),
     # --- choice
     "silent-kind": Mutant(
@@ -235,7 +228,7 @@ MUTANTS: dict[str, Mutant] = {
         CHOICE,
         "if (is_writer(o))\n      bad_use(",
         "if (!@ && is_writer(o))\n      bad_use(",
-        "test_mistakes.py",
+        "test_extension_guards.py::test_a_guard_that_is_a_bare_writer",
     ),
     "both-ends": Mutant(
         "a choice may have both ends of a channel",
@@ -256,7 +249,7 @@ MUTANTS: dict[str, Mutant] = {
         CHOICE,
         "if (loud) guards_[i].ends = true;",
         ";",
-        "test_ended.py",
+        "test_extension_guards.py::test_a_select_may_be_loud_as_a_whole",
     ),
     "never-early": Mutant(
         "a tick that is late counts as one",
@@ -272,7 +265,7 @@ MUTANTS: dict[str, Mutant] = {
         "    restore_exception(e);\n    return -1;\n  }\n  if (is_end(v))",
         "PyObject* e = take_exception();\n    if (!@) abandon();\n    run_deferred();\n"
         "    restore_exception(e);\n    return -1;\n  }\n  if (is_end(v))",
-        "test_choice.py",
+        "test_extension_guards.py::test_who_waits_for_a_value_that_cannot_be_made_is_told",
     ),
     "index": Mutant(
         "the exception of a choice does not say which guard",
@@ -295,19 +288,12 @@ MUTANTS: dict[str, Mutant] = {
         ";",
         "test_references.py::test_a_choice_lets_go_of_its_guards",
     ),
-    "busy": Mutant(
-        "two may select by one alternative",
-        "choice/select.cpp",
-        "o->alternative->busy) {\n      bad_use",
-        "o->alternative->busy && !@) {\n      bad_use",
-        "test_mistakes.py",
-    ),
     "timer-left": Mutant(
         "a timer stays armed when its choice is decided otherwise",
         CHOICE,
         "armed_->disarm(timer_);",
         ";",
-        "test_choice.py",
+        "test_extension_guards.py::test_a_timer_goes_with_its_choice",
     ),
     "closed-alternative": Mutant(
         "a closed alternative is switched",
@@ -321,7 +307,7 @@ MUTANTS: dict[str, Mutant] = {
         "choice/time.cpp",
         "std::isnan(s)",
         "false",
-        "test_mistakes.py",
+        "test_extension_guards.py::test_nan_is_no_time",
     ),
     "early": Mutant(
         "a time is rounded down",
@@ -350,7 +336,7 @@ MUTANTS: dict[str, Mutant] = {
         "processes/process.cpp",
         "if (n > 0) p->context = PyContext_CopyCurrent();\n  return n == 0 || p->context;",
         "return true;",
-        "test_composition.py",
+        "test_extension_guards.py::test_a_process_inherits_the_context",
     ),
     "failure-quiet": Mutant(
         "a failure is taken for a quiet end",
@@ -364,21 +350,14 @@ MUTANTS: dict[str, Mutant] = {
         "processes/process.cpp",
         "!r || !PyCoro_CheckExact(r)",
         "true",
-        "test_mistakes.py",
-    ),
-    "not-a-coroutine": Mutant(
-        "an async process may return anything",
-        "processes/function.cpp",
-        "p->body && !PyCoro_CheckExact(p->body)",
-        "false",
-        "test_mistakes.py",
+        "test_extension_guards.py::test_a_plain_process_returns_no_coroutine",
     ),
     "ends-in-sets": Mutant(
         "the ends in a set that is an argument are not held",
         "processes/function.cpp",
         "} else if (look_into_set(o, size) < 0) {",
         "} else if (!@ && look_into_set(o, size) < 0) {",
-        "test_composition.py",
+        "test_extension_guards.py::test_the_ends_in_a_set_are_held",
     ),
     "one-failure": Mutant(
         "a failure that stands alone is raised in a group",
@@ -392,7 +371,7 @@ MUTANTS: dict[str, Mutant] = {
         "processes/limit.cpp",
         "l->limit.lent() || !l->limit.innermost(*owner())",
         "false",
-        "test_limits.py",
+        "test_extension_guards.py::test_the_inner_timeout_is_left_first",
     ),
     "limit-others": Mutant(
         "a timeout takes another one's Cancelled for its own",
@@ -409,40 +388,12 @@ MUTANTS: dict[str, Mutant] = {
         "test_io.py",
     ),
     # --- components, watching, the wire, the interpreter
-    "component-cancelled": Mutant(
-        "an operation of a component that was cancelled begins",
-        "components/component_calls.cpp",
-        "if (me.cancel().load(std::memory_order_relaxed)) return true;\n  me.slot = &slot;",
-        "me.slot = &slot;",
-        "test_native_components.py",
-    ),
-    "component-arity": Mutant(
-        "a tuple of another length is taken for a component's",
-        "components/native_values.cpp",
-        "static_cast<std::size_t>(n) != t->parts.size()",
-        "false",
-        "test_native_bad_input.py",
-    ),
-    "cell-leak": Mutant(
-        "an item list that a component reads is kept",
-        "components/native_values.cpp",
-        "PyTuple_GET_ITEM(all, i), to);\n  Py_DECREF(all);",
-        "PyTuple_GET_ITEM(all, i), to);\n  if (!@) Py_DECREF(all);",
-        "test_native_messages.py",
-    ),
     "able": Mutant(
         "who waits for children is taken for stuck",
         "watching/partial.cpp",
         'one.state = "children";',
         'one.state = "places";',
         "test_stuck.py",
-    ),
-    "observer-nested": Mutant(
-        "an observer is told of what it does itself",
-        "watching/observe.cpp",
-        "!observer || inside",
-        "!observer",
-        "test_observe.py",
     ),
     "token-twice": Mutant(
         "a token that is closed is entered",
@@ -456,7 +407,7 @@ MUTANTS: dict[str, Mutant] = {
         "interpreter/pending.cpp",
         "r.channel->core.drop_writer();",
         ";",
-        "test_dropped_ends.py",
+        "test_extension_guards.py::test_an_end_that_is_dropped_is_retired",
     ),
     "result-none": Mutant(
         "what an operation gives to who steps it by hand is lost",
