@@ -258,15 +258,6 @@ MUTANTS: dict[str, Mutant] = {
         "1",
         "test_references.py::test_ticks_that_were_missed_are_counted",
     ),
-    "make-failed": Mutant(
-        "the reader of an output whose value cannot be made waits for ever",
-        CHOICE,
-        "PyObject* e = take_exception();\n    abandon();\n    run_deferred();\n"
-        "    restore_exception(e);\n    return -1;\n  }\n  if (is_end(v))",
-        "PyObject* e = take_exception();\n    if (!@) abandon();\n    run_deferred();\n"
-        "    restore_exception(e);\n    return -1;\n  }\n  if (is_end(v))",
-        "test_extension_guards.py::test_who_waits_for_a_value_that_cannot_be_made_is_told",
-    ),
     "index": Mutant(
         "the exception of a choice does not say which guard",
         CHOICE,
@@ -287,13 +278,6 @@ MUTANTS: dict[str, Mutant] = {
         "for (PyObject* o : sent_) Py_XDECREF(o);",
         ";",
         "test_references.py::test_a_choice_lets_go_of_its_guards",
-    ),
-    "timer-left": Mutant(
-        "a timer stays armed when its choice is decided otherwise",
-        CHOICE,
-        "armed_->disarm(timer_);",
-        ";",
-        "test_extension_guards.py::test_a_timer_goes_with_its_choice",
     ),
     "closed-alternative": Mutant(
         "a closed alternative is switched",
@@ -408,20 +392,6 @@ MUTANTS: dict[str, Mutant] = {
         "r.channel->core.drop_writer();",
         ";",
         "test_extension_guards.py::test_an_end_that_is_dropped_is_retired",
-    ),
-    "result-none": Mutant(
-        "what an operation gives to who steps it by hand is lost",
-        "interpreter/returned.cpp",
-        "if (PyObject* stop = stop_with(r)) restore_exception(stop);",
-        "Py_DECREF(r);",
-        "test_awaited_left.py",
-    ),
-    "moved-writes": Mutant(
-        "a writer end arrives as a reader",
-        "wire/moved.cpp",
-        "const bool writes = (in[kFlags] & std::byte{1}) != std::byte{0};",
-        "const bool writes = @ != ((in[kFlags] & std::byte{1}) != std::byte{0});",
-        "test_processes_later.py",
     ),
     "plain-bytes": Mutant(
         "a small number loses its second byte on its way",
