@@ -301,7 +301,9 @@ def judged(case: Case) -> tuple[bool, str]:
 
 def main() -> int:
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    args.add_argument("--all", action="store_true", help="also those that take a minute or two each")
+    args.add_argument(
+        "--all", action="store_true", help="also those that take a minute or two each"
+    )
     args.add_argument("--only", default="", help="run the cases whose name contains this")
     args.add_argument("--list", action="store_true", help="list the cases")
     given = args.parse_args()

@@ -364,6 +364,18 @@ def test_what_asks_for_attributes_finds_none(none):  # rule 7.1
     assert not isinstance(caught.value, NoResult)
 
 
+def test_asking_for_an_attribute_leaves_nothing_behind(none):  # rule 7.1
+    with pytest.raises(NoResult) as caught:
+        none.mean  # noqa: B018
+    assert (caught.value.name, caught.value.obj) == ("mean", none)
+    with pytest.raises(NoResult):
+        caught.value.mean = 1
+    gone = weakref.ref(caught.value)
+    del caught
+    gc.collect()
+    assert gone() is None
+
+
 def test_it_is_false_and_equal_to_itself_alone(b, none):  # rule 7.1
     assert not none
     assert none == none

@@ -468,8 +468,8 @@ def test_set_up_names_its_parts(house: House) -> None:
     result = house.run("setup")
     assert result.returncode == 2
     assert (
-        "parts: native cpp portability model python examples bench peers mcu lf micropython net lint docs site packaging wheels weft"
-        in result.stdout
+        "parts: native cpp portability model python python-debug examples bench peers mcu lf "
+        "micropython net lint docs site packaging wheels weft" in result.stdout
     )
     result = house.run("setup", "native", "loom")
     assert result.returncode == 1

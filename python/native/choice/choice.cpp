@@ -203,11 +203,12 @@ int Choice::raise_fault(const core::Fault& f, const char* verb) {
   }
 }
 
-void Choice::fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer) {
+int Choice::fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer) {
+  GuardObject* g = timer ? nullptr : PyObject_GC_New(GuardObject, &GuardType);
+  if (!timer && !g) return -1;
   n_ = 1;
   guards_ = runtime::FixedArray<core::Guard>(1);
   slots_ = std::make_unique<Value[]>(1);
-  GuardObject* g = timer ? nullptr : PyObject_GC_New(GuardObject, &GuardType);
   if (g) {
     g->target = g->value = g->make = nullptr;
     g->ns = ns;
@@ -221,6 +222,7 @@ void Choice::fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer) {
   guards_[0].kind = kind == GuardKind::after && ns <= 0 ? core::Kind::skip : core::Kind::timer;
   timers_ = true;
   enabled_ = 1;
+  return 0;
 }
 
 void Choice::stand() {

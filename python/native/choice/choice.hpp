@@ -47,7 +47,7 @@ class Choice {
 
   // Fill from Python guards; -1: bad use, the error is set. `loud`: all of them have ended="raise".
   int fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb, bool loud = false);
-  void fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer);
+  int fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer);
   void stand();  // keep the guards enrolled from now on (fair)
 
   // Before each select: closed ends, preconditions. -1: bad use.

@@ -396,7 +396,7 @@ void drop_awaited_select(PyObject* o) noexcept { drop_awaited_it<SelectOpObject>
 
 PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer) {
   auto c = std::make_unique<Choice>();
-  c->fill_timer(kind, ns, timer);
+  if (c->fill_timer(kind, ns, timer) < 0) return nullptr;
   return select_here(c.release(), timer ? Purpose::tick : Purpose::sleep);
 }
 

@@ -11,6 +11,7 @@
 //
 // Invariant: a generator that has begun keeps the run's hook alive, perhaps longer than the run
 // lives. Then `run` is null.
+#include "interpreter/sequences.hpp"
 #include "processes/group.hpp"
 
 namespace weft::py {
@@ -38,9 +39,9 @@ PyObject* call(const char* function, PyObject* generator, PyObject* more = nullp
 PyObject* ends_held_here() {
   PyObject* list = PyList_New(0);
   if (ProcessObject* const p = list ? process_object(this_process()) : nullptr)
-    for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i)
+    for (Py_ssize_t i = 0; list && i < Py_SIZE(p); ++i)
       if (p->held[i]->state == EndState::open)
-        PyList_Append(list, reinterpret_cast<PyObject*>(p->held[i]));
+        append(list, Py_NewRef(reinterpret_cast<PyObject*>(p->held[i])));
   return list;
 }
 

@@ -13,6 +13,7 @@
 
 #include "choice/choice.hpp"
 #include "interpreter/aside.hpp"
+#include "interpreter/sequences.hpp"
 #include "interpreter/unawaited.hpp"
 #include "watching/observe.hpp"
 #include "watching/rounds.hpp"
@@ -58,19 +59,18 @@ static bool quiet(PyObject* e) noexcept {
 // the block, or null.
 PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also) {
   PyObject* list = PyList_New(0);
-  if (!list) return nullptr;
-  if (also && !quiet(also)) PyList_Append(list, also);
+  if (also && !quiet(also)) append(list, Py_NewRef(also));
   for (const std::exception_ptr& f : failures) {
+    if (!list) break;
     try {
       std::rethrow_exception(f);
     } catch (const Failure& e) {
-      PyList_Append(list, e.exception);
+      append(list, Py_NewRef(e.exception));
     } catch (const std::exception& e) {
-      PyObject* x = PyObject_CallFunction(PyExc_RuntimeError, "s", e.what());
-      if (x) PyList_Append(list, x);
-      Py_XDECREF(x);
+      append(list, PyObject_CallFunction(PyExc_RuntimeError, "s", e.what()));
     }
   }
+  if (!list) return nullptr;
   PyObject* e = PyList_GET_SIZE(list) == 1 ? Py_NewRef(PyList_GET_ITEM(list, 0))
                                            : PyObject_CallOneArg(errors.several, list);
   Py_DECREF(list);
@@ -89,20 +89,22 @@ PyObject* raise_left(const std::exception_ptr& left) {
 
 PyObject* raise_deadlock(PyRun& run) {
   PyObject* knot = PyList_New(0);
-  for (const std::string& k : run.run.knot()) {
-    PyObject* s = to_str(k);
-    if (s) PyList_Append(knot, s);
-    Py_XDECREF(s);
-  }
-  PyObject* processes = PyList_New(0);
+  for (const std::string& k : run.run.knot())
+    if (knot) append(knot, to_str(k));
+  PyObject* processes = knot ? PyList_New(0) : nullptr;
   for (const auto& b : run.blocked) {
+    if (!processes) break;
     PyObject* places = PyTuple_New(static_cast<Py_ssize_t>(b.places.size()));
     Py_ssize_t i = 0;
-    for (const char* const place : b.places) PyTuple_SET_ITEM(places, i++, to_str(place));
-    PyObject* x = PyObject_CallFunction(errors.Blocked, "ssNs", b.path.c_str(), b.verb.c_str(),
-                                        places, b.at.c_str());
-    if (x) PyList_Append(processes, x);
-    Py_XDECREF(x);
+    for (const char* const place : b.places)
+      if (places) put(places, i++, to_str(place));
+    append(processes, places ? PyObject_CallFunction(errors.Blocked, "ssNs", b.path.c_str(),
+                                                     b.verb.c_str(), places, b.at.c_str())
+                             : nullptr);
+  }
+  if (!processes) {
+    Py_XDECREF(knot);
+    return nullptr;
   }
   PyObject* report = to_str(run.run.deadlock_report() + say_left_open(run));
   PyObject* e =
@@ -600,8 +602,7 @@ PyObject* f_in_turn(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Py_XDECREF(list);
     return nullptr;
   }
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
-    proc(PyList_GET_ITEM(list, i))->started = 0;
+  unclaim_processes(list);
   return list;
 }
 PyObject* f_must_block(PyObject*, PyObject* verb) {

@@ -79,6 +79,9 @@ PyObject* f_end_program(PyObject*, PyObject* error);
 PyObject* f_continue_with_parent(PyObject*, PyObject*);
 // of ordinary code on this thread, that nobody can leave any more
 void close_left_blocks() noexcept;
+// Those that claim_processes() has claimed and nobody will start now.
+void unclaim_processes(PyObject* list) noexcept;
+
 // Waits, as the scheduler of this thread, until the groups have ended.
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group,
                runtime::Group* spawned);

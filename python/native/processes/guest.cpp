@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "interpreter/aside.hpp"
+#include "processes/group.hpp"
 #include "processes/guest.hpp"
 
 #include "processes/no_result.hpp"
@@ -315,7 +316,10 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool al
   if (load_names() < 0) return nullptr;
   if (claim_processes(list) < 0) return nullptr;
   GuestObject* g = PyObject_GC_New(GuestObject, &GuestType);
-  if (!g) return nullptr;
+  if (!g) {
+    unclaim_processes(list);
+    return nullptr;
+  }
   g->list = Py_NewRef(list);
   g->link = reinterpret_cast<LinkObject*>(Py_NewRef(reinterpret_cast<PyObject*>(link)));
   g->turn = g->ring_up = g->look_up = g->waiter = g->timer = g->look = g->task = nullptr;
@@ -338,6 +342,7 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool al
   g->ring_up = PyCFunction_New(&timer_def, obj(g));
   g->look_up = PyCFunction_New(&look_def, obj(g));
   if (!g->turn || !g->ring_up || !g->look_up) {
+    unclaim_processes(list);
     Py_DECREF(obj(g));
     return nullptr;
   }

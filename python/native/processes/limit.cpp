@@ -18,6 +18,7 @@ struct LimitObject {
   std::uint32_t generation;  // as of a channel
 };
 LimitObject* lim(PyObject* o) noexcept { return reinterpret_cast<LimitObject*>(o); }
+PyObject* name_by;  // "_by"; made once, so that to ask for it needs no memory
 
 // The plain thread's: it may end while a suspended generator keeps a limit open.
 struct PlainThread {
@@ -115,7 +116,7 @@ PyObject* limit_leave(PyObject* o, PyObject* e) {
         "leaving a timeout before the timeout, Group or run that was entered within it: leave the "
         "inner one first");
   PyObject* by =
-      PyErr_GivenExceptionMatches(e, errors.Cancelled) ? PyObject_GetAttrString(e, "_by") : nullptr;
+      PyErr_GivenExceptionMatches(e, errors.Cancelled) ? PyObject_GetAttr(e, name_by) : nullptr;
   if (!by) PyErr_Clear();
   l->mine = by == o;
   Py_XDECREF(by);
@@ -174,6 +175,7 @@ int init_limit(PyObject* m) {
   LimitType.tp_dealloc = gated<limit_dealloc>;
   LimitType.tp_methods = limit_methods;
   LimitType.tp_getset = limit_getset;
+  if (!(name_by = PyUnicode_InternFromString("_by"))) return -1;
   if (PyType_Ready(&LimitType) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;
   return add_type(m, "Limit", &LimitType);
 }

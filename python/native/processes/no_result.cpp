@@ -242,6 +242,7 @@ PyObject* why_no_result(ProcessObject* p, ProcessBase& b, PyObject* left) noexce
     w->reason = PyUnicode_FromString("it was never run");
   else if (p->how != Ending::failed)
     w->reason = plain_text(w, left);
+  PyErr_Clear();
   if (p->native_code && b.about && b.about->file)
     w->code = file_and_line(b.about->file, static_cast<int>(b.line));
   else if (left)

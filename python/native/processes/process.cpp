@@ -336,10 +336,12 @@ PySendResult throw_into(PyObject* body, PyObject* owned, PyObject** r) {
   return *r ? PYGEN_RETURN : PYGEN_ERROR;
 }
 
-PyObject* inherited_context() {
-  PyObject* now = PyThreadState_Get()->context;
-  if (!now || PyObject_Size(now) == 0) return nullptr;
-  return PyContext_CopyCurrent();
+// False: an exception is set.
+bool inherit_context(ProcessObject* p) {
+  PyObject* const now = PyThreadState_Get()->context;
+  const Py_ssize_t n = now ? PyObject_Size(now) : 0;
+  if (n > 0) p->context = PyContext_CopyCurrent();
+  return n == 0 || p->context;
 }
 
 // Its coroutine has ended, with `result` (owned) or the current exception.
@@ -575,20 +577,24 @@ ProcessObject* process_object(ProcessBase* p) noexcept {
   return static_cast<ThreadProcess*>(p)->object;
 }
 
+static void unclaim(ProcessObject* p) noexcept {
+  p->started = 0;
+  Py_CLEAR(p->context);
+}
+void unclaim_processes(PyObject* list) noexcept {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) unclaim(proc(PyList_GET_ITEM(list, i)));
+}
+
 int claim_processes(PyObject* list) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
     ProcessObject* p = proc(PyList_GET_ITEM(list, i));
-    if (!p->started) {
-      p->started = 1;
-      continue;
-    }
-    for (Py_ssize_t k = 0; k < i; ++k) {
-      // twice in this list: not started before
-      if (PyList_GET_ITEM(list, k) == PyList_GET_ITEM(list, i)) p->started = 0;
-      proc(PyList_GET_ITEM(list, k))->started = 0;
-    }
-    bad_use("process %s was started already: call its function again to make another",
-            p->base.function ? p->base.function : "?");
+    const bool before = p->started;
+    p->started = 1;
+    if (!before && inherit_context(p)) continue;
+    for (Py_ssize_t k = 0; k < (before ? i : i + 1); ++k) unclaim(proc(PyList_GET_ITEM(list, k)));
+    if (before)
+      bad_use("process %s was started already: call its function again to make another",
+              p->base.function ? p->base.function : "?");
     return -1;
   }
   return 0;
@@ -597,7 +603,6 @@ int claim_processes(PyObject* list) {
 void start_process(runtime::Group& g, ProcessObject* p) {
   leave_within(p);
   Py_CLEAR(p->outcome);
-  p->context = inherited_context();
   if (p->kind == Kind::thread) return start_thread(g, p);
   if (p->kind == Kind::apart) return start_apart(g, p);
   if (p->kind == Kind::pooled) return start_pooled(g, p);

@@ -11,6 +11,7 @@
 
 #include "channels/leaf.hpp"
 #include "channels/sites.hpp"
+#include "interpreter/sequences.hpp"
 #include "native.hpp"
 
 namespace weft::py {
@@ -55,14 +56,10 @@ PyObject* f_made_at(PyObject*, PyObject* args) {
     if (o != objects && PyObject_IS_GC(o) && Py_TYPE(o)->tp_traverse)
       Py_TYPE(o)->tp_traverse(o, &Search::visit, &search);
   }
-  PyObject* const list = PyList_New(0);
-  for (PyObject* end : search.found) {
-    const std::uint32_t number = reinterpret_cast<EndObject*>(end)->site;
-    PyObject* const one =
-        number ? Py_BuildValue("(OI)", site_of(number).file, site_of(number).line) : nullptr;
-    if (list && one) PyList_Append(list, one);
-    Py_XDECREF(one);
-  }
+  PyObject* list = PyList_New(0);
+  for (PyObject* end : search.found)
+    if (const std::uint32_t number = reinterpret_cast<EndObject*>(end)->site; number && list)
+      append(list, Py_BuildValue("(OI)", site_of(number).file, site_of(number).line));
   return list;
 }
 
@@ -74,15 +71,14 @@ std::string say_left_open(PyRun& run) {
   std::string said;
   PyObject* const m =
       run.left_open.empty() ? nullptr : PyImport_ImportModule("weft._watching.left_open");
-  PyObject* const all = m ? PyList_New(0) : nullptr;
+  PyObject* all = m ? PyList_New(0) : nullptr;
   for (const LeftOpen& l : std::exchange(run.left_open, {})) {
     const unsigned long n =
         l.readers ? l.channel->core.reader_ends() : l.channel->core.writer_ends();
-    PyObject* const one =
-        Py_BuildValue("(NOsk)", to_str(channel_name(l.channel)),
-                      reinterpret_cast<PyObject*>(l.channel), l.readers ? "reader" : "writer", n);
-    if (one && all) PyList_Append(all, one);
-    Py_XDECREF(one);
+    if (all)
+      append(all, Py_BuildValue("(NOsk)", to_str(channel_name(l.channel)),
+                                reinterpret_cast<PyObject*>(l.channel),
+                                l.readers ? "reader" : "writer", n));
     Py_DECREF(reinterpret_cast<PyObject*>(l.channel));
   }
   PyObject* const text = all ? PyObject_CallMethod(m, "sentences", "O", all) : nullptr;

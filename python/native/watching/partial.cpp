@@ -16,6 +16,7 @@
 #include <set>
 
 #include "interpreter/aside.hpp"
+#include "interpreter/sequences.hpp"
 #include "watching/observe.hpp"
 #include "watching/outside.hpp"
 #include "weft/runtime/going_on.hpp"
@@ -170,7 +171,8 @@ runtime::GoingOn going_on(const std::vector<One>& all, const Places& places) {
 PyObject* ids(const std::set<std::uint32_t>& s) {
   PyObject* t = PyTuple_New(static_cast<Py_ssize_t>(s.size()));
   Py_ssize_t i = 0;
-  for (const std::uint32_t id : s) PyTuple_SET_ITEM(t, i++, PyLong_FromUnsignedLong(id));
+  for (const std::uint32_t id : s)
+    if (t) put(t, i++, PyLong_FromUnsignedLong(id));
   return t;
 }
 
@@ -179,16 +181,14 @@ PyObject* process_row(const One& one, bool may_go_on) {
   const runtime::OpKind* const op = p.operation();
   if (op) locate(p);
   PyObject* places = PyList_New(0);
-  for (const auto& [place, writing] : one.at) {
-    PyObject* pair = Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False);
-    PyList_Append(places, pair);
-    Py_DECREF(pair);
-  }
-  PyObject* silent = PyList_New(0);
-  for (const std::string& name : one.silent) {
-    PyObject* text = to_str(name);
-    PyList_Append(silent, text);
-    Py_DECREF(text);
+  for (const auto& [place, writing] : one.at)
+    if (places) append(places, Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False));
+  PyObject* silent = places ? PyList_New(0) : nullptr;
+  for (const std::string& name : one.silent)
+    if (silent) append(silent, to_str(name));
+  if (!silent) {
+    Py_XDECREF(places);
+    return nullptr;
   }
   return Py_BuildValue("IsssIsNNO", std::uint32_t(p.id), runtime::path_of(p).c_str(),
                        op ? op->verb : "", runtime::where(p).c_str(), parent_of(p), one.state,
@@ -223,20 +223,20 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = fa
   const Places places = places_of(run, all, collect);
   const runtime::GoingOn able = going_on(all, places);
   PyObject* processes = PyList_New(0);
-  for (const One& one : all) {
-    PyObject* row = process_row(one, able.is_able(one.process->id));
-    if (row) PyList_Append(processes, row);
-    Py_XDECREF(row);
-  }
-  PyObject* by_key = PyDict_New();
+  for (const One& one : all)
+    if (processes) append(processes, process_row(one, able.is_able(one.process->id)));
+  PyObject* by_key = processes ? PyDict_New() : nullptr;
   for (const auto& [place, h] : places) {
+    if (!by_key) break;
     PyObject* row = place_row(*place, h);
-    PyObject* key = key_of(place);
-    if (row) PyDict_SetItem(by_key, key, row);
-    Py_DECREF(key);
+    PyObject* key = row ? key_of(place) : nullptr;
+    if (!key || PyDict_SetItem(by_key, key, row) < 0) Py_CLEAR(by_key);
+    Py_XDECREF(key);
     Py_XDECREF(row);
   }
-  return Py_BuildValue("NN", processes, by_key);
+  if (by_key) return Py_BuildValue("NN", processes, by_key);
+  Py_XDECREF(processes);
+  return nullptr;
 }
 
 // --- a standstill (rule 10.6): what is told of it is in weft/_watching/standstill.py ----------------------

@@ -4,6 +4,7 @@
 #include "gate.hpp"
 #include "interpreter/door.hpp"
 #include "interpreter/numbers_alone.hpp"
+#include "interpreter/sequences.hpp"
 
 namespace weft::py {
 
@@ -146,8 +147,8 @@ int shared_buffer(PyObject* o, Py_buffer* view, int flags) {
 
 PyObject* shape_of(PyObject* o, void*) {
   const SharedObject* const s = shared_of(o);
-  PyObject* const t = PyTuple_New(s->dims);
-  for (int i = 0; t && i < s->dims; ++i) PyTuple_SET_ITEM(t, i, PyLong_FromSsize_t(s->shape[i]));
+  PyObject* t = PyTuple_New(s->dims);
+  for (int i = 0; t && i < s->dims; ++i) put(t, i, PyLong_FromSsize_t(s->shape[i]));
   return t;
 }
 PyObject* format_of(PyObject* o, void*) {

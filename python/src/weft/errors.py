@@ -306,6 +306,13 @@ class _NoAttribute(NoResult, AttributeError):
 
     __qualname__ = "NoResult"
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Python itself sets these two of an AttributeError. It leaks the exception if it may not.
+        if name in ("name", "obj"):
+            AttributeError.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
 
 def _refuses(self: NoResult, *what: Any) -> NoReturn:
     raise NoResult(*self.args)
