@@ -279,10 +279,9 @@ auto thread(BasicProcess<R> p, detail::Here at = detail::Here::now()) {
 //   all.push_back(p().on(pool));
 //   all.push_back(weft::thread(f, x));
 //   weft::run(std::move(all));
+// clang-format off
 template <class R = void>
-class [[nodiscard(
-    "a process does nothing until it is started: give it to run, par, seq, spawn or co_await "
-    "it")]] AnyProcess {
+class [[nodiscard("a process does nothing until it is started: give it to run, par, seq, spawn or co_await it")]] AnyProcess {
   using Room = detail::Room<R>;
   struct Kept {
     virtual ~Kept() = default;
@@ -312,7 +311,7 @@ class [[nodiscard(
   using result_type = R;
   template <class X>
     requires(!std::is_same_v<std::remove_cvref_t<X>, AnyProcess>)
-  AnyProcess(X && x) {  // NOLINT: it stands for what it is made of
+  AnyProcess(X&& x) {  // NOLINT: it stands for what it is made of
     using P = detail::AsProcess<X>;
     static_assert(std::is_same_v<typename P::result_type, R>,
                   "weft: an AnyProcess<R> is made of a process with the result R; AnyProcess<> of "
@@ -321,24 +320,25 @@ class [[nodiscard(
   }
   bool startable() const noexcept { return kept_ && kept_->startable(); }
   const char* called() const noexcept { return kept_ ? kept_->called() : nullptr; }
-  void check(runtime::Group & g) const { kept_->check(g); }
-  void start(runtime::Group & g, Room * result) {
+  void check(runtime::Group& g) const { kept_->check(g); }
+  void start(runtime::Group& g, Room* result) {
     start_by(g, result, runtime::RunsAt::group, nullptr);
   }
-  void start(runtime::Group & g, Room * result, runtime::RunsAt at, runtime::Executor & here) {
+  void start(runtime::Group& g, Room* result, runtime::RunsAt at, runtime::Executor& here) {
     start_by(g, result, at, &here);
   }
-  auto bind(runtime::ProcessBase * p)&& {  // co_await it, as a process
+  auto bind(runtime::ProcessBase* p) && {  // co_await it, as a process
     return detail::One<AnyProcess>(std::move(*this), p);
   }
 
  private:
-  void start_by(runtime::Group & g, Room * result, runtime::RunsAt at, runtime::Executor * here) {
+  void start_by(runtime::Group& g, Room* result, runtime::RunsAt at, runtime::Executor* here) {
     if (!startable()) detail::started_twice();
     std::exchange(kept_, nullptr)->start(g, result, at, here);
   }
   std::unique_ptr<Kept> kept_;
 };
+// clang-format on
 
 // --- replicated ----------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "interpreter/interrupt.hpp"
+#include "interpreter/sequences.hpp"
 
 namespace weft::py {
 
@@ -406,16 +407,13 @@ bool may_act(const std::vector<PyObject*>& handlers) noexcept { return !handlers
 // that may act, whether the loop has it or it was set by module `signal`.
 PyObject* f_handlers_that_act(PyObject*, PyObject* of_loop) {
   if (!PyDict_CheckExact(of_loop)) return bad_use("_handlers_that_act: %R is no dict", of_loop);
-  PyObject* const list = PyList_New(0);
-  if (!list) return nullptr;
+  PyObject* list = PyList_New(0);
   PyObject *number, *handler;
   for (Py_ssize_t at = 0; PyDict_Next(of_loop, &at, &number, &handler);)
-    if (may_act({handler})) PyList_Append(list, number);
-  for (int n = 1; n <= kSignals; ++n) {
+    if (list && may_act({handler})) append(list, Py_NewRef(number));
+  for (int n = 1; n <= kSignals && list; ++n) {
     handler = handler_of(n);
-    number = handler && may_act({handler}) ? PyLong_FromLong(n) : nullptr;
-    if (number) PyList_Append(list, number);
-    Py_XDECREF(number);
+    if (handler && may_act({handler})) append(list, PyLong_FromLong(n));
     Py_XDECREF(handler);
   }
   return list;

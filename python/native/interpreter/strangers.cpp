@@ -31,6 +31,7 @@
 
 #include "interpreter/door.hpp"
 #include "interpreter/interrupt.hpp"
+#include "interpreter/sequences.hpp"
 #include "watching/observe.hpp"
 #include "watching/outside.hpp"
 
@@ -283,10 +284,8 @@ bool nobody_else() noexcept {
 template <class F>
 static PyObject* idents_of(F&& foreign) {
   PyObject* list = PyList_New(0);
-  const auto add = [list](unsigned long ident) {
-    PyObject* one = PyLong_FromUnsignedLong(ident);
-    if (list && one) PyList_Append(list, one);
-    Py_XDECREF(one);
+  const auto add = [&list](unsigned long ident) {
+    if (list) append(list, PyLong_FromUnsignedLong(ident));
   };
   each_state([&](PyThreadState* t) {
     if (foreign(t)) add(t->thread_id);
@@ -318,11 +317,8 @@ PyObject* known_of_all() {
   for (const PyRun* r : every_run())
     if (r->counted) found.insert(r->thread);
   PyObject* list = PyList_New(0);
-  for (const unsigned long identity : found) {
-    PyObject* one = PyLong_FromUnsignedLong(identity);
-    if (one) PyList_Append(list, one);
-    Py_XDECREF(one);
-  }
+  for (const unsigned long identity : found)
+    if (list) append(list, PyLong_FromUnsignedLong(identity));
   return list;
 }
 #else

@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "interpreter/sequences.hpp"
 #include "watching/observe.hpp"
 #include "watching/rounds.hpp"
 #include "weft/runtime/knot.hpp"
@@ -21,10 +22,6 @@ namespace {
 
 PyObject* standing = nullptr;  // weft._rounds.rounds.standing
 
-void append(PyObject* list, PyObject* owned) {
-  if (owned) PyList_Append(list, owned);
-  Py_XDECREF(owned);
-}
 unsigned long long name_of(std::uint64_t key) { return wire::detail::end_name(key); }
 PyObject* truth(bool is) { return is ? Py_True : Py_False; }
 
@@ -42,6 +39,7 @@ PyObject* ends_held() {
   for (PyRun* run : every_run())
     run->run.each_process([&](ProcessBase& p) {
       each_end_held(p, [&](const EndObject* e, const core::SyncObject* place, bool writes) {
+        if (!list) return;
         append(list,
                Py_BuildValue("INON", std::uint32_t(p.id), key_of(place), truth(writes), key_of(e)));
       });
@@ -66,12 +64,14 @@ PyObject* network(int known = 0) {
     std::vector<wire::InProgram::Session> all;
     quiet = wire::sessions_of(*space, all) && quiet;
     for (const auto& [theirs, sent, received] : all)
-      append(sessions,
-             Py_BuildValue("KII", static_cast<unsigned long long>(theirs), sent, received));
+      if (sessions)
+        append(sessions,
+               Py_BuildValue("KII", static_cast<unsigned long long>(theirs), sent, received));
     for (const Peer* p : space->peers()) {
       if (p->session.is_over()) continue;
       const unsigned long long theirs = p->session.theirs().incarnation;
       p->home.each_end([&](std::uint64_t key, const wire::Port& port) {
+        if (!lent) return;
         const Engine* const core = engine_of(port);  // of a barrier nobody holds any end
         append(lent, Py_BuildValue("KKNOI", theirs, name_of(key), key_of(place_of(port)),
                                    truth(port.writes()),
@@ -79,6 +79,7 @@ PyObject* network(int known = 0) {
       });
     }
     each_far_side([&](const FarSide& f) {
+      if (!far) return;
       const auto* const place = static_cast<const core::SyncObject*>(f.core);
       append(far,
              Py_BuildValue("NKKI", key_of(place),
@@ -115,15 +116,15 @@ PyObject* f_moment(PyObject*, PyObject*) {
     for (const Peer* p : space->peers())
       p->home.each_end([&](std::uint64_t, const wire::Port& port) {
         const Engine* const core = engine_of(port);
-        if (!core) return;
+        if (!core || !figures) return;
         PyObject* const key = key_of(place_of(port));
         PyObject* const row = figures_row(figures_of(*core));
-        if (key && row) PyDict_SetItem(figures, key, row);
+        if (figures && (!key || !row || PyDict_SetItem(figures, key, row) < 0)) Py_CLEAR(figures);
         Py_XDECREF(key);
         Py_XDECREF(row);
       });
     each_far_side([&](const FarSide& f) {
-      if (!f.end) return;
+      if (!f.end || !shared) return;
       long known = 1;
       for (const Abroad* a : abroads) known += a->has(*f.end);
       if (f.end.use_count() > known)
@@ -271,7 +272,7 @@ PyObject* f_smallest_knot(PyObject*, PyObject* to) {
   }
   if (PyErr_Occurred()) return nullptr;
   edges.sort();
-  PyObject* const knot = PyList_New(0);
+  PyObject* knot = PyList_New(0);
   const auto count = static_cast<std::uint32_t>(n);
   for (const std::uint32_t node : runtime::smallest_knot(edges, count, count, count))
     append(knot, PyLong_FromUnsignedLong(node));

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "interpreter/sequences.hpp"
+
 namespace weft::py {
 
 prim::atomic<bool> observer_is_set{false};
@@ -98,11 +100,10 @@ PyObject* f_running_steps(PyObject*, PyObject*) {
   for (auto& [thread, s] : now) Py_XINCREF(reinterpret_cast<PyObject*>(s.process));
   for (auto& [thread, s] : now) {
     if (!s.process) continue;
-    PyObject* one = Py_BuildValue("NLKk", reinterpret_cast<PyObject*>(s.process),
-                                  static_cast<long long>(s.since),
-                                  static_cast<unsigned long long>(s.number), thread);
-    if (one) PyList_Append(list, one);
-    Py_XDECREF(one);
+    PyObject* const one = Py_BuildValue("NLKk", reinterpret_cast<PyObject*>(s.process),
+                                        static_cast<long long>(s.since),
+                                        static_cast<unsigned long long>(s.number), thread);
+    append(list, one);
   }
   return list;
 }

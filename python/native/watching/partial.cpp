@@ -359,9 +359,7 @@ OneMoment::~OneMoment() {
 PyObject* every_fact(bool at_rest) {
   PyObject* list = PyList_New(0);
   for (PyRun* run : every_run()) {
-    PyObject* one = facts_of(*run, nullptr, at_rest);
-    if (one) PyList_Append(list, one);
-    Py_XDECREF(one);
+    if (list) append(list, facts_of(*run, nullptr, at_rest));
   }
   return list;
 }

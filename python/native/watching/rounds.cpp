@@ -24,6 +24,7 @@
 #include <set>
 
 #include "interpreter/door.hpp"
+#include "interpreter/sequences.hpp"
 #include "watching/observe.hpp"
 #include "weft/wire/asking.hpp"
 #include "weft/wire/everywhere.hpp"
@@ -109,12 +110,9 @@ struct Given : Py_buffer {
   }
 };
 PyObject* knot_of(const Everywhere::Knot& k) {
-  PyObject* const paths = PyList_New(0);
-  for (const std::string& p : k.paths) {
-    PyObject* const s = to_str(p);
-    if (s) PyList_Append(paths, s);
-    Py_XDECREF(s);
-  }
+  PyObject* paths = PyList_New(0);
+  for (const std::string& p : k.paths)
+    if (paths) append(paths, to_str(p));
   return Py_BuildValue("NN", to_str(k.text), paths);
 }
 
@@ -137,12 +135,8 @@ PyObject* f_news(PyObject*, PyObject*) {
     news = std::exchange(questions->news, {});
   }
   PyObject *asked = PyList_New(0), *told = PyList_New(0);
-  const auto append = [](PyObject* list, PyObject* one) {
-    if (one) PyList_Append(list, one);
-    Py_XDECREF(one);
-  };
   for (const auto& [who, round] : news.asked)
-    append(asked, Py_BuildValue("KI", static_cast<unsigned long long>(who), round));
+    if (asked) append(asked, Py_BuildValue("KI", static_cast<unsigned long long>(who), round));
   for (const auto& [what, who] : news.told) append(told, Py_BuildValue("NN", to_bytes(what), who));
   PyObject* const found = news.round ? Py_BuildValue("INO", *news.round, to_bytes(news.found),
                                                      news.whole ? Py_True : Py_False)
