@@ -30,7 +30,7 @@ BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 PLUG_AND_PLAY = ("threads", "greenlets")  # that it follows in, from coroutines
 BY = "Written by tools/names.py: do not edit."
 
-# What the types name, and no program.
+# Names that the stubs use, and programs do not.
 OF_TYPES = ["AwaitedBarrier", "AwaitedReader", "AwaitedWriter", "ProcessFunction"]
 
 Imports = dict[str, list[str]]  # by module

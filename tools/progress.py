@@ -81,11 +81,11 @@ class Listener:
         self.passed = 0
         self.failed = 0
         self.under_way: dict[str, float] = {}  # name: when it last gave a sign of life
-        self.seconds: dict[str, float] = {}  # how long each that is over was under way
+        self.seconds: dict[str, float] = {}  # name: how long it took, if it has ended
         self.failures: list[str] = []  # the names of those that failed, in the order of their ends
         self.left: list[str] = []  # those that were under way when their runner was gone
         self.signs = 0
-        self._began: dict[str, float] = {}  # of those that are under way
+        self._began: dict[str, float] = {}  # name: when it began, of those under way
         self._at = 0
         path.write_bytes(b"")
 

@@ -10,11 +10,11 @@ A lane is a pytest process that collects everything and runs the bundles it clai
 consecutive tests of one file, or all of a file marked `together` (pytestmark =
 pytest.mark.together), whose fixtures are dear. There are as many lanes as CPUs, at most 4;
 WEFT_LANES=1, or an option such as -x, makes it one. What all but the first print is shown at the
-end, and each keeps its temporary files apart. Tests marked `soak` (`@pytest.mark.soak`, or a parameter of
-`marks=pytest.mark.soak`) are left out, and counted, unless WEFT_SOAK is set, as `./run soak` does:
-they are repetitions, or take much time for what they tell. Each test is told as it begins and ends
-(progress.py). One that has been under way for five minutes hangs: its lane says where each thread
-is and ends; the test has failed, and what had passed in that lane counts.
+end, and each keeps its temporary files apart. Tests marked `soak` (`@pytest.mark.soak`, or a
+parameter with `marks=pytest.mark.soak`) repeat others, or take much time for what they tell: they
+are left out, and counted, unless WEFT_SOAK is set, as by `./run soak`. Each test is told as it
+begins and ends (progress.py). One that has been under way for five minutes hangs: its lane says
+where each thread is and ends; the test has failed, and what had passed in that lane counts.
 
 Invariants
 1 The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.

@@ -322,9 +322,9 @@ def excerpt(output: str) -> list[str]:
 
 
 def write_slowest(place: Path, seconds: dict[str, float]) -> None:
-    """Writes how long each part of a room took, the slowest first: first its files of tests (a
-    test's name up to `::`), then all its parts. Parts that ran beside each other count in full.
-    A time is as exact as the looks at the progress (progress.LOOK)."""
+    """Writes how long each part of a room took, the slowest first: first its test files (a test's
+    name up to `::`), then all its parts. Parts that ran at the same time count in full. Times are
+    as exact as the interval at which progress is read (progress.LOOK)."""
     files: dict[str, float] = {}
     for name, took in seconds.items():
         if "::" in name:

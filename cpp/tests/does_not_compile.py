@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Bad use that the compiler finds says what to do: each case below must fail to compile with its
-message, under g++ and clang++, or the one that is named.
+message, under g++ and clang++, or under the compiler that is named as an argument.
 
 Every case is a function of one source, on a line of its own, which is compiled once (-fsyntax-only,
 no limit on errors): a case has passed if its message is in an error that names its line. Forgotten

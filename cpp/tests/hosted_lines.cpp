@@ -10,7 +10,7 @@ using namespace test;
 
 std::string at(unsigned line) { return "hosted_lines.cpp:" + std::to_string(line); }
 
-// A process that runs f on a thread ends in a deadlock, whose report has this part.
+// Checks that f, in a process on a thread, ends in a deadlock whose report contains `part`.
 void tells(const std::function<void()>& f, const std::string& part) {
   try {
     weft::run([&] { f(); });
@@ -54,7 +54,7 @@ TEST_CASE("rule 10.2: a thread waits at the line of its operation") {
   tells([&] { two.sync()(); }, "at " + at(__LINE__));
   tells([&] { weft::sleep(weft::Span::max())(); }, "sleep at " + at(__LINE__));
   weft::ChannelHandle<int> h{weft::named("h")};
-  const auto both = h;  // it keeps both sides open
+  const auto both = h;  // keeps both sides open
   tells([=] { h(); }, "read 'h' at " + at(__LINE__));
   tells([=] { h(1); }, "write 'h' at " + at(__LINE__));
 }
@@ -99,7 +99,7 @@ TEST_CASE("rule 10.2: what the standard library makes is named by the program's 
   const auto handle = std::make_unique<weft::ChannelHandle<int>>();
   tells([&] { (*handle)(); }, "read " + at(__LINE__));
 
-  // No call says where an end is taken by a conversion, or a barrier is used.
+  // A conversion to an end and the use of a barrier give no line.
   const weft::Reader<int> converted = many[0];
   CHECK(many[0].name() == "'a channel that the standard library made'");
   const auto two = std::make_unique<weft::Barrier>(2);

@@ -396,14 +396,13 @@ TEST_CASE("rule 7.1: a run that makes threads again and again joins them as they
 }
 
 TEST_CASE("rule 7.7: a busy scheduler hears within 64 steps what another thread has done") {
-  // Two coroutines that always have something to do; the thread has written and ended before the
-  // count begins.
+  // Two coroutines are always busy. The thread has written and ended before the count begins.
   weft::Channel<int, weft::Local> there, back;
   weft::Channel<int> from_thread;
   int steps = 0, told_at = -1;
   auto asks = [](weft::Writer<int, weft::Local> out, weft::Reader<int, weft::Local> in,
                  weft::Writer<int> w, int* n, const int* told) -> Process {
-    for (int i = 0; i < 100; ++i) {  // the others have begun, and the reader waits
+    for (int i = 0; i < 100; ++i) {  // until the others have begun and the reader waits
       co_await out.write(i);
       co_await in.read();
     }

@@ -1,4 +1,4 @@
-// Processes of any kind in one list (AnyProcess), thread(f, args…), and a ProcessOf that forgot its
+// Processes of any kind in one list (AnyProcess), thread(f, args…), and a ProcessOf without
 // co_return.
 #include "hosted.hpp"
 
@@ -14,7 +14,7 @@ Process puts(weft::Writer<int> out, int v) { co_await out.write(v); }
 void puts_in_thread(weft::Writer<int> out, int v) { out(v); }
 ProcessOf<int> gives(int v) { co_return v; }
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wreturn-type"  // clang warns of what is meant here
+#pragma GCC diagnostic ignored "-Wreturn-type"  // the missing co_return is meant
 ProcessOf<int> forgets(int v) {
   if (v > 0) co_return v;
 }
@@ -24,7 +24,7 @@ ProcessOf<int> forgets_after_read(weft::Reader<int> in) {
   if (v > 0) co_return v;
 }
 #pragma GCC diagnostic pop
-// Reads all that come.
+// Reads all values.
 ProcessOf<std::vector<int>> all(weft::Reader<int> in) {
   std::vector<int> got;
   while (auto v = co_await in.next()) got.push_back(*v);

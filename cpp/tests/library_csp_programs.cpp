@@ -1,6 +1,6 @@
 // <weft/compat/csp.hpp>: what its call operators take, the lines that its reports name, and twelve
-// programs written as C++CSP's twelve demos are (CommsTime six ways, the philosophers, Mandelbrot
-// three ways, Monte Carlo, StressedAlt), which end here.
+// programs like C++CSP's twelve demos (CommsTime six ways, the philosophers, Mandelbrot three ways,
+// Monte Carlo, StressedAlt). Unlike the demos, all of them end.
 #include "hosted.hpp"
 
 #include <any>
@@ -17,7 +17,7 @@ using std::function;
 using std::string;
 using std::vector;
 
-// What arrives if `send` writes to a channel, and then to a writer end.
+// What arrives when `send` writes to a channel, and then to a writer end.
 template <class T, class F>
 vector<T> sent(F send) {
   one2one_chan<T> c;
@@ -56,7 +56,7 @@ struct OfAnything {
   OfAnything(int) {}
 };
 
-// The report of the deadlock in which it ends.
+// The report of the deadlock in which f ends.
 template <class F>
 string report_of(F f) {
   try {
@@ -184,7 +184,7 @@ namespace {
 using number = unsigned long long;
 constexpr number kLast = 20;
 
-// The consumer of each ends the network: the others meet the poison.
+// A consumer that ends its network by poisoning its channel: the others meet the poison.
 struct consumer : process {
   chan_in<number, true> in;
   vector<number>* got;
@@ -237,8 +237,8 @@ vector<number> first_numbers() {
   return r;
 }
 
-// Of process objects; the plug-and-play classes take channels that cannot be poisoned. So the
-// network ends by a deadlock, once the consumer has ended.
+// CommsTime with process objects. The plug-and-play classes take channels that cannot be poisoned,
+// so the network ends by a deadlock once the consumer has ended.
 template <bool SEQUENTIAL>
 vector<number> commstime_of_objects() {
   one2one_chan<number> a, b, c, d;
@@ -307,7 +307,7 @@ struct line_packet {
 const line_packet& packet_of(const line_packet& p) { return p; }
 const line_packet& packet_of(const std::unique_ptr<line_packet>& p) { return *p; }
 
-// Lines of a picture, by workers; P: what they send.
+// Workers compute the lines of a picture, and send each as a P.
 template <class P, class Make>
 int picture(Make make) {
   constexpr int lines = 12, workers = 2;

@@ -138,16 +138,16 @@ TEST_CASE("wire 6.6: nor does an extended one, or one of another program") {
   CHECK(theirs.value() == 5);
 }
 
-// A choice that spans reads by attempts, and each of them may be taken back at any moment (wire 5.4).
+// A choice that spans reads by attempts, each of which may be taken back at any moment (wire 5.4).
 TEST_CASE("wire 6.6: nor does an attempt of a choice that spans, of the home's own program") {
   Lent t;
   t.begin_lending();
-  Spanning looks;  // its home watches for it until it hears GONE
+  Spanning looks;  // the home keeps watching for it until it hears GONE
   looks.write(t.a.at_party, t.end, 1).only_look().begin(*t.far);
   t.a.up();
   t.a.down();
   REQUIRE((looks.is_over && looks.status() == Status::cancelled));
-  Spanning reading;  // before that one in the order of choices: so it stays in line for it
+  Spanning reading;  // before `looks` in the order of choices, so it stays in line for it
   reading.read(t.c.reader()).loud().begin(*t.home);
   CHECK_FALSE(reading.is_over);
   CHECK_FALSE(t.write(2).is_over);  // nothing was lent

@@ -48,7 +48,7 @@ def wasm(program: Path, folder: Path) -> str:
 def ran(where: str, name: str) -> str:
     """What a program of this folder prints with the core of that tier or board as its module
     `core`."""
-    # Of this process alone: another lane of the tests may run the same program at the same time.
+    # A folder for this process alone: another lane may run the same program at the same time.
     (tiers.MADE / "native").mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{where}-{name}.", dir=tiers.MADE / "native"))
     atexit.register(shutil.rmtree, folder, True)

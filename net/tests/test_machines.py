@@ -32,7 +32,7 @@ Lan = Machines | Loopback
 
 
 CAN = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
-# Who is cut off there waits for the system's own limits: a minute, in which nothing is computed.
+# On machines, a side that is cut off waits for the system's own time limits: an idle minute.
 BOTH = [pytest.param(Machines, marks=[CAN, pytest.mark.soak]), Loopback]
 OF_BOTH = ["machines", "proxy"]
 

@@ -1,4 +1,4 @@
-"""What a host is asked of its memory."""
+"""Processes by which a test asks a host how much memory it uses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weft.processes import process
 
 
 class Info(ctypes.Structure):
-    """What mallinfo2() of the C library gives."""
+    """The result of mallinfo2() of the C library."""
 
     _fields_ = [
         (name, ctypes.c_size_t)
@@ -31,12 +31,12 @@ class Info(ctypes.Structure):
 
 @process
 def nothing() -> None:
-    """A call."""
+    """A call that does nothing."""
 
 
 @process
 def in_use() -> int:
-    """The bytes that malloc has given out; -1: this C library does not say it."""
+    """The bytes that malloc has given out; -1: this C library does not tell."""
     try:
         ask = ctypes.CDLL(None).mallinfo2
     except AttributeError:

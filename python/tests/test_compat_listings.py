@@ -82,7 +82,7 @@ def test_listing_3_a_constant_is_set_and_got() -> None:
 
 
 def test_the_settings_of_pycsp_processes_0_7_1_are_there() -> None:
-    """What its example of a configuration sets."""
+    """The settings that the configuration example of pycsp 0.7.1 sets."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         from weft.compat.pycsp import processes as old

@@ -283,7 +283,7 @@ class Forks:
         return forks, (0,)
 
 def forks(status):
-    # the child comes to its end here; the parent says how it ended
+    # the child's code ends here; the parent returns how the child ended
     pid = os.fork()
     if pid == 0:
         os.close(1)
@@ -323,7 +323,7 @@ if __name__ == "__main__":
 
 
 def test_a_child_made_in_another_os_process_ends_so_too(tmp_path: Path) -> None:
-    """Rule 11.4: whichever code of the program has forked there."""
+    """Rule 11.4, whatever code of the program forks there."""
     done = program(tmp_path, AWAY)
     assert (done.stdout, done.stderr) == ("[0, 3, 0, 3, 0, 3, 0, 3]\n[0, 0, 0]\n0 3\n", "")
 

@@ -258,7 +258,7 @@ def small_pool(monkeypatch):
     monkeypatch.setattr(_io, "_permits", permits)
     monkeypatch.setattr(_io, "IDLE", 0.001)
     yield
-    empty_pool()  # before the permits are those of before
+    empty_pool()  # before the old permits are back
 
 
 def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(small_pool, monkeypatch):
@@ -292,7 +292,7 @@ def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(small_pool, monke
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets", "pycsp"])
 @pytest.mark.parametrize("bound", ["small", "usual"])
 def test_calls_that_wait_for_each_other_all_run(request, backend, bound):
-    """Rule 7.9, however many: more than the pool has threads."""
+    """Rule 7.9: also more calls than the pool has threads."""
     if bound == "small":
         request.getfixturevalue("small_pool")
     many = _io.LIMIT + 7
@@ -332,8 +332,7 @@ def test_calls_that_wait_for_each_other_all_run(request, backend, bound):
 
 
 def test_calls_that_wait_for_later_ones_all_run(small_pool):
-    """Rule 7.9: each waits for the next, so that they end in the order opposite to that in which
-    they came."""
+    """Rule 7.9: each call waits for the next, so they end in reverse order."""
     gates = [threading.Event() for _ in range(12)]
     gates[-1].set()
 

@@ -98,7 +98,7 @@ def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
     made = []
 
     @process
-    async def makes():  # it is made in a coroutine process: elsewhere the call would do it at once
+    async def makes():  # in a coroutine process: elsewhere the call would perform it at once
         c = Channel("c")
         r, w = c.reader(), c.writer()
         made.append(
@@ -116,11 +116,11 @@ def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
     (operation,) = made
     with pytest.raises(BadUse, match="is an operation, no process: await it in an async"):
         starts(how)(operation)
-    if how != "Group.start":  # which takes one process
+    if how != "Group.start":  # Group.start takes one process
         with pytest.raises(BadUse, match="in an iterable of processes is an operation"):
             starts(how)([operation])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # it was never awaited, indeed
+        warnings.simplefilter("ignore", RuntimeWarning)  # the operation was never awaited
         made.clear()
         del operation
         gc.collect()
@@ -480,7 +480,7 @@ def test_what_is_copied_or_pickled_by_itself_says_how_it_travels(tmp_path):
 
 @pytest.mark.parametrize("which", ["read", "write", "select", "io"])
 def test_what_is_thrown_into_an_operation_is_an_exception(which):  # rule 11.1
-    """As with a coroutine's throw(), which an operation's stands in for."""
+    """The throw() of an operation behaves like that of a coroutine."""
 
     @process
     async def throws():

@@ -1,4 +1,4 @@
-"""Rule 11.2: an operation that is used as its result, and was not awaited, says `await`."""
+"""Rule 11.2: using an operation as its result without awaiting it is BadUse, which says `await`."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_in_a_task_of_asyncio():  # rule 11.2
 
 
 class Wraps:
-    """As a library does."""
+    """Awaits by `__await__`, as libraries do."""
 
     def __init__(self, op):
         self.op = op
@@ -107,7 +107,7 @@ class Wraps:
 
 
 def test_what_awaits_otherwise_is_not_refused():
-    """By `__await__`; and awaitables may be put into sets, and looked for in lists."""
+    """Awaiting by `__await__`, putting awaitables into sets, looking for them in lists."""
 
     @process
     async def main():

@@ -504,10 +504,10 @@ def test_a_program_ends_while_a_daemon_thread_waits_for_a_host(tmp_path: Path) -
 
 
 def test_a_call_leaves_no_name_behind() -> None:
-    """A warm host's memory stays level: an end of each call is known there by a name of its own, which
-    goes with it. What malloc has in use is compared after as many calls again.
+    """A warm host's memory does not grow: each call's end has a name of its own there, which is
+    freed with the end. The memory that malloc has given out is compared after each 400 calls.
     """
-    calls, most = 400, 40  # bytes for each: before, some 165
+    calls, most = 400, 40  # bytes for each call: it was once some 165
     with Hosts(1) as hosts:
         used = away_memory.in_use.on(hosts)
         if run(used()) < 0:

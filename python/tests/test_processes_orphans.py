@@ -1,4 +1,4 @@
-"""What becomes of OS processes when the program that started them is killed (rule 7.4, processes.md)."""
+"""OS processes end when the program that started them is killed (rule 7.4, processes.md)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def computes(ready):
 @process
 def starts_another(ready):
     from weft._hosts import child
-    child.AFTERLIFE = 1e6  # this one stays: the other must not wait for its end
+    child.AFTERLIFE = 1e6  # this OS process stays: the inner one must not wait for its end
     ready.write(os.getpid())
     Parallel(computes(ready))
 
@@ -56,7 +56,7 @@ if __name__ == "__main__":
 def pids_of(how: str, tmp_path: Path) -> list[int]:
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(NETWORK), encoding="utf-8")
-    # the standard output of the OS processes is this pipe: it is not waited for its end
+    # the OS processes hold this pipe as standard output: do not wait until it is closed
     with subprocess.Popen([sys.executable, str(path), how], stdout=subprocess.PIPE) as done:
         assert done.stdout is not None
         pids = [int(word) for word in done.stdout.readline().split()]
@@ -66,7 +66,7 @@ def pids_of(how: str, tmp_path: Path) -> list[int]:
 
 
 def wait_for_end(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it has ended
+    with contextlib.suppress(ProcessLookupError):  # already ended
         descriptor = os.pidfd_open(pid)
         try:
             assert select.select([descriptor], [], [], TIMEOUT)[0], f"{pid} lives on"

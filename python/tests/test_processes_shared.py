@@ -217,7 +217,7 @@ def test_its_text() -> None:
 
 
 class Quantity(numpy.ndarray):
-    """As of a library of units."""
+    """An array class as a library of units has it."""
 
 
 STAMPS = numpy.array(["2020-01-01", "2021-02-03"], dtype="M8[s]")

@@ -1,5 +1,5 @@
 """Rule 15.10: a main module that starts a network outside `if __name__ == "__main__"`.
-Each OS process imports it up to there, and goes no further: no block around that run is left.
+Each OS process imports the module up to that run and goes no further: it leaves no block around it.
 
 Everything here starts interpreters: some 0.2 s each.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from test_processes import nobody_is_left, program  # noqa: F401
 
-# Each OS process would write its number, and remove the file, if it left a block.
+# An OS process that left a block would write its number, and remove the file.
 PROGRAM = """
 import contextlib, os, pathlib
 from weft.processes import *
@@ -42,7 +42,7 @@ def work(n):
 
 @process
 def waits():
-    sleep(0.3)  # longer than the timeout of its main module
+    sleep(0.3)  # longer than the timeout in its main module
     return "waited"
 
 hosts = HOSTS if __name__ == "__main__" else "threads"
@@ -133,7 +133,7 @@ def test_a_run_in_another_thread_of_the_main_module_says_where_to_put_it(tmp_pat
 
 
 def test_a_program_that_ends_within_its_run_ends_as_one_does(tmp_path: Path) -> None:
-    """Its threads end, what is registered at its exit is called, and what it has printed comes out."""
+    """Its threads end, its atexit functions are called, and what it has printed comes out."""
     result = program(
         tmp_path,
         """

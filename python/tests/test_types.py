@@ -1,8 +1,8 @@
-"""The types of Weft as mypy and pyright see them, in networks of several kinds of processes and in every
-program of the documents.
+"""The types of Weft as mypy and pyright see them, in networks of several kinds of processes and in
+every program of the documents.
 
-pyright is node's package of that name, pinned in python/types/package.json: it is installed from
-the registry, and its programs load nothing when they run.
+pyright is the npm package of that name, pinned in python/types/package.json: it is installed from
+the registry, and downloads nothing when it runs.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ PYRIGHT = ROOT / "python/types/node_modules/pyright/index.js"
 NETWORKS = Path(__file__).with_name("typed")  # checked strictly
 PAGES = [ROOT / "README.md", *sorted((ROOT / "python/docs").glob("*.md"))]
 
-# What a checker says of a program in the documents that is no fault of Weft's types.
+# What checkers report in the documents' programs that is no fault of Weft's types.
 KNOWN = (
     # `current_process()` is None in ordinary code, and no checker knows that a process runs here
     r"stopping_\d+\.py.*\"(path|None)\"",
-    # a list of different things, made empty
+    # a list that starts empty and takes different types
     r"from_trio_\d+\.py.*\"append\" of \"list\"",
-    # a loop over what has at least one value
+    # a loop that always has at least one value
     r"stopping_\d+\.py.*\"value\" is possibly unbound",
     # the names of a layer that has no types: `from weft.compat.pycsp.parallel import *`
     r"compat_\d+\.py.* is not defined",
@@ -47,7 +47,7 @@ def programs(folder: Path) -> None:
         files = [found[1] for info, _ in blocks if (found := re.search(r"file=(\w+)\.py", info))]
         for number, (info, text) in enumerate(blocks):
             named = re.search(r"file=(\w+)\.py", info)
-            for file in files:  # another page has one of the same name
+            for file in files:  # pages have files of the same name
                 text = re.sub(rf"^(from|import) {file}\b", rf"\1 {prefix}_{file}", text, flags=re.M)
             name = named[1] if named else str(number)
             (folder / f"{prefix}_{name}.py").write_text(text, encoding="utf-8")
@@ -67,8 +67,8 @@ def unknown(lines: list[str]) -> list[str]:
 
 
 def test_mypy_passes_mixed_networks_and_every_documented_program(documented: Path) -> None:
-    """The networks with --strict. The documents' programs have no annotations: mypy looks into
-    their functions all the same, and asks for none.
+    """The networks with --strict. The documents' programs have no annotations: mypy checks their
+    functions all the same, and demands none.
     """
     config = documented / "mypy.ini"
     config.write_text(

@@ -1,4 +1,4 @@
-"""What errors say where OS processes are concerned: what is wrong, and what to do (rules 9.1, 9.3, 11.1)."""
+"""Errors about OS processes say what is wrong and what to do (rules 9.1, 9.3, 11.1)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_log_record_that_is_cut_says_so(caplog: pytest.LogCaptureFixture) -> N
 @pytest.mark.parametrize("refuses", [1, 2])
 @pytest.mark.parametrize("failed", [False, True])
 def test_how_a_call_ended_is_always_told(refuses: int, failed: bool) -> None:
-    """Rule 9.3: also where the failure itself cannot be sent. Before, the caller was told that the OS
+    """Rule 9.3: also if the failure itself cannot be sent. Before, the caller was told that the OS
     process had died.
     """
     told: list[tuple[Any, Any]] = []
@@ -136,7 +136,7 @@ import weft.threads as T
 keep = []
 
 def fills():
-    # no descriptor is left in this OS process
+    # leaves no descriptor in this OS process
     resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
     try:
         while True:

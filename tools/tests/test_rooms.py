@@ -201,8 +201,8 @@ def test_what_failed_is_told_again_at_the_end(house: House) -> None:
 
 
 def test_how_long_each_part_took_is_written_down_slowest_first(house: House) -> None:
-    """Files of tests by the sum of their tests, then every part; never said twice, however often
-    a part says that it gets on."""
+    """Test files by the sum of their tests, then every part; each once, however often a part
+    reports progress."""
     house.rooms(room="budget = 20")
     house.room(
         "room",

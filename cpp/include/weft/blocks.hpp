@@ -10,7 +10,7 @@
 //   a function object that returns a process     its captures live as long as that process does
 //   any other function object                    it runs on a thread; weft::thread(f, args…) and
 //                                                weft::proc(f, args…) bind arguments
-//   an AnyProcess, which holds any of these
+//   an AnyProcess, which holds one of these
 //
 // A block is a process itself. () runs it from main or inside a thread process; co_await runs it
 // inside a coroutine. It runs once.
@@ -272,8 +272,8 @@ auto thread(BasicProcess<R> p, detail::Here at = detail::Here::now()) {
 
 // --- processes of any kind -----------------------------------------------------------------------
 
-// A process whatever its kind: a coroutine's, one that was told where to run, a thread, a block, or
-// what else may stand in a block. It gives a result R, as that does.
+// A process of any kind: a coroutine, a process that was told where to run, a thread, a block, or
+// whatever else may stand in a block. Its result R is that process's.
 //
 //   std::vector<weft::AnyProcess<>> all;
 //   all.push_back(p().on(pool));
@@ -288,7 +288,7 @@ class [[nodiscard("a process does nothing until it is started: give it to run, p
     virtual bool startable() const noexcept = 0;
     virtual const char* called() const noexcept = 0;
     virtual void check(runtime::Group& g) const = 0;
-    // `here`: the executor on which it runs if it was told no other; null: the group's.
+    // `here`: the executor for a process that was not told where to run; null: the group's.
     virtual void start(runtime::Group& g, Room* result, runtime::RunsAt at,
                        runtime::Executor* here) = 0;
   };
@@ -311,7 +311,7 @@ class [[nodiscard("a process does nothing until it is started: give it to run, p
   using result_type = R;
   template <class X>
     requires(!std::is_same_v<std::remove_cvref_t<X>, AnyProcess>)
-  AnyProcess(X&& x) {  // NOLINT: it stands for what it is made of
+  AnyProcess(X&& x) {  // NOLINT: implicit, so that any process may stand here
     using P = detail::AsProcess<X>;
     static_assert(std::is_same_v<typename P::result_type, R>,
                   "weft: an AnyProcess<R> is made of a process with the result R; AnyProcess<> of "

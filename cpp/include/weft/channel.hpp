@@ -671,7 +671,7 @@ class Channel {
   Engine* core_;
 };
 
-// One end at a time of a side, a second one is BadUse (rule 1.8): `one2one<int, Local>(buffer(8))`.
+// A `one` side has one end at a time; a second is BadUse (rule 1.8): `one2one<int>(buffer(8))`.
 template <class T, class P = Shared>
 Channel<T, P> one2one(ChannelOptions o = {}, detail::Here at = detail::Here::now()) {
   o.kind = ChannelKind::one2one;

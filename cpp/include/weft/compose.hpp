@@ -174,7 +174,7 @@ void after_wait(runtime::ProcessBase& p, runtime::Group& g);
 
 }  // namespace detail
 
-// Runs f() as a process on an OS thread of its own; thread(f, args…) of blocks.hpp binds arguments.
+// Runs f() as a process on an OS thread of its own. thread(f, args…) (blocks.hpp) binds arguments.
 template <class F>
 auto thread(F f, detail::Here at = detail::Here::now()) {
   return detail::ThreadTask<F>(std::move(f), "thread", at);

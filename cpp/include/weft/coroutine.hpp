@@ -335,7 +335,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   Final final_suspend() const noexcept { return {}; }
 
   void unhandled_exception() noexcept;
-  // It has come to its end without the co_return that would have given its result.
+  // It has ended without a co_return, so without a result.
   void gave_nothing() noexcept;
 
   template <class T, class P>
@@ -468,7 +468,7 @@ class Promise : public PromiseBase {
   }
 
  private:
-  bool over_ = false;  // by a co_return or an exception
+  bool over_ = false;  // it has ended by a co_return or an exception
 };
 template <>
 class Promise<void> : public PromiseBase {
@@ -505,7 +505,7 @@ class BasicProcess {
                   "its function. Keep it by auto, and processes of several kinds in a "
                   "std::vector<weft::AnyProcess<>>");
   }
-  // NOLINTNEXTLINE: implicit, for the error message where one was told where to run.
+  // NOLINTNEXTLINE: implicit, for the error message when a process was told where to run.
   template <class X>
   BasicProcess(Placed<X>) {
     static_assert(detail::never<X>,

@@ -35,7 +35,7 @@ class ChannelHandle {
   ~ChannelHandle() = default;
 
   // In a thread: read, write.
-  template <std::same_as<detail::Here> H = detail::Here>  // it competes with no value to write
+  template <std::same_as<detail::Here> H = detail::Here>  // no value converts to it
   T operator()(H at = H::now()) const {
     return reading(at)(at);
   }

@@ -1,8 +1,8 @@
 // Lines of the program, for reports: where a channel is made, where a thread waits.
 //
-// A header of the standard library has no such line, though it makes channels (make_unique, the
-// containers) and calls functions (std::function) for the program. What it makes is named by the
-// line of the program that first takes an end of it.
+// A line in a header of the standard library is no line of the program, although such a header
+// makes channels (make_unique, the containers) and calls functions (std::function) for the program.
+// A channel that it makes is named by the line of the program that first takes an end of it.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace weft::inline WEFT_ABI::detail {
 
-// A line of the program: as a default argument, where that call stands. Nothing is converted to it,
-// no list in braces either: so it never competes with a value for a call.
+// A line of the program. Here::now() as a default argument gives the line of the call. Nothing
+// converts to a Here, not even a list in braces: so it never competes with a value in a call.
 class Here {
   struct Now {};
 
@@ -23,7 +23,7 @@ class Here {
                             std::uint32_t line = __builtin_LINE()) noexcept {
     return Here(Now(), file, line);
   }
-  // No line is known.
+  // For when no line is known.
   static constexpr Here nowhere() noexcept { return Here(Now(), nullptr, 0); }
   const char* file;
   std::uint32_t line;
@@ -33,14 +33,14 @@ class Here {
   constexpr Here(N, const char* f, std::uint32_t l) noexcept : file(f), line(l) {}
 };
 
-// False for a header of the standard library, and for null.
+// Whether a file is of the program; false for a header of the standard library, and for null.
 bool of_the_program(const char* file) noexcept;
-// The last file that is known to be of the program: it is compared by its address.
+// The last file that was found to be of the program; compared by address.
 inline prim::HostedAtomic<const char*> program_file{nullptr};
 
-// The name of a channel that the standard library has made, until it has a line of the program.
+// The name of a channel that the standard library has made, until a line of the program uses it.
 inline constexpr char kUnnamed[] = "a channel that the standard library made";
-// Names what is made here; nobody else knows it yet. `unnamed`: its name if there is no line.
+// Names a new object by this line; no other thread has it yet. `unnamed`: its name without a line.
 void name_made(core::SyncObject& made, Here at, const char* unnamed) noexcept;
 inline void made_at(core::SyncObject& made, Here at, const char* unnamed = kUnnamed) noexcept {
   if (at.file != program_file.load(std::memory_order_relaxed)) [[unlikely]]
@@ -49,14 +49,14 @@ inline void made_at(core::SyncObject& made, Here at, const char* unnamed = kUnna
   made.line = at.line;
 }
 
-// The program uses a channel here.
+// The program uses a channel on this line.
 WEFT_IF_USED void name_used(core::SyncObject& used, Here at) noexcept;
 inline void used_at(core::SyncObject& used, Here at) noexcept {
   if (prim::load_from(used.name, std::memory_order_relaxed) == kUnnamed) [[unlikely]]
     name_used(used, at);
 }
 
-// The thread is about to wait in an operation of this line.
+// The thread is about to wait in an operation on this line.
 WEFT_IF_USED void waits_at(runtime::ThreadProcess& self, Here at) noexcept;
 
 }  // namespace weft::inline WEFT_ABI::detail

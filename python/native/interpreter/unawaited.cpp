@@ -20,7 +20,7 @@ const Kind* kind_of(PyObject* o) noexcept {
   return nullptr;
 }
 
-// One of them is an awaitable.
+// At least one of a and b is an awaitable.
 PyObject* refuse(PyObject* a, PyObject* b = nullptr) {
   const Kind* k = kind_of(a);
   if (!k && b) k = kind_of(b);
@@ -34,7 +34,7 @@ int truth(PyObject* a) { return refuse(a), -1; }
 Py_ssize_t length(PyObject* a) { return refuse(a), -1; }
 int assign(PyObject* a, PyObject*, PyObject*) { return refuse(a), -1; }
 
-// A container compares awaitables with each other: these differ.
+// Containers compare awaitables with each other; two of them always differ.
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   if (kind_of(b) && (op == Py_EQ || op == Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return refuse(a, b);

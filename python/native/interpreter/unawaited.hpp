@@ -1,15 +1,15 @@
 // An awaitable of Weft's that the program uses as if it were its result: `a, b = select(r)`,
-// `if r.read() == 3`. Python would step it, or compare the object, so each such use is BadUse that
-// says `await` (rule 11.2).
+// `if r.read() == 3`. Python would step the awaitable, or compare the object itself. So each such
+// use is BadUse, which says to write `await` (rule 11.2).
 //
-// Invariant: what is awaited is asked for by am_await first, which sets `awaited`. So tp_iter without
-// it is an iteration of the program's, and no `yield from op.__await__()`.
+// Invariant: `await` calls am_await first, which sets `awaited`. So if tp_iter is called while
+// `awaited` is false, the program iterates; it is no `yield from op.__await__()`.
 #pragma once
 #include "native.hpp"
 
 namespace weft::py {
 
-// am_await of an awaitable that steps itself. D has a field `awaited`, false at first.
+// The am_await of an awaitable that is its own iterator. D has a field `awaited`, at first false.
 template <class D>
 PyObject* await_itself(PyObject* o) noexcept {
   reinterpret_cast<D*>(o)->awaited = true;
@@ -19,7 +19,7 @@ PyObject* await_itself(PyObject* o) noexcept {
 using VerbOf = const char* (*)(PyObject*) noexcept;  // what an awaitable does
 using WasAwaited = bool (*)(PyObject*) noexcept;
 
-// Sets the slots of `type`, before it is made ready.
+// Sets the slots of `type`; to be called before PyType_Ready.
 void refuse_as_result(PyTypeObject& type, VerbOf verb, WasAwaited awaited);
 
 template <class D>

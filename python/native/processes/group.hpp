@@ -73,8 +73,8 @@ void forget_blocks() noexcept;            // in the child of a fork
 // After code of the user's has run within a wait, with the exception that it raised: in the child of
 // a fork that it made this program ends (rule 11.4). `before`: the generation before it ran.
 void not_in_child(std::uint32_t before);
-// _end_program(exception │ None): this program ends, with 0, or as that exception ends a program. The
-// code that runs on the calling thread goes no further: no block of it is left.
+// _end_program(exception │ None): ends this program, with 0, or as that exception ends a program.
+// The code on the calling thread goes no further: no `finally` of it runs.
 PyObject* f_end_program(PyObject*, PyObject* error);
 PyObject* f_continue_with_parent(PyObject*, PyObject*);
 // of ordinary code on this thread, that nobody can leave any more

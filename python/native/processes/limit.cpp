@@ -147,7 +147,7 @@ PyMethodDef limit_methods[] = {{"enter", gated<limit_enter>, METH_VARARGS, nullp
                                {}};
 PyGetSetDef limit_getset[] = {{"expired", gated<limit_expired>, nullptr, nullptr, nullptr}, {}};
 
-// _close_limits(): what the calling thread, in ordinary code, has entered ends nothing any more.
+// _close_limits(): limits that ordinary code on the calling thread has entered lose their effect.
 PyObject* f_close_limits(PyObject*, PyObject*) {
   ProcessBase& p = *owner();
   runtime::Limit::close_all(p, runtime::Limit::run_of(p));

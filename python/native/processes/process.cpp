@@ -185,9 +185,9 @@ void never_run(PyObject* list) noexcept {
   Py_Exit(result ? 0 : 1);
 }
 
-// _continue_with_parent(): when the thread that started this program ends, above all with its own
-// program, the system makes this one go on (SIGCONT), in case it has been stopped. A signal that
-// ends it would not do: the thread may end alone. Only Linux has that.
+// _continue_with_parent(): when the thread that started this program ends, usually with its whole
+// program, the system sends SIGCONT to this one, in case it has been stopped. A signal that ends
+// this program would be wrong: that thread may end alone. Only Linux has this.
 PyObject* f_continue_with_parent(PyObject*, PyObject*) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGCONT);

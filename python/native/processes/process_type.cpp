@@ -215,7 +215,7 @@ PyGetSetDef process_getset[] = {
 
 PyTypeObject ProcessType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-// A write, a select, a nested Parallel: what is awaited within a process.
+// What a process awaits: a write, a select, a nested Parallel.
 static bool is_operation(PyObject* o) noexcept {
   const PyAsyncMethods* const async = Py_TYPE(o)->tp_as_async;
   return async && async->am_await && !Py_IS_TYPE(o, &ProcessType);

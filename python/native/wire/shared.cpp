@@ -60,7 +60,7 @@ PyObject* new_shared(PyTypeObject* type, Sealed s, PyObject* format, Py_ssize_t 
   return reinterpret_cast<PyObject*>(o);
 }
 
-// Of a buffer's format. A name of a field is between colons.
+// Whether a buffer's format has objects (O). The name of a field stands between colons.
 bool has_objects(const char* format) noexcept {
   bool name = false;
   for (; *format; ++format) {

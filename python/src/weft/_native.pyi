@@ -110,8 +110,8 @@ Reader: Any
 Timer: Any
 Writer: Any
 
-# What a channel or a program has just made goes to a process of any kind, which awaits or calls it as
-# that kind does. Whoever made it uses it as its first base.
+# A new end or barrier goes to a process of any kind, which awaits or calls it as that kind does.
+# The code that made it uses it as the first base class says.
 @type_check_only
 class AwaitedReader(_coroutines.Reader[T_co], _threads.Reader[T_co]): ...  # type: ignore[misc]
 

@@ -1,7 +1,7 @@
 """Programs whose threads gevent or eventlet has replaced by greenlets (`monkey.patch_all()`).
 
-Weft's helper threads would be greenlets of the thread that waits for them in native code, so that
-thread would wait for ever. What needs such threads is refused there.
+Weft's helper threads would be greenlets of the very thread that waits for them in native code, so
+that thread would wait for ever. What needs helper threads is refused in such programs.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class ProcessDied(WeftError):
         out_of_memory: it was killed (SIGKILL), and since it began the system has killed processes
             because memory ran out: probably this one.
         stderr: the last lines that it had written to its standard error.
-        refused: why this program ended its session with it, which ends it; empty: it did not.
+        refused: why this program ended the session with it, and so ended it; empty: it did not.
         host: the name of the host on another machine where it ran; empty: it was on this one.
     """
 

@@ -41,7 +41,7 @@ from weft.observe import watchdog as watchdog
 from weft.observe import watching_deadlocks as watching_deadlocks
 
 T = TypeVar("T")
-V = TypeVar("V", default=Any)  # what a channel carries; Any where the program does not say it
+V = TypeVar("V", default=Any)  # what a channel carries; Any if the program does not say
 R = TypeVar("R")
 T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)

@@ -1,4 +1,4 @@
-"""A network of all kinds of processes: each gets its ends from a channel of another kind."""
+"""Networks of all kinds of processes: ends go to processes of other kinds than their channel's."""
 
 from __future__ import annotations
 

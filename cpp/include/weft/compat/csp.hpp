@@ -77,9 +77,9 @@ struct overwriting_buffer : chan_data_store<T> {
 
 namespace detail {
 
-// A call operator without arguments reads, one with a value writes. So the one that reads takes its
-// line as a template's parameter, to which nothing is converted: neither a literal text, nor 0, nor
-// a list in braces.
+// A call without arguments reads; a call with a value writes. So the operator that reads takes its
+// line as a parameter of a template type, to which nothing converts: neither a string literal, nor
+// 0, nor a list in braces.
 template <class H>
 concept IsHere = std::is_same_v<H, Here>;
 

@@ -53,7 +53,7 @@ class Spanned;
 
 class Guest final : public Decided {
  public:
-  // Of an OFFER that does not span; or an attempt of `part`. Neither lends its place (WIRE.md 6.6).
+  // For an OFFER that does not span, or an attempt of `part`. Neither place is lent (WIRE.md 6.6).
   Guest(Home& h, std::uint64_t op);
   Guest(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part);
 

@@ -60,7 +60,7 @@ class FarEnd {
   std::vector<std::uint64_t> before;
 
  private:
-  const std::string name_;  // the place's: a session may have any number of ends, one after another
+  const std::string name_;  // place.name points to it, so that the name goes with the end
   bool died_ = false;       // the space's lock
 };
 

@@ -4,9 +4,10 @@ Invariants
  1 A thread of the pool either runs a call or is idle; one that has been idle for IDLE seconds ends.
  2 There are at most LIMIT threads (one more for each start that was interrupted); further calls
    wait their turn, first come, first served.
- 3 But calls may wait for each other, all LIMIT of them for one that waits its turn. So while calls
-   wait for a thread, a thread of another kind watches. When no call has ended for PATIENCE seconds,
-   it starts threads beyond LIMIT: one, then two, then four, until a call ends or none waits.
+ 3 But calls may wait for each other: all LIMIT running calls may wait for one that has no thread
+   yet. So while calls wait for a thread, a watching thread looks on. When no call has ended for
+   PATIENCE seconds, it starts threads beyond LIMIT: one, then two, then four, until a call ends or
+   none waits.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ _idle: SimpleQueue[None] = SimpleQueue()  # one for each thread that waits for a
 _permits: SimpleQueue[None] = SimpleQueue()  # one for each thread that may still be started
 for _ in range(LIMIT):
     _permits.put(None)
-_watch: SimpleQueue[None] = SimpleQueue()  # one, unless a thread watches
+_watch: SimpleQueue[None] = SimpleQueue()  # one permit, unless a thread watches
 _watch.put(None)
-_ended = 0  # calls, about: two threads may count at once
+_ended = 0  # about how many calls have ended: two threads may count at once
 
 
 def workers() -> int:
@@ -62,7 +63,7 @@ def _submit(call: Any) -> None:
 
 
 def _man() -> None:
-    """Starts a thread if more calls wait than threads are idle, or has it watched that they get one.
+    """Starts a thread if more calls wait than threads are idle; at the limit, the watching thread.
 
     A thread that adds a call asks this afterwards; so does a thread that ceases to be idle. So one
     of the two sees both changes.
@@ -78,7 +79,7 @@ def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]
     """Starts a thread; its caller has taken a permit, which the thread gives back."""
     started = False
     try:
-        if why := _patched.why_not("@io"):  # since the function was decorated
+        if why := _patched.why_not("@io"):  # patched after the function was decorated
             raise BadUse(why)
         threading.Thread(target=does, args=(permits,), name="weft io", daemon=True).start()
         started = True
@@ -146,7 +147,7 @@ def _see_to_it(watch: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         watch.put(None)
-    _man()  # a call that came meanwhile may have found nobody who watches
+    _man()  # a call that came meanwhile may have found no thread to watch
 
 
 def _forget() -> None:

@@ -8,9 +8,9 @@ A host that stays warm runs each call on a thread of its own; any other runs its
 main thread.
 
 The main module is imported under the name `__mp_main__`, up to its first top-level run(…): what
-follows is for the parent alone. So is the end of each block around that run, a `finally` or the
-exit of a `with`. Therefore the child never leaves that call: it does its work within it, and its
-program ends there.
+follows is for the parent alone. So is the end of each block around that run: a `finally` or the
+exit of a `with`. Therefore the child never leaves that call: it does its work within the call, and
+its program ends there.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from weft.errors import BadUse, Cancelled, ChannelEnd
 __all__ = ["main", "run_call", "taken"]
 
 _ends = False  # the parent has let go of this OS process
-_SAID = 1000  # characters of what could not be told whole
+_SAID = 1000  # characters that are sent of a text that could not be sent whole
 AFTERLIFE = 2.0  # seconds that a process has to end once its parent is gone
 
 
@@ -59,7 +59,7 @@ class _Enough(BaseException):
 
 
 def _imports() -> bool:
-    """Whether the code that runs here was called within an import. It holds the lock of that."""
+    """Whether the code that runs here was called within an import. Its caller holds that lock."""
     frame: types.FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_globals.get("__name__") == "importlib._bootstrap":
@@ -68,12 +68,12 @@ def _imports() -> bool:
     return False
 
 
-GoesOn = Callable[[BaseException | None], NoReturn]  # with why nothing can run here
+GoesOn = Callable[[BaseException | None], NoReturn]  # its argument: why nothing can run here
 
 
 def _in_place_of_run(goes_on: GoesOn) -> Callable[[BaseException | None], None]:
-    """What is called where the main module, while it is imported here, comes to a run(…), or to what
-    is refused there: the first of these on this thread does not return.
+    """Returns what is called when the main module, while it is imported here, comes to a run(…) or
+    to something that is refused there. The first such call on this thread does not return.
     """
     importing, here = threading.get_ident(), os.getpid()
 
@@ -82,9 +82,9 @@ def _in_place_of_run(goes_on: GoesOn) -> Callable[[BaseException | None], None]:
             _shared.at_run = None
         elif threading.get_ident() == importing:
             _shared.at_run = None
-            if _imports():  # whoever needs that module later would wait for its lock
+            if _imports():  # code that needs that module later would wait for its lock
                 raise _Enough
-            _native._close_limits()  # a timeout around the run is for the parent's
+            _native._close_limits()  # a timeout around the run applies to the parent only
             goes_on(why)
         elif why is None:
             _host.refuse_imports()
@@ -226,8 +226,8 @@ def answer(
     value: Any,
     failure: _pickling.Failure | None,
 ) -> None:
-    """Writes the result of a call; or, if that cannot be sent, the reason; or, if that cannot be
-    sent either, a few words of it. So a caller is never told that this OS process has died.
+    """Writes the result of a call. If it cannot be sent, writes the reason; if that cannot be sent
+    either, a short text of it. So a caller is never told that this OS process has died.
 
     Raises:
         ChannelEnd: the caller is gone, or no longer waits.
@@ -255,7 +255,7 @@ def answer(
 
 
 def _untold(brief: str, error: BaseException) -> _pickling.Failure:
-    """A failure that can be sent anywhere, in place of one that could not. `error`: why not."""
+    """A failure that can always be sent, in place of one that could not, for this `error`."""
     said, why = (
         text[:_SAID].encode("ascii", "backslashreplace").decode()
         for text in (brief, _safely.text_of(error))
@@ -400,9 +400,7 @@ def _end_with_parent(link: Any) -> None:
     _native._continue_with_parent()  # where it was stopped (SIGSTOP), it would never end
     link.wait()
     _refused(link)
-    if (
-        not _ends
-    ):  # the parent is gone: the OS processes that were started here end now, as this does
+    if not _ends:  # the parent is gone: the OS processes that were started here end now, too
         for member in _rounds.members():
             if member.orphaned is not None:
                 with contextlib.suppress(Exception):  # it has gone

@@ -206,7 +206,7 @@ _LEAST = 4  # descriptors that this program needs for each OS process, in whiche
 
 
 def why_refused(link: Any) -> str:
-    """Why this program has ended the session, where that was for what came; else empty."""
+    """Why this program ended the session, if it could not take what came; else empty."""
     why = None
     with contextlib.suppress(BadUse):  # it was closed before
         why = link.refused()
@@ -237,7 +237,7 @@ def check_room(hosts: int) -> None:
 
 
 def refuse_imports() -> None:
-    if patched := _patched.why_not("an OS process"):  # since weft.processes was imported
+    if patched := _patched.why_not("an OS process"):  # patched after weft.processes was imported
         raise BadUse(patched)
     if _shared.at_run is not None:
         why = BadUse(
@@ -567,7 +567,7 @@ class Host:
 
 
 def _orphaned(host: weakref.ref[Host]) -> None:
-    """Ends the session with a host, if that has not been dropped: the program that began the network
+    """Ends the session with a host, if the host still exists: the program that began the network
     has ended."""
     if (one := host()) is not None:
         one._link.close("the program that began the network has ended")

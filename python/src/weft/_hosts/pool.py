@@ -173,7 +173,7 @@ class Feeder(abc.ABC):
             what begin() raises. RuntimeError: the system has no thread for it. BadUse: the threads
                 of this program are greenlets.
         """
-        if why := _patched.why_not("an Executor"):  # since weft.processes was imported
+        if why := _patched.why_not("an Executor"):  # patched after weft.processes was imported
             raise BadUse(why)
         self.launch()
         self._begun.pass_through()

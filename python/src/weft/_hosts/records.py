@@ -125,7 +125,7 @@ def _install(send: Send, as_there: dict[str, Any]) -> None:
 
 
 def _cut(text: str) -> str:
-    """The text, or as much of it as goes to the parent, with a word of that."""
+    """The text; if it is too long for the parent, its beginning with a note that says so."""
     if len(text) <= LONG:
         return text
     return f"{text[:LONG]}… ({len(text):,} characters: an OS process sends {LONG:,} of them)"

@@ -1,5 +1,5 @@
-"""What to do about a value that cannot go to another OS process, by what it is. Only an error that
-is about to be raised imports this.
+"""What to do about a value that cannot go to another OS process, by the kind of value. This is
+imported only when an error is about to be raised.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import re
 
 __all__ = ["remedy"]
 
-# pickle says so of an object within the value, or of the value itself
+# What pickle says of the value, or of an object within it.
 _NAMED = re.compile(r"(?:[Cc]annot|[Cc]an't) pickle '?(?P<kind>[\w.]+)'?")
 
 _CONNECTION = (
@@ -20,7 +20,7 @@ _LOCK = (
 )
 _FILE = "send its name, and open it there"
 
-# By words in the name of the kind, the first that fits.
+# By words in the name of the kind; the first that matches is taken.
 _REMEDIES = (
     (r"\bgenerator|async_generator|coroutine", "write its values to a channel one by one, or send a list of them"),
     (r"(?i)sock|connection|cursor|session|channel_credentials", _CONNECTION),
@@ -35,7 +35,7 @@ _BY_VALUE = (
 
 
 def remedy(why: str, kind: str) -> str:
-    """What to do instead; empty: that is not known.
+    """What to do instead; empty: not known.
 
     Args:
         why: what pickle has said.

@@ -118,8 +118,8 @@ class _Network(Spaces):
         }
 
     def twins(self) -> list[str]:
-        """The names of channels that have one side only, and that another OS process has by the same
-        name: a module made a channel in each.
+        """The names of channels of which one side never had an end, and which exist under that name
+        in several OS processes: a module made a channel in each.
         """
         homes: dict[str, set[int]] = {}
         lacking: set[str] = set()

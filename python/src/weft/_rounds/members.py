@@ -103,7 +103,7 @@ class Member:
         # of one that this program has started: ends it; and takes its status, once it has ended
         self.kill: Callable[[], object] | None = None
         self.reap: Callable[[], object] | None = None
-        self.orphaned: Callable[[], object] | None = None  # tells it that its network has ended
+        self.orphaned: Callable[[], object] | None = None  # called when its network is gone
         self._by = by
         self._got = b""
         self._question = b""

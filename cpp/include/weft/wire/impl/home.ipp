@@ -21,7 +21,7 @@ WEFT_IMPL Guest::Guest(Home& h, std::uint64_t number)
 }
 WEFT_IMPL Guest::Guest(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part)
     : Decided(std::move(s)), op(0), span(std::move(part)) {
-  set(core::NodeFlags::limited);  // an attempt is taken back at any moment, and at once
+  set(core::NodeFlags::limited);  // an attempt may be taken back at any moment
 }
 
 WEFT_IMPL void Guest::told() noexcept {

@@ -17,8 +17,8 @@ warnings.warn(
 
 version = (0, 9, 2, "processes")
 
-# Settings of shared memory, of pycsp 0.7.1, kept and given back. The numbers are this layer's own:
-# those of 0.7.1 are taken by settings of later versions.
+# pycsp 0.7.1's settings of shared memory: kept and given back, without effect. The numbers are this
+# layer's own, since later versions use those of 0.7.1 for other settings.
 PROCESSES_SHARED_LOCKS = 7
 PROCESSES_SHARED_CONDITIONS = 8
 PROCESSES_ALLOC_MSG_BUFFER = 9
