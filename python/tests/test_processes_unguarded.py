@@ -149,7 +149,7 @@ def test_a_program_that_ends_within_its_run_ends_as_one_does(tmp_path: Path) -> 
         @process
         def work():
             atexit.register(print, "at its exit")
-            threading.Thread(target=goes_on).start()
+            threading.Thread(target=goes_on, daemon=False).start()
             threading._register_atexit(ended.set)
             print("work")
 
