@@ -172,6 +172,11 @@ CASES = [
         "a process is started once",
     ),
     (
+        "a vector that is awaited and not moved",
+        "[](std::vector<weft::Process> v) -> weft::Process { co_await v; }({});",
+        "move the vector, co_await std::move(v)",
+    ),
+    (
         "the wrong arguments",
         "(void)weft::proc(&copy, 1, 2, 3);",
         "f cannot be called with these arguments",

@@ -544,6 +544,40 @@ TEST_CASE(
   CHECK(got == std::vector<int>{2, 4, 6});
 }
 
+TEST_CASE("rules 7.1, 7.2: a vector that is awaited is a par of what is in it") {
+  const auto add = [](int& n, int more) -> Process {
+    n += more;
+    co_return;
+  };
+  int n = 0;
+  auto awaits = [&](int& sum) -> Process {
+    std::vector<Process> plain;
+    for (int i = 1; i <= 3; ++i) plain.push_back(add(sum, i));
+    co_await std::move(plain);
+    CHECK(sum == 6);
+
+    std::vector<ProcessOf<int>> values;
+    for (int i = 0; i < 3; ++i) values.push_back(value(i, i));
+    int next = 0;
+    for (const auto& result : co_await std::move(values)) CHECK(*result == next++);
+    CHECK(next == 3);
+
+    std::vector<weft::AnyProcess<>> any;
+    any.push_back(add(sum, 10));
+    any.push_back(weft::thread([&] { sum += 100; }));
+    co_await std::move(any);
+
+    co_await std::vector<std::function<void()>>(1, [&] { sum += 1000; });
+    co_await std::vector<Process>{};
+
+    std::vector<Process> failing;
+    failing.push_back(fail("of the test"));
+    CHECK_THROWS_WITH_AS(co_await std::move(failing), "of the test", std::runtime_error);
+  };
+  weft::run(awaits(n));
+  CHECK(n == 1116);
+}
+
 TEST_CASE("a run inside a run: bad in a coroutine, a network of its own in a thread") {
   auto p = []() -> Process {
     CHECK_THROWS_WITH_AS(weft::run(nothing()), doctest::Contains("co_await weft::par"),

@@ -12,7 +12,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from test_processes import TIMEOUT, nobody_is_left  # noqa: F401
+from test_processes import TIMEOUT, nobody_is_left, program  # noqa: F401
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="no pidfd_open")
 
@@ -90,3 +90,41 @@ def test_one_of_an_os_process_ends_beside_it_not_after_it(tmp_path: Path) -> Non
         with contextlib.suppress(ProcessLookupError):
             os.kill(outer, signal.SIGKILL)
         wait_for_end(outer)
+
+
+def test_rule_6_7_an_interrupted_start_leaves_no_zombie(tmp_path: Path) -> None:
+    done = program(
+        tmp_path,
+        """
+        import contextlib, os, subprocess, threading
+        from pathlib import Path
+
+        from weft.processes import Hosts
+
+        start = subprocess.Popen.__init__
+
+        def interrupted(self, *args, **keywords):
+            start(self, *args, **keywords)
+            self._child_created, self.returncode = False, 0  # as before its number is known
+            raise KeyboardInterrupt
+
+        def children():
+            tasks = Path("/proc/self/task").glob("*/children")
+            return [int(pid) for task in tasks for pid in task.read_text().split()]
+
+        if __name__ == "__main__":
+            subprocess.Popen.__init__ = interrupted
+            try:
+                Hosts(1, start="spawn")
+            except KeyboardInterrupt:
+                print("interrupted")
+            for pid in children():
+                with contextlib.suppress(ChildProcessError):  # its status was taken already
+                    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            for thread in threading.enumerate():
+                if thread is not threading.current_thread():
+                    thread.join()
+            print(children())
+        """,
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n[]\n", "")

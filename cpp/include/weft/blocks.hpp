@@ -139,6 +139,14 @@ class [[nodiscard("a block does nothing until it runs: call it, co_await it, or 
 template <class X>
 par(std::vector<X>) -> par<std::vector<detail::AsProcess<X>>>;
 
+namespace detail {
+template <class X>
+auto PromiseBase::await_transform(std::vector<X>&& v, std::uint32_t at) {
+  line.at(at);
+  return One<std::vector<X>, par<std::vector<AsProcess<X>>>>(std::move(v), this);
+}
+}  // namespace detail
+
 template <class... Ps>
 auto run(RunOptions o, par<Ps...> p) {
   return run(o, static_cast<detail::Par<Ps...>&&>(p));

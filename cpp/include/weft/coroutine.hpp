@@ -362,6 +362,15 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
   template <class R>
   auto await_transform(BasicProcess<R>&& p, std::uint32_t at = __builtin_LINE());
+  // What may stand for processes in par(), as par(std::move(v)) does (blocks.hpp).
+  template <class X>
+  auto await_transform(std::vector<X>&& v, std::uint32_t at = __builtin_LINE());
+  template <class X>
+  std::suspend_never await_transform(std::vector<X>&) {
+    static_assert(!sizeof(X),
+                  "weft: processes are started once: move the vector, co_await std::move(v)");
+    return {};
+  }
 
   // Every promise has this alignment and begins with this base (asserted where promises are made).
   // So the frame can be found from here.

@@ -153,7 +153,9 @@ inline void heavy_fence() noexcept {
   // It worked in the parent, but a child of a fork may have to register again.
   if (!detail::membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) ||
       !detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
-    fatal("membarrier worked at first and then failed");
+    fatal(
+        "the system call membarrier worked when Weft began, and is refused now: set up a filter of "
+        "system calls before Weft is used, which then does without");
 }
 #else
 inline constexpr bool wakes_from_handlers = false;

@@ -178,7 +178,7 @@ PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   new (&l->rung) prim::atomic<bool>(false);
   l->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (l->bell < 0) {
-    PyErr_SetFromErrno(PyExc_OSError);
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, "eventfd, which a loop of asyncio needs");
     Py_DECREF(l);
     return nullptr;
   }

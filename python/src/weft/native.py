@@ -287,7 +287,9 @@ def _doc(doc: str, where: str, parameters: list[Any]) -> str:
 def _cpu(cpu: object) -> int:
     if cpu is None:
         return -1
-    usable = os.sched_getaffinity(0)
+    from weft._hosts.host import cpus_of_this_process  # late: most components name no CPU
+
+    usable = cpus_of_this_process()
     if not isinstance(cpu, int) or cpu not in usable:
         raise BadUse(f"cpu={cpu!r}: this program may use the CPUs {sorted(usable)}")
     return cpu

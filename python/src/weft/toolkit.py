@@ -263,11 +263,14 @@ def command(
 
 
 def _wait_for(child: subprocess.Popen[bytes], wake: _Wake) -> None:
-    if not hasattr(os, "pidfd_open"):  # beyond Linux there is no other way to wait for both
+    try:
+        fd = os.pidfd_open(child.pid)
+    except (AttributeError, OSError):
+        # Beyond Linux, before 5.3, where a container's profile refuses it, and with no descriptor
+        # left there is no other way to wait for both.
         while child.poll() is None and not readable([wake.read], 0.05):
             pass
         return
-    fd = os.pidfd_open(child.pid)
     try:
         _wait(fd, system_select.POLLIN, wake)
     finally:

@@ -90,12 +90,18 @@ class Attendant {
     runtime::attending.store(nullptr, std::memory_order_release);
   }
   Attendant() {
-    if (::syscall(kWaitv, nullptr, 0, 0, nullptr, 0) < 0 && errno == ENOSYS)
+    if (!can_wait())
       weft::detail::bad_use(
-          "links in shared memory need Linux 5.16 (futex_waitv); take a StreamLink");
+          "links in shared memory need futex_waitv (Linux 5.16), which this system does not have "
+          "or "
+          "refuses; take a StreamLink");
     control_fd_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (control_fd_.get() < 0)
-      weft::detail::bad_use("no descriptor is left: close some, or raise the limit (ulimit -n)");
+      weft::detail::bad_use(
+          errno == EMFILE || errno == ENFILE
+              ? "no descriptor is left: close some, or raise the limit (ulimit -n)"
+              : std::string("links in shared memory need eventfd: ") + std::strerror(errno) +
+                    "; take a StreamLink");
     const auto run = [this](void (Attendant::*what)()) {
       return std::thread([this, what] {
         (this->*what)();
@@ -234,7 +240,19 @@ class Attendant {
   }
   static void wait(Words& w, std::size_t n, std::int64_t until) noexcept {
     const timespec t{until / 1'000'000'000, until % 1'000'000'000};
-    ::syscall(kWaitv, w.data(), n, 0, until == prim::forever ? nullptr : &t, CLOCK_MONOTONIC);
+    if (::syscall(kWaitv, w.data(), n, 0, until == prim::forever ? nullptr : &t, CLOCK_MONOTONIC) <
+            0 &&
+        errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
+      // The system lacks memory for it, or the program has shut itself in since it began. The caller
+      // looks again in a while, and does not keep a CPU busy meanwhile.
+      prim::park(*reinterpret_cast<prim::atomic<std::uint32_t>*>(w[0].at),
+                 static_cast<std::uint32_t>(w[0].value), std::min(until, prim::now() + 1'000'000));
+  }
+  // To wait for no word is an invalid argument (EINVAL) where the system has the call. An older one
+  // says ENOSYS. What a container's profile says is the profile's choice, often EPERM.
+  static bool can_wait() noexcept {
+    return ::syscall(kWaitv, nullptr, 0, 0, nullptr, 0) < 0 &&
+           (errno == EINVAL || errno == EINTR || errno == EAGAIN || errno == ENOMEM);
   }
 
   // --- looking, with looks_ held ---

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -43,23 +44,41 @@ class Segment {
   // Makes one and maps it; `peers`: what those may do to whom its descriptor is passed. Throws
   // BadUse if there is no memory, or no descriptor.
   static Segment make(std::size_t size, Peers peers, Descriptor& passed) {
-    // More than there is can be promised: what tries to have it is killed, or another is.
-    if (size > static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
-                   static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 2)
-      errno = ENOMEM, no_room(size);
-    Descriptor fd(::memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (fd.get() < 0 || ::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) no_room(size);
-    if (int wrong; (wrong = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(size))) != 0)
-      errno = wrong, no_room(size);
     Segment s;
-    s.size_ = size;
-    s.at_ = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-    if (s.at_ == MAP_FAILED) s.at_ = nullptr, no_room(size);
+    if (const int wrong = try_make(size, peers, s, passed)) no_room(size, wrong);
+    return s;
+  }
+  // The same; the result is 0 or the system's error.
+  static int try_make(std::size_t size, Peers peers, Segment& made, Descriptor& passed) {
+    if (more_than_there_is(size)) return ENOMEM;
+    Descriptor fd(::memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (fd.get() < 0 || ::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return errno;
+    if (const int wrong = allocate(fd.get(), size)) return wrong;
+    Segment s;
+    if (const int wrong = s.take(size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get())) return wrong;
     if (::fcntl(fd.get(), F_ADD_SEALS,
                 F_SEAL_SHRINK | F_SEAL_GROW | (peers == Peers::read ? F_SEAL_FUTURE_WRITE : 0)) !=
         0)
-      no_room(size);
+      return errno;
+    made = std::move(s);
     passed = std::move(fd);
+    return 0;
+  }
+  // Does this error of try_make() say that the system has no such memory, or that a container's
+  // profile refuses it? All others are a lack of something.
+  static bool refused(int error) noexcept {
+    return error != 0 && error != ENOMEM && error != ENOSPC && error != EMFILE && error != ENFILE;
+  }
+  // Of this program alone, and never written again: a copy of these bytes. Throws BadUse if there is
+  // no memory.
+  static Segment alone(Bytes b, std::size_t size) {
+    if (more_than_there_is(size)) no_room(size, ENOMEM);
+    Segment s;
+    if (const int wrong =
+            s.take(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1))
+      no_room(size, wrong);
+    if (!b.empty()) std::memcpy(s.at_, b.data(), b.size());
+    (void)::mprotect(s.at_, size, PROT_READ);
     return s;
   }
   // Maps a peer's. Null, or what is wrong with it; kNoRoom is for us to mend, not for them.
@@ -75,23 +94,46 @@ class Segment {
     if ((seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW))
       return "a segment that is not sealed against shrinking and growing";
     if (st.st_size != static_cast<off_t>(size)) return "a segment of another size than was agreed";
-    if (we == Peers::write && ::posix_fallocate(fd.get(), 0, static_cast<off_t>(size)) != 0)
-      return kNoRoom;
-    out.size_ = size;
-    out.at_ = ::mmap(nullptr, size, we == Peers::write ? PROT_READ | PROT_WRITE : PROT_READ,
-                     MAP_SHARED, fd.get(), 0);
-    if (out.at_ == MAP_FAILED) return out.at_ = nullptr, kNoRoom;
-    return nullptr;
+    if (we == Peers::write && allocate(fd.get(), size) != 0) return kNoRoom;
+    return out.take(size, we == Peers::write ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
+                    fd.get())
+               ? kNoRoom
+               : nullptr;
   }
 
   std::byte* data() const noexcept { return static_cast<std::byte*>(at_); }
   std::size_t size() const noexcept { return size_; }
   explicit operator bool() const noexcept { return at_ != nullptr; }
 
- private:
-  [[noreturn]] static void no_room(std::size_t size) {
+  [[noreturn]] static void no_room(std::size_t size, int error) {
     weft::detail::bad_use("a segment of " + std::to_string(size) +
-                          " bytes cannot be had: " + std::strerror(errno));
+                          " bytes cannot be had: " + std::strerror(error));
+  }
+
+ private:
+  // More than there is can be promised: what tries to have it is killed, or another is.
+  static bool more_than_there_is(std::size_t size) noexcept {
+    return size > static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                      static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 2;
+  }
+  // 0, or the system's error. A signal interrupts it, and gives back what this call has allocated:
+  // so it goes by pieces that take less time than there is between two signals of a fast timer.
+  static int allocate(int fd, std::size_t size) noexcept {
+    constexpr std::size_t kPiece = std::size_t{256} << 10;
+    for (std::size_t at = 0; at < size;) {
+      const std::size_t piece = std::min(kPiece, size - at);
+      const int wrong = ::posix_fallocate(fd, static_cast<off_t>(at), static_cast<off_t>(piece));
+      if (wrong != 0 && wrong != EINTR) return wrong;
+      if (wrong == 0) at += piece;
+    }
+    return 0;
+  }
+  int take(std::size_t size, int protection, int flags, int fd) noexcept {
+    void* const at = ::mmap(nullptr, size, protection, flags, fd, 0);
+    if (at == MAP_FAILED) return errno;
+    at_ = at;
+    size_ = size;
+    return 0;
   }
   void* at_ = nullptr;
   std::size_t size_ = 0;

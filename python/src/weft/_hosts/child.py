@@ -311,7 +311,13 @@ def _set_up(prepared: dict[str, Any]) -> None:
     if prepared["nice"]:
         os.nice(prepared["nice"])
     if prepared["affinity"] is not None:
-        os.sched_setaffinity(0, prepared["affinity"])
+        try:
+            os.sched_setaffinity(0, prepared["affinity"])
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"affinity: the system lets no program choose its CPUs here ({error.strerror}): leave it out",
+            ) from None
     if prepared["memory_limit"] is not None:
         _limit_memory(prepared["memory_limit"])
     if prepared["backend"] is not None:

@@ -589,8 +589,8 @@ def run_away(
 
 
 def cpus_of_this_process() -> set[int]:
-    """The CPUs on which it may run."""
-    if hasattr(os, "sched_getaffinity"):
+    """The CPUs on which it may run; all of the machine's where the system does not say."""
+    with contextlib.suppress(AttributeError, OSError):
         return set(os.sched_getaffinity(0))
     return set(range(os.cpu_count() or 1))
 

@@ -13,6 +13,7 @@ Invariants
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pickle
 import select
@@ -22,11 +23,13 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
 from multiprocessing import forkserver, spawn
 from multiprocessing import util as _mp_util
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from weft import _own_threads
 from weft._extension import native as _native
 from weft.errors import BadUse
 
@@ -91,6 +94,7 @@ class Child:
                     os.kill(self.pid, signal.SIGKILL)
 
 
+_numbers = itertools.count(1)  # so that no two of this program's children have the same command
 _ending: set[Child] = set()  # children that nobody waits for, and that have not quite ended
 
 
@@ -101,6 +105,41 @@ def reap(child: Child) -> None:
     _ending.add(child)
     for one in list(_ending):
         one.poll()
+
+
+@contextlib.contextmanager
+def _whole(command: list[str]) -> Iterator[None]:
+    """Starts this command in the block; no other child has the same. A signal's handler may raise an
+    exception just when the system has started it, and before its number is known here: then its
+    status is taken by a thread."""
+    try:
+        yield
+    except BaseException:
+        for pid in _running(command):
+            lost = Child(pid)
+            _ending.add(lost)
+            threading.Thread(
+                target=_wait_for, args=(lost,), name="weft: waits for one", daemon=True
+            ).start()
+        raise
+
+
+def _wait_for(child: Child) -> None:
+    _own_threads.helps()
+    child.wait()
+
+
+def _running(command: list[str]) -> list[int]:
+    """Children of this program that run it; none where the system does not say."""
+    as_shown = b"".join(os.fsencode(part) + b"\0" for part in command)
+    found = []
+    for task in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for pid in task.read_text(encoding="ascii").split():
+                with contextlib.suppress(OSError):
+                    if Path(f"/proc/{pid}/cmdline").read_bytes() == as_shown:
+                        found.append(int(pid))
+    return found
 
 
 class _Spawned(Child):
@@ -424,10 +463,11 @@ def begin(
     path = list(filter(None, sys.path))
     # with -I or -E it does not look at PYTHONPATH
     finds = f"import sys; sys.path[:0] = {path!r}; " if sys.flags.ignore_environment else ""
-    does = finds + _FRESH + f"main{(*handed, shared)}"
+    does = finds + _FRESH + f"main{(*handed, shared)}  # {next(_numbers)}"
     command = [sys.executable, *_options(), "-c", does]
     environment["PYTHONPATH"] = os.pathsep.join(path)
-    process = subprocess.Popen(
-        command, pass_fds=handed, stdin=subprocess.DEVNULL, stderr=errors, env=environment
-    )
-    return _Spawned(process)
+    with _whole(command):
+        process = subprocess.Popen(
+            command, pass_fds=handed, stdin=subprocess.DEVNULL, stderr=errors, env=environment
+        )
+        return _Spawned(process)

@@ -462,6 +462,8 @@ def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
 
     async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         said = await asyncio.wait_for(_heard(reader), GREETING)
+        assert isinstance(writer.transport, _net_tls.Tls)
+        writer.transport.has_come()
         ends = writer.get_extra_info("peername"), writer.get_extra_info("sockname")
         if ends in _asking:
             raise Refused("it is this program itself, and a session joins two")

@@ -32,7 +32,7 @@ from weft._net import loop as _net_loop
 from weft._net.incoming import Incoming
 from weft._net.named import Member, member_of
 
-__all__ = ["Came", "Parts", "Streams", "Tls", "connect", "listen", "lock", "rooms"]
+__all__ = ["Came", "Coming", "Parts", "Streams", "Tls", "connect", "listen", "lock", "rooms"]
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -104,6 +104,9 @@ class Tls(asyncio.Transport, abc.ABC):
     @abc.abstractmethod
     def _say(self) -> None:
         """Sends what TLS has for the other side. With the lock."""
+
+    def has_come(self) -> None:
+        """Who came has said its first message."""
 
     def direct(self, feed: Any) -> None:
         """From now on threads may send for that session; None: not any more."""
@@ -268,10 +271,57 @@ class Tls(asyncio.Transport, abc.ABC):
         return False
 
 
+class Coming:
+    """Connections of those who come and have not said their first message (WIRE.md 17.1). Each costs
+    a descriptor and some 50 to 150 KB. Where there are more than ENOUGH, those go that have been
+    there for SOON seconds, the oldest first; where there are more than MOST, the oldest go at once.
+    """
+
+    ENOUGH, MOST = 256, 1024
+    SOON = 2.0  # seconds; a hand-shake takes some milliseconds
+
+    def __init__(self) -> None:
+        self._since: dict[Tls, float] = {}  # in the order in which they came
+        self._many = False
+
+    def comes(self, way: Tls) -> None:
+        now = asyncio.get_running_loop().time()
+        self._since[way] = now
+        self._many = self._many or len(self._since) > self.ENOUGH
+        for oldest, since in list(self._since.items()):
+            there = len(self._since)
+            if there <= self.ENOUGH or (there <= self.MOST and now - since < self.SOON):
+                return
+            del self._since[oldest]
+            oldest.abort()
+
+    def has_come(self, way: Tls) -> None:
+        self._since.pop(way, None)
+        if self._many and not self._since:
+            self._many = False
+            asyncio.get_running_loop().call_later(self.SOON, _give_back)
+
+
+def _give_back() -> None:
+    """The C library keeps what many connections had, until it is asked (glibc)."""
+    import ctypes  # late: few programs ever need it
+
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 class _OverTcp(Tls, asyncio.BufferedProtocol):
     """Over a socket, which is a transport of asyncio's; whose protocol this is."""
 
-    def __init__(self, tls: ssl.SSLContext, came: Came | None, limit: int, patience: float) -> None:
+    def __init__(
+        self,
+        tls: ssl.SSLContext,
+        came: Came | None,
+        limit: int,
+        patience: float,
+        coming: Coming | None = None,
+    ) -> None:
+        self._coming = coming
         self._raw: asyncio.Transport | None = None
         self._feed: Any = None  # for which threads send
         self._number = -1  # its socket, then
@@ -283,7 +333,13 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         assert isinstance(transport, asyncio.Transport)
         self._raw = transport
         transport.set_write_buffer_limits(high=0)  # one piece waits here, and no more
+        if self._coming is not None:
+            self._coming.comes(self)
         self._shake()
+
+    def has_come(self) -> None:
+        if self._coming is not None:
+            self._coming.has_come(self)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         found = super().get_extra_info(name)
@@ -330,6 +386,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.direct(None)  # its socket is closed next
+        self.has_come()
         self._over = self._closing = True
         self._gives_up.cancel()
         self._raw = None
@@ -469,7 +526,10 @@ async def listen(
 ) -> asyncio.Server:
     """As asyncio.start_server; patience: seconds for a hand-shake."""
     loop = asyncio.get_running_loop()
-    return await loop.create_server(lambda: _OverTcp(tls, came, limit, patience), host, port)
+    coming = Coming()
+    return await loop.create_server(
+        lambda: _OverTcp(tls, came, limit, patience, coming), host, port
+    )
 
 
 async def connect(

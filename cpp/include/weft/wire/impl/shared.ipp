@@ -25,17 +25,25 @@ WEFT_IMPL Sealed::~Sealed() {
 WEFT_IMPL std::shared_ptr<const Sealed> Sealed::copy_of(Bytes b) {
   Descriptor fd;
   const std::size_t size = std::max<std::size_t>(b.size(), 1);
+  int error;
   {
-    const Segment there = Segment::make(size, Segment::Peers::write, fd);
-    if (!b.empty()) std::memcpy(there.data(), b.data(), b.size());
+    Segment there;
+    error = Segment::try_make(size, Segment::Peers::write, there, fd);
+    if (error == 0 && !b.empty()) std::memcpy(there.data(), b.data(), b.size());
   }  // nobody has it mapped for writing any more: so it can be sealed
-  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) != 0)
+  if (error == 0 && ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) != 0) error = errno;
+  if (error == EBUSY)
     weft::detail::bad_use(
         "a shared array cannot be sealed: another thread has just forked a program that still maps "
         "it; try again");
   Segment memory;
-  if (const char* wrong = Segment::map(fd, size, Segment::Peers::read, memory))
+  if (error != 0) {
+    if (!Segment::refused(error)) Segment::no_room(size, error);
+    fd = {};
+    memory = Segment::alone(b, size);  // without a descriptor: its bytes go over links
+  } else if (const char* wrong = Segment::map(fd, size, Segment::Peers::read, memory)) {
     weft::detail::bad_use(wrong);
+  }
   const std::uint64_t id = Space::random();
   const std::shared_ptr<const Sealed> made(
       new Sealed(std::move(memory), std::move(fd), id, b.size()));
