@@ -114,7 +114,7 @@ def refusing(tmp_path: Path, error: str, calls: str, text: str) -> str:
 
 @pytest.mark.parametrize("error", ["EPERM", pytest.param("ENOSYS", marks=pytest.mark.soak)])
 @pytest.mark.parametrize("calls", ["futex_waitv", "memfd_create", "fallocate,eventfd2", REST])
-def test_rule_15_11_a_program_goes_on_without_a_call(
+def test_rule_15_11_a_program_goes_on_without_a_call(  # rule 15.11
     tmp_path: Path, error: str, calls: str
 ) -> None:
     said = refusing(tmp_path, error, calls, USES + RUNS)
