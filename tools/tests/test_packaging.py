@@ -62,6 +62,7 @@ def test_the_vcpkg_port_says_the_version_of_the_headers() -> None:
     assert port["version-semver"] == VERSION
 
 
+@pytest.mark.soak
 def test_a_consumer_of_the_vcpkg_port(tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     call(
