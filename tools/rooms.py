@@ -327,7 +327,7 @@ def write_slowest(place: Path, seconds: dict[str, float]) -> None:
     as exact as the interval at which progress is read (progress.LOOK)."""
     files: dict[str, float] = {}
     for name, took in seconds.items():
-        if "::" in name:
+        if ".py::" in name:
             file = name.partition("::")[0]
             files[file] = files.get(file, 0.0) + took
     with place.open("w") as out:

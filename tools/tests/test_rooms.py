@@ -206,15 +206,15 @@ def test_how_long_each_part_took_is_written_down_slowest_first(house: House) -> 
     house.rooms(room="budget = 20")
     house.room(
         "room",
-        'for line in "begin a::x" "begin b" "begin a::x"; do echo "$line" >> "$WEFT_PROGRESS"; done\n'
+        'for line in "begin a.py::x" "begin b" "begin a.py::x"; do echo "$line" >> "$WEFT_PROGRESS"; done\n'
         "read -rt 0.5 <> <(:) || true\n"
-        'for line in "end 1 0 a::x" "begin a::y" "end 1 0 a::y"; do echo "$line" >> "$WEFT_PROGRESS"; done\n'
+        'for line in "end 1 0 a.py::x" "begin a.py::y" "end 1 0 a.py::y"; do echo "$line" >> "$WEFT_PROGRESS"; done\n'
         "read -rt 0.5 <> <(:) || true\n"
         'echo "end 1 0 b" >> "$WEFT_PROGRESS"; echo "3 passed, 0 failed"',
     )
     house.run("test")
     told = (house.path / ".build/logs/test-room.slowest").read_text().splitlines()
-    assert [line.split()[1] for line in told] == ["a", "b", "a::x", "a::y"]
+    assert [line.split()[1] for line in told] == ["a.py", "b", "a.py::x", "a.py::y"]
 
 
 def test_only_the_rooms_named_run_in_the_order_of_the_file(house: House) -> None:
