@@ -252,7 +252,10 @@ def test_nor_who_asks_the_others(hosts: Any) -> None:  # rule 14.7
     where = in_thread(
         lambda: _rounds.ask([stopped.member, other.member], _rounds.WHERE, None, 280.0)
     )
-    assert stopped.asked()[:1] == _rounds.WHERE
+    # Where it wakes late, the first one asks again before it gives way once more.
+    while (asked := stopped.asked()[:1]) == _rounds.STATE:
+        pass
+    assert asked == _rounds.WHERE
     other.says(answer(other.asked(), ["a line"]))
     stopped.member.hang_up()
     assert where() == ([(other.member, ["a line"])], [])
