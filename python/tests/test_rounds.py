@@ -14,6 +14,7 @@ import pytest
 
 from weft._rounds import knots as _knots
 from weft._rounds import rounds as _rounds
+from weft._rounds.members import STATE
 
 
 def space(incarnation: int, waits: bool = True, sessions: Any = ()) -> _rounds.Space:
@@ -253,10 +254,11 @@ def test_nor_who_asks_the_others(hosts: Any) -> None:  # rule 14.7
         lambda: _rounds.ask([stopped.member, other.member], _rounds.WHERE, None, 280.0)
     )
     # Where it wakes late, the first one asks again before it gives way once more.
-    while (asked := stopped.asked()[:1]) == _rounds.STATE:
-        pass
-    assert asked == _rounds.WHERE
-    other.says(answer(other.asked(), ["a line"]))
+    for one in (stopped, other):
+        while (question := one.asked())[:1] == STATE:
+            pass
+        assert question[:1] == _rounds.WHERE
+    other.says(answer(question, ["a line"]))
     stopped.member.hang_up()
     assert where() == ([(other.member, ["a line"])], [])
     assert isinstance(result(), _rounds._Gone)
