@@ -10,6 +10,7 @@ import threading
 import traceback
 import weakref
 from queue import SimpleQueue
+from types import SimpleNamespace
 
 import pytest
 
@@ -287,6 +288,44 @@ def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(small_pool, monke
     assert gr.run([calls(n) for n in range(20)]) == list(range(20))
     assert max(most) == 3
     watched.set()
+
+
+def test_slow_calls_get_one_thread_more_at_a_time(small_pool, monkeypatch):
+    """Rule 7.9: slow calls look like calls that wait for each other. A thousand of them do not
+    become a thousand threads."""
+    passes, asks = threading.Semaphore(0), threading.Semaphore(0)
+
+    def sleep(seconds):
+        asks.release()
+        passes.acquire(timeout=280)
+
+    monkeypatch.setattr(_io, "time", SimpleNamespace(sleep=sleep))
+    begun, ended = threading.Semaphore(0), threading.Event()
+
+    @gr.io
+    def works():
+        begun.release()
+        ended.wait(280)
+
+    @gr.process
+    def calls():
+        works()
+
+    def looks():
+        for _ in range(3):
+            assert begun.acquire(timeout=280)
+        for _ in range(5):
+            assert asks.acquire(
+                timeout=280
+            )  # it watches, and has begun nothing that is not counted
+            assert not begun.acquire(blocking=False)
+            passes.release()
+            assert begun.acquire(timeout=280)
+        ended.set()
+        passes.release(1000)
+        return "one at a time"
+
+    assert gr.run([th.process(looks)(), *(calls() for _ in range(1000))])[0] == "one at a time"
 
 
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets", "pycsp"])

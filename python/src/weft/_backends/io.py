@@ -4,10 +4,11 @@ Invariants
  1 A thread of the pool either runs a call or is idle; one that has been idle for IDLE seconds ends.
  2 There are at most LIMIT threads (one more for each start that was interrupted); further calls
    wait their turn, first come, first served.
- 3 But calls may wait for each other: all LIMIT running calls may wait for one that has no thread
-   yet. So while calls wait for a thread, a watching thread looks on. When no call has ended for
-   PATIENCE seconds, it starts threads beyond LIMIT: one, then two, then four, until a call ends or
-   none waits.
+ 3 But all the calls that run may wait for one that waits its turn. So while calls wait for a
+   thread, a thread of another kind watches. Whenever no call has ended for PATIENCE seconds, the
+   watcher starts one thread beyond LIMIT, which ends after one call. Calls that are only slow look
+   the same, so it is one thread and not more: thousands of slow calls do not become thousands of
+   threads at once.
 """
 
 from __future__ import annotations
@@ -130,20 +131,31 @@ def _work(permits: SimpleQueue[None]) -> None:
     _man()  # a call that came meanwhile may have found no permit
 
 
-def _see_to_it(watch: SimpleQueue[None]) -> None:
-    """Starts threads beyond LIMIT as long as calls wait for one and none ends."""
+def _work_once(permits: SimpleQueue[None]) -> None:
+    """Does one call, if one still waits."""
+    global _ended
     _native._worker(True)
-    more = 1
+    try:
+        try:
+            call = _waiting.get_nowait()
+        except Empty:
+            return
+        call.run()
+        _ended += 1
+    finally:
+        _native._worker(False)
+        permits.put(None)
+
+
+def _see_to_it(watch: SimpleQueue[None]) -> None:
+    """Watches as long as calls wait for a thread (invariant 3)."""
+    _native._worker(True)
     try:
         while _waiting.qsize() > _idle.qsize():
             before = _ended
             time.sleep(PATIENCE)
-            if _ended != before:
-                more = 1
-                continue
-            for _ in range(min(more, _waiting.qsize() - _idle.qsize())):
-                _start(_work, SimpleQueue())
-            more *= 2
+            if _ended == before and _waiting.qsize() > _idle.qsize():
+                _start(_work_once, SimpleQueue())
     finally:
         _native._worker(False)
         watch.put(None)
