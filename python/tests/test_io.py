@@ -312,17 +312,17 @@ def test_slow_calls_get_one_thread_more_at_a_time(small_pool, monkeypatch):
         works()
 
     def looks():
-        for _ in range(3):
-            assert begun.acquire(timeout=280)
-        for _ in range(5):
-            assert asks.acquire(
-                timeout=280
-            )  # it watches, and has begun nothing that is not counted
-            assert not begun.acquire(blocking=False)
-            passes.release()
-            assert begun.acquire(timeout=280)
-        ended.set()
-        passes.release(1000)
+        try:
+            for _ in range(3):
+                assert begun.acquire(timeout=280)
+            for _ in range(5):
+                assert asks.acquire(timeout=280)
+                assert not begun.acquire(blocking=False)  # none that is not counted here
+                passes.release()
+                assert begun.acquire(timeout=280)
+        finally:
+            ended.set()
+            passes.release(1000)
         return "one at a time"
 
     assert gr.run([th.process(looks)(), *(calls() for _ in range(1000))])[0] == "one at a time"
