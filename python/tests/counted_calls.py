@@ -177,17 +177,19 @@ def one_write(fault: Any, b: Any) -> None:
     assert got in ((0, value), (1, None))
 
 
-@on_each
-def one_read(fault: Any, b: Any) -> None:
-    """A read that fails has not taken the value (rule 1.1)."""
+def takes_or_leaves(
+    fault: Any, b: Any, take: Callable[[Any], Any], value_of: Callable[[Any], Any]
+) -> None:
+    """What `take(reader)` has not taken, because it failed, is still there. `value_of` finds the
+    value in its result."""
     value, got = Mark(), [None, None]
 
     async def body(b: Any, w: Any, r: Any) -> None:
         await b.op(w.write(value))
         try:
             with fault:
-                read = r.read()
-                got[0] = read if b.blocking else await read
+                result = take(r)
+                got[0] = value_of(result if b.blocking else await result)
         except MemoryError:
             pass
         got[1] = (await b.op(b.weft.select(r, b.weft.skip(), mode="priority")))[1]
@@ -195,6 +197,12 @@ def one_read(fault: Any, b: Any) -> None:
     c = b.weft.Channel("c", capacity=1)
     b.run(b.process(body)(-c, +c))
     assert got in ([value, None], [None, value]), "the value was lost"
+
+
+@on_each
+def one_read(fault: Any, b: Any) -> None:
+    """A read that fails has not taken the value (rule 1.1)."""
+    takes_or_leaves(fault, b, lambda r: r.read(), lambda value: value)
 
 
 @on_each
@@ -318,21 +326,7 @@ def select(fault: Any, b: Any) -> None:
 @on_each
 def one_select(fault: Any, b: Any) -> None:
     """A choice that fails has taken nothing (rule 5.1)."""
-    value, got = Mark(), [None, None]
-
-    async def body(b: Any, w: Any, r: Any) -> None:
-        await b.op(w.write(value))
-        try:
-            with fault:
-                chosen = b.weft.select(b.weft.after(99), r)
-                got[0] = (chosen if b.blocking else await chosen)[1]
-        except MemoryError:
-            pass
-        got[1] = (await b.op(b.weft.select(r, b.weft.skip(), mode="priority")))[1]
-
-    c = b.weft.Channel("c", capacity=1)
-    b.run(b.process(body)(-c, +c))
-    assert got in ([value, None], [None, value]), "the value was lost"
+    takes_or_leaves(fault, b, lambda r: b.weft.select(b.weft.after(99), r), lambda found: found[1])
 
 
 @on_each

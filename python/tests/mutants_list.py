@@ -59,7 +59,7 @@ MUTANTS: dict[str, Mutant] = {
         OPERATION,
         "slot.o = Py_NewRef(value);\n    return 0;",
         "Py_INCREF(value);\n    slot.o = Py_NewRef(value);\n    return 0;",
-        "test_references.py::test_a_value_goes_with_its_last_reader",
+        "test_versions.py::test_a_value_is_let_go_when_its_receiver_lets_it_go",
     ),
     "target-leak": Mutant(
         "an operation keeps its end for ever",

@@ -120,20 +120,6 @@ def test_a_value_is_held_while_it_waits() -> None:  # rule 1.1
     run(body, c.writer(), c.reader())
 
 
-def test_a_value_goes_with_its_last_reader() -> None:
-    async def body(w: Any, r: Any) -> None:
-        value = Mark()
-        gone = weakref.ref(value)
-        await w.write(value)
-        del value
-        await r.read()
-        gc.collect()
-        assert gone() is None
-
-    c = co.Channel("c", capacity=1)
-    run(body, c.writer(), c.reader())
-
-
 def test_an_end_goes_with_its_operation() -> None:
     async def body(w: Any, r: Any) -> None:
         before = sys.getrefcount(w), sys.getrefcount(r)

@@ -4,6 +4,7 @@ page."""
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,17 @@ def test_every_page_is_two_clicks_from_the_readme() -> None:
         reached |= {path for page in reached if page.suffix == ".md" for path, _ in links(page)}
     missing = [str(page) for page in PAGES if page not in reached]
     assert missing == [], "link to them from a page that README.md links to"
+
+
+def test_every_page_stands_in_the_navigation_of_the_site() -> None:
+    """And nothing else does. The site itself is built and looked at in the soak (test_site.py)."""
+    navigation = (ROOT / "tools/site/mkdocs.yml").read_text(encoding="utf-8")
+    there = set(re.findall(r"(\S+\.md)$", navigation, re.MULTILINE))
+    pages = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert there == set(pages)
