@@ -3,6 +3,7 @@
 #include "hosted.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <numeric>
 
@@ -59,6 +60,27 @@ TEST_CASE("rule 7.1: processes of any kind stand in one vector, and run") {
   ps.push_back(std::move(two));
   const auto got = std::get<0>(weft::run(all(c.reader()), std::move(ps)));
   CHECK(*got == std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+}
+
+TEST_CASE("rules 7.1, 11.2: it runs once; an empty one is refused; ten thousand in one vector") {
+  std::atomic<int> ran{0};
+  weft::AnyProcess<> one(weft::thread([&] { ++ran; }));
+  weft::run(std::move(one));
+  CHECK_THROWS_AS(weft::run(std::move(one)), weft::BadUse);  // NOLINT: that is the test
+  weft::AnyProcess<> first(weft::thread([&] { ++ran; }));
+  weft::AnyProcess<> second(std::move(first));
+  CHECK_THROWS_AS(weft::run(std::move(first)), weft::BadUse);  // NOLINT
+  weft::run(std::move(second));
+  CHECK(ran == 2);
+  const auto adds = [](std::atomic<int>* n) -> weft::Process {
+    ++*n;
+    co_return;
+  };
+  std::vector<weft::AnyProcess<>> all;
+  for (int i = 0; i < 10'000; ++i) all.emplace_back(adds(&ran));
+  weft::run(std::move(all));
+  CHECK(ran == 10'002);
+  weft::run(std::vector<weft::AnyProcess<>>());  // nothing to do
 }
 
 TEST_CASE("rule 7.1: run(vector), run(p, par(vector), q), vectors with results") {
