@@ -55,7 +55,7 @@ NO_SCENARIO = {
     **{f"14.{n}": "observation; python/tests/test_observe.py has it" for n in range(1, 9)},
     **{f"15.{n}": "executors of C++; cpp/tests/hosted_cores.cpp has them" for n in range(5, 10)},
     "15.10": "main modules without a guard; python/tests/test_processes_unguarded.py has it",
-    "15.11": "of the system; the tests of refused system calls have it: python/tests and cpp/tests",
+    "15.11": "of the system; python/tests/test_refused_calls.py has it",
     **{
         f"16.{n}": "components are compiled libraries; python/tests/test_native_*.py have them, in random networks too"
         for n in range(1, 12)
