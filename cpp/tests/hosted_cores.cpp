@@ -361,6 +361,36 @@ TEST_CASE(
   weft::run(virtually, waits(release), produce(c.writer(), 0, 1), frees(c.reader(), release));
 }
 
+TEST_CASE("rule 15.9: 64 blocking calls are under way at a time; others wait their turn, and run") {
+  std::atomic<int> running{0}, most{0}, ended{0};
+  std::atomic<bool> asked{false};
+  const auto call = [&]() -> Process {
+    co_await weft::blocking([&] {
+      const int n = ++running;
+      for (int m = most; m < n && !most.compare_exchange_weak(m, n);) continue;
+      asked.wait(false);
+      --running;
+    });
+    ++ended;
+  };
+  // Once all have been asked for, and as many run as may. The others get a while to begin as well.
+  const auto opens = [&]() -> Process {
+    while (most < 64) co_await weft::yield();
+    for (int i = 0; i < 1000 && most == 64; ++i) {
+      std::this_thread::yield();
+      co_await weft::yield();
+    }
+    asked = true;
+    asked.notify_all();
+  };
+  std::vector<Process> all;
+  for (int i = 0; i < 200; ++i) all.push_back(call());
+  all.push_back(opens());
+  weft::run(std::move(all));
+  CHECK(most == 64);
+  CHECK(ended == 200);
+}
+
 TEST_CASE("rule 15.9: a cancelled blocking call: taken back before it begins, completed after") {
   std::atomic<bool> begun{false}, go{false}, completed{false};
   auto call = [](std::atomic<bool>& b, std::atomic<bool>& g, std::atomic<bool>& done) -> Process {
