@@ -1,7 +1,7 @@
 """The numbered mutants: each breaks an algorithm on purpose, and exploration must notice
 (cpp/tests/MUTANTS.md).
 
-They are no part of the headers. This writes a copy of them for the explorer alone, in which every
+They are no part of the library. This writes a copy of it for the explorer alone, in which every
 mutant can be switched on by its number (WEFT_MUTANT, a variable of the explorer's): one program has
 them all.
 
@@ -21,9 +21,9 @@ from pathlib import Path
 
 import mutated_wire
 
-INCLUDE = Path(__file__).resolve().parent.parent / "include"
+CPP = Path(__file__).resolve().parent.parent
 
-# The file under weft/, the text that stands there, what takes its place.
+# The file under include/weft/, or src/FILE, the text that stands there, what takes its place.
 EDITS: list[tuple[str, str, str]] = [
     *mutated_wire.EDITS,
     (
@@ -271,37 +271,42 @@ def pattern(old: str) -> re.Pattern[str]:
     return re.compile(r"(?:\s|//)*".join(map(re.escape, tokens)))
 
 
+def place(file: str) -> str:
+    """Where a file of EDITS is, in cpp/ and in the copy."""
+    return file if file.startswith("src/") else f"include/weft/{file}"
+
+
 def mutated() -> dict[str, str]:
     """The files that have mutants, as they are then. Every edit is of the text as it is
     committed."""
     found: dict[str, str] = {}
     places: dict[str, list[tuple[int, int, str]]] = {}
     for file, old, new in EDITS:
-        text = found.setdefault(file, (INCLUDE / "weft" / file).read_text())
+        text = found.setdefault(file, (CPP / place(file)).read_text())
         spans = [m.span() for m in pattern(old).finditer(text)]
         if len(spans) != 1:
             raise DoesNotApply(
-                f"mutated.py: this stands {len(spans)} times in weft/{file}, not once; bring it up to date:\n{old}"
+                f"mutated.py: this stands {len(spans)} times in {place(file)}, not once; bring it up to date:\n{old}"
             )
         places.setdefault(file, []).append((*spans[0], new))
     for file, here in places.items():
         here.sort()
         if any(a[1] > b[0] for a, b in itertools.pairwise(here)):
-            raise DoesNotApply(f"mutated.py: two edits of weft/{file} overlap")
+            raise DoesNotApply(f"mutated.py: two edits of {place(file)} overlap")
         for begin, end, new in reversed(here):
             found[file] = found[file][:begin] + new.strip() + found[file][end:]
     return found
 
 
 def write(out: Path) -> None:
-    """All headers, those with mutants in place of their own."""
-    texts = mutated()
-    for path in sorted((INCLUDE / "weft").rglob("*")):
+    """All headers and sources, those with mutants in place of their own."""
+    texts = {place(file): text for file, text in mutated().items()}
+    for path in sorted([*(CPP / "include/weft").rglob("*"), *(CPP / "src").rglob("*")]):
         if not path.is_file():
             continue
-        name = path.relative_to(INCLUDE / "weft").as_posix()
+        name = path.relative_to(CPP).as_posix()
         text = texts.get(name) or path.read_text()
-        to = out / "weft" / name
+        to = out / name
         to.parent.mkdir(parents=True, exist_ok=True)
         if not to.exists() or to.read_text() != text:
             to.write_text(text)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Break the core on purpose, one line at a time: exploration must notice every time.
 
-Every mutant is a change of the text of a copy of the headers; each says which text it replaces, and
+Every mutant is a change of the text of a copy of the library; each says which text it replaces, and
 that text must stand there once (line breaks and spaces apart). Of the lettered ones
 (mutants_lettered.py) each has a copy and a program of its own; the numbered ones
 (mutants_numbered.py) are in one copy together, whose program is told which it is to have.
 
     mutants.py BUILD_DIR             print the table of MUTANTS.md: which scenarios kill which mutant; exit status 1 if one survives
-    mutants.py --check               whether every mutant's text still stands in the headers, those of the other two programs too
+    mutants.py --check               whether every mutant's text still stands in the library, those of the other two programs too
     mutants.py BUILD_DIR --quick     only the lettered ones, each against the one scenario named for it; last line `N passed, N failed`
 """
 
@@ -42,7 +42,7 @@ SOURCES = (
 
 def build(
     out: pathlib.Path,
-    include: pathlib.Path,
+    copy: pathlib.Path,
     engine: pathlib.Path,
     sources: tuple[str, ...] = SOURCES,
 ) -> None:
@@ -51,12 +51,13 @@ def build(
             "g++",
             "-std=c++20",
             "-O1",
-            f"-I{include}",
+            f"-I{copy}/include",
             f"-I{CPP}/explorer",
             f"-I{CPP}/tests",
             f'-DWEFT_PRIM_HEADER="{CPP}/explorer/prim.hpp"',
             f'-DWEFT_POOL_HEADER="{CPP}/explorer/pool.hpp"',
             *(str(CPP / "tests" / source) for source in sources),
+            str(copy / "src/weft.cpp"),
             str(engine),
             "-o",
             str(out),
@@ -80,17 +81,20 @@ def killers(exe: pathlib.Path, *more: str) -> list[str]:
 
 
 def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
-    include = work / f"include_{t.name}"
-    shutil.rmtree(include, ignore_errors=True)
-    shutil.copytree(CPP / "include", include)
-    path = header(t, include)
+    """A copy of the library with the mutant in it."""
+    copy = work / f"copy_{t.name}"
+    shutil.rmtree(copy, ignore_errors=True)
+    for part in ("include", "src"):
+        shutil.copytree(CPP / part, copy / part)
+    path = place(t, copy)
     path.write_text(mutated(t, path.read_text()))
-    return include
+    return copy
 
 
-def header(t: Text, include: pathlib.Path) -> pathlib.Path:
-    places = (include / "weft" / "core" / t.file, include / "weft" / t.file)
-    return next(p for p in places if p.exists())
+def place(t: Text, cpp: pathlib.Path) -> pathlib.Path:
+    """Its file: src/FILE, or one under include/weft/ or include/weft/core/."""
+    include = cpp / "include/weft"
+    return next(p for p in (cpp / t.file, include / "core" / t.file, include / t.file) if p.exists())
 
 
 def mutated(t: Text, text: str) -> str:
@@ -114,7 +118,7 @@ def check() -> int:
     bad = 0
     for t in alike:
         try:
-            mutated(t, header(t, CPP / "include").read_text())
+            mutated(t, place(t, CPP).read_text())
         except SystemExit as gone:
             print(gone)
             bad += 1
@@ -166,11 +170,11 @@ def main() -> int:
     )
     with_numbered = work / "numbered"
     if not quick:
-        include = work / "include_numbered"
-        subprocess.run([sys.executable, str(CPP / "explorer/mutated.py"), str(include)], check=True)
+        copy = work / "copy_numbered"
+        subprocess.run([sys.executable, str(CPP / "explorer/mutated.py"), str(copy)], check=True)
         build(
             with_numbered,
-            include,
+            copy,
             engine,
             tuple(sorted(p.name for p in (CPP / "tests").glob("explore*.cpp"))),
         )

@@ -343,7 +343,7 @@ TEXT = [
     Text(
         "U",
         "hosted: who is started in a cancelled group is not cancelled",
-        "impl/group.ipp",
+        "src/runtime/group.cpp",
         "  if (cancelled_) p.cancel().store(1, std::memory_order_relaxed);\n",
         "",
         "hosted: a member fails as its block",
@@ -351,7 +351,7 @@ TEXT = [
     Text(
         "V",
         "hosted: a block that has ended does not give the request back",
-        "impl/group.ipp",
+        "src/runtime/group.cpp",
         "  if (unmet) run.withdraw_block(*parent);",
         "",
         "hosted: a member fails as its block",
@@ -359,7 +359,7 @@ TEXT = [
     Text(
         "W",
         "hosted: the failure of a member does not cancel the block",
-        "impl/group.ipp",
+        "src/runtime/group.cpp",
         "  cancel();\n  ask_block();\n  if (also) {",
         "  cancel();\n  if (also) {",
         "hosted: a member fails while its block",
@@ -367,7 +367,7 @@ TEXT = [
     Text(
         "X",
         "hosted: nobody waits for a group that was left",
-        "impl/group.ipp",
+        "src/runtime/group.cpp",
         "  successor->adopt();\n",
         "",
         "hosted: a group is left",
@@ -375,7 +375,7 @@ TEXT = [
     Text(
         "Y",
         "hosted: a request is passed on at every pass",
-        "impl/group.ipp",
+        "src/runtime/group.cpp",
         "  if (std::exchange(passed_on_, true)) return;\n",
         "",
         "hosted: a request is passed on",
@@ -383,7 +383,7 @@ TEXT = [
     Text(
         "Z",
         "hosted: virtual time jumps, and the run counts as idle while it wakes",
-        "impl/run.ipp",
+        "src/runtime/run.cpp",
         "      activated();  // held until those who woke are counted\n",
         "",
         "hosted: virtual time jumps",
@@ -407,7 +407,7 @@ TEXT = [
     Text(
         "ac",
         "hosted: a look for partial deadlocks holds nobody",
-        "impl/partial.ipp",
+        "src/runtime/partial.cpp",
         "  here.held(takes, &look);\n",
         "  takes(&look);\n",
         "hosted: a look for partial",
@@ -423,7 +423,7 @@ TEXT = [
     Text(
         "ae",
         "hosted: who begins to host does not look whether it was asked before",
-        "impl/thread.ipp",
+        "src/runtime/thread.cpp",
         "  if (self_.cancel().load(std::memory_order_seq_cst)) executor_.nudge();\n",
         "",
         "hosted: a thread process is asked to end as it begins",

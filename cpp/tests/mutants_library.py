@@ -33,21 +33,21 @@ def outputs(name: str, what: str, old: str, new: str) -> Text:
 
 # Those of conformance/models/MUTANTS.md that no exploration meets, by their numbers.
 def rounds(number: int, what: str, file: str, old: str, new: str) -> Text:
-    return Text(f"r{number}", what, f"wire/{file}", old, new, "wire_rounds.cpp")
+    return Text(f"r{number}", what, file, old, new, "wire_rounds.cpp")
 
 
 MUTANTS = [
     rounds(
         128,
         "rounds: an open meeting point is nobody outside",
-        "meeting.hpp",
+        "wire/meeting.hpp",
         "const Outside outside_{Outside::due};",
         "const Outside outside_{Outside::link};",
     ),
     rounds(
         133,
         "rounds: who runs says that it waits",
-        "impl/rounds.ipp",
+        "src/wire/rounds.cpp",
         "  me.waits = rest;\n",
         "",
     ),
@@ -174,7 +174,7 @@ MUTANTS = [
     Text(
         "b1",
         "a closure's process that is poisoned leaves its captures to retire",
-        "impl/errors.ipp",
+        "src/errors.cpp",
         "    p.under_way();\n",
         "",
         "hosted_results.cpp",
@@ -238,7 +238,7 @@ MUTANTS = [
     Text(
         "o5",
         "a choice over several programs keeps what it has not sent here",
-        "wire/impl/span.ipp",
+        "src/wire/span.cpp",
         "    take_back(*keep);\n",
         "",
         "wire_select.cpp",
@@ -248,7 +248,7 @@ MUTANTS = [
 
 def killed_by(m: Text, work: pathlib.Path) -> str:
     """What noticed; "" if nothing did."""
-    include = mutate(m, work)
+    copy = mutate(m, work)
     exe = work / f"mutant_{m.name}"
     # one that starts itself has a main() of its own
     sources = [m.killer] if m.killer == "wire_rounds.cpp" else [m.killer, "doctest_main.cpp"]
@@ -257,9 +257,10 @@ def killed_by(m: Text, work: pathlib.Path) -> str:
             "g++",
             "-std=c++20",
             "-O0",
-            f"-I{include}",
+            f"-I{copy}/include",
             f"-I{TESTS}",
             *(str(TESTS / source) for source in sources),
+            str(copy / "src/weft.cpp"),
             "-o",
             str(exe),
             "-pthread",

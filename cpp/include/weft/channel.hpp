@@ -694,7 +694,3 @@ Channel<T, P> any2any(ChannelOptions o = {}, detail::Here at = detail::Here::now
 }
 
 }  // namespace weft::inline WEFT_ABI
-
-#if !defined(WEFT_COMPILED)
-#include "impl/channel.ipp"
-#endif

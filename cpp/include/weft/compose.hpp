@@ -478,7 +478,7 @@ class CoreCount {
   }
 
  private:
-  WEFT_IF_USED static void on_several(unsigned n, const RunOptions& o, runtime::Run& run,
+  static void on_several(unsigned n, const RunOptions& o, runtime::Run& run,
                                       runtime::ThreadProcess& self, const StartOf& start) {
     const Cores cores(n);
     execute_cores(o, run, self, *cores.where(), start);
@@ -596,7 +596,7 @@ auto run(X&& x, Xs&&... xs) {
 
 namespace detail {
 // From now on standstills of runs are looked at (rule 10.6).
-WEFT_IF_USED void look_at_standstills() noexcept;
+void look_at_standstills() noexcept;
 runtime::Run* current_run() noexcept;
 }  // namespace detail
 
@@ -643,7 +643,3 @@ struct YieldOp {
 [[nodiscard]] inline YieldOp yield() noexcept { return {}; }
 
 }  // namespace weft::inline WEFT_ABI
-
-#if !defined(WEFT_COMPILED)
-#include "impl/compose.ipp"
-#endif

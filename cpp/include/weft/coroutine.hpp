@@ -601,7 +601,3 @@ inline BasicProcess<void> Promise<void>::get_return_object(const char* f, const 
 }  // namespace detail
 
 }  // namespace weft::inline WEFT_ABI
-
-#if !defined(WEFT_COMPILED)
-#include "impl/coroutine.ipp"
-#endif

@@ -207,7 +207,3 @@ std::exception_ptr caught(const runtime::ProcessBase& p) noexcept;
 
 }  // namespace detail
 }  // namespace weft::inline WEFT_ABI
-
-#if !defined(WEFT_COMPILED)
-#include "impl/errors.ipp"
-#endif

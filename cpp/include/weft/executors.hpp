@@ -31,23 +31,23 @@ struct Where {
   unsigned threads;
   std::vector<int> cpus;  // the CPUs to pin them to, one for each; empty: they are not pinned
 };
-WEFT_IF_USED std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run,
+std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run,
                                                                    const Where& w);
-WEFT_IF_USED std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run, const Where& w);
-WEFT_IF_USED void execute_single(const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
+std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run, const Where& w);
+void execute_single(const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
                                  const Where&, const StartOf&);
-WEFT_IF_USED void execute_cores(const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
+void execute_cores(const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
                                 const Where&, const StartOf&);
-WEFT_IF_USED inline const Kind& single() noexcept {
+inline const Kind& single() noexcept {
   static constexpr Kind kind{false, &hire_own_thread, &execute_single};
   return kind;
 }
-WEFT_IF_USED inline const Kind& multi() noexcept {
+inline const Kind& multi() noexcept {
   static constexpr Kind kind{true, &hire_cores, &execute_cores};
   return kind;
 }
 // Throws BadUse if this program may not use that CPU.
-WEFT_IF_USED void check_cpu(int cpu);
+void check_cpu(int cpu);
 
 }  // namespace detail
 
@@ -57,7 +57,7 @@ class Executor {
   const std::shared_ptr<const detail::Where>& where() const noexcept { return where_; }
 
  protected:
-  WEFT_IF_USED explicit Executor(detail::Where w);
+  explicit Executor(detail::Where w);
 
  private:
   std::shared_ptr<const detail::Where> where_;
@@ -68,27 +68,27 @@ class Executor {
 // numbers, and for CPUs that this program may not use.
 class Cores : public Executor {
  public:
-  WEFT_IF_USED explicit Cores(detail::Count n, std::vector<int> cpus = {})
+  explicit Cores(detail::Count n, std::vector<int> cpus = {})
       : Executor(checked(n.up_to_32_bits("Cores: their number"), std::move(cpus))) {}
 
  private:
-  WEFT_IF_USED static detail::Where checked(unsigned n, std::vector<int> cpus);
+  static detail::Where checked(unsigned n, std::vector<int> cpus);
 };
 
 // A single-core executor: a thread of its own, on which local channels work; pinned to `cpu` if
 // that is given.
 class Core : public Executor {
  public:
-  WEFT_IF_USED Core() : Executor(detail::Where{&detail::single(), 1, {}}) {}
-  WEFT_IF_USED explicit Core(int cpu) : Executor(detail::Where{&detail::single(), 1, {cpu}}) {}
+  Core() : Executor(detail::Where{&detail::single(), 1, {}}) {}
+  explicit Core(int cpu) : Executor(detail::Where{&detail::single(), 1, {cpu}}) {}
 };
 
 namespace detail {
 
 // The executor of a CPU, shared by all processes that are pinned to it.
-WEFT_IF_USED std::shared_ptr<const Where> pinned_to(int cpu);
+std::shared_ptr<const Where> pinned_to(int cpu);
 // The place of that executor in the run; it is made when it is first used.
-WEFT_IF_USED runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w);
+runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w);
 
 }  // namespace detail
 
@@ -129,7 +129,3 @@ Placed<R> BasicProcess<R>::pinned(int cpu) && {
 }
 
 }  // namespace weft::inline WEFT_ABI
-
-#if !defined(WEFT_COMPILED)
-#include "impl/executors.ipp"
-#endif

@@ -611,7 +611,3 @@ void check_guards(Set& set) {
 
 }  // namespace detail
 }  // namespace weft::inline WEFT_ABI
-
-#if !defined(WEFT_COMPILED)
-#include "impl/guards.ipp"
-#endif

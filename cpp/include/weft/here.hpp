@@ -50,17 +50,13 @@ inline void made_at(core::SyncObject& made, Here at, const char* unnamed = kUnna
 }
 
 // The program uses a channel on this line.
-WEFT_IF_USED void name_used(core::SyncObject& used, Here at) noexcept;
+void name_used(core::SyncObject& used, Here at) noexcept;
 inline void used_at(core::SyncObject& used, Here at) noexcept {
   if (prim::load_from(used.name, std::memory_order_relaxed) == kUnnamed) [[unlikely]]
     name_used(used, at);
 }
 
 // The thread is about to wait in an operation on this line.
-WEFT_IF_USED void waits_at(runtime::ThreadProcess& self, Here at) noexcept;
+void waits_at(runtime::ThreadProcess& self, Here at) noexcept;
 
 }  // namespace weft::inline WEFT_ABI::detail
-
-#if !defined(WEFT_COMPILED)
-#include "impl/here.ipp"
-#endif

@@ -284,5 +284,3 @@ inline net::Network join(const std::string& server = "", const NetOptions& o = {
 }
 
 }  // namespace weft::inline WEFT_ABI
-
-#include "net/impl/network.ipp"

@@ -22,11 +22,11 @@ class Outside {
   // `due`: its thread waits for something that may take its time (a socket, a signal, a person): no
   // standstill is told (rule 10.6).
   static constexpr bool due = true;
-  WEFT_IF_USED explicit Outside(bool is_due = false) : due_(is_due) { enter(); }
+  explicit Outside(bool is_due = false) : due_(is_due) { enter(); }
   // Of a link to another program, which may be asked what it waits for (WIRE.md 10.6).
   struct Link {};
   static constexpr Link link{};
-  WEFT_IF_USED explicit Outside(Link) : due_(true), link_(true) { enter(); }
+  explicit Outside(Link) : due_(true), link_(true) { enter(); }
   Outside(Outside&& o) noexcept
       : due_(o.due_), link_(o.link_), here_(std::exchange(o.here_, false)) {}
   Outside& operator=(Outside&& o) noexcept {
@@ -40,7 +40,7 @@ class Outside {
   }
 
  private:
-  WEFT_IF_USED void enter() {
+  void enter() {
     detail::look_at_standstills();
     runtime::Outsiders::all().enter(due_, link_);
   }

@@ -31,11 +31,7 @@ class Standstill {
 // It is called by a sleeping thread of Weft's: it must not use Weft, and must not throw. `after`:
 // the time in which nothing must have run before; 0: never report. Left out: it stays as it was, at
 // first what the environment variable WEFT_STANDSTILL says, in seconds (0: never), or 2 s.
-WEFT_IF_USED void on_standstill(std::function<void(const Standstill&)> tell,
+void on_standstill(std::function<void(const Standstill&)> tell,
                                 std::chrono::nanoseconds after = std::chrono::nanoseconds(-1));
 
 }  // namespace weft::inline WEFT_ABI
-
-#if !defined(WEFT_COMPILED)
-#include "impl/standstill.ipp"
-#endif

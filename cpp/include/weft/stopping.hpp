@@ -113,7 +113,7 @@ class signals {
  public:
   // Throws std::system_error (no pipe, no thread), BadUse (another object has that signal; no such
   // signal).
-  WEFT_IF_USED signals(std::initializer_list<int> which);
+  signals(std::initializer_list<int> which);
   signals(const signals&) = delete;
   signals& operator=(const signals&) = delete;
   ~signals();
@@ -152,7 +152,3 @@ class signals {
 };
 
 }  // namespace weft::inline WEFT_ABI
-
-#if !defined(WEFT_COMPILED)
-#include "impl/stopping.ipp"
-#endif

@@ -64,8 +64,6 @@
   WEFT_ENGINE(EXTERN, core::Bits<8>, Shared)       \
   WEFT_ENGINE(EXTERN, std::string, Shared)
 
-#if defined(WEFT_COMPILED)
 namespace weft::inline WEFT_ABI {
 WEFT_USUAL_ENGINES(extern)
 }
-#endif

@@ -44,13 +44,9 @@ class Pinned {
 
 #if defined(__linux__)
 // The CPUs that the calling thread may use, ascending.
-WEFT_IF_USED std::vector<int> cpus();
+std::vector<int> cpus();
 #endif
 // Why this program may not use that CPU; empty if it may.
-WEFT_IF_USED std::string cpu_refused(int cpu);
+std::string cpu_refused(int cpu);
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/affinity.ipp"
-#endif

@@ -24,15 +24,15 @@ class Helpers final : public Part {
  public:
   static constexpr unsigned kMost = 64;
 
-  WEFT_IMPL ~Helpers() override;
+  ~Helpers() override;
 
   // Throws std::system_error if there is no helper and the system gives none.
-  WEFT_IF_USED void submit(Job& j);
+  void submit(Job& j);
   // True: it had not begun, and will not.
   bool withdraw(Job& j) noexcept;
 
  private:
-  WEFT_IF_USED void help();
+  void help();
 
   std::mutex mutex_;
   Condition some_;
@@ -46,7 +46,3 @@ class Helpers final : public Part {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/blocking.ipp"
-#endif

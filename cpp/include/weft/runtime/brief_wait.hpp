@@ -58,7 +58,3 @@ class BriefWait {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/brief_wait.ipp"
-#endif

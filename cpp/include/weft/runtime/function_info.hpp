@@ -63,7 +63,3 @@ struct LastFrame {
 inline constinit thread_local LastFrame last_frame;
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/function_info.ipp"
-#endif

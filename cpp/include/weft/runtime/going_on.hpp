@@ -42,7 +42,3 @@ class GoingOn {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/going_on.ipp"
-#endif

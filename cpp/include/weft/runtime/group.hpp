@@ -185,7 +185,3 @@ void Run::each_process(F&& f) {
 }
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/group.ipp"
-#endif

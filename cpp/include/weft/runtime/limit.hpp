@@ -101,7 +101,3 @@ class Limit final : public core::Waker, private Hashed {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/limit.ipp"
-#endif

@@ -19,7 +19,3 @@ Text name_of(const core::SyncObject& c);
 Text where(const ProcessBase& p);
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/names.ipp"
-#endif

@@ -26,7 +26,7 @@ class Outsiders {
   // In the child of a fork: they are the parent's, and here wake nobody. Nor does any run go on.
   void forget() noexcept;
   // The runs that go on now, none of which ends until unpin().
-  WEFT_IF_USED std::vector<Run*> pin();
+  std::vector<Run*> pin();
   void unpin() noexcept;
 
  private:
@@ -40,7 +40,3 @@ class Outsiders {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/outside.ipp"
-#endif

@@ -24,7 +24,7 @@ inline constexpr core::WakerOps Stop::kOps{&Stop::wake, &Stop::run, nullptr, 0};
 
 class OwnThread final : public RunExecutor {
  public:
-  WEFT_IF_USED OwnThread(Run& run, int cpu) : scheduler_(run), stop_(scheduler_) {
+  OwnThread(Run& run, int cpu) : scheduler_(run), stop_(scheduler_) {
     run.activated();
     try {
       thread_ = std::thread([this, cpu, &run] {

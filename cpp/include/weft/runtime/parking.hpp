@@ -162,7 +162,3 @@ class Parking {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/parking.ipp"
-#endif

@@ -46,9 +46,9 @@ struct Found {
 
 // `waits`: the operation of a process that waits for a group, its place.
 // Who is stuck. By a process that runs on `here`, or on its thread.
-WEFT_IF_USED Found look_for_stuck(Run& run, Executor& here, const OpKind& waits);
+Found look_for_stuck(Run& run, Executor& here, const OpKind& waits);
 // Everybody, at a standstill: while all executors sleep. Nobody, if somebody can go on.
-WEFT_IF_USED Found look_at_rest(Run& run, const OpKind& waits);
+Found look_at_rest(Run& run, const OpKind& waits);
 
 // Its line in a report: what it is in, where.
 std::string line_of(const Waits& w);
@@ -56,7 +56,3 @@ std::string line_of(const Waits& w);
 std::string listed(const std::vector<std::string>& names, const char* between);
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/partial.ipp"
-#endif

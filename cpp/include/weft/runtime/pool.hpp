@@ -84,10 +84,6 @@ class Pool {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/pool.ipp"
-#endif
 #endif
 
 namespace weft::inline WEFT_ABI::runtime {

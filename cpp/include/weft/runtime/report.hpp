@@ -107,7 +107,3 @@ struct Report {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/report.ipp"
-#endif

@@ -71,10 +71,10 @@ class Run final : public Activity {
 
   // --- activity ----------------------------------------------------------------------------------
   void activated() noexcept override { active_.fetch_add(1, std::memory_order_seq_cst); }
-  WEFT_IMPL std::uint32_t deactivated() noexcept override;
+  std::uint32_t deactivated() noexcept override;
   // The same by who does not sleep then.
   void gone() noexcept;
-  WEFT_IMPL std::int64_t wake_time() noexcept override;
+  std::int64_t wake_time() noexcept override;
 
   // Something beyond the run may wake it, from now on until leave_outside(). `due`: it will, or is
   // meant to take its time (an io call, a socket); of others nobody knows, and there may be a
@@ -107,8 +107,8 @@ class Run final : public Activity {
     Look none = nullptr;
     look_at_standstill.compare_exchange_strong(none, f);
   }
-  WEFT_IMPL bool stood_still(std::uint32_t number) noexcept override;
-  WEFT_IMPL std::int64_t waits_before() const noexcept override;
+  bool stood_still(std::uint32_t number) noexcept override;
+  std::int64_t waits_before() const noexcept override;
   static constexpr std::int64_t kSoon = 50'000'000;  // ns; where links are asked
   // Nothing of it can run, and nothing is due but what links may bring.
   bool waits_for_links() noexcept;
@@ -138,7 +138,7 @@ class Run final : public Activity {
     const std::unique_lock g(door_, std::try_to_lock);
     return g.owns_lock() && behind_the_door(f);
   }
-  WEFT_IMPL void awoken() noexcept override;
+  void awoken() noexcept override;
   // Is it the first standstill of this run with those who wait, where they wait?
   bool first_of(std::uint64_t places);
 
@@ -340,7 +340,3 @@ class Run final : public Activity {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/run.ipp"
-#endif

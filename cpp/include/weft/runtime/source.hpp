@@ -21,25 +21,21 @@ namespace weft::inline WEFT_ABI::runtime {
 class Source {
  public:
   // It brings values to this channel.
-  WEFT_IF_USED explicit Source(const core::SyncObject& channel) : channel_(&channel) { enter(); }
+  explicit Source(const core::SyncObject& channel) : channel_(&channel) { enter(); }
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
-  WEFT_IMPL ~Source();
+  ~Source();
 
   // Is it the channel of a source?
-  WEFT_IF_USED static bool is_at(const core::SyncObject& channel) noexcept;
+  static bool is_at(const core::SyncObject& channel) noexcept;
 
  private:
-  WEFT_IF_USED void enter();
+  void enter();
   // Does a process of the run wait at a source, while all of them sleep?
-  WEFT_IF_USED static bool expected_by(Run& run) noexcept;
+  static bool expected_by(Run& run) noexcept;
 
   const core::SyncObject* const channel_;
   Source* next_ = nullptr;
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/source.ipp"
-#endif

@@ -96,7 +96,7 @@ class ThreadProcess : public ProcessBase, public Executor {
   bool (*interrupted)(ThreadProcess&) = nullptr;
 
   void post(core::Waker*) noexcept override { parking_.signal(Parking::woken); }
-  WEFT_IMPL void nudge() noexcept override;
+  void nudge() noexcept override;
   bool here() const noexcept override { return current == this; }
 
  private:
@@ -119,7 +119,3 @@ inline const ProcessOps ThreadProcess::kOps{{&ThreadProcess::wake, nullptr, null
                                             &ThreadProcess::executor_of};
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/thread.ipp"
-#endif

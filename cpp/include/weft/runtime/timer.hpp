@@ -56,7 +56,3 @@ class TimerHeap : private Elements {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/timer.ipp"
-#endif

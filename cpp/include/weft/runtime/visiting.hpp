@@ -10,7 +10,3 @@ void visit_guard(const core::Guard& g, WaitVisitor& v);
 void visit_guards(core::Guard* g, std::uint32_t n, WaitVisitor& v);
 
 }  // namespace weft::inline WEFT_ABI::runtime
-
-#if !defined(WEFT_COMPILED)
-#include "../impl/visiting.ipp"
-#endif

@@ -84,8 +84,8 @@ class Asking : private Inquirer {
   virtual void found(std::uint32_t round, Bytes all, bool whole) = 0;
   virtual void told(Bytes what) = 0;
 
-  WEFT_IMPL const char* heard(Peer& from, const Frame& f) override;
-  WEFT_IMPL void gone(Peer& p) noexcept override;
+  const char* heard(Peer& from, const Frame& f) override;
+  void gone(Peer& p) noexcept override;
   const char* heard_ask(Peer& from, const Frame& f);
   const char* heard_said(Peer& from, const Frame& f);
   const char* heard_tell(Peer& from, const Frame& f);
@@ -102,7 +102,3 @@ class Asking : private Inquirer {
 };
 
 }  // namespace weft::inline WEFT_ABI::wire
-
-#if !defined(WEFT_COMPILED)
-#include "impl/asking.ipp"
-#endif

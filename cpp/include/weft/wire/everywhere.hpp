@@ -170,7 +170,3 @@ void put_all(Buffer& out, const std::vector<T>& all, F&& one) {
 }  // namespace detail
 
 }  // namespace weft::inline WEFT_ABI::wire
-
-#if !defined(WEFT_COMPILED)
-#include "impl/everywhere.ipp"
-#endif

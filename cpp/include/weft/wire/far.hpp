@@ -194,7 +194,3 @@ class Far {
 };
 
 }  // namespace weft::inline WEFT_ABI::wire
-
-#if !defined(WEFT_COMPILED)
-#include "impl/far.ipp"
-#endif

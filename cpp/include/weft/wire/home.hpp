@@ -85,7 +85,7 @@ class Guest final : public Decided {
   bool has_met() noexcept;
   // After the wake-up.
   void look() noexcept;
-  WEFT_IMPL void told() noexcept override;
+  void told() noexcept override;
   // Before begin(), if there are several: false if two are at both ends of one channel.
   bool bind() noexcept;
   // An extended read (rule 1.6), before begin(). `keeping`: its value stays here, and may come
@@ -130,7 +130,7 @@ class Back final : public Decided {
  public:
   // The block of `g` is over; `back`: its value is to be read again. In a step.
   static void end(std::unique_ptr<Guest> g, bool back);
-  WEFT_IMPL void told() noexcept override;
+  void told() noexcept override;
 
  private:
   explicit Back(std::unique_ptr<Guest> g) : Decided(g->space), guest_(std::move(g)) {}

@@ -19,13 +19,7 @@ namespace weft::inline WEFT_ABI::wire {
 class Lender final : public Decided, public std::enable_shared_from_this<Lender> {
  public:
   // With so many slots that have been lent, and told with the answer to a write.
-  Lender(Home& h, Session& s, std::uint32_t end, std::shared_ptr<Port> p, std::uint32_t n)
-      : Decided(h.space.shared_from_this()),
-        session_(s),
-        home_(h),
-        end_(end),
-        port_(std::move(p)),
-        lent_(n) {}
+  Lender(Home& h, Session& s, std::uint32_t end, std::shared_ptr<Port> p, std::uint32_t n);
 
   std::uint32_t lent() const noexcept { return lent_; }
   // From now on it lends again whenever enough is free.
@@ -41,7 +35,7 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   bool is_over() const noexcept { return over_; }
   // All that is still lent is the channel's again. Nothing is said to the peer any more.
   void close();
-  WEFT_IMPL void told() noexcept override;
+  void told() noexcept override;
 
  private:
   Session& session_;

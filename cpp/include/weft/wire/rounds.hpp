@@ -72,9 +72,9 @@ class Rounds final : private Asking {
   Everywhere everywhere(std::chrono::nanoseconds patience = std::chrono::seconds(1));
 
  private:
-  WEFT_IMPL void asked_first(std::uint64_t asker, std::uint32_t round) override;
-  WEFT_IMPL void found(std::uint32_t round, Bytes all, bool whole) override;
-  WEFT_IMPL void told(Bytes what) override;
+  void asked_first(std::uint64_t asker, std::uint32_t round) override;
+  void found(std::uint32_t round, Bytes all, bool whole) override;
+  void told(Bytes what) override;
   InProgram mine();
   Everywhere round(std::chrono::nanoseconds patience, bool all);
   void look();
@@ -96,7 +96,3 @@ class Rounds final : private Asking {
 };
 
 }  // namespace weft::inline WEFT_ABI::wire
-
-#if !defined(WEFT_COMPILED)
-#include "impl/rounds.ipp"
-#endif

@@ -176,7 +176,3 @@ class Session {
 };
 
 }  // namespace weft::inline WEFT_ABI::wire
-
-#if !defined(WEFT_COMPILED)
-#include "impl/session.ipp"
-#endif

@@ -91,7 +91,3 @@ struct Value<SharedArray<E>> {
 };
 
 }  // namespace weft::inline WEFT_ABI::wire
-
-#if !defined(WEFT_COMPILED)
-#include "impl/shared.ipp"
-#endif

@@ -120,7 +120,3 @@ class Slot {
 };
 
 }  // namespace weft::inline WEFT_ABI::wire
-
-#if !defined(WEFT_COMPILED)
-#include "impl/slot.ipp"
-#endif

@@ -345,12 +345,12 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   void opened() override {
     if (news) news(*this);
   }
-  WEFT_IMPL const char* received(const Frame& f) override;
+  const char* received(const Frame& f) override;
   const char* given(const Frame& f);
   const char* passed(const Frame& f);
   void adopted(const Frame& f);
-  WEFT_IMPL void session_over() noexcept override;
-  WEFT_IMPL void before_bye() noexcept override;
+  void session_over() noexcept override;
+  void before_bye() noexcept override;
 
   // Ends that we have adopted there, and the home has not said so: if it never does, who had them
   // before is told.
@@ -373,11 +373,3 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
 };
 
 }  // namespace weft::inline WEFT_ABI::wire
-
-#if !defined(WEFT_COMPILED)
-#include "impl/home.ipp"
-#include "impl/lender.ipp"
-#include "impl/moving.ipp"
-#include "impl/space.ipp"
-#include "impl/spanned.ipp"
-#endif

@@ -141,7 +141,3 @@ class Span {
 };
 
 }  // namespace weft::inline WEFT_ABI::wire
-
-#if !defined(WEFT_COMPILED)
-#include "impl/span.ipp"
-#endif

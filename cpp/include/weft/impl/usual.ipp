@@ -1,7 +1,0 @@
-// The definitions of usual.hpp; see config.hpp.
-#pragma once
-#include "../usual.hpp"
-
-namespace weft::inline WEFT_ABI {
-WEFT_USUAL_ENGINES()
-}

@@ -1,0 +1,223 @@
+// The definitions of compose.hpp.
+#include <weft/compose.hpp>
+#include <weft/runtime/cores.hpp>
+#include <weft/runtime/outside.hpp>
+#include <weft/runtime/own_thread.hpp>
+#include <weft/runtime/scheduler.hpp>
+
+
+namespace weft::inline WEFT_ABI {
+namespace detail {
+
+[[gnu::cold]] void Runner::launch() {
+  run->activated();
+  try {
+    run->keep([](void* me) { static_cast<Runner*>(me)->body(); }, this);
+  } catch (...) {  // the system gives us no thread: its group has others by now
+    run->deactivated();
+    runtime::Group& g = *group;
+    const std::uint32_t my_order = order();
+    g.unlink(*this);
+    delete this;
+    g.finished(my_order, std::current_exception());
+  }
+}
+
+// What is done last of all: it is destroyed also if the thread is ended within the function.
+[[gnu::cold]] Runner::Over::~Over() {
+  const Ending how = me->ending;
+  group.unlink(*me);
+  delete me;
+  run.thread_done();
+  group.finished(order, std::move(left), how);
+  run.gone();
+}
+
+[[gnu::cold]] void Runner::body() {
+  Over over{this, *run, *group, order(), {}};
+  const runtime::Pinned pinned(cpu_);
+  const Scope scope(*this);
+  struct Dropped {  // before its group is told (rule 7.7)
+    Runner& me;
+    ~Dropped() {
+      me.drop_function();
+      me.context.dying = 0;
+    }
+  } dropped{*this};
+  try {
+    call();
+#if defined(__GLIBCXX__)
+  } catch (abi::__forced_unwind&) {
+    ending = Ending::failed;
+    over.left = std::make_exception_ptr(BadUse(runtime::joined(
+        {who(),
+         "its thread was ended, by pthread_exit() or pthread_cancel(): return from the "
+         "function, or throw, in its place"})));
+    throw;
+#endif
+  } catch (...) {
+    const Left l = left_by_handled();
+    ending = l.how;
+    context.dying = dying = l.poison;
+    if (ending == Ending::failed || group->keeps_end()) over.left = std::current_exception();
+    if (ending != Ending::failed) call_gave_nothing();
+  }
+}
+
+[[noreturn, gnu::noinline, gnu::cold]] void raise_all(
+    std::vector<std::exception_ptr> failures) {
+  if (failures.size() == 1) std::rethrow_exception(failures[0]);
+  throw Failures(std::move(failures));
+}
+
+bool withdraw_wait(runtime::ProcessBase& p) noexcept {
+  static_cast<runtime::Group*>(p.place)->pass_on();
+  return false;
+}
+
+[[gnu::noinline]] void after_wait(runtime::ProcessBase& p, runtime::Group& g) {
+  std::vector<std::exception_ptr> failures = g.take_failures();
+  if (!failures.empty()) raise_all(std::move(failures));
+  detail::meet_request(p);
+  if (const std::exception_ptr end = g.take_end()) raise_again(end);
+}
+
+// An executor that runs a network on this thread.
+struct Host {
+  runtime::Executor& executor;
+  core::Node& stop;  // what wakes it ends its loop
+  void (*loop)(runtime::Executor&);
+};
+
+// Run a network to its end. `key`: what the executor is known by in the run, or null.
+[[gnu::noinline, gnu::cold]] void execute_on(const Host& host, const RunOptions& o,
+                                                       runtime::Run& run,
+                                                       runtime::ThreadProcess& self,
+                                                       const Where* key, const StartOf& start) {
+  runtime::Group group(run, &host.executor, &self);
+  runtime::Group spawn_group(run, &host.executor, &self);
+  const bool outermost = !run.spawned;
+  if (outermost) {  // the two fail as one (rule 7.4)
+    run.spawned = &spawn_group;
+    spawn_group.also = &group;
+    group.also = &spawn_group;
+    if (key) run.list(key, host.executor);
+  }
+  {
+    struct Spawned {
+      runtime::Run& run;
+      const bool outermost;
+      ~Spawned() {
+        if (outermost) run.spawned = nullptr;
+      }
+    } spawned{run, outermost};
+    runtime::ThreadProcess::Hosting hosting(self, host.executor);
+    start.f(start.x, group);
+    const auto work = [&] {
+      hosting.waits(wait_op, &group);
+      while (!group.done() || !spawn_group.done()) {
+        runtime::Group& g = group.done() ? spawn_group : group;
+        if (g.begin_wait(host.stop) == Status::pending) host.loop(host.executor);
+      }
+    };
+    o.stop.during(
+        group, spawn_group, [](void* x) { (*static_cast<decltype(work)*>(x))(); },
+        const_cast<void*>(static_cast<const void*>(&work)));
+  }
+  std::vector<std::exception_ptr> failures = group.take_failures(&spawn_group);
+  if (run.deadlocked() && outermost) throw Deadlock(run.deadlock_report(), run.take_knot());
+  if (!failures.empty()) raise_all(std::move(failures));
+  detail::meet_request(self);
+  if (const std::exception_ptr end = group.take_end()) raise_again(end);
+}
+
+[[gnu::noinline, gnu::cold]] inline void execute_solo(const RunOptions& o, runtime::Run& run,
+                                                      runtime::ThreadProcess& self,
+                                                      const Where* where, const StartOf& start) {
+  runtime::Scheduler scheduler(run, &self);
+  runtime::Stop stop(scheduler);
+  const Host host{scheduler, stop,
+                  [](runtime::Executor& e) { static_cast<runtime::Scheduler&>(e).loop(); }};
+  execute_on(host, o, run, self, where, start);
+}
+void execute_single(const RunOptions& o, runtime::Run& run,
+                                                runtime::ThreadProcess& self, const Where& where,
+                                                const StartOf& start) {
+  const runtime::Pinned pinned(where.cpus.empty() ? -1 : where.cpus[0]);
+  execute_solo(o, run, self, &where, start);
+}
+
+// This thread is worker 0; the others have been started.
+void execute_on(runtime::Cores& cores, const RunOptions& o, runtime::Run& run,
+                             runtime::ThreadProcess& self, const Where* where,
+                             const StartOf& start) {
+  runtime::Cores::Release release(cores);
+  const Host host{cores.executor(), release,
+                  [](runtime::Executor& e) { static_cast<runtime::Cores&>(e).loop(); }};
+  execute_on(host, o, run, self, where, start);
+}
+void execute_cores(const RunOptions& o, runtime::Run& run,
+                                               runtime::ThreadProcess& self, const Where& where,
+                                               const StartOf& start) {
+  runtime::Cores cores(run, where.threads, where.cpus, &self);
+  cores.start(1);
+  execute_on(cores, o, run, self, &where, start);
+}
+
+static void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
+                    const StartOf& start) {
+  if (o.on)
+    o.on->where()->kind->execute(o, run, self, *o.on->where(), start);
+  else if (o.cores.several())
+    o.cores.execute(o, run, self, start);
+  else
+    execute_solo(o, run, self, nullptr, start);
+}
+
+// From main, or any thread that is no process: the outermost run. In a thread process: a network
+// inside the same run.
+[[gnu::cold]] void execute(const RunOptions& o, StartOf start) {
+  if (runtime::this_context && runtime::this_context->executor)
+    bad_use(
+        "weft::run inside a coroutine process would block its scheduler: use co_await "
+        "weft::par(…)");
+  if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
+    detail::meet_request(*t);  // rule 6.1: what was to be run is not started
+    execute(o, *t->run, *t, start);
+    return;
+  }
+  runtime::Run run(o.clock);
+  run.on_deadlock = o.deadlocked;
+  runtime::ThreadProcess self(&run);
+  self.function = "main";
+  run.activated();
+  const runtime::ThreadProcess::Scope scope(self);
+  struct Join {
+    runtime::Run& r;
+    explicit Join(runtime::Run& to) : r(to) { runtime::Outsiders::all().join(r); }
+    ~Join() {
+      r.dismiss();
+      r.join_threads();
+      runtime::Outsiders::all().leave(r);
+    }
+  } join{run};
+  execute(o, run, self, start);
+}
+
+runtime::Run* current_run() noexcept {
+  if (const runtime::ProcessBase* p = runtime::this_process(); p && p->group) return &p->group->run;
+  const runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
+  return t ? t->run : nullptr;
+}
+
+}  // namespace detail
+
+bool YieldOp::Awaiter::await_ready() const {
+  detail::meet_request(*p);
+  if (runtime::Scheduler* s = runtime::Scheduler::current()) [[likely]]
+    // which looks: else a loop of yields would never hear of threads and timers
+    return !s->anything_ready() && s->nobody_ready();
+  return runtime::this_context->executor->nobody_ready();
+}
+
+}  // namespace weft::inline WEFT_ABI

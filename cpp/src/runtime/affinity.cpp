@@ -1,0 +1,31 @@
+// The definitions of runtime/affinity.hpp.
+#include <weft/runtime/affinity.hpp>
+#include <weft/runtime/text.hpp>
+
+namespace weft::inline WEFT_ABI::runtime {
+
+#if defined(__linux__)
+std::vector<int> cpus() {
+  std::vector<int> r;
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) r.push_back(i);
+  return r;
+}
+std::string cpu_refused(int cpu) {
+  const std::vector<int> may = cpus();
+  for (const int c : may)
+    if (c == cpu) return {};
+  std::string list;
+  for (const int c : may) put(list, {list.empty() ? "" : ", ", std::to_string(c)});
+  return joined(
+      {"CPU ", std::to_string(cpu), " is none that this program may use; it may use ", list});
+}
+#else
+std::string cpu_refused(int) {
+  return "holding a thread on a CPU is not supported on this system: leave the CPU out";
+}
+#endif
+
+}  // namespace weft::inline WEFT_ABI::runtime

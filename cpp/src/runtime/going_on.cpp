@@ -1,0 +1,56 @@
+// The definitions of runtime/going_on.hpp.
+#include <utility>
+
+#include <weft/runtime/going_on.hpp>
+
+namespace weft::inline WEFT_ABI::runtime {
+
+struct GoingOn::Solve {
+  GoingOn& facts;
+  Numbers todo;   // able, and not looked at: indices of families_
+  Numbers awake;  // of those indices: is it able?
+  Numbers told;   // of the indices of waiting_: has a holder been found able?
+  Numbers left;   // of a family, by the index in parents_: not known to be able
+
+  explicit Solve(GoingOn& g) : facts(g) {
+    for (Pairs* const p : {&g.families_, &g.parents_, &g.waiting_, &g.held_}) p->sort();
+    awake.resize(g.families_.size());
+    told.resize(g.waiting_.size());
+    left.resize(g.parents_.size());
+  }
+  // Of a process: where its family stands in parents_; if nobody waits for that: the end of it.
+  std::uint32_t parent(std::uint32_t i) const {
+    return facts.parents_.find(facts.families_[i].value);
+  }
+  void wake(std::uintptr_t id) {
+    const std::uint32_t i = facts.families_.find(id);
+    if (i < awake.size() && !std::exchange(awake[i], 1)) todo.push_back(i);
+  }
+  void wake_at(std::uintptr_t channel) {
+    const std::uint32_t first = facts.waiting_.find(channel);
+    if (first == facts.waiting_.size() || std::exchange(told[first], 1)) return;
+    for (const Pairs::Pair& p : facts.waiting_.of(channel)) wake(p.value);
+  }
+  void all() {
+    for (std::uint32_t i = 0; i < awake.size(); ++i)
+      if (const std::uint32_t k = parent(i); k < left.size()) ++left[k];
+    for (std::uint32_t k = 0; k < left.size(); ++k)
+      if (left[k] == 0) wake(facts.parents_[k].value);
+    for (const Id id : facts.able_) wake(id);
+    while (!todo.empty()) {
+      const std::uint32_t i = todo.back();
+      todo.pop_back();
+      for (const Id id : std::exchange(facts.at_barriers_, {})) wake(id);
+      for (const Pairs::Pair& h : facts.held_.of(facts.families_[i].key)) wake_at(h.value);
+      if (const std::uint32_t k = parent(i); k < left.size() && --left[k] == 0)
+        wake(facts.parents_[k].value);
+    }
+    facts.able_.clear();
+    for (std::uint32_t i = 0; i < awake.size(); ++i)
+      if (awake[i]) facts.able_.push_back(static_cast<Id>(facts.families_[i].key));
+  }
+};
+
+void GoingOn::solve() { Solve(*this).all(); }
+
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -1,0 +1,152 @@
+// The definitions of runtime/parking.hpp.
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include <weft/runtime/parking.hpp>
+
+namespace weft::inline WEFT_ABI::runtime {
+
+[[gnu::noinline, gnu::cold]] prim::atomic<std::int64_t>& patience() noexcept {
+  constexpr double second = 1e9, most = 9e18;
+  static prim::atomic<std::int64_t> ns{[] {
+    const char* const text = std::getenv("WEFT_STANDSTILL");
+    if (!text || !*text) return static_cast<std::int64_t>(2 * second);
+    char* end = nullptr;
+    const double s = std::strtod(text, &end);
+    if (end == text || *end || !(s >= 0)) {
+      std::fprintf(
+          stderr,
+          "weft: WEFT_STANDSTILL=%s is no number of seconds (0: never); it is taken to be 2\n",
+          text);
+      return static_cast<std::int64_t>(2 * second);
+    }
+    if (s * second >= most) return std::int64_t{0};
+    const auto whole = static_cast<std::int64_t>(s * second);
+    return static_cast<double>(whole) < s * second ? whole + 1 : whole;
+  }()};
+  return ns;
+}
+
+[[gnu::noinline, gnu::cold]] std::uint32_t Parking::sleep() noexcept {
+  const Attending* const served = attending.load(std::memory_order_acquire);
+  // Under a global lock one attends once that is given up, in park(), in place of the yields: until
+  // then the links' own thread would be rung, and wait for the lock.
+  if (served ? !around_sleep.begin && served->attend(word_) : give_way()) return take();
+  std::uint32_t s = 0;
+  if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return take();
+  const std::uint32_t standstill = activity ? activity->deactivated() : 0;
+  const std::int64_t until = activity ? activity->wake_time() : prim::forever;
+  std::int64_t look = standstill ? prim::now() + activity->waits_before() : prim::forever;
+  bool timed = false;
+  if (asleep()) {
+    void* state = around_sleep.begin ? around_sleep.begin(*this) : nullptr;
+    if (around_sleep.begin && !state) signal(nudged);
+    while (asleep() && !timed) {
+      s = idle | disturbed;
+      const bool was_stirred = word_.compare_exchange_strong(s, idle, std::memory_order_acq_rel);
+      if (!was_stirred) {
+        const std::int64_t limit = nap(look < until ? look : until);
+        if (served) {
+          const Parking* const outer = std::exchange(serves_, this);
+          served->park(word_, idle, limit, around_sleep.begin != nullptr);
+          serves_ = outer;
+        } else {
+          prim::park(word_, idle, limit);
+        }
+      }
+      timed = until != prim::forever && prim::now() >= until;
+      if (look != prim::forever && !was_stirred && prim::now() >= look && asleep()) {
+        if (state && around_sleep.step_back) around_sleep.step_back(state);
+        const bool again = activity->stood_still(standstill);
+        if (state && around_sleep.step_aside) state = around_sleep.step_aside();
+        look = again ? prim::now() + activity->waits_before() : prim::forever;
+        continue;
+      }
+      if (!timed && around_sleep.disturbed && asleep() && around_sleep.disturbed(state))
+        signal(nudged);
+    }
+    if (state) around_sleep.end(state);
+  }
+  // By time: counted active before the word says so, so that the count never dips while somebody is
+  // awake.
+  if (timed && activity) activity->activated();
+  const bool by_time = timed && leave_idle();
+  if (timed && !by_time && activity) activity->deactivated();  // a signaller has counted us as well
+  if (activity) activity->awoken();
+  return by_time ? 0 : take();
+}
+
+void Parking::disturb() noexcept {
+  std::uint32_t s = idle;
+  if (word_.compare_exchange_strong(s, idle | disturbed, std::memory_order_acq_rel))
+    prim::unpark(word_);
+}
+
+bool Parking::end_turn() noexcept {
+  std::uint32_t s = 0;
+  if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return false;
+  if (activity) activity->deactivated();
+  return true;
+}
+
+void Parking::begin_turn() noexcept {
+  if (activity) activity->activated();
+  if (!leave_idle() && activity) activity->deactivated();  // the signaller has counted us
+}
+
+[[gnu::noinline]] void Parking::signal(std::uint32_t bit) noexcept {
+  // This object, and `a` with it, may be gone as soon as the bit is seen: what is needed then is
+  // read before, and the sleeper's count is right before.
+  Activity* const a = activity;
+  void (*const ring)(Parking&) noexcept = bell;
+  std::uint32_t s = word_.load(std::memory_order_relaxed);
+  bool counted = false;
+  do {
+    if (a && counted != (sleeps(s) && !(s & bit))) {
+      counted = !counted;
+      if (counted)
+        a->activated();
+      else
+        a->deactivated();  // it woke by itself or by another, and has counted itself
+    }
+    if (s & bit) return;
+  } while (!word_.compare_exchange_weak(s, s | bit, std::memory_order_seq_cst));
+  if (!sleeps(s)) return;
+  if (ring) {
+    ring(*this);                 // a host outlives the calls of its bell
+  } else if (serves_ != this) {  // else it is what we have served ourselves that wakes us
+    prim::unpark(word_);
+    woke_another_ = true;
+  }
+}
+
+std::int64_t Parking::nap(std::int64_t until) noexcept {
+  if (prim::wakes_from_handlers || !around_sleep.disturbed) return until;
+  const std::int64_t soon = prim::now() + kNap;
+  return soon < until ? soon : until;
+}
+
+bool Parking::leave_idle() noexcept {
+  std::uint32_t s = word_.load(std::memory_order_relaxed);
+  while (sleeps(s))
+    if (word_.compare_exchange_weak(s, 0, std::memory_order_acq_rel)) return true;
+  return false;
+}
+
+bool Parking::give_way() noexcept {
+  // the peer would wait for the global lock
+  if (around_sleep.begin && !around_sleep.step_aside) return false;
+  if (!giving_way_.worth_trying()) return false;
+  const auto came = [this] { return signalled(); };
+  if (!around_sleep.step_aside) return giving_way_.until(came);
+  if (giving_way_.forgoes()) return false;
+  const std::int64_t began = prim::now();
+  void* const state = around_sleep.step_aside();
+  const bool yes = giving_way_.until(came);
+  giving_way_.took(prim::now() - began);
+  around_sleep.step_back(state);
+  return yes;
+}
+
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -1,0 +1,300 @@
+// The definitions of runtime/run.hpp.
+#include <cstdio>
+
+#include <weft/runtime/run.hpp>
+
+namespace weft::inline WEFT_ABI::runtime {
+
+[[gnu::noinline, gnu::cold]] Run::Run(Clock clock) noexcept : clock_(clock) {}
+[[gnu::noinline, gnu::cold]] Run::~Run() { dismiss(); }
+
+std::uint32_t Run::deactivated() noexcept {
+  return active_.fetch_sub(1, std::memory_order_seq_cst) == 1 ? quiescent() : 0;
+}
+
+[[gnu::noinline, gnu::cold]] void Run::tell_who_is_held() const noexcept {
+  std::fprintf(stderr,
+               "weft: %s\nweft: all were cancelled; who is left is held by an extended read whose "
+               "block nobody ends (rule 1.6), and the run waits for that\n",
+               report_.c_str());
+}
+
+[[gnu::noinline]] void Run::gone() noexcept {
+  if (deactivated()) find_watch();
+}
+
+std::int64_t Run::wake_time() noexcept {
+  return clock_ == Clock::steady ? earliest() : prim::forever;
+}
+
+void Run::leave_outside(bool due) noexcept {
+  if (!due) strangers_.fetch_sub(1, std::memory_order_seq_cst);
+  const std::int32_t others = outside_.fetch_sub(1, std::memory_order_seq_cst) - 1;
+  if (others == unsure() && active_.load(std::memory_order_seq_cst) == 0 && quiescent())
+    find_watch();
+}
+
+std::uint32_t Run::conclude() noexcept {
+  const std::int32_t others = outside_.fetch_sub(1, std::memory_order_seq_cst) - 1;
+  if (others != strangers_.load(std::memory_order_seq_cst) ||
+      active_.load(std::memory_order_seq_cst) != 0) {
+    outside_.fetch_add(1, std::memory_order_seq_cst);
+    return 0;
+  }
+  const std::uint32_t n = quiescent();
+  outside_.fetch_add(1, std::memory_order_seq_cst);
+  return n;
+}
+
+bool Run::stood_still(std::uint32_t number) noexcept {
+  if (!is_standstill(number)) return false;
+  if (const auto ask = asks_links()) return ask(), false;
+  if (Standstill* const found = look_at_standstill.load()(*this)) {
+    found->tell();
+    delete found;
+  }
+  return false;
+}
+
+bool Run::stands_still() noexcept {
+  const std::lock_guard g(mutex_);
+  timers_.drop_dead();
+  return active_.load(std::memory_order_seq_cst) == 0 && timers_.empty() &&
+         outside_.load(std::memory_order_seq_cst) == strangers_.load(std::memory_order_seq_cst);
+}
+
+std::int64_t Run::waits_before() const noexcept {
+  const bool asked = links_are_asked.load(std::memory_order_relaxed) &&
+                     due_tokens.load(std::memory_order_relaxed) != 0;
+  return asked || asks_links() ? kSoon : Activity::waits_before();
+}
+
+bool Run::waits_for_links() noexcept {
+  const std::lock_guard g(mutex_);
+  timers_.drop_dead();
+  return active_.load(std::memory_order_seq_cst) == 0 && timers_.empty() &&
+         outside_.load(std::memory_order_seq_cst) == unsure();
+}
+
+bool Run::condemn(std::string report, std::vector<std::string> knot) {
+  const std::lock_guard g(mutex_);
+  if (active_.load(std::memory_order_seq_cst) != 0 || deadlocked()) return false;
+  activated();  // so that nobody else concludes meanwhile
+  report_ = std::move(report);
+  knot_ = std::move(knot);
+  deadlocked_.store(true, std::memory_order_release);
+  return true;
+}
+
+void Run::carry_out() noexcept {
+  if (on_deadlock && !told_.exchange(true)) on_deadlock(report_);
+  cancel_everybody();
+  gone();
+}
+
+bool Run::declare(std::string report, std::vector<std::string> knot) {
+  const bool so = condemn(std::move(report), std::move(knot));
+  if (so) carry_out();
+  return so;
+}
+
+bool Run::is_standstill(std::uint32_t number) noexcept {
+  const std::lock_guard g(mutex_);
+  return number == standstill_ && active_.load(std::memory_order_seq_cst) == 0;
+}
+
+void Run::awoken() noexcept {
+  if (closed_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+    const std::lock_guard g(door_);
+  }
+}
+
+bool Run::first_of(std::uint64_t places) {
+  const std::lock_guard g(mutex_);
+  for (std::uint32_t i = 0; i < told_of_.size(); ++i)
+    if (told_of_[i].key == places) return false;
+  told_of_.add(places, 0);
+  return true;
+}
+
+void Run::arm(TimerNode& t) {
+  if (t.deadline == prim::forever) return;  // it never comes (rule 8.5)
+  const std::lock_guard g(mutex_);
+  timers_.add(t);
+  set_earliest();
+}
+
+void Run::disarm(TimerNode& t) noexcept {
+  const std::lock_guard g(mutex_);
+  timers_.remove(t);
+  set_earliest();
+}
+
+[[gnu::noinline]] void Run::fire_due() noexcept {
+  core::Wakes wakes;
+  {
+    const std::lock_guard g(mutex_);
+    fire(now(), wakes);
+  }
+  wakes.run();
+}
+
+void Run::list(const void* key, Executor& e) {
+  const std::lock_guard g(hiring_);
+  enlist(key, e);
+}
+
+RunsAt Run::which_executor(const Executor& e) const noexcept {
+  for (std::size_t i = 0; i < executors_.size(); ++i) {
+    const Executor* x = executors_[i].load(std::memory_order_acquire);
+    if (x == &e) return at_of(i);
+    if (!x) break;
+  }
+  return RunsAt::group;
+}
+
+[[gnu::noinline, gnu::cold]] void Run::dismiss() noexcept {
+  for (Part** const first : {&own_executors_, &parts_})
+    while (Part* const p = *first) {
+      *first = p->next_part;
+      delete p;
+    }
+  last_executor_ = &own_executors_;
+  last_part_ = &parts_;
+}
+
+[[gnu::noinline, gnu::cold]] void Run::keep(void (*body)(void*), void* of) {
+  auto* const t = new Thread;
+  Thread* done;
+  {
+    const std::lock_guard g(mutex_);  // thread_done() looks for it
+    try {
+      t->thread.start(body, of);
+    } catch (...) {
+      delete t;
+      throw;
+    }
+    t->next = std::exchange(threads_, t);
+    done = std::exchange(threads_done_, nullptr);
+  }
+  join(done);
+}
+
+[[gnu::noinline, gnu::cold]] void Run::thread_done() noexcept {
+  const std::lock_guard g(mutex_);
+  Thread** me = &threads_;
+  while (*me && !(*me)->thread.is_this()) me = &(*me)->next;
+  Thread* const t = *me;
+  if (!t) return;  // somebody joins us
+  *me = t->next;
+  t->next = std::exchange(threads_done_, t);
+}
+
+std::size_t Run::threads_kept() noexcept {
+  const std::lock_guard g(mutex_);
+  std::size_t n = 0;
+  for (const Thread* const first : {threads_, threads_done_})
+    for (const Thread* t = first; t; t = t->next) ++n;
+  return n;
+}
+
+[[gnu::noinline, gnu::cold]] void Run::join_threads() noexcept {
+  for (;;) {
+    Thread* t;
+    {
+      const std::lock_guard g(mutex_);
+      t = std::exchange(threads_done_ ? threads_done_ : threads_, nullptr);
+    }
+    if (!t) return;
+    join(t);
+  }
+}
+
+void Run::join(Thread* those) noexcept {
+  while (Thread* const t = those) {
+    those = t->next;
+    t->thread.join();
+    delete t;
+  }
+}
+
+// The host language's lock, if this thread is without it.
+class Concluding {
+ public:
+  Concluding() noexcept : state_(around_sleep.conclude ? around_sleep.conclude() : nullptr) {}
+  Concluding(const Concluding&) = delete;
+  Concluding& operator=(const Concluding&) = delete;
+  ~Concluding() {
+    if (state_) around_sleep.concluded(state_);
+  }
+
+ private:
+  void* const state_;
+};
+
+bool Run::expects() noexcept {
+  bool so = true;
+  while_all_sleep([&] { so = source_is_expected.load(std::memory_order_acquire)(*this); });
+  return so;
+}
+
+[[gnu::noinline, gnu::cold]] std::uint32_t Run::quiescent() noexcept {
+  const Concluding hold;
+  core::Wakes wakes;
+  bool dead = false, again = false;
+  {
+    std::unique_lock g(mutex_);
+    // of the one that begins, if it does
+    const std::uint32_t number = ++standstill_ != 0 ? standstill_ : ++standstill_;
+    if (active_.load(std::memory_order_seq_cst) != 0) return 0;
+    const std::int32_t outside = outside_.load(std::memory_order_seq_cst);
+    if (outside != 0 && outside != unsure()) return 0;
+    timers_.drop_dead();
+    if (timers_.empty() && source_is_expected.load(std::memory_order_relaxed)) [[unlikely]] {
+      g.unlock();
+      if (expects()) return 0;
+      g.lock();
+      // otherwise another party has come to rest meanwhile, or will: that one concludes
+      if (standstill_ != number || active_.load(std::memory_order_seq_cst) != 0 ||
+          outside_.load(std::memory_order_seq_cst) != outside)
+        return 0;
+    }
+    const bool told = look_at_standstill.load() && waits_before() != 0;
+    if (outside != 0) return told && (timers_.empty() || clock_ != Clock::steady) ? number : 0;
+    if (!timers_.empty()) {
+      if (clock_ == Clock::steady) return 0;
+      activated();  // held until those who woke are counted
+      virtual_now_.store(timers_.earliest(), std::memory_order_relaxed);
+      fire(timers_.earliest(), wakes);
+    } else {
+      dead = detect_deadlock && !(anything_outside && anything_outside(*this)) && anybody_blocked();
+      if (!dead) return told ? number : 0;
+      activated();  // so that nobody else concludes the same
+      again = deadlocked();
+      if (!again) describe();
+      deadlocked_.store(true, std::memory_order_release);
+    }
+  }
+  wakes.run();
+  if (dead && on_deadlock && !told_.exchange(true)) on_deadlock(report_);
+  if (dead) cancel_everybody();
+  // Who is left cannot be withdrawn, and nobody lets it go (a writer that is held, rules 1.6, 6.3):
+  // to conclude the same again, and again, would never end.
+  if (std::int32_t ours = 1;
+      again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst)) {
+    if (!told_.exchange(true)) tell_who_is_held();
+    return 0;
+  }
+  return deactivated();
+}
+
+void Run::fire(std::int64_t now, core::Wakes& wakes) noexcept {
+  while (timers_.earliest() <= now) {
+    TimerNode* t = timers_.pop();
+    core::Choice* c = t->choice;
+    if (c->finish_as(core::TIMED_OUT)) wakes.add(c->waker);
+  }
+  set_earliest();
+}
+
+}  // namespace weft::inline WEFT_ABI::runtime

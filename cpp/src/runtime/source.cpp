@@ -1,0 +1,55 @@
+// The definitions of runtime/source.hpp.
+#include <weft/runtime/group.hpp>
+#include <weft/runtime/source.hpp>
+
+namespace weft::inline WEFT_ABI::runtime {
+
+struct Sources {
+  std::mutex mutex;
+  Source* first = nullptr;
+  static Sources& all() noexcept {
+    static auto& s = *new Sources;  // a source may outlive whatever else is static
+    return s;
+  }
+};
+
+void Source::enter() {
+  Sources& all = Sources::all();
+  const std::lock_guard g(all.mutex);
+  next_ = std::exchange(all.first, this);
+  source_is_expected.store(&expected_by, std::memory_order_release);
+}
+
+Source::~Source() {
+  Sources& all = Sources::all();
+  const std::lock_guard g(all.mutex);
+  Source** at = &all.first;
+  while (*at != this) at = &(*at)->next_;
+  *at = next_;
+}
+
+bool Source::is_at(const core::SyncObject& channel) noexcept {
+  Sources& all = Sources::all();
+  const std::lock_guard g(all.mutex);
+  for (const Source* s = all.first; s; s = s->next_)
+    if (s->channel_ == &channel) return true;
+  return false;
+}
+
+bool Source::expected_by(Run& run) noexcept {
+  struct Look final : WaitVisitor {
+    bool found = false;
+    void channel(const core::SyncObject& c, bool writing) override {
+      found = found || (!writing && is_at(c));
+    }
+    void barrier(const core::SyncObject&) override {}
+    void end(const core::SyncObject&) override {}
+  } look;
+  run.each_process([&](ProcessBase& p) {
+    // places as other threads see them: a source may be about to meet the process
+    if (p.op && p.op->visit) (p.op->undecided ? p.op->undecided : p.op->visit)(p, look);
+  });
+  return look.found;
+}
+
+}  // namespace weft::inline WEFT_ABI::runtime
