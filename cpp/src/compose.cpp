@@ -5,7 +5,6 @@
 #include <weft/runtime/own_thread.hpp>
 #include <weft/runtime/scheduler.hpp>
 
-
 namespace weft::inline WEFT_ABI {
 namespace detail {
 
@@ -64,8 +63,7 @@ namespace detail {
   }
 }
 
-[[noreturn, gnu::noinline, gnu::cold]] void raise_all(
-    std::vector<std::exception_ptr> failures) {
+[[noreturn, gnu::noinline, gnu::cold]] void raise_all(std::vector<std::exception_ptr> failures) {
   if (failures.size() == 1) std::rethrow_exception(failures[0]);
   throw Failures(std::move(failures));
 }
@@ -91,9 +89,8 @@ struct Host {
 
 // Run a network to its end. `key`: what the executor is known by in the run, or null.
 [[gnu::noinline, gnu::cold]] void execute_on(const Host& host, const RunOptions& o,
-                                                       runtime::Run& run,
-                                                       runtime::ThreadProcess& self,
-                                                       const Where* key, const StartOf& start) {
+                                             runtime::Run& run, runtime::ThreadProcess& self,
+                                             const Where* key, const StartOf& start) {
   runtime::Group group(run, &host.executor, &self);
   runtime::Group spawn_group(run, &host.executor, &self);
   const bool outermost = !run.spawned;
@@ -140,25 +137,22 @@ struct Host {
                   [](runtime::Executor& e) { static_cast<runtime::Scheduler&>(e).loop(); }};
   execute_on(host, o, run, self, where, start);
 }
-void execute_single(const RunOptions& o, runtime::Run& run,
-                                                runtime::ThreadProcess& self, const Where& where,
-                                                const StartOf& start) {
+void execute_single(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
+                    const Where& where, const StartOf& start) {
   const runtime::Pinned pinned(where.cpus.empty() ? -1 : where.cpus[0]);
   execute_solo(o, run, self, &where, start);
 }
 
 // This thread is worker 0; the others have been started.
 void execute_on(runtime::Cores& cores, const RunOptions& o, runtime::Run& run,
-                             runtime::ThreadProcess& self, const Where* where,
-                             const StartOf& start) {
+                runtime::ThreadProcess& self, const Where* where, const StartOf& start) {
   runtime::Cores::Release release(cores);
   const Host host{cores.executor(), release,
                   [](runtime::Executor& e) { static_cast<runtime::Cores&>(e).loop(); }};
   execute_on(host, o, run, self, where, start);
 }
-void execute_cores(const RunOptions& o, runtime::Run& run,
-                                               runtime::ThreadProcess& self, const Where& where,
-                                               const StartOf& start) {
+void execute_cores(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
+                   const Where& where, const StartOf& start) {
   runtime::Cores cores(run, where.threads, where.cpus, &self);
   cores.start(1);
   execute_on(cores, o, run, self, &where, start);

@@ -11,7 +11,7 @@ namespace weft::inline WEFT_ABI::detail {
 }
 
 [[gnu::noinline]] void PromiseBase::remember_those(runtime::FunctionInfos& known,
-                                                             runtime::HeldAt* at, std::size_t n) {
+                                                   runtime::HeldAt* at, std::size_t n) {
   const char* const frame = static_cast<const char*>(handle().address());
   const runtime::LastFrame last = runtime::last_frame;
   // the frame is not on the heap, or copying an argument made another frame

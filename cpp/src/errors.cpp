@@ -44,14 +44,12 @@ namespace detail {
   }
 }
 
-[[gnu::noinline, gnu::cold]] std::exception_ptr caught(
-    const runtime::ProcessBase& p) noexcept {
+[[gnu::noinline, gnu::cold]] std::exception_ptr caught(const runtime::ProcessBase& p) noexcept {
   if (std::exception_ptr e = std::current_exception()) return e;
   thread_needed(p);
 }
 
-[[noreturn, gnu::noinline, gnu::cold]] void thread_needed(
-    const runtime::ProcessBase& p) noexcept {
+[[noreturn, gnu::noinline, gnu::cold]] void thread_needed(const runtime::ProcessBase& p) noexcept {
   const runtime::Text path = runtime::path_of(p);
   std::fprintf(stderr,
                "weft: %s: pthread_exit() or pthread_cancel() here would end a thread that other "
@@ -69,8 +67,7 @@ namespace detail {
   }
 }
 
-[[noreturn, gnu::cold]] void throw_cancelled(runtime::ProcessBase& p,
-                                                       Error::Carried not_done) {
+[[noreturn, gnu::cold]] void throw_cancelled(runtime::ProcessBase& p, Error::Carried not_done) {
   if (const runtime::Limit* const by = runtime::Limit::take(p)) {
     TimedOut e(by);
     e.carry(std::move(not_done));
@@ -81,9 +78,9 @@ namespace detail {
   throw e;
 }
 
-[[noreturn, gnu::cold]] void throw_end(Status s, const core::SyncObject& c,
-                                                 std::uint8_t strength, const char* verb, int guard,
-                                                 Error::Carried not_done, bool met) {
+[[noreturn, gnu::cold]] void throw_end(Status s, const core::SyncObject& c, std::uint8_t strength,
+                                       const char* verb, int guard, Error::Carried not_done,
+                                       bool met) {
   const auto that = [&](const char* what) __attribute__((noinline, cold)) {
     return runtime::joined({who(), verb, " on channel ", runtime::name_of(c), ": ", what});
   };
@@ -115,8 +112,8 @@ namespace detail {
   throw BadUse(runtime::joined({who(), what}));
 }
 
-[[noreturn, gnu::cold]] void out_of_range(const char* what, std::int64_t given,
-                                                    std::int64_t least, std::int64_t most) {
+[[noreturn, gnu::cold]] void out_of_range(const char* what, std::int64_t given, std::int64_t least,
+                                          std::int64_t most) {
   const auto size = [](std::int64_t n) {
     return n < 0 ? 0 - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
   };

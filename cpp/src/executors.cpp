@@ -12,8 +12,7 @@ void detail::check_cpu(int cpu) {
   if (!why.empty()) throw BadUse(why);
 }
 
-Executor::Executor(detail::Where w)
-    : where_(std::make_shared<const detail::Where>(std::move(w))) {
+Executor::Executor(detail::Where w) : where_(std::make_shared<const detail::Where>(std::move(w))) {
   for (const int cpu : where_->cpus) detail::check_cpu(cpu);
 }
 
@@ -40,18 +39,15 @@ std::shared_ptr<const Where> pinned_to(int cpu) {
   return all.emplace_back(std::make_shared<const Where>(Where{&single(), 1, {cpu}}));
 }
 
-std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run,
-                                                                                  const Where& w) {
+std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run, const Where& w) {
   return std::make_unique<runtime::OwnThread>(run, w.cpus.empty() ? -1 : w.cpus[0]);
 }
-std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run,
-                                                                             const Where& w) {
+std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run, const Where& w) {
   auto cores = std::make_unique<runtime::Cores>(run, w.threads, w.cpus);
   cores->start(0);
   return cores;
 }
-runtime::RunsAt hire(runtime::Run& run,
-                                                 const std::shared_ptr<const Where>& w) {
+runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w) {
   if (!w) bad_use("an executor that was moved away: use the one that it was moved to");
   const runtime::RunsAt at = run.hire(w, [&] { return w->kind->hire(run, *w); });
   if (at == runtime::RunsAt::group)

@@ -4,8 +4,7 @@
 
 namespace weft::inline WEFT_ABI::detail {
 
-[[noreturn]] void raise_fault(const core::Guard* guards, const core::Fault& f,
-                                        const char* verb) {
+[[noreturn]] void raise_fault(const core::Guard* guards, const core::Fault& f, const char* verb) {
   if (f.what == core::Fault::no_guard) bad_use("select needs at least one guard");
   if (f.what == core::Fault::none_on) none_holds();
   const runtime::Text both = runtime::joined(

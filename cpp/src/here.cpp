@@ -17,8 +17,7 @@ namespace weft::inline WEFT_ABI::detail {
   return true;
 }
 
-[[gnu::cold]] void name_made(core::SyncObject& made, Here at,
-                                       const char* unnamed) noexcept {
+[[gnu::cold]] void name_made(core::SyncObject& made, Here at, const char* unnamed) noexcept {
   const bool ours = of_the_program(at.file);
   made.name = ours ? at.file : unnamed;
   made.line = ours ? at.line : 0;
@@ -34,8 +33,7 @@ namespace weft::inline WEFT_ABI::detail {
   prim::store_to(used.name, at.file, std::memory_order_release);
 }
 
-[[gnu::cold]] void waits_at(runtime::ThreadProcess& self,
-                                                        Here at) noexcept {
+[[gnu::cold]] void waits_at(runtime::ThreadProcess& self, Here at) noexcept {
   if (of_the_program(at.file)) self.stands_at(runtime::in_file(nullptr, at.file), at.line);
 }
 

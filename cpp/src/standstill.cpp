@@ -2,13 +2,13 @@
 #include <cstdio>
 #include <mutex>
 
+#include <weft/compose.hpp>
 #include <weft/pointers.hpp>
 #include <weft/runtime/outside.hpp>
 #include <weft/runtime/partial.hpp>
 #include <weft/runtime/report.hpp>
 #include <weft/runtime/text.hpp>
 #include <weft/standstill.hpp>
-#include <weft/compose.hpp>
 
 namespace weft::inline WEFT_ABI {
 
@@ -47,7 +47,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
 };
 
 static runtime::Run::Standstill* find_standstill(runtime::Run& run,
-                                          const runtime::OpKind& waits) noexcept {
+                                                 const runtime::OpKind& waits) noexcept {
   runtime::Found r;
   run.while_all_sleep([&] { r = runtime::look_at_rest(run, waits); });
   if (r.places == 0 || !run.first_of(r.places)) return nullptr;
@@ -90,8 +90,7 @@ std::string Standstill::text() const {
   return s;
 }
 
-void on_standstill(std::function<void(const Standstill&)> tell,
-                                               std::chrono::nanoseconds after) {
+void on_standstill(std::function<void(const Standstill&)> tell, std::chrono::nanoseconds after) {
   if (after.count() >= 0) runtime::patience().store(after.count(), std::memory_order_relaxed);
   const std::lock_guard g(detail::standstill_teller().mutex);
   detail::standstill_teller().tell = std::move(tell);

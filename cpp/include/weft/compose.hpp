@@ -479,7 +479,7 @@ class CoreCount {
 
  private:
   static void on_several(unsigned n, const RunOptions& o, runtime::Run& run,
-                                      runtime::ThreadProcess& self, const StartOf& start) {
+                         runtime::ThreadProcess& self, const StartOf& start) {
     const Cores cores(n);
     execute_cores(o, run, self, *cores.where(), start);
   }

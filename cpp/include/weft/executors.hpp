@@ -31,13 +31,12 @@ struct Where {
   unsigned threads;
   std::vector<int> cpus;  // the CPUs to pin them to, one for each; empty: they are not pinned
 };
-std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run,
-                                                                   const Where& w);
+std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run, const Where& w);
 std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run, const Where& w);
-void execute_single(const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
-                                 const Where&, const StartOf&);
-void execute_cores(const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
-                                const Where&, const StartOf&);
+void execute_single(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const Where&,
+                    const StartOf&);
+void execute_cores(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const Where&,
+                   const StartOf&);
 inline const Kind& single() noexcept {
   static constexpr Kind kind{false, &hire_own_thread, &execute_single};
   return kind;

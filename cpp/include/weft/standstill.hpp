@@ -32,6 +32,6 @@ class Standstill {
 // the time in which nothing must have run before; 0: never report. Left out: it stays as it was, at
 // first what the environment variable WEFT_STANDSTILL says, in seconds (0: never), or 2 s.
 void on_standstill(std::function<void(const Standstill&)> tell,
-                                std::chrono::nanoseconds after = std::chrono::nanoseconds(-1));
+                   std::chrono::nanoseconds after = std::chrono::nanoseconds(-1));
 
 }  // namespace weft::inline WEFT_ABI

@@ -321,7 +321,7 @@ std::shared_ptr<detail::Link> Network::keep(std::shared_ptr<Link> link) {
 // --- who goes ------------------------------------------------------------------------------------
 
 std::shared_ptr<detail::Link> Network::come(const std::string& name, const char* side,
-                                                   double patience) {
+                                            double patience) {
   const auto until = detail::Clock::now() + std::chrono::duration_cast<detail::Clock::duration>(
                                                 std::chrono::duration<double>(patience));
   {

@@ -30,7 +30,7 @@ const FunctionInfo* layout(FunctionInfos& first, const HeldAt* at, std::size_t n
 }
 
 [[gnu::noinline]] const FunctionInfo* first_in_file(const FunctionInfo& a,
-                                                              const char* file) noexcept {
+                                                    const char* file) noexcept {
   for (const FunctionInfo* f = a.in_files.load(std::memory_order_acquire); f; f = f->next)
     if (f->file == file) return f;
   auto* const f = new (std::nothrow) FunctionInfo;

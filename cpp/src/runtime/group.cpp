@@ -45,7 +45,7 @@ void Group::add(ProcessBase& p) {
 }
 
 [[gnu::noinline]] void Group::finished(std::uint32_t order, std::exception_ptr left,
-                                                 Ending how) noexcept {
+                                       Ending how) noexcept {
   if (left && how == Ending::failed)
     fail(order, std::move(left));
   else if (left)
@@ -123,8 +123,7 @@ ProcessBase* Group::owner() const noexcept {
   return g->parent;
 }
 
-[[gnu::noinline, gnu::cold]] void Group::fail(std::uint32_t order,
-                                                        std::exception_ptr failure) {
+[[gnu::noinline, gnu::cold]] void Group::fail(std::uint32_t order, std::exception_ptr failure) {
   auto* const f = new Failure{order, std::move(failure), nullptr};
   lock_.lock();
   f->before = std::exchange(failures_, f);
@@ -139,8 +138,7 @@ ProcessBase* Group::owner() const noexcept {
   }
 }
 
-[[gnu::noinline, gnu::cold]] std::vector<std::exception_ptr> Group::take_failures(
-    Group* then) {
+[[gnu::noinline, gnu::cold]] std::vector<std::exception_ptr> Group::take_failures(Group* then) {
   std::size_t n = 0;
   for (Group* g = this; g; g = g == this ? then : nullptr)
     for (const Failure* f = g->failures_; f; f = f->before) ++n;

@@ -58,8 +58,7 @@ void ThreadProcess::nudge() noexcept {
     parking_.signal(Parking::nudged);
 }
 
-[[gnu::noinline]] void ThreadProcess::Hosting::waits(const OpKind& op,
-                                                               void* place) noexcept {
+[[gnu::noinline]] void ThreadProcess::Hosting::waits(const OpKind& op, void* place) noexcept {
   self_.place = place;
   self_.op = &op;
   if (self_.cancel().load(std::memory_order_seq_cst)) executor_.nudge();

@@ -20,8 +20,7 @@ std::uint32_t Asking::ask(bool all) {
   gatherings_[me_].all = all;
   return gatherings_[me_].round = ++round_;
 }
-void Asking::say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool waits,
-                           bool whole) {
+void Asking::say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool waits, bool whole) {
   const auto it = gatherings_.find(asker);
   if (it == gatherings_.end() || it->second.round != round || it->second.said) return;
   Gathering& g = it->second;
@@ -58,7 +57,7 @@ void Asking::finish_if_done(std::uint64_t asker, Gathering& g) {
 }
 // In as many frames as it takes; in the last one `where` is `last`, in the others 1.
 void Asking::send(Peer& to, Kind k, std::uint64_t asker, std::uint32_t round, Bytes body,
-                            std::uint32_t last) {
+                  std::uint32_t last) {
   const std::size_t most = to.session.largest() - kHeader;
   while (body.size() > most) {
     to.session.send(Frame{k, 0, 1, round, asker, most, body.first(most)});
@@ -66,8 +65,7 @@ void Asking::send(Peer& to, Kind k, std::uint64_t asker, std::uint32_t round, By
   }
   to.session.send(Frame{k, 0, last, round, asker, body.size(), body});
 }
-void Asking::tell_all(std::uint64_t asker, std::uint32_t round, Bytes what,
-                                const Peer* but) {
+void Asking::tell_all(std::uint64_t asker, std::uint32_t round, Bytes what, const Peer* but) {
   for (Peer* p : space_->peers())
     if (p != but && p->session.may_ask()) send(*p, Kind::tell, asker, round, what, 0);
 }

@@ -99,7 +99,7 @@ bool Far::offer_it(FarOp& o) {
 
 // What is in front of an OFFER, PUT or MADE (WIRE.md 9.1).
 void Far::send_before(std::uint32_t guard, const Payload& p, const Room& room, bool stays,
-                                std::uint64_t end) {
+                      std::uint64_t end) {
   const std::size_t piece = session_.largest() - kHeader;
   const Keeper keeper = keeper_of(p, room);
   for (Bytes value = p.bytes; !value.empty();

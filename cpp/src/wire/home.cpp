@@ -143,8 +143,8 @@ struct Home::Part final : Spanned::Seat {
   }
 };
 
-std::uint32_t Home::give(std::shared_ptr<Port> p, const std::string& type,
-                                   const std::string& name, std::uint64_t capacity) {
+std::uint32_t Home::give(std::shared_ptr<Port> p, const std::string& type, const std::string& name,
+                         std::uint64_t capacity) {
   if (session_.is_over()) {  // nobody will take it, and lost() has been: it dies as the others did
     p->close(true);
     return 0;
@@ -267,8 +267,7 @@ std::unique_ptr<Room> Home::room_for(const Frame& f) {
   return room->will_come(f.txn) ? std::move(room) : nullptr;
 }
 // What has come before is put in front of the values of these guards. Null, or what is wrong.
-const char* Home::complete(std::vector<Before>& before, std::span<Asked> guards,
-                                     bool offered) {
+const char* Home::complete(std::vector<Before>& before, std::span<Asked> guards, bool offered) {
   for (Before& b : before) {
     Payload* const p =
         b.guard < guards.size() && guards[b.guard].writes ? &guards[b.guard].value : nullptr;
@@ -434,7 +433,7 @@ const char* Home::held_end(const Frame& f) {
   return nullptr;
 }
 bool Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::Seat& at,
-                               std::uint64_t lending) {
+                     std::uint64_t lending) {
   Frame f{Kind::done, 0, where, 0, op, lending, {}};
   Keeper keeper;
   if (!at.port->writes()) {

@@ -7,8 +7,7 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-FarEnd::FarEnd(std::shared_ptr<Peer> p, std::uint32_t n, std::uint64_t k,
-                         std::string name)
+FarEnd::FarEnd(std::shared_ptr<Peer> p, std::uint32_t n, std::uint64_t k, std::string name)
     : peer(std::move(p)), number(n), key(k), name_(std::move(name)) {
   place.name = name_.c_str();
   const Space::Step step(*peer->space);
@@ -28,14 +27,10 @@ void FarEnd::poison(std::uint8_t strength) {
   peer->poison(number, strength);
 }
 
-bool Carrier::passes() const noexcept {
-  return !by_copy_ && peer_.link && peer_.link->passes();
-}
+bool Carrier::passes() const noexcept { return !by_copy_ && peer_.link && peer_.link->passes(); }
 void Carrier::pass(int descriptor) noexcept { peer_.link->pass(descriptor); }
 std::uint64_t Carrier::mine() const noexcept { return peer_.session.mine().incarnation; }
-std::uint64_t Carrier::theirs() const noexcept {
-  return peer_.session.theirs().incarnation;
-}
+std::uint64_t Carrier::theirs() const noexcept { return peer_.session.theirs().incarnation; }
 int Carrier::passed() noexcept { return peer_.link ? peer_.link->passed() : -1; }
 
 #if defined(__linux__)
@@ -61,12 +56,12 @@ namespace detail {
 // earlier keys 1, zero 1; the name, padded; the earlier keys.
 constexpr std::size_t kDescribed = 32;
 constexpr unsigned kWrites = 1, kDead = 2, kBarrier = 4;  // flags
-constexpr std::size_t kNameHere = 96;  // bytes of a name that go with an end
+constexpr std::size_t kNameHere = 96;                     // bytes of a name that go with an end
 }  // namespace detail
 
-void Carrier::describe(Buffer& out, std::uint64_t home, std::uint64_t key,
-                                 std::uint64_t token, std::uint32_t number, unsigned flags,
-                                 const char* name, std::span<const std::uint64_t> before) {
+void Carrier::describe(Buffer& out, std::uint64_t home, std::uint64_t key, std::uint64_t token,
+                       std::uint32_t number, unsigned flags, const char* name,
+                       std::span<const std::uint64_t> before) {
   const std::size_t n = std::min(std::strlen(name), detail::kNameHere);
   detail::put(out, home);
   detail::put(out, key);
@@ -82,8 +77,7 @@ void Carrier::describe(Buffer& out, std::uint64_t home, std::uint64_t key,
   for (const std::uint64_t k : before) detail::put(out, k);
 }
 
-void Carrier::put_local(std::shared_ptr<Port> p, const core::SyncObject& place,
-                                  Buffer& out) {
+void Carrier::put_local(std::shared_ptr<Port> p, const core::SyncObject& place, Buffer& out) {
   const unsigned flags = p->writes() ? detail::kWrites : p->barrier() ? detail::kBarrier : 0;
   const auto [number, key] = peer_.home.lend(std::move(p));
   lent_.push_back(number);
@@ -91,8 +85,7 @@ void Carrier::put_local(std::shared_ptr<Port> p, const core::SyncObject& place,
            place.line == 0 && place.name ? place.name : runtime::name_of(place).c_str());
 }
 
-void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out,
-                                bool barrier) {
+void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out, bool barrier) {
   latest_ = 0;
   unsigned flags = writes ? detail::kWrites : barrier ? detail::kBarrier : 0;
   if (!e) return describe(out, 0, 0, 0, 0, flags | detail::kDead, "");
@@ -127,8 +120,7 @@ bool Carrier::is_barrier(Bytes in) noexcept {
   return in.size() >= detail::kDescribed &&
          (std::to_integer<unsigned>(in[28]) & detail::kBarrier) != 0;
 }
-std::optional<Carrier::Got> Carrier::take(Bytes& in, bool writes,
-                                                    const std::string& type) {
+std::optional<Carrier::Got> Carrier::take(Bytes& in, bool writes, const std::string& type) {
   if (in.size() < detail::kDescribed) return {};
   const std::byte* const p = in.data();
   const auto home = detail::get<std::uint64_t>(p), key = detail::get<std::uint64_t>(p + 8),

@@ -81,9 +81,7 @@ void Rounds::look() {
 
 // --- asking --------------------------------------------------------------------------------------
 
-Everywhere Rounds::everywhere(std::chrono::nanoseconds patience) {
-  return round(patience, true);
-}
+Everywhere Rounds::everywhere(std::chrono::nanoseconds patience) { return round(patience, true); }
 Everywhere Rounds::round(std::chrono::nanoseconds patience, bool all) {
   const std::lock_guard one(asking_);
   {

@@ -83,8 +83,7 @@ std::shared_ptr<const Sealed> Sealed::get(Bytes in, Carrier& by) {
   return nullptr;
 }
 
-std::shared_ptr<const Sealed> Sealed::matching(const Description& d, Descriptor fd,
-                                                         Carrier& by) {
+std::shared_ptr<const Sealed> Sealed::matching(const Description& d, Descriptor fd, Carrier& by) {
   struct stat st;
   if (::fstat(fd.get(), &st) != 0 || st.st_ino != d.inode ||
       d.length > static_cast<std::uint64_t>(st.st_size))

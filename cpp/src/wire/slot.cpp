@@ -184,8 +184,8 @@ std::unique_ptr<Slot> Slot::known(const Description& d) {
   if (!k || d.length > d.size - kHead) return nullptr;
   return std::unique_ptr<Slot>(new Slot(std::move(k), d.length));
 }
-std::unique_ptr<Slot> Slot::matching(const Description& d, Descriptor fd,
-                                               std::uint64_t mine, bool& no_room) {
+std::unique_ptr<Slot> Slot::matching(const Description& d, Descriptor fd, std::uint64_t mine,
+                                     bool& no_room) {
   struct stat st;
   if (::fstat(fd.get(), &st) != 0 || st.st_ino != d.inode || d.size < kHead ||
       d.length > d.size - kHead)

@@ -121,8 +121,7 @@ std::shared_ptr<Peer> Space::nobody() {
 }
 
 std::shared_ptr<FarEnd> Peer::adopt(std::vector<std::uint64_t> keys, std::uint64_t token,
-                                              const std::string& type, const std::string& name,
-                                              Peer& from) {
+                                    const std::string& type, const std::string& name, Peer& from) {
   const std::uint64_t mine = Space::random();
   const std::uint32_t number = next_adopted_;
   next_adopted_ = (next_adopted_ + 1) | Home::kAdopted;
@@ -256,8 +255,8 @@ const char* Peer::passed(const Frame& f) {
   if (news) news(*this);
   return nullptr;
 }
-const char* Peer::pass(const std::shared_ptr<FarEnd>& e, bool writes,
-                                 const std::string& type, const std::string& name) {
+const char* Peer::pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type,
+                       const std::string& name) {
   Buffer body;
   detail::put(body, std::as_bytes(std::span(type)));
   body.push_back(std::byte{0});

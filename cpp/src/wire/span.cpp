@@ -147,8 +147,7 @@ Span::Part& Span::add_part(A&&... a) {
                             : new P(*this, std::forward<A>(a)...);
   return *parts_.push_back(p);
 }
-Span::Span(Space& s, FarOp& whole, Guards guards, std::uint32_t first, Kept kept,
-                     bool only_looks)
+Span::Span(Space& s, FarOp& whole, Guards guards, std::uint32_t first, Kept kept, bool only_looks)
     : space_(s),
       whole_(whole),
       guards_(std::move(guards)),
