@@ -1,5 +1,4 @@
-"""Weft's C++ library as a Conan package: `weft::weft`, header-only, and `weft::compiled` for
-find_package(weft).
+"""Weft's C++ library as a Conan package: `weft::weft` for find_package(weft).
 
     conan create .                    makes the package and runs packaging/conan/test_package against it
     conan create . -tf ""             makes it only
@@ -63,14 +62,8 @@ class Weft(ConanFile):
 
     def package_info(self):
         self.cpp_info.set_property("cmake_file_name", "weft")
-        headers = self.cpp_info.components["headers"]
-        headers.set_property("cmake_target_name", "weft::weft")
-        headers.bindirs = []
-        headers.libdirs = []
+        self.cpp_info.set_property("cmake_target_name", "weft::weft")
+        self.cpp_info.set_property("cmake_target_aliases", ["weft::compiled"])
+        self.cpp_info.libs = ["weft"]
         if self.settings.get_safe("os") in ("Linux", "FreeBSD"):
-            headers.system_libs = ["pthread"]
-        compiled = self.cpp_info.components["compiled"]
-        compiled.set_property("cmake_target_name", "weft::compiled")
-        compiled.libs = ["weft"]
-        compiled.defines = ["WEFT_COMPILED"]
-        compiled.requires = ["headers"]
+            self.cpp_info.system_libs = ["pthread"]

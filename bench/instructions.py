@@ -197,10 +197,12 @@ class Checkout:
         binary = self._work / program
         if binary not in self._built:
             source = self._find(f"cpp/{program}.cpp")
-            include = self._root / "cpp/include"
-            subprocess.run(
-                ["g++", *FLAGS, f"-I{include}", str(source), "-o", str(binary)], check=True
-            )
+            flags = ["g++", *FLAGS, f"-I{self._root / 'cpp/include'}"]
+            library = self._work / "weft.o"
+            if not library.exists():
+                whole = self._root / "cpp/src/weft.cpp"
+                subprocess.run([*flags, "-c", str(whole), "-o", str(library)], check=True)
+            subprocess.run([*flags, str(source), str(library), "-o", str(binary)], check=True)
             self._built.add(binary)
         return binary
 

@@ -6,7 +6,7 @@ A fenced block runs if its info string is a language (python, sh, cpp) followed 
 
     ```python run                 run by .venv's Python
     ```sh run in=root             run by bash (-euo pipefail), at the checkout's root
-    ```cpp run file=hello.cpp     saved under that name, compiled (C++20, cpp/include, threads) and run
+    ```cpp run file=hello.cpp     saved under that name, compiled (C++20, with Weft's library) and run
     ```python run exit=1          must end with that status
     ```python save file=net.py    only saved, for a later block
     ```text                       right after a block that ran: its output must be this; a line `...`
@@ -16,11 +16,14 @@ Before the files:
 
     --language cpp                only blocks in this language are run
 
-and, for all blocks in C++, whose compilers' time they take away (DECISIONS.md, The tests):
+and, for all blocks in C++:
 
-    --compiled cpp/src/weft.cpp   Weft's compiled form is used, made once from this source
+    --library cpp/src/weft.cpp    the library that blocks are linked with, compiled once; this is
+                                  the default
     --first weft/weft.hpp         this header is parsed once; a block must include something of
-                                  Weft's all the same
+                                  Weft's all the same (less of the compilers' time)
+    --single                      blocks are compiled with weft_single.hpp (tools/single.py) in the
+                                  place of <weft/…>, and so is the library
 
 All blocks of a file share one scratch folder, in which they run unless `in=root` is given.
 `timeout=SECONDS` replaces the default of 280. Blocks whose info string says neither `run` nor
@@ -45,6 +48,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import progress
+import single
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -126,6 +130,14 @@ def blocks_of(text: str) -> list[Block]:
     return found
 
 
+def has_cpp(file: str) -> bool:
+    """Whether a block in C++ is marked `run` there; a file that cannot be read is told later."""
+    try:
+        return any(b.run and b.language == "cpp" for b in blocks_of(Path(file).read_text()))
+    except (OSError, UnicodeDecodeError, BadBlock):
+        return False
+
+
 def matches(expected: str, actual: str) -> bool:
     """Line by line, spaces at line ends aside; a line `...` in `expected` stands for any number of
     lines."""
@@ -173,21 +185,27 @@ def compiling() -> list[str]:
 @dataclass(frozen=True)
 class Made:
     """What is made once for all blocks in C++: what their compiler is given before the block, and
-    after it. `wrong`: what could not be made, and why."""
+    after it. `single`: the one header that blocks include. `wrong`: what could not be made, and
+    why."""
 
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    single: bool = False
     wrong: str = ""
 
 
-def make(first: str | None, compiled: str | None, folder: Path) -> Made:
-    """Parses the header `first` and compiles the source `compiled`, where they are given."""
-    before: list[str] = ["-DWEFT_COMPILED"] if compiled else []
-    after: list[str] = []
-    todo: list[tuple[str, list[str]]] = []
-    if compiled:
-        after = [str(folder / "compiled.o")]
-        todo.append((compiled, [*before, "-c", str(ROOT / compiled), "-o", *after]))
+def make(first: str | None, library: str, folder: Path, one: bool = False) -> Made:
+    """Compiles the source `library`, or weft_single.hpp, and parses the header `first` if there is
+    one."""
+    before: list[str] = []
+    after = [str(folder / "library.o")]
+    source = ROOT / library
+    if one:
+        before = [f"-I{folder}"]
+        library, source = single.OUT, folder / "single.cpp"
+        (folder / single.OUT).write_text(single.single(), encoding="utf-8")
+        source.write_text(f'#define WEFT_IMPLEMENTATION\n#include "{single.OUT}"\n')
+    todo = [(library, [*before, "-x", "c++", "-c", str(source), "-o", *after])]
     if first:
         own = folder / "first.hpp"
         own.write_text(f"#include <{first}>\n")
@@ -200,7 +218,7 @@ def make(first: str | None, compiled: str | None, folder: Path) -> Made:
         progress.end(f"compiling {what}", 0, 0)
         if status != 0:
             return Made(wrong=f"{what}: exit status {status}:\n{stdout}{stderr}")
-    return Made(tuple(before), tuple(after))
+    return Made(tuple(before), tuple(after), one)
 
 
 def commands_of(block: Block, scratch: Path, made: Made) -> list[list[str]]:
@@ -257,7 +275,10 @@ def test_file(path: Path, made: Made, language: str | None = None) -> tuple[int,
         for block in blocks:
             target = scratch / block.file
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(block.code)
+            code = block.code
+            if made.single and block.language == "cpp":
+                code = re.sub(r"#include <weft/[^>]*>", f'#include "{single.OUT}"', code)
+            target.write_text(code)
             if not block.run:
                 continue
             name = f"{path}:{block.line} {block.language}"
@@ -276,8 +297,9 @@ def test_file(path: Path, made: Made, language: str | None = None) -> tuple[int,
 def main(arguments: list[str]) -> int:
     given: dict[str, str] = {}
     files = arguments
-    while len(files) > 1 and files[0] in ("--first", "--compiled", "--language"):
-        given[files[0]], files = files[1], files[2:]
+    while len(files) > 1 and files[0] in ("--first", "--library", "--language", "--single"):
+        taken = 1 if files[0] == "--single" else 2
+        given[files[0]], files = files[taken - 1], files[taken:]
     if not files or files[0].startswith("-"):
         print(
             "usage: doctest_md.py FILE…    (runs the blocks marked `run`; see the head of the file)",
@@ -285,7 +307,10 @@ def main(arguments: list[str]) -> int:
         )
         return 2
     with tempfile.TemporaryDirectory(prefix="weft-md-") as folder:
-        made = make(given.get("--first"), given.get("--compiled"), Path(folder))
+        made = Made()
+        if given.get("--language", "cpp") == "cpp" and any(map(has_cpp, files)):
+            library = given.get("--library", "cpp/src/weft.cpp")
+            made = make(given.get("--first"), library, Path(folder), "--single" in given)
         if made.wrong:
             print(f"FAIL {made.wrong}\n0 passed, 1 failed")
             return 1

@@ -316,7 +316,7 @@ need_go() {
 # The C and C++ files of the checkout, committed or about to be, each ended by a zero byte.
 native_files() {
   local file
-  git -C "$ROOT" ls-files -z --cached --others --exclude-standard -- '*.hpp' '*.ipp' '*.cpp' '*.h' '*.c' |
+  git -C "$ROOT" ls-files -z --cached --others --exclude-standard -- '*.hpp' '*.cpp' '*.h' '*.c' |
     while IFS= read -r -d '' file; do
       if [[ -f $ROOT/$file ]]; then printf '%s\0' "$file"; fi # what was removed is still listed
     done

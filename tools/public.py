@@ -146,8 +146,6 @@ def tags(headers: Path) -> Iterator[dict[str, Any]]:
     if shutil.which("ctags") is None:
         raise Missing("universal-ctags is not installed: ./run setup cpp")
     with tempfile.TemporaryDirectory() as folder:
-        # An .ipp only defines what a header declares, and tells no access: what is private would be
-        # listed.
         for file in headers.rglob("*.hpp"):
             copy = Path(folder) / file.relative_to(headers)
             copy.parent.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,6 @@ SOURCES = {
     ".py",
     ".pyi",
     ".hpp",
-    ".ipp",
     ".cpp",
     ".h",
     ".c",

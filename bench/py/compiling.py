@@ -1,7 +1,7 @@
 """How long g++ takes for a small program: the user time of each compilation, and the memory that it
 needs.
 
-    compiling.py headers|compiled|fiber [FLAGS…] SAMPLES        FLAGS: -O2 and nothing else unless some are given
+    compiling.py weft|fiber [FLAGS…] SAMPLES        FLAGS: -O2 and nothing else unless some are given
 
 With the flag `object` what is told as bytes is the size of the object file's code and data, not the
 compiler's memory.
@@ -19,9 +19,8 @@ import sampler
 
 BENCH = Path(__file__).resolve().parent.parent
 FORMS = {
-    "headers": ["compile/weft.cpp"],
-    "compiled": ["-DWEFT_COMPILED", "compile/weft.cpp"],
-    "fiber": ["compile/fiber.cpp"],
+    "weft": "compile/weft.cpp",
+    "fiber": "compile/fiber.cpp",
 }
 
 
@@ -42,7 +41,6 @@ def main() -> None:
     form, *flags = words
     measure_object = "object" in flags
     flags = [flag for flag in flags if flag != "object"] or ["-O2"]
-    *options, source = FORMS[form]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.o"
         command = [
@@ -50,8 +48,7 @@ def main() -> None:
             "-std=c++20",
             *flags,
             "-I../cpp/include",
-            *options,
-            source,
+            FORMS[form],
             "-c",
             "-o",
             str(out),

@@ -169,8 +169,7 @@ AGREED = {
         ("mobile, 2 workers, 64 slots", "2 independent", "ns", "min", 1.03),
     ],
     "cpp-compile": [
-        ("header-only", "Boost.Fiber", "ns", "min", 2.0),
-        ("compiled", "Boost.Fiber", "ns", "min", 1.2),
+        ("Weft", "Boost.Fiber", "ns", "min", 1.0),
     ],
     "cpp-messages": [
         ("move 16777216", "move 8", "ns", "min", 1.15),

@@ -29,11 +29,10 @@ HERE = Path(__file__).resolve().parent
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("beside") / "beside"
-    include = HERE.parents[1] / "cpp" / "include"
-    subprocess.run(
-        ["c++", "-std=c++20", "-O0", "-pthread", f"-I{include}", HERE / "beside.cpp", "-o", made],
-        check=True,
-    )
+    cpp = HERE.parents[1] / "cpp"
+    sources = [HERE / "beside.cpp", cpp / "src/weft.cpp"]
+    command = ["c++", "-std=c++20", "-O0", "-pthread", f"-I{cpp / 'include'}", *sources]
+    subprocess.run([*command, "-o", made], check=True)
     return made
 
 

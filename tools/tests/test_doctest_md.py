@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,10 @@ from conftest import ROOT
 
 
 def run(*files: Path | str) -> tuple[int, str, list[str]]:
-    """Exit status, last line, and the lines before it."""
+    """Exit status, last line, and the lines before it. Most blocks here need nothing of the
+    library, so it is an empty one, where a test asks for no other."""
+    if files and not {"--library", "--single"} & set(files):
+        files = ("--library", os.devnull, *files)
     result = subprocess.run(
         [sys.executable, ROOT / "tools/doctest_md.py", *files], capture_output=True, text=True
     )
@@ -152,21 +156,32 @@ def test_blocks_in_one_language_alone(page: Path) -> None:
 
 
 def test_a_source_that_all_blocks_are_linked_with(page: Path, tmp_path: Path) -> None:
-    """It is compiled once, and blocks know that it is there."""
+    """It is compiled once."""
     source = tmp_path / "answer.cpp"
     source.write_text("int answer() { return 42; }\n")
-    block = "```cpp run exit={}\n#ifdef WEFT_COMPILED\nint answer();\n#endif\n{}int main() {{ return answer(); }}\n```\n\n"
+    block = "```cpp run exit={}\nint answer();\n{}int main() {{ return answer(); }}\n```\n\n"
     page.write_text(block.format(42, "#include <weft/version.hpp>\n"))
-    assert run("--compiled", source, page)[:2] == (0, "1 passed, 0 failed")
-    assert run("--compiled", source, "--first", "weft/version.hpp", page)[:2] == (
+    assert run("--library", source, page)[:2] == (0, "1 passed, 0 failed")
+    assert run("--library", source, "--first", "weft/version.hpp", page)[:2] == (
         0,
         "1 passed, 0 failed",
     )
-    assert run(page)[:2] == (1, "0 passed, 1 failed")
     source.write_text("int answer() { return nowhere; }\n")
-    status, last, lines = run("--compiled", source, page)
+    status, last, lines = run("--library", source, page)
     assert (status, last) == (1, "0 passed, 1 failed")
     assert "answer.cpp" in lines[0]
+
+
+def test_the_library_in_one_header(page: Path) -> None:
+    page.write_text(
+        "```cpp run exit=3\n#include <weft/weft.hpp>\n"
+        "#ifndef WEFT_ABI\n#error\n#endif\n"
+        "weft::Process write(weft::Writer<int> w) { co_await w.write(3); }\n"
+        "int main() {\n  weft::Channel<int> c;\n  int got = 0;\n"
+        "  auto read = [&](weft::Reader<int> r) -> weft::Process { got = co_await r.read(); };\n"
+        "  weft::run(write(c.writer()), read(c.reader()));\n  return got;\n}\n```\n"
+    )
+    assert run("--single", page)[:2] == (0, "1 passed, 0 failed")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["--first", "weft/version.hpp"]])

@@ -54,7 +54,7 @@ def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(
         [
             *("g++", "-std=c++20", "-O0", "-g", "-pthread", f"-I{ROOT / 'cpp/include'}"),
-            *("-o", folder / "net", source),
+            *("-o", folder / "net", source, ROOT / "cpp/src/weft.cpp"),
         ],
         check=True,
     )

@@ -45,7 +45,7 @@ def test_conan_creates_the_package_and_a_consumer_runs(tmp_path: Path) -> None:
     shutil.copy(CONSUMERS / "main.cpp", consumers)
     settings = ["-s", "compiler.cppstd=20", "-s", "build_type=Release"]
     output = call(conan, "create", ROOT, "-tf", test, *settings, env=env)
-    assert output.count(f"\n{VERSION}\n") == 2, "header-only and compiled"
+    assert output.count(f"\n{VERSION}\n") == 2, "by both names"
     assert f"weft/{VERSION}" in call(conan, "list", "weft/*", env=env)
     refused = subprocess.run(
         [conan, "create", ROOT, "-tf", "", "-s", "compiler.cppstd=17"],

@@ -62,10 +62,6 @@ namespace other { void foreign(); }
 @CTAGS
 def test_the_list_of_cpp_has_what_is_public_alone(tmp_path: Path) -> None:
     (tmp_path / "a.hpp").write_text(HEADER)
-    # A definition apart from its class does not say that the function is private.
-    (tmp_path / "a.ipp").write_text(
-        "namespace weft { inline int Shown::apart(int x) { return x; } }\n"
-    )
     assert list(public.cpp(tmp_path)) == [
         "class weft::Shown",
         "function weft::Shown::seen (int x,char c) const",

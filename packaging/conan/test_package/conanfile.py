@@ -1,5 +1,5 @@
-"""A consumer of the Conan package: builds and runs the program of tools/tests/consumers, in both
-forms."""
+"""A consumer of the Conan package: builds and runs the program of tools/tests/consumers, under
+both names of its target."""
 
 from pathlib import Path
 

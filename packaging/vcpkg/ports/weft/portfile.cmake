@@ -2,7 +2,7 @@
 #
 #   vcpkg install weft --overlay-ports=CHECKOUT/packaging/vcpkg/ports
 #
-# weft::weft is header-only, weft::compiled a library of the triplet's linkage.
+# weft::weft is a library of the triplet's linkage.
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../../.." ABSOLUTE)
 
 vcpkg_cmake_configure(
