@@ -1,18 +1,17 @@
 // The definitions of channel.hpp.
 #include <mutex>
+#include <string>
+#include <unordered_set>
 
 #include <weft/channel.hpp>
-#include <weft/runtime/hashed.hpp>
 
 namespace weft::inline WEFT_ABI::detail {
 
 const char* intern(const char* name) {
   static std::mutex m;
-  static auto& names = *new runtime::Names;
+  static auto& names = *new std::unordered_set<std::string>;
   const std::lock_guard g(m);
-  if (const runtime::Names::Name* const known = names.find(name)) return known->text;
-  const std::size_t size = std::strlen(name) + 1;
-  return names.add(static_cast<const char*>(std::memcpy(new char[size], name, size))).text;
+  return names.emplace(name).first->c_str();
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void one_too_many(const core::SyncObject* c,

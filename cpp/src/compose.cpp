@@ -110,16 +110,15 @@ struct Host {
     } spawned{run, outermost};
     runtime::ThreadProcess::Hosting hosting(self, host.executor);
     start.f(start.x, group);
-    const auto work = [&] {
-      hosting.waits(wait_op, &group);
-      while (!group.done() || !spawn_group.done()) {
-        runtime::Group& g = group.done() ? spawn_group : group;
-        if (g.begin_wait(host.stop) == Status::pending) host.loop(host.executor);
-      }
-    };
-    o.stop.during(
-        group, spawn_group, [](void* x) { (*static_cast<decltype(work)*>(x))(); },
-        const_cast<void*>(static_cast<const void*>(&work)));
+    const std::stop_callback asked(o.stop ? *o.stop : std::stop_token(), [&]() noexcept {
+      group.cancel();
+      spawn_group.cancel();
+    });
+    hosting.waits(wait_op, &group);
+    while (!group.done() || !spawn_group.done()) {
+      runtime::Group& g = group.done() ? spawn_group : group;
+      if (g.begin_wait(host.stop) == Status::pending) host.loop(host.executor);
+    }
   }
   std::vector<std::exception_ptr> failures = group.take_failures(&spawn_group);
   if (run.deadlocked() && outermost) throw Deadlock(run.deadlock_report(), run.take_knot());
@@ -128,7 +127,7 @@ struct Host {
   if (const std::exception_ptr end = group.take_end()) raise_again(end);
 }
 
-[[gnu::noinline, gnu::cold]] inline void execute_solo(const RunOptions& o, runtime::Run& run,
+[[gnu::noinline, gnu::cold]] static void execute_solo(const RunOptions& o, runtime::Run& run,
                                                       runtime::ThreadProcess& self,
                                                       const Where* where, const StartOf& start) {
   runtime::Scheduler scheduler(run, &self);
@@ -137,33 +136,27 @@ struct Host {
                   [](runtime::Executor& e) { static_cast<runtime::Scheduler&>(e).loop(); }};
   execute_on(host, o, run, self, where, start);
 }
-void execute_single(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
-                    const Where& where, const StartOf& start) {
-  const runtime::Pinned pinned(where.cpus.empty() ? -1 : where.cpus[0]);
-  execute_solo(o, run, self, &where, start);
-}
-
-// This thread is worker 0; the others have been started.
-void execute_on(runtime::Cores& cores, const RunOptions& o, runtime::Run& run,
-                runtime::ThreadProcess& self, const Where* where, const StartOf& start) {
+// With this thread as the executor's thread, or as one of its threads.
+static void execute_at(const Where& where, const RunOptions& o, runtime::Run& run,
+                       runtime::ThreadProcess& self, const StartOf& start) {
+  if (!where.multi) {
+    const runtime::Pinned pinned(where.cpus.empty() ? -1 : where.cpus[0]);
+    return execute_solo(o, run, self, &where, start);
+  }
+  runtime::Cores cores(run, where.threads, where.cpus, &self);
+  cores.start(1);  // this thread is worker 0
   runtime::Cores::Release release(cores);
   const Host host{cores.executor(), release,
                   [](runtime::Executor& e) { static_cast<runtime::Cores&>(e).loop(); }};
-  execute_on(host, o, run, self, where, start);
-}
-void execute_cores(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
-                   const Where& where, const StartOf& start) {
-  runtime::Cores cores(run, where.threads, where.cpus, &self);
-  cores.start(1);
-  execute_on(cores, o, run, self, &where, start);
+  execute_on(host, o, run, self, &where, start);
 }
 
 static void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
                     const StartOf& start) {
   if (o.on)
-    o.on->where()->kind->execute(o, run, self, *o.on->where(), start);
-  else if (o.cores.several())
-    o.cores.execute(o, run, self, start);
+    execute_at(*o.on->where(), o, run, self, start);
+  else if (o.cores.number() != 1)
+    execute_at(*Cores(o.cores.number()).where(), o, run, self, start);
   else
     execute_solo(o, run, self, nullptr, start);
 }

@@ -8,7 +8,7 @@
 namespace weft::inline WEFT_ABI {
 
 std::string Failures::describe(const std::vector<std::exception_ptr>& e) {
-  runtime::Text s = runtime::joined({runtime::digits(e.size()), " processes failed"});
+  std::string s = runtime::joined({std::to_string(e.size()), " processes failed"});
   for (const auto& x : e) {
     try {
       std::rethrow_exception(x);
@@ -23,9 +23,9 @@ std::string Failures::describe(const std::vector<std::exception_ptr>& e) {
 
 namespace detail {
 
-[[gnu::noinline, gnu::cold]] runtime::Text who() {
+[[gnu::noinline, gnu::cold]] std::string who() {
   const runtime::ProcessBase* p = runtime::this_process();
-  return p ? runtime::joined({runtime::path_of(*p), ": "}) : runtime::Text();
+  return p ? runtime::joined({runtime::path_of(*p), ": "}) : std::string();
 }
 
 [[gnu::noinline]] Left left_by_handled() noexcept {
@@ -50,7 +50,7 @@ namespace detail {
 }
 
 [[noreturn, gnu::noinline, gnu::cold]] void thread_needed(const runtime::ProcessBase& p) noexcept {
-  const runtime::Text path = runtime::path_of(p);
+  const std::string path = runtime::path_of(p);
   std::fprintf(stderr,
                "weft: %s: pthread_exit() or pthread_cancel() here would end a thread that other "
                "processes need; in a process with a thread of its own it ends that process\n",
@@ -117,9 +117,9 @@ namespace detail {
   const auto size = [](std::int64_t n) {
     return n < 0 ? 0 - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
   };
-  bad_use(runtime::joined({what, " must be from ", runtime::digits(size(least)), " to ",
-                           runtime::digits(size(most)), ", not ", given < 0 ? "-" : "",
-                           runtime::digits(size(given))}));
+  bad_use(runtime::joined({what, " must be from ", std::to_string(size(least)), " to ",
+                           std::to_string(size(most)), ", not ", given < 0 ? "-" : "",
+                           std::to_string(size(given))}));
 }
 [[noreturn, gnu::cold]] void not_a_time() {
   bad_use("a time that is no number: it would never come, and would never have been");

@@ -24,7 +24,7 @@ detail::Where Cores::checked(unsigned n, std::vector<int> cpus) {
   if (!cpus.empty() && cpus.size() != n)
     detail::bad_use("Cores: " + std::to_string(cpus.size()) + " CPUs for " + std::to_string(n) +
                     " cores; name one for each, or none");
-  return {&detail::multi(), n, std::move(cpus)};
+  return {true, n, std::move(cpus)};
 }
 
 namespace detail {
@@ -36,20 +36,18 @@ std::shared_ptr<const Where> pinned_to(int cpu) {
   const std::lock_guard g(m);
   for (const std::shared_ptr<const Where>& w : all)
     if (w->cpus[0] == cpu) return w;
-  return all.emplace_back(std::make_shared<const Where>(Where{&single(), 1, {cpu}}));
+  return all.emplace_back(std::make_shared<const Where>(Where{false, 1, {cpu}}));
 }
 
-std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run, const Where& w) {
-  return std::make_unique<runtime::OwnThread>(run, w.cpus.empty() ? -1 : w.cpus[0]);
-}
-std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run, const Where& w) {
+static std::unique_ptr<runtime::RunExecutor> hired(runtime::Run& run, const Where& w) {
+  if (!w.multi) return std::make_unique<runtime::OwnThread>(run, w.cpus.empty() ? -1 : w.cpus[0]);
   auto cores = std::make_unique<runtime::Cores>(run, w.threads, w.cpus);
   cores->start(0);
   return cores;
 }
 runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w) {
   if (!w) bad_use("an executor that was moved away: use the one that it was moved to");
-  const runtime::RunsAt at = run.hire(w, [&] { return w->kind->hire(run, *w); });
+  const runtime::RunsAt at = run.hire(w, [&] { return hired(run, *w); });
   if (at == runtime::RunsAt::group)
     bad_use("a run uses at most 64 executors: share them between processes");
   return at;

@@ -7,8 +7,8 @@ namespace weft::inline WEFT_ABI::detail {
 [[noreturn]] void raise_fault(const core::Guard* guards, const core::Fault& f, const char* verb) {
   if (f.what == core::Fault::no_guard) bad_use("select needs at least one guard");
   if (f.what == core::Fault::none_on) none_holds();
-  const runtime::Text both = runtime::joined(
-      {verb, ": guards ", runtime::digits(f.a), " and ", runtime::digits(f.b), " are "});
+  const std::string both = runtime::joined(
+      {verb, ": guards ", std::to_string(f.a), " and ", std::to_string(f.b), " are "});
   if (f.what == core::Fault::barrier_twice)
     bad_use(runtime::joined(
         {both, "the same barrier: a process is one party; give each barrier once"}));
@@ -28,7 +28,7 @@ namespace weft::inline WEFT_ABI::detail {
 
 [[noreturn]] void nobody_enrolled(const char* verb, std::uint32_t guard) {
   bad_use(runtime::joined({verb, ": nobody is enrolled at the barrier of guard ",
-                           runtime::digits(guard), ": make it with parties, or enrol() first"}));
+                           std::to_string(guard), ": make it with parties, or enrol() first"}));
 }
 
 }  // namespace weft::inline WEFT_ABI::detail

@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <mutex>
 
+#include <memory>
 #include <weft/compose.hpp>
-#include <weft/pointers.hpp>
 #include <weft/runtime/outside.hpp>
 #include <weft/runtime/partial.hpp>
 #include <weft/runtime/report.hpp>
@@ -62,7 +62,6 @@ void look_at_standstills() noexcept {
 }  // namespace detail
 
 std::string Standstill::text() const {
-  using runtime::digits;
   using runtime::line_of;
   using runtime::listed;
   using runtime::put;
@@ -70,11 +69,11 @@ std::string Standstill::text() const {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g", static_cast<double>(waited.count()) * 1e-9);
   std::string s = runtime::joined({"standstill: nothing has run for ", seconds,
-                                   " s, and no timer or blocking call is due; ", digits(n),
+                                   " s, and no timer or blocking call is due; ", std::to_string(n),
                                    n == 1 ? " process waits" : " processes wait"});
   for (std::size_t i = 0; i < n; ++i) {
     if (i == runtime::Report::kLines) {
-      put(s, {"\n  … and ", digits(n - i), " more"});
+      put(s, {"\n  … and ", std::to_string(n - i), " more"});
       break;
     }
     const Waits& p = processes[i];
@@ -83,7 +82,7 @@ std::string Standstill::text() const {
     if (!p.open.empty())
       put(s, {"; who has the other end of ", listed(p.open, ", "), " is not known"});
   }
-  put(s, {"\nwhat may still wake them: ", digits(outside), " weft::Outside token",
+  put(s, {"\nwhat may still wake them: ", std::to_string(outside), " weft::Outside token",
           outside == 1 ? "" : "s",
           " (say weft::Outside(weft::Outside::due) where its thread waits for something that takes "
           "its time)"});

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <optional>
 
-#include "atomic.hpp"
+#include <atomic>
 #include "channel_options.hpp"
 #include "core/one2one.hpp"
 #include "core/select.hpp"
@@ -150,8 +150,7 @@ struct HeapRing : core::Ring<T> {
 // A thread's operation at a buffer that does not let it through at once: begin_waiting(). It is
 // named where a buffer is made, so that a file that makes none compiles nothing of it.
 template <core::Side S, class C>
-inline constinit prim::HostedAtomic<Status (*)(C*, runtime::ThreadProcess&, void*)> at_buffer{
-    nullptr};
+inline constinit std::atomic<Status (*)(C*, runtime::ThreadProcess&, void*)> at_buffer{nullptr};
 template <core::Side S, class C>
 Status begin_waiting(C* c, runtime::ThreadProcess& self, void* slot);
 template <class C, bool Shared>

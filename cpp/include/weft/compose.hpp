@@ -12,13 +12,13 @@
 #include <tuple>
 #include <variant>
 
+#include <stop_token>
+#include <thread>
 #include "count.hpp"
 #include "executors.hpp"
 #include "runtime/affinity.hpp"
 #include "runtime/thread.hpp"
 #include "standstill.hpp"
-#include "stop_token.hpp"
-#include "threads.hpp"
 
 namespace weft::inline WEFT_ABI {
 
@@ -468,54 +468,11 @@ class CoreCount {
  public:
   constexpr CoreCount() noexcept = default;
   template <std::convertible_to<Count> N>
-  constexpr CoreCount(N n)
-      : n_(Count(n).up_to_32_bits("Cores: their number")), execute_(&on_several) {}
-  bool several() const noexcept { return n_ != 1; }
-  // Runs a network on so many.
-  void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
-               const StartOf& start) const {
-    execute_(n_, o, run, self, start);
-  }
+  constexpr CoreCount(N n) : n_(Count(n).up_to_32_bits("Cores: their number")) {}
+  unsigned number() const noexcept { return n_; }
 
  private:
-  static void on_several(unsigned n, const RunOptions& o, runtime::Run& run,
-                         runtime::ThreadProcess& self, const StartOf& start) {
-    const Cores cores(n);
-    execute_cores(o, run, self, *cores.where(), start);
-  }
   unsigned n_ = 1;
-  void (*execute_)(unsigned, const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
-                   const StartOf&) = nullptr;
-};
-
-// What may stop a run from outside.
-class StopBy {
- public:
-  constexpr StopBy(std::nullptr_t = nullptr) noexcept {}
-  // Who has a token has <stop_token>.
-  template <std::same_as<std::stop_token> T>
-  constexpr StopBy(const T* t) noexcept : token_(t), listen_(&listen<T>) {}
-  // Calls f(x); a stop that is asked for meanwhile cancels both groups.
-  void during(runtime::Group& a, runtime::Group& b, void (*f)(void*), void* x) const {
-    if (token_)
-      listen_(*token_, a, b, f, x);
-    else
-      f(x);
-  }
-
- private:
-  template <class T>
-  static void listen(const T& t, runtime::Group& a, runtime::Group& b, void (*f)(void*), void* x) {
-    const auto cancel = [&]() noexcept {
-      a.cancel();
-      b.cancel();
-    };
-    const std::stop_callback<decltype(cancel)> asked(t, cancel);
-    f(x);
-  }
-  const std::stop_token* token_ = nullptr;
-  void (*listen_)(const std::stop_token&, runtime::Group&, runtime::Group&, void (*)(void*),
-                  void*) = nullptr;
 };
 
 }  // namespace detail
@@ -529,7 +486,7 @@ struct RunOptions {
   const Executor* on = nullptr;
   // A request to stop cancels the processes of this network (rule 7.12). request_stop() must not be
   // called in a signal handler; use weft::signals.
-  detail::StopBy stop = {};  // a const std::stop_token*
+  const std::stop_token* stop = nullptr;
   void (*deadlocked)(const std::string& report) noexcept = nullptr;
 };
 // run(on(pool), p, q): the whole network on that executor, which must live as long as the call.

@@ -7,10 +7,10 @@
 #include <mutex>
 #include <string>
 
+#include <memory>
 #include "blocking.hpp"
 #include "core/latch.hpp"
 #include "guards.hpp"
-#include "pointers.hpp"
 
 namespace weft::inline WEFT_ABI {
 

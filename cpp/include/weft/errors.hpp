@@ -12,8 +12,8 @@
 #include <cxxabi.h>
 #endif
 
+#include <memory>
 #include "config.hpp"
-#include "pointers.hpp"
 #include "runtime/limit.hpp"
 #include "runtime/names.hpp"
 #include "runtime/text.hpp"
@@ -146,7 +146,7 @@ class Failures final : public Error {
 namespace detail {
 
 // The path of the process that runs here, and a colon; empty if there is none.
-runtime::Text who();
+std::string who();
 
 // The exception that is being handled, if it is exactly an E, not a derived type. (To rethrow it,
 // so that a handler tells its type, would take as long as the whole unwinding so far.) Null: it is

@@ -17,34 +17,11 @@ struct RunOptions;
 namespace detail {
 struct Where;
 struct StartOf;
-// How executors of a kind are made. Only code that asks for one refers to this, so a program that
-// does not use them compiles nothing of it.
-struct Kind {
-  bool multi;
-  std::unique_ptr<runtime::RunExecutor> (*hire)(runtime::Run&, const Where&);
-  // Runs a network, with this thread as the executor's thread or as one of its threads.
-  void (*execute)(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const Where&,
-                  const StartOf&);
-};
 struct Where {
-  const Kind* kind;
+  bool multi;  // Cores, not Core
   unsigned threads;
   std::vector<int> cpus;  // the CPUs to pin them to, one for each; empty: they are not pinned
 };
-std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run, const Where& w);
-std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run, const Where& w);
-void execute_single(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const Where&,
-                    const StartOf&);
-void execute_cores(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const Where&,
-                   const StartOf&);
-inline const Kind& single() noexcept {
-  static constexpr Kind kind{false, &hire_own_thread, &execute_single};
-  return kind;
-}
-inline const Kind& multi() noexcept {
-  static constexpr Kind kind{true, &hire_cores, &execute_cores};
-  return kind;
-}
 // Throws BadUse if this program may not use that CPU.
 void check_cpu(int cpu);
 
@@ -78,8 +55,8 @@ class Cores : public Executor {
 // that is given.
 class Core : public Executor {
  public:
-  Core() : Executor(detail::Where{&detail::single(), 1, {}}) {}
-  explicit Core(int cpu) : Executor(detail::Where{&detail::single(), 1, {cpu}}) {}
+  Core() : Executor(detail::Where{false, 1, {}}) {}
+  explicit Core(int cpu) : Executor(detail::Where{false, 1, {cpu}}) {}
 };
 
 namespace detail {

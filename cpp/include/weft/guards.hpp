@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <variant>
 
+#include <functional>
 #include "core/standing.hpp"
-#include "function.hpp"
 #include "time.hpp"
 
 namespace weft::inline WEFT_ABI {
@@ -591,7 +591,7 @@ class InUse {
   void end() noexcept { used_.store(false, std::memory_order_relaxed); }
 
  private:
-  prim::HostedAtomic<bool> used_{false};
+  std::atomic<bool> used_{false};
 };
 
 // Rule 5.6: makes the retirement of its channel an outcome for every guard.

@@ -36,7 +36,7 @@ class Here {
 // Whether a file is of the program; false for a header of the standard library, and for null.
 bool of_the_program(const char* file) noexcept;
 // The last file that was found to be of the program; compared by address.
-inline prim::HostedAtomic<const char*> program_file{nullptr};
+inline std::atomic<const char*> program_file{nullptr};
 
 // The name of a channel that the standard library has made, until a line of the program uses it.
 inline constexpr char kUnnamed[] = "a channel that the standard library made";

@@ -3,8 +3,8 @@
 // BadUse, instead of following a null pointer.
 #pragma once
 
+#include <memory>
 #include "errors.hpp"
-#include "pointers.hpp"
 
 namespace weft::inline WEFT_ABI {
 

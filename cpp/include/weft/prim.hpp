@@ -36,11 +36,22 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <type_traits>
 
 #include "config.hpp"
 
 namespace weft::inline WEFT_ABI::prim {
 inline constexpr std::int64_t forever = INT64_MAX;
+
+// An object that is no atomic, used as one.
+template <class T>
+T load_from(const T& from, std::memory_order o) noexcept {
+  return std::atomic_ref(const_cast<T&>(from)).load(o);
+}
+template <class T>
+void store_to(T& to, std::type_identity_t<T> v, std::memory_order o) noexcept {
+  std::atomic_ref(to).store(v, o);
+}
 }  // namespace weft::inline WEFT_ABI::prim
 
 #if defined(WEFT_PRIM_HEADER)
@@ -59,14 +70,14 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <condition_variable>
 #endif
 
-#include "atomic.hpp"
+#include <atomic>
+#include <thread>
 #include "durations.hpp"
-#include "threads.hpp"
 
 namespace weft::inline WEFT_ABI::prim {
 
 template <class T>
-using atomic = HostedAtomic<T>;
+using atomic = std::atomic<T>;
 // As std::mutex, by calls: inlined, each use has code for a lock that fails.
 class Mutex {
  public:

@@ -11,8 +11,8 @@
 #include <utility>
 #include <variant>
 
+#include <memory>
 #include "errors.hpp"
-#include "pointers.hpp"
 
 namespace weft::inline WEFT_ABI {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include <functional>
 #include "config.hpp"
 #include "durations.hpp"
-#include "function.hpp"
 #include "runtime/partial.hpp"
 
 namespace weft::inline WEFT_ABI {

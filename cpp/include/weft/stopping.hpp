@@ -19,10 +19,10 @@
 #include <initializer_list>
 #include <optional>
 
+#include <thread>
 #include "alt.hpp"
 #include "outside.hpp"
 #include "runtime/source.hpp"
-#include "threads.hpp"
 #include "time.hpp"
 
 namespace weft::inline WEFT_ABI {

@@ -15,9 +15,9 @@
 #pragma once
 #include <mutex>
 
+#include <memory>
 #include "alt.hpp"
 #include "ended.hpp"
-#include "pointers.hpp"
 #include "stopping.hpp"
 
 namespace weft::inline WEFT_ABI {

@@ -9,19 +9,18 @@ Helpers::~Helpers() {
     ending_ = true;
   }
   some_.notify_all();
-  for (unsigned i = 0; i < made_; ++i) threads_[i].join();
+  for (std::thread& t : threads_) t.join();
 }
 
 void Helpers::submit(Job& j) {
   j.run->enter_outside();
   {
     const std::lock_guard g(mutex_);
-    if (waiting_ <= queued_ && made_ < kMost) {
+    if (waiting_ <= queued_ && threads_.size() < kMost) {
       try {
-        threads_[made_].start([](void* me) { static_cast<Helpers*>(me)->help(); }, this);
-        ++made_;
+        threads_.emplace_back([this] { help(); });
       } catch (...) {
-        if (made_ == 0) {
+        if (threads_.empty()) {
           j.run->leave_outside();
           throw;
         }

@@ -13,7 +13,7 @@ const FunctionInfo* enlist(FunctionInfos& first, FunctionInfo* a) {
   return a;
 }
 
-static bool same(Row<const HeldAt> held, const HeldAt* at, std::size_t n) noexcept {
+static bool same(std::span<const HeldAt> held, const HeldAt* at, std::size_t n) noexcept {
   bool all = held.size() == n;
   for (std::size_t i = 0; i < n && all; ++i) all = held[i] == at[i];
   return all;

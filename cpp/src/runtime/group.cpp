@@ -1,6 +1,7 @@
 // The definitions of runtime/group.hpp.
+#include <algorithm>
+
 #include <weft/runtime/group.hpp>
-#include <weft/runtime/numbers.hpp>
 #include <weft/runtime/report.hpp>
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -139,25 +140,13 @@ ProcessBase* Group::owner() const noexcept {
 }
 
 [[gnu::noinline, gnu::cold]] std::vector<std::exception_ptr> Group::take_failures(Group* then) {
-  std::size_t n = 0;
-  for (Group* g = this; g; g = g == this ? then : nullptr)
-    for (const Failure* f = g->failures_; f; f = f->before) ++n;
-  std::vector<std::exception_ptr> r(n);
-  n = 0;
+  std::vector<std::exception_ptr> r;
   for (Group* g = this; g; g = g == this ? then : nullptr) {
-    Pairs all;  // of the group: the order of the process, what it left
-    Numbers order;
-    for (const Failure* f = g->failures_; f; f = f->before) {
-      order.push_back(all.size());
-      all.add(f->order, Pairs::number(f));
-    }
-    sort_numbers(order, {[](const void* x, std::uint32_t a, std::uint32_t b) {
-                           const auto& f = *static_cast<const Pairs*>(x);
-                           return f[a].key != f[b].key ? f[a].key < f[b].key : a > b;
-                         },
-                         &all});
-    for (const std::uint32_t i : order)
-      r[n++] = std::move(reinterpret_cast<Failure*>(all[i].value)->what);
+    std::vector<Failure*> those;  // of one process: the later first, as they are linked
+    for (Failure* f = g->failures_; f; f = f->before) those.push_back(f);
+    std::ranges::reverse(those);
+    std::ranges::stable_sort(those, {}, &Failure::order);
+    for (Failure* const f : those) r.push_back(std::move(f->what));
     g->drop_failures();
   }
   return r;
@@ -224,8 +213,8 @@ void Group::serve_cancellations(Executor& e) noexcept {
 
 [[gnu::noinline, gnu::cold]] std::uint32_t Group::started(const char* function) noexcept {
   lock_.lock();
-  const Names::Name* const n = names_.find(function ? function : "");
-  const std::uint32_t r = n ? n->n : 0;
+  const auto n = names_.find(function ? function : "");
+  const std::uint32_t r = n == names_.end() ? 0 : n->second;
   lock_.unlock();
   return r;
 }
@@ -275,9 +264,7 @@ std::uint32_t Group::count_name(const char* f) {
   // Processes started in a row mostly have one name, and it is mostly one and the same text.
   if (f != last_name_ || !last_count_) {
     last_name_ = f;
-    const char* const name = f ? f : "";
-    Names::Name* const known = names_.find(name);
-    last_count_ = &(known ? *known : names_.add(name)).n;
+    last_count_ = &names_[f ? f : ""];
   }
   return (*last_count_)++;
 }

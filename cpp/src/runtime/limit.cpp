@@ -7,7 +7,7 @@ void Limit::open(ProcessBase& p, std::int64_t deadline) {
   Run& r = run_of(p);
   const std::lock_guard g(r.mutex_);
   Limit* const first = innermost_of(p, r);
-  exchange(p, r, first, this);
+  exchange(p, r, this);
   outer_ = first;
   process_ = &p;
   r.limits_open_.fetch_add(1, std::memory_order_relaxed);
@@ -30,7 +30,7 @@ void Limit::close() noexcept {
     fired = disarm();
     Limit* inner = innermost_of(*process_, r);
     if (inner == this) {
-      exchange(*process_, r, this, outer_);
+      exchange(*process_, r, outer_);
     } else {
       while (inner->outer_ != this) inner = inner->outer_;
       inner->outer_ = outer_;
@@ -128,17 +128,18 @@ Limit* Limit::first_of(ProcessBase& p, Run& r) noexcept {
 }
 
 Limit* Limit::innermost_of(const ProcessBase& p, const Run& r) noexcept {
-  for (Hashed* e = r.limits_.bucket(hash_of(p)); e; e = e->next_hashed)
-    if (auto* const l = static_cast<Limit*>(e); l->process_ == &p) return l;
-  return nullptr;
+  const auto at = r.limits_.find(&p);
+  return at == r.limits_.end() ? nullptr : at->second;
 }
 
-void Limit::exchange(ProcessBase& p, Run& r, Limit* was, Limit* now) {
-  if (was) r.limits_.remove(*was);
-  if (!now) return p.clear(core::NodeFlags::limited);
-  p.set(core::NodeFlags::limited);
-  now->hash = hash_of(p);
-  r.limits_.add(*now);
+void Limit::exchange(ProcessBase& p, Run& r, Limit* now) {
+  if (now) {
+    r.limits_[&p] = now;  // throws nothing if there was one
+    p.set(core::NodeFlags::limited);
+  } else {
+    r.limits_.erase(&p);
+    p.clear(core::NodeFlags::limited);
+  }
 }
 
 void Limit::await_firing() noexcept {

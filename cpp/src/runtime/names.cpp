@@ -8,24 +8,25 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-[[gnu::noinline, gnu::cold]] Text path_while_still(const ProcessBase& process) {
+[[gnu::noinline, gnu::cold]] std::string path_while_still(const ProcessBase& process) {
   constexpr int kPathLevels = 64;
-  Text r;
+  std::string r;
   int level = 0;
   for (const ProcessBase* p = &process; p; p = p->group ? p->group->owner() : nullptr) {
     if (++level > kPathLevels) return joined({"…/", r});
-    Text step;
+    std::string step;
     if (p->group && p->group->name) put(step, {p->group->name, "/"});
     put(step, {p->function ? p->function : "process"});
-    if (p->group && p->group->started(p->function) > 1) put(step, {"[", digits(p->index), "]"});
+    if (p->group && p->group->started(p->function) > 1)
+      put(step, {"[", std::to_string(p->index), "]"});
     if (level > 1) put(step, {"/", r});
     r.swap(step);
   }
   return r;
 }
 
-[[gnu::noinline, gnu::cold]] Text path_of(const ProcessBase& process) {
-  Text r;
+[[gnu::noinline, gnu::cold]] std::string path_of(const ProcessBase& process) {
+  std::string r;
   const auto walk = [&] { r = path_while_still(process); };
   if (process.group)
     process.group->run.still(walk);
@@ -35,17 +36,17 @@ namespace weft::inline WEFT_ABI::runtime {
 }
 
 // FILE:LINE, without the folders.
-[[gnu::noinline, gnu::cold]] inline Text at_line(const char* file, std::uint32_t line) {
+[[gnu::noinline, gnu::cold]] inline std::string at_line(const char* file, std::uint32_t line) {
   const char* const slash = std::strrchr(file, '/');
-  return joined({slash ? slash + 1 : file, ":", digits(line)});
+  return joined({slash ? slash + 1 : file, ":", std::to_string(line)});
 }
 
-[[gnu::noinline, gnu::cold]] Text name_of(const core::SyncObject& c) {
+[[gnu::noinline, gnu::cold]] std::string name_of(const core::SyncObject& c) {
   const char* const name = c.name ? c.name : "?";
   return c.line == 0 ? joined({"'", name, "'"}) : at_line(name, c.line);
 }
 
-[[gnu::noinline, gnu::cold]] Text where(const ProcessBase& p) {
+[[gnu::noinline, gnu::cold]] std::string where(const ProcessBase& p) {
   ProcessBase& it = const_cast<ProcessBase&>(p);  // of which nothing is changed
   const FunctionInfo* const about = it.stands_in();
   return about && about->file ? at_line(about->file, it.stands_on()) : "?";

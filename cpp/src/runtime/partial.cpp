@@ -1,6 +1,6 @@
 // The definitions of runtime/partial.hpp.
+#include <algorithm>
 
-#include <weft/pointers.hpp>
 #include <weft/runtime/function_info.hpp>
 #include <weft/runtime/going_on.hpp>
 #include <weft/runtime/limit.hpp>
@@ -50,7 +50,7 @@ class Partial {
       for (const Pair& p : of(one)) at_.add(p.key, 0);
     }
     at_.sort();
-    spots_.reset(new Spot[at_.size()]);
+    spots_.resize(at_.size());
     for (const Pair& p : places_) {
       Spot& spot = spots_[spot_of(p)];
       spot.channel = kind(p) != barrier;
@@ -102,10 +102,10 @@ class Partial {
       if ((one.able && !everybody) || (one.places.n == 0 && !one.nowhere && !one.timed)) continue;
       told.push_back(i);
     }
-    paths_ = std::vector<std::string>(all_.size());
+    paths_.resize(all_.size());
     by_path(told);
     Found r;
-    r.processes = std::vector<Waits>(told.size());
+    r.processes.resize(told.size());
     for (std::uint32_t k = 0; k < told.size(); ++k) {
       const One& one = all_[told[k]];
       Waits& w = r.processes[k];
@@ -217,7 +217,7 @@ class Partial {
     }
   };
 
-  Row<const Pair> of(const One& one) const noexcept {
+  std::span<const Pair> of(const One& one) const noexcept {
     return {places_.data() + one.places.first, one.places.n};
   }
   std::uint32_t spot_of(const Pair& p) const noexcept { return at_.find(p.key); }
@@ -244,12 +244,9 @@ class Partial {
   void by_path(Numbers& those) {
     for (const std::uint32_t i : those)
       if (paths_[i].empty()) paths_[i] = path_of(*all_[i].process);
-    sort_numbers(those, {[](const void* x, std::uint32_t a, std::uint32_t b) {
-                           const auto& p = *static_cast<const Partial*>(x);
-                           const int c = p.paths_[a].compare(p.paths_[b]);
-                           return c != 0 ? c < 0 : p.all_[a].id < p.all_[b].id;
-                         },
-                         this});
+    std::ranges::sort(those, {}, [this](std::uint32_t i) {
+      return std::pair<std::string_view, std::uint32_t>(paths_[i], all_[i].id);
+    });
   }
 
   const Executor* const here_;  // null: all
@@ -259,7 +256,7 @@ class Partial {
   std::vector<Pair> places_, silent_;  // one process's after another's
   Pairs by_id_;                        // the process of each id
   Pairs at_;                           // the addresses of the places where somebody waits
-  std::unique_ptr<Spot[]> spots_;      // what is known of each
+  std::vector<Spot> spots_;            // what is known of each
   Pairs ends_, holders_;  // of each side of a place: the addresses of the ends; the processes
 };
 
@@ -290,7 +287,7 @@ std::string listed(const std::vector<std::string>& names, const char* between) {
   std::string s;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i == Report::kNames) {
-      put(s, {between, digits(names.size() - i), " more"});
+      put(s, {between, std::to_string(names.size() - i), " more"});
       break;
     }
     put(s, {i ? between : "", names[i]});

@@ -1,4 +1,5 @@
 // The definitions of runtime/report.hpp.
+#include <algorithm>
 #include <cstdint>
 
 #include <weft/runtime/group.hpp>
@@ -27,7 +28,7 @@ struct Report::Collect final : WaitVisitor {
     return b ? b->node : r.running();
   }
   [[gnu::noinline, gnu::cold]] void at(const core::SyncObject& c, How how) {
-    r.find(self)->places.add(name_of(c));
+    r.find(self)->places.push_back(name_of(c));
     waits.add(Pairs::number(&c) | how, self);
   }
   [[gnu::noinline, gnu::cold]] void channel(const core::SyncObject& c, bool writing) override {
@@ -37,8 +38,8 @@ struct Report::Collect final : WaitVisitor {
   [[gnu::noinline, gnu::cold]] void end(const core::SyncObject& c) override { at(c, for_end); }
   [[gnu::noinline, gnu::cold]] void ended(const core::SyncObject& c, std::uint32_t guard) override {
     Blocked& b = *r.find(self);
-    b.places.add(joined({name_of(c), " (ended)"}));
-    b.silent.add(joined({digits(guard), " ", name_of(c)}));
+    b.places.push_back(joined({name_of(c), " (ended)"}));
+    b.silent.push_back(joined({std::to_string(guard), " ", name_of(c)}));
   }
 
   [[gnu::noinline, gnu::cold]] void edges() {
@@ -49,7 +50,7 @@ struct Report::Collect final : WaitVisitor {
       const auto& place = *reinterpret_cast<const core::SyncObject*>(key);
       channel(place, key, false);
       channel(place, key, true);
-      const Row<const Pairs::Pair> here = waits.of(key | to_sync);
+      const std::span<const Pairs::Pair> here = waits.of(key | to_sync);
       Ids others;
       // Who is enrolled is not recorded: whoever is not there may be the one that is missing.
       for (std::uint32_t n = 0, next = 0; n < all.size() && !here.empty(); ++n) {
@@ -67,7 +68,7 @@ struct Report::Collect final : WaitVisitor {
   // Who waits at a channel waits for those that hold its other side: who was given or last used an
   // end of it, and who waits there.
   void channel(const core::SyncObject& place, std::uintptr_t key, bool writing) {
-    const Row<const Pairs::Pair> those = waits.of(key | (writing ? to_write : to_read));
+    const std::span<const Pairs::Pair> those = waits.of(key | (writing ? to_write : to_read));
     if (those.empty()) return;
     Ids others;
     if (report_hooks.holders) report_hooks.holders(place, writing, others);
@@ -83,7 +84,7 @@ struct Report::Collect final : WaitVisitor {
   }
   // `never`: why nobody is known to be there; null: not known either.
   [[gnu::noinline, gnu::cold]] void wait(const core::SyncObject& place,
-                                         Row<const Pairs::Pair> those, const Ids& others,
+                                         std::span<const Pairs::Pair> those, const Ids& others,
                                          const char* never = nullptr) {
     if (those.empty()) return;
     bool any = false;
@@ -98,23 +99,16 @@ struct Report::Collect final : WaitVisitor {
       if (any)
         r.edges_.add(b.node, r.nodes_);
       else
-        b.unknown.add(never ? joined({name_of(place), " (", name_of(place), never})
-                            : joined({name_of(place), " (nobody that is known)"}));
+        b.unknown.push_back(never ? joined({name_of(place), " (", name_of(place), never})
+                                  : joined({name_of(place), " (nobody that is known)"}));
     }
     r.nodes_ += any;
   }
 };
 
 [[gnu::noinline, gnu::cold]] Report::Blocked* Report::find(std::uint32_t id) noexcept {
-  std::size_t low = 0, high = blocked.size();
-  while (low < high) {
-    const std::size_t middle = (low + high) / 2;
-    if (blocked[middle].id < id)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < blocked.size() && blocked[low].id == id ? &blocked[low].blocked : nullptr;
+  const auto at = std::ranges::lower_bound(blocked, id, {}, &One::id);
+  return at != blocked.end() && at->id == id ? &at->blocked : nullptr;
 }
 
 [[gnu::noinline, gnu::cold]] Report Report::of(Run& run) {
@@ -128,7 +122,7 @@ struct Report::Collect final : WaitVisitor {
   };
   std::uint32_t n = 0;
   for (std::uint32_t i = 0; i < all.size(); ++i) n += process(i).op != nullptr;
-  r.blocked.make(n);
+  r.blocked.resize(n);
   for (std::uint32_t i = 0; i < all.size(); ++i) {
     const ProcessBase& p = process(i);
     if (!p.op) continue;
@@ -160,20 +154,21 @@ struct Report::Collect final : WaitVisitor {
 }
 
 [[gnu::noinline, gnu::cold]] std::vector<std::string> Report::knot_paths() const {
-  std::vector<std::string> r(knot.size());
-  for (std::size_t i = 0; i < r.size(); ++i) put(r[i], {of(knot[i]).path});
+  std::vector<std::string> r;
+  for (const std::uint32_t id : knot) r.push_back(of(id).path);
   return r;
 }
 
-[[gnu::noinline, gnu::cold]] inline void put_more(Text& s, std::size_t n) {
-  put(s, {"\n  … and ", digits(n), " more"});
+[[gnu::noinline, gnu::cold]] inline void put_more(std::string& s, std::size_t n) {
+  put(s, {"\n  … and ", std::to_string(n), " more"});
 }
 
-[[gnu::noinline, gnu::cold]] Text Report::text() const {
+[[gnu::noinline, gnu::cold]] std::string Report::text() const {
   std::size_t n = 0;
   for (const auto& x : blocked) n += !x.blocked.for_children;
-  Text s = joined({"deadlock: ", digits(n), n == 1 ? " process is" : " processes are",
-                   " blocked and nothing outside can wake any"});
+  std::string s =
+      joined({"deadlock: ", std::to_string(n), n == 1 ? " process is" : " processes are",
+              " blocked and nothing outside can wake any"});
   std::size_t shown = 0;
   for (const std::uint32_t id : order) {
     const Blocked& b = of(id);
@@ -200,11 +195,11 @@ struct Report::Collect final : WaitVisitor {
 
 // It may be that the program took the end of one channel for the end of a process: say how it says
 // so.
-[[gnu::noinline, gnu::cold]] Text Report::ended() const {
-  Text s;
+[[gnu::noinline, gnu::cold]] std::string Report::ended() const {
+  std::string s;
   std::size_t n = 0;
   for (const std::uint32_t id : order)
-    for (const char* const guard : of(id).silent)
+    for (const std::string& guard : of(id).silent)
       if (++n <= kLines)
         put(s, {"\n", of(id).path, ": guard ", guard,
                 " has ended; if that should end the process: ", report_hooks.ends});
@@ -213,16 +208,13 @@ struct Report::Collect final : WaitVisitor {
 }
 
 [[gnu::noinline, gnu::cold]] void Report::sort_by_path() {
-  sort_numbers(order, {[](const void* x, std::uint32_t a, std::uint32_t b) {
-                         const auto& r = *static_cast<const Report*>(x);
-                         const int c = r.of(a).path.compare(r.of(b).path);
-                         return c != 0 ? c < 0 : a < b;
-                       },
-                       this});
+  std::ranges::sort(order, {}, [this](std::uint32_t id) {
+    return std::pair<std::string_view, std::uint32_t>(of(id).path, id);
+  });
   for (std::uint32_t n = 0; n < order.size(); ++n) find(order[n])->node = n;
 }
 
-[[gnu::noinline, gnu::cold]] Text Report::waiting(std::uint32_t id) const {
+[[gnu::noinline, gnu::cold]] std::string Report::waiting(std::uint32_t id) const {
   const Blocked& b = of(id);
   Numbers others;  // in the order of `order`
   for (const Pairs::Pair& e : edges_.of(b.node)) {
@@ -233,26 +225,26 @@ struct Report::Collect final : WaitVisitor {
   }
   sort_unique(others);
   const char* const between = b.for_children ? " and " : " or ";
-  Text s = joined({b.path, " waits for "});
+  std::string s = joined({b.path, " waits for "});
   std::size_t shown = 0;
   for (const std::uint32_t n : others) {
     if (shown++) put(s, {between});
     if (shown > kNames) {
-      put(s, {digits(others.size() - kNames), " more"});
+      put(s, {std::to_string(others.size() - kNames), " more"});
       break;
     }
     put(s, {n == running() ? std::string_view("one that runs") : of(order[n]).path});
   }
-  for (const char* const u : b.unknown)
+  for (const std::string& u : b.unknown)
     put(s, {shown++ ? " or " : "", "whoever is on the other side of ", u});
   if (shown == 0) put(s, {"nobody"});
   return s;
 }
 
-[[gnu::noinline, gnu::cold]] Text Report::line(const Blocked& b) {
-  Text s = joined({b.path, ": ", b.verb});
+[[gnu::noinline, gnu::cold]] std::string Report::line(const Blocked& b) {
+  std::string s = joined({b.path, ": ", b.verb});
   std::size_t shown = 0;
-  for (const char* const place : b.places) {
+  for (const std::string& place : b.places) {
     if (shown == kNames) break;
     put(s, {shown++ ? ", " : " ", place});
   }

@@ -1,4 +1,5 @@
 // The definitions of runtime/run.hpp.
+#include <algorithm>
 #include <cstdio>
 
 #include <weft/runtime/run.hpp>
@@ -164,57 +165,36 @@ RunsAt Run::which_executor(const Executor& e) const noexcept {
 }
 
 [[gnu::noinline, gnu::cold]] void Run::keep(void (*body)(void*), void* of) {
-  auto* const t = new Thread;
-  Thread* done;
+  std::list<std::thread> done;
   {
     const std::lock_guard g(mutex_);  // thread_done() looks for it
-    try {
-      t->thread.start(body, of);
-    } catch (...) {
-      delete t;
-      throw;
-    }
-    t->next = std::exchange(threads_, t);
-    done = std::exchange(threads_done_, nullptr);
+    threads_.emplace_back(body, of);
+    done.swap(threads_done_);
   }
-  join(done);
+  for (std::thread& t : done) t.join();
 }
 
 [[gnu::noinline, gnu::cold]] void Run::thread_done() noexcept {
   const std::lock_guard g(mutex_);
-  Thread** me = &threads_;
-  while (*me && !(*me)->thread.is_this()) me = &(*me)->next;
-  Thread* const t = *me;
-  if (!t) return;  // somebody joins us
-  *me = t->next;
-  t->next = std::exchange(threads_done_, t);
+  const auto me = std::ranges::find(threads_, std::this_thread::get_id(), &std::thread::get_id);
+  if (me == threads_.end()) return;  // somebody joins us
+  threads_done_.splice(threads_done_.begin(), threads_, me);
 }
 
 std::size_t Run::threads_kept() noexcept {
   const std::lock_guard g(mutex_);
-  std::size_t n = 0;
-  for (const Thread* const first : {threads_, threads_done_})
-    for (const Thread* t = first; t; t = t->next) ++n;
-  return n;
+  return threads_.size() + threads_done_.size();
 }
 
 [[gnu::noinline, gnu::cold]] void Run::join_threads() noexcept {
   for (;;) {
-    Thread* t;
+    std::list<std::thread> those;
     {
       const std::lock_guard g(mutex_);
-      t = std::exchange(threads_done_ ? threads_done_ : threads_, nullptr);
+      those.swap(threads_done_.empty() ? threads_ : threads_done_);
     }
-    if (!t) return;
-    join(t);
-  }
-}
-
-void Run::join(Thread* those) noexcept {
-  while (Thread* const t = those) {
-    those = t->next;
-    t->thread.join();
-    delete t;
+    if (those.empty()) return;
+    for (std::thread& t : those) t.join();
   }
 }
 

@@ -20,7 +20,6 @@ class Buffered : public Rendezvous<T, P> {
   void set_ring(Ring<T>* r) noexcept {
     ring = r;
     if (!r) return;
-    static_cast<Self*>(this)->uses_rare();
     state_ |= B::kBuffered;
     B::form_lines();
   }
@@ -40,7 +39,7 @@ class Buffered : public Rendezvous<T, P> {
   }
 
   template <class Me>
-  Attempt from_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
+  WEFT_OUTLINE_HOSTED Attempt from_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
     if (ring->size == 0)
       return n.is(NodeFlags::extended) && !ring->room()
                  ? Attempt::not_ready
@@ -54,7 +53,7 @@ class Buffered : public Rendezvous<T, P> {
   }
 
   template <class Me>
-  Attempt to_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
+  WEFT_OUTLINE_HOSTED Attempt to_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
     if (state_ & (B::kReadersGone | B::kSpanned)) {
       if ((state_ & B::kReadersGone) && !blocked(reader_line_)) return Attempt::not_ready;
       if (ring->lending()) return Attempt::not_ready;

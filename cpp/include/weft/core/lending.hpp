@@ -123,7 +123,7 @@ class Lending : public Notifier<T, P, Self> {
         again.place = static_cast<SyncObject*>(this);
         again.set(NodeFlags::queued);
         writer_line_.insert_before(writer_line_.front(), &again);
-        this->match_again(after);  // not by the table, for there is no buffer
+        rematch(after);
       }
     }
     tell_if_ended(after);

@@ -45,9 +45,6 @@ inline constexpr bool plain_only = requires {
   requires P::plain;
 };
 
-// Is what is rare at a channel called through a table (notifier.hpp)?
-inline constexpr bool kRareByTable = __STDC_HOSTED__ != 0;
-
 // The agent of a channel whose other side is in another address space (far_engine.hpp). It is told
 // (WakerOps::tell) when a party has joined or the last end here was closed: never under a lock, any
 // number of times, from any thread.

@@ -21,7 +21,6 @@
 //    round for ever.
 //  3 Once the channel has ended for a side, no party that could be claimed waits there.
 #pragma once
-#include "../atomic.hpp"
 #include "buffered.hpp"
 
 namespace weft::inline WEFT_ABI::core {
@@ -38,45 +37,19 @@ class Notifier : public Buffered<T, P, Self> {
       Buffered<T, P, Self>::from_buffer, Buffered<T, P, Self>::pull;
   using Buffered<T, P, Self>::ring, Buffered<T, P, Self>::to_buffer;
 
-  // What only a channel with a buffer does, or one at which a standing party, or one that decides
-  // elsewhere, was. Where there is a heap it is called through a table, which whoever makes such a
-  // channel of it names, so that a file without any compiles nothing of it. On a microcontroller it
-  // is called as it is.
-  struct Rare {
-    void (*rematch)(Notifier&, AfterUnlock&) noexcept;
-    Attempt (*from_buffer)(Notifier&, Node&, FreeParty, AfterUnlock&) noexcept;
-    Attempt (*to_buffer)(Notifier&, Node&, FreeParty, AfterUnlock&) noexcept;
-  };
-  void uses_rare() noexcept {
-    if constexpr (kRareByTable)
-      if (!rare_.load(std::memory_order_relaxed)) rare_.store(&kRare, std::memory_order_relaxed);
-  }
-  void is_watched() noexcept {
-    uses_rare();
-    state_ |= B::kWatched;
-  }
-  void rematch(AfterUnlock& after) noexcept {
-    if constexpr (kRareByTable)
-      rare_.load(std::memory_order_relaxed)->rematch(*this, after);
-    else
-      match_again(after);
-  }
+  void is_watched() noexcept { state_ |= B::kWatched; }
   // There is a buffer: what `attempt` there comes to.
   template <Side S, class Me>
   [[gnu::always_inline]] Attempt attempt_at_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
-    if constexpr (kRareByTable && std::is_same_v<Me, FreeParty>) {
-      const Rare& rare = *rare_.load(std::memory_order_relaxed);
-      return (S == Side::in ? rare.from_buffer : rare.to_buffer)(*this, n, me, after);
-    } else if constexpr (S == Side::in) {
+    if constexpr (S == Side::in)
       return from_buffer(n, me, after);
-    } else {
+    else
       return to_buffer(n, me, after);
-    }
   }
 
   // After a change at a watched channel: commits sleeping parties that can commit with each other,
   // in order, and tells the others.
-  void match_again(AfterUnlock& after) noexcept {
+  WEFT_OUTLINE_HOSTED void rematch(AfterUnlock& after) noexcept {
     pull(after);
     if constexpr (plain_only<P>) return;
     if (state_ & B::kFar) {
@@ -332,17 +305,6 @@ class Notifier : public Buffered<T, P, Self> {
         after.finish(y, s);
     }
   }
-
- private:
-  static constexpr Rare kRare{
-      [](Notifier& c, AfterUnlock& after) noexcept { c.match_again(after); },
-      [](Notifier& c, Node& n, FreeParty me, AfterUnlock& after) noexcept {
-        return c.from_buffer(n, me, after);
-      },
-      [](Notifier& c, Node& n, FreeParty me, AfterUnlock& after) noexcept {
-        return c.to_buffer(n, me, after);
-      }};
-  static inline constinit prim::HostedAtomic<const Rare*> rare_{nullptr};
 };
 
 }  // namespace weft::inline WEFT_ABI::core

@@ -19,6 +19,7 @@
 //  3 After a way is over nothing is sent for it.
 #pragma once
 #include <algorithm>
+#include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <unordered_map>

@@ -6,9 +6,11 @@
 // State under the lock: the queue, how many helpers there are and how many wait for a job. They end
 // with the run.
 #pragma once
+#include <condition_variable>
 #include <mutex>
+#include <thread>
+#include <vector>
 
-#include "../threads.hpp"
 #include "group.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -35,9 +37,8 @@ class Helpers final : public Part {
   void help();
 
   std::mutex mutex_;
-  Condition some_;
-  PlainThread threads_[kMost];
-  unsigned made_ = 0;
+  std::condition_variable some_;
+  std::vector<std::thread> threads_;
   Job* first_ = nullptr;
   Job* last_ = nullptr;
   std::size_t queued_ = 0;

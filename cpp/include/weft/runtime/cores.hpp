@@ -11,7 +11,7 @@
 #include <coroutine>
 #include <vector>
 
-#include "../threads.hpp"
+#include <thread>
 #include "affinity.hpp"
 #include "crew.hpp"
 #include "group.hpp"
@@ -19,10 +19,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// A template, so that a file that asks for none compiles nothing of it (config.hpp, WEFT_IF_USED).
-template <class T>
-class CoresOf final : public Executor, public RunExecutor, private Crew<CoresOf<T>> {
-  using Base = Crew<CoresOf>;
+class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
+  using Base = Crew<Cores>;
   friend Base;
   using Base::call, Base::look_everywhere, Base::look_outside, Base::ready,
       Base::ready_from_elsewhere, Base::size, Base::while_held, Base::work, Base::worker;
@@ -31,9 +29,9 @@ class CoresOf final : public Executor, public RunExecutor, private Crew<CoresOf<
  public:
   // `cpus`: where to hold its threads, one for each; empty: nowhere. `host`: the thread process
   // whose thread is worker 0, or null.
-  CoresOf(Run& run, unsigned workers, std::vector<int> cpus, ProcessBase* host = nullptr)
+  Cores(Run& run, unsigned workers, std::vector<int> cpus, ProcessBase* host = nullptr)
       : Base(workers, &run), run_(run), cpus_(std::move(cpus)), host_(host) {}
-  ~CoresOf() override {
+  ~Cores() override {
     stop();
     for (const Homed* h = homed_.load(std::memory_order_relaxed); h;)
       delete std::exchange(h, h->next);
@@ -128,8 +126,8 @@ class CoresOf final : public Executor, public RunExecutor, private Crew<CoresOf<
 
   // Ends worker 0's loop when it is woken.
   struct Release : core::Waiter {
-    CoresOf* c;
-    explicit Release(CoresOf& of) noexcept : c(&of) { ops = &kOps; }
+    Cores* c;
+    explicit Release(Cores& of) noexcept : c(&of) { ops = &kOps; }
 
    private:
     static void wake(core::Waker* w) noexcept { static_cast<Release*>(w)->c->release(); }
@@ -140,20 +138,20 @@ class CoresOf final : public Executor, public RunExecutor, private Crew<CoresOf<
 
  private:
   struct Homed final : ProcessOps {
-    Homed(const ProcessOps& of, CoresOf& c, const Homed* after) noexcept
+    Homed(const ProcessOps& of, Cores& c, const Homed* after) noexcept
         : ProcessOps(of), cores(&c), next(after) {
       wake = &woken;
     }
     static void woken(core::Waker* w) noexcept {
       static_cast<const Homed*>(w->ops)->cores->post(w);
     }
-    CoresOf* const cores;
+    Cores* const cores;
     const Homed* const next;
   };
 
   // What this thread is, while it works here.
   struct Seat {
-    explicit Seat(CoresOf& c, unsigned i) noexcept
+    explicit Seat(Cores& c, unsigned i) noexcept
         : outer_context(std::exchange(this_context, &context)),
           outer_worker(std::exchange(this_worker, &c.worker(i))),
           outer_queue(std::exchange(core::current_run_queue, nullptr)) {
@@ -238,7 +236,5 @@ class CoresOf final : public Executor, public RunExecutor, private Crew<CoresOf<
   std::vector<std::thread> threads_;
   Posting posting_;  // the last member: it goes first
 };
-
-using Cores = CoresOf<void>;
 
 }  // namespace weft::inline WEFT_ABI::runtime

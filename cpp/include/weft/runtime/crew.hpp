@@ -56,7 +56,7 @@
 // while they do not help.
 #pragma once
 
-#include "../pointers.hpp"
+#include <memory>
 #include "deque.hpp"
 #include "parking.hpp"
 

@@ -12,9 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../atomic.hpp"
+#include <atomic>
+#include <span>
 #include "../core/waiter.hpp"
-#include "../row.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
@@ -36,11 +36,11 @@ struct HeldAt {
 struct FunctionInfo {
   // of the operation that a report names; its line is the process's own. Null: not known
   const char* file = nullptr;
-  Row<const HeldAt> held;
-  mutable prim::HostedAtomic<const FunctionInfo*> in_files{nullptr};  // the same with a file
-  mutable const FunctionInfo* next = nullptr;                         // in a list
+  std::span<const HeldAt> held;
+  mutable std::atomic<const FunctionInfo*> in_files{nullptr};  // the same with a file
+  mutable const FunctionInfo* next = nullptr;                  // in a list
 };
-using FunctionInfos = prim::HostedAtomic<const FunctionInfo*>;
+using FunctionInfos = std::atomic<const FunctionInfo*>;
 
 // `first`: of the functions with the same parameters.
 const FunctionInfo* layout(FunctionInfos& first, const HeldAt* at, std::size_t n);

@@ -12,12 +12,13 @@
 // belongs to the frame that waits for it.
 #pragma once
 #include <exception>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "../config.hpp"
 #include "../core/policy.hpp"
-#include "hashed.hpp"
 #include "run.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -144,7 +145,8 @@ class Group {
   Group* successor_ = nullptr;  // of an abandoned group; written under the run's lock too
   ProcessBase* children_ = nullptr;
   core::Node* waiter_ = nullptr;
-  Names names_;  // and how many were started under each
+  std::unordered_map<std::string_view, std::uint32_t>
+      names_;  // and how many were started under each
   const char* last_name_ = nullptr;
   std::uint32_t* last_count_ = nullptr;
   struct Failure {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "../atomic.hpp"
+#include <atomic>
 #include "../config.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -12,7 +12,7 @@ namespace weft::inline WEFT_ABI::runtime {
 // A base of what is kept, which is made by new.
 struct Kept {
   void (*const end)(Kept*) noexcept;  // deletes it
-  prim::HostedAtomic<std::uint32_t> users{0};
+  std::atomic<std::uint32_t> users{0};
 };
 
 class Keeper {
@@ -51,7 +51,7 @@ struct KeptValue final : Kept {
 
 // Of a Poisoned and its copies: how many of them there are.
 struct Spreading final : Kept {
-  prim::HostedAtomic<std::uint32_t> exceptions{0};
+  std::atomic<std::uint32_t> exceptions{0};
   Spreading() noexcept : Kept{[](Kept* k) noexcept { delete static_cast<Spreading*>(k); }} {}
 };
 

@@ -6,7 +6,7 @@
 #pragma once
 #include <cstdint>
 
-#include "numbers.hpp"
+#include "pairs.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
@@ -23,11 +23,7 @@ namespace weft::inline WEFT_ABI::runtime {
     bool open = false;           // on the stack
     bool leaves = false;         // an edge leaves its component
   };
-  struct Nodes {
-    Node* const all;
-    ~Nodes() { delete[] all; }
-  } const kept{new Node[n]};
-  Node* const nodes = kept.all;
+  std::vector<Node> nodes(n);
   Numbers stack, path, best, members;  // path: from the root
   std::uint32_t next = 0;
   for (std::uint32_t root = 0; root < counted; ++root) {
@@ -67,7 +63,7 @@ namespace weft::inline WEFT_ABI::runtime {
           if (w < counted) members.push_back(w);
         }
         if (knot) {
-          sort_numbers(members);
+          std::ranges::sort(members);
           if (best.empty() || members.size() < best.size() ||
               (members.size() == best.size() && members[0] < best[0]))
             best.swap(members);

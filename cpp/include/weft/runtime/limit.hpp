@@ -22,7 +22,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-class Limit final : public core::Waker, private Hashed {
+class Limit final : public core::Waker {
  public:
   Limit() noexcept {
     ops = &kOps;
@@ -75,11 +75,7 @@ class Limit final : public core::Waker, private Hashed {
   bool disarm() noexcept;
   static Limit* first_of(ProcessBase& p, Run& r) noexcept;
   static Limit* innermost_of(const ProcessBase& p, const Run& r) noexcept;
-  static std::size_t hash_of(const ProcessBase& p) noexcept {
-    return static_cast<std::size_t>(
-        (std::uint64_t{reinterpret_cast<std::uintptr_t>(&p)} >> 6) * 0x9E3779B97F4A7C15u >> 32);
-  }
-  static void exchange(ProcessBase& p, Run& r, Limit* was, Limit* now);  // as the innermost
+  static void exchange(ProcessBase& p, Run& r, Limit* now);  // as the innermost; null: none
 
   void await_firing() noexcept;
   void take_back() noexcept;

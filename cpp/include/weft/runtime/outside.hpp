@@ -4,11 +4,12 @@
 // at standstills. A run looks at the number when it is quiescent; the last token that goes lets
 // every run look again.
 #pragma once
+#include <condition_variable>
 #include <mutex>
 #include <utility>
 #include <vector>
 
-#include "../threads.hpp"
+#include <thread>
 #include "run.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -31,7 +32,7 @@ class Outsiders {
 
  private:
   std::mutex mutex_;
-  Condition unpinned_;
+  std::condition_variable unpinned_;
   unsigned pins_ = 0;    // who leaves waits for these
   Run* runs_ = nullptr;  // a list
   Run::Look look_ = nullptr;

@@ -3,7 +3,7 @@
 //   OwnThread() ──► thread: Scheduler::loop() ──~OwnThread(): a Stop is posted──► joined
 #pragma once
 
-#include "../threads.hpp"
+#include <thread>
 #include "affinity.hpp"
 #include "scheduler.hpp"
 

@@ -15,7 +15,7 @@
 #pragma once
 #include <cstdint>
 
-#include "../atomic.hpp"
+#include <atomic>
 #include "../core/waiter.hpp"
 #include "../prim.hpp"
 #include "kept.hpp"

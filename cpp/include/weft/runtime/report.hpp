@@ -12,7 +12,7 @@
 
 #include "../config.hpp"
 #include "../core/waiter.hpp"
-#include "numbers.hpp"
+#include "pairs.hpp"
 #include "process.hpp"
 #include "text.hpp"
 
@@ -41,14 +41,14 @@ inline ReportHooks report_hooks;
 
 struct Report {
   struct Blocked {
-    Text path, verb, at;
+    std::string path, verb, at;
     // it waits for its group: no operation of its own, but part of the graph
     bool for_children = false;
-    NameList places;
+    std::vector<std::string> places;
     // guards of its select whose channels have ended (rule 5.6): "0 'c'"
-    NameList silent;
+    std::vector<std::string> silent;
     // places whose other side nobody is known to hold, each with that
-    NameList unknown;
+    std::vector<std::string> unknown;
     bool somebody = false;  // is there perhaps somebody all the same?
     // in the graph: its index in `order`
     std::uint32_t node = 0;
@@ -60,23 +60,7 @@ struct Report {
     std::uint32_t id;
     Blocked blocked;
   };
-  // As many as are asked for, once and for all.
-  class List {
-   public:
-    List() = default;
-    List(List&& o) noexcept : at_(std::exchange(o.at_, nullptr)), n_(o.n_) {}
-    [[gnu::cold, gnu::noinline]] ~List() { delete[] at_; }
-    void make(std::uint32_t n) { at_ = new One[n_ = n]; }
-    std::uint32_t size() const noexcept { return n_; }
-    One& operator[](std::size_t i) const noexcept { return at_[i]; }
-    One* begin() const noexcept { return at_; }
-    One* end() const noexcept { return at_ + n_; }
-
-   private:
-    One* at_ = nullptr;
-    std::uint32_t n_ = 0;
-  };
-  List blocked;  // by id, ascending
+  std::vector<One> blocked;  // by id, ascending
   // the blocked, by their paths: ids depend on the order in which a compiler evaluates arguments
   Numbers order;
   Numbers knot;  // in that order
@@ -85,13 +69,13 @@ struct Report {
   // records, not with their product.
   static Report of(Run& run);
   std::vector<std::string> knot_paths() const;
-  Text text() const;
+  std::string text() const;
 
  private:
   struct Collect;
-  Text ended() const;
-  Text waiting(std::uint32_t id) const;
-  static Text line(const Blocked& b);
+  std::string ended() const;
+  std::string waiting(std::uint32_t id) const;
+  static std::string line(const Blocked& b);
   void sort_by_path();
   Blocked* find(std::uint32_t id) noexcept;  // null: it is not blocked
   const Blocked& of(std::uint32_t id) const noexcept {

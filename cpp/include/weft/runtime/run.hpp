@@ -14,15 +14,16 @@
 // thread ended), somebody who sleeps is woken, to begin it by his next sleep.
 #pragma once
 #include <array>
+#include <list>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "../atomic.hpp"
-#include "../pointers.hpp"
-#include "../threads.hpp"
-#include "hashed.hpp"
-#include "numbers.hpp"
+#include <atomic>
+#include <memory>
+#include <thread>
+#include "pairs.hpp"
 #include "parking.hpp"
 #include "process.hpp"
 #include "timer.hpp"
@@ -39,13 +40,13 @@ inline prim::atomic<std::int32_t> due_tokens{0};
 inline prim::atomic<bool> links_are_asked{false};
 // How many of them are links, and who is told when a run waits for these alone, so that he asks
 // them; null: nobody does (wire/rounds.hpp).
-inline prim::HostedAtomic<std::int32_t> link_tokens{0};
-inline prim::HostedAtomic<void (*)() noexcept> links_stand{nullptr};
+inline std::atomic<std::int32_t> link_tokens{0};
+inline std::atomic<void (*)() noexcept> links_stand{nullptr};
 
 class Run;
 // Does a process of the run wait where a source brings values (source.hpp)? Null: there never was a
 // source.
-inline prim::HostedAtomic<bool (*)(Run&) noexcept> source_is_expected{nullptr};
+inline std::atomic<bool (*)(Run&) noexcept> source_is_expected{nullptr};
 
 enum class Clock : std::uint8_t { steady, virtual_time };
 
@@ -101,7 +102,7 @@ class Run final : public Activity {
   // told before. A null function: standstills are not told. It may come while the run goes on
   // (look_by()).
   using Look = Standstill* (*)(Run&) noexcept;
-  prim::HostedAtomic<Look> look_at_standstill{nullptr};
+  std::atomic<Look> look_at_standstill{nullptr};
   // By this one, if there is none yet.
   void look_by(Look f) noexcept {
     Look none = nullptr;
@@ -303,17 +304,11 @@ class Run final : public Activity {
   std::uint32_t standstill_ = 0;
   Pairs told_of_;  // keys; few: a standstill takes patience()
   TimerHeap timers_;
-  HashTable limits_;  // the innermost of each process
+  std::unordered_map<const ProcessBase*, class Limit*> limits_;  // the innermost of each
   prim::atomic<std::uint32_t> limits_open_{0};
   std::string report_;
   std::vector<std::string> knot_;
-  struct Thread {
-    PlainThread thread;
-    Thread* next = nullptr;
-  };
-  static void join(Thread* those) noexcept;  // and they are gone
-  Thread* threads_ = nullptr;
-  Thread* threads_done_ = nullptr;
+  std::list<std::thread> threads_, threads_done_;
 
   // groups_; and the requests of blocks, with what their groups know of them (Group::block_)
   prim::Mutex groups_mutex_;
@@ -336,7 +331,7 @@ class Run final : public Activity {
   Part* parts_ = nullptr;
   Part** last_part_ = &parts_;
   std::array<const void*, static_cast<std::size_t>(RunsAt::last)> keys_{};
-  std::array<prim::HostedAtomic<Executor*>, static_cast<std::size_t>(RunsAt::last)> executors_{};
+  std::array<std::atomic<Executor*>, static_cast<std::size_t>(RunsAt::last)> executors_{};
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

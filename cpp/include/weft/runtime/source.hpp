@@ -12,8 +12,8 @@
 //    find neither a process that waits there nor one that runs.
 //  2 The list of sources is under the lock of Sources, a leaf.
 #pragma once
+#include <thread>
 #include "../core/waiter.hpp"
-#include "../threads.hpp"
 #include "run.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {

@@ -2,9 +2,9 @@
 // competes for the word of a choice.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "../core/waiter.hpp"
-#include "numbers.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
@@ -25,10 +25,10 @@ struct TimerNode {
 };
 
 // A binary heap of pointers; a node knows its place, so that removal is O(log n).
-class TimerHeap : private Elements {
+class TimerHeap {
  public:
-  using Elements::empty;
-  std::int64_t earliest() const noexcept { return empty() ? prim::forever : heap()[0]->deadline; }
+  bool empty() const noexcept { return heap_.empty(); }
+  std::int64_t earliest() const noexcept { return empty() ? prim::forever : heap_[0]->deadline; }
 
   void add(TimerNode& t);
   void remove(TimerNode& t) noexcept;
@@ -36,23 +36,18 @@ class TimerHeap : private Elements {
   // by an extended read).
   void drop_dead() noexcept {
     // LOCKED may become WAITING again
-    while (!empty() && heap()[0]->choice->word() > core::LOCKED) pop();
+    while (!empty() && heap_[0]->choice->word() > core::LOCKED) pop();
   }
-  TimerNode* pop() noexcept { return pop_(*this); }
+  TimerNode* pop() noexcept;
 
  private:
-  static TimerNode* take_first(TimerHeap& h) noexcept;
   static bool before(const TimerNode* a, const TimerNode* b) noexcept;
   void put(std::size_t i, TimerNode* t) noexcept;
   void up(std::size_t i) noexcept;
   void down(std::size_t i) noexcept;
 
-  TimerNode** heap() const noexcept { return static_cast<TimerNode**>(at_); }
-
+  std::vector<TimerNode*> heap_;
   std::uint64_t next_order_ = 0;
-  // take_first(), named by add() alone: a run always looks whether timers are due, and a program
-  // without any compiles nothing of how the heap is kept
-  TimerNode* (*pop_)(TimerHeap&) noexcept = nullptr;
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -15,8 +15,8 @@
 #include <array>
 #include <cstddef>
 
+#include <memory>
 #include "../core/channel.hpp"
-#include "../pointers.hpp"
 #include "process.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
