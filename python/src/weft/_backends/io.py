@@ -186,7 +186,7 @@ def io(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Raises:
         BadUse: it is not a plain function. The call itself raises what the function raises, or
-        Cancelled: then the process no longer waits, but the function goes on.
+            Cancelled: then the process no longer waits, but the function goes on.
     """
     if why := _patched.why_not("@io"):
         raise BadUse(why)
