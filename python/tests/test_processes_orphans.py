@@ -1,4 +1,5 @@
-"""OS processes end when the program that started them is killed (rule 7.4, processes.md)."""
+"""OS processes end when the program that started them is killed (rule 7.4, processes.md), and an
+interrupted start leaves no zombie (rule 6.7)."""
 
 from __future__ import annotations
 
