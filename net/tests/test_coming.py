@@ -1,5 +1,5 @@
-"""Those who come and say nothing (WIRE.md 17.2): a listener keeps few of them, and goes on to serve
-others."""
+"""Connections on which no first message comes (WIRE.md 17.2): a listener keeps few of them, and
+goes on to serve others."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ async def refuse(_: Any) -> Any:
     raise _net_link.Refused("of the test")
 
 
-_there: set[Any] = set()  # connections at the listener
-_kept: list[asyncio.StreamWriter] = []  # those who came
+_there: set[Any] = set()  # the listener's connections
+_kept: list[asyncio.StreamWriter] = []  # the test's ends of connections
 
 
 @pytest.fixture(autouse=True)
@@ -62,13 +62,13 @@ async def listener(keys: Path) -> AsyncIterator[tuple[str, int]]:
 
 
 def limits(monkeypatch: pytest.MonkeyPatch, enough: int, most: int, soon: float) -> None:
-    monkeypatch.setattr(_net_link, "GREETING", 10_000.0)  # nobody goes by that
+    monkeypatch.setattr(_net_link, "GREETING", 10_000.0)  # no connection ends because of this limit
     for name, value in {"ENOUGH": enough, "MOST": most, "SOON": soon}.items():
         monkeypatch.setattr(_net_tls.Coming, name, value)
 
 
 async def connected(keys: Path, where: tuple[str, int], how: str) -> asyncio.StreamReader:
-    """Somebody who comes, and stops where `how` says."""
+    """Connects, and stops where `how` says."""
     if how == "silent":
         reader, writer = await asyncio.open_connection(*where)
     else:
@@ -81,7 +81,7 @@ async def connected(keys: Path, where: tuple[str, int], how: str) -> asyncio.Str
 
 
 async def answered(keys: Path, where: tuple[str, int]) -> bool:
-    """Is one who says its first message answered?"""
+    """Is a connection with a first message answered?"""
     tls = _net_keys.context(keys, server=False)
     reader, writer = await asyncio.open_connection(*where, ssl=tls)
     writer.write(_net_link._pack({"host": "client"}))
@@ -97,7 +97,7 @@ def test_the_oldest_of_many_who_say_nothing_goes(keys, monkeypatch, how):  # wir
     async def main() -> None:
         async with listener(keys) as where:
             came = [await connected(keys, where, how) for _ in range(7)]
-            for reader in came[:4]:  # they hear the end, and not for being slow
+            for reader in came[:4]:  # these are closed, and not because they are slow
                 with contextlib.suppress(ConnectionError):
                     assert await reader.read() == b""
             assert await answered(keys, where)
@@ -131,7 +131,7 @@ def test_there_are_never_more_than_most(keys, monkeypatch):  # wire 17.2
 
 
 def test_a_session_is_none_of_those_who_come(keys, monkeypatch):  # wire 17.2
-    """Who has said its first message is not sent away for those who come after."""
+    """A connection whose first message has come is not closed because of later ones."""
     coming = _net_tls.Coming()
     limits(monkeypatch, 1, 1, 0.0)
 
@@ -176,7 +176,7 @@ def test_900_who_say_nothing_leave_no_memory_behind(keys):  # wire 17.2
                 way.close()
             while len(_there) > 1:
                 await asyncio.sleep(0.1)
-            await asyncio.sleep(2 * _net_tls.Coming.SOON)  # then it is given back
+            await asyncio.sleep(2 * _net_tls.Coming.SOON)  # by then the memory has been given back
             assert resident() - before < 20
 
     asyncio.run(main())

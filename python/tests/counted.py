@@ -1,23 +1,25 @@
-"""Counts references and fails allocations, in every public call of the package (counted_calls.py,
-counted_far.py): none is left, and nothing crashes, hangs or loses a value where memory runs out.
+"""Counts references and makes allocations fail, in every public call of the package
+(counted_calls.py, counted_far.py): no reference is left, and nothing crashes, hangs or loses a
+value when memory runs out.
 
-    counted.py refs [NAME…]      each call, again and again: the number of references stays the same
-    counted.py memory [NAME…]    each call again for k = 1, 2, …, where the k-th allocation fails
-        --times N                refs: calls after which is looked (20)
-        --most N                 memory: at most so many k of a call, evenly spread (all)
-        --leaks                  memory: also look whether references are left (see below)
-        --burst N                memory: so many allocations fail, one after the other (1)
+    counted.py refs [NAME…]      makes each call many times: the number of references stays the same
+    counted.py memory [NAME…]    makes each call for k = 1, 2, …: its k-th allocation fails
+        --times N                refs: calls between two counts (20)
+        --most N                 memory: at most N values of k for each call, evenly spread (all)
+        --leaks                  memory: also check that no references are left (see below)
+        --burst N                memory: N allocations in a row fail (1)
 
-NAME is a part of a call's name. Under a debug build of CPython (python/tests/debugged) references are
-counted, and the interpreter's assertions hold; elsewhere blocks of memory are counted. It is done in
-a child process, which may crash or hang: that is told, and another child goes on behind it. The last
-line counts calls.
+NAME is a part of a call's name. A debug build of CPython (python/tests/debugged) counts references
+and checks the interpreter's assertions; on another build, blocks of memory are counted. The calls
+are made in a child process. If it crashes or hangs, this is reported, and another child goes on
+behind that place. The last line says how many calls passed and failed.
 
---leaks also tells of references that CPython itself leaves, so each that it tells of is to be looked
-at; soak runs without it.
+--leaks also reports references that CPython itself leaves, so look at each report; soak runs
+without --leaks.
 
-What a call may say when an allocation fails: MemoryError, also as the cause or context of another
-exception or in a group; that there is no thread or no lock; or nothing, if it did without.
+When an allocation fails, a call may raise MemoryError, also as the cause or context of another
+exception or in a group; or an error that says that no thread or no lock can be had; or nothing, if
+it does not need the memory.
 """
 
 from __future__ import annotations
@@ -40,35 +42,37 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-CRASHES = 20  # of one call, after which the rest of its sweep is left
+CRASHES = 20  # of one call, after which the rest of its sweep is left out
 OTHERS_OWN = (  # crashes that are not ours
-    "greenlet: Failed low-level slp_switch()",  # it cannot save a stack, and gives up the program
-    # CPython 3.11 cannot make a cell of a function that it enters, or the frame object that a
-    # traceback needs: it loses the exception. Plain functions that call each other show it.
+    "greenlet: Failed low-level slp_switch()",  # it cannot save a stack, and ends the program
+    # CPython 3.11 has no memory for a cell of a function that it enters, or for the frame object
+    # that a traceback needs, and loses the exception. Plain functions that call each other show
+    # this.
     "Assertion `STACK_LEVEL() == 0' failed",
     "Assertion `_PyErr_Occurred(tstate)' failed",
 )
-# The same without assertions.
+# What the same fault says without assertions.
 LOST = re.compile("error return without exception set|<function .*> returned NULL without setting")
-# What is not swept: greenlet's references are not counted, for it is compiled for a release build,
-# and where it cannot save a stack it ends the program. CPython does so where it has no memory for the
-# state of a thread that C code began, as Weft's are. Networks of tasks and guests hang (CAVEATS.md).
+# What is left out, and why. greenlet is compiled for a release build, so its references are not
+# counted; and it ends the program if it cannot save a stack. CPython ends the program if it has no
+# memory for the state of a thread that C code began, as Weft's threads are. Networks of tasks and
+# guests hang (CAVEATS.md).
 LEFT_OUT = {
-    "refs": re.compile("greenlets|far_failures|far_ends"),  # of the last two: CAVEATS.md
+    "refs": re.compile("greenlets|far_failures|far_ends"),  # the last two: see CAVEATS.md
     "memory": re.compile(r"threads|greenlets|^far_|^links$|component|^tasks$|guest"),
 }
 NO_THREAD = ("can't start new thread", "can't allocate lock", "can't allocate read lock")
 
 
 def calls() -> dict[str, Callable[[Any], None]]:
-    import counted_far  # noqa: F401 – adds its own
+    import counted_far  # noqa: F401 – adds its calls
     from counted_calls import CALLS
 
     return CALLS
 
 
 def total() -> int:
-    """References of the interpreter, or blocks where it does not count them."""
+    """The interpreter's references, or blocks of memory if it does not count references."""
     count = getattr(sys, "gettotalrefcount", sys.getallocatedblocks)
     gc.collect()
     return count()
@@ -78,8 +82,8 @@ def total() -> int:
 
 
 def grows(function: Callable[[], Any], times: int) -> int:
-    """By how much the count grows in so many calls. What grows once is a cache; what grows in each
-    of three rounds is a leak."""
+    """By how much the count grows in this many calls. A count that grows once shows a cache; one
+    that grows in each of three rounds shows a leak."""
     for _ in range(3):
         function()
     for _ in range(3):
@@ -117,7 +121,7 @@ class Count:
 
 
 class Fail:
-    """Lets the k-th allocation of the block fail, and `burst` - 1 more."""
+    """Makes the k-th allocation of the block fail, and the `burst` - 1 after it."""
 
     def __init__(self, k: int, burst: int) -> None:
         import _testcapi
@@ -146,7 +150,7 @@ def allowed(error: BaseException | None, seen: set[int] | None = None) -> bool:
 
 
 def outcome(function: Callable[[Any], None], fail: Fail) -> str:
-    """What is wrong with how it ended; nothing if nothing is."""
+    """What is wrong with how the call ended; an empty text if nothing is."""
     beside: list[str] = []
 
     def told(what: Any) -> None:
@@ -184,7 +188,7 @@ def memory(name: str, most: int, burst: int, first: int, leaks: bool) -> list[st
                 break
             if not leaks or total() <= before:
                 break
-        else:  # it has grown in each of four calls
+        else:  # the count has grown in each of four calls
             wrong.append(f"{name}: allocation {k} of {count.number} fails: references are left")
     return wrong
 
@@ -193,8 +197,8 @@ def memory(name: str, most: int, burst: int, first: int, leaks: bool) -> list[st
 
 
 def child(given: Any, name: str, first: int) -> None:
-    """One call, or what is left of its sweep. What it says: the allocation that fails next (at),
-    what is wrong, and that it is done."""
+    """Makes one call, or the rest of its sweep. Prints the allocation that fails next (at), what is
+    wrong, and that it is done."""
     faulthandler.enable()
     warnings.simplefilter("ignore")
     try:
@@ -211,8 +215,8 @@ def child(given: Any, name: str, first: int) -> None:
 
 
 def forked(given: Any, name: str, first: int) -> tuple[str, str]:
-    """What a child of its own says, and how it ended if it did not come to its end. This process has
-    imported all that is needed, and runs nothing: it has no threads."""
+    """What a child of its own prints, and how the child ended if it did not finish. This process
+    has imported all that is needed, and runs nothing, so it has no threads at the fork."""
     import progress
 
     there, ours = os.pipe()
@@ -249,7 +253,7 @@ def forked(given: Any, name: str, first: int) -> tuple[str, str]:
 
 
 def sweep(given: Any, name: str) -> list[str]:
-    """What is wrong with a call, by children of which each takes up where the last one crashed."""
+    """What is wrong with a call. Each child goes on where the last one crashed."""
     wrong: list[str] = []
     first, crashes = 1, 0
     while True:

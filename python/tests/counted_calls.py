@@ -1,13 +1,14 @@
-"""What counted.py counts: every public call of the package, each in a function that leaves nothing
-behind.
+"""The calls that counted.py makes: every public call of the package, each in a function that leaves
+nothing behind.
 
-A function here takes `fault`, a context manager. What is done within `with fault:` is what is
-counted, and where an allocation may be made to fail: MemoryError may come from anywhere in it, and
-from the end of the block. What is outside makes ready and checks: that no value is lost or doubled,
-and that what is used goes on to work. A function that has no use for that puts all of itself into
-the block.
+A function here takes `fault`, a context manager. The block of `with fault:` is what is counted, and
+where an allocation may be made to fail: MemoryError may be raised anywhere in the block, and at its
+end. The code outside the block prepares the call, and checks afterwards that no value is lost or
+doubled, and that the objects still work. A function that has nothing to prepare or check has all
+its code in the block.
 
-Functions with `b` are called for each backend (conftest.py says how one function serves them all).
+A function that takes `b` is called for each backend (conftest.py says how one function serves them
+all).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def call(function: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def on_each(function: Callable[[Any, Backend], None]) -> Callable[[Any, Backend], None]:
-    """One function for each backend."""
+    """Adds a call of this function for each backend."""
     for name in BACKENDS:
         b = Backend(name)
         CALLS[f"{function.__name__}[{name}]"] = lambda fault, b=b: function(fault, b)
@@ -40,7 +41,7 @@ def on_each(function: Callable[[Any, Backend], None]) -> Callable[[Any, Backend]
 
 
 def refused(call: Callable[[], Any], *errors: type[BaseException]) -> None:
-    """The call is wrong, and says so."""
+    """Checks that a wrong call raises one of these errors."""
     expected = errors or (TypeError, ValueError, BadUse)
     try:
         call()
@@ -50,7 +51,7 @@ def refused(call: Callable[[], Any], *errors: type[BaseException]) -> None:
 
 
 class Mark:
-    """A value that is told from all others."""
+    """A value that is unlike all others."""
 
 
 # --- channels and ends --------------------------------------------------------------------------
@@ -180,8 +181,8 @@ def one_write(fault: Any, b: Any) -> None:
 def takes_or_leaves(
     fault: Any, b: Any, take: Callable[[Any], Any], value_of: Callable[[Any], Any]
 ) -> None:
-    """What `take(reader)` has not taken, because it failed, is still there. `value_of` finds the
-    value in its result."""
+    """Checks that if `take(reader)` failed, and so took no value, the value is still there.
+    `value_of` finds the value in its result."""
     value, got = Mark(), [None, None]
 
     async def body(b: Any, w: Any, r: Any) -> None:
@@ -248,7 +249,7 @@ def extended(fault: Any, b: Any) -> None:
             finally:
                 try:
                     await b.leave(block)
-                except MemoryError:  # perhaps of the way there: while it is open its writer waits
+                except MemoryError:  # perhaps not left yet: its writer would wait on
                     await b.leave(block)
         refused(lambda: r.extended(1))
         refused(lambda: r.extended(redeliver=True))
@@ -331,7 +332,7 @@ def one_select(fault: Any, b: Any) -> None:
 
 @on_each
 def one_output(fault: Any, b: Any) -> None:
-    """A choice that fails has written nothing that it told of, and what it told of it wrote."""
+    """A choice that fails has written nothing; one that returns has written what it says."""
     value, said = Mark(), []
 
     async def body(b: Any, w: Any, r: Any) -> Any:
@@ -558,7 +559,7 @@ def no_result(fault: Any, b: Any) -> None:
         r = +c
         (-c).retire()
         none = b.run(b.process(stays)(r), b.process(gives)(1))[0]
-        if none is None:  # there was no memory to say why
+        if none is None:  # there was no memory for the reason
             return
         assert isinstance(none, NoResult)
         repr(none), str(none), none.process, none.how, none.where, none.reason
@@ -618,7 +619,7 @@ def observers(fault: Any, b: Any) -> None:
 
 @on_each
 def misuse(fault: Any, b: Any) -> None:
-    """What is not awaited, awaited twice, or done outside of a process."""
+    """Operations that are not awaited, awaited twice, or begun outside of a process."""
 
     async def abuses(b: Any, w: Any) -> None:
         if not b.blocking:

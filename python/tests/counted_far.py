@@ -1,6 +1,6 @@
-"""What counted.py counts beyond the three backends: asyncio's tasks and guests, native components,
-ends at links to other programs, arrays and values on their way. counted_calls.py says what a
-function here is."""
+"""The calls that counted.py makes beyond the three backends: asyncio's tasks and guests, native
+components, ends at links to other programs, arrays, and values on their way. counted_calls.py says
+how a function here is built."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CO = Backend("coroutines")
 
 
 # --- asyncio ------------------------------------------------------------------------------------
-# Only what is Weft's fails an allocation: asyncio itself is not made for that, and forgets callbacks.
+# Allocations fail only in Weft's part: asyncio is not made for that, and forgets callbacks.
 
 
 @call
@@ -208,7 +208,7 @@ for _name in BACKENDS[:2]:
 
 @functools.cache
 def host() -> Any:
-    """Another OS process, which has the other ends."""
+    """Another OS process, which gets the other ends."""
     hosts = Hosts(1)
     atexit.register(hosts.close)
     return hosts[0]
@@ -306,7 +306,7 @@ def links(fault: Any) -> None:
 
 @call
 def feeds(fault: Any) -> None:
-    """A link whose bytes somebody else carries, and who carries nonsense."""
+    """A link whose bytes Python carries, here nonsense."""
     with fault:
         link = native._Link(-1, "whole", False, False, 0, 0, 0, 1)
         feed = link.feed()
@@ -325,7 +325,7 @@ def feeds(fault: Any) -> None:
 
 @call
 def lines(fault: Any) -> None:
-    """The line of a board, which hears nonsense."""
+    """The line of a board, which receives nonsense."""
     with fault:
         line = native._Line(1, 4, 64, 10, 100, 50)
         line.queue(b"abc")
@@ -356,7 +356,7 @@ def values_on_their_way(fault: Any) -> None:
 
 @call
 def looks(fault: Any) -> None:
-    """What observers ask of a network that runs."""
+    """The questions that observers ask about a running network."""
 
     async def asks(b: Any, p: Any) -> None:
         native._facts()

@@ -1,6 +1,6 @@
-// For LD_PRELOAD: system calls that fail the first time, or each time. $WEFT_FAILS is a list of
-// NAME=ERRNO, with commas; NAME is one of those below, or waits: each time that futex_waitv is to
-// wait.
+// A library for LD_PRELOAD that makes system calls fail. $WEFT_FAILS is a list of NAME=ERRNO,
+// separated by commas. If NAME is pidfd_open, futex_waitv, memfd_create, eventfd or fallocate, the
+// first such call fails; if it is waits, each futex_waitv that is to wait fails.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,7 +15,7 @@ static int asked(const char* name) {
   const char* at = all ? strstr(all, name) : NULL;
   return at ? atoi(at + strlen(name)) : 0;
 }
-// The error of this call; 0: none.
+// The error that this call is to give; 0: none.
 static int first(const char* name, atomic_int* calls) {
   const int error = asked(name);
   return error && atomic_fetch_add(calls, 1) == 0 ? error : 0;

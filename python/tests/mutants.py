@@ -1,14 +1,15 @@
-"""Breaks the extension on purpose, one edit at a time (mutants_list.py): the tests must notice each
-time (MUTANTS.md).
+"""Breaks the extension on purpose, one edit at a time (mutants_list.py): a test must notice each
+edit (MUTANTS.md).
 
-    mutants.py                 every mutant: which test kills it; exit status 1 if one lives
-    mutants.py NAME…           these
-    mutants.py --slice A:B     those of the list from A to B
-    mutants.py --check         only whether every edit still applies
+    mutants.py                 runs every mutant, and says what kills it; exit status 1 if one lives
+    mutants.py NAME…           runs the named mutants
+    mutants.py --slice A:B     runs mutants A to B of the list
+    mutants.py --check         only checks that every edit still applies
 
-All edits are in one build at -O0, in a copy of the sources under .build/mutants/, and the variable
-WEFT_MUTANT says which is on. First the killers are run with none: they must pass. A mutant is killed
-if its test fails, crashes or hangs. The last line is `N passed, N failed`.
+All edits are in one build at -O0, in a copy of the sources under .build/mutants/, and the
+environment variable WEFT_MUTANT says which is on. First the killers (the tests that are to notice)
+run with no mutant on: they must pass. A mutant is killed if its killer fails, crashes or hangs. The
+last line is `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ WORK = ROOT / ".build" / "mutants"
 TREE = WORK / "tree"
 BUILD = (
     TREE / ".build" / "quick" / "python"
-)  # as deep as tools/quick.py has its own: ccache knows it
+)  # as deep as the build of tools/quick.py, so ccache finds its objects
 SWITCH = """#pragma once
 #include <cstdlib>
 namespace weft::py {
@@ -52,7 +53,7 @@ def number(name: str) -> int:
 
 
 def switched(m: Mutant, on: str, old: str) -> str:
-    """What takes the place of `old`, the text in the file."""
+    """The text that takes the place of `old`, the text in the file."""
     if "@" in m.new:
         return m.new.replace("@", f"({on})")
     if m.old.rstrip().endswith(";"):
@@ -72,7 +73,7 @@ def mutated(file: str, mutants: dict[str, Mutant], text: str) -> str:
                 f"mutant {name}: its text stands {len(found)} times in {file}, not once; bring it up to date"
             )
         at = found[0]
-        old = places.get(at, text[slice(*at)])  # two of the same text are one within the other
+        old = places.get(at, text[slice(*at)])  # two mutants of the same text are nested
         places[at] = switched(m, f"weft_mutant == {number(name)}", old)
     for (begin, end), new in sorted(places.items(), reverse=True):
         text = text[:begin] + new + text[end:]
@@ -96,7 +97,7 @@ def check() -> int:
 
 
 def write(path: Path, text: str) -> None:
-    """What has not changed is not written again, so not compiled again."""
+    """Writes a file only if its text has changed, so that no other file is compiled again."""
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -167,7 +168,7 @@ def tested(mutant: int, tests: list[str]) -> progress.Ran:
 
 
 def killed_by(name: str) -> str:
-    """The test that notices the mutant; nothing if none does."""
+    """The test that notices the mutant; an empty text if none does."""
     ran = tested(number(name), [MUTANTS[name].killer])
     if ran.hung:
         return f"{MUTANTS[name].killer} (hangs)"

@@ -1,9 +1,9 @@
 """The mutants of the extension (mutants.py): what each breaks, and the test that notices.
 
-`old` stands once in its file, line breaks and spaces apart. All mutants are in one build; which of
-them is on is known when it runs. So `new` is one of three: statements in place of statements; an
-expression in place of an expression; or any text that takes the place of `old` whatever is on, in
-which `@` is true if this mutant is.
+`old` stands once in its file; line breaks and spaces do not matter. All mutants are in one build,
+and one is turned on when the program runs. So `new` has one of three forms: statements in place of
+statements; an expression in place of an expression; or any text with an `@` in it. Such a text
+always takes the place of `old`, and its `@` is true if this mutant is on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Mutant(NamedTuple):
     file: str
     old: str
     new: str
-    killer: str  # FILE::NAME of a test, or FILE; the first that fails is enough
+    killer: str  # FILE::NAME of a test, or FILE; one failed test is enough
 
 
 OPERATION = "channels/operation.cpp"
@@ -26,14 +26,14 @@ CHOICE = "choice/choice.cpp"
 MUTANTS: dict[str, Mutant] = {
     # --- channels: what is checked before an operation begins
     "read-end": Mutant(
-        "a read does not look whether its end is open",
+        "a read does not check that its end is open",
         OPERATION,
         'check_end(end_of(end), "read") < 0',
         "false",
         "test_references.py::test_wrong_calls_are_refused",
     ),
     "write-end": Mutant(
-        "a write does not look whether its end is open as it is called",
+        "a write does not check that its end is open when it is called",
         OPERATION,
         'if (check_end(end_of(end), "write") < 0) return nullptr;\n'
         "  if (is_awaited_here()) return new_write(end, v, false);",
@@ -41,7 +41,7 @@ MUTANTS: dict[str, Mutant] = {
         "test_references.py::test_wrong_calls_are_refused",
     ),
     "begin-end": Mutant(
-        "an operation does not look again whether its end is open when it begins",
+        "an operation does not check again that its end is open when it begins",
         OPERATION,
         "check_end(end_of(o.target), verb_of(o.type)) < 0",
         "false",
@@ -76,14 +76,14 @@ MUTANTS: dict[str, Mutant] = {
         "test_references.py::test_an_operation_that_is_dropped_lets_go_of_its_value",
     ),
     "cancelled-first": Mutant(
-        "an operation of who was cancelled is begun",
+        "an operation of a cancelled process is begun",
         OPERATION,
         "way.cancelled()",
         "false && way.cancelled()",
         "test_cancel.py",
     ),
     "never-awaited": Mutant(
-        "nothing is said of an operation that nobody awaits",
+        "there is no warning of an operation that is never awaited",
         OPERATION,
         "[[unlikely]]\n    warn_never_awaited(o);",
         "[[unlikely]] {\n    if (!@) warn_never_awaited(o);\n  }",
@@ -153,7 +153,7 @@ MUTANTS: dict[str, Mutant] = {
         "test_references.py::test_a_channel_ignores_a_weak_poison",
     ),
     "channel-name-leak": Mutant(
-        "a channel's name stays",
+        "a channel's name is leaked",
         CHANNEL,
         "c->core.~Engine();\n  Py_XDECREF(c->name);",
         "c->core.~Engine();",
@@ -174,14 +174,14 @@ MUTANTS: dict[str, Mutant] = {
         "test_references.py::test_figures_are_of_their_side",
     ),
     "strength": Mutant(
-        "the strength of a poison is not looked at",
+        "the strength of a poison is not checked",
         CHANNEL,
         'whole_number(args[0], what.c_str(), "from 1 to 255", 1, 255, s)',
         'whole_number(args[0], what.c_str(), "from 1 to 255", 0, 1000, s)',
         "test_extension_guards.py::test_the_strength_of_a_poison_is_looked_at",
     ),
     "extended-never": Mutant(
-        "nothing is said of an extended read that nobody enters",
+        "there is no warning of an extended read that is never entered",
         "channels/extended.cpp",
         "!ext(o)->entered",
         "false",
@@ -224,7 +224,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     # --- choice
     "silent-kind": Mutant(
-        "a bare writer is refused as any other thing",
+        "a bare writer is refused with the message for any other object",
         CHOICE,
         "if (is_writer(o))\n      bad_use(",
         "if (!@ && is_writer(o))\n      bad_use(",
@@ -259,7 +259,7 @@ MUTANTS: dict[str, Mutant] = {
         "test_references.py::test_ticks_that_were_missed_are_counted",
     ),
     "index": Mutant(
-        "the exception of a choice does not say which guard",
+        "the exception of a choice does not say which guard it is of",
         CHOICE,
         'raise_end(status, c, "select", index, unsent);',
         'raise_end(status, c, "select", -1, unsent);',
@@ -309,7 +309,7 @@ MUTANTS: dict[str, Mutant] = {
         "test_composition.py",
     ),
     "claimed-kept": Mutant(
-        "a list that is refused keeps those before the wrong one claimed",
+        "a refused list of processes keeps those before the wrong one claimed",
         "processes/process.cpp",
         "k < (before ? i : i + 1)",
         "k < 0",
@@ -344,7 +344,7 @@ MUTANTS: dict[str, Mutant] = {
         "test_extension_guards.py::test_the_ends_in_a_set_are_held",
     ),
     "one-failure": Mutant(
-        "a failure that stands alone is raised in a group",
+        "a single failure is raised in a group",
         "processes/group.cpp",
         "PyList_GET_SIZE(list) == 1",
         "false",
@@ -358,7 +358,7 @@ MUTANTS: dict[str, Mutant] = {
         "test_extension_guards.py::test_the_inner_timeout_is_left_first",
     ),
     "limit-others": Mutant(
-        "a timeout takes another one's Cancelled for its own",
+        "a timeout takes another timeout's Cancelled for its own",
         "processes/limit.cpp",
         "l->mine = by == o;",
         "l->mine = by != nullptr;",
@@ -373,7 +373,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     # --- components, watching, the wire, the interpreter
     "able": Mutant(
-        "who waits for children is taken for stuck",
+        "a process that waits for children is taken for stuck",
         "watching/partial.cpp",
         'one.state = "children";',
         'one.state = "places";',
@@ -387,21 +387,21 @@ MUTANTS: dict[str, Mutant] = {
         "test_outside.py",
     ),
     "later-retired": Mutant(
-        "a writer end that is dropped is not retired later either",
+        "a writer end that is dropped and is to be retired later never is",
         "interpreter/pending.cpp",
         "r.channel->core.drop_writer();",
         ";",
         "test_extension_guards.py::test_an_end_that_is_dropped_is_retired",
     ),
     "plain-bytes": Mutant(
-        "a small number loses its second byte on its way",
+        "a small number loses its second byte on the wire",
         "wire/plain.cpp",
         "PyLong_FromLong(static_cast<long>(number(3, 2)))",
         "PyLong_FromLong(static_cast<long>(number(3, 1)))",
         "test_processes_values.py",
     ),
     "far-owner": Mutant(
-        "an end of another program counts as none of its side",
+        "a writer end in another program is not counted",
         "wire/far_channel.cpp",
         "c->core.another_writer();",
         ";",

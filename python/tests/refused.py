@@ -1,5 +1,5 @@
-"""Runs a command for which the system refuses some of its calls, as an old system or a container's
-profile does (seccomp). Linux.
+"""Runs a command for which some system calls fail, as on an old system or under a container's
+profile (seccomp). Linux.
 
     python refused.py EPERM futex_waitv,memfd_create -- python program.py
 """
@@ -30,14 +30,14 @@ CALLS = {
     "set_robust_list": (273, 99),
 }
 _MACHINES = {"x86_64": 0, "aarch64": 1}
-# of a filter's instructions: load a word, compare, return
+# a filter's instructions: load a word, compare, return
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
 _REFUSE, _ALLOW = 0x0005_0000, 0x7FFF_0000
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
 
 
 def refuse(error: int, calls: list[str]) -> None:
-    """From now on these calls fail with this error, in this OS process and all that it starts."""
+    """Makes these calls fail with this error, in this OS process and all that it starts."""
     at = _MACHINES[platform.machine()]
     lines = [(_LOAD, 0, 0, 0)]
     for call in calls:

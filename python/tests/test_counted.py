@@ -1,6 +1,5 @@
-"""A slice of counted.py: the same calls, on the Python that the tests run on, with an allocation
-failing in each of some steps. The whole of it, under a debug Python that counts references, is in
-soak."""
+"""A part of counted.py: the same calls, on the Python that runs the tests, where some of the
+allocations are made to fail. The whole, under a debug Python that counts references, is in soak."""
 
 from __future__ import annotations
 
@@ -12,8 +11,7 @@ import pytest
 
 COUNTED = Path(__file__).with_name("counted.py")
 
-# What an interpreter itself gets wrong where memory runs out differs from version to version;
-# counted.py knows that of this one.
+# Each version of CPython has its own faults when memory runs out; counted.py knows those of 3.11.
 known = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the faults known are 3.11's")
 
 
@@ -41,7 +39,7 @@ BAD = {
 @known
 @pytest.mark.parametrize("bad", BAD)
 def test_it_tells_what_is_wrong(bad: str, tmp_path: Path) -> None:
-    """A sweep that sees nothing is worse than none."""
+    """A sweep that cannot see a fault is worse than none."""
     program = f"""
 import os, sys
 sys.path.insert(0, {str(COUNTED.parent)!r})

@@ -1,5 +1,5 @@
-"""Each mutant of the extension still finds the text that it replaces, and its test: one that does
-not tests nothing (MUTANTS.md)."""
+"""Each mutant of the extension still finds the text that it replaces, and its test: else it tests
+nothing (MUTANTS.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""OS processes end when the program that started them is killed (rule 7.4, processes.md)."""
+"""OS processes end when the program that started them is killed (rule 7.4, processes.md), and an
+interrupted start leaves no zombie (rule 6.7)."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ if __name__ == "__main__":
 def pids_of(how: str, tmp_path: Path) -> list[int]:
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(NETWORK), encoding="utf-8")
-    # the OS processes hold this pipe as standard output: do not wait until it is closed
+    # the OS processes have this pipe as standard output too: do not wait until all have closed it
     with subprocess.Popen([sys.executable, str(path), how], stdout=subprocess.PIPE) as done:
         assert done.stdout is not None
         pids = [int(word) for word in done.stdout.readline().split()]
@@ -105,7 +106,7 @@ def test_rule_6_7_an_interrupted_start_leaves_no_zombie(tmp_path: Path) -> None:
 
         def interrupted(self, *args, **keywords):
             start(self, *args, **keywords)
-            self._child_created, self.returncode = False, 0  # as before its number is known
+            self._child_created, self.returncode = False, 0  # as before the pid is known
             raise KeyboardInterrupt
 
         def children():

@@ -1,5 +1,5 @@
-"""What the extension holds, and lets go of; and small guards of it that no other test looks at
-(mutants.py shows that each of these is needed)."""
+"""References that the extension holds and drops, and small checks in it that no other test covers
+(mutants.py shows that each test here is needed)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.errors import BadUse, Poisoned, Retired
 
 
 class Mark:
-    """A value that tells when it goes."""
+    """A value that allows weak references."""
 
 
 def run(body: Any, *arguments: Any, **how: Any) -> Any:

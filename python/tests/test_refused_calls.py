@@ -1,7 +1,7 @@
-"""System calls that an old system lacks (ENOSYS), a container's profile refuses (EPERM), or that fail
-once (rule 15.11): programs do the same without them.
+"""System calls that an old system lacks (ENOSYS), that a container's profile refuses (EPERM), or
+that fail once (rule 15.11): programs give the same results without them.
 
-Each program starts one OS process: some 0.4 s.
+Each program starts one OS process, which takes some 0.4 s.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="filters of system calls are Linux's"
 )
 
-# What each of them does: values to a host and back, small and large; a Shared; a command; two tasks
-# of asyncio; a host that dies. `mapped`: how many rings in shared memory there are.
+# What each program does: it sends small and large values to a host and back, sums a Shared, meets a
+# host that dies, runs a command, and lets two asyncio tasks communicate. `mapped` counts the rings
+# in shared memory.
 USES = """
     import array, asyncio, os, sys
     from pathlib import Path
@@ -119,7 +120,7 @@ def test_rule_15_11_a_program_goes_on_without_a_call(  # rule 15.11
 ) -> None:
     said = refusing(tmp_path, error, calls, USES + RUNS)
     mapped, _, rest = said.partition("\n")
-    # without shared memory: rings that nobody can wait at would keep a CPU busy
+    # no shared memory without these calls: rings at which no thread can wait keep a CPU busy
     assert (mapped == "mapped 0") == (calls != REST), said
     if "eventfd2" in calls:
         assert (
@@ -211,7 +212,7 @@ def test_rule_15_11_waits_that_fail_keep_no_cpu_busy(tmp_path: Path, fails_once:
 
     @process
     def slow():
-        time.sleep(0.3)  # its work: this program waits meanwhile
+        time.sleep(0.3)  # this program waits meanwhile
 
     if __name__ == "__main__":
         with Hosts(1) as hosts:
@@ -223,6 +224,6 @@ def test_rule_15_11_waits_that_fail_keep_no_cpu_busy(tmp_path: Path, fails_once:
         print(tries > 0, tries <= 3 * ms + 300 or tries)
 """
     )
-    # each of three threads tries once in a millisecond at most, and when it is woken
+    # each of three threads tries at most once a millisecond, and when it is woken
     done = program(tmp_path, text, env=failing(fails_once, f"waits={errno.ENOMEM}"))
     assert (done.stdout, done.stderr) == ("True True\n", "")

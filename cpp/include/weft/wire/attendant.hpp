@@ -1,26 +1,27 @@
-// Who serves the links in shared memory: whoever waits, else a thread of the wire's own (WIRE.md
-// 12.4). Linux.
+// Serves the links in shared memory: a thread that waits does so, else a thread of the wire's own
+// (WIRE.md 12.4). Linux.
 //
-// A program has one attendant while it has such links. Of its threads at most one *looks* for all
-// of them: one that would wait (for whatever: a channel of its own, a far end), or the bells'
-// thread if a bell was rung while none did. It takes in what has come, spins for a moment if a peer
-// runs on another CPU, then parks on its own word and on all bells at once. Deaths come by the life
-// words, which are futexes and the bells' thread's business, and by the sockets' end of file, which
-// the watching thread polls for, as for the hand-shakes.
+// A program has one attendant while it has such links. At most one of the program's threads, the
+// *looker*, looks at all links: a thread that would wait anyway (at a channel of its own, at a far
+// end …), or the bells' thread if a bell was rung while no other thread looked. The looker takes in
+// what has come, spins for a moment if a peer runs on another CPU, then parks on its own word and
+// on all bells at once. The death of a peer shows in two ways: in its life word, a futex at which
+// the bells' thread waits, and as end of file on its socket, which the watching thread polls, as it
+// polls for hand-shakes.
 //
 //   nobody ──attend(), park(), the bells' thread: looks_ is taken──► one looks ──its own wait is over, or somebody needs the list──► nobody
 //                                                                        └──park(): it has only woken others, kInVain times──► nobody
 //
 // Invariants
-//  1 Who looks holds `looks_`. Links come and go with `looks_` and `list_` held, so either suffices
-//    to walk them.
-//  2 Locks are taken in this order: list_, looks_, a space's. Who looks does not take list_.
-//  3 A wake-up that was put off (owed_, soft_) is paid before its thread sleeps, or by the bells'
-//    thread within 2 ms.
-//  4 Who sleeps by `control_` reads it first, and then what it is rung for (stop_, wanted_, the
-//    list): a kick between the two is seen.
-//  5 Everybody who sleeps in here can be woken by kick(): the last link that goes waits for all who
-//    are inside (users_).
+//  1 The looker holds `looks_`. Links are added and removed with both `looks_` and `list_` held, so
+//    either lock suffices to walk them.
+//  2 Locks are taken in this order: list_, looks_, a space's. The looker does not take list_.
+//  3 A wake-up that was put off (owed, soft) is paid before the thread that owes it sleeps, or by
+//    the bells' thread within 2 ms.
+//  4 A thread that sleeps at `control_` first reads it, and then the things that a kick announces
+//    (stop_, wanted_, the list): so a kick between the two reads is seen.
+//  5 Every thread that sleeps in here can be woken by kick(): the last link that goes waits until no
+//    thread is inside (users_).
 #pragma once
 #include <poll.h>
 #include <sched.h>
@@ -41,14 +42,14 @@ namespace weft::inline WEFT_ABI::wire {
 // A link as its attendant sees it.
 class Attended {
  public:
-  virtual void take() noexcept = 0;  // what has come; and room may have come too
-  // the socket, or writable; sets `watched` false when there is nothing more to come
+  virtual void take() noexcept = 0;  // takes what has come; there may be room to send again, too
+  // the socket is, or writable; sets `watched` to false when nothing more can come
   virtual void readable() noexcept = 0;
-  // the peer is: first what it has published, then the end
+  // the peer has gone: first takes what it has published, then ends
   virtual void gone(const char* how) noexcept = 0;
-  // on the watching thread, in no step: now it may enter
+  // on the watching thread, outside of steps: the link may enter now
   virtual void adopted() noexcept = 0;
-  virtual void let_go() noexcept = 0;  // the same; it is over, and nobody else has it
+  virtual void let_go() noexcept = 0;  // the same; the link is over, and nobody else has it
 
   bool busy() const noexcept {
     return open &&
@@ -62,7 +63,7 @@ class Attended {
   Outlet outlet;
   std::atomic<prim::atomic<std::uint32_t>*> life{nullptr};  // the peer's; null once it has ended
   std::atomic<bool> waits_for_room{false}, waits_for_socket{false}, owed{false}, soft{false};
-  // for the bells' thread at its next tick: to ring the peer; to look here
+  // for the bells' thread at its next tick: late: ring the peer; left: look here
   std::atomic<bool> late{false}, left{false};
 
  protected:
@@ -81,7 +82,7 @@ class Attendant {
     if (!a) made_ = a = std::make_shared<Attendant>();
     return a;
   }
-  // In the child of a fork: the one there is stays the parent's, its threads are not here.
+  // In the child of a fork: the attendant stays the parent's; its threads are not here.
   static void forget() noexcept {
     new (&made_lock_) std::mutex;
     new (&made_) std::weak_ptr<Attendant>;
@@ -122,7 +123,7 @@ class Attendant {
   Attendant(const Attendant&) = delete;
   Attendant& operator=(const Attendant&) = delete;
   ~Attendant() {
-    const std::lock_guard g(made_lock_);  // the next one is made when this one is gone
+    const std::lock_guard g(made_lock_);  // the next one is made when this one has gone
     runtime::attending.store(nullptr, std::memory_order_release);
     current_.store(nullptr);
     stop();
@@ -131,7 +132,7 @@ class Attendant {
     sockets_.join();
   }
 
-  // Not in a step; nor leave(). Null, or what is wrong.
+  // Not called in a step, like leave(). Returns null, or what is wrong.
   const char* enter(Attended& l, Life& w) noexcept {
     const Change c(*this);
     if (links_.size() == kLinks) return "at most 60 links in shared memory";
@@ -139,8 +140,8 @@ class Attendant {
     links_.push_back(&l);
     return nullptr;
   }
-  // A link that was made in a step, and belongs to nobody here: it is told adopted(), and let_go()
-  // when it is over.
+  // Takes a link that was made in a step, and belongs to nobody: calls its adopted(), and its
+  // let_go() when it is over.
   void adopt(std::shared_ptr<Attended> l) {
     {
       const std::lock_guard g(foundlings_lock_);
@@ -157,15 +158,15 @@ class Attendant {
     std::erase(links_, &l);
     w.end();
   }
-  // The hand-shake of a link is over: it can be looked at. By the watching thread, from
-  // Attended::readable().
+  // The hand-shake of a link is over, so the link can be looked at. Called by the watching thread,
+  // from Attended::readable().
   void opened(Attended& l) {
     const Change c(*this, true);
     l.open = true;
   }
 
-  // After something was published; in a step. If nobody waits for it, and no thread of the peer's
-  // waits at all, it may take its time.
+  // Called in a step, after something was published. If nobody waits for it, and no thread of the
+  // peer waits at all, the peer may be told later.
   void knock(Attended& l, bool hurries) noexcept {
     Direction& d = l.outlet.direction();
     const std::uint32_t who = d.bell.who.load(std::memory_order_seq_cst);
@@ -184,11 +185,11 @@ class Attendant {
 
  private:
   static constexpr long kWaitv = 449;
-  // of one look, before the lives of the peers are looked at again
+  // rounds of one look, before the peers' lives are checked again
   static constexpr int kRounds = 16;
-  // times in a row that who looks wakes others, and is not woken by what it takes in
+  // times in a row that what the looker takes in wakes other threads and not the looker
   static constexpr int kInVain = 3;
-  // ticks without anything that was put off, after which they end
+  // ticks in which nothing was put off, after which the ticking ends
   static constexpr int kQuiet = 8;
   struct Waited {
     std::uint64_t value = 0, at = 0;
@@ -197,8 +198,8 @@ class Attendant {
   static constexpr std::uint32_t kShared = 2, kPrivate = 2 | 128;  // words of 32 bits
   using Words = std::array<Waited, 2 * kLinks + 2>;
 
-  // The list changes: who looks is asked to leave off. `held`: by who holds the lock of the list
-  // already.
+  // A change of the list: asks the looker to stop looking. `held`: the caller holds the lock of the
+  // list already.
   class Change {
    public:
     explicit Change(Attendant& a, bool held = false) : a_(a), held_(held) {
@@ -243,13 +244,14 @@ class Attendant {
     if (::syscall(kWaitv, w.data(), n, 0, until == prim::forever ? nullptr : &t, CLOCK_MONOTONIC) <
             0 &&
         errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
-      // The system lacks memory for it, or the program has shut itself in since it began. The caller
-      // looks again in a while, and does not keep a CPU busy meanwhile.
+      // The system lacks memory for this, or the program has been put under a filter of system
+      // calls since it began. The caller looks again after a while, and keeps no CPU busy
+      // meanwhile.
       prim::park(*reinterpret_cast<prim::atomic<std::uint32_t>*>(w[0].at),
                  static_cast<std::uint32_t>(w[0].value), std::min(until, prim::now() + 1'000'000));
   }
-  // To wait for no word is an invalid argument (EINVAL) where the system has the call. An older one
-  // says ENOSYS. What a container's profile says is the profile's choice, often EPERM.
+  // Waits for no word: a system that has the call says that this is an invalid argument (EINVAL).
+  // An older system says ENOSYS. A container's profile chooses its own error, often EPERM.
   static bool can_wait() noexcept {
     return ::syscall(kWaitv, nullptr, 0, 0, nullptr, 0) < 0 &&
            (errno == EINVAL || errno == EINTR || errno == EAGAIN || errno == ENOMEM);
@@ -270,24 +272,24 @@ class Attendant {
     for (Attended* l : links_)
       if (l->busy()) l->take();
   }
-  // Nobody looks from here on but who is rung.
+  // From here on only a thread that is rung looks.
   void stand_by() noexcept {
     say(Bell::standby);
     for (int round = 0; round < 4 && anything(); ++round) take_all();
-    // A peer that never stops does not keep a thread from what it has to do: the rest is the bells'
-    // thread's, and may take its time if nobody waits for it.
+    // A peer that never stops sending must not keep this thread from its own work: the bells'
+    // thread takes the rest, later if nobody waits for it.
     for (Attended* l : links_)
       if (l->busy() && (l->waits_for_room.load(std::memory_order_relaxed) || l->inlet.hurries() ||
                         !put_off(l->left)))
         if (const Knock k = wire::knock(l->inlet.direction().bell, false, true); k.wake)
           wake(*k.wake);
   }
-  // We look from now on. Who has parked is woken first: on a CPU that we share it runs at once, and
-  // what it answers needs no bell.
+  // This thread looks from now on. It first wakes peers that have parked: on a shared CPU they run
+  // at once, and their answers need no bell.
   void begin_to_look() noexcept {
     say(Bell::looking);
     for (Attended* l : links_) {
-      // Taken back first: what another thread owes from now on stays.
+      // Cleared first, so that what another thread owes from now on stays.
       if (!l->owed.load(std::memory_order_relaxed) || !l->owed.exchange(false)) continue;
       if (const Knock k = wire::knock(l->outlet.direction().bell, true, false); k.wake)
         wake(*k.wake);
@@ -296,7 +298,7 @@ class Attendant {
     }
     take_all();
   }
-  // Whose bell was to be rung when we park, unless they had looked by then.
+  // Rings the bells that were to be rung at parking, unless the peer has looked by now.
   void pay_owed() noexcept {
     Lazily::paid();
     for (Attended* l : links_)
@@ -316,7 +318,7 @@ class Attendant {
   static void ring(Attended& l) noexcept {
     if (const Knock k = wire::knock(l.outlet.direction().bell); k.wake) wake(*k.wake);
   }
-  // Says to all peers where who looks is. Does one of them run elsewhere?
+  // Tells all peers on which CPU the looker runs. Does one of them run on another CPU?
   bool peers_elsewhere() const noexcept {
     const auto cpu = static_cast<std::uint32_t>(::sched_getcpu());
     bool other = false;
@@ -330,11 +332,11 @@ class Attendant {
     return other;
   }
 
-  // What it has been worth to spin where a thread waits: for each place by itself.
+  // How long it has been worth to spin, for each place at which a thread waits.
   struct Here {
     const void* place = nullptr;
     Patience patience{};
-    std::int64_t began = 0;  // of the wait that goes on; 0: it did not spin
+    std::int64_t began = 0;  // when the present wait began; 0: it did not spin
   };
   static Here& patience_here() noexcept {
     static thread_local std::array<Here, 16> all;
@@ -344,7 +346,8 @@ class Attendant {
     if (here.place != place) here = {place};
     return here;
   }
-  // Has each peer that does not sleep a CPU, and we too? Else who spins takes it from one of them.
+  // Are there CPUs for this thread and for each peer that does not sleep? Else spinning takes a CPU
+  // from one of them.
   bool room_for_all() const noexcept {
     static const std::int32_t cpus = runtime::usable_cpus();
     std::int32_t awake = 1;
@@ -354,7 +357,7 @@ class Attendant {
     return awake <= cpus;
   }
 
-  // For as long as it pays, while a peer runs elsewhere; or lets those that do not run.
+  // Spins as long as it pays, if a peer runs on another CPU; else lets the peers run.
   template <class Came>
   void spin(const Came& came) noexcept {
     if (came()) return;
@@ -377,8 +380,8 @@ class Attendant {
       here.patience.in_vain();
   }
 
-  // Where we have one CPU a peer that looks too is about to run, and we run again when it looks for
-  // our answer: so nobody sleeps or is woken. Who has parked is woken first.
+  // On one CPU, a peer that also looks is about to run, and this thread runs again when the peer
+  // looks for its answer: so no thread sleeps or is woken. Peers that have parked are woken first.
   static runtime::GivingWay& giving_way_here() noexcept {
     static thread_local runtime::GivingWay here;
     return here;
@@ -398,7 +401,7 @@ class Attendant {
     });
     ours.took(prim::now() - began);
   }
-  // Of the bells' thread, which waits for nothing else.
+  // For the bells' thread, which waits for nothing else.
   bool anything_soon() noexcept {
     give_way([&] { return anything(); });
     return anything();
@@ -426,9 +429,9 @@ class Attendant {
     looks_.unlock();
     return came();
   }
-  // False: the thread is to sleep by itself. Another looks, or is about to; or what this one has
-  // taken in was for others: the next of them that waits is to look for itself.
-  // `spins`: it has not attended before.
+  // False: the thread is to sleep without looking. Another thread looks, or is about to; or what
+  // this thread has taken in was for others, and the next of them that waits is to look. `spins`:
+  // the thread has not called attend() before.
   bool park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until,
             bool spins) noexcept {
     if (wanted_.load() != 0 || !looks_.try_lock()) {
@@ -469,17 +472,16 @@ class Attendant {
     return in_vain < kInVain;
   }
 
-  // --- wake-ups that are put off: where the peer can only run once we sleep, or nobody waits for
-  // what was said ---
+  // --- wake-ups that are put off: the peer can only run once this thread sleeps, or nobody waits
+  // for what was published ---
 
   bool put_off(std::atomic<bool>& what) noexcept {
-    // It has been said, and the next tick takes it back before it looks: so it sees ours as well.
+    // Set already, and the next tick clears it before it looks: so it sees our work as well.
     if (what.load(std::memory_order_seq_cst) && ticking_.load(std::memory_order_seq_cst))
       return true;
     const std::uint32_t n = put_off_.fetch_add(1, std::memory_order_relaxed);
     what.store(true,
-               // before it is asked whether the ticks go on: the last of them looks after they have
-               // ended
+               // before the check whether ticks go on: the last tick looks after they have ended
                std::memory_order_seq_cst);
     if (ticking_.load(std::memory_order_seq_cst)) return true;
     if (n > 8 && !ticking_.exchange(true)) kick();
@@ -518,20 +520,20 @@ class Attendant {
           quiet = now == seen ? quiet + 1 : 0;
           if (quiet == kQuiet) ticking_.store(false), put_off_.store(0), quiet = 0;
           seen = now;
-          pay();  // also what was put off just before the ticking ended
+          pay();  // also for what was put off just before the ticking ended
           for (Attended* l : links_) {
             if (l->late.load() && l->late.exchange(false) && l->outlet.unread()) ring(*l);
             if (l->left.load() && l->left.exchange(false) && l->busy()) look = true;
           }
         }
       }
-      if (look) {  // until it is done, by us or by who looks meanwhile: it may just be leaving
+      if (look) {  // until it is done, here or by the looker, which may just be leaving
         if (wanted_.load() == 0 && looks_.try_lock()) {
           say(Bell::looking);
           (void)peers_elsewhere();
           take_all();
-          // On one CPU those who are rung run now, and what they answer needs no bell: we still
-          // look.
+          // On one CPU the peers that are rung run now, and their answers need no bell: this thread
+          // still looks.
           for (int round = 0; round < kRounds && (anybody_to_pay() || anything_soon()); ++round) {
             pay();
             take_all();
@@ -589,8 +591,8 @@ class Attendant {
       l->adopted();
       adopted_.push_back(std::move(l));
     }
-    // A session that is over has shut its socket down, or had it shut: that is seen here, and
-    // nobody watches it after that.
+    // A session that is over has shut its socket down, or the peer has: this is seen here, and the
+    // socket is not watched any more.
     std::erase_if(adopted_, [this](const std::shared_ptr<Attended>& l) {
       {
         const std::lock_guard g(list_);
@@ -608,7 +610,7 @@ class Attendant {
     const runtime::Posting::Now use(users_);
     Attendant* const a = current_.load();
     if (!a) return false;
-    // Who sleeps here is woken as from any other thread, also by what it does itself meanwhile.
+    // A thread that sleeps here is woken as by another thread, even by what it takes in itself.
     core::RunQueue* const queue = std::exchange(core::current_run_queue, nullptr);
     const bool done = f(*a);
     core::current_run_queue = queue;
@@ -625,9 +627,9 @@ class Attendant {
   std::mutex looks_, list_;
   std::atomic<int> wanted_{0};
   std::vector<Attended*> links_;
-  // within a step or not, and nothing is locked within it
+  // taken within a step or not; no other lock is taken under it
   std::mutex foundlings_lock_;
-  // not yet looked after; the watching thread's own
+  // links not yet adopted; links that the watching thread has adopted
   std::vector<std::shared_ptr<Attended>> foundlings_, adopted_;
   Life::List lives_;
   prim::atomic<std::uint32_t> control_{0};

@@ -1,9 +1,9 @@
-// Memory that two programs share: without a name, of a fixed size, there at once (WIRE.md 12.4).
-// Linux.
+// Memory that two programs share: it has no name and a fixed size, and is allocated at once
+// (WIRE.md 12.4). Linux.
 //
-// A memfd is sealed against shrinking and growing, so nobody can take pages away under somebody who
-// reads them; its pages are allocated when it is made, so that a lack of memory is an error and not
-// SIGBUS. One that came from a peer is mapped only if it is such a one.
+// A memfd is sealed against shrinking and growing, so no program can take pages away while another
+// reads them. Its pages are allocated when it is made, so that a lack of memory is an error and not
+// SIGBUS. A memfd that a peer has sent is mapped only if it is sealed in this way.
 #pragma once
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -41,14 +41,14 @@ class Segment {
   }
 
   enum class Peers : std::uint8_t { write, read };
-  // Makes one and maps it; `peers`: what those may do to whom its descriptor is passed. Throws
+  // Makes a segment and maps it. `peers`: what programs may do that get its descriptor. Throws
   // BadUse if there is no memory, or no descriptor.
   static Segment make(std::size_t size, Peers peers, Descriptor& passed) {
     Segment s;
     if (const int wrong = try_make(size, peers, s, passed)) no_room(size, wrong);
     return s;
   }
-  // The same; the result is 0 or the system's error.
+  // The same, but returns 0 or the system's error.
   static int try_make(std::size_t size, Peers peers, Segment& made, Descriptor& passed) {
     if (more_than_there_is(size)) return ENOMEM;
     Descriptor fd(::memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -65,12 +65,12 @@ class Segment {
     return 0;
   }
   // Does this error of try_make() say that the system has no such memory, or that a container's
-  // profile refuses it? All others are a lack of something.
+  // profile refuses it? All other errors are a lack of memory or of descriptors.
   static bool refused(int error) noexcept {
     return error != 0 && error != ENOMEM && error != ENOSPC && error != EMFILE && error != ENFILE;
   }
-  // Of this program alone, and never written again: a copy of these bytes. Throws BadUse if there is
-  // no memory.
+  // Makes a copy of these bytes that only this program has, and that is never written again. Throws
+  // BadUse if there is no memory.
   static Segment alone(Bytes b, std::size_t size) {
     if (more_than_there_is(size)) no_room(size, ENOMEM);
     Segment s;
@@ -81,7 +81,7 @@ class Segment {
     (void)::mprotect(s.at_, size, PROT_READ);
     return s;
   }
-  // Maps a peer's. Null, or what is wrong with it; kNoRoom is for us to mend, not for them.
+  // Maps a peer's segment. Null, or what is wrong; kNoRoom is a fault of this side, not the peer.
   static constexpr char kNoRoom[] = "a segment for which this program has no memory";
   static const char* map(const Descriptor& fd, std::size_t size, Peers we, Segment& out) {
     struct stat st;
@@ -111,13 +111,15 @@ class Segment {
   }
 
  private:
-  // More than there is can be promised: what tries to have it is killed, or another is.
+  // A system may promise more memory than it has, and then kills the program that uses it, or
+  // another.
   static bool more_than_there_is(std::size_t size) noexcept {
     return size > static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
                       static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 2;
   }
-  // 0, or the system's error. A signal interrupts it, and gives back what this call has allocated:
-  // so it goes by pieces that take less time than there is between two signals of a fast timer.
+  // 0, or the system's error. A signal interrupts posix_fallocate(), which then frees what this
+  // call has allocated. So it is called for pieces that take less time than passes between two
+  // signals of a fast timer.
   static int allocate(int fd, std::size_t size) noexcept {
     constexpr std::size_t kPiece = std::size_t{256} << 10;
     for (std::size_t at = 0; at < size;) {
@@ -139,7 +141,7 @@ class Segment {
   std::size_t size_ = 0;
 };
 
-// Bytes and descriptors over a Unix socket, in one message. False: the socket does not take it.
+// Sends bytes and descriptors over a Unix socket, in one message. False: the socket refused it.
 inline bool send_descriptors(int socket, Bytes bytes, std::span<const int> fds) noexcept {
   constexpr std::size_t kMost = 4;
   iovec v{const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -159,8 +161,8 @@ inline bool send_descriptors(int socket, Bytes bytes, std::span<const int> fds) 
   }
   return ::sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(bytes.size());
 }
-// One such message: how many bytes, as recvmsg(2). All descriptors that came are taken over, also
-// too many.
+// Receives one such message, and returns the number of bytes, as recvmsg(2) does. All descriptors
+// that came are taken over, also if they are too many.
 inline ssize_t receive_descriptors(int socket, std::span<std::byte> bytes,
                                    std::vector<Descriptor>& fds) {
   iovec v{bytes.data(), bytes.size()};

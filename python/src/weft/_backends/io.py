@@ -2,13 +2,12 @@
 
 Invariants
  1 A thread of the pool either runs a call or is idle; one that has been idle for IDLE seconds ends.
- 2 There are at most LIMIT threads (one more for each start that was interrupted); further calls
-   wait their turn, first come, first served.
- 3 But all the calls that run may wait for one that waits its turn. So while calls wait for a
-   thread, a thread of another kind watches. Whenever no call has ended for PATIENCE seconds, the
-   watcher starts one thread beyond LIMIT, which ends after one call. Calls that are only slow look
-   the same, so it is one thread and not more: thousands of slow calls do not become thousands of
-   threads at once.
+ 2 There are at most LIMIT threads (and one more for each start that was interrupted). Further calls
+   wait their turn, in the order in which they came.
+ 3 But all running calls may depend on a call that waits its turn. So while calls wait for a thread,
+   another thread watches. Whenever no call has ended for PATIENCE seconds, the watcher starts one
+   thread beyond LIMIT, which ends after one call. It starts only one at a time, because slow calls
+   look the same: thousands of slow calls must not become thousands of threads at once.
 """
 
 from __future__ import annotations
@@ -32,12 +31,11 @@ LIMIT = 64  #: threads
 IDLE = 5.0  #: seconds
 PATIENCE = 0.05  #: seconds
 
-# A call may be submitted by the main thread, where a signal's handler may raise between any two
-# steps. So there is no lock: each of these queues' methods does one thing completely, or not at
-# all.
+# The main thread may submit a call, and there a signal's handler may raise between any two steps.
+# So there is no lock: each method of these queues does its work completely or not at all.
 _waiting: SimpleQueue[Any] = SimpleQueue()  # calls
-_idle: SimpleQueue[None] = SimpleQueue()  # one for each thread that waits for a call
-_permits: SimpleQueue[None] = SimpleQueue()  # one for each thread that may still be started
+_idle: SimpleQueue[None] = SimpleQueue()  # an item for each thread that waits for a call
+_permits: SimpleQueue[None] = SimpleQueue()  # an item for each thread that may still be started
 for _ in range(LIMIT):
     _permits.put(None)
 _watch: SimpleQueue[None] = SimpleQueue()  # one permit, unless a thread watches
@@ -64,10 +62,10 @@ def _submit(call: Any) -> None:
 
 
 def _man() -> None:
-    """Starts a thread if more calls wait than threads are idle; at the limit, the watching thread.
+    """Starts a thread if more calls wait than threads are idle; at the limit, starts the watcher.
 
-    A thread that adds a call asks this afterwards; so does a thread that ceases to be idle. So one
-    of the two sees both changes.
+    A thread calls this after it has added a call, and after it has stopped being idle. So one of
+    two such threads sees both changes.
     """
     if _waiting.qsize() > _idle.qsize():
         if _took(_permits):
@@ -77,7 +75,7 @@ def _man() -> None:
 
 
 def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]) -> None:
-    """Starts a thread; its caller has taken a permit, which the thread gives back."""
+    """Starts a thread. The caller has taken a permit; the thread gives it back."""
     started = False
     try:
         if why := _patched.why_not("@io"):  # patched after the function was decorated
@@ -87,8 +85,8 @@ def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]
     except RuntimeError:
         if permits is _permits and workers() == 1:
             raise
-        # else one of the other threads will do the call
-    except KeyError as error:  # what a signal's handler raised within start() may end as this
+        # one of the other threads will do the call
+    except KeyError as error:  # what a signal's handler raises within start() may become this
         if error.__context__ is None:
             raise
         raise error.__context__ from None
@@ -98,7 +96,7 @@ def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]
 
 
 def _next() -> Any:
-    """The next call; None: this thread has been idle for long enough, or was told to end."""
+    """The next call; None: this thread has been idle for IDLE seconds, or was told to end."""
     try:
         return _waiting.get_nowait()
     except Empty:
@@ -128,11 +126,11 @@ def _work(permits: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         permits.put(None)
-    _man()  # a call that came meanwhile may have found no permit
+    _man()  # a call that came before that may have found no permit
 
 
 def _work_once(permits: SimpleQueue[None]) -> None:
-    """Does one call, if one still waits."""
+    """Runs one call, if one still waits."""
     global _ended
     _native._worker(True)
     try:
@@ -159,11 +157,11 @@ def _see_to_it(watch: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         watch.put(None)
-    _man()  # a call that came meanwhile may have found no thread to watch
+    _man()  # a call that came before that may have found no watcher
 
 
 def _forget() -> None:
-    """In the child of a fork: none of the threads are there."""
+    """In the child of a fork: the threads are not there."""
     for one in (_waiting, _idle):
         while not one.empty():
             one.get_nowait()
@@ -182,13 +180,13 @@ def io(function: Callable[..., Any]) -> Callable[..., Any]:
     """Makes a function that blocks safe to call from any process: only the process that calls it
     waits (rule 7.9).
 
-    In a coroutine process the call is awaited, in a greenlet process it is called; both run it on a
-    thread of a pool. A thread process and ordinary code simply call it. In an asyncio task the call
-    is awaited; it runs on a thread of asyncio's.
+    A coroutine process awaits the call, a greenlet process makes it as a plain call; both run the
+    function on a thread of a pool. A thread process and ordinary code simply call the function. An
+    asyncio task awaits the call, which runs on a thread of asyncio's.
 
     Raises:
-        BadUse: it is not a plain function. The call raises what the function raises; or Cancelled:
-            then the process no longer waits, but the function goes on.
+        BadUse: it is not a plain function. The call itself raises what the function raises, or
+            Cancelled: then the process no longer waits, but the function goes on.
     """
     if why := _patched.why_not("@io"):
         raise BadUse(why)

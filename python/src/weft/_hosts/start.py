@@ -1,11 +1,11 @@
 """How an OS process begins: "spawn", a fresh interpreter; "forkserver", a copy of a server that has
-imported what is preloaded; "fork", a copy of this program. A frozen program starts its own
-executable, which goes into freeze_support().
+imported the preloaded modules; "fork", a copy of this program. A frozen program starts its own
+executable, which runs up to freeze_support().
 
 Invariants
-- Whatever the way, the child runs weft._hosts.child.main() with the same descriptors, nothing as its
-  standard input and `errors` as its standard error, and has this program's environment except for
-  what its setting changes.
+- In each way the child runs weft._hosts.child.main() with the same descriptors, an empty standard
+  input, `errors` as its standard error, and this program's environment with the changes of its
+  settings.
 - A fork happens while this program has one thread, so nothing in the copy waits for a thread that
   is not there.
 """
@@ -48,12 +48,12 @@ class Handed(NamedTuple):
 
 
 class Child:
-    """A child that was started, for those that wait for it. Any thread may use it."""
+    """A child that was started. Any thread may use this, to wait for the child or to end it."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.status: int | None = None
-        self._lock = threading.Lock()  # held for a look at the status, which does not wait
+        self._lock = threading.Lock()  # held only while the status is read, which does not wait
 
     def poll(self) -> int | None:
         """Its status, as subprocess gives it; None: it still runs."""
@@ -80,7 +80,7 @@ class Child:
         if self.status is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:  # the program has waited for it itself
+            except ChildProcessError:  # the program itself has waited for the child
                 self.status = 255
             else:
                 if pid:
@@ -88,19 +88,19 @@ class Child:
         return self.status
 
     def kill(self) -> None:
-        with self._lock:  # so that its number cannot have been given to another
+        with self._lock:  # so that its pid cannot have been given to another OS process
             if self._look() is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.pid, signal.SIGKILL)
 
 
 _numbers = itertools.count(1)  # so that no two of this program's children have the same command
-_ending: set[Child] = set()  # children that nobody waits for, and that have not quite ended
+_ending: set[Child] = set()  # children that no thread waits for and that have not quite ended
 
 
 def reap(child: Child) -> None:
-    """It ends, and its Hosts may have been dropped: takes its status now, or when who closes it waits
-    for it, or when the next one begins.
+    """For a child that is ending, whose Hosts may have been dropped. Its status is taken now, when
+    close() waits for the child, or when the next child begins.
     """
     _ending.add(child)
     for one in list(_ending):
@@ -109,9 +109,9 @@ def reap(child: Child) -> None:
 
 @contextlib.contextmanager
 def _whole(command: list[str]) -> Iterator[None]:
-    """Starts this command in the block; no other child has the same. A signal's handler may raise an
-    exception just when the system has started it, and before its number is known here: then its
-    status is taken by a thread."""
+    """The block starts this command, which no other child has. A signal's handler may raise an
+    exception just when the system has started the child, before its pid is known here: then a
+    thread takes the child's status, so that it leaves no zombie."""
     try:
         yield
     except BaseException:
@@ -130,7 +130,7 @@ def _wait_for(child: Child) -> None:
 
 
 def _running(command: list[str]) -> list[int]:
-    """Children of this program that run it; none where the system does not say."""
+    """The pids of this program's children that run it; none where the system does not say."""
     as_shown = b"".join(os.fsencode(part) + b"\0" for part in command)
     found = []
     for task in Path("/proc/self/task").glob("*/children"):
@@ -152,12 +152,12 @@ class _Spawned(Child):
 
 
 class _OfServer(Child):
-    """A child of the server, which says by a pipe how the child ended. It is one after began()."""
+    """A child of the server, which says by a pipe how the child ended. Usable after began()."""
 
     _told = _tell = -1
 
     def __init__(self, told: int, tell: int = -1) -> None:
-        """`told`: that pipe. `tell`: what the child reads to begin with, for say()."""
+        """`told`: that pipe. `tell`: a pipe from which the child reads first, for say()."""
         self._told, self._tell = told, tell
 
     def __del__(self) -> None:
@@ -177,7 +177,7 @@ class _OfServer(Child):
                 pickle.dump(one, file)
 
     def began(self) -> None:
-        """Waits for its number.
+        """Waits for the child's pid.
 
         Raises:
             EOFError: the server has gone.
@@ -202,7 +202,7 @@ class _OfServer(Child):
 
 
 class Begin:
-    """What multiprocessing is given to run in the child, by a server or in a frozen program."""
+    """The object that multiprocessing runs in the child, by a server or in a frozen program."""
 
     def __init__(
         self, handed: Handed | None, errors: int, shared: bool, environment: dict[str, str]
@@ -247,7 +247,7 @@ def _other_numbers() -> None:
 
 # --- by a server ----------------------------------------------------------------------------------
 
-# What each OS process would import at once, and what most import later.
+# Modules that each OS process would import at once, or that most import later.
 _PRELOADED = (
     "weft._hosts.child",
     "weft._hosts.start",
@@ -283,13 +283,13 @@ def _served(
             server.set_forkserver_preload([*_PRELOADED, *preload])
         was = {k: os.environ.get(k) for k in different}
         try:
-            # what is preloaded asks for the number of its threads there
+            # preloaded modules look there for the number of their threads
             os.environ.update(different)
             server.ensure_running()
         finally:
             try:
                 _put_back(was)
-            except BaseException:  # a signal's handler, in the middle of it
+            except BaseException:  # a signal's handler raised in the middle of it
                 _put_back(was)
                 raise
         child = _OfServer(*server.connect_to_new_process([*handed, errors, 1]))
@@ -345,7 +345,7 @@ def refuse_fork() -> None:
 
 def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[str, str]) -> Child:
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # what is not flushed the copy would write again
+        with contextlib.suppress(Exception):  # else the copy writes it again
             stream.flush()
     pid = os.fork()
     if pid:
@@ -366,7 +366,7 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
     except BaseException:
         with contextlib.suppress(Exception):
             traceback.print_exc()
-    finally:  # without atexit and the like, which are the original's
+    finally:  # without atexit functions and the like, which belong to the original
         with contextlib.suppress(Exception):
             sys.stderr.flush()
         os._exit(status)
@@ -379,9 +379,9 @@ def freeze_support() -> None:
     """To be called first below `if __name__ == "__main__":` in a program that is to be frozen, for
     example by PyInstaller.
 
-    In an OS process that the frozen program started it does the work of that OS process, and ends
-    it; elsewhere it does nothing. multiprocessing.freeze_support() is as good where it works;
-    Python's own does nothing except on Windows.
+    In an OS process that the frozen program started, this does the work of that OS process, and
+    ends it; elsewhere it does nothing. multiprocessing.freeze_support() does as well where it
+    works; Python's own does nothing except on Windows.
     """
     if getattr(sys, "frozen", False):
         spawn.freeze_support()
@@ -389,8 +389,9 @@ def freeze_support() -> None:
 
 # --- any ------------------------------------------------------------------------------------------
 
-# What Weft and the interpreter have made by then stays as long as the child does: the garbage
-# collector goes through it neither meanwhile nor later, above all not at the end.
+# The objects that Weft and the interpreter have made by then live as long as the child. So the
+# garbage collector does not go through them, neither during the import nor later, above all not at
+# the end.
 _FRESH = "import gc; gc.disable(); from weft._hosts.child import main; gc.freeze(); gc.enable(); "
 
 
@@ -398,7 +399,7 @@ def _options() -> list[str]:
     """The options of this interpreter."""
     known: list[str] = _mp_util._args_from_interpreter_flags()  # type: ignore[attr-defined]
     there = {o.partition("=")[0] for o in known}
-    for name, value in sys._xoptions.items():  # of which multiprocessing passes on those of Python
+    for name, value in sys._xoptions.items():  # multiprocessing passes on only Python's own
         if name not in there and f"-X{name}" not in there:
             known += ["-X", name if value is True else f"{name}={value}"]
     return known
@@ -444,11 +445,11 @@ def begin(
     Args:
         way: one of _host.WAYS.
         errors: its standard error.
-        shared: whether the link is in shared memory; a fork is told later, by `asked`.
-        environment: what differs from this program's.
+        shared: whether the link is in shared memory; a forked child is told later, by `asked`.
+        environment: the variables that differ from this program's.
         unwanted: descriptors that only the parent may have.
     Raises:
-        BadUse: this program cannot fork now, or is frozen and goes in a circle.
+        BadUse: this program cannot fork now, or is frozen and would start itself without end.
         OSError: the system starts no process.
     """
     for child in list(_ending):
@@ -461,7 +462,7 @@ def begin(
     if way == "forkserver":
         return _served(handed, errors, shared, preload, environment)
     path = list(filter(None, sys.path))
-    # with -I or -E it does not look at PYTHONPATH
+    # with -I or -E Python ignores PYTHONPATH
     finds = f"import sys; sys.path[:0] = {path!r}; " if sys.flags.ignore_environment else ""
     does = finds + _FRESH + f"main{(*handed, shared)}  # {next(_numbers)}"
     command = [sys.executable, *_options(), "-c", does]

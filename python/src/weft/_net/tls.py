@@ -7,14 +7,15 @@
     begun ──_shake(): both have shown their certificates──► shaken ──close()──► what was written goes, then over
       └── _fail(): why is told by TLS ──► over                └── abort() │ the connection ends ──► over
 
-asyncio's own way does the same with more copies of each byte, and more calls for each message.
+asyncio's own TLS copies each byte more often, and needs more calls for each message.
 
 Invariants
-- All of it is the loop's thread's, but that a thread that waits for an answer may send what it has
-  said itself (direct()). So who uses TLS, or the socket, has `lock`, which is one for all. Who was
-  handed a connection over has it alone until he gives it back, without the lock.
-- What TLS has decrypted lies in one room of the thread's, which whoever reads has done with when he
-  returns.
+- Only the loop's thread uses all this, with one exception: a thread that waits for an answer may
+  send its own data (direct()). So code that uses TLS or the socket holds `lock`, one lock for all
+  connections. Code to which a connection was handed over has it alone until it gives the connection
+  back, and needs no lock.
+- What TLS has decrypted lies in one buffer of the thread (rooms), which the reader no longer needs
+  when it returns.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 ROOM = 1 << 18  # bytes that are read, or decrypted, at once
-SMALL = 1 << 14  # bytes: what comes in such parts is that of small values
+SMALL = 1 << 14  # bytes: parts of up to this size are those of small values
 LINGER = 5.0  # seconds for the other side to hang up too
 
 
@@ -49,11 +50,11 @@ class _Rooms(threading.local):
 
 
 rooms = _Rooms()
-lock = threading.Lock()  # never held while anything is waited for
+lock = threading.Lock()  # never held during a wait
 
 
 def _forget() -> None:
-    """In the child of a fork: another thread may have had it."""
+    """In the child of a fork: another thread may have held the lock."""
     global lock
     lock = threading.Lock()
 
@@ -62,7 +63,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 class Parts(NamedTuple):
-    """Of a connection: its socket's descriptor, of his own, and TLS."""
+    """Of a connection: a descriptor of its socket, which the receiver owns, and TLS."""
 
     descriptor: int
     came_in: ssl.MemoryBIO
@@ -71,13 +72,13 @@ class Parts(NamedTuple):
 
 
 class Tls(asyncio.Transport, abc.ABC):
-    """A connection with TLS in it. Who carries its bytes derives from it.
+    """A connection with TLS in it. The classes that carry its bytes derive from it.
 
     Args:
-        tls: with which certificates.
-        server: whether the other side has begun.
-        came: is told of it once it is shaken; None: somebody waits in streams().
-        limit: bytes that may wait for who reads a StreamReader.
+        tls: has the certificates.
+        server: whether the other side has connected to this one.
+        came: called with its streams once it is shaken; None: a task waits in streams().
+        limit: bytes that may wait in the StreamReader.
     """
 
     def __init__(
@@ -89,11 +90,11 @@ class Tls(asyncio.Transport, abc.ABC):
         self.shown: bytes | None = None  # the other side's certificate
         self._loop = asyncio.get_running_loop()
         self._shakes = True
-        self._shaken = asyncio.Event()  # or it has ended before
+        self._shaken = asyncio.Event()  # set too if it has ended before
         self._holds = self._closing = self._over = False
-        self._all_said = self._ended = False  # the other side has closed TLS; who reads knows
+        self._all_said = self._ended = False  # the other side has closed TLS; the reader knows
         self._error: OSError | None = None
-        self.full = False  # who writes is to wait
+        self.full = False  # writers are to wait
         self.room_again: Callable[[], object] | None = None  # called when that is over
         self._reader = Incoming(limit=limit, loop=self._loop)
         self._protocol = asyncio.StreamReaderProtocol(self._reader, came, loop=self._loop)
@@ -103,27 +104,27 @@ class Tls(asyncio.Transport, abc.ABC):
 
     @abc.abstractmethod
     def _say(self) -> None:
-        """Sends what TLS has for the other side. With the lock."""
+        """Sends what TLS has for the other side. The caller holds the lock."""
 
     def has_come(self) -> None:
-        """Who came has said its first message."""
+        """The side that connected has sent its first message."""
 
     def direct(self, feed: Any) -> None:
-        """From now on threads may send for that session; None: not any more."""
+        """From now on threads may send for the session of `feed`; None: not any more."""
 
     def hand_over(self) -> Parts | None:
-        """What somebody needs who carries the bytes himself from now on: nobody reads here any more,
-        nor writes until take_back(). None: this one cannot be carried so, or not now."""
+        """What other code needs to carry the bytes itself from now on: until take_back(), nothing
+        is read or written here. None: this is not possible for this connection, or not now."""
         return None
 
     def take_back(self, rest: bytes) -> None:
-        """He has done with it; this goes first."""
+        """The connection is given back; `rest` is sent first."""
 
     def member(self) -> Member:
         """The owner of the certificate that the other side has shown."""
         try:
             return member_of(self._tls.getpeercert() or {})
-        except ValueError:  # its content is no text
+        except ValueError:  # a field is no text
             return Member("?", ())
 
     async def streams(self, patience: float) -> Streams:
@@ -148,7 +149,7 @@ class Tls(asyncio.Transport, abc.ABC):
         self._read()
 
     def _read(self) -> None:
-        """Gives what TLS has, if somebody reads."""
+        """Passes on what TLS has, if the reader wants it."""
         if self._closing or (self._shakes and not self._shake()):
             return
         more = True
@@ -166,12 +167,12 @@ class Tls(asyncio.Transport, abc.ABC):
                 self._say()
 
     def _decrypted(self) -> tuple[int, bool, ssl.SSLError | None]:
-        """How many bytes lie in the room now; whether there may be more; what was wrong."""
+        """How many bytes lie in rooms.plain now; whether there may be more; what was wrong."""
         room, tls = rooms.plain, self._tls
         n = 0
         try:
             while n < ROOM:
-                got: Any = tls.read(ROOM - n, room[n:] if n else room)  # how many: typeshed errs
+                got: Any = tls.read(ROOM - n, room[n:] if n else room)  # a number: typeshed errs
                 if not got:
                     self._all_said = True
                     return n, False, None
@@ -180,7 +181,7 @@ class Tls(asyncio.Transport, abc.ABC):
                     return n, False, None
         except ssl.SSLWantReadError:
             return n, False, None
-        except ssl.SSLError as error:  # a certificate is refused, or something was made up
+        except ssl.SSLError as error:  # a certificate is refused, or the bytes are forged
             return n, False, error
         return n, True, None
 
@@ -190,7 +191,7 @@ class Tls(asyncio.Transport, abc.ABC):
             self._protocol.eof_received()
 
     def _shake(self) -> bool:
-        """Whether both sides have shown what they have to."""
+        """Whether the hand-shake is over."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -210,7 +211,7 @@ class Tls(asyncio.Transport, abc.ABC):
         return True
 
     def _fail(self, error: OSError) -> None:
-        """The other side is still told why, by TLS."""
+        """The connection has failed; TLS still tells the other side why."""
         self._error = error
         if self._told:
             self._reader.set_exception(error)
@@ -225,7 +226,7 @@ class Tls(asyncio.Transport, abc.ABC):
 
     def resume_reading(self) -> None:
         self._holds = False
-        self._loop.call_soon(self._go_on)  # who reads expects nothing before it waits
+        self._loop.call_soon(self._go_on)  # the reader expects nothing before it waits
 
     def _go_on(self) -> None:
         if not self._over and not self._holds:
@@ -241,17 +242,17 @@ class Tls(asyncio.Transport, abc.ABC):
             self.put(data)
 
     def put(self, data: Any) -> None:
-        """Writes, for who has the lock."""
+        """Writes; the caller holds the lock."""
         if self._over or self._closing or not data:
             return
         self._tls.write(data)
         self._say()
 
     def put_rest(self) -> None:
-        """What a thread has not got rid of; for who has the lock."""
+        """Sends what a thread could not send; the caller holds the lock."""
 
     def was_put(self) -> None:
-        """Who has put something has given the lock back."""
+        """Called after put(), when the lock has been given back."""
 
     def _is_full(self, full: bool) -> None:
         self.full = full
@@ -272,9 +273,9 @@ class Tls(asyncio.Transport, abc.ABC):
 
 
 class Coming:
-    """Connections of those who come and have not said their first message (WIRE.md 17.1). Each costs
-    a descriptor and some 50 to 150 KB. Where there are more than ENOUGH, those go that have been
-    there for SOON seconds, the oldest first; where there are more than MOST, the oldest go at once.
+    """A listener's connections whose first message has not come (WIRE.md 17.2). Each costs a
+    descriptor and some 50 to 150 KB. If there are more than ENOUGH, those that are SOON seconds old
+    are closed, the oldest first; if there are more than MOST, the oldest are closed at once.
     """
 
     ENOUGH, MOST = 256, 1024
@@ -303,7 +304,7 @@ class Coming:
 
 
 def _give_back() -> None:
-    """The C library keeps what many connections had, until it is asked (glibc)."""
+    """Gives the memory of many closed connections back, which the C library (glibc) else keeps."""
     import ctypes  # late: few programs ever need it
 
     with contextlib.suppress(AttributeError, OSError, TypeError):
@@ -311,7 +312,7 @@ def _give_back() -> None:
 
 
 class _OverTcp(Tls, asyncio.BufferedProtocol):
-    """Over a socket, which is a transport of asyncio's; whose protocol this is."""
+    """Over a socket, a transport of asyncio; this is its protocol."""
 
     def __init__(
         self,
@@ -323,16 +324,16 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
     ) -> None:
         self._coming = coming
         self._raw: asyncio.Transport | None = None
-        self._feed: Any = None  # for which threads send
-        self._number = -1  # its socket, then
-        self._large = False  # what comes now is best read in as large parts as there are
+        self._feed: Any = None  # that of the session for which threads send
+        self._number = -1  # its socket's descriptor, while threads send
+        self._large = False  # the data that comes now is best read in large parts
         super().__init__(tls, came is not None, came, limit)
         self._gives_up = self._loop.call_later(patience, self._impatient)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._raw = transport
-        transport.set_write_buffer_limits(high=0)  # one piece waits here, and no more
+        transport.set_write_buffer_limits(high=0)  # at most one piece waits here
         if self._coming is not None:
             self._coming.comes(self)
         self._shake()
@@ -361,7 +362,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             self._heard(rooms.raw[:n])
 
     def _turn(self) -> bool:
-        """Something has come: takes it. False: something is left that is the loop's."""
+        """Takes what has come. False: the loop is to do the rest."""
         feed = self._feed
         if feed is None or self._large or self._holds or self._closing:
             return False
@@ -375,7 +376,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             if came:
                 self._reader.feed_data(came)
             self._read()
-        except Exception as error:  # as asyncio does with what buffer_updated() raises
+        except Exception as error:  # as asyncio does if buffer_updated() raises
             self._error = self._error or ConnectionError(f"{type(error).__name__}: {error}")
             self.abort()
         return False
@@ -409,9 +410,9 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         self._hang_up()
 
     def _hang_up(self) -> None:
-        """What was said goes, and nothing more; then the connection stays until the other side has
-        hung up too: to close with bytes unread would reset it, and that may take with it what we
-        have sent last."""
+        """Sends what was written, and nothing more. Then the connection stays until the other side
+        has hung up too: to close it with bytes unread would reset it, and the data that was sent
+        last could be lost."""
         raw = self._raw
         if raw is None:
             return
@@ -445,7 +446,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
                     _net_loop.quickly.pop(self._number, None)
                 return
             own = self.get_extra_info("socket")
-            within = getattr(self._tls, "_sslobj", None)  # whose functions are C's
+            within = getattr(self._tls, "_sslobj", None)  # its functions are written in C
             if own is None or within is None or self._closing:
                 return
             take, give = lock.acquire, lock.release
@@ -474,7 +475,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         if rest and self._raw is not None:
             self._raw.write(rest)
 
-    def pause_writing(self) -> None:  # by the transport's write(): who writes has the lock
+    def pause_writing(self) -> None:  # by the transport's write(), whose caller holds the lock
         if self._feed is not None:
             self._feed.may(False)
         self._is_full(True)
@@ -503,7 +504,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             return
         self.direct(None)
         with lock:
-            with contextlib.suppress(ssl.SSLError):  # it waits for the same from the other side
+            with contextlib.suppress(ssl.SSLError):  # TLS waits for the other side to close too
                 self._tls.unwrap()
             self._say()
         self._hang_up()
@@ -518,7 +519,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         return 0 if self._raw is None else self._raw.get_write_buffer_size()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """It is none."""
+        """Does nothing: a connection has no such limits."""
 
 
 async def listen(
