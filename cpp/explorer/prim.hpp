@@ -197,6 +197,7 @@ class Mutex {
   void lock() noexcept {
     while (word_.exchange(1) != 0) pause(0);
   }
+  bool try_lock() noexcept { return word_.exchange(1) == 0; }
   void unlock() noexcept { word_.store(0); }
 
  private:

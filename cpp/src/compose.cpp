@@ -136,6 +136,14 @@ struct Host {
                   [](runtime::Executor& e) { static_cast<runtime::Scheduler&>(e).loop(); }};
   execute_on(host, o, run, self, where, start);
 }
+void execute_on(runtime::Cores& cores, const RunOptions& o, runtime::Run& run,
+                runtime::ThreadProcess& self, const Where* where, const StartOf& start) {
+  runtime::Cores::Release release(cores);
+  const Host host{cores.executor(), release,
+                  [](runtime::Executor& e) { static_cast<runtime::Cores&>(e).loop(); }};
+  execute_on(host, o, run, self, where, start);
+}
+
 // With this thread as the executor's thread, or as one of its threads.
 static void execute_at(const Where& where, const RunOptions& o, runtime::Run& run,
                        runtime::ThreadProcess& self, const StartOf& start) {
@@ -144,11 +152,8 @@ static void execute_at(const Where& where, const RunOptions& o, runtime::Run& ru
     return execute_solo(o, run, self, &where, start);
   }
   runtime::Cores cores(run, where.threads, where.cpus, &self);
-  cores.start(1);  // this thread is worker 0
-  runtime::Cores::Release release(cores);
-  const Host host{cores.executor(), release,
-                  [](runtime::Executor& e) { static_cast<runtime::Cores&>(e).loop(); }};
-  execute_on(host, o, run, self, &where, start);
+  cores.start(1);
+  execute_on(cores, o, run, self, &where, start);
 }
 
 static void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,

@@ -13,6 +13,10 @@
 namespace weft::inline WEFT_ABI {
 
 struct RunOptions;
+namespace runtime {
+class Cores;
+class ThreadProcess;
+}  // namespace runtime
 
 namespace detail {
 struct Where;
@@ -22,6 +26,9 @@ struct Where {
   unsigned threads;
   std::vector<int> cpus;  // the CPUs to pin them to, one for each; empty: they are not pinned
 };
+// Runs a network with this thread as worker 0 of `cores`, whose others have been started.
+void execute_on(runtime::Cores& cores, const RunOptions& o, runtime::Run& run,
+                runtime::ThreadProcess& self, const Where* where, const StartOf& start);
 // Throws BadUse if this program may not use that CPU.
 void check_cpu(int cpu);
 

@@ -213,8 +213,12 @@ void Group::serve_cancellations(Executor& e) noexcept {
 
 [[gnu::noinline, gnu::cold]] std::uint32_t Group::started(const char* function) noexcept {
   lock_.lock();
-  const auto n = names_.find(function ? function : "");
-  const std::uint32_t r = n == names_.end() ? 0 : n->second;
+  const std::string_view name = function ? function : "";
+  std::uint32_t r = 0;
+  if (name == first_name_)
+    r = first_count_;
+  else if (const auto n = other_names_.find(name); n != other_names_.end())
+    r = n->second;
   lock_.unlock();
   return r;
 }
@@ -264,7 +268,9 @@ std::uint32_t Group::count_name(const char* f) {
   // Processes started in a row mostly have one name, and it is mostly one and the same text.
   if (f != last_name_ || !last_count_) {
     last_name_ = f;
-    last_count_ = &names_[f ? f : ""];
+    const std::string_view name = f ? f : "";
+    if (!first_name_) first_name_ = name;
+    last_count_ = name == *first_name_ ? &first_count_ : &other_names_[name];
   }
   return (*last_count_)++;
 }

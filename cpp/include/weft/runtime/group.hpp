@@ -12,6 +12,7 @@
 // belongs to the frame that waits for it.
 #pragma once
 #include <exception>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -145,8 +146,10 @@ class Group {
   Group* successor_ = nullptr;  // of an abandoned group; written under the run's lock too
   ProcessBase* children_ = nullptr;
   core::Node* waiter_ = nullptr;
-  std::unordered_map<std::string_view, std::uint32_t>
-      names_;  // and how many were started under each
+  // Names, and how many were started under each. Most groups have one.
+  std::optional<std::string_view> first_name_;
+  std::uint32_t first_count_ = 0;
+  std::unordered_map<std::string_view, std::uint32_t> other_names_;
   const char* last_name_ = nullptr;
   std::uint32_t* last_count_ = nullptr;
   struct Failure {
