@@ -129,7 +129,7 @@ class Fail:
         self.k = k
 
     def __enter__(self) -> None:
-        self.begin(self.k, self.k + self.span)
+        self.begin(self.k - 1, self.k - 1 + self.span)  # so many succeed first
 
     def __exit__(self, *_: object) -> None:
         self.end()
