@@ -20,8 +20,8 @@ void tells(const std::function<void()>& f, const std::string& part) {
     CAPTURE(report);
     CAPTURE(part);
     CHECK(report.find(part) != std::string::npos);
-    for (const char* header :
-         {"blocks.hpp", "channel.hpp", "compose.hpp", "stl_", "unique_ptr", "tuple"})
+    for (const char* header : {"blocks.hpp", "channel.hpp", "compose.hpp", "stopping.hpp",
+                               "keeping", "timeout<", "stl_", "unique_ptr", "tuple"})
       CHECK(report.find(header) == std::string::npos);
   }
 }
@@ -77,6 +77,26 @@ TEST_CASE("rule 10.2: a function that becomes a thread stands at no line of the 
       },
       "read 'a' at " + at(__LINE__ - 3));
   tells([&] { weft::spawn([&] { r(); }); }, "read 'a' at " + at(__LINE__));
+}
+
+TEST_CASE("rule 10.2: blocks of coroutines stand at the program's lines, under names of the program's or the block's") {
+  weft::Channel<int> a{weft::named("a")}, b{weft::named("b")};
+  const auto r = a.reader(), other = b.reader();
+  const auto w = a.writer();
+  std::vector<weft::Reader<int>> both{r, other};
+  const auto reads = [&]() -> weft::Process { co_await r.read(); };
+  const std::string there = "/operator(): read 'a' at " + at(__LINE__ - 1);
+  tells([&] { weft::par_for(0, 2, [&](int) { return r.read(); })(); }, "thread/par_for[1]: read 'a' at " + at(__LINE__));
+  tells([&] { weft::par_for(both, [](const auto& one) { return one.read(); })(); }, "thread/par_for[0]: read 'a' at " + at(__LINE__));
+  tells([&] { weft::par_for(0, 1, [&](int) { return w.write(1); })(); }, "thread/par_for: write 'a' at " + at(__LINE__));
+  tells([&] { weft::par_for(0, 1, [&](int) { return weft::select(r, other); })(); }, "thread/par_for: select 'a', 'b' at " + at(__LINE__));
+  tells([&] { weft::par_for(0, 1, [&](int) { return weft::par_read(both); })(); }, "thread/par_for: read 'a', 'b' at " + at(__LINE__));
+  tells([&] { weft::par_for(0, 1, [&](int) { return reads(); })(); }, "thread" + there);
+  tells([&] { weft::run(weft::timeout(weft::Span::max(), weft::par_for(0, 1, [&](int) { return r.read(); }))); }, "thread/timeout/par/par_for: read 'a' at " + at(__LINE__));
+  tells([&] { weft::run(weft::timeout(weft::Span::max(), reads())); }, "thread/timeout" + there);
+  tells([&] { weft::par{[&] { return reads(); }, reads()}(); }, "thread/closure" + there);
+  tells([&] { weft::seq{weft::par{[&] { return reads(); }}, reads()}(); }, "thread/seq/par/closure" + there);
+  tells([&] { weft::run(weft::proc([&](int) { return reads(); }, 1)); }, "thread/closure" + there);
 }
 
 TEST_CASE("rule 10.2: what the standard library makes is named by the program's line") {

@@ -165,7 +165,7 @@ def calls(pool, pids):
         except TimeoutError as error:
             told = str(error)
     while "read 'jobs'" not in told:  # after what it has said
-        told = "".join(_away.lines(_away.asked(), time.monotonic() + 1))
+        told = "".join(line for _, line in _away.lines(_away.asked(), time.monotonic() + 1))
     print("ready", flush=True)
     call.result()
 
@@ -206,6 +206,7 @@ def test_ctrl_c_says_where_they_are(agent, server, keys, rounds):
         assert re.search(
             rf"  main/{line} at far_parts\.py:\d+ in OS process ({pids}) on host 'gpu1'\n", heard
         ), heard
+    assert "hosts.py" not in heard and "main/where" not in heard, heard  # once each
 
 
 def test_calls_that_do_not_answer_hold_up_nobody() -> None:
@@ -220,7 +221,7 @@ def test_calls_that_do_not_answer_hold_up_nobody() -> None:
     asks = (lambda: never), (lambda: over), gone
     calls = [_away.FarCall("gpu1", pid, ask) for pid, ask in enumerate(asks)]
     with _away.called(calls[0]), _away.called(calls[1]), _away.called(calls[2]):
-        lines = _away.lines(_away.asked(), 0.0)
+        lines = [line for _, line in _away.lines(_away.asked(), 0.0)]
     assert sorted(lines) == [
         "a call that does not say where it is in OS process 0 on host 'gpu1'",
         "main/x: running at x.py:1 in OS process 1 on host 'gpu1'",

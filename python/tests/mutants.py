@@ -140,6 +140,8 @@ def build() -> None:
         package / "cmake" / "weft-component.cmake",
         (ROOT / "cpp/cmake/weft-component.cmake").read_text(),
     )
+    for module in (ROOT / "micropython" / "weft").glob("*.py"):  # the tests run in pure Python too
+        write(package / "_pure" / module.name, module.read_text(encoding="utf-8"))
     for module in (BUILD / "python" / "native").glob("_native*.so"):
         shutil.copy2(module, package)
 

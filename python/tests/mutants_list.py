@@ -218,8 +218,8 @@ MUTANTS: dict[str, Mutant] = {
     "many-most": Mutant(
         "read_many takes one more than it may",
         "channels/many.cpp",
-        "PyList_GET_SIZE(list) < most && end_of(reader)->state == EndState::open",
-        "PyList_GET_SIZE(list) <= most && end_of(reader)->state == EndState::open",
+        "n < most && end_of(reader)->state == EndState::open",
+        "n <= most && end_of(reader)->state == EndState::open",
         "test_extension_guards.py::test_read_many_takes_no_more_than_it_may",
     ),
     # --- choice

@@ -7,9 +7,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from components import HERE, basics, needs_compiler
+from components import HERE, basics, needs_compiler, parties
 
 import weft.native
 from weft import threads
@@ -250,6 +251,28 @@ def test_a_name_that_the_module_needs_itself(tmp_path):  # rule 16.2
     )
     with pytest.raises(BadUse, match="the name '_capsule' of an aggregate is taken"):
         weft.native.load(source(tmp_path, aggregate))
+
+
+def nested(of: str) -> Any:
+    value: Any = ()
+    for _ in range(60_000):
+        value = {"list": [value], "tuple": (value,), "dict": {1: value}}[of]
+    return value
+
+
+@pytest.mark.parametrize("of", ["list", "tuple", "dict"])
+def test_an_argument_that_nests_too_deep_to_be_shown_is_refused(of):  # rule 11.2
+    """In place of an end, of a barrier and of a value: its type is named."""
+    value = nested(of)
+    what = f"given was an object of type {of}"
+    with pytest.raises(BadUse, match=f"'source' is a reader end of a channel of int; {what}"):
+        basics().ints(value, -threads.Channel())
+    with pytest.raises(BadUse, match=f"'barrier' is a Barrier; {what}"):
+        parties().resigns(value)
+    with pytest.raises(BadUse, match=f"'n': int is wanted, and what came is of type {of}"):
+        basics().count_to(-threads.Channel(), value)
+    with pytest.raises(BadUse, match=r"Input\(an object whose repr\(\) fails\): an input guard"):
+        threads.Input(value)
 
 
 # --- what is built once ---------------------------------------------------------------------------

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import pytest
 from components import basics, needs_compiler
 
-from weft import coroutines
+from weft import coroutines, threads
 from weft.errors import BadUse, Cancelled, Deadlock, Poisoned, Retired
 
 
@@ -266,3 +267,43 @@ def test_blocks_in_an_asyncio_task():  # rules 6.6, 13.1
         return got
 
     assert asyncio.run(main()) == list(range(10))
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the faults known are 3.11's")
+@pytest.mark.parametrize("most", [1, 30])
+@pytest.mark.parametrize("backend", [coroutines, threads], ids=["coroutines", "threads"])
+def test_without_memory_nothing_is_lost(backend, most):  # rule 16.9
+    """Whichever allocation of a read_many fails: what it has not given is read later."""
+    memory = pytest.importorskip("_testcapi")
+    values = [float(n) for n in range(40)]
+    failed: list[int] = []
+
+    async def awaits(r, k):
+        got = []
+        memory.set_nomemory(k, k + 1)
+        try:
+            got = await r.read_many(most)
+        except MemoryError:
+            failed.append(k)
+        finally:
+            memory.remove_mem_hooks()
+        return got + await r.read_many(50)
+
+    def blocks(r, k):
+        got = []
+        memory.set_nomemory(k, k + 1)
+        try:
+            got = r.read_many(most)
+        except MemoryError:
+            failed.append(k)
+        finally:
+            memory.remove_mem_hooks()
+        return got + r.read_many(50)
+
+    reads = backend.process(awaits if backend is coroutines else blocks)
+    for k in range(20):  # so many allocations succeed first
+        c = backend.Channel("c", capacity=64)
+        reader, writer = +c, -c
+        threads.run(threads.process(writer.write_many)(values))
+        assert backend.run(reads(reader, k)) == values, k
+    assert failed

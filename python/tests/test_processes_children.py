@@ -288,13 +288,15 @@ WAITS = """
         ready, silent = Channel("ready"), Channel("silent")
         kept = silent.writer()
         first = deeper if "deep" in sys.argv else waits
-        Parallel(first(ready.writer(), silent.reader()), tells(ready.reader()))
+        those = [first(ready.writer(), silent.reader()) for _ in range(1 + ("two" in sys.argv))]
+        Parallel(those, tells(ready.reader()))
     """
 
 
-@pytest.mark.parametrize("how", ["one", "deep", "stop"])
+@pytest.mark.parametrize("how", ["one", "two", "deep", "stop"])
 def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
-    """Those of OS processes too, once each, however deep; of one that is stopped it says so."""
+    """Those of OS processes too, once each and by their paths here, however deep; of one that is
+    stopped it says so. No file of Weft's is named."""
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(WAITS), encoding="utf-8")
     with child(
@@ -303,11 +305,13 @@ def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as p:
         assert p.stdout is not None and p.stderr is not None
-        pid = int(p.stdout.readline())
+        pids = [int(p.stdout.readline()) for _ in range(1 + (how == "two"))]
+        pid = pids[0]
         if how == "stop":
             until_stopped(pid)
         else:
-            until_asleep(pid)
+            for one in pids:
+                until_asleep(one)
         p.send_signal(signal.SIGINT)
         err = ""
         if how == "stop":
@@ -316,11 +320,22 @@ def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
             os.kill(pid, signal.SIGCONT)
         err += p.communicate()[1]
     assert "KeyboardInterrupt" in err and p.returncode != 0
+    lines = err.partition("the processes were:\n")[2].partition("Traceback")[0].splitlines()
+    found = dict(line.strip().split(": ", 1) for line in lines)
+    assert len(found) == len(lines), err
+    tells = found.pop("main/tells")
+    assert tells.startswith("read 'ready' at program.py:"), err
+    there = [f"read 'silent' at program.py:15 in OS process {one}" for one in pids]
     if how == "stop":
-        assert err.count(f"OS process {pid} does not say where it is") == 1
+        assert found == {"main/waits": f"OS process {pid} does not say where it is"}, err
+    elif how == "two":
+        assert found.keys() == {"main/waits[0]", "main/waits[1]"}, err
+        assert sorted(found.values()) == sorted(there), err
+    elif how == "deep":
+        assert found.pop("main/deeper/waits") == there[0], err
+        assert found["main/deeper"].startswith("waits for its processes at "), err
     else:
-        line = f"main/waits: read 'silent' at program.py:15 in OS process {pid}\n"
-        assert err.count(line) == 1, err
+        assert found == {"main/waits": there[0]}, err
 
 
 def until_stopped(pid: int) -> None:

@@ -93,37 +93,79 @@ def test_one_of_an_os_process_ends_beside_it_not_after_it(tmp_path: Path) -> Non
         wait_for_end(outer)
 
 
-def test_rule_6_7_an_interrupted_start_leaves_no_zombie(tmp_path: Path) -> None:
+SPAWNED = """
+start = subprocess.Popen.__init__
+
+def interrupted(self, *args, **keywords):
+    start(self, *args, **keywords)
+    self._child_created, self.returncode = False, 0  # as before its number is known
+    raise KeyboardInterrupt
+
+subprocess.Popen.__init__ = interrupted
+"""
+SERVED = """
+start = util.spawnv_passfds
+
+def interrupted(*args):
+    start(*args)
+    raise KeyboardInterrupt
+
+resource_tracker.ensure_running()  # it is multiprocessing's, and lives as long as the program
+util.spawnv_passfds = interrupted
+"""
+# A stopped server's number is forgotten before its status is taken.
+STOPPED = """
+start_module.stop_servers()
+close = os.close
+
+def interrupted(fd):
+    close(fd)
+    raise KeyboardInterrupt
+
+with Hosts(1, start="forkserver"):
+    pass
+os.close = interrupted
+try:
+    start_module.stop_servers()
+finally:
+    os.close = close
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "interrupt"),
+    [("spawn", SPAWNED), ("forkserver", SERVED), ("forkserver", STOPPED)],
+    ids=["spawn", "forkserver", "stopped"],
+)
+def test_rule_6_7_an_interrupted_start_leaves_no_zombie(
+    tmp_path: Path, method: str, interrupt: str
+) -> None:
     done = program(
         tmp_path,
-        """
+        f"""
         import contextlib, os, subprocess, threading
+        from multiprocessing import resource_tracker, util
         from pathlib import Path
 
+        from weft._hosts import start as start_module
         from weft.processes import Hosts
-
-        start = subprocess.Popen.__init__
-
-        def interrupted(self, *args, **keywords):
-            start(self, *args, **keywords)
-            self._child_created, self.returncode = False, 0  # as before the pid is known
-            raise KeyboardInterrupt
 
         def children():
             tasks = Path("/proc/self/task").glob("*/children")
-            return [int(pid) for task in tasks for pid in task.read_text().split()]
+            all_of_them = [int(pid) for task in tasks for pid in task.read_text().split()]
+            return [pid for pid in all_of_them if pid != resource_tracker._resource_tracker._pid]
 
         if __name__ == "__main__":
-            subprocess.Popen.__init__ = interrupted
             try:
-                Hosts(1, start="spawn")
+                exec({interrupt!r})
+                Hosts(1, start={method!r})
             except KeyboardInterrupt:
                 print("interrupted")
             for pid in children():
                 with contextlib.suppress(ChildProcessError):  # its status was taken already
                     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
             for thread in threading.enumerate():
-                if thread is not threading.current_thread():
+                if thread.name == "weft: waits for one":
                     thread.join()
             print(children())
         """,

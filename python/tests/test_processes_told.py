@@ -172,7 +172,7 @@ def test_watching_warns_here_of_who_is_stuck_there(two: Hosts) -> None:
     def waits_until_it_is_told(out: Any) -> None:
         until = time.monotonic() + BOUND
         while not told and time.monotonic() < until:
-            _rounds.where_elsewhere(1.0)  # the hosts have answered since
+            _rounds.where([], 1.0)  # the hosts have answered since
         out.write(None)
 
     def show(message: Any, *_: Any, **__: Any) -> None:

@@ -507,7 +507,7 @@ def test_who_runs_is_where_the_program_called_a_function_of_the_library(
     def looks() -> None:
         while not threads or sys._current_frames()[threads[0]].f_code.co_name != "exists":
             os.sched_yield()
-        lines.extend(_native._where())
+        lines.extend(f"{path}: {does}" for _, path, does in _native._where())
         called.put(None)
 
     with monkeypatch.context() as patched:

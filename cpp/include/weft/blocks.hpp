@@ -38,11 +38,15 @@ struct IsVector<std::vector<T>> : std::true_type {};
 // Runs the process that a closure makes by returning a coroutine, and keeps the closure alive until
 // that process has ended.
 template <class F, class R = typename std::invoke_result_t<F&>::result_type>
-BasicProcess<R> keeping(F f) {
+BasicProcess<R> kept_and_run(F f) {
   if constexpr (std::is_void_v<R>)
     co_await Alone(f());
   else
     co_return co_await Alone(f());
+}
+template <class F>
+auto keeping(F f) {
+  return kept_and_run(std::move(f)).named("closure");
 }
 
 // A block inside another is a process of its own.
@@ -355,17 +359,30 @@ template <class A>
 concept Awaitable = Operation<A> || requires(A a, PromiseBase& p) {
   p.await_transform(std::move(a));
 };
+// An operation that the program began on that line: a report names it and no line here.
 template <class A>
-Process performing(A a) {
-  co_await std::move(a);
+struct BegunAt {
+  A op;
+  Here at;
+  BegunAt(A&& a, Here h) : op(std::move(a)), at(h) {}  // no aggregate: Awaited (stopping.hpp)
+  auto bind(runtime::ProcessBase* p) && {
+    auto& promise = static_cast<PromiseBase&>(*p);
+    if (!of_the_program(at.file)) return promise.await_transform(std::move(op), 0);
+    p->about = runtime::in_file(p->about, at.file);
+    return promise.await_transform(std::move(op), at.line);
+  }
+};
+template <class A>
+Process performing(A a, Here at) {
+  co_await BegunAt<A>(std::move(a), at);
 }
 template <class F, class X>
-auto replica(F& f, X&& x) {
+auto replica(F& f, X&& x, Here at) {
   using R = std::remove_cvref_t<std::invoke_result_t<F&, X>>;
   if constexpr (Startable<R>)
     return f(std::forward<X>(x));
   else if constexpr (Awaitable<R>)
-    return performing<R>(f(std::forward<X>(x))).named("par_for");
+    return performing<R>(f(std::forward<X>(x)), at).named("par_for");
   else
     return thread([&f, x = std::decay_t<X>(std::forward<X>(x))]() mutable { return f(x); },
                   Here::nowhere());
@@ -377,21 +394,22 @@ auto replica(F& f, X&& x) {
 // process); any other f runs on a thread, one for each x. f and what it refers to must live until
 // the block has ended.
 template <class I, class F>
-[[nodiscard]] auto par_for(I first, std::type_identity_t<I> last, F&& f) {
+[[nodiscard]] auto par_for(I first, std::type_identity_t<I> last, F&& f,
+                           detail::Here here = detail::Here::now()) {
   auto at = [](I i) -> decltype(auto) {
     if constexpr (std::is_integral_v<I>)
       return i;
     else
       return *i;
   };
-  std::vector<decltype(detail::replica(f, at(first)))> ps;
-  for (; first != last; ++first) ps.push_back(detail::replica(f, at(first)));
+  std::vector<decltype(detail::replica(f, at(first), here))> ps;
+  for (; first != last; ++first) ps.push_back(detail::replica(f, at(first), here));
   return par(std::move(ps));
 }
 template <class C, class F>
   requires detail::Range<std::remove_reference_t<C>>
-[[nodiscard]] auto par_for(C&& c, F&& f) {
-  return par_for(std::begin(c), std::end(c), std::forward<F>(f));
+[[nodiscard]] auto par_for(C&& c, F&& f, detail::Here here = detail::Here::now()) {
+  return par_for(std::begin(c), std::end(c), std::forward<F>(f), here);
 }
 
 }  // namespace weft::inline WEFT_ABI

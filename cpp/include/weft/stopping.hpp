@@ -75,6 +75,21 @@ struct Awaited {
 template <class P>
 using InTime = std::conditional_t<std::is_void_v<typename P::result_type>, bool,
                                   std::optional<typename P::result_type>>;
+template <class P>
+BasicProcess<InTime<P>> in_time(Lasting s, P p) {
+  Timeout limit(s);
+  try {
+    if constexpr (std::is_void_v<typename P::result_type>) {
+      co_await Awaited<P>(std::move(p));
+      co_return true;
+    } else {
+      co_return co_await Awaited<P>(std::move(p));
+    }
+  } catch (const TimedOut& e) {
+    if (!e.of(limit)) throw;
+  }
+  co_return InTime<P>{};
+}
 }  // namespace detail
 
 // A process that runs p for at most s. It gives p's result, or nothing if the time ran out and p
@@ -82,18 +97,7 @@ using InTime = std::conditional_t<std::is_void_v<typename P::result_type>, bool,
 // wherever a process may: awaited, in a par, with run().
 template <Startable P>
 BasicProcess<detail::InTime<P>> timeout(detail::Lasting s, P p) {
-  Timeout limit(s);
-  try {
-    if constexpr (std::is_void_v<typename P::result_type>) {
-      co_await detail::Awaited<P>(std::move(p));
-      co_return true;
-    } else {
-      co_return co_await detail::Awaited<P>(std::move(p));
-    }
-  } catch (const TimedOut& e) {
-    if (!e.of(limit)) throw;
-  }
-  co_return detail::InTime<P>{};
+  return detail::in_time(s, std::move(p)).named("timeout");
 }
 template <class X>
   requires(!Startable<std::remove_cvref_t<X>>)

@@ -10,8 +10,9 @@
 // Invariants
 //  1 Whoever observes sees operations, so then each value is one. So it is at a rendezvous and at
 //    channels to other OS processes.
-//  2 What has been taken from the buffer is in the list that is returned, or an exception that is
-//    no fault of the channel leaves.
+//  2 What has been taken from the buffer is in the list that is returned. So the list is there before
+//    the read begins, and has room for a value before that is taken. A value that cannot be made
+//    Python's raises: the list is lost then.
 #include "interpreter/unawaited.hpp"
 #include "processes/asyncio.hpp"
 #include "watching/observe.hpp"
@@ -41,31 +42,43 @@ void count(Py_ssize_t n) noexcept {
   PyErr_Clear();
 }
 
-// Appends what is in the buffer. -1 with an exception.
+// Puts what is in the buffer into the list. -1 with an exception.
 int gather(PyObject* reader, PyObject* list, Py_ssize_t most) {
   ChannelObject* const c = end_of(reader)->channel;
   if (one_by_one(c)) return 0;
   most = std::min(most, kAtOnce);
   const Py_ssize_t before = PyList_GET_SIZE(list);
-  while (PyList_GET_SIZE(list) < most && end_of(reader)->state == EndState::open) {
+  Py_ssize_t n = before;
+  int r = 0;
+  for (; n < most && end_of(reader)->state == EndState::open; ++n) {
+    if (PyList_Append(list, Py_None) < 0) {  // no memory: the rest stays in the buffer
+      PyErr_Clear();
+      break;
+    }
     Value slot;
-    if (!c->core.pass<Side::in>(&slot)) break;
-    PyObject* const v = taken_from(c, slot.take());
-    const int r = v ? PyList_Append(list, v) : -1;
-    Py_XDECREF(v);
-    if (r < 0) return -1;
+    PyObject* const v = c->core.pass<Side::in>(&slot) ? taken_from(c, slot.take()) : nullptr;
+    if (!v) {
+      Py_SET_SIZE(list, n);
+      Py_DECREF(Py_None);
+      r = PyErr_Occurred() ? -1 : 0;
+      break;
+    }
+    PyList_SET_ITEM(list, n, v);
+    Py_DECREF(Py_None);
   }
-  count(PyList_GET_SIZE(list) - before);
+  if (r < 0) return -1;
+  count(n - before);
   run_deferred();
   return 0;
 }
-PyObject* block_of(PyObject* reader, PyObject* first, Py_ssize_t most) {
-  PyObject* list = PyList_New(1);
-  if (!list) {
-    Py_DECREF(first);
-    return nullptr;
-  }
-  PyList_SET_ITEM(list, 0, first);
+PyObject* new_block() {
+  PyObject* const list = PyList_New(1);
+  if (list) PyList_SET_ITEM(list, 0, Py_NewRef(Py_None));
+  return list;
+}
+// The list with the value that was read, and what follows; takes both over.
+PyObject* block_of(PyObject* reader, PyObject* list, PyObject* first, Py_ssize_t most) {
+  PyList_SetItem(list, 0, first);
   if (gather(reader, list, most) < 0) Py_CLEAR(list);
   return list;
 }
@@ -102,22 +115,24 @@ struct ManyObject {
   PyObject_HEAD PyObject* end;
   PyObject* op;       // that waits, or is to be awaited; null: none yet
   PyObject* values;   // of write_many, a tuple; else null
+  PyObject* list;     // of read_many, for what it reads; else null
   Py_ssize_t number;  // of read_many: the most; of write_many: how many are written
   bool begun, over, awaited;
 };
 ManyObject* many(PyObject* o) noexcept { return reinterpret_cast<ManyObject*>(o); }
 PyTypeObject ManyType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-PyObject* new_many(PyObject* end, PyObject* op, PyObject* values, Py_ssize_t number) {
-  // takes op and values over
+PyObject* new_many(PyObject* end, PyObject* values, PyObject* list, Py_ssize_t number) {
+  // takes values and list over
   ManyObject* const m = PyObject_New(ManyObject, &ManyType);
   if (!m) {
-    Py_XDECREF(op);
     Py_XDECREF(values);
+    Py_XDECREF(list);
     return nullptr;
   }
+  m->list = list;
   m->end = Py_NewRef(end);
-  m->op = op;
+  m->op = nullptr;
   m->values = values;
   m->number = number;
   m->begun = m->over = m->awaited = false;
@@ -138,6 +153,7 @@ void many_dealloc(PyObject* o) {
   }
   Py_XDECREF(m->op);
   Py_XDECREF(m->values);
+  Py_XDECREF(m->list);
   Py_DECREF(m->end);
   PyObject_Free(o);
 }
@@ -152,7 +168,7 @@ PySendResult go_on(ManyObject* m, PyObject** r, Step step) {
       Py_CLEAR(m->op);
       if (!m->values) {
         m->over = true;
-        *r = block_of(m->end, *r, m->number);
+        *r = block_of(m->end, std::exchange(m->list, nullptr), *r, m->number);
         return *r ? PYGEN_RETURN : PYGEN_ERROR;
       }
       Py_CLEAR(*r);
@@ -240,9 +256,19 @@ Py_ssize_t most_of(PyObject* number, const char* verb) {
 // `next`: null without an exception at the channel's end.
 PyObject* read_block(PyObject* reader, Py_ssize_t most, bool next) {
   const bool waits = awaits();
-  PyObject* const r = operation_read(reader, next);
-  if (!r) return nullptr;
-  return waits ? new_many(reader, r, nullptr, most) : block_of(reader, r, most);
+  PyObject* const list = new_block();
+  if (waits) {  // all that may fail comes before the operation, which says so if it is not awaited
+    PyObject* const m = list ? new_many(reader, nullptr, list, most) : nullptr;
+    if (m && !(many(m)->op = operation_read(reader, next))) {
+      Py_DECREF(m);
+      return nullptr;
+    }
+    return m;
+  }
+  if (PyObject* const r = list ? operation_read(reader, next) : nullptr)
+    return block_of(reader, list, r, most);
+  Py_XDECREF(list);
+  return nullptr;
 }
 
 PyObject* write_all(PyObject* writer, PyObject* values) {  // takes them over
@@ -314,7 +340,7 @@ PyObject* writer_write_many(PyObject* o, PyObject* values) {
   }
   PyObject* const all = PySequence_Tuple(values);
   if (!all) return nullptr;
-  return awaits() ? new_many(o, nullptr, all, 0) : write_all(o, all);
+  return awaits() ? new_many(o, all, nullptr, 0) : write_all(o, all);
 }
 
 int init_many(PyObject*) {

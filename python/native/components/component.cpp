@@ -189,7 +189,7 @@ int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObjec
             const std::string& who) {
   const bool reads = p.role == WEFT_READER;
   if (!is_end(value) || is_reader(value) != reads) {
-    PyObject* const what = PyObject_Repr(value);
+    PyObject* const what = shown(value, "an object of type %.100s");
     if (what)
       bad_use("%s: its argument '%s' is a %s end of a channel of %s; given was %U", who.c_str(),
               p.name, reads ? "reader" : "writer", describe(t).c_str(), what);
@@ -205,7 +205,7 @@ int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObjec
 }
 int add_barrier(NativeCall& c, const weft_parameter& p, PyObject* value, const std::string& who) {
   if (!Py_IS_TYPE(value, &BarrierType)) {
-    PyObject* const what = PyObject_Repr(value);
+    PyObject* const what = shown(value, "an object of type %.100s");
     if (what)
       bad_use("%s: its argument '%s' is a Barrier; given was %U", who.c_str(), p.name, what);
     Py_XDECREF(what);

@@ -5,21 +5,26 @@ namespace weft::py {
 
 // --- from Python ---------------------------------------------------------------------------------
 
-int refuse(const NativeType* t, PyObject* value) {
+PyObject* shown(PyObject* value, const char* otherwise) {
   constexpr Py_ssize_t kShown = 200;
-  PyObject* shown = PyObject_Repr(value);
-  if (!shown) {  // it nests too deep, or is odd
-    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+  PyObject* text = PyObject_Repr(value);
+  if (!text) {  // it nests too deep, or is odd
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
     PyErr_Clear();
-    shown = PyUnicode_FromString("what came");
-  } else if (PyUnicode_GET_LENGTH(shown) > kShown) {
-    Py_SETREF(shown, PyUnicode_Substring(shown, 0, kShown));
-    if (shown) Py_SETREF(shown, PyUnicode_FromFormat("%U…", shown));
+    return PyUnicode_FromFormat(otherwise, Py_TYPE(value)->tp_name);
   }
-  if (shown)
+  if (PyUnicode_GET_LENGTH(text) > kShown) {
+    Py_SETREF(text, PyUnicode_Substring(text, 0, kShown));
+    if (text) Py_SETREF(text, PyUnicode_FromFormat("%U…", text));
+  }
+  return text;
+}
+int refuse(const NativeType* t, PyObject* value) {
+  PyObject* const what = shown(value, "what came");
+  if (what)
     PyErr_Format(PyExc_TypeError, "%s is wanted, and %U is of type %.100s", describe(t).c_str(),
-                 shown, Py_TYPE(value)->tp_name);
-  Py_XDECREF(shown);
+                 what, Py_TYPE(value)->tp_name);
+  Py_XDECREF(what);
   return -1;
 }
 bool says_no_value(PyObject* raised) {

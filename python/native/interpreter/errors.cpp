@@ -2,6 +2,7 @@
 #include <cstdarg>
 #include <cstring>
 #include <iterator>
+#include <string_view>
 
 #include "processes/asyncio.hpp"
 #include "weft/runtime/limit.hpp"
@@ -66,11 +67,26 @@ PyObject* to_str(const std::string& s) {
 
 std::string channel_name(ChannelObject* c) { return runtime::name_of(c->core); }
 
+// The format without what a user's `__repr__` says: that has raised, as for a list that nests too deep.
+static std::string without_reprs(std::string format) {
+  constexpr std::string_view kInstead = "an object whose repr() fails%.0s";  // shows no more of it
+  for (std::size_t at = 0; (at = format.find("%R", at)) != std::string::npos; at += kInstead.size())
+    format.replace(at, 2, kInstead);
+  return format;
+}
+
 PyObject* bad_use(const char* format, ...) {
   va_list va;
   va_start(va, format);
   PyObject* what = PyUnicode_FromFormatV(format, va);
   va_end(va);
+  if (!what && PyErr_ExceptionMatches(PyExc_Exception)) {
+    PyErr_Clear();
+    const std::string other = without_reprs(format);
+    va_start(va, format);
+    what = PyUnicode_FromFormatV(other.c_str(), va);
+    va_end(va);
+  }
   if (!what) return nullptr;
   const ProcessBase* p = this_process();
   if (p) {

@@ -20,6 +20,7 @@
 //    what is raised there is kept for the run.
 #include "interpreter/interrupt.hpp"
 
+#include "interpreter/sequences.hpp"
 #include "watching/observe.hpp"
 
 #include <signal.h>
@@ -112,64 +113,84 @@ void leave_signals() noexcept {
   }
 }
 
-// The processes of other programs that this one has started: () -> [line], where they are; (), to
-// end those programs.
-PyObject *elsewhere = nullptr, *end_elsewhere = nullptr;
+// ([row]) -> [line], where each of these processes is, and each in other programs that run for them;
+// () ends those programs.
+PyObject *everywhere = nullptr, *end_elsewhere = nullptr;
 
-std::vector<std::string> running_in(PyRun& run) {
+// A process, and what it does.
+struct Row {
+  std::uint32_t id;
+  std::string path, does;
+};
+
+std::vector<Row> running_in(PyRun& run) {
   // named below: a path asks the groups, which are locked while they are walked
   std::vector<ProcessBase*> running;
   run.run.each_process([&](ProcessBase& p) {
     if (!p.op) running.push_back(&p);
   });
-  std::vector<std::string> lines;
+  std::vector<Row> rows;
   for (ProcessBase* p : running) {
     const std::string at = where_running(*p);
-    lines.push_back(runtime::path_of(*p) + ": running" + (at.empty() ? at : " at " + at));
+    rows.push_back(
+        {std::uint32_t(p->id), runtime::path_of(*p), "running" + (at.empty() ? at : " at " + at)});
   }
-  return lines;
+  return rows;
 }
-// Each process of a run, and where it is.
-std::vector<std::string> lines_of(PyRun& run) {
-  std::vector<std::string> lines;
+// Each process of a run.
+std::vector<Row> rows_of(PyRun& run) {
+  std::vector<Row> rows;
   const runtime::Report r = runtime::Report::of(run.run);
   for (const auto& [id, b] : r.blocked) {
-    std::string s = b.path + ": " + (b.for_children ? "waits for its processes" : b.verb);
+    std::string s = b.for_children ? "waits for its processes" : b.verb;
     std::size_t shown = 0;
     for (const char* const place : b.places)
       if (shown < 8) s.append(shown++ ? ", " : " ").append(place);
-    lines.push_back(s + " at " + b.at);
+    rows.push_back({id, b.path, s + " at " + b.at});
   }
-  for (std::string& s : running_in(run)) lines.push_back(std::move(s));
+  for (Row& row : running_in(run)) rows.push_back(std::move(row));
+  return rows;
+}
+std::vector<std::string> lines_of(const std::vector<Row>& rows) {
+  std::vector<std::string> lines;
+  for (const Row& row : rows) lines.push_back(row.path + ": " + row.does);
   return lines;
 }
+PyObject* to_list(const std::vector<Row>& rows) {
+  PyObject* list = PyList_New(0);
+  for (const Row& row : rows) {
+    PyObject* const path = to_str(row.path);
+    PyObject* const does = path ? to_str(row.does) : nullptr;
+    append(list, does ? Py_BuildValue("IOO", unsigned(row.id), path, does) : nullptr);
+    Py_XDECREF(path);
+    Py_XDECREF(does);
+  }
+  return list;
+}
 
-// _where([process]): the lines of every run of this program; or of the run of that process alone.
+// _where([process]): (number, path, what it does) of each process of every run of this program; or of
+// the run of that process alone.
 PyObject* f_where(PyObject*, PyObject* args) {
   PyObject* process = nullptr;
   if (!PyArg_ParseTuple(args, "|O!", &ProcessType, &process)) return nullptr;
   const runtime::Group* const group =
       process ? base_of(reinterpret_cast<ProcessObject*>(process)).group : nullptr;
-  PyObject* const list = PyList_New(0);
+  std::vector<Row> rows;
   for (PyRun* run : every_run()) {
     if (process && (!group || &group->run != &run->run)) continue;
-    for (const std::string& s : lines_of(*run)) {
-      PyObject* const line = to_str(s);
-      if (!list || !line || PyList_Append(list, line) < 0) PyErr_Clear();
-      Py_XDECREF(line);
-    }
+    for (Row& row : rows_of(*run)) rows.push_back(std::move(row));
   }
-  return list;
+  return to_list(rows);
 }
-PyObject* f_ask_elsewhere(PyObject*, PyObject* args) {
+PyObject* f_ask_everywhere(PyObject*, PyObject* args) {
   PyObject *lines, *end;
   if (!PyArg_ParseTuple(args, "OO", &lines, &end)) return nullptr;
-  Py_XSETREF(elsewhere, Py_NewRef(lines));
+  Py_XSETREF(everywhere, Py_NewRef(lines));
   Py_XSETREF(end_elsewhere, Py_NewRef(end));
   Py_RETURN_NONE;
 }
 PyMethodDef functions[] = {{"_where", gated<f_where>, METH_VARARGS, nullptr},
-                           {"_ask_elsewhere", gated<f_ask_elsewhere>, METH_VARARGS, nullptr},
+                           {"_ask_everywhere", gated<f_ask_everywhere>, METH_VARARGS, nullptr},
                            {}};
 
 constexpr std::size_t kLines = 40;
@@ -187,7 +208,7 @@ void insist() {
   if (!r && end_elsewhere) PyErr_WriteUnraisable(end_elsewhere);
   Py_XDECREF(r);
   if (current_coroutine() || current_greenlet()) return;  // it lands there
-  if (const auto lines = running_in(*root_run); !lines.empty())
+  if (const auto lines = lines_of(running_in(*root_run)); !lines.empty())
     say("\nweft: interrupted again; a thread ends at an operation, and so these are waited for "
         "(Ctrl-\\ ends the program):",
         lines);
@@ -209,19 +230,21 @@ PyMethodDef sigint_def{"weft_interrupt", gated<on_sigint>, METH_VARARGS, nullptr
 }  // namespace
 
 void say_where(PyRun& run) {
-  std::vector<std::string> lines = lines_of(run);
-  if (elsewhere) {
-    PyObject* more = PyObject_CallNoArgs(elsewhere);
-    if (!more) PyErr_WriteUnraisable(elsewhere);
-    for (Py_ssize_t i = 0; more && i < PyList_GET_SIZE(more); ++i) {
-      const char* const line = PyUnicode_AsUTF8(PyList_GET_ITEM(more, i));
-      if (line)
-        lines.emplace_back(line);
-      else
-        PyErr_Clear();
-    }
-    Py_XDECREF(more);
+  const std::vector<Row> rows = rows_of(run);
+  std::vector<std::string> lines;
+  PyObject* const here = everywhere ? to_list(rows) : nullptr;
+  PyObject* const all = here ? PyObject_CallOneArg(everywhere, here) : nullptr;
+  Py_XDECREF(here);
+  if (!all && everywhere) PyErr_WriteUnraisable(everywhere);
+  for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(all); ++i) {
+    const char* const line = PyUnicode_AsUTF8(PyList_GET_ITEM(all, i));
+    if (line)
+      lines.emplace_back(line);
+    else
+      PyErr_Clear();
   }
+  if (!all) lines = lines_of(rows);
+  Py_XDECREF(all);
   say("\nweft: interrupted; the processes were:", lines);
 }
 

@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing import forkserver, spawn
 from multiprocessing import util as _mp_util
 from pathlib import Path
@@ -115,13 +115,18 @@ def _whole(command: list[str]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for pid in _running(command):
-            lost = Child(pid)
-            _ending.add(lost)
-            threading.Thread(
-                target=_wait_for, args=(lost,), name="weft: waits for one", daemon=True
-            ).start()
+        for pid in _running(lambda shown: shown == _as_shown(command)):
+            _take_status(pid)
         raise
+
+
+def _take_status(pid: int) -> None:
+    """Of a child that nobody else knows of, once it has ended."""
+    lost = Child(pid)
+    _ending.add(lost)
+    threading.Thread(
+        target=_wait_for, args=(lost,), name="weft: waits for one", daemon=True
+    ).start()
 
 
 def _wait_for(child: Child) -> None:
@@ -129,15 +134,19 @@ def _wait_for(child: Child) -> None:
     child.wait()
 
 
-def _running(command: list[str]) -> list[int]:
-    """The pids of this program's children that run it; none where the system does not say."""
-    as_shown = b"".join(os.fsencode(part) + b"\0" for part in command)
+def _as_shown(command: list[str]) -> bytes:
+    return b"".join(os.fsencode(part) + b"\0" for part in command)
+
+
+def _running(is_it: Callable[[bytes], bool]) -> list[int]:
+    """Children of this program whose command, as the system shows it, is such a one; none where it
+    does not say."""
     found = []
     for task in Path("/proc/self/task").glob("*/children"):
         with contextlib.suppress(OSError):
             for pid in task.read_text(encoding="ascii").split():
                 with contextlib.suppress(OSError):
-                    if Path(f"/proc/{pid}/cmdline").read_bytes() == as_shown:
+                    if is_it(Path(f"/proc/{pid}/cmdline").read_bytes()):
                         found.append(int(pid))
     return found
 
@@ -286,6 +295,9 @@ def _served(
             # preloaded modules look there for the number of their threads
             os.environ.update(different)
             server.ensure_running()
+        except BaseException:
+            _end_lost_servers()
+            raise
         finally:
             try:
                 _put_back(was)
@@ -303,12 +315,26 @@ def _served(
     return child
 
 
+def _end_lost_servers() -> None:
+    """A signal's handler may raise an exception just when the system has started a server, and before
+    multiprocessing knows its number: nobody will ever ask that one for anything."""
+    known = [server._forkserver_pid for server in _servers.values()]
+    for pid in _running(lambda shown: repr(list(_PRELOADED))[:-1].encode() in shown):
+        if pid not in known:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            _take_status(pid)
+
+
 def stop_servers() -> None:
     """Ends all servers; the next process that needs one starts a new one."""
     with _serving:
-        for server in _servers.values():
-            server._stop()
-        _servers.clear()
+        try:
+            while _servers:  # one whose end is interrupted is no longer used
+                _servers.popitem()[1]._stop()
+        except BaseException:
+            _end_lost_servers()
+            raise
 
 
 def _forget() -> None:

@@ -186,7 +186,7 @@ class _Far(Elsewhere, abc.ABC):
                 raise BadUse("it was reached without a network, and has no agent to ask")
             return _net_loop.begin(network._loop, network._meeting.where(host, call))
 
-        return _away.FarCall(host, session._said.get("pid"), ask)
+        return _away.FarCall(host, session._said.get("pid"), ask, _native.current_process())
 
     def _died(self, name: str, host: str, session: Any) -> ProcessDied:
         fate = None

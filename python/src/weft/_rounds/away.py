@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import concurrent.futures as cf
@@ -28,6 +28,8 @@ class FarCall(NamedTuple):
     pid: object  #: of that OS process, as its agent says
     #: Has its agent asked; comes to the lines, or None where nobody answers.
     ask: Callable[[], cf.Future[list[str] | None]]
+    #: The process here that waits for it, if it is one.
+    caller: Any = None
 
     def __str__(self) -> str:
         return f"in OS process {self.pid} on host {self.host!r}"
@@ -84,12 +86,17 @@ def asked() -> Asked:
     return answers
 
 
-def lines(asked: Asked, until: float) -> list[str]:
-    """What they say until then (time.monotonic()): a line for each process of theirs."""
-    said: list[str] = []
+def lines(asked: Asked, until: float) -> list[tuple[int | None, str]]:
+    """What they say until then (time.monotonic()): a line for each process of theirs, with the number
+    of the process here that waits for it."""
+    said: list[tuple[int | None, str]] = []
     for call, answer in asked:
+        number, whose = None, ""
+        if call.caller is not None:
+            number, whose = call.caller.id, f"{call.caller.path}: "
+        silent = [f"{whose}a call that does not say where it is"]
         found = heard(call, answer, until - time.monotonic())
-        said += [f"{line} {call}" for line in found or ["a call that does not say where it is"]]
+        said += [(number, f"{line} {call}") for line in found or silent]
     return said
 
 

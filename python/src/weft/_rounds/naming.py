@@ -17,13 +17,17 @@ from weft._watching import deadlocks as _deadlocks
 
 __all__ = [
     "Named",
+    "Row",
     "call_of",
     "forget",
+    "lines",
     "name_for_parent",
     "name_here",
     "named",
+    "once_each",
+    "rows_named",
+    "rows_of",
     "running",
-    "where_of",
 ]
 
 _running: dict[int, tuple[str, Any]] = {}  # calls that run here, each with its process, by id()
@@ -80,10 +84,71 @@ def named(waiters: _deadlocks.Waiters, number: int) -> Named:
     return name_for_parent(path, None)
 
 
-def where_of(call: str) -> list[str]:
-    """Where the processes of that call are, which runs here."""
+Row = tuple[int, str, str]  #: a process here: its number, its path, what it does
+
+
+def rows_of(call: str) -> list[Row]:
+    """The processes of that call, which runs here."""
     of = [process for name, process in list(_running.values()) if name == call]
-    return [line for process in of for line in _native._where(process)]
+    return [row for process in of for row in _native._where(process)]
+
+
+def rows_named(rows: list[Row]) -> list[tuple[int, Named]]:
+    """These processes, for the parent, with what they do ("does")."""
+    calls: dict[int, tuple[str, str]] = {}  # the process → its call, and the path of that here
+    for call, first in list(_running.values()):
+        calls.update((number, (call, first.path)) for number, _, _ in _native._where(first))
+    named = []
+    for number, path, does in rows:
+        call, around = calls.get(number, ("", ""))
+        of = (call, path[len(around) :]) if call else None
+        named.append((number, {**name_for_parent(path, of), "does": does}))
+    return named
+
+
+def once_each(
+    rows: list[Row],
+    answers: list[tuple[Member, list[Named] | None]],
+    far: list[tuple[int | None, str]],
+    only: set[int] | None,
+) -> list[Named]:
+    """These processes here, those that hosts have named so (None: a host does not answer), and those
+    of calls on other machines (away.lines()). Each is there once: who waits here for its call
+    elsewhere stands where that is. `only`: of what is elsewhere, what these processes here wait for.
+    """
+    said: list[Named] = []
+    there: set[int | None] = set()  # who waits here for its call elsewhere
+    for member, lines in answers:
+        calls = {call: p for call, p in list(member.away.items()) if only is None or p.id in only}
+        there.update(process.id for process in calls.values())
+        told = set()
+        for line in lines or ():
+            if only is not None and line.get("call") not in calls:
+                continue
+            told.add(line.get("call"))
+            name_here(member, line)
+            if " in OS process " not in line["p"] + line["does"]:
+                line["does"] += f" in OS process {member.pid}"
+            said.append(line)
+        does = f"begins or ends in OS process {member.pid}"
+        if lines is None:
+            does = f"OS process {member.pid} does not say where it is"
+            if not calls and only is None:
+                said.append({"p": "", "does": does})
+        for call in calls.keys() - told:
+            line = {"p": "", "call": call, "does": does}
+            name_here(member, line)
+            said.append(line)
+    for number, text in far:
+        if only is None or number in only:
+            said.append({"p": "", "does": text})
+            there.add(number)
+    return [row for number, row in rows_named(rows) if number not in there] + said
+
+
+def lines(rows: list[Named]) -> list[str]:
+    """A line for each."""
+    return [": ".join(filter(None, (row["p"], row["does"]))) for row in rows]
 
 
 def forget() -> None:

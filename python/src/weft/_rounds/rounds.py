@@ -270,7 +270,7 @@ def answer(by: socket.socket) -> None:
         while question := by.recv(ASKED, socket.MSG_WAITALL):
             if question[:1] in WITH_MORE:
                 (size,) = struct.unpack("!I", by.recv(4, socket.MSG_WAITALL))
-                does = {FOLLOW: follow, CALL: _naming.where_of}.get(question[:1], _told)
+                does = {FOLLOW: follow, CALL: _where_of}.get(question[:1], _told)
                 said = pickle.dumps(does(pickle.loads(by.recv(size, socket.MSG_WAITALL))))
             elif question[:1] == STUCK:
                 said = pickle.dumps(_stuck())
@@ -279,7 +279,7 @@ def answer(by: socket.socket) -> None:
 
                 said = pickle.dumps(_spread.moments(PATIENCE / 2))
             elif question[:1] == WHERE:
-                said = pickle.dumps(_native._where() + where_elsewhere(PATIENCE / 2))
+                said = pickle.dumps(where(_native._where(), PATIENCE / 2))
             else:
                 try:
                     said = pickle.dumps(_all_spaces())
@@ -290,26 +290,29 @@ def answer(by: socket.socket) -> None:
 
 
 def where_in(pid: int, call: str, patience: float) -> list[str] | None:
-    """Where the processes of that call are, which runs in a host of this space (_naming.where_of());
-    None: it does not answer."""
+    """Where the processes of that call are, which runs in a host of this space; None: it does not
+    answer."""
     answers, _ = ask([m for m in members() if m.pid == pid], CALL, call, patience)
     return answers[0][1] if answers else None
 
 
-def where_elsewhere(patience: float) -> list[str]:
-    """Where the processes of all hosts are (rule 6.7), and calls on other machines. It may be called
-    by a signal's handler, in the middle of anything.
+def _where_of(call: str) -> list[str]:
+    """Where the processes of that call of the parent are."""
+    rows = _naming.rows_of(call)
+    return _naming.lines(where(rows, PATIENCE / 2, {number for number, _, _ in rows}))
+
+
+def where(
+    rows: list[_naming.Row], patience: float, only: set[int] | None = None
+) -> list[_naming.Named]:
+    """Where these processes are, and those of all hosts and other machines that run for this program
+    (rule 6.7); `only`: for these processes. It may be called by a signal's handler, in the middle of
+    anything.
     """
-    said: list[str] = []
     until, far = time.monotonic() + patience, _away.asked()
     answers, silent = ask(list(_members), WHERE, None, patience)
-    for member, lines in answers:
-        said += [
-            line if " in OS process " in line else f"{line} in OS process {member.pid}"
-            for line in lines
-        ]
-    said += [f"OS process {member.pid} does not say where it is" for member in silent]
-    return said + _away.lines(far, until)
+    answers += [(member, None) for member in silent]
+    return _naming.once_each(rows, answers, _away.lines(far, until), only)
 
 
 def ask(
@@ -380,8 +383,8 @@ def _stuck_elsewhere() -> tuple[list[_deadlocks.Stuck], list[int]]:
 _deadlocks.stuck_elsewhere = _stuck_elsewhere
 
 
-def _elsewhere() -> list[str]:
-    return where_elsewhere(PATIENCE)
+def _everywhere(rows: list[_naming.Row]) -> list[str]:
+    return _naming.lines(where(rows, PATIENCE))
 
 
 def _end_elsewhere() -> None:
@@ -396,12 +399,12 @@ def _end_elsewhere() -> None:
         for give_up in calls:
             give_up()
 
-    # copies, as in where_elsewhere()
+    # copies, as in where()
     all_of_them = list(_members), _away.ways_out()
     threading.Thread(target=end, args=all_of_them, name="weft: kills", daemon=True).start()
 
 
-_native._ask_elsewhere(_elsewhere, _end_elsewhere)
+_native._ask_everywhere(_everywhere, _end_elsewhere)
 
 
 def standing() -> None:
