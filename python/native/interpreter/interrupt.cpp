@@ -144,7 +144,7 @@ std::vector<Row> rows_of(PyRun& run) {
   for (const auto& [id, b] : r.blocked) {
     std::string s = b.for_children ? "waits for its processes" : b.verb;
     std::size_t shown = 0;
-    for (const char* const place : b.places)
+    for (const std::string& place : b.places)
       if (shown < 8) s.append(shown++ ? ", " : " ").append(place);
     rows.push_back({id, b.path, s + " at " + b.at});
   }

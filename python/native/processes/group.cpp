@@ -96,7 +96,7 @@ PyObject* raise_deadlock(PyRun& run) {
     if (!processes) break;
     PyObject* places = PyTuple_New(static_cast<Py_ssize_t>(b.places.size()));
     Py_ssize_t i = 0;
-    for (const char* const place : b.places)
+    for (const std::string& place : b.places)
       if (places) put(places, i++, to_str(place));
     append(processes, places ? PyObject_CallFunction(errors.Blocked, "ssNs", b.path.c_str(),
                                                      b.verb.c_str(), places, b.at.c_str())

@@ -173,7 +173,7 @@ PyObject* f_declare(PyObject*, PyObject* args) {
     b.verb = verb;
     b.at = at;
     for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(places); ++j)
-      b.places.add(PyUnicode_AsUTF8(PyTuple_GET_ITEM(places, j)));
+      b.places.push_back(PyUnicode_AsUTF8(PyTuple_GET_ITEM(places, j)));
     blocked.push_back(std::move(b));
   }
   bool any = false;
