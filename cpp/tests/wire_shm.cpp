@@ -107,7 +107,7 @@ int memory(std::size_t size, int seals) {
 
 TEST_CASE(
     "wire 12.4: who looks before it parks, looks as long as steady answers took, and no longer") {
-  using P = w::Patience;
+  using P = weft::runtime::SpinTime;
   P p;
   CHECK(p.now() == P::kLongest);
   p.in_vain();

@@ -147,22 +147,6 @@ struct HeapRing : core::Ring<T> {
   }
 };
 
-// A thread's operation at a buffer that does not let it through at once: begin_waiting(). It is
-// named where a buffer is made, so that a file that makes none compiles nothing of it.
-template <core::Side S, class C>
-inline constinit std::atomic<Status (*)(C*, runtime::ThreadProcess&, void*)> at_buffer{nullptr};
-template <core::Side S, class C>
-Status begin_waiting(C* c, runtime::ThreadProcess& self, void* slot);
-template <class C, bool Shared>
-void threads_wait_at_buffers() noexcept {
-  if constexpr (Shared) {  // others have no threads
-    at_buffer<core::Side::in, C>.store(&begin_waiting<core::Side::in, C>,
-                                       std::memory_order_relaxed);
-    at_buffer<core::Side::out, C>.store(&begin_waiting<core::Side::out, C>,
-                                        std::memory_order_relaxed);
-  }
-}
-
 // A one-to-one ring of at least this size is expected to pass many values between two sleeps; a
 // smaller one finds out.
 inline constexpr std::uint32_t kLightFrom = 256;
@@ -190,7 +174,6 @@ EngineFor<V, P>* make_core(const ChannelOptions& o) {
       throw;
     }
     c->set_storage(data, capacity);
-    threads_wait_at_buffers<EngineFor<V, P>, P::shared>();
     if (capacity >= kLightFrom && prim::asymmetric()) c->begin_light();
     c->restricted = static_cast<std::uint8_t>(ChannelKind::one2one);
     c->set_immunity(immunity);
@@ -206,7 +189,6 @@ EngineFor<V, P>* make_core(const ChannelOptions& o) {
     c->set_immunity(immunity);
     if (!buffered) return c;
     c->set_ring(ring.release());
-    threads_wait_at_buffers<EngineFor<V, P>, P::shared>();
     return c;
   }
 }
@@ -311,7 +293,7 @@ template <core::Side S, class C>
 }
 
 // A thread's read or write begins. If a buffer does not let it through at once it first waits
-// briefly (brief_wait.hpp) outside the line, since the parties in line are served one by one, each
+// briefly (waiting.hpp) outside the line, since the parties in line are served one by one, each
 // with a wake-up.
 template <core::Side S, class C>
 inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
@@ -321,7 +303,7 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   }
   if (c->template pass<S>(slot)) [[likely]]
     return Status::ok;
-  return at_buffer<S, C>.load(std::memory_order_relaxed)(c, self, slot);
+  return begin_waiting<S>(c, self, slot);
 }
 
 // --- ends ----------------------------------------------------------------------------------------

@@ -66,7 +66,8 @@ class Runner : public runtime::ThreadProcess {
   const int cpu_;  // the CPU that it is pinned to; -1: none
 };
 
-// A function, until it is dropped. (A std::optional of it is thirty functions.)
+// A function, until it is dropped or moved away. (A std::optional that was moved away still has a
+// value, and cannot be assigned if it has a closure.)
 template <class F>
 class Function {
  public:
@@ -248,33 +249,17 @@ struct BlockAwaiter : GroupAwaiter {
   }
 };
 
-// Several processes of any types. (A std::tuple's constructors take g++ as long as ten functions.)
-template <std::size_t I, class P>
-struct InPack {
-  P it;
-};
-template <class Indices, class... Ps>
-struct PackOf;
-template <std::size_t... I, class... Ps>
-struct PackOf<std::index_sequence<I...>, Ps...> : InPack<I, Ps>... {};
-template <class... Ps>
-using Pack = PackOf<std::index_sequence_for<Ps...>, Ps...>;
-template <std::size_t I, class P>
-P& in_pack(InPack<I, P>& p) noexcept {
-  return p.it;
-}
-
 template <class... Ps>
 class Par {
  public:
   using Result = ParResult<typename Ps::result_type...>;
-  explicit Par(Ps&&... ps) : ps_{{std::move(ps)}...} {}
+  explicit Par(Ps&&... ps) : ps_(std::move(ps)...) {}
 
   void start(runtime::Group& g) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      if (!(in_pack<I>(ps_).startable() && ...)) started_twice();
-      (may_start(in_pack<I>(ps_), g), ...);
-      (in_pack<I>(ps_).start(g, room<I>()), ...);
+      if (!(std::get<I>(ps_).startable() && ...)) started_twice();
+      (may_start(std::get<I>(ps_), g), ...);
+      (std::get<I>(ps_).start(g, room<I>()), ...);
     }
     (std::index_sequence_for<Ps...>{});
   }
@@ -293,7 +278,7 @@ class Par {
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 
  private:
-  // Where that result goes. If none has one there are no rooms: a tuple of them takes g++ a while.
+  // Where that result goes. If none has one there are no rooms.
   template <std::size_t I>
   auto* room() noexcept {
     if constexpr (std::is_void_v<Result>)
@@ -301,7 +286,7 @@ class Par {
     else
       return &std::get<I>(rooms_);
   }
-  Pack<Ps...> ps_;
+  std::tuple<Ps...> ps_;
   std::conditional_t<std::is_void_v<Result>, std::monostate,
                      std::tuple<Room<typename Ps::result_type>...>>
       rooms_;

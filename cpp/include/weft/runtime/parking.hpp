@@ -21,7 +21,7 @@
 #include <atomic>
 #include <utility>
 
-#include "giving_way.hpp"
+#include "waiting.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 

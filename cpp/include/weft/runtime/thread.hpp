@@ -2,7 +2,6 @@
 #pragma once
 #include <utility>
 
-#include "brief_wait.hpp"
 #include "group.hpp"
 #include "observer.hpp"
 
@@ -58,11 +57,12 @@ class ThreadProcess : public ProcessBase, public Executor {
   void on_its_own() noexcept { ops = &kOps; }
 
   // Before an operation that would have to wait is begun: will it soon be ready without
-  // waiting (brief_wait.hpp)? Where other programs are served by who waits, that is what it does with its
+  // waiting (waiting.hpp)? Where other programs are served by who waits, that is what it does with its
   // time.
   template <class F>
   bool worth_waiting(F&& ready) noexcept {
-    return attending.load(std::memory_order_relaxed) ? ready() : brief_wait_.until(ready);
+    if (attending.load(std::memory_order_relaxed)) return ready();
+    return !around_sleep.begin && brief_wait_.until(ready);
   }
 
   // For the time of a scope an executor runs on this thread: it is what sleeps, so it is what must

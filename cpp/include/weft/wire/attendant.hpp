@@ -31,9 +31,9 @@
 #include <thread>
 
 #include "../runtime/thread.hpp"
+#include "../runtime/waiting.hpp"
 #include "lazily.hpp"
 #include "life.hpp"
-#include "patience.hpp"
 #include "ring.hpp"
 #include "space.hpp"
 
@@ -335,10 +335,10 @@ class Attendant {
   // How long it has been worth to spin, for each place at which a thread waits.
   struct Here {
     const void* place = nullptr;
-    Patience patience{};
+    runtime::SpinTime spin_time{};
     std::int64_t began = 0;  // when the present wait began; 0: it did not spin
   };
-  static Here& patience_here() noexcept {
+  static Here& spin_time_here() noexcept {
     static thread_local std::array<Here, 16> all;
     const runtime::ThreadProcess* const p = runtime::ThreadProcess::current_or_null();
     const void* const place = p ? p->place : nullptr;
@@ -361,11 +361,11 @@ class Attendant {
   template <class Came>
   void spin(const Came& came) noexcept {
     if (came()) return;
-    Here& here = patience_here();
+    Here& here = spin_time_here();
     here.began = 0;
     if (!peers_elsewhere()) return give_way(came);
-    std::int64_t most = here.patience.now();
-    if (most > Patience::kLongest && !room_for_all()) most = Patience::kLongest;
+    std::int64_t most = here.spin_time.now();
+    if (most > runtime::SpinTime::kLongest && !room_for_all()) most = runtime::SpinTime::kLongest;
     const std::int64_t began = here.began = prim::now();
     const std::int64_t end = began + most;
     do {
@@ -375,9 +375,9 @@ class Attendant {
       }
     } while (!came() && wanted_.load(std::memory_order_relaxed) == 0 && prim::now() < end);
     if (came())
-      here.patience.came(prim::now() - began);
+      here.spin_time.came(prim::now() - began);
     else
-      here.patience.in_vain();
+      here.spin_time.in_vain();
   }
 
   // On one CPU, a peer that also looks is about to run, and this thread runs again when the peer
@@ -464,8 +464,8 @@ class Attendant {
       if (!runtime::Parking::woke_another()) break;
       ++in_vain;
     }
-    if (Here& here = patience_here(); here.began != 0 && came())
-      here.patience.slept(prim::now() - here.began);
+    if (Here& here = spin_time_here(); here.began != 0 && came())
+      here.spin_time.slept(prim::now() - here.began);
     came() ? pay_owed() : pay();
     stand_by();
     looks_.unlock();

@@ -1,11 +1,11 @@
 // For threads that only carry bytes, and wait for what a connection brings (WIRE.md 17.25). A CPU
 // that sleeps takes longer to wake than many an answer to come: so such a thread looks out before
-// it sleeps, as long as that pays (patience.hpp).
+// it sleeps, as long as that pays (runtime/waiting.hpp).
 //
 //   poll() ──it is there──► over
 //     └──looks, and lets others of its CPU run──it comes──► came()
 //                                              └──in vain──► sleeps ──it comes──► slept()
-//        └──one of those kept the CPU: the next waits are without (giving_way.hpp)
+//        └──one of those kept the CPU: the next waits are without (runtime/waiting.hpp)
 //
 // Who shares its CPU with a thread that it has just woken, or with the peer, lets it run at once.
 #pragma once
@@ -14,8 +14,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "../runtime/giving_way.hpp"
-#include "patience.hpp"
+#include "../runtime/waiting.hpp"
 
 namespace weft::inline WEFT_ABI::wire::detail {
 
@@ -30,13 +29,13 @@ class Lookout {
     if (found != 0) return found;
     const std::int64_t waited = (prim::now() - began) / 1'000'000;
     found = ::poll(fds, n, ms < 0 ? ms : static_cast<int>(std::max<std::int64_t>(ms - waited, 0)));
-    if (found > 0) patience_.slept(prim::now() - began);
+    if (found > 0) spin_time_.slept(prim::now() - began);
     return found;
   }
 
  private:
   int look(pollfd* fds, nfds_t n, std::int64_t began) noexcept {
-    const std::int64_t until = began + patience_.now();
+    const std::int64_t until = began + spin_time_.now();
     std::int64_t now = began, longest = 0;
     int found = 0;
     while (found == 0 && now < until) {
@@ -46,11 +45,11 @@ class Lookout {
       longest = std::max(longest, now - before);
     }
     giving_way_.took(longest);
-    found > 0 ? patience_.came(now - began) : patience_.in_vain();
+    found > 0 ? spin_time_.came(now - began) : spin_time_.in_vain();
     return found;
   }
 
-  Patience patience_;
+  runtime::SpinTime spin_time_;
   runtime::GivingWay giving_way_;
 };
 

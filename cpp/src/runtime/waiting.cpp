@@ -1,4 +1,4 @@
-// The definitions of runtime/brief_wait.hpp.
+// The definitions of runtime/waiting.hpp.
 #if defined(__linux__)
 #include <sched.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <thread>
 #endif
 
-#include <weft/runtime/brief_wait.hpp>
+#include <weft/runtime/waiting.hpp>
 
 namespace weft::inline WEFT_ABI::runtime {
 
