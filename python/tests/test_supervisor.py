@@ -58,17 +58,15 @@ def numbers(out: Any) -> None:
             out.write(life)
 
 
+ALWAYS = [(away.holds_each, 0, "hosts"), (away.holds_each_async, 3, "alone")]
+ALL = itertools.product((away.holds_each, away.holds_each_async), (0, 3), ("alone", "hosts"))
+
+
 @pytest.mark.parametrize(
     ("worker", "capacity", "where"),
     [
-        (away.holds_each, 0, "hosts"),
-        (away.holds_each_async, 3, "alone"),
-        *(
-            pytest.param(worker, capacity, where, marks=pytest.mark.soak)
-            for worker in (away.holds_each, away.holds_each_async)
-            for capacity in (0, 3)
-            for where in ("alone", "hosts")
-        ),
+        *ALWAYS,
+        *(pytest.param(*each, marks=pytest.mark.soak) for each in ALL if each not in ALWAYS),
     ],
 )
 def test_no_job_is_lost(worker: Any, capacity: int, where: str, caplog: Any) -> None:
