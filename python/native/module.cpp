@@ -51,23 +51,24 @@ PyMODINIT_FUNC PyInit__native() {
     return nullptr;
   }
   if (import_errors() < 0) return nullptr;
-  PyObject* m = PyModule_Create(&definition);
+  Owned m(PyModule_Create(&definition));
   if (!m) return nullptr;
 #ifdef Py_GIL_DISABLED
-  if (PyUnstable_Module_SetGIL(m, Py_MOD_GIL_NOT_USED) < 0) return nullptr;  // gate.hpp
+  if (PyUnstable_Module_SetGIL(m.get(), Py_MOD_GIL_NOT_USED) < 0) return nullptr;  // gate.hpp
 #endif
-  if (PyModule_AddStringConstant(m, "version", WEFT_VERSION) < 0) return nullptr;
-  if (init_channel(m) < 0 || init_operation(m) < 0 || init_many(m) < 0 || init_process(m) < 0 ||
-      init_function(m) < 0 || init_group(m) < 0 || init_choice(m) < 0 || init_time(m) < 0 ||
-      init_arrays(m) < 0 || init_observe(m) < 0 || init_partial(m) < 0 || init_report(m) < 0 ||
-      init_returned() < 0 || init_greenlet(m) < 0 || init_io(m) < 0 || init_limit(m) < 0 ||
-      init_line(m) < 0 || init_left_open(m) < 0 || init_watch(m) < 0 || init_strangers(m) < 0 ||
-      init_wire(m) < 0 || init_network(m) < 0 || init_rounds(m) < 0 || init_native_types(m) < 0 ||
-      init_cells(m) < 0 || init_component(m) < 0 || init_alloc(m) < 0 || init_asyncio(m) < 0 ||
-      init_guest(m) < 0 || init_interrupts(m) < 0 || init_handlers(m) < 0 || init_outside(m) < 0 ||
-      init_no_result() < 0 || init_stopped_early() < 0) {
-    Py_DECREF(m);
+  if (PyModule_AddStringConstant(m.get(), "version", WEFT_VERSION) < 0) return nullptr;
+  if (init_channel(m.get()) < 0 || init_operation(m.get()) < 0 || init_many(m.get()) < 0 ||
+      init_process(m.get()) < 0 || init_function(m.get()) < 0 || init_group(m.get()) < 0 ||
+      init_choice(m.get()) < 0 || init_time(m.get()) < 0 || init_arrays(m.get()) < 0 ||
+      init_observe(m.get()) < 0 || init_partial(m.get()) < 0 || init_report(m.get()) < 0 ||
+      init_returned() < 0 || init_greenlet(m.get()) < 0 || init_io(m.get()) < 0 ||
+      init_limit(m.get()) < 0 || init_line(m.get()) < 0 || init_left_open(m.get()) < 0 ||
+      init_watch(m.get()) < 0 || init_strangers(m.get()) < 0 || init_wire(m.get()) < 0 ||
+      init_network(m.get()) < 0 || init_rounds(m.get()) < 0 || init_native_types(m.get()) < 0 ||
+      init_cells(m.get()) < 0 || init_component(m.get()) < 0 || init_alloc(m.get()) < 0 ||
+      init_asyncio(m.get()) < 0 || init_guest(m.get()) < 0 || init_interrupts(m.get()) < 0 ||
+      init_handlers(m.get()) < 0 || init_outside(m.get()) < 0 || init_no_result() < 0 ||
+      init_stopped_early() < 0)
     return nullptr;
-  }
-  return m;
+  return m.release();
 }

@@ -28,6 +28,7 @@
 
 #include "gate.hpp"
 #include "keywords.hpp"
+#include "owned.hpp"
 #include "weft/channel.hpp"
 #include "weft/core/standing.hpp"
 #include "weft/runtime/function_info.hpp"
@@ -103,12 +104,11 @@ struct Watch {
   // its name points into `name`, its last_writer is the process's id
   core::LatchEngine<Shared> latch;
   std::string name;
-  ProcessObject* process;                // which has it
-  std::vector<ProcessObject*> watchers;  // owned; until the process has ended
-  bool beyond = false;                   // somebody watches who is no process
-  bool watched = false;                  // its failure is its watchers'
-  PyObject* why = nullptr;               // owned: of such a failure (no_result.cpp)
-  ~Watch() { Py_XDECREF(why); }
+  ProcessObject* process;                      // which has it
+  std::vector<Owned<ProcessObject>> watchers;  // until the process has ended
+  bool beyond = false;                         // somebody watches who is no process
+  bool watched = false;                        // its failure is its watchers'
+  Owned<> why;                                 // of such a failure (no_result.cpp)
 };
 
 // Where the ad-hoc selects of one process begin, by their guards, so that repeated ones are fair
@@ -123,22 +123,18 @@ struct SelectMemory {
 // What an operation came to, until it is told to whoever awaits it.
 class Outcome {
  public:
-  Outcome() noexcept = default;
-  Outcome(const Outcome&) = delete;
-  Outcome& operator=(const Outcome&) = delete;
-  ~Outcome() { drop(); }
   // `owned`; null: the current exception, which it takes.
   void keep(PyObject* owned) noexcept;
   // The value, owned, or null and the exception is set.
   PyObject* take() noexcept;
   void drop() noexcept {
-    Py_CLEAR(value_);
-    Py_CLEAR(error_);
+    value_.reset();
+    error_.reset();
   }
-  PyObject* value() const noexcept { return value_; }  // null: it has raised
+  PyObject* value() const noexcept { return value_.get(); }  // null: it has raised
 
  private:
-  PyObject *value_ = nullptr, *error_ = nullptr;
+  Owned<> value_, error_;
 };
 
 // What few processes need. It is apart, so that the others are smaller.
@@ -399,11 +395,9 @@ int import_errors();
 
 // A failure on its way through runtime::Group.
 struct Failure {
-  PyObject* exception;
+  Owned<> exception;
   explicit Failure(PyObject* owned) noexcept : exception(owned) {}
-  Failure(const Failure& o) noexcept : exception(o.exception) { Py_XINCREF(exception); }
-  Failure& operator=(const Failure&) = delete;
-  ~Failure() { Py_XDECREF(exception); }
+  Failure(const Failure& o) noexcept : exception(new_ref(o.exception.get())) {}
 };
 
 // All set a Python exception and return null.
@@ -516,7 +510,6 @@ class Caller {
   explicit Caller(const char* verb) noexcept;
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
-  ~Caller() { Py_XDECREF(thrown_); }
   explicit operator bool() const noexcept { return process_ != nullptr; }
 
   ProcessBase& process() const noexcept { return *process_; }
@@ -567,7 +560,7 @@ class Caller {
   ProcessBase* process_ = nullptr;
   runtime::ThreadProcess* thread_ = nullptr;
   ProcessObject* greenlet_ = nullptr;
-  PyObject* thrown_ = nullptr;
+  Owned<> thrown_;
   bool waited_ = false;
   Value own_;
   Value* slot_ = &own_;
@@ -582,10 +575,9 @@ extern const runtime::OpKind wait_op;
 // --- processes -----------------------------------------------------------------------------------
 
 inline bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind::apart; }
-using Ends = std::vector<EndObject*>;  // owned
+using Ends = std::vector<Owned<EndObject>>;
 // the open ends in an argument and in the containers in it (rule 2.3)
 int collect_ends(PyObject* o, Ends& to);
-void drop_ends(Ends& ends) noexcept;
 // takes over the ends; the caller fills it, then calls made()
 ProcessObject* new_process(Kind kind, Ends& ends);
 void made(ProcessObject* p) noexcept;  // it is whole, and not started
@@ -683,6 +675,17 @@ PyObject* channel_times(PyObject* a, PyObject* b);
 
 inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
   return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));
+}
+
+// A function that keeps its arguments there: what the package's Python gives the extension at its
+// import.
+template <PyObject**... To>
+PyObject* keep_given(PyObject*, PyObject* args) {
+  if (PyTuple_GET_SIZE(args) != sizeof...(To))
+    return PyErr_Format(PyExc_TypeError, "%zu arguments are wanted", sizeof...(To));
+  Py_ssize_t i = 0;
+  (Owned(std::exchange(*To, Py_NewRef(PyTuple_GET_ITEM(args, i++)))).reset(), ...);
+  Py_RETURN_NONE;
 }
 
 template <class F>

@@ -113,10 +113,9 @@ void leave_it(D* o) noexcept {
 template <class D>
 void drop_awaited_it(PyObject* self) noexcept {
   D* o = reinterpret_cast<D*>(self);
-  Py_INCREF(self);
+  const Owned held = new_ref(self);
   leave_it(o);
   o->state = OpState::done;
-  Py_DECREF(self);
 }
 
 // It has begun, and is over if `how` says so: then it gives way if it has to.

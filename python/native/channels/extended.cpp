@@ -49,14 +49,12 @@ namespace {
 
 void extended_dealloc(PyObject* o) {
   if (!ext(o)->entered) [[unlikely]] {
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
+    const SavedException kept;
     if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                          "extended read on channel %s was never entered: write `async with` before "
                          "it (`with` where operations block)",
                          channel_name(ext(o)->end->channel).c_str()) < 0)
       PyErr_WriteUnraisable(Py_None);
-    PyErr_Restore(t, v, tb);
   }
   leave_block(ext(o), true);
   Py_DECREF(reinterpret_cast<PyObject*>(ext(o)->end));

@@ -59,8 +59,7 @@ void run_deferred_now() noexcept {
   // a finaliser that runs below does an operation: the loop goes on with what it leaves
   if (running_deferred) return;
   running_deferred = true;
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
+  const SavedException kept;
   while (something_pending) {
     something_pending = false;
     std::vector<Retirement> ends;
@@ -88,7 +87,6 @@ void run_deferred_now() noexcept {
     if (of_others) wake_owners();
   }
   running_deferred = false;
-  PyErr_Restore(type, value, trace);
 }
 
 }  // namespace weft::py

@@ -60,18 +60,18 @@ PyObject* raised_meanwhile() noexcept;  // what is kept so far, on the main thre
 // may be done twice.
 template <class F>
 PyObject* with_signals_held(F call) noexcept {
-  PyObject* raised = raised_by_signals();
+  Owned raised(raised_by_signals());
   PyObject* r = nullptr;
   {
     const HoldSignals hold;
     r = call();
     if (!r && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {  // that one: the loop is closed
-      Py_XSETREF(raised, take_exception());
+      raised.reset(take_exception());
       r = call();
     }
   }
   if (!r) PyErr_Clear();
-  raise_in_main(raised);  // only now: it comes with the next Python code that runs
+  raise_in_main(raised.release());  // only now: it comes with the next Python code that runs
   return r;
 }
 
@@ -136,13 +136,13 @@ void raise_cancellation() noexcept;  // asyncio's, in place of what is raised
 // --- a process of a guest ------------------------------------------------------------------------
 
 struct GuestPart {
-  GuestObject* guest;  // owned
-  PyObject* task;      // what asyncio.current_task() gives
-  PyObject* wakeup;    // called when the future is done
-  PyObject* future;    // that it awaits
-  PyObject* message;   // of a cancellation
-  bool must_cancel;    // asked for by task.cancel(), not yet raised
-  bool interrupted;    // its operation was withdrawn for that
+  Owned<GuestObject> guest;
+  Owned<> task;              // what asyncio.current_task() gives
+  Owned<> wakeup;            // called when the future is done
+  Owned<> future;            // that it awaits
+  Owned<> message;           // of a cancellation
+  bool must_cancel = false;  // asked for by task.cancel(), not yet raised
+  bool interrupted = false;  // its operation was withdrawn for that
 };
 
 // a process starts on a guest's scheduler

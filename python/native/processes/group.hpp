@@ -61,7 +61,7 @@ struct GroupObject {
   bool borrowed;      // the scheduler: of a block around this one
 };
 
-GroupObject* new_group(PyObject* list);  // takes the list over
+GroupObject* new_group(Owned<> list);
 // what is awaited in a coroutine process
 PyObject* new_group_op(GroupObject* owned, bool parallel);
 // in a greenlet process: the outcome

@@ -115,11 +115,10 @@ PyObject* limit_leave(PyObject* o, PyObject* e) {
     return bad_use(
         "leaving a timeout before the timeout, Group or run that was entered within it: leave the "
         "inner one first");
-  PyObject* by =
-      PyErr_GivenExceptionMatches(e, errors.Cancelled) ? PyObject_GetAttr(e, name_by) : nullptr;
+  const Owned by(PyErr_GivenExceptionMatches(e, errors.Cancelled) ? PyObject_GetAttr(e, name_by)
+                                                                  : nullptr);
   if (!by) PyErr_Clear();
   l->mine = by == o;
-  Py_XDECREF(by);
   l->limit.close();
   l->state = LimitState::left;
   return PyBool_FromLong(l->mine);

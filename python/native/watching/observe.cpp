@@ -17,36 +17,23 @@ namespace {
 PyObject* observer = nullptr;
 thread_local bool inside = false;
 
-class Aside {  // the current exception, while other code runs
- public:
-  Aside() { PyErr_Fetch(&type_, &value_, &trace_); }
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
-  ~Aside() { PyErr_Restore(type_, value_, trace_); }
-
- private:
-  PyObject *type_, *value_, *trace_;
-};
-
 void call(const char* what, PyObject* process, const char* op, PyObject* target,
           PyObject* detail) noexcept {
   if (!observer || inside) return;
   inside = true;
-  PyObject* f = Py_NewRef(observer);
-  PyObject* r;
   {
-    const OutsideGate beyond;
-    r = PyObject_CallFunction(f, "sOzOO", what, process ? process : Py_None, op,
-                              target ? target : Py_None, detail ? detail : Py_None);
-  }
-  if (!r) {
-    if (PyErr_ExceptionMatches(PyExc_Exception))
-      PyErr_WriteUnraisable(f);
-    else
+    const Owned f = new_ref(observer);
+    Owned<> r;
+    {
+      const OutsideGate beyond;
+      r.reset(PyObject_CallFunction(f.get(), "sOzOO", what, process ? process : Py_None, op,
+                                    target ? target : Py_None, detail ? detail : Py_None));
+    }
+    if (!r && PyErr_ExceptionMatches(PyExc_Exception))
+      PyErr_WriteUnraisable(f.get());
+    else if (!r)
       keep_interrupt_for(nullptr, take_exception());
   }
-  Py_XDECREF(r);
-  Py_DECREF(f);
   inside = false;
 }
 
@@ -84,7 +71,7 @@ PyObject* f_watch_steps(PyObject*, PyObject* on) {
 // What every scheduler runs: (process, since in ns of the steady clock, number of the step,
 // identifier of the thread).
 PyObject* f_running_steps(PyObject*, PyObject*) {
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   std::map<unsigned long, Step> now = steps;
   for (PyRun* run : every_run())
     each_pooled_step(
@@ -105,7 +92,7 @@ PyObject* f_running_steps(PyObject*, PyObject*) {
                                         static_cast<unsigned long long>(s.number), thread);
     append(list, one);
   }
-  return list;
+  return list.release();
 }
 PyObject* f_helper_thread(PyObject*, PyObject* on) {
   if (PyObject_IsTrue(on) == 1) {
@@ -130,7 +117,7 @@ PyMethodDef functions[] = {{"_set_observer", gated<f_set_observer>, METH_O, null
 }  // namespace
 
 void observe(const char* what, const char* op, PyObject* target, PyObject* detail) noexcept {
-  const Aside aside;
+  const SavedException kept;
   call(what, running(), op, target, detail);
 }
 
@@ -158,7 +145,7 @@ void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept {
   observe("park", kind.verb, nullptr, nullptr);
 }
 void observe_start(ProcessObject* p) noexcept {
-  const Aside aside;
+  const SavedException kept;
   call("start", reinterpret_cast<PyObject*>(p), nullptr, nullptr, nullptr);
 }
 void observe_end(ProcessObject* p, PyObject* result) noexcept {

@@ -43,11 +43,10 @@ template <class F>
 PyObject* observed(const char* op, PyObject* target, PyObject* value, F&& f) {
   if (!observing()) [[likely]]
     return f();
-  Py_XINCREF(target);
+  const Owned held = new_ref(target);
   observe("begin", op, target, value);
   PyObject* r = f();
   observe_returned(op, target, r);
-  Py_XDECREF(target);
   return r;
 }
 

@@ -54,22 +54,19 @@ void far_dealloc(PyObject* o) {
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
                   Carries what) {
   const std::shared_ptr<Peer> peer = e->peer;
-  PyObject* name = to_str(called);
+  Owned name(to_str(called));
   if (!name) return nullptr;
-  auto* const c = allocate<FarChannelObject>(&FarChannelType, false);
-  if (!c) {
-    Py_DECREF(name);
-    return nullptr;
-  }
-  auto* const head = reinterpret_cast<ChannelObject*>(c);
-  c->name = name;
+  const Owned c(allocate<FarChannelObject>(&FarChannelType, false));
+  if (!c) return nullptr;
+  auto* const head = reinterpret_cast<ChannelObject*>(c.get());
+  c->name = name.release();
   c->generation = generation | kCarries | kWired | kFar | marks_of(what);
   c->immunity = 0;
   c->readers_returned = kOtherwise;
   c->side = new FarSide(std::move(e), !writes, what);
   new (&c->core) core::FarEngine<Value, Shared>(c->side);
   c->side->core = &c->core;
-  c->core.name = PyUnicode_AsUTF8(name);
+  c->core.name = PyUnicode_AsUTF8(c->name);
   far_sides[peer.get()].push_back(c->side);
   peer->ended = &session_ended;
   if (peer->session.is_over()) c->side->has_ended(Status::died, 0);
@@ -77,9 +74,7 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
     c->core.another_writer();
   else
     c->core.another_reader();
-  PyObject* const end = new_end(writes ? &WriterType : &ReaderType, head);
-  Py_DECREF(reinterpret_cast<PyObject*>(head));
-  return end;
+  return new_end(writes ? &WriterType : &ReaderType, head);
 }
 
 namespace {

@@ -181,10 +181,8 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
                         &line.again_ms, &network))
     return nullptr;
   // how values go: it tells packed.cpp as it is imported
-  PyObject* const pickling = PyImport_ImportModule("weft._hosts.pickling");
-  if (!pickling) return nullptr;
-  Py_DECREF(pickling);
-  auto* const w = reinterpret_cast<WireObject*>(type->tp_alloc(type, 0));
+  const Owned pickling(PyImport_ImportModule("weft._hosts.pickling"));
+  Owned w(pickling ? reinterpret_cast<WireObject*>(type->tp_alloc(type, 0)) : nullptr);
   if (!w) return nullptr;
   w->generation = generation;
   wire::around_steps = &around;
@@ -231,10 +229,9 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
           wrong.c_str());
     else
       bad_use("%s", wrong.c_str());
-    Py_DECREF(w);
     return nullptr;
   }
-  return reinterpret_cast<PyObject*>(w);
+  return reinterpret_cast<PyObject*>(w.release());
 }
 
 // In a GIVE stand the name by which the other asks for the end, which has no space, and behind a
