@@ -374,14 +374,14 @@ MUTANTS: dict[str, Mutant] = {
     # --- components, watching, the wire, the interpreter
     "able": Mutant(
         "who waits for children is taken for stuck",
-        "watching/partial.cpp",
+        "rounds/partial.cpp",
         'one.state = "children";',
         'one.state = "places";',
         "test_stuck.py",
     ),
     "token-twice": Mutant(
         "a token that is closed is entered",
-        "watching/outside.cpp",
+        "interpreter/outside.cpp",
         "if (!is_open(self_of(o)))\n    return bad_use",
         "if (!@ && !is_open(self_of(o)))\n    return bad_use",
         "test_outside.py",

@@ -1,7 +1,8 @@
 // `process * n` and `channel * n`: what they are made of is told to weft/_backends/arrays.py, which makes
 // them.
-#include "components/cells.hpp"
-#include "watching/observe.hpp"
+#include "channels/channels.hpp"
+#include "processes/processes.hpp"
+#include "values/cells.hpp"
 
 namespace weft::py {
 

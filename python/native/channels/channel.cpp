@@ -5,12 +5,11 @@
 //
 // A Channel holds its core; an end holds its Channel (rule 2.6). Only an end that is open owns a
 // count of the core.
-#include "channels/leaf.hpp"
-#include "channels/sites.hpp"
-#include "choice/choice.hpp"
-#include "components/cells.hpp"
+#include "channels/channels.hpp"
+#include "interpreter/leaf.hpp"
+#include "interpreter/sites.hpp"
 #include "interpreter/strangers.hpp"
-#include "processes/asyncio.hpp"
+#include "values/cells.hpp"
 #include "watching/stopped_early.hpp"
 #include "wire/wire.hpp"
 

@@ -7,6 +7,7 @@
 //
 // Invariant: inside, `partner` is the writer that is held, or null if the value came from a buffer;
 // at a far end, `number` is what the home knows the read by.
+#include "channels/channels.hpp"
 #include "channels/operation.hpp"
 #include "watching/observe.hpp"
 #include "wire/far.hpp"
@@ -125,7 +126,7 @@ PyObject* extended_new(PyObject* end, bool keeps) {
   return reinterpret_cast<PyObject*>(x);
 }
 
-int init_extended() {
+int init_extended(PyObject*) {
   ExtendedType.tp_name = "weft.Extended";
   ExtendedType.tp_basicsize = sizeof(ExtendedObject);
   ExtendedType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;

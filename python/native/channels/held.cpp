@@ -19,8 +19,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "processes/asyncio.hpp"
-#include "watching/observe.hpp"
+#include "channels/channels.hpp"
+#include "processes/processes.hpp"
 #include "watching/stopped_early.hpp"
 #include "wire/wire.hpp"
 

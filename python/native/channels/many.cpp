@@ -12,6 +12,8 @@
 //    channels to other OS processes.
 //  2 What has been taken from the buffer is in the list that is returned, or an exception that is
 //    no fault of the channel leaves.
+#include "channels/channels.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/unawaited.hpp"
 #include "processes/asyncio.hpp"
 #include "watching/observe.hpp"

@@ -12,7 +12,10 @@
 // The node is the process's, or in an asyncio task a TaskWaiter's (asyncio.hpp); the slot is the
 // awaitable's `value`, or the Caller's.
 #include "channels/operation.hpp"
+#include "channels/channels.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/unawaited.hpp"
+#include "processes/caller.hpp"
 #include "watching/observe.hpp"
 #include "wire/wire.hpp"
 
@@ -533,7 +536,7 @@ int init_operation(PyObject* m) {
   OpType.tp_methods = op_methods;
   OpType.tp_getset = op_getset;
   OpType.tp_as_async = &op_async;
-  if (PyType_Ready(&OpType) < 0 || init_extended() < 0) return -1;
+  if (PyType_Ready(&OpType) < 0) return -1;
   return add_type(m, "Operation", &OpType);
 }
 

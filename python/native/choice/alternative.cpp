@@ -5,7 +5,7 @@
 //
 // Invariant: while it is busy, `choice` is in use by one select; it is neither closed nor changed.
 #include "choice/select.hpp"
-#include "processes/asyncio.hpp"
+#include "process.hpp"
 
 namespace weft::py {
 

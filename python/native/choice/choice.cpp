@@ -2,8 +2,10 @@
 // the commit.
 #include "choice/choice.hpp"
 
+#include "channels/channels.hpp"
+#include "choice/abroad.hpp"
+#include "processes/processes.hpp"
 #include "weft/runtime/visiting.hpp"
-#include "wire/abroad.hpp"
 
 #include <algorithm>
 

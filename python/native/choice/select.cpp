@@ -12,8 +12,12 @@
 
 #include <algorithm>
 
-#include "channels/awaited.hpp"
+#include "channels/channels.hpp"
+#include "choice/choices.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/unawaited.hpp"
+#include "processes/awaited.hpp"
+#include "processes/caller.hpp"
 #include "watching/observe.hpp"
 
 namespace weft::py {
@@ -416,7 +420,7 @@ Facing facing(ProcessBase& p) noexcept {
   return c->has_timers() || !c->undecided() || c->asks_afar() ? Facing::able : Facing::blocked;
 }
 
-int init_choice(PyObject* m) {
+int init_choice(PyObject*) {
   refuse_as_result<SelectOpObject>(SelectOpType, select_async,
                                    [](PyObject* o) noexcept { return sel(o)->verb(); });
   select_async.am_send = gated<send<SelectOpObject>>;
@@ -427,8 +431,7 @@ int init_choice(PyObject* m) {
   SelectOpType.tp_iternext = gated<select_next>;
   SelectOpType.tp_methods = select_methods;
   SelectOpType.tp_as_async = &select_async;
-  if (init_guard(m) < 0 || PyType_Ready(&SelectOpType) < 0) return -1;
-  return init_alternative(m);
+  return PyType_Ready(&SelectOpType);
 }
 
 }  // namespace weft::py

@@ -1,8 +1,9 @@
 // Barriers, timers and the clock (rule 8).
 #include <cmath>
 
-#include "channels/sites.hpp"
+#include "channels/channels.hpp"
 #include "choice/choice.hpp"
+#include "interpreter/sites.hpp"
 #include "interpreter/strangers.hpp"
 #include "processes/asyncio.hpp"
 #include "wire/far_barrier.hpp"

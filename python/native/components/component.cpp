@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 
+#include "channels/channels.hpp"
 #include "interpreter/door.hpp"
 #include "weft/version.hpp"
 
@@ -304,7 +305,7 @@ int init_component(PyObject* m) {
   CallType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   CallType.tp_dealloc = gated<call_dealloc>;
   CallType.tp_call = gated<call_run>;
-  if (PyType_Ready(&CallType) < 0 || init_component_calls(m) < 0) return -1;
+  if (PyType_Ready(&CallType) < 0) return -1;
   return PyModule_AddFunctions(m, functions);
 }
 

@@ -9,6 +9,7 @@
 //
 // Invariant: all of it is done with the GIL, which the operations give up while they wait. What
 // they raise becomes a status.
+#include "channels/channels.hpp"
 #include "components/component_calls.hpp"
 #include "interpreter/aside.hpp"
 #include "wire/packed.hpp"

@@ -14,7 +14,11 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "channels/channels.hpp"
 #include "components/component_calls.hpp"
+#include "components/components.hpp"
+#include "interpreter/interpreter.hpp"
+#include "processes/processes.hpp"
 
 namespace weft::py {
 

@@ -3,8 +3,9 @@
 #include <cstring>
 #include <iterator>
 
-#include "processes/asyncio.hpp"
+#include "channels/channels.hpp"
 #include "weft/runtime/limit.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 
@@ -147,21 +148,6 @@ PyObject* raise_closed(EndObject* e, const char* verb) {
           verb, name.get(), side, side);
       break;
   }
-  return nullptr;
-}
-
-PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
-  PyObject* instead = guest_cancellation(p);
-  if (!instead) instead = block_interrupt(p);
-  if (instead) {
-    restore_exception(instead);
-    return nullptr;
-  }
-  PyObject* const by = limit_object(runtime::Limit::take(p));
-  const Owned e(
-      PyObject_CallFunctionObjArgs(errors.Cancelled, value ? value : Py_None, by, nullptr));
-  if (!e) return nullptr;
-  PyErr_SetObject(errors.Cancelled, e.get());
   return nullptr;
 }
 

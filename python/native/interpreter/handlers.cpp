@@ -35,6 +35,7 @@
 
 #include "interpreter/interrupt.hpp"
 #include "interpreter/sequences.hpp"
+#include "process.hpp"
 
 namespace weft::py {
 

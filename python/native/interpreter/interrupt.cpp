@@ -20,7 +20,9 @@
 //    what is raised there is kept for the run.
 #include "interpreter/interrupt.hpp"
 
-#include "watching/observe.hpp"
+#include "channels/channels.hpp"
+#include "process.hpp"
+#include "rounds/rounds.hpp"
 
 #include <signal.h>
 

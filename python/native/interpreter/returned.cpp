@@ -9,7 +9,7 @@
 //
 // Invariant: the spare one is untracked, holds no value and nothing that was hung on it; its `args`
 // are empty, as are those of any of ours.
-#include "native.hpp"
+#include "interpreter/interpreter.hpp"
 
 namespace weft::py {
 
@@ -53,7 +53,7 @@ PyObject* stop_with(PyObject* owned) {
 
 }  // namespace
 
-int init_returned() {
+int init_returned(PyObject*) {
   auto* base = reinterpret_cast<PyTypeObject*>(PyExc_StopIteration);
   StopType.tp_name = "StopIteration";
   StopType.tp_doc = base->tp_doc;
@@ -76,7 +76,7 @@ PyObject* stop_with(PyObject* owned) {
 }
 }  // namespace
 
-int init_returned() { return 0; }
+int init_returned(PyObject*) { return 0; }
 
 #endif
 

@@ -30,10 +30,10 @@
 #include <set>
 
 #include "interpreter/door.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/interrupt.hpp"
+#include "interpreter/outside.hpp"
 #include "interpreter/sequences.hpp"
-#include "watching/observe.hpp"
-#include "watching/outside.hpp"
 
 namespace weft::py {
 
@@ -41,6 +41,7 @@ namespace {
 
 // For each of Weft's own threads the run that it works for; null: none, it is idle. Under the GIL.
 std::map<PyThreadState*, runtime::Run*> own_threads;
+std::set<PyThreadState*> helpers;  // threads of the package's own Python
 // Stands for the run of a worker that runs something which nobody waits for: it is not idle.
 runtime::Run* of_the_users() noexcept {
   static char nobody;
@@ -123,7 +124,7 @@ PyObject* f_is_ours(PyObject*, PyObject* o) {
   const unsigned long identity = PyLong_AsUnsignedLong(o);
   if (PyErr_Occurred()) return nullptr;
   const auto is = [identity](PyThreadState* t) { return t->thread_id == identity; };
-  const bool helps = std::any_of(every_helper().begin(), every_helper().end(), is);
+  const bool helps = std::any_of(helpers.begin(), helpers.end(), is);
   return PyBool_FromLong(helps || std::any_of(own_threads.begin(), own_threads.end(),
                                               [&](const auto& t) { return is(t.first); }));
 }
@@ -131,12 +132,27 @@ PyObject* f_look_again(PyObject*, PyObject*) {
   look_again();
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_set_watch", gated<keep_given<&watch>>, METH_VARARGS, nullptr},
+#endif
+
+PyObject* f_helper_thread(PyObject*, PyObject* on) {
+  if (PyObject_IsTrue(on) == 1) {
+    helpers.insert(PyThreadState_Get());
+    look_again();  // until now it was a stranger to whoever looked
+  } else {
+    helpers.erase(PyThreadState_Get());
+  }
+  Py_RETURN_NONE;
+}
+PyObject* f_helpers(PyObject*, PyObject*) { return PyLong_FromSize_t(helpers.size()); }
+PyMethodDef functions[] = {{"_helper_thread", gated<f_helper_thread>, METH_O, nullptr},
+                           {"_helpers", gated<f_helpers>, METH_NOARGS, nullptr},
+#ifdef Py_GIL_DISABLED
+                           {"_set_watch", gated<keep_given<&watch>>, METH_VARARGS, nullptr},
                            {"_strangers_wanted", gated<f_wanted>, METH_NOARGS, nullptr},
                            {"_look_again", gated<f_look_again>, METH_NOARGS, nullptr},
                            {"_is_ours", gated<f_is_ours>, METH_O, nullptr},
-                           {}};
 #endif
+                           {}};
 
 // The identities of the noted threads. They count until they end, also while not in Python.
 std::set<unsigned long> native_strangers() {
@@ -162,7 +178,7 @@ bool foreign_threads(runtime::Run& run) {
     return true;
   }
   const auto all = static_cast<std::size_t>(PyLong_AsSsize_t(n.get())) + 1;
-  std::set<PyThreadState*> known = every_helper();
+  std::set<PyThreadState*> known = helpers;
   for (const auto& [t, whose] : own_threads) {
     if (whose && whose != &run) return true;
     known.insert(t);
@@ -298,7 +314,7 @@ PyObject* known_of_all() {
     if (is_counted(t)) found.insert(t->thread_id);
   };
   add(PyThreadState_Get());
-  for (PyThreadState* t : every_helper()) add(t);
+  for (PyThreadState* t : helpers) add(t);
   for (const auto& [t, whose] : own_threads) add(t);
   for (const PyRun* r : every_run())
     if (r->counted) found.insert(r->thread);
@@ -317,8 +333,11 @@ PyObject* strangers_of_all() {
 }
 #endif
 
+bool is_helper(PyThreadState* t) noexcept { return helpers.count(t) != 0; }
+
 void forget_strangers() noexcept {
   own_threads.clear();
+  helpers.clear();
   new (&lock) std::mutex;  // another thread may have had it
   natives.clear();
 #ifdef Py_GIL_DISABLED
@@ -326,14 +345,12 @@ void forget_strangers() noexcept {
 #endif
 }
 
-int init_strangers([[maybe_unused]] PyObject* m) {
+int init_strangers(PyObject* m) {
 #ifdef Py_GIL_DISABLED
   const Owned threads(PyImport_ImportModule("_thread"));
   if (!threads || !(count_threads = PyObject_GetAttrString(threads.get(), "_count"))) return -1;
-  return PyModule_AddFunctions(m, functions);
-#else
-  return 0;
 #endif
+  return PyModule_AddFunctions(m, functions);
 }
 
 }  // namespace weft::py

@@ -13,8 +13,9 @@
 //    go of its reader, and that (a Bell) tells the link's guests and waiters to let go: tasks that
 //    asyncio has left pending can then be collected, which gives up what they waited for.
 #pragma once
+#include "channels/channels.hpp"
 #include "interpreter/interrupt.hpp"
-#include "native.hpp"
+#include "process.hpp"
 
 namespace weft::py {
 
@@ -40,9 +41,6 @@ struct LinkObject {
 // The link of the loop that runs on this thread; borrowed. Null without an exception: none runs;
 // null with one: it cannot be joined.
 LinkObject* link_here() noexcept;
-bool in_asyncio() noexcept;  // a loop runs on this thread
-// and the caller is no process of a scheduler: a task, or a callback
-bool in_task() noexcept;
 PyObject* loop_of(LinkObject* l) noexcept;  // owned; null without an exception: it is gone
 // ns of the running loop's own clock, if it says that its time is virtual (rule 13.7).
 std::optional<std::int64_t> loop_time() noexcept;
@@ -167,8 +165,5 @@ void abandon_orphans(LinkObject* l) noexcept;
 void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept);
 // an awaitable; `block`: the exception that left the block, or null
 PyObject* guest_leave(GuestObject* g, PyObject* block);
-
-int init_asyncio(PyObject* m);
-int init_guest(PyObject* m);
 
 }  // namespace weft::py

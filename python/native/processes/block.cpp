@@ -18,8 +18,11 @@
 // A block of ordinary code is an outermost run, whose thread is a process of it (`home`) until the
 // block ends: it can be cancelled, and it counts when nothing can go on. Whenever it waits it runs
 // the coroutines and greenlets of the run (home.cpp); so do blocks and Parallels within the block.
+#include "channels/channels.hpp"
 #include "interpreter/strangers.hpp"
+#include "processes/caller.hpp"
 #include "processes/group.hpp"
+#include "processes/processes.hpp"
 
 #include <unordered_map>
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "processes/processes.hpp"
 #include "wire/wire.hpp"
 
 namespace weft::py {

@@ -11,8 +11,10 @@
 //
 // Invariant: a generator that has begun keeps the run's hook alive, perhaps longer than the run
 // lives. Then `run` is null.
+#include "channels/channels.hpp"
 #include "interpreter/sequences.hpp"
 #include "processes/group.hpp"
+#include "processes/processes.hpp"
 
 namespace weft::py {
 
@@ -132,7 +134,7 @@ void forget_generators(PyRun& run) noexcept {
   Py_CLEAR(run.generators);
 }
 
-int init_generators() {
+int init_generators(PyObject*) {
   HooksType.tp_name = "weft.GeneratorHooks";
   HooksType.tp_basicsize = sizeof(HooksObject);
   HooksType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;

@@ -11,12 +11,17 @@
 
 #include <array>
 
-#include "choice/choice.hpp"
+#include "processes/awaiting.hpp"
+
+#include "channels/channels.hpp"
 #include "interpreter/aside.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/sequences.hpp"
 #include "interpreter/unawaited.hpp"
+#include "processes/caller.hpp"
+#include "processes/processes.hpp"
+#include "rounds/rounds.hpp"
 #include "watching/observe.hpp"
-#include "watching/rounds.hpp"
 
 namespace weft::py {
 
@@ -648,7 +653,7 @@ int init_group(PyObject* m) {
   GroupOpType.tp_iternext = gated<group_op_next>;
   GroupOpType.tp_methods = group_op_methods;
   GroupOpType.tp_as_async = &group_op_async;
-  if (PyType_Ready(&GroupOpType) < 0 || init_block(m) < 0 || init_generators() < 0) return -1;
+  if (PyType_Ready(&GroupOpType) < 0) return -1;
   return PyModule_AddFunctions(m, functions);
 }
 

@@ -14,7 +14,8 @@
 #include "processes/guest.hpp"
 
 #include "processes/no_result.hpp"
-#include "watching/rounds.hpp"
+#include "processes/processes.hpp"
+#include "rounds/rounds.hpp"
 
 namespace weft::py {
 
@@ -615,7 +616,7 @@ int init_guest(PyObject* m) {
   GuestType.tp_clear = gated<guest_clear>;
   GuestType.tp_methods = guest_methods;
   GuestType.tp_getset = guest_getset;
-  if (PyType_Ready(&GuestType) < 0 || init_guest_process(m) < 0) return -1;
+  if (PyType_Ready(&GuestType) < 0) return -1;
   return add_type(m, "Guest", &GuestType);
 }
 

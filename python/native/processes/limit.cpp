@@ -3,7 +3,8 @@
 //
 //   made ──enter()──► open ──leave()──► left
 #include "weft/runtime/limit.hpp"
-#include "native.hpp"
+#include "processes/asyncio.hpp"
+#include "processes/processes.hpp"
 
 namespace weft::py {
 
@@ -164,6 +165,21 @@ PyObject* limit_object(runtime::Limit* l) noexcept {
   return l ? reinterpret_cast<PyObject*>(reinterpret_cast<char*>(l) - offsetof(LimitObject, limit))
            : nullptr;
 #pragma GCC diagnostic pop
+}
+
+PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
+  PyObject* instead = guest_cancellation(p);
+  if (!instead) instead = block_interrupt(p);
+  if (instead) {
+    restore_exception(instead);
+    return nullptr;
+  }
+  PyObject* const by = limit_object(runtime::Limit::take(p));
+  const Owned e(
+      PyObject_CallFunctionObjArgs(errors.Cancelled, value ? value : Py_None, by, nullptr));
+  if (!e) return nullptr;
+  PyErr_SetObject(errors.Cancelled, e.get());
+  return nullptr;
 }
 
 int init_limit(PyObject* m) {

@@ -10,6 +10,8 @@
 // Invariant: a Why refers to strings and to the code of a function; never to an exception, a
 // traceback, a frame or an end.
 #include "processes/no_result.hpp"
+#include "channels/channels.hpp"
+#include "process.hpp"
 
 #include <cstring>
 
@@ -276,7 +278,7 @@ PyObject* results_of(PyObject* list) {
   return r.release();
 }
 
-int init_no_result() {
+int init_no_result(PyObject*) {
   WhyType.tp_name = "weft._Why";
   WhyType.tp_basicsize = sizeof(WhyObject);
   WhyType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;

@@ -16,11 +16,14 @@
 #include <sys/prctl.h>
 #endif
 
-#include "components/component.hpp"
+#include "channels/channels.hpp"
+#include "components/components.hpp"
 #include "interpreter/door.hpp"
+#include "interpreter/interpreter.hpp"
 #include "processes/asyncio.hpp"
 #include "processes/awaiting.hpp"
 #include "processes/group.hpp"
+#include "processes/processes.hpp"
 #include "watching/observe.hpp"
 #include "watching/stopped_early.hpp"
 #include "weft/runtime/limit.hpp"

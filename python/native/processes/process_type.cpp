@@ -6,8 +6,10 @@
 //    it warns, unless it was given up.
 //  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
 //    what it refers to through the process.
+#include "channels/channels.hpp"
 #include "interpreter/strangers.hpp"
 #include "processes/no_result.hpp"
+#include "processes/processes.hpp"
 #include "wire/wire.hpp"
 
 namespace weft::py {

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "channels/channels.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/sequences.hpp"
 
 namespace weft::py {
@@ -60,7 +62,6 @@ struct Step {
 };
 std::map<unsigned long, Step> steps;  // by thread
 prim::atomic<std::uint64_t> last_step{0};
-std::set<PyThreadState*> helpers;
 
 PyObject* f_watch_steps(PyObject*, PyObject* on) {
   const bool watched = PyObject_IsTrue(on) == 1;
@@ -94,23 +95,11 @@ PyObject* f_running_steps(PyObject*, PyObject*) {
   }
   return list.release();
 }
-PyObject* f_helper_thread(PyObject*, PyObject* on) {
-  if (PyObject_IsTrue(on) == 1) {
-    helpers.insert(PyThreadState_Get());
-    look_again();  // until now it was a stranger to whoever looked
-  } else {
-    helpers.erase(PyThreadState_Get());
-  }
-  Py_RETURN_NONE;
-}
-PyObject* f_helpers(PyObject*, PyObject*) { return PyLong_FromSize_t(helpers.size()); }
 PyObject* f_steady_ns(PyObject*, PyObject*) { return PyLong_FromLongLong(prim::now()); }
 
 PyMethodDef functions[] = {{"_set_observer", gated<f_set_observer>, METH_O, nullptr},
                            {"_watch_steps", gated<f_watch_steps>, METH_O, nullptr},
                            {"_running_steps", gated<f_running_steps>, METH_NOARGS, nullptr},
-                           {"_helper_thread", gated<f_helper_thread>, METH_O, nullptr},
-                           {"_helpers", gated<f_helpers>, METH_NOARGS, nullptr},
                            {"_steady_ns", gated<f_steady_ns>, METH_NOARGS, nullptr},
                            {}};
 
@@ -172,12 +161,7 @@ void step_begins(ProcessObject* p) noexcept {
   s.number = last_step.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 void step_ends() noexcept { steps[PyThread_get_thread_ident()].process = nullptr; }
-void forget_steps() noexcept {
-  steps.clear();
-  helpers.clear();
-}
-bool is_helper(PyThreadState* t) noexcept { return helpers.count(t) != 0; }
-const std::set<PyThreadState*>& every_helper() noexcept { return helpers; }
+void forget_steps() noexcept { steps.clear(); }
 
 int init_observe(PyObject* m) { return PyModule_AddFunctions(m, functions); }
 

@@ -8,7 +8,7 @@
 // Nothing is counted while processes communicate.
 #include "watching/stopped_early.hpp"
 
-#include "watching/observe.hpp"
+#include "process.hpp"
 
 namespace weft::py {
 
@@ -60,7 +60,7 @@ void look_for_early_stop(PyObject* left, PyObject* why) noexcept {
   }
 }
 
-int init_stopped_early() {
+int init_stopped_early(PyObject*) {
   names.channel = PyUnicode_InternFromString("channel");
   names.guard = PyUnicode_InternFromString("guard");
   names.told = PyUnicode_InternFromString("the warning of readers that stopped early (rule 3.6)");

@@ -6,7 +6,8 @@
 #include <semaphore>
 
 #include "interpreter/door.hpp"
-#include "processes/asyncio.hpp"
+#include "process.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 

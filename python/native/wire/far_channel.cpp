@@ -3,8 +3,9 @@
 // far.hpp's; the invariants are wire.cpp's.
 #include <unordered_map>
 
-#include "channels/leaf.hpp"
-#include "components/component.hpp"
+#include "channels/channels.hpp"
+#include "interpreter/leaf.hpp"
+#include "values/cells.hpp"
 #include "watching/stopped_early.hpp"
 #include "wire/far.hpp"
 
@@ -92,7 +93,7 @@ PyMethodDef far_methods[] = {{"stats", gated<far_stats>, METH_NOARGS, nullptr}, 
 
 }  // namespace
 
-int init_far_channel() {
+int init_far_channel(PyObject*) {
   FarChannelType.tp_name = "weft.FarChannel";
   FarChannelType.tp_base = &ChannelType;
   FarChannelType.tp_basicsize = sizeof(FarChannelObject);

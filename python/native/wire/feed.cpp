@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "interpreter/door.hpp"
+#include "process.hpp"
 #include "watching/observe.hpp"
 #include "wire/pieces.hpp"
 

@@ -6,7 +6,7 @@
 //
 // Invariant: times are milliseconds of one clock; a line has no clock of its own.
 #include "weft/wire/line.hpp"
-#include "native.hpp"
+#include "processes/processes.hpp"
 
 namespace weft::py {
 

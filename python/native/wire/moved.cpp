@@ -1,6 +1,7 @@
 // Pickles ends and barriers, and puts them back (moved.hpp).
 #include "wire/moved.hpp"
 
+#include "channels/channels.hpp"
 #include "wire/far_barrier.hpp"
 
 namespace weft::py {

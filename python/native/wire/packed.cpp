@@ -19,12 +19,13 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "components/cells.hpp"
 #include "interpreter/owners.hpp"
+#include "values/cells.hpp"
 #include "weft/wire/cbor.hpp"
 #include "wire/moved.hpp"
 #include "wire/plain.hpp"
 #include "wire/shared.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 
@@ -658,7 +659,7 @@ int init_packed(PyObject* m) {
   PartType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   PartType.tp_dealloc = part_dealloc;
   PartType.tp_as_buffer = &buffer;
-  if (PyType_Ready(&PackedType) < 0 || PyType_Ready(&PartType) < 0 || init_plain() < 0) return -1;
+  if (PyType_Ready(&PackedType) < 0 || PyType_Ready(&PartType) < 0) return -1;
   if (!(dumps_keywords = Py_BuildValue("(s)", "buffer_callback")) ||
       !(loads_keywords = Py_BuildValue("(s)", "buffers")) || !(protocol = PyLong_FromLong(5)))
     return -1;

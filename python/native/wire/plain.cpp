@@ -206,7 +206,7 @@ PyObject* array_of(wire::Bytes head, PyObject* buffer) {
   return value;
 }
 
-int init_plain() {
+int init_plain(PyObject*) {
   name_dtype = PyUnicode_InternFromString("dtype");
   name_str = PyUnicode_InternFromString("str");
   name_kind = PyUnicode_InternFromString("kind");

@@ -12,15 +12,14 @@
 //  3 In the child of a fork the parent's links are left as they are: nothing is sent through them.
 #include <unordered_map>
 
-#include "components/cells.hpp"
-#include "components/component.hpp"
+#include "choice/choices.hpp"
 #include "interpreter/aside.hpp"
 #include "interpreter/door.hpp"
+#include "rounds/rounds.hpp"
+#include "values/cells.hpp"
 #include "watching/observe.hpp"
-#include "watching/rounds.hpp"
 #include "weft/wire/lookout.hpp"
 #include "weft/wire/serial.hpp"
-#include "wire/abroad.hpp"
 #include "wire/far_barrier.hpp"
 #include "wire/feed.hpp"
 #include "wire/moved.hpp"
@@ -29,6 +28,9 @@
 #ifdef __linux__
 #include "weft/wire/shm.hpp"
 #endif
+#include "channels/channels.hpp"
+#include "interpreter/interpreter.hpp"
+#include "processes/processes.hpp"
 #include "weft/wire/stream.hpp"
 
 namespace weft::py {
@@ -560,7 +562,7 @@ void forget_links() noexcept {
   outsiders.clear();
   runtime::Outsiders::all().forget();
   runtime::links_are_asked = false;
-  abroads.clear();
+  forget_far_choices();
   wire::Slot::forget();
   forget_places();
 }
@@ -572,10 +574,7 @@ int init_wire(PyObject* m) {
   WireType.tp_new = gated<wire_new>;
   WireType.tp_dealloc = gated<wire_dealloc>;
   WireType.tp_methods = wire_methods;
-  if (init_far_channel() < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 ||
-      init_shared(m) < 0 || init_moved(m) < 0 || init_feed(m) < 0 || init_passing(m) < 0 ||
-      PyModule_AddFunctions(m, functions) < 0)
-    return -1;
+  if (PyType_Ready(&WireType) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;
   return add_type(m, "_Link", &WireType);
 }
 

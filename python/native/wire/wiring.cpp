@@ -9,11 +9,12 @@
 //  1 Packing runs code of the user's, so afterwards the value's place is looked for again.
 //  2 Meanwhile readers may take packed values from a channel that is not wired yet. These values
 //    are unpacked all the same (received(), held.cpp).
-#include "choice/choice.hpp"
-#include "components/cells.hpp"
-#include "components/component.hpp"
+#include "channels/channels.hpp"
+#include "choice/choices.hpp"
+#include "components/components.hpp"
+#include "values/cells.hpp"
 #include "watching/observe.hpp"
-#include "wire/abroad.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 
@@ -47,8 +48,7 @@ Bare first_bare(Engine& c) {
       if (v && v->o && !is_packed(v->o) && !is_idle(*n)) found = {v, n};
     }
   });
-  for (Abroad* a : abroads)
-    if (!found.value) found.value = a->bare(c);
+  if (!found.value) found.value = bare_in_choices(c);
   return found;
 }
 

@@ -32,7 +32,9 @@
 //   D* heir(ProcessBase&)           the same, and it is being collected: a new one has what it had
 //   bool only_yields()              is it a yield?
 #pragma once
-#include "channels/ways.hpp"
+#include "channels/channels.hpp"
+#include "interpreter/interpreter.hpp"
+#include "processes/ways.hpp"
 #include "watching/observe.hpp"
 
 namespace weft::py {

@@ -4,18 +4,22 @@
 #include <map>
 #include <set>
 
-#include "channels/sites.hpp"
+#include "channels/channels.hpp"
 #include "interpreter/aside.hpp"
 #include "interpreter/door.hpp"
 #include "interpreter/handlers.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/interrupt.hpp"
+#include "interpreter/outside.hpp"
 #include "interpreter/owners.hpp"
+#include "interpreter/sites.hpp"
 #include "interpreter/strangers.hpp"
-#include "native.hpp"
+#include "processes/caller.hpp"
 #include "processes/group.hpp"
+#include "processes/processes.hpp"
+#include "rounds/facts.hpp"
+#include "rounds/rounds.hpp"
 #include "watching/observe.hpp"
-#include "watching/outside.hpp"
-#include "watching/rounds.hpp"
 #include "weft/runtime/outside.hpp"
 #include "wire/wire.hpp"
 
@@ -502,7 +506,6 @@ int init_report(PyObject*) {
   if (!nothing) return -1;
 #endif
   runtime::patience();  // reads the environment: what is wrong there is told now
-  init_caller();
   runtime::around_sleep.begin = &begin_sleep;
   runtime::around_sleep.end = &end_sleep;
   runtime::around_sleep.disturbed = &disturbed;

@@ -14,7 +14,7 @@
 // - A run is condemned within the step in which that was told: the ends of who was told first go
 //   with it, and what then comes by the same session does not let a run end well.
 // - Who is condemned is so until it is taken, or is over.
-#include "watching/rounds.hpp"
+#include "rounds/rounds.hpp"
 
 #include <unistd.h>
 
@@ -25,7 +25,8 @@
 
 #include "interpreter/door.hpp"
 #include "interpreter/sequences.hpp"
-#include "watching/observe.hpp"
+#include "process.hpp"
+#include "rounds/facts.hpp"
 #include "weft/wire/asking.hpp"
 #include "weft/wire/everywhere.hpp"
 #include "wire/far.hpp"

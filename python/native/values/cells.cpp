@@ -1,10 +1,10 @@
 // Cells, and channels that carry them (cells.hpp).
-#include "components/cells.hpp"
+#include "values/cells.hpp"
 
 #include <unordered_map>
 
-#include "choice/choice.hpp"
-#include "wire/packed.hpp"
+#include "channels/channels.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 

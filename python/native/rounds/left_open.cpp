@@ -9,10 +9,10 @@
 // they are looked at; but there the collector knows all ends themselves (leaf.hpp).
 #include <set>
 
-#include "channels/leaf.hpp"
-#include "channels/sites.hpp"
+#include "interpreter/leaf.hpp"
 #include "interpreter/sequences.hpp"
-#include "native.hpp"
+#include "interpreter/sites.hpp"
+#include "processes/processes.hpp"
 
 namespace weft::py {
 

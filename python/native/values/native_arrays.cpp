@@ -6,8 +6,8 @@
 //   a component's array ──view_of()──► memoryview of an ArrayObject, which has the block
 #include <mutex>
 
-#include "components/native_type.hpp"
 #include "interpreter/numbers_alone.hpp"
+#include "values/native_type.hpp"
 
 namespace weft::py {
 

@@ -7,13 +7,17 @@
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
 #include <sched.h>
 
+#include "channels/channels.hpp"
+#include "choice/choices.hpp"
 #include "interpreter/door.hpp"
 #include "interpreter/handlers.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/interrupt.hpp"
+#include "interpreter/outside.hpp"
 #include "interpreter/strangers.hpp"
-#include "processes/asyncio.hpp"
+#include "processes/caller.hpp"
+#include "processes/processes.hpp"
 #include "watching/observe.hpp"
-#include "watching/outside.hpp"
 #include "weft/runtime/limit.hpp"
 #include "weft/runtime/scheduler.hpp"
 #include "wire/feed.hpp"
@@ -116,7 +120,10 @@ static void send_said(const runtime::OpKind* kind) noexcept {
   t.waits_in(nullptr);
 }
 
-void init_caller() noexcept { runtime::ThreadProcess::stands_alone = &stands_alone; }
+int init_caller(PyObject*) {
+  runtime::ThreadProcess::stands_alone = &stands_alone;
+  return 0;
+}
 
 Caller::Caller(const char* verb) noexcept {
   ProcessBase* const p = this_process();

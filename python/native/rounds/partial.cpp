@@ -15,10 +15,15 @@
 #include <optional>
 #include <set>
 
+#include "choice/choices.hpp"
 #include "interpreter/aside.hpp"
+#include "interpreter/interpreter.hpp"
+#include "interpreter/outside.hpp"
 #include "interpreter/sequences.hpp"
-#include "watching/observe.hpp"
-#include "watching/outside.hpp"
+#include "processes/caller.hpp"
+#include "processes/processes.hpp"
+#include "rounds/facts.hpp"
+#include "rounds/rounds.hpp"
 #include "weft/runtime/going_on.hpp"
 #include "weft/runtime/limit.hpp"
 #include "wire/far.hpp"

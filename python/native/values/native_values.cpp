@@ -1,5 +1,5 @@
 // Native values and Python's: conversion both ways (native_types.hpp).
-#include "components/native_type.hpp"
+#include "values/native_type.hpp"
 
 namespace weft::py {
 

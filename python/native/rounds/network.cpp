@@ -7,13 +7,15 @@
 #include <set>
 #include <unordered_map>
 
+#include "channels/channels.hpp"
+#include "choice/abroad.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/sequences.hpp"
-#include "watching/observe.hpp"
-#include "watching/rounds.hpp"
+#include "rounds/facts.hpp"
+#include "rounds/rounds.hpp"
 #include "weft/runtime/knot.hpp"
 #include "weft/runtime/outside.hpp"
 #include "weft/wire/asking.hpp"
-#include "wire/abroad.hpp"
 #include "wire/wire.hpp"
 
 namespace weft::py {

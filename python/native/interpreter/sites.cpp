@@ -3,7 +3,7 @@
 // An end is made at the cost of few instructions, and its place is a part of that: of CPython 3.11
 // we look into the frame that runs, whose layout its minor version fixes. Elsewhere the public
 // calls tell, which take more.
-#include "channels/sites.hpp"
+#include "interpreter/sites.hpp"
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000 && !defined(PYPY_VERSION)
 #define WEFT_FRAMES 1

@@ -2,8 +2,8 @@
 // (native_types.hpp).
 #include <map>
 
-#include "components/native_type.hpp"
 #include "interpreter/sequences.hpp"
+#include "values/native_type.hpp"
 
 namespace weft::py {
 
@@ -210,8 +210,6 @@ const NativeType* native_type_of(PyObject* type) {
   return t;
 }
 
-int init_native_types(PyObject* m) {
-  return init_native_arrays(m) < 0 ? -1 : PyModule_AddFunctions(m, functions);
-}
+int init_native_types(PyObject* m) { return PyModule_AddFunctions(m, functions); }
 
 }  // namespace weft::py
