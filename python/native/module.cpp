@@ -1,17 +1,6 @@
 // The extension module weft._native.
-#include "components/cells.hpp"
-#include "components/component.hpp"
-#include "interpreter/handlers.hpp"
-#include "interpreter/interrupt.hpp"
-#include "interpreter/strangers.hpp"
-#include "processes/asyncio.hpp"
-#include "processes/no_result.hpp"
-#include "watching/observe.hpp"
-#include "watching/outside.hpp"
-#include "watching/rounds.hpp"
-#include "watching/stopped_early.hpp"
+#include "native.hpp"
 #include "weft/version.hpp"
-#include "wire/wire.hpp"
 
 namespace weft::py {
 namespace {
@@ -38,6 +27,25 @@ PyModuleDef definition{
     nullptr};
 }  // namespace
 
+// Each has a function init_… that makes the types and functions of its file: 0, or -1 with an
+// exception. They are called in this order.
+#define WEFT_PARTS(X)                                                                              \
+  X(channel)                                                                                       \
+  X(operation)                                                                                     \
+  X(extended)                                                                                      \
+  X(many)                                                                                          \
+  X(process) X(function) X(guard) X(choice) X(alternative) X(group) X(block) X(generators) X(time) \
+      X(arrays) X(observe) X(partial) X(report) X(caller) X(returned) X(greenlet) X(io) X(limit)   \
+          X(line) X(left_open) X(watch) X(strangers) X(far_channel) X(plain) X(packed) X(shared)   \
+              X(moved) X(feed) X(passing) X(wire) X(network) X(rounds) X(native_arrays)            \
+                  X(native_types) X(cells) X(component_calls) X(component) X(alloc) X(asyncio)     \
+                      X(guest_process) X(guest) X(interrupts) X(handlers) X(outside) X(no_result)  \
+                          X(stopped_early)
+#define WEFT_DECLARED(part) int init_##part(PyObject*);
+WEFT_PARTS(WEFT_DECLARED)
+#define WEFT_LISTED(part) &init_##part,
+static constexpr int (*inits[])(PyObject*) = {WEFT_PARTS(WEFT_LISTED)};
+
 #ifdef Py_GIL_DISABLED
 GateObject gate_object{PyObject_HEAD_INIT(&PyBaseObject_Type)};
 #endif
@@ -51,23 +59,13 @@ PyMODINIT_FUNC PyInit__native() {
     return nullptr;
   }
   if (import_errors() < 0) return nullptr;
-  PyObject* m = PyModule_Create(&definition);
+  Owned m(PyModule_Create(&definition));
   if (!m) return nullptr;
 #ifdef Py_GIL_DISABLED
-  if (PyUnstable_Module_SetGIL(m, Py_MOD_GIL_NOT_USED) < 0) return nullptr;  // gate.hpp
+  if (PyUnstable_Module_SetGIL(m.get(), Py_MOD_GIL_NOT_USED) < 0) return nullptr;  // gate.hpp
 #endif
-  if (PyModule_AddStringConstant(m, "version", WEFT_VERSION) < 0) return nullptr;
-  if (init_channel(m) < 0 || init_operation(m) < 0 || init_many(m) < 0 || init_process(m) < 0 ||
-      init_function(m) < 0 || init_group(m) < 0 || init_choice(m) < 0 || init_time(m) < 0 ||
-      init_arrays(m) < 0 || init_observe(m) < 0 || init_partial(m) < 0 || init_report(m) < 0 ||
-      init_returned() < 0 || init_greenlet(m) < 0 || init_io(m) < 0 || init_limit(m) < 0 ||
-      init_line(m) < 0 || init_left_open(m) < 0 || init_watch(m) < 0 || init_strangers(m) < 0 ||
-      init_wire(m) < 0 || init_network(m) < 0 || init_rounds(m) < 0 || init_native_types(m) < 0 ||
-      init_cells(m) < 0 || init_component(m) < 0 || init_alloc(m) < 0 || init_asyncio(m) < 0 ||
-      init_guest(m) < 0 || init_interrupts(m) < 0 || init_handlers(m) < 0 || init_outside(m) < 0 ||
-      init_no_result() < 0 || init_stopped_early() < 0) {
-    Py_DECREF(m);
-    return nullptr;
-  }
-  return m;
+  if (PyModule_AddStringConstant(m.get(), "version", WEFT_VERSION) < 0) return nullptr;
+  for (const auto init : inits)
+    if (init(m.get()) < 0) return nullptr;
+  return m.release();
 }

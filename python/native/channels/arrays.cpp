@@ -1,7 +1,8 @@
 // `process * n` and `channel * n`: what they are made of is told to weft/_backends/arrays.py, which makes
 // them.
-#include "components/cells.hpp"
-#include "watching/observe.hpp"
+#include "channels/channels.hpp"
+#include "processes/processes.hpp"
+#include "values/cells.hpp"
 
 namespace weft::py {
 
@@ -10,14 +11,8 @@ namespace {
 PyObject* make_clones = nullptr;
 PyObject* make_channels = nullptr;
 
-PyObject* f_set_arrays(PyObject*, PyObject* args) {
-  PyObject *clones, *channels;
-  if (!PyArg_ParseTuple(args, "OO", &clones, &channels)) return nullptr;
-  Py_XSETREF(make_clones, Py_NewRef(clones));
-  Py_XSETREF(make_channels, Py_NewRef(channels));
-  Py_RETURN_NONE;
-}
-PyMethodDef functions[] = {{"_set_arrays", gated<f_set_arrays>, METH_VARARGS, nullptr}, {}};
+PyMethodDef functions[] = {
+    {"_set_arrays", gated<keep_given<&make_clones, &make_channels>>, METH_VARARGS, nullptr}, {}};
 
 // The operand that is a number goes to `n`; the other is returned. Null: NotImplemented.
 PyObject* times(PyObject* a, PyObject* b, PyTypeObject* type, Py_ssize_t& n) {
@@ -55,15 +50,15 @@ PyObject* channel_times(PyObject* a, PyObject* b) {
   const char* overflow = overflows[c.ring ? static_cast<int>(c.ring->overflow) : 0];
   PyObject* name = PyObject_GetAttrString(o, "name");
   if (!name) return nullptr;
-  PyObject* all =
+  Owned all(
       PyObject_CallFunction(make_channels, "Nnnsi", name, n,
                             c.ring ? static_cast<Py_ssize_t>(c.ring->capacity) : Py_ssize_t{0},
-                            overflow, int{reinterpret_cast<ChannelObject*>(o)->immunity});
-  for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(all); ++i)
+                            overflow, int{reinterpret_cast<ChannelObject*>(o)->immunity}));
+  for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(all.get()); ++i)
     if (type_like(reinterpret_cast<ChannelObject*>(o),
-                  reinterpret_cast<ChannelObject*>(PyList_GET_ITEM(all, i))) < 0)
-      Py_CLEAR(all);
-  return all;
+                  reinterpret_cast<ChannelObject*>(PyList_GET_ITEM(all.get(), i))) < 0)
+      all.reset();
+  return all.release();
 }
 
 int init_arrays(PyObject* m) { return PyModule_AddFunctions(m, functions); }

@@ -5,12 +5,11 @@
 //
 // A Channel holds its core; an end holds its Channel (rule 2.6). Only an end that is open owns a
 // count of the core.
-#include "channels/leaf.hpp"
-#include "channels/sites.hpp"
-#include "choice/choice.hpp"
-#include "components/cells.hpp"
+#include "channels/channels.hpp"
+#include "interpreter/leaf.hpp"
+#include "interpreter/sites.hpp"
 #include "interpreter/strangers.hpp"
-#include "processes/asyncio.hpp"
+#include "values/cells.hpp"
 #include "watching/stopped_early.hpp"
 #include "wire/wire.hpp"
 
@@ -142,10 +141,9 @@ int channel_traverse(PyObject* o, visitproc visit, void* arg) {
 int channel_clear(PyObject* o) {
   if (core::Ring<Value>* r = channel(o)->core.ring)
     while (r->size > 0) {
-      PyObject* v = r->data[r->head].take();
+      const Owned v(r->data[r->head].take());
       if (++r->head == r->capacity) r->head = 0;
       --r->size;
-      Py_DECREF(v);
     }
   return 0;
 }
@@ -227,11 +225,8 @@ PyObject* channel_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObj
 }
 
 PyObject* stats_type = nullptr;
-PyObject* set_stats(PyObject*, PyObject* t) {
-  Py_XSETREF(stats_type, Py_NewRef(t));
-  Py_RETURN_NONE;
-}
-PyMethodDef module_functions[] = {{"_set_stats", gated<set_stats>, METH_O, nullptr}, {}};
+PyMethodDef module_functions[] = {
+    {"_set_stats", gated<keep_given<&stats_type>>, METH_VARARGS, nullptr}, {}};
 
 PyObject* channel_stats(PyObject* o, PyObject*) {
   run_deferred();
@@ -262,10 +257,8 @@ PyObject* channel_get_name(PyObject* o, void*) {
   return to_str(channel_name(c));
 }
 PyObject* channel_repr(PyObject* o) {
-  PyObject* n = channel_get_name(o, nullptr);
-  PyObject* r = n ? PyUnicode_FromFormat("<Channel %U>", n) : nullptr;
-  Py_XDECREF(n);
-  return r;
+  const Owned n(channel_get_name(o, nullptr));
+  return n ? PyUnicode_FromFormat("<Channel %U>", n.get()) : nullptr;
 }
 PyObject* plus(PyObject* o) { return make_end<Side::in>(o, nullptr); }
 PyObject* minus(PyObject* o) { return make_end<Side::out>(o, nullptr); }
@@ -361,12 +354,10 @@ PyObject* end_closed(PyObject* o, void*) {
   return PyBool_FromLong(end_of(o)->state != EndState::open);
 }
 PyObject* end_repr(PyObject* o) {
-  PyObject* n = channel_get_name(reinterpret_cast<PyObject*>(end_of(o)->channel), nullptr);
-  PyObject* r = n ? PyUnicode_FromFormat("<%s of %U%s>", is_reader(o) ? "Reader" : "Writer", n,
-                                         end_of(o)->state == EndState::open ? "" : ", closed")
-                  : nullptr;
-  Py_XDECREF(n);
-  return r;
+  const Owned n(channel_get_name(reinterpret_cast<PyObject*>(end_of(o)->channel), nullptr));
+  return n ? PyUnicode_FromFormat("<%s of %U%s>", is_reader(o) ? "Reader" : "Writer", n.get(),
+                                  end_of(o)->state == EndState::open ? "" : ", closed")
+           : nullptr;
 }
 PyGetSetDef end_getset[] = {{"channel", gated<end_channel>, nullptr, "Its channel.", nullptr},
                             {"closed", gated<end_closed>, nullptr, "Was it closed?", nullptr},
@@ -524,9 +515,8 @@ void Transit::commit() noexcept {
   Py_CLEAR(original);
 }
 void Transit::abandon(PyObject* sent) noexcept {
-  sent = unsent(sent);  // to another OS process it goes packed
-  if (original && sent) close_end(end_of(sent), EndState::retired);
-  Py_XDECREF(sent);
+  const Owned end(unsent(sent));  // to another OS process it goes packed
+  if (original && end) close_end(end_of(end.get()), EndState::retired);
   Py_CLEAR(original);
 }
 

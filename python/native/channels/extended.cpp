@@ -7,6 +7,7 @@
 //
 // Invariant: inside, `partner` is the writer that is held, or null if the value came from a buffer;
 // at a far end, `number` is what the home knows the read by.
+#include "channels/channels.hpp"
 #include "channels/operation.hpp"
 #include "watching/observe.hpp"
 #include "wire/far.hpp"
@@ -49,14 +50,12 @@ namespace {
 
 void extended_dealloc(PyObject* o) {
   if (!ext(o)->entered) [[unlikely]] {
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
+    const SavedException kept;
     if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                          "extended read on channel %s was never entered: write `async with` before "
                          "it (`with` where operations block)",
                          channel_name(ext(o)->end->channel).c_str()) < 0)
       PyErr_WriteUnraisable(Py_None);
-    PyErr_Restore(t, v, tb);
   }
   leave_block(ext(o), true);
   Py_DECREF(reinterpret_cast<PyObject*>(ext(o)->end));
@@ -127,7 +126,7 @@ PyObject* extended_new(PyObject* end, bool keeps) {
   return reinterpret_cast<PyObject*>(x);
 }
 
-int init_extended() {
+int init_extended(PyObject*) {
   ExtendedType.tp_name = "weft.Extended";
   ExtendedType.tp_basicsize = sizeof(ExtendedObject);
   ExtendedType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;

@@ -19,8 +19,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "processes/asyncio.hpp"
-#include "watching/observe.hpp"
+#include "channels/channels.hpp"
+#include "processes/processes.hpp"
 #include "watching/stopped_early.hpp"
 #include "wire/wire.hpp"
 
@@ -65,24 +65,21 @@ void poison_received(ProcessObject* p, std::uint8_t strength) noexcept {
 void let_go_of_received(ProcessObject* p, PyObject* result) noexcept {
   Ends returned;
   if (result) {
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
+    const SavedException kept;
     // what an iterator of the program's raises there is not this process's
     collect_ends(result, returned);
-    PyErr_Restore(t, v, tb);
   }
   const Line& line = first.find(p)->second;
   while (line.front) {
-    EndObject* e = line.front->end;
-    Py_INCREF(reinterpret_cast<PyObject*>(e));
+    const Owned held = new_ref(line.front->end);
+    EndObject* const e = held.get();
     drop(e);
-    if (is_held(e) && std::find(returned.begin(), returned.end(), e) == returned.end())
+    if (is_held(e) &&
+        std::none_of(returned.begin(), returned.end(), [e](const auto& one) { return one == e; }))
       close_end(e, EndState::let_go);
-    Py_DECREF(reinterpret_cast<PyObject*>(e));
   }
   p->receives = 0;
   first.erase(p);
-  drop_ends(returned);
 }
 
 }  // namespace
@@ -124,7 +121,8 @@ void let_go(ProcessObject* p) noexcept {
   const Py_ssize_t n = Py_SIZE(p);
   Py_SET_SIZE(p, 0);
   for (Py_ssize_t i = 0; i < n; ++i) {
-    EndObject* e = p->held[i];
+    const Owned held(p->held[i]);
+    EndObject* const e = held.get();
     if (--e->holders == 0) {
       std::uint8_t& returned = e->channel->readers_returned;
       const std::uint8_t before = returned;
@@ -133,17 +131,15 @@ void let_go(ProcessObject* p) noexcept {
           is_reader(reinterpret_cast<PyObject*>(e)))
         returned = static_cast<std::uint8_t>(before + 1);
     }
-    Py_DECREF(reinterpret_cast<PyObject*>(e));
   }
   if (p->receives) [[unlikely]]
     let_go_of_received(p, p->how == Ending::returned ? p->outcome : nullptr);
 }
 
 void poison_held(ProcessObject* p, PyObject* poisoned) noexcept {
-  PyObject* s = PyObject_GetAttrString(poisoned, "strength");
-  const long given = s ? PyLong_AsLong(s) : 1;
+  const Owned s(PyObject_GetAttrString(poisoned, "strength"));
+  const long given = s ? PyLong_AsLong(s.get()) : 1;
   PyErr_Clear();
-  Py_XDECREF(s);
   const auto strength = static_cast<std::uint8_t>(given < 1 ? 1 : given > 255 ? 255 : given);
   for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i)
     if (p->held[i]->state == EndState::open && of_this_fork(p->held[i]->channel))

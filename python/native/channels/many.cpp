@@ -13,6 +13,8 @@
 //  2 What has been taken from the buffer is in the list that is returned. So the list is there before
 //    the read begins, and has room for a value before that is taken. A value that cannot be made
 //    Python's raises: the list is lost then.
+#include "channels/channels.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/unawaited.hpp"
 #include "processes/asyncio.hpp"
 #include "watching/observe.hpp"
@@ -59,28 +61,26 @@ int gather(PyObject* reader, PyObject* list, Py_ssize_t most) {
     PyObject* const v = c->core.pass<Side::in>(&slot) ? taken_from(c, slot.take()) : nullptr;
     if (!v) {
       Py_SET_SIZE(list, n);
-      Py_DECREF(Py_None);
+      Py_DECREF(Py_None);  // the place that was kept for it
       r = PyErr_Occurred() ? -1 : 0;
       break;
     }
-    PyList_SET_ITEM(list, n, v);
-    Py_DECREF(Py_None);
+    PyList_SetItem(list, n, v);
   }
   if (r < 0) return -1;
   count(n - before);
   run_deferred();
   return 0;
 }
-PyObject* new_block() {
-  PyObject* const list = PyList_New(1);
-  if (list) PyList_SET_ITEM(list, 0, Py_NewRef(Py_None));
+Owned<> new_block() {
+  Owned list(PyList_New(1));
+  if (list) PyList_SET_ITEM(list.get(), 0, Py_NewRef(Py_None));
   return list;
 }
-// The list with the value that was read, and what follows; takes both over.
-PyObject* block_of(PyObject* reader, PyObject* list, PyObject* first, Py_ssize_t most) {
-  PyList_SetItem(list, 0, first);
-  if (gather(reader, list, most) < 0) Py_CLEAR(list);
-  return list;
+// The list with the value that was read, and what follows.
+PyObject* block_of(PyObject* reader, Owned<> list, Owned<> first, Py_ssize_t most) {
+  PyList_SetItem(list.get(), 0, first.release());
+  return gather(reader, list.get(), most) < 0 ? nullptr : list.release();
 }
 
 // From `done` on, what goes into the buffer; `done` is then the first that did not. -1 with an
@@ -97,11 +97,8 @@ int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
     if (packs(c) && !(v = pack(c, v))) return -1;
     Value slot(v);
     if (c->core.pass<Side::out>(&slot)) continue;
-    PyObject* const back = slot.take();  // it is converted once more, by the write
-    if (packs(c))
-      Py_XDECREF(unsent(back));
-    else
-      Py_DECREF(back);
+    Owned back(slot.take());  // it is converted once more, by the write
+    if (packs(c)) back.reset(unsent(back.release()));
     break;
   }
   if (done > 0 && this_process()) c->core.last_writer = this_process()->id;
@@ -122,18 +119,13 @@ struct ManyObject {
 ManyObject* many(PyObject* o) noexcept { return reinterpret_cast<ManyObject*>(o); }
 PyTypeObject ManyType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-PyObject* new_many(PyObject* end, PyObject* values, PyObject* list, Py_ssize_t number) {
-  // takes values and list over
+PyObject* new_many(PyObject* end, Owned<> values, Owned<> list, Py_ssize_t number) {
   ManyObject* const m = PyObject_New(ManyObject, &ManyType);
-  if (!m) {
-    Py_XDECREF(values);
-    Py_XDECREF(list);
-    return nullptr;
-  }
-  m->list = list;
+  if (!m) return nullptr;
+  m->list = list.release();
   m->end = Py_NewRef(end);
   m->op = nullptr;
-  m->values = values;
+  m->values = values.release();
   m->number = number;
   m->begun = m->over = m->awaited = false;
   return reinterpret_cast<PyObject*>(m);
@@ -143,13 +135,11 @@ const char* verb_of(const ManyObject* m) noexcept { return m->values ? "write_ma
 void many_dealloc(PyObject* o) {
   ManyObject* const m = many(o);
   if (!m->begun && m->values) {  // of a read the operation says so
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
+    const SavedException kept;
     if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                          "write_many on channel %s was never awaited: write `await` before it",
                          channel_name(end_of(m->end)->channel).c_str()) < 0)
       PyErr_WriteUnraisable(Py_None);
-    PyErr_Restore(t, v, tb);
   }
   Py_XDECREF(m->op);
   Py_XDECREF(m->values);
@@ -166,12 +156,12 @@ PySendResult go_on(ManyObject* m, PyObject** r, Step step) {
     if (s == PYGEN_NEXT) return s;
     if (m->op) {  // it has given what is in *r
       Py_CLEAR(m->op);
+      Owned given(std::exchange(*r, nullptr));
       if (!m->values) {
         m->over = true;
-        *r = block_of(m->end, std::exchange(m->list, nullptr), *r, m->number);
+        *r = block_of(m->end, Owned(std::exchange(m->list, nullptr)), std::move(given), m->number);
         return *r ? PYGEN_RETURN : PYGEN_ERROR;
       }
-      Py_CLEAR(*r);
       ++m->number;
     }
     if (pass_on(m->end, m->values, m->number) < 0) break;
@@ -210,31 +200,27 @@ PyObject* many_throw(PyObject* o, PyObject* const* args, Py_ssize_t n) {
     return raise_thrown(args, n);
   }
   const auto thrown = [&](PyObject** r) {
-    PyObject* const throws = PyObject_GetAttrString(m->op, "throw");
-    *r = throws ? PyObject_Vectorcall(throws, args, static_cast<std::size_t>(n), nullptr) : nullptr;
-    Py_XDECREF(throws);
+    const Owned throws(PyObject_GetAttrString(m->op, "throw"));
+    *r = throws ? PyObject_Vectorcall(throws.get(), args, static_cast<std::size_t>(n), nullptr)
+                : nullptr;
     if (*r) return PYGEN_NEXT;
     if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return PYGEN_ERROR;
-    PyObject* const stop = take_exception();
-    *r = PyObject_GetAttrString(stop, "value");
-    Py_DECREF(stop);
+    const Owned stop(take_exception());
+    *r = PyObject_GetAttrString(stop.get(), "value");
     return *r ? PYGEN_RETURN : PYGEN_ERROR;
   };
   PyObject* r;
   const PySendResult s = go_on(m, &r, [&] { return thrown(&r); });
   if (s != PYGEN_RETURN) return r;
-  PyObject* const stop = PyObject_CallOneArg(PyExc_StopIteration, r);
-  Py_DECREF(r);
-  if (stop) restore_exception(stop);
+  const Owned value(r);
+  if (PyObject* const stop = PyObject_CallOneArg(PyExc_StopIteration, r)) restore_exception(stop);
   return nullptr;
 }
 PyObject* many_close(PyObject* o, PyObject*) {
   ManyObject* const m = many(o);
   m->begun = m->over = true;
-  PyObject* const op = std::exchange(m->op, nullptr);
-  PyObject* const r = op ? PyObject_CallMethod(op, "close", nullptr) : Py_NewRef(Py_None);
-  Py_XDECREF(op);
-  return r;
+  const Owned op(std::exchange(m->op, nullptr));
+  return op ? PyObject_CallMethod(op.get(), "close", nullptr) : Py_NewRef(Py_None);
 }
 PyMethodDef many_methods[] = {{"send", gated<many_pysend>, METH_O, nullptr},
                               {"throw", method(gated<many_throw>), METH_FASTCALL, nullptr},
@@ -256,36 +242,26 @@ Py_ssize_t most_of(PyObject* number, const char* verb) {
 // `next`: null without an exception at the channel's end.
 PyObject* read_block(PyObject* reader, Py_ssize_t most, bool next) {
   const bool waits = awaits();
-  PyObject* const list = new_block();
+  Owned list(new_block());
+  if (!list) return nullptr;
   if (waits) {  // all that may fail comes before the operation, which says so if it is not awaited
-    PyObject* const m = list ? new_many(reader, nullptr, list, most) : nullptr;
-    if (m && !(many(m)->op = operation_read(reader, next))) {
-      Py_DECREF(m);
-      return nullptr;
-    }
-    return m;
+    Owned m(new_many(reader, {}, std::move(list), most));
+    if (m && !(many(m.get())->op = operation_read(reader, next))) return nullptr;
+    return m.release();
   }
-  if (PyObject* const r = list ? operation_read(reader, next) : nullptr)
-    return block_of(reader, list, r, most);
-  Py_XDECREF(list);
-  return nullptr;
+  Owned r(operation_read(reader, next));
+  return r ? block_of(reader, std::move(list), std::move(r), most) : nullptr;
 }
 
-PyObject* write_all(PyObject* writer, PyObject* values) {  // takes them over
+PyObject* write_all(PyObject* writer, PyObject* values) {
   Py_ssize_t done = 0;
-  PyObject* r = nullptr;
   while (pass_on(writer, values, done) == 0) {
-    if (done == PyTuple_GET_SIZE(values)) {
-      r = Py_NewRef(Py_None);
-      break;
-    }
-    PyObject* const one = operation_write(writer, PyTuple_GET_ITEM(values, done));
+    if (done == PyTuple_GET_SIZE(values)) return Py_NewRef(Py_None);
+    const Owned one(operation_write(writer, PyTuple_GET_ITEM(values, done)));
     if (!one) break;
-    Py_DECREF(one);
     ++done;
   }
-  Py_DECREF(values);
-  return r;
+  return nullptr;
 }
 
 // --- blocks --------------------------------------------------------------------------------------
@@ -338,9 +314,9 @@ PyObject* writer_write_many(PyObject* o, PyObject* values) {
                  Py_TYPE(values)->tp_name);
     return nullptr;
   }
-  PyObject* const all = PySequence_Tuple(values);
+  Owned all(PySequence_Tuple(values));
   if (!all) return nullptr;
-  return awaits() ? new_many(o, all, nullptr, 0) : write_all(o, all);
+  return awaits() ? new_many(o, std::move(all), {}, 0) : write_all(o, all.get());
 }
 
 int init_many(PyObject*) {

@@ -12,7 +12,10 @@
 // The node is the process's, or in an asyncio task a TaskWaiter's (asyncio.hpp); the slot is the
 // awaitable's `value`, or the Caller's.
 #include "channels/operation.hpp"
+#include "channels/channels.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/unawaited.hpp"
+#include "processes/caller.hpp"
 #include "watching/observe.hpp"
 #include "wire/wire.hpp"
 
@@ -80,11 +83,9 @@ int load(Operation& o, Value& slot, PyObject* value) noexcept {
 }
 // It was not sent.
 void unload(Operation& o, Value& slot) noexcept {
-  PyObject* value = slot.take();
+  Owned value(slot.take());
   if (o.transit) [[unlikely]]
-    take_transit(o, slot).abandon(value);
-  else
-    Py_XDECREF(value);
+    take_transit(o, slot).abandon(value.release());
 }
 
 // --- kinds of waiting ---------------------------------------------------------------------------
@@ -173,21 +174,22 @@ template <class W>
 // it stays in registers.
 template <class W>
 [[gnu::noinline]] PySendResult refused(Operation& o, W way, Status s) {
-  PyObject *value = nullptr, *why = nullptr;
+  Owned<> value;
+  PyObject* why = nullptr;
   if (o.type == OpType_::write) {
     why = why_refused(way.slot().o);
-    value = unsent(way.slot().take());
+    value.reset(unsent(way.slot().take()));
     if (o.transit) {
       Transit t = take_transit(o, way.slot());
-      PyObject* original = Py_NewRef(t.original);
-      t.abandon(value);
-      value = original;
+      Owned original = new_ref(t.original);
+      t.abandon(value.release());
+      value = std::move(original);
     }
   }
   if (why)
     restore_exception(why);
   else if (s == Status::cancelled)
-    way.withdrawn(value);
+    way.withdrawn(value.get());
   else if (s == Status::retired && o.type == OpType_::next)
     way.end_of_iteration();
   else if (o.type == OpType_::sync)
@@ -195,8 +197,8 @@ template <class W>
   else
     raise_end(s,
               o.type == OpType_::extended ? ext(o.target)->end->channel : end_of(o.target)->channel,
-              verb_of(o.type), -1, value);
-  Py_XDECREF(value);
+              verb_of(o.type), -1, value.get());
+  value.reset();
   return way.give(nullptr);
 }
 
@@ -229,7 +231,7 @@ template <class W>
       core_of(o.target).last_writer = p.id;
       if (o.transit) [[unlikely]]
         take_transit(o, way.slot()).commit();
-      if (way.slot().o) Py_XDECREF(way.slot().take());  // dropped by a full buffer
+      Owned(way.slot().take()).reset();  // what a full buffer has dropped
       return way.give(o.zero ? PyLong_FromLong(0) : Py_NewRef(Py_None));
     default: return way.give(Py_NewRef(Py_None));
   }
@@ -343,17 +345,15 @@ OpObject* OpObject::heir(ProcessBase& p) noexcept {
 namespace {
 
 void warn_never_awaited(OpObject* o) {
-  PyObject *t, *v, *tb;
-  PyErr_Fetch(&t, &v, &tb);
+  const SavedException kept;
   PyObject* const target = o->what.target;
-  PyObject* on = target && is_end(target)
+  const Owned on(target && is_end(target)
                      ? to_str(" on channel " + channel_name(end_of(target)->channel))
-                     : PyUnicode_FromString("");
-  if (!on || PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                              "%s%U was never awaited: write `await` before it", o->verb(), on) < 0)
+                     : PyUnicode_FromString(""));
+  if (!on ||
+      PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s%U was never awaited: write `await` before it",
+                       o->verb(), on.get()) < 0)
     PyErr_WriteUnraisable(Py_None);
-  Py_XDECREF(on);
-  PyErr_Restore(t, v, tb);
 }
 
 void op_dealloc(PyObject* self) {
@@ -363,18 +363,14 @@ void op_dealloc(PyObject* self) {
     warn_never_awaited(o);
   if (o->task_waiter) [[unlikely]]
     delete std::exchange(o->task_waiter, nullptr);
-  PyObject* value = o->value.take();
-  if (o->what.transit) [[unlikely]] {
-    take_transit(o->what, o->value).abandon(value);
-    value = nullptr;
-  }
-  PyObject* target = o->what.target;
+  Owned value(o->value.take());
+  if (o->what.transit) [[unlikely]]
+    take_transit(o->what, o->value).abandon(value.release());
+  const Owned target(o->what.target);
   if (pooled < kPool) [[likely]]
     pool[pooled++] = o;
   else
     PyObject_Free(o);
-  Py_XDECREF(target);
-  Py_XDECREF(value);
 }
 
 PySendResult op_send(PyObject* self, PyObject* arg, PyObject** r) {
@@ -418,13 +414,12 @@ PyMethodDef op_methods[] = {{"send", gated<op_pysend>, METH_O, nullptr},
 bool is_awaited_here() noexcept { return current_coroutine() || in_task(); }
 
 PyObject* new_write(PyObject* end, PyObject* v, bool zero) {
-  OpObject* o = new_op(OpType_::write, end);
+  Owned o(new_op(OpType_::write, end));
   if (!o) return nullptr;
   o->what.zero = zero;
   if (load(o->what, o->value, v) == 0) [[likely]]
-    return reinterpret_cast<PyObject*>(o);
+    return reinterpret_cast<PyObject*>(o.release());
   o->state = OpState::done;
-  Py_DECREF(o);
   return nullptr;
 }
 
@@ -459,11 +454,10 @@ PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept {
   if (value && load(o, self.slot(), value) < 0) return nullptr;
   PyObject* r = nullptr;
   InCaller way(self, &r);
-  Py_XINCREF(target);
+  const Owned held = new_ref(target);
   PySendResult how;
   run_to_wait(o, way, how);
   unload(o, self.slot());  // of a write that could not begin
-  Py_XDECREF(target);
   return r;
 }
 
@@ -520,12 +514,9 @@ PyObject* operation_yield() {
 }
 
 PyObject* operation_ready(PyObject* owned) {
+  Owned value(owned);
   OpObject* o = new_op(OpType_::ready, nullptr);
-  if (!o) {
-    Py_XDECREF(owned);
-    return nullptr;
-  }
-  o->value.o = owned;
+  if (o) o->value.o = value.release();
   return reinterpret_cast<PyObject*>(o);
 }
 
@@ -545,7 +536,7 @@ int init_operation(PyObject* m) {
   OpType.tp_methods = op_methods;
   OpType.tp_getset = op_getset;
   OpType.tp_as_async = &op_async;
-  if (PyType_Ready(&OpType) < 0 || init_extended() < 0) return -1;
+  if (PyType_Ready(&OpType) < 0) return -1;
   return add_type(m, "Operation", &OpType);
 }
 

@@ -1,7 +1,7 @@
 // What an operation at one place is: read, write, sync and their like; and an extended read, which
 // is one too. operation.cpp has what they do, extended.cpp the block of an extended read.
 #pragma once
-#include "channels/awaited.hpp"
+#include "processes/awaited.hpp"
 
 namespace weft::py {
 
@@ -51,6 +51,5 @@ int check_free(ExtendedObject* x);
 void enter_block(ExtendedObject* x, ProcessBase& p) noexcept;
 void begin_block(ExtendedObject* x, ProcessBase& p) noexcept;     // it has happened
 void leave_block(ExtendedObject* x, bool back = false) noexcept;  // `back`: its value was not used
-int init_extended();
 
 }  // namespace weft::py

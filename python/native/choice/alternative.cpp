@@ -5,7 +5,7 @@
 //
 // Invariant: while it is busy, `choice` is in use by one select; it is neither closed nor changed.
 #include "choice/select.hpp"
-#include "processes/asyncio.hpp"
+#include "process.hpp"
 
 namespace weft::py {
 
@@ -92,10 +92,9 @@ PyObject* alternative_select(PyObject* o, PyObject*) {
     return bad_use(
         "select on an Alternative on which another process waits: make one for each process");
   a->busy = true;
-  Py_INCREF(o);
+  const Owned held = new_ref(o);
   PyObject* r = blocking_select(*a->choice, Purpose::select, false);
   a->busy = false;
-  Py_DECREF(o);
   return r;
 }
 PyObject* alternative_enable(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {

@@ -2,8 +2,10 @@
 // the commit.
 #include "choice/choice.hpp"
 
+#include "channels/channels.hpp"
+#include "choice/abroad.hpp"
+#include "processes/processes.hpp"
 #include "weft/runtime/visiting.hpp"
-#include "wire/abroad.hpp"
 
 #include <algorithm>
 
@@ -81,8 +83,8 @@ Choice::~Choice() {
   give_up_far();
   standing_.reset();
   for (std::uint32_t i = 0; i < n_; ++i) {
-    PyObject* v = slots_[i].take();
-    transits_ ? transits_[i].abandon(v) : Py_XDECREF(v);
+    Owned v(slots_[i].take());
+    if (transits_) transits_[i].abandon(v.release());
   }
   for (PyObject* o : sent_) Py_XDECREF(o);
   for (PyObject* o : owners_) Py_XDECREF(o);
@@ -190,13 +192,12 @@ int Choice::raise_fault(const core::Fault& f, const char* verb) {
     case core::Fault::both_ends: {
       Spec s;
       spec_of(owners_[f.a], s);
-      PyObject* name = to_str(channel_name(end_of(s.target)->channel));
+      const Owned name(to_str(channel_name(end_of(s.target)->channel)));
       if (name)
         bad_use(
             "%s with both ends of channel %U: a process cannot talk to itself; give one end to "
             "another process",
-            verb, name);
-      Py_XDECREF(name);
+            verb, name.get());
       return -1;
     }
     default: return 0;
@@ -450,7 +451,7 @@ PyObject* Choice::describe() const {
   static const char* const kinds[] = {"input", "output",  "after", "at",
                                       "skip",  "barrier", "timer", "end"};
   static_assert(std::size(kinds) == kGuardKinds, "each kind of guard has a name");
-  PyObject* all = PyTuple_New(n_);
+  Owned all(PyTuple_New(n_));
   for (std::uint32_t i = 0; all && i < n_; ++i) {
     Spec s;
     spec_of(owners_[i], s);
@@ -461,11 +462,11 @@ PyObject* Choice::describe() const {
     PyObject* one =
         Py_BuildValue("sOOOO", kinds[static_cast<int>(s.kind)], s.target ? s.target : Py_None, sent,
                       g.enabled ? Py_True : Py_False, silent ? Py_True : Py_False);
-    if (!one) Py_CLEAR(all);
-    if (all) PyTuple_SET_ITEM(all, i, one);
+    if (!one) all.reset();
+    if (all) PyTuple_SET_ITEM(all.get(), i, one);
   }
   if (!all) PyErr_Clear();
-  return all;
+  return all.release();
 }
 
 bool Choice::undecided() const noexcept {
@@ -590,8 +591,8 @@ bool Choice::raise_refused() {
   for (std::uint32_t i = 0; i < n_ && !sent_.empty(); ++i) {
     PyObject* const why = why_refused(slots_[i].o);
     if (!why) continue;
-    PyObject* const value = unsent(slots_[i].take());
-    transits_ ? transits_[i].abandon(value) : Py_XDECREF(value);
+    Owned value(unsent(slots_[i].take()));
+    if (transits_) transits_[i].abandon(value.release());
     checked_ = 0;  // the next select looks at it anew
     restore_exception(why);
     return true;

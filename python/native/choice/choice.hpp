@@ -4,7 +4,9 @@
 //   begin() ─► chosen │ parked ──woken──► woken() ─► chosen │ cancelled
 //   chosen: conclude_guard() ─► done │ held (an extended reader keeps the writer) ──woken──► done │ raised
 #pragma once
-#include "native.hpp"
+
+#include "channels/channels.hpp"
+#include "interpreter/interpreter.hpp"
 
 namespace weft::py {
 
@@ -166,9 +168,5 @@ PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer);
 // waiting for a process's end
 PyObject* end_operation(PyObject* guard);
 PyObject* end_guard(ProcessObject* p);
-
-int init_guard(PyObject* m);
-
-extern std::uint64_t ends_closed;  // how many ends were closed so far
 
 }  // namespace weft::py

@@ -12,8 +12,12 @@
 
 #include <algorithm>
 
-#include "channels/awaited.hpp"
+#include "channels/channels.hpp"
+#include "choice/choices.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/unawaited.hpp"
+#include "processes/awaited.hpp"
+#include "processes/caller.hpp"
 #include "watching/observe.hpp"
 
 namespace weft::py {
@@ -82,22 +86,15 @@ const char* verb_of(Purpose p) noexcept { return kind_of(p).verb; }
 
 // `value`: owned; null: an exception is set.
 PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
-  if (!value) return nullptr;
-  if (purpose == Purpose::select) {
-    PyObject* i = PyLong_FromLong(index);
-    PyObject* r = i ? PyTuple_New(2) : nullptr;
-    if (!r) {
-      Py_XDECREF(i);
-      Py_DECREF(value);
-      return nullptr;
-    }
-    PyTuple_SET_ITEM(r, 0, i);
-    PyTuple_SET_ITEM(r, 1, value);
-    return r;
-  }
-  if (purpose == Purpose::sleep || purpose == Purpose::end) return value;
-  Py_DECREF(value);
-  return PyLong_FromLongLong(c.ticks);
+  if (!value || purpose == Purpose::sleep || purpose == Purpose::end) return value;
+  Owned given(value);
+  if (purpose != Purpose::select) return PyLong_FromLongLong(c.ticks);
+  Owned i(PyLong_FromLong(index));
+  PyObject* r = i ? PyTuple_New(2) : nullptr;
+  if (!r) return nullptr;
+  PyTuple_SET_ITEM(r, 0, i.release());
+  PyTuple_SET_ITEM(r, 1, given.release());
+  return r;
 }
 
 SelectMemory* memory_of(ProcessObject* p) {
@@ -162,14 +159,10 @@ PySendResult advance(Choice& c, Purpose purpose, W& way, int i, OpState& state, 
 }
 
 void silence(SelectOpObject* o) noexcept {
-  PyObject* h = std::exchange(o->alarm, nullptr);
+  const Owned h(std::exchange(o->alarm, nullptr));
   if (!h) return;
-  PyObject *t, *v, *tb;
-  PyErr_Fetch(&t, &v, &tb);
-  PyObject* r = with_signals_held([&] { return PyObject_CallMethod(h, "cancel", nullptr); });
-  Py_XDECREF(r);
-  Py_DECREF(h);
-  PyErr_Restore(t, v, tb);
+  const SavedException kept;
+  const Owned r(with_signals_held([&] { return PyObject_CallMethod(h.get(), "cancel", nullptr); }));
 }
 
 void finish(SelectOpObject* o) noexcept {
@@ -206,12 +199,11 @@ PyMethodDef alarm_def{"weft_timer", gated<alarm_rings>, METH_NOARGS, nullptr};
 int set_alarm(SelectOpObject* o, std::int64_t least) {
   const std::int64_t at = o->choice->deadline();
   if (at == prim::forever) return 0;
-  PyObject* loop = loop_of(o->task_waiter->link);
-  PyObject* f = loop ? PyCFunction_New(&alarm_def, reinterpret_cast<PyObject*>(o)) : nullptr;
+  const Owned loop(loop_of(o->task_waiter->link));
+  const Owned f(loop ? PyCFunction_New(&alarm_def, reinterpret_cast<PyObject*>(o)) : nullptr);
   const double seconds = static_cast<double>(std::max(at - now_ns(), least)) * 1e-9;
-  if (f) Py_XSETREF(o->alarm, PyObject_CallMethod(loop, "call_later", "dO", seconds, f));
-  Py_XDECREF(f);
-  Py_XDECREF(loop);
+  if (f)
+    Py_XSETREF(o->alarm, PyObject_CallMethod(loop.get(), "call_later", "dO", seconds, f.get()));
   return o->alarm ? 0 : -1;
 }
 PyObject* alarm_rings(PyObject* self, PyObject*) {
@@ -296,12 +288,10 @@ void select_dealloc(PyObject* self) {
   leave_it(o);
   if (o->task_waiter) delete std::exchange(o->task_waiter, nullptr);
   if (o->state == OpState::fresh) {
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
+    const SavedException kept;
     if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s was never awaited: write `await` before it",
                          o->verb()) < 0)
       PyErr_WriteUnraisable(Py_None);
-    PyErr_Restore(t, v, tb);
   } else if (o->choice) {
     finish(o);
   }
@@ -315,11 +305,10 @@ PySendResult select_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
   if (o->state == OpState::done || o->state == OpState::gives_way)
     return send<SelectOpObject>(self, arg, r);
   Choice* c = o->alternative ? o->alternative->choice : o->choice;
-  PyObject* guards = c ? c->describe() : nullptr;
-  if (o->state == OpState::fresh) observe("begin", o->verb(), guards, nullptr);
+  const Owned guards(c ? c->describe() : nullptr);
+  if (o->state == OpState::fresh) observe("begin", o->verb(), guards.get(), nullptr);
   const PySendResult s = send<SelectOpObject>(self, arg, r);
-  observe_step(o, s, guards, *r);
-  Py_XDECREF(guards);
+  observe_step(o, s, guards.get(), *r);
   return s;
 }
 
@@ -375,14 +364,13 @@ PyObject* new_select(Choice* choice, AlternativeObject* alternative, Purpose pur
 PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
   if (!observing()) [[likely]]
     return block_in_select(c, purpose, remember);
-  PyObject* guards = c.describe();
-  observe("begin", verb_of(purpose), guards, nullptr);
+  Owned guards(c.describe());
+  observe("begin", verb_of(purpose), guards.get(), nullptr);
   PyObject* r = block_in_select(c, purpose, remember);
   PyObject* e = r ? nullptr : take_exception();
-  Py_XSETREF(guards, c.describe());  // some may have fallen silent meanwhile
+  guards.reset(c.describe());  // some may have fallen silent meanwhile
   if (!r) restore_exception(e);
-  observe_returned(verb_of(purpose), guards, r);
-  Py_XDECREF(guards);
+  observe_returned(verb_of(purpose), guards.get(), r);
   return r;
 }
 
@@ -432,7 +420,7 @@ Facing facing(ProcessBase& p) noexcept {
   return c->has_timers() || !c->undecided() || c->asks_afar() ? Facing::able : Facing::blocked;
 }
 
-int init_choice(PyObject* m) {
+int init_choice(PyObject*) {
   refuse_as_result<SelectOpObject>(SelectOpType, select_async,
                                    [](PyObject* o) noexcept { return sel(o)->verb(); });
   select_async.am_send = gated<send<SelectOpObject>>;
@@ -443,8 +431,7 @@ int init_choice(PyObject* m) {
   SelectOpType.tp_iternext = gated<select_next>;
   SelectOpType.tp_methods = select_methods;
   SelectOpType.tp_as_async = &select_async;
-  if (init_guard(m) < 0 || PyType_Ready(&SelectOpType) < 0) return -1;
-  return init_alternative(m);
+  return PyType_Ready(&SelectOpType);
 }
 
 }  // namespace weft::py

@@ -17,6 +17,4 @@ PyObject* blocking_select(Choice& c, Purpose purpose, bool remember);
 // The one or the other, as who calls it waits.
 PyObject* select_here(Choice* owned, Purpose purpose);
 
-int init_alternative(PyObject* m);
-
 }  // namespace weft::py

@@ -1,8 +1,9 @@
 // Barriers, timers and the clock (rule 8).
 #include <cmath>
 
-#include "channels/sites.hpp"
+#include "channels/channels.hpp"
 #include "choice/choice.hpp"
+#include "interpreter/sites.hpp"
 #include "interpreter/strangers.hpp"
 #include "processes/asyncio.hpp"
 #include "wire/far_barrier.hpp"
@@ -23,23 +24,19 @@ PyObject* barrier_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   if (!PyArg_ParseTupleAndKeywords(args, kw, "O:Barrier", const_cast<char**>(names), &given) ||
       !whole_number(given, "Barrier: parties", "from 0 to 2**31 - 1", 0, 0x7fffffff, parties))
     return nullptr;
-  auto* b = reinterpret_cast<BarrierObject*>(type->tp_alloc(type, 0));
+  Owned b(reinterpret_cast<BarrierObject*>(type->tp_alloc(type, 0)));
   if (!b) return nullptr;
   new (&b->core) BarrierEngine(static_cast<std::uint32_t>(parties));
   b->generation = generation;
   if (PyFrameObject* f = PyEval_GetFrame()) {
-    PyCodeObject* code = PyFrame_GetCode(f);
+    const Owned code(PyFrame_GetCode(f));
     b->name = Py_XNewRef(file_name(code->co_filename));
     b->core.line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
-    Py_DECREF(code);
   } else {
     b->name = PyUnicode_FromString("barrier");
   }
-  if (!b->name || !(b->core.name = PyUnicode_AsUTF8(b->name))) {
-    Py_DECREF(b);
-    return nullptr;
-  }
-  return reinterpret_cast<PyObject*>(b);
+  if (!b->name || !(b->core.name = PyUnicode_AsUTF8(b->name))) return nullptr;
+  return reinterpret_cast<PyObject*>(b.release());
 }
 void barrier_dealloc(PyObject* o) {
   bar(o)->core.~BarrierEngine();

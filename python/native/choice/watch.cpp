@@ -2,8 +2,10 @@
 // guard: it is a latch of the core's.
 //
 //   nobody asks (no Watch) ──ended() │ watched()──► watched ──the process ends: tell_watchers()──► set, for good
+#include "channels/channels.hpp"
 #include "choice/choice.hpp"
 #include "processes/no_result.hpp"
+#include "processes/processes.hpp"
 #include "weft/runtime/report.hpp"
 
 namespace weft::py {
@@ -49,9 +51,9 @@ PyObject* process_ended(PyObject* o, PyObject*) {
   Watch& w = watch_of(p);
   if (!me) {
     w.beyond = true;
-  } else if (!p->done && std::find(w.watchers.begin(), w.watchers.end(), me) == w.watchers.end()) {
-    w.watchers.push_back(
-        reinterpret_cast<ProcessObject*>(Py_NewRef(reinterpret_cast<PyObject*>(me))));
+  } else if (!p->done && std::none_of(w.watchers.begin(), w.watchers.end(),
+                                      [me](const auto& one) { return one == me; })) {
+    w.watchers.push_back(new_ref(me));
   }
   return end_guard(p);
 }
@@ -69,7 +71,7 @@ bool watched_by_others(ProcessObject* p) noexcept {
   const Watch* const w = p->watch();
   if (!w || !w->watched) return false;
   return w->beyond || std::any_of(w->watchers.begin(), w->watchers.end(),
-                                  [](ProcessObject* x) { return !x->done; });
+                                  [](const auto& one) { return !one->done; });
 }
 
 void tell_watchers(ProcessObject* p) noexcept {
@@ -80,9 +82,7 @@ void tell_watchers(ProcessObject* p) noexcept {
 void forget_watchers(ProcessObject* p) noexcept {
   Watch* const watch = p->watch();
   if (!watch) return;
-  std::vector<ProcessObject*> gone;
-  gone.swap(watch->watchers);
-  for (ProcessObject* w : gone) Py_DECREF(reinterpret_cast<PyObject*>(w));
+  const std::vector<Owned<ProcessObject>> gone(std::move(watch->watchers));
 }
 
 PyObject* how_it_ended(ProcessObject* p) {

@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 
+#include "channels/channels.hpp"
 #include "interpreter/door.hpp"
 #include "weft/version.hpp"
 
@@ -87,26 +88,20 @@ std::unique_ptr<Loaded> understood(const weft_component* c, const char* path) {
 const char* or_empty(const char* s) noexcept { return s ? s : ""; }
 
 PyObject* declared(const weft_process_info& info) {
-  PyObject* const all = PyList_New(0);
+  const Owned all(PyList_New(0));
   for (std::uint32_t i = 0; all && i < info.count; ++i) {
     const weft_parameter& p = info.parameters[i];
     const NativeType* const t = native_type(p.type);
-    PyObject* const one =
-        t ? Py_BuildValue("sIssOs", p.name, p.role, describe(t, false).c_str(), or_empty(p.doc),
-                          p.has_default ? Py_True : Py_False, p.type)
-          : nullptr;
-    const bool bad = !one || PyList_Append(all, one) < 0;
-    Py_XDECREF(one);
-    if (bad) {
-      Py_DECREF(all);
-      return nullptr;
-    }
+    const Owned one(t ? Py_BuildValue("sIssOs", p.name, p.role, describe(t, false).c_str(),
+                                      or_empty(p.doc), p.has_default ? Py_True : Py_False, p.type)
+                      : nullptr);
+    const bool bad = !one || PyList_Append(all.get(), one.get()) < 0;
+    if (bad) return nullptr;
   }
   PyObject* const r =
       all ? Py_BuildValue("sssIOO", info.name, or_empty(info.doc), or_empty(info.file), info.line,
-                          all, info.step ? Py_True : Py_False)
+                          all.get(), info.step ? Py_True : Py_False)
           : nullptr;
-  Py_XDECREF(all);
   return r;
 }
 
@@ -143,24 +138,17 @@ PyObject* f_open(PyObject*, PyObject* path) {
   std::unique_ptr<Loaded> loaded = understood(c, p);
   if (!loaded) return nullptr;
   if (c->error) return bad_use("load: %s declares what cannot be: %s", p, c->error);
-  PyObject* const processes = PyList_New(0);
+  const Owned processes(PyList_New(0));
   for (std::size_t i = 0; processes && i < loaded->processes.size(); ++i) {
-    PyObject* const one = declared(loaded->processes[i]);
-    const bool bad = !one || PyList_Append(processes, one) < 0;
-    Py_XDECREF(one);
-    if (bad) {
-      Py_DECREF(processes);
-      return nullptr;
-    }
+    const Owned one(declared(loaded->processes[i]));
+    const bool bad = !one || PyList_Append(processes.get(), one.get()) < 0;
+    if (bad) return nullptr;
   }
-  PyObject* const capsule = processes ? PyCapsule_New(loaded.get(), kCapsule, nullptr) : nullptr;
+  const Owned capsule(processes ? PyCapsule_New(loaded.get(), kCapsule, nullptr) : nullptr);
   if (capsule) static_cast<void>(loaded.release());  // for ever
-  PyObject* const r = capsule ? Py_BuildValue("OsssO", capsule, c->name, or_empty(c->doc),
-                                              or_empty(c->compiler), processes)
-                              : nullptr;
-  Py_XDECREF(capsule);
-  Py_XDECREF(processes);
-  return r;
+  return capsule ? Py_BuildValue("OsssO", capsule.get(), c->name, or_empty(c->doc),
+                                 or_empty(c->compiler), processes.get())
+                 : nullptr;
 }
 
 const Loaded* loaded_of(PyObject* capsule, unsigned process) {
@@ -189,11 +177,9 @@ int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObjec
             const std::string& who) {
   const bool reads = p.role == WEFT_READER;
   if (!is_end(value) || is_reader(value) != reads) {
-    PyObject* const what = shown(value, "an object of type %.100s");
-    if (what)
+    if (const Owned what(shown(value, "an object of type %.100s")); what)
       bad_use("%s: its argument '%s' is a %s end of a channel of %s; given was %U", who.c_str(),
-              p.name, reads ? "reader" : "writer", describe(t).c_str(), what);
-    Py_XDECREF(what);
+              p.name, reads ? "reader" : "writer", describe(t).c_str(), what.get());
     return -1;
   }
   auto* const e = reinterpret_cast<EndObject*>(value);
@@ -205,10 +191,8 @@ int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObjec
 }
 int add_barrier(NativeCall& c, const weft_parameter& p, PyObject* value, const std::string& who) {
   if (!Py_IS_TYPE(value, &BarrierType)) {
-    PyObject* const what = shown(value, "an object of type %.100s");
-    if (what)
-      bad_use("%s: its argument '%s' is a Barrier; given was %U", who.c_str(), p.name, what);
-    Py_XDECREF(what);
+    if (const Owned what(shown(value, "an object of type %.100s")); what)
+      bad_use("%s: its argument '%s' is a Barrier; given was %U", who.c_str(), p.name, what.get());
     return -1;
   }
   if (check_barrier(reinterpret_cast<BarrierObject*>(value), who.c_str()) < 0) return -1;
@@ -227,15 +211,13 @@ int add_value(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObj
               const std::string& who) {
   c.arguments.push_back({0, {0, nullptr}});
   if (to_native(t, value, c.arguments.back().value) == 0) return 0;
-  PyObject* const why = take_exception();
-  if (says_no_value(why)) {
-    PyObject* const text = PyObject_Str(why);
-    if (text) bad_use("%s: its argument '%s': %U", who.c_str(), p.name, text);
-    Py_XDECREF(text);
-    Py_DECREF(why);
-  } else {
-    restore_exception(why);
+  Owned why(take_exception());
+  if (!says_no_value(why.get())) {
+    restore_exception(why.release());
+    return -1;
   }
+  const Owned text(PyObject_Str(why.get()));
+  if (text) bad_use("%s: its argument '%s': %U", who.c_str(), p.name, text.get());
   return -1;
 }
 
@@ -325,7 +307,7 @@ int init_component(PyObject* m) {
   CallType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   CallType.tp_dealloc = gated<call_dealloc>;
   CallType.tp_call = gated<call_run>;
-  if (PyType_Ready(&CallType) < 0 || init_component_calls(m) < 0) return -1;
+  if (PyType_Ready(&CallType) < 0) return -1;
   return PyModule_AddFunctions(m, functions);
 }
 

@@ -10,7 +10,9 @@
 #include <unordered_map>
 
 #include "choice/choice.hpp"
-#include "components/cells.hpp"
+#include "components/components.hpp"
+#include "process.hpp"
+#include "values/cells.hpp"
 
 namespace weft::py {
 
@@ -74,11 +76,6 @@ struct NativeCall {
   ~NativeCall();  // with the GIL
 };
 
-// Before a native channel gets ends in other OS processes: when it returns no component is in an
-// operation there without the GIL, and none begins one. May give up the GIL, but not from its last
-// look on.
-void go_abroad(const ChannelObject* c);
-
 // --- operations at channels with ends in other OS processes (rule 16.7): with the GIL; they give
 // it up while they wait -------------------
 
@@ -97,9 +94,5 @@ PyObject* run_call(NativeCall& c);
 
 // The call that a process on the pool is; `o` is what f_call of component.cpp made.
 NativeCall& native_call(PyObject* o) noexcept;
-void start_pooled(runtime::Group& g, ProcessObject* p);
-
-int init_component(PyObject* m);
-int init_component_calls(PyObject* m);
 
 }  // namespace weft::py

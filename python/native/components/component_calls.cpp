@@ -14,7 +14,11 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "channels/channels.hpp"
 #include "components/component_calls.hpp"
+#include "components/components.hpp"
+#include "interpreter/interpreter.hpp"
+#include "processes/processes.hpp"
 
 namespace weft::py {
 
@@ -453,11 +457,10 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
     default: break;
   }
   // what it says may be in any encoding
-  PyObject* const e = PyObject_CallFunction(component_error, "ssNN", c.component, c.info->name,
-                                            to_str(type.c_str()), to_str(text.c_str()));
+  const Owned e(PyObject_CallFunction(component_error, "ssNN", c.component, c.info->name,
+                                      to_str(type.c_str()), to_str(text.c_str())));
   if (!e) return nullptr;
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(e)), e);
-  Py_DECREF(e);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(e.get())), e.get());
   return nullptr;
 }
 
@@ -492,12 +495,8 @@ void pin(int cpu) noexcept {
   for (;;) pause();
 }
 
-PyObject* f_set_component_error(PyObject*, PyObject* e) {
-  Py_XSETREF(component_error, Py_NewRef(e));
-  Py_RETURN_NONE;
-}
-PyMethodDef functions[] = {{"_set_component_error", gated<f_set_component_error>, METH_O, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"_set_component_error", gated<keep_given<&component_error>>, METH_VARARGS, nullptr}, {}};
 
 }  // namespace
 }  // namespace calls

@@ -66,7 +66,7 @@ const char* kind_of(const core::Guard& g) noexcept {
 }
 // As Choice::describe() of Python's guards; null: there is no memory left.
 PyObject* describe_guards(Call& c, Call::Choosing& x) {
-  PyObject* all = PyTuple_New(x.size);
+  Owned all(PyTuple_New(x.size));
   for (std::uint32_t i = 0; all && i < x.size; ++i) {
     core::Guard& g = x.guards[i];
     PyObject* const target = target_of(c, g);
@@ -76,12 +76,12 @@ PyObject* describe_guards(Call& c, Call::Choosing& x) {
         Py_BuildValue("sOOOO", kind_of(g), target ? target : Py_None, Py_None,
                       g.enabled ? Py_True : Py_False, silent ? Py_True : Py_False);
     if (one)
-      PyTuple_SET_ITEM(all, i, one);
+      PyTuple_SET_ITEM(all.get(), i, one);
     else
-      Py_CLEAR(all);
+      all.reset();
   }
   if (!all) PyErr_Clear();
-  return all;
+  return all.release();
 }
 bool any_abroad(Call& c, const Call::Choosing& x) noexcept {
   for (std::uint32_t i = 0; i < x.size; ++i)
@@ -121,27 +121,24 @@ weft_status tell_outcome(Call& c, const Told& told, weft_status s) noexcept {
 bool tell_begin(Call& c, Call::Choosing& x, const runtime::OpKind& kind) noexcept {
   const With lock;
   if (any_abroad(c, x)) return false;
-  PyObject* const guards = describe_guards(c, x);
-  observe("begin", kind.verb, guards, nullptr);
-  Py_XDECREF(guards);
+  const Owned guards(describe_guards(c, x));
+  observe("begin", kind.verb, guards.get(), nullptr);
   return true;
 }
 void tell_outcome(Call& c, Call::Choosing& x, const runtime::OpKind& kind, weft_status s,
                   int guard) noexcept {
   const With lock;
-  PyObject* const guards = describe_guards(c, x);
-  PyObject* result = nullptr;
+  const Owned guards(describe_guards(c, x));
+  Owned<> result;
   if (s == WEFT_OK) {
-    result = Py_BuildValue("(iO)", guard, Py_None);
+    result.reset(Py_BuildValue("(iO)", guard, Py_None));
   } else {
     PyObject* const target =
         guard < 0 ? nullptr : target_of(c, x.guards[static_cast<std::uint32_t>(guard)]);
     raise(c, s, target && is_end(target) ? reinterpret_cast<EndObject*>(target) : nullptr,
           kind.verb, guard);
   }
-  outcome(kind.verb, guards, result);
-  Py_XDECREF(result);
-  Py_XDECREF(guards);
+  outcome(kind.verb, guards.get(), result.get());
 }
 
 }  // namespace weft::py::calls

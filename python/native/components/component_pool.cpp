@@ -18,7 +18,11 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "channels/channels.hpp"
 #include "components/component_calls.hpp"
+#include "components/components.hpp"
+#include "interpreter/interpreter.hpp"
+#include "processes/processes.hpp"
 
 namespace weft::py {
 

@@ -4,6 +4,7 @@
 //   select():       begin() ──parked──► ThreadProcess::block() ──► end()
 //   start_select(): begin() ──parked──► WEFT_PENDING … finish_select() ──► end()
 #include "components/component_calls.hpp"
+#include "processes/processes.hpp"
 
 namespace weft::py::calls {
 

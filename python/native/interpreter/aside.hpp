@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "interpreter/door.hpp"
-#include "native.hpp"
+#include "process.hpp"
 
 namespace weft::py {
 

@@ -11,6 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "owned.hpp"
+
 namespace weft::py {
 
 namespace {
@@ -125,19 +127,16 @@ void new_door() noexcept {
 }
 
 static void set_hook(PyObject* threading, const char* name, const char* setter) noexcept {
-  PyObject* const hook = PyObject_GetAttrString(threading, name);
+  const Owned hook(PyObject_GetAttrString(threading, name));
   PyObject* const set = PySys_GetObject(setter);  // borrowed
-  PyObject* const r = hook && hook != Py_None && set ? PyObject_CallOneArg(set, hook) : nullptr;
-  if (!r && PyErr_Occurred()) PyErr_WriteUnraisable(hook);
-  Py_XDECREF(r);
-  Py_XDECREF(hook);
+  const Owned r(hook && hook != Py_None && set ? PyObject_CallOneArg(set, hook.get()) : nullptr);
+  if (!r && PyErr_Occurred()) PyErr_WriteUnraisable(hook.get());
 }
 void let_tools_see_thread() noexcept {
-  PyObject* const threading = PyImport_ImportModule("threading");
+  const Owned threading(PyImport_ImportModule("threading"));
   if (!threading) return PyErr_Clear();
-  set_hook(threading, "_profile_hook", "setprofile");
-  set_hook(threading, "_trace_hook", "settrace");
-  Py_DECREF(threading);
+  set_hook(threading.get(), "_profile_hook", "setprofile");
+  set_hook(threading.get(), "_trace_hook", "settrace");
 }
 
 }  // namespace weft::py

@@ -4,8 +4,9 @@
 #include <iterator>
 #include <string_view>
 
-#include "processes/asyncio.hpp"
+#include "channels/channels.hpp"
 #include "weft/runtime/limit.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 
@@ -21,23 +22,18 @@ struct {
 // A new ChannelEnd. Processes commonly end by one, so it is made without its __init__ (errors.py),
 // which takes four times as long; raise_end() sets the same attributes.
 PyObject* new_end(PyObject* type, PyObject* text) {
-  PyObject* const args = text ? PyTuple_Pack(1, text) : nullptr;
+  const Owned args(text ? PyTuple_Pack(1, text) : nullptr);
   auto* const t = reinterpret_cast<PyTypeObject*>(type);
-  PyObject* const e = args ? t->tp_new(t, args, nullptr) : nullptr;
-  Py_XDECREF(args);
-  Py_XDECREF(text);
-  return e;
+  return args ? t->tp_new(t, args.get(), nullptr) : nullptr;
 }
-bool set(PyObject* e, PyObject* name, PyObject* value) {
-  const bool done = value && PyObject_SetAttr(e, name, value) == 0;
-  Py_XDECREF(value);
-  return done;
+bool set(const Owned<>& e, PyObject* name, const Owned<>& value) {
+  return value && PyObject_SetAttr(e.get(), name, value.get()) == 0;
 }
 
 }  // namespace
 
 int import_errors() {
-  PyObject* m = PyImport_ImportModule("weft.errors");
+  const Owned m(PyImport_ImportModule("weft.errors"));
   if (!m) return -1;
   const struct {
     const char* name;
@@ -49,10 +45,9 @@ int import_errors() {
                 {"BlockedProcess", &errors.Blocked}, {"Ended", &errors.Ended},
                 {"NoResult", &errors.NoResult}};
   for (const auto& w : wanted) {
-    *w.to = PyObject_GetAttrString(m, w.name);
+    *w.to = PyObject_GetAttrString(m.get(), w.name);
     if (!*w.to) return -1;
   }
-  Py_DECREF(m);
   const std::pair<PyObject**, const char*> texts[] = {
       {&names.channel, "channel"}, {&names.guard, "guard"},       {&names.in_doubt, "in_doubt"},
       {&names.met, "met"},         {&names.strength, "strength"}, {&names.value, "value"}};
@@ -78,7 +73,7 @@ static std::string without_reprs(std::string format) {
 PyObject* bad_use(const char* format, ...) {
   va_list va;
   va_start(va, format);
-  PyObject* what = PyUnicode_FromFormatV(format, va);
+  Owned what(PyUnicode_FromFormatV(format, va));
   va_end(va);
   if (!what && PyErr_ExceptionMatches(PyExc_Exception)) {
     PyErr_Clear();
@@ -88,17 +83,11 @@ PyObject* bad_use(const char* format, ...) {
     va_end(va);
   }
   if (!what) return nullptr;
-  const ProcessBase* p = this_process();
-  if (p) {
-    PyObject* where = to_str(runtime::path_of(*p));
-    PyObject* all = where ? PyUnicode_FromFormat("%U: %U", where, what) : nullptr;
-    Py_XDECREF(where);
-    Py_DECREF(what);
-    if (!all) return nullptr;
-    what = all;
+  if (const ProcessBase* p = this_process()) {
+    const Owned where(to_str(runtime::path_of(*p)));
+    what.reset(where ? PyUnicode_FromFormat("%U: %U", where.get(), what.get()) : nullptr);
   }
-  PyErr_SetObject(errors.BadUse, what);
-  Py_DECREF(what);
+  if (what) PyErr_SetObject(errors.BadUse, what.get());
   return nullptr;
 }
 
@@ -141,74 +130,53 @@ PyObject* no_copy(PyObject* o, PyObject*) {
 
 PyObject* raise_closed(EndObject* e, const char* verb) {
   const char* side = is_reader(reinterpret_cast<PyObject*>(e)) ? "reader" : "writer";
-  PyObject* name = to_str(channel_name(e->channel));
+  const Owned name(to_str(channel_name(e->channel)));
   if (!name) return nullptr;
   switch (e->state) {
     case EndState::open:
       bad_use(
           "%s on channel %U: it was made before a fork, and this is the child: make channels in "
           "the process that uses them",
-          verb, name);
+          verb, name.get());
       break;
     case EndState::retired:
       bad_use(
           "%s on channel %U: this %s end is closed: it was retired; make another with channel.%s()",
-          verb, name, side, side);
+          verb, name.get(), side, side);
       break;
     case EndState::let_go:
       bad_use(
           "%s on channel %U: this %s end is closed: the last process that held it has finished; "
           "make another with channel.%s()",
-          verb, name, side, side);
+          verb, name.get(), side, side);
       break;
     case EndState::sent:
       bad_use(
           "%s on channel %U: this %s end is closed: it was sent away, over a channel or to another "
           "OS process; make another with "
           "channel.%s()",
-          verb, name, side, side);
+          verb, name.get(), side, side);
       break;
     case EndState::died:
       bad_use(
           "%s on channel %U: this %s end is closed: it was declared dead; make another with "
           "channel.%s()",
-          verb, name, side, side);
+          verb, name.get(), side, side);
       break;
   }
-  Py_DECREF(name);
-  return nullptr;
-}
-
-PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
-  PyObject* instead = guest_cancellation(p);
-  if (!instead) instead = block_interrupt(p);
-  if (instead) {
-    restore_exception(instead);
-    return nullptr;
-  }
-  PyObject* const by = limit_object(runtime::Limit::take(p));
-  PyObject* e =
-      PyObject_CallFunctionObjArgs(errors.Cancelled, value ? value : Py_None, by, nullptr);
-  if (!e) return nullptr;
-  PyErr_SetObject(errors.Cancelled, e);
-  Py_DECREF(e);
   return nullptr;
 }
 
 PyObject* raise_barrier_died(const char* verb, int guard) {
   const ProcessBase* p = this_process();
-  PyObject* text = to_str((p ? runtime::path_of(*p) + ": " : std::string()) + verb +
-                          " at a barrier: an OS process that had it, or has made it, has died");
-  PyObject* index = guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard);
+  const Owned text(to_str((p ? runtime::path_of(*p) + ": " : std::string()) + verb +
+                          " at a barrier: an OS process that had it, or has made it, has died"));
+  const Owned index(guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard));
   if (text && index) {
-    PyObject* const args[] = {text, Py_None, index};
-    if (PyObject* e = PyObject_Vectorcall(errors.PeerDied, args, std::size(args), nullptr)) {
-      PyErr_SetObject(errors.PeerDied, e);
-      Py_DECREF(e);
-    }
+    PyObject* const args[] = {text.get(), Py_None, index.get()};
+    const Owned e(PyObject_Vectorcall(errors.PeerDied, args, std::size(args), nullptr));
+    if (e) PyErr_SetObject(errors.PeerDied, e.get());
   }
-  Py_XDECREF(text);
-  Py_XDECREF(index);
   return nullptr;
 }
 
@@ -232,20 +200,16 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
   PyObject* type = s == Status::poisoned               ? errors.Poisoned
                    : is_end(s) && s != Status::retired ? errors.PeerDied
                                                        : errors.Retired;
-  PyObject* const e = new_end(type, to_str(what));
-  const bool made = e && set(e, names.channel, Py_NewRef(reinterpret_cast<PyObject*>(c))) &&
-                    set(e, names.met, Py_NewRef(met ? Py_True : Py_False)) &&
-                    (guard < 0 || set(e, names.guard, PyLong_FromLong(guard))) &&
-                    (!value || value == Py_None || set(e, names.value, Py_NewRef(value))) &&
+  const Owned text(to_str(what));
+  const Owned e(new_end(type, text.get()));
+  const bool made = e && set(e, names.channel, new_ref(reinterpret_cast<PyObject*>(c))) &&
+                    set(e, names.met, new_ref(met ? Py_True : Py_False)) &&
+                    (guard < 0 || set(e, names.guard, Owned(PyLong_FromLong(guard)))) &&
+                    (!value || value == Py_None || set(e, names.value, new_ref(value))) &&
                     (type != errors.Poisoned ||
-                     set(e, names.strength, PyLong_FromLong(c->core.poison_strength()))) &&
-                    (s != Status::in_doubt || set(e, names.in_doubt, Py_NewRef(Py_True)));
-  if (!made) {
-    Py_XDECREF(e);
-    return nullptr;
-  }
-  PyErr_SetObject(type, e);
-  Py_DECREF(e);
+                     set(e, names.strength, Owned(PyLong_FromLong(c->core.poison_strength())))) &&
+                    (s != Status::in_doubt || set(e, names.in_doubt, new_ref(Py_True)));
+  if (made) PyErr_SetObject(type, e.get());
   return nullptr;
 }
 
@@ -256,44 +220,39 @@ void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept 
   for (PyObject* const means_more :
        {PyExc_StopIteration, PyExc_StopAsyncIteration, PyExc_GeneratorExit, errors.ChannelEnd}) {
     if (!PyErr_ExceptionMatches(means_more)) continue;
-    PyObject* const cause = take_exception();
+    Owned cause(take_exception());
     if (bad_use("%s on channel %s: the value cannot be %s, for that raises %.100s", verb,
-                channel_name(c).c_str(), done, Py_TYPE(cause)->tp_name);
+                channel_name(c).c_str(), done, Py_TYPE(cause.get())->tp_name);
         PyObject* const e = take_exception()) {
-      PyException_SetCause(e, cause);
+      PyException_SetCause(e, cause.release());
       restore_exception(e);
-    } else {
-      Py_DECREF(cause);
     }
     return;
   }
 }
 
 bool is_met(PyObject* end) {
-  PyObject* met = PyObject_GetAttr(end, names.met);
+  const Owned met(PyObject_GetAttr(end, names.met));
   if (!met) PyErr_Clear();
-  Py_XDECREF(met);
   return met == Py_True;
 }
 
 // Its text is asyncio's own; the type stays, for those who catch it.
 void explain_no_loop(PyObject* failure) noexcept {
   if (!Py_IS_TYPE(failure, reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError))) return;
-  PyObject* args = PyObject_GetAttrString(failure, "args");
-  PyObject* text = args && PyTuple_Check(args) && PyTuple_GET_SIZE(args) == 1
-                       ? PyTuple_GET_ITEM(args, 0)
+  const Owned args(PyObject_GetAttrString(failure, "args"));
+  PyObject* text = args && PyTuple_Check(args.get()) && PyTuple_GET_SIZE(args.get()) == 1
+                       ? PyTuple_GET_ITEM(args.get(), 0)
                        : nullptr;
   if (text && PyUnicode_Check(text) &&
       PyUnicode_CompareWithASCIIString(text, "no running event loop") == 0) {
-    PyObject* more =
+    const Owned more(
         Py_BuildValue("(s)",
                       "no running event loop: what is asyncio's works in an `async def` process "
                       "whose network runs inside an asyncio loop: "
-                      "run(..., host=\"asyncio\"), or `await Parallel(...)` in a task");
-    if (more) PyObject_SetAttrString(failure, "args", more);
-    Py_XDECREF(more);
+                      "run(..., host=\"asyncio\"), or `await Parallel(...)` in a task"));
+    if (more) PyObject_SetAttrString(failure, "args", more.get());
   }
-  Py_XDECREF(args);
   PyErr_Clear();
 }
 
@@ -306,11 +265,8 @@ PyObject* take_exception() {
   if (!type) return nullptr;
   if (!value || reinterpret_cast<PyObject*>(Py_TYPE(value)) != type)
     PyErr_NormalizeException(&type, &value, &trace);
-  if (trace) {
-    PyException_SetTraceback(value, trace);
-    Py_DECREF(trace);
-  }
-  Py_DECREF(type);
+  const Owned its_type(type), its_trace(trace);
+  if (trace) PyException_SetTraceback(value, trace);
   return value;
 #endif
 }

@@ -35,6 +35,7 @@
 
 #include "interpreter/interrupt.hpp"
 #include "interpreter/sequences.hpp"
+#include "process.hpp"
 
 namespace weft::py {
 
@@ -94,14 +95,13 @@ PyObject* handler_of(int n) noexcept {
   if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) || a.sa_handler == SIG_DFL ||
       a.sa_handler == SIG_IGN)
     return nullptr;
-  PyObject* const number = PyLong_FromLong(n);
-  PyObject* f = number ? PyObject_CallOneArg(get_signal, number) : nullptr;
-  Py_XDECREF(number);
+  const Owned number(PyLong_FromLong(n));
+  Owned f(number ? PyObject_CallOneArg(get_signal, number.get()) : nullptr);
   if (!f) PyErr_Clear();
-  if (f &&
-      (!PyCallable_Check(f) || f == default_int_handler || is_weft_interrupt(f) || is_our_own(f)))
-    Py_CLEAR(f);
-  return f;
+  if (f && (!PyCallable_Check(f.get()) || f == default_int_handler || is_weft_interrupt(f.get()) ||
+            is_our_own(f.get())))
+    f.reset();
+  return f.release();
 }
 
 #ifndef Py_GIL_DISABLED
@@ -407,26 +407,23 @@ bool may_act(const std::vector<PyObject*>& handlers) noexcept { return !handlers
 // that may act, whether the loop has it or it was set by module `signal`.
 PyObject* f_handlers_that_act(PyObject*, PyObject* of_loop) {
   if (!PyDict_CheckExact(of_loop)) return bad_use("_handlers_that_act: %R is no dict", of_loop);
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   PyObject *number, *handler;
   for (Py_ssize_t at = 0; PyDict_Next(of_loop, &at, &number, &handler);)
     if (list && may_act({handler})) append(list, Py_NewRef(number));
   for (int n = 1; n <= kSignals && list; ++n) {
-    handler = handler_of(n);
-    if (handler && may_act({handler})) append(list, PyLong_FromLong(n));
-    Py_XDECREF(handler);
+    const Owned set(handler_of(n));
+    if (set && may_act({set.get()})) append(list, PyLong_FromLong(n));
   }
-  return list;
+  return list.release();
 }
 PyMethodDef functions[] = {{"_handlers_that_act", gated<f_handlers_that_act>, METH_O, nullptr}, {}};
 
 // The folder of a package or module that has been imported.
 std::string folder_of(const char* module) {
-  PyObject* const m = PyImport_ImportModule(module);
-  PyObject* const file = m ? PyObject_GetAttrString(m, "__file__") : nullptr;
-  const std::string found(text_of(file));
-  Py_XDECREF(file);
-  Py_XDECREF(m);
+  const Owned m(PyImport_ImportModule(module));
+  const Owned file(m ? PyObject_GetAttrString(m.get(), "__file__") : nullptr);
+  const std::string found(text_of(file.get()));
   PyErr_Clear();
   return found.substr(0, found.rfind('/') + 1);
 }
@@ -445,12 +442,11 @@ bool handlers_may_act() noexcept {
 int init_handlers(PyObject* m) {
   pythons = folder_of("os");
   ours = folder_of("weft");
-  PyObject* const signals = PyImport_ImportModule("_signal");
-  if (!signals || !(get_signal = PyObject_GetAttrString(signals, "getsignal")) ||
-      !(default_int_handler = PyObject_GetAttrString(signals, "default_int_handler")) ||
+  const Owned signals(PyImport_ImportModule("_signal"));
+  if (!signals || !(get_signal = PyObject_GetAttrString(signals.get(), "getsignal")) ||
+      !(default_int_handler = PyObject_GetAttrString(signals.get(), "default_int_handler")) ||
       !(text_module = PyUnicode_InternFromString("__module__")))
     return -1;
-  Py_DECREF(signals);
   return PyModule_AddFunctions(m, functions);
 }
 

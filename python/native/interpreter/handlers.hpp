@@ -11,6 +11,4 @@ bool handlers_may_act() noexcept;
 // Is the code part of Python's own library, or of Weft?
 bool of_library(PyCodeObject* code) noexcept;
 
-int init_handlers(PyObject* m);
-
 }  // namespace weft::py

@@ -20,8 +20,10 @@
 //    what is raised there is kept for the run.
 #include "interpreter/interrupt.hpp"
 
+#include "channels/channels.hpp"
 #include "interpreter/sequences.hpp"
-#include "watching/observe.hpp"
+#include "process.hpp"
+#include "rounds/rounds.hpp"
 
 #include <signal.h>
 
@@ -76,14 +78,13 @@ void stir_by_signals() {
     if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) ||
         a.sa_handler == stirring_handler || a.sa_handler == SIG_DFL || a.sa_handler == SIG_IGN)
       continue;
-    PyObject* f = PyObject_CallMethod(signals, "getsignal", "i", n);
+    const Owned f(PyObject_CallMethod(signals, "getsignal", "i", n));
     if (!f) PyErr_Clear();
-    if (f && PyCallable_Check(f)) {
+    if (f && PyCallable_Check(f.get())) {
       pythons = a.sa_handler;
       a.sa_handler = stirring_handler;
       if (sigaction(n, &a, nullptr) == 0) watched |= std::uint64_t{1} << (n - 1);
     }
-    Py_XDECREF(f);
   }
 }
 // What SIGINT had when ours were set for a wait outside any run; `known`: since then no run took
@@ -157,15 +158,12 @@ std::vector<std::string> lines_of(const std::vector<Row>& rows) {
   return lines;
 }
 PyObject* to_list(const std::vector<Row>& rows) {
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   for (const Row& row : rows) {
-    PyObject* const path = to_str(row.path);
-    PyObject* const does = path ? to_str(row.does) : nullptr;
-    append(list, does ? Py_BuildValue("IOO", unsigned(row.id), path, does) : nullptr);
-    Py_XDECREF(path);
-    Py_XDECREF(does);
+    const Owned path(to_str(row.path)), does(path ? to_str(row.does) : nullptr);
+    append(list, does ? Py_BuildValue("IOO", unsigned(row.id), path.get(), does.get()) : nullptr);
   }
-  return list;
+  return list.release();
 }
 
 // _where([process]): (number, path, what it does) of each process of every run of this program; or of
@@ -182,16 +180,10 @@ PyObject* f_where(PyObject*, PyObject* args) {
   }
   return to_list(rows);
 }
-PyObject* f_ask_everywhere(PyObject*, PyObject* args) {
-  PyObject *lines, *end;
-  if (!PyArg_ParseTuple(args, "OO", &lines, &end)) return nullptr;
-  Py_XSETREF(everywhere, Py_NewRef(lines));
-  Py_XSETREF(end_elsewhere, Py_NewRef(end));
-  Py_RETURN_NONE;
-}
-PyMethodDef functions[] = {{"_where", gated<f_where>, METH_VARARGS, nullptr},
-                           {"_ask_everywhere", gated<f_ask_everywhere>, METH_VARARGS, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"_where", gated<f_where>, METH_VARARGS, nullptr},
+    {"_ask_everywhere", gated<keep_given<&everywhere, &end_elsewhere>>, METH_VARARGS, nullptr},
+    {}};
 
 constexpr std::size_t kLines = 40;
 
@@ -204,9 +196,8 @@ void say(std::string s, const std::vector<std::string>& lines) {
 
 // Again: who was cancelled, and has not come to an operation, may never.
 void insist() {
-  PyObject* const r = end_elsewhere ? PyObject_CallNoArgs(end_elsewhere) : nullptr;
+  const Owned r(end_elsewhere ? PyObject_CallNoArgs(end_elsewhere) : nullptr);
   if (!r && end_elsewhere) PyErr_WriteUnraisable(end_elsewhere);
-  Py_XDECREF(r);
   if (current_coroutine() || current_greenlet()) return;  // it lands there
   if (const auto lines = lines_of(running_in(*root_run)); !lines.empty())
     say("\nweft: interrupted again; a thread ends at an operation, and so these are waited for "
@@ -232,12 +223,11 @@ PyMethodDef sigint_def{"weft_interrupt", gated<on_sigint>, METH_VARARGS, nullptr
 void say_where(PyRun& run) {
   const std::vector<Row> rows = rows_of(run);
   std::vector<std::string> lines;
-  PyObject* const here = everywhere ? to_list(rows) : nullptr;
-  PyObject* const all = here ? PyObject_CallOneArg(everywhere, here) : nullptr;
-  Py_XDECREF(here);
+  const Owned here(everywhere ? to_list(rows) : nullptr);
+  const Owned all(here ? PyObject_CallOneArg(everywhere, here.get()) : nullptr);
   if (!all && everywhere) PyErr_WriteUnraisable(everywhere);
-  for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(all); ++i) {
-    const char* const line = PyUnicode_AsUTF8(PyList_GET_ITEM(all, i));
+  for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(all.get()); ++i) {
+    const char* const line = PyUnicode_AsUTF8(PyList_GET_ITEM(all.get(), i));
     if (line)
       lines.emplace_back(line);
     else
@@ -250,25 +240,20 @@ void say_where(PyRun& run) {
 
 Interrupts::Interrupts() {
   if (!can_handle_signals()) return;
-  PyObject* now = PyObject_CallMethod(signals, "getsignal", "i", SIGINT);
-  PyObject* mine =
-      now && now == default_int_handler ? PyCFunction_New(&sigint_def, nullptr) : nullptr;
-  PyObject* r = mine ? set_sigint(mine) : nullptr;
+  const Owned now(PyObject_CallMethod(signals, "getsignal", "i", SIGINT));
+  const Owned mine(now && now == default_int_handler ? PyCFunction_New(&sigint_def, nullptr)
+                                                     : nullptr);
+  Owned r(mine ? set_sigint(mine.get()) : nullptr);
   if (mine && !r && PyErr_ExceptionMatches(PyExc_ValueError)) {
     // a handler's; or Python's, for which another thread is the main one
-    PyObject* first = take_exception();
-    r = set_sigint(mine);
-    if (r || !PyErr_ExceptionMatches(PyExc_ValueError)) {
-      restore_exception(std::exchange(first, nullptr));
-    } else {
+    Owned first(take_exception());
+    r.reset(set_sigint(mine.get()));
+    if (r || !PyErr_ExceptionMatches(PyExc_ValueError))
+      restore_exception(first.release());
+    else
       PyErr_Clear();
-    }
-    Py_XDECREF(first);
   }
-  if (r) old_ = Py_NewRef(now);
-  Py_XDECREF(r);
-  Py_XDECREF(mine);
-  Py_XDECREF(now);
+  if (r) old_ = Py_NewRef(now.get());
   // By a handler: it ends the run that begins, and ours is not needed.
   if (PyErr_Occurred()) keep_interrupt_for(nullptr, take_exception());
   watching_ = watch_signals();
@@ -282,8 +267,7 @@ Interrupts::~Interrupts() {
   // by handlers, for signals that came at the very end: it is told, and ours goes all the same
   PyObject* raised = nullptr;
   for (int n = 0; n < kSignals; ++n) {
-    PyObject* r = set_sigint(old_);
-    Py_XDECREF(r);
+    const Owned r(set_sigint(old_));
     if (r) break;
     Py_XSETREF(raised, take_exception());
   }
@@ -349,13 +333,10 @@ bool on_main_thread() noexcept { return is_main_thread(PyThread_get_thread_ident
 
 int init_interrupts(PyObject* native) {
   if (PyModule_AddFunctions(native, functions) < 0) return -1;
-  PyObject* m = PyImport_ImportModule("threading");
-  PyObject* t = m ? PyObject_CallMethod(m, "main_thread", nullptr) : nullptr;
-  PyObject* ident = t ? PyObject_GetAttrString(t, "ident") : nullptr;
-  if (ident) main_thread = PyLong_AsUnsignedLong(ident);
-  Py_XDECREF(ident);
-  Py_XDECREF(t);
-  Py_XDECREF(m);
+  const Owned m(PyImport_ImportModule("threading"));
+  const Owned t(m ? PyObject_CallMethod(m.get(), "main_thread", nullptr) : nullptr);
+  const Owned ident(t ? PyObject_GetAttrString(t.get(), "ident") : nullptr);
+  if (ident) main_thread = PyLong_AsUnsignedLong(ident.get());
   if (PyErr_Occurred()) return -1;
   signals = PyImport_ImportModule("_signal");
   if (signals) default_int_handler = PyObject_GetAttrString(signals, "default_int_handler");

@@ -1,8 +1,11 @@
 // Ctrl-C while a network runs, and signals that find the main thread about to sleep.
 #pragma once
-#include "native.hpp"
+
+#include "process.hpp"
 
 namespace weft::py {
+
+struct PyRun;
 
 // For the time of an outermost run on the main thread, Ctrl-C cancels the network, unless the
 // program has its own handler; and no signal that Python handles is left lying until something else
@@ -54,7 +57,5 @@ bool on_main_thread() noexcept;
 bool is_main_thread(unsigned long identity) noexcept;
 // The handler of Ctrl-C that is Weft's; in the child of a fork it raises KeyboardInterrupt.
 bool is_weft_interrupt(PyObject* handler) noexcept;
-
-int init_interrupts(PyObject* native);
 
 }  // namespace weft::py

@@ -6,12 +6,10 @@ namespace weft::py {
 
 namespace {
 
-std::string text_of(PyObject* owned) {
-  const char* const s = owned && PyUnicode_Check(owned) ? PyUnicode_AsUTF8(owned) : nullptr;
-  std::string text = s ? s : "";
-  Py_XDECREF(owned);
+std::string text_of(const Owned<>& o) {
+  const char* const s = o && PyUnicode_Check(o.get()) ? PyUnicode_AsUTF8(o.get()) : nullptr;
   PyErr_Clear();
-  return text;
+  return s ? s : "";
 }
 
 bool is_numpy_array(PyTypeObject* type) noexcept {
@@ -30,7 +28,7 @@ std::string more_than_numbers(PyObject* o) {
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !is_numpy_array(type)) return {};
   const std::string name = type->tp_name;
   const std::string module =
-      text_of(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
+      text_of(Owned(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__")));
   const bool numpys = module == "numpy" || module.starts_with("numpy.");
   if (numpys && name == "MaskedArray")
     return "a masked array has a mask beside its numbers, which is in no buffer: take a.data and "
@@ -44,11 +42,10 @@ std::string more_than_numbers(PyObject* o) {
 }
 
 std::string no_buffer_of(PyObject* o) {
-  PyObject* const dtype = PyObject_GetAttrString(o, "dtype");
+  const Owned dtype(PyObject_GetAttrString(o, "dtype"));
   if (!dtype) return PyErr_Clear(), std::string();
-  const std::string kind = text_of(PyObject_GetAttrString(dtype, "kind"));
-  const std::string dates = text_of(PyObject_Str(dtype));
-  Py_DECREF(dtype);
+  const std::string kind = text_of(Owned(PyObject_GetAttrString(dtype.get(), "kind")));
+  const std::string dates = text_of(Owned(PyObject_Str(dtype.get())));
   if (kind == "T" || kind == "O")
     return "texts and objects of " + dates +
            " lie elsewhere: take an array of numbers, or a.astype('U')";

@@ -9,10 +9,9 @@
 //  2 While an end or a token is pending no thread falls asleep, and no run concludes that nothing
 //    can wake it (report.cpp). When one is dropped, a sleeping thread is woken, and runs what was
 //    deferred. That needs no lock: the finaliser may run under locks of ours.
-#include "components/cells.hpp"
+#include "interpreter/outside.hpp"
 #include "interpreter/owners.hpp"
-#include "watching/outside.hpp"
-#include "watching/stopped_early.hpp"
+#include "values/cells.hpp"
 
 namespace weft::py {
 
@@ -59,8 +58,7 @@ void run_deferred_now() noexcept {
   // a finaliser that runs below does an operation: the loop goes on with what it leaves
   if (running_deferred) return;
   running_deferred = true;
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
+  const SavedException kept;
   while (something_pending) {
     something_pending = false;
     std::vector<Retirement> ends;
@@ -88,7 +86,6 @@ void run_deferred_now() noexcept {
     if (of_others) wake_owners();
   }
   running_deferred = false;
-  PyErr_Restore(type, value, trace);
 }
 
 }  // namespace weft::py

@@ -9,7 +9,7 @@
 //
 // Invariant: the spare one is untracked, holds no value and nothing that was hung on it; its `args`
 // are empty, as are those of any of ours.
-#include "native.hpp"
+#include "interpreter/interpreter.hpp"
 
 namespace weft::py {
 
@@ -25,15 +25,16 @@ void stop_dealloc(PyObject* o) {
   auto* e = reinterpret_cast<PyStopIterationObject*>(o);
   if (spare || !e->args) return dealloc_for_good(o);  // no args: the collector has cleared it
   PyObject_GC_UnTrack(o);
-  PyObject* const args = Py_NewRef(e->args);
+  Owned args = new_ref(e->args);
   Py_TYPE(o)->tp_clear(o);
   e->suppress_context = 0;
-  if (PyTuple_GET_SIZE(args) == 0 && !spare) {  // what was cleared may have run code that filled it
-    e->args = args;
+  // what was cleared may have run code that filled `spare`
+  if (PyTuple_GET_SIZE(args.get()) == 0 && !spare) {
+    e->args = args.release();
     spare = o;
     return;
   }
-  Py_DECREF(args);
+  args.reset();
   PyObject_GC_Del(o);
 }
 
@@ -45,17 +46,14 @@ PyObject* stop_with(PyObject* owned) {
   } else {
     o = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&StopType));
   }
-  if (!o) {
-    Py_DECREF(owned);
-    return nullptr;
-  }
-  Py_XSETREF(reinterpret_cast<PyStopIterationObject*>(o)->value, owned);
+  Owned value(owned);
+  if (o) Py_XSETREF(reinterpret_cast<PyStopIterationObject*>(o)->value, value.release());
   return o;
 }
 
 }  // namespace
 
-int init_returned() {
+int init_returned(PyObject*) {
   auto* base = reinterpret_cast<PyTypeObject*>(PyExc_StopIteration);
   StopType.tp_name = "StopIteration";
   StopType.tp_doc = base->tp_doc;
@@ -73,13 +71,12 @@ int init_returned() {
 
 namespace {
 PyObject* stop_with(PyObject* owned) {
-  PyObject* o = PyObject_CallOneArg(PyExc_StopIteration, owned);
-  Py_DECREF(owned);
-  return o;
+  const Owned value(owned);
+  return PyObject_CallOneArg(PyExc_StopIteration, owned);
 }
 }  // namespace
 
-int init_returned() { return 0; }
+int init_returned(PyObject*) { return 0; }
 
 #endif
 

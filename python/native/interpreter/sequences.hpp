@@ -1,21 +1,20 @@
 // Lists and tuples that are made item by item. If an item cannot be made, the list or tuple becomes
 // null and the exception is set; so a loop that fills it goes on only while it is not null.
 #pragma once
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "owned.hpp"
 
 namespace weft::py {
 
 // Takes the reference to the item over. `list` may be null; it is null afterwards if `item` is null.
-inline void append(PyObject*& list, PyObject* item) noexcept {
-  if (list && (!item || PyList_Append(list, item) < 0)) Py_CLEAR(list);
-  Py_XDECREF(item);
+inline void append(Owned<>& list, PyObject* item) noexcept {
+  const Owned taken(item);
+  if (list && (!item || PyList_Append(list.get(), item) < 0)) list.reset();
 }
 // The same for the i-th item of a tuple.
-inline void put(PyObject*& tuple, Py_ssize_t i, PyObject* item) noexcept {
+inline void put(Owned<>& tuple, Py_ssize_t i, PyObject* item) noexcept {
   if (!tuple) return Py_XDECREF(item);
-  PyTuple_SET_ITEM(tuple, i, item);
-  if (!item) Py_CLEAR(tuple);
+  PyTuple_SET_ITEM(tuple.get(), i, item);
+  if (!item) tuple.reset();
 }
 
 }  // namespace weft::py

@@ -30,10 +30,10 @@
 #include <set>
 
 #include "interpreter/door.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/interrupt.hpp"
+#include "interpreter/outside.hpp"
 #include "interpreter/sequences.hpp"
-#include "watching/observe.hpp"
-#include "watching/outside.hpp"
 
 namespace weft::py {
 
@@ -41,6 +41,7 @@ namespace {
 
 // For each of Weft's own threads the run that it works for; null: none, it is idle. Under the GIL.
 std::map<PyThreadState*, runtime::Run*> own_threads;
+std::set<PyThreadState*> helpers;  // threads of the package's own Python
 // Stands for the run of a worker that runs something which nobody waits for: it is not idle.
 runtime::Run* of_the_users() noexcept {
   static char nobody;
@@ -106,16 +107,11 @@ bool watching = false;      // somebody waits for their ends, or is about to
 PyObject* watch = nullptr;  // weft._strangers.watch()
 
 void begin_watching() {
-  PyObject* r = PyObject_CallNoArgs(watch);
+  const Owned r(PyObject_CallNoArgs(watch));
   if (!r) {
     watching = false;
     PyErr_Clear();
   }
-  Py_XDECREF(r);
-}
-PyObject* f_set_watch(PyObject*, PyObject* f) {
-  Py_XSETREF(watch, Py_NewRef(f));
-  Py_RETURN_NONE;
 }
 // _strangers_wanted(): does a run stand still for one since this was last asked? If not, nobody
 // watches any more.
@@ -128,7 +124,7 @@ PyObject* f_is_ours(PyObject*, PyObject* o) {
   const unsigned long identity = PyLong_AsUnsignedLong(o);
   if (PyErr_Occurred()) return nullptr;
   const auto is = [identity](PyThreadState* t) { return t->thread_id == identity; };
-  const bool helps = std::any_of(every_helper().begin(), every_helper().end(), is);
+  const bool helps = std::any_of(helpers.begin(), helpers.end(), is);
   return PyBool_FromLong(helps || std::any_of(own_threads.begin(), own_threads.end(),
                                               [&](const auto& t) { return is(t.first); }));
 }
@@ -136,12 +132,27 @@ PyObject* f_look_again(PyObject*, PyObject*) {
   look_again();
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_set_watch", gated<f_set_watch>, METH_O, nullptr},
+#endif
+
+PyObject* f_helper_thread(PyObject*, PyObject* on) {
+  if (PyObject_IsTrue(on) == 1) {
+    helpers.insert(PyThreadState_Get());
+    look_again();  // until now it was a stranger to whoever looked
+  } else {
+    helpers.erase(PyThreadState_Get());
+  }
+  Py_RETURN_NONE;
+}
+PyObject* f_helpers(PyObject*, PyObject*) { return PyLong_FromSize_t(helpers.size()); }
+PyMethodDef functions[] = {{"_helper_thread", gated<f_helper_thread>, METH_O, nullptr},
+                           {"_helpers", gated<f_helpers>, METH_NOARGS, nullptr},
+#ifdef Py_GIL_DISABLED
+                           {"_set_watch", gated<keep_given<&watch>>, METH_VARARGS, nullptr},
                            {"_strangers_wanted", gated<f_wanted>, METH_NOARGS, nullptr},
                            {"_look_again", gated<f_look_again>, METH_NOARGS, nullptr},
                            {"_is_ours", gated<f_is_ours>, METH_O, nullptr},
-                           {}};
 #endif
+                           {}};
 
 // The identities of the noted threads. They count until they end, also while not in Python.
 std::set<unsigned long> native_strangers() {
@@ -161,14 +172,13 @@ PyObject* count_threads = nullptr;
 bool foreign_threads(runtime::Run& run) {
   for (const unsigned long native : native_strangers())
     if (native != run_of(run).thread) return true;
-  PyObject* n = PyObject_CallNoArgs(count_threads);
+  const Owned n(PyObject_CallNoArgs(count_threads));
   if (!n) {
     PyErr_Clear();
     return true;
   }
-  const auto all = static_cast<std::size_t>(PyLong_AsSsize_t(n)) + 1;
-  Py_DECREF(n);
-  std::set<PyThreadState*> known = every_helper();
+  const auto all = static_cast<std::size_t>(PyLong_AsSsize_t(n.get())) + 1;
+  std::set<PyThreadState*> known = helpers;
   for (const auto& [t, whose] : own_threads) {
     if (whose && whose != &run) return true;
     known.insert(t);
@@ -186,20 +196,17 @@ void watch_foreign(runtime::Run&) noexcept {
 // A run has found this thread in Python: it counts until it has ended.
 void watch_stranger(PyThreadState* t) noexcept {
   if (is_main_thread(t->thread_id)) return;  // the interpreter ends with that
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
+  const SavedException kept;
   const int collector = PyGC_Disable();
   if (!t->dict) t->dict = PyDict_New();
   if (t->dict && !PyDict_GetItemString(t->dict, kMark)) {
-    PyObject* const mark = PyCapsule_New(&asked, kMark, &leaves_python);
+    const Owned mark(PyCapsule_New(&asked, kMark, &leaves_python));
     if (mark) {
-      PyCapsule_SetContext(mark, reinterpret_cast<void*>(std::uintptr_t{t->thread_id}));
-      PyDict_SetItemString(t->dict, kMark, mark);
-      Py_DECREF(mark);
+      PyCapsule_SetContext(mark.get(), reinterpret_cast<void*>(std::uintptr_t{t->thread_id}));
+      PyDict_SetItemString(t->dict, kMark, mark.get());
     }
   }
   if (collector) PyGC_Enable();
-  PyErr_Restore(type, value, trace);
 }
 
 bool is_foreign(PyThreadState* t, runtime::Run& run) {
@@ -262,14 +269,9 @@ bool nobody_else() noexcept {
     if (native != PyThread_get_thread_ident()) return false;
   for (const auto& [t, whose] : own_threads)
     if (whose) return false;
-  PyObject* n = PyObject_CallNoArgs(count_threads);
-  if (!n) {
-    PyErr_Clear();
-    return false;
-  }
-  const bool alone = PyLong_AsSsize_t(n) == 0 && on_main_thread();
-  Py_DECREF(n);
-  return alone;
+  const Owned n(PyObject_CallNoArgs(count_threads));
+  if (!n) PyErr_Clear();
+  return n && PyLong_AsSsize_t(n.get()) == 0 && on_main_thread();
 #else
   bool none = natives_beyond().empty();
   each_state([&](PyThreadState* t) {
@@ -283,7 +285,7 @@ bool nobody_else() noexcept {
 // The identities of the threads whose states are `foreign`, and of those not in Python.
 template <class F>
 static PyObject* idents_of(F&& foreign) {
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   const auto add = [&list](unsigned long ident) {
     if (list) append(list, PyLong_FromUnsignedLong(ident));
   };
@@ -291,7 +293,7 @@ static PyObject* idents_of(F&& foreign) {
     if (foreign(t)) add(t->thread_id);
   });
   for (const unsigned long native : natives_beyond()) add(native);
-  return list;
+  return list.release();
 }
 #endif
 PyObject* foreign_idents([[maybe_unused]] runtime::Run* run) {
@@ -312,14 +314,14 @@ PyObject* known_of_all() {
     if (is_counted(t)) found.insert(t->thread_id);
   };
   add(PyThreadState_Get());
-  for (PyThreadState* t : every_helper()) add(t);
+  for (PyThreadState* t : helpers) add(t);
   for (const auto& [t, whose] : own_threads) add(t);
   for (const PyRun* r : every_run())
     if (r->counted) found.insert(r->thread);
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   for (const unsigned long identity : found)
     if (list) append(list, PyLong_FromUnsignedLong(identity));
-  return list;
+  return list.release();
 }
 #else
 PyObject* strangers_of_all() {
@@ -331,8 +333,11 @@ PyObject* strangers_of_all() {
 }
 #endif
 
+bool is_helper(PyThreadState* t) noexcept { return helpers.count(t) != 0; }
+
 void forget_strangers() noexcept {
   own_threads.clear();
+  helpers.clear();
   new (&lock) std::mutex;  // another thread may have had it
   natives.clear();
 #ifdef Py_GIL_DISABLED
@@ -340,15 +345,12 @@ void forget_strangers() noexcept {
 #endif
 }
 
-int init_strangers([[maybe_unused]] PyObject* m) {
+int init_strangers(PyObject* m) {
 #ifdef Py_GIL_DISABLED
-  PyObject* threads = PyImport_ImportModule("_thread");
-  if (!threads || !(count_threads = PyObject_GetAttrString(threads, "_count"))) return -1;
-  Py_DECREF(threads);
-  return PyModule_AddFunctions(m, functions);
-#else
-  return 0;
+  const Owned threads(PyImport_ImportModule("_thread"));
+  if (!threads || !(count_threads = PyObject_GetAttrString(threads.get(), "_count"))) return -1;
 #endif
+  return PyModule_AddFunctions(m, functions);
 }
 
 }  // namespace weft::py

@@ -21,6 +21,4 @@ inline bool is_counted(PyThreadState* t) noexcept {
 #endif
 void forget_strangers() noexcept;  // in the child of a fork
 
-int init_strangers(PyObject* m);
-
 }  // namespace weft::py

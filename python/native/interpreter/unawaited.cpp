@@ -1,4 +1,5 @@
 #include "interpreter/unawaited.hpp"
+#include "process.hpp"
 
 #include <array>
 

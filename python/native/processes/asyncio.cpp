@@ -11,7 +11,10 @@
 #include <cmath>
 #include <set>
 
+#include "channels/channels.hpp"
 #include "interpreter/aside.hpp"
+#include "process.hpp"
+#include "processes/processes.hpp"
 #include "watching/observe.hpp"
 
 namespace weft::py {
@@ -36,38 +39,33 @@ struct {
 } names;
 
 PyObject* module_attribute(const char* name) noexcept {
-  PyObject* m = PyImport_ImportModule("weft._backends.asyncio");
-  PyObject* f = m ? PyObject_GetAttrString(m, name) : nullptr;
-  Py_XDECREF(m);
-  return f;
+  const Owned m(PyImport_ImportModule("weft._backends.asyncio"));
+  return m ? PyObject_GetAttrString(m.get(), name) : nullptr;
 }
 PyObject* module_function(const char* name, PyObject* argument) noexcept {
-  PyObject* f = module_attribute(name);
-  PyObject* r = f ? argument ? PyObject_CallOneArg(f, argument) : PyObject_CallNoArgs(f) : nullptr;
-  Py_XDECREF(f);
-  return r;
+  const Owned f(module_attribute(name));
+  return f ? argument ? PyObject_CallOneArg(f.get(), argument) : PyObject_CallNoArgs(f.get())
+           : nullptr;
 }
 
 // The running loop, owned; null: none (an error counts as none).
 PyObject* running_loop() noexcept {
   if (!get_running) {
-    PyObject* m = PyImport_GetModule(names.asyncio);
-    if (m) get_running = PyObject_GetAttrString(m, "_get_running_loop");
-    Py_XDECREF(m);
+    const Owned m(PyImport_GetModule(names.asyncio));
+    if (m) get_running = PyObject_GetAttrString(m.get(), "_get_running_loop");
     if (!get_running) {
       PyErr_Clear();
       return nullptr;
     }
   }
-  PyObject* loop = PyObject_CallNoArgs(get_running);
+  Owned loop(PyObject_CallNoArgs(get_running));
   if (!loop) PyErr_Clear();
-  if (loop == Py_None) Py_CLEAR(loop);
-  return loop;
+  if (loop == Py_None) loop.reset();
+  return loop.release();
 }
 
 bool refers_to(LinkObject* l, PyObject* loop) noexcept {
-  PyObject* its = loop_of(l);
-  Py_XDECREF(its);
+  const Owned its(loop_of(l));
   return its == loop;
 }
 
@@ -90,27 +88,22 @@ namespace {
 // --- passing on ----------------------------------------------------------------------------------
 
 void deliver(LinkObject* l) noexcept {
-  PyObject *t, *v, *tb;
-  PyErr_Fetch(&t, &v, &tb);
-  PyObject* loop = loop_of(l);
+  const SavedException kept;
+  const Owned loop(loop_of(l));
   while (TaskWaiter* p = l->told) {
     l->told = p->next_told;
     p->listed = false;
     if (p->kept && p->woken) {
-      PyObject* const kept = std::exchange(p->kept, nullptr);
-      p->late(kept, *p);
-      Py_DECREF(kept);
+      const Owned op(std::exchange(p->kept, nullptr));
+      p->late(op.get(), *p);
       continue;
     }
     if (!p->future) continue;
-    PyObject* f = std::exchange(p->future, nullptr);  // what follows may free the task waiter
-    if (loop) set_future(f);
-    Py_DECREF(f);
+    const Owned f(std::exchange(p->future, nullptr));  // what follows may free the task waiter
+    if (loop) set_future(f.get());
   }
   list_called(l);
-  if (loop && l->due) schedule_due(l, loop);
-  Py_XDECREF(loop);
-  PyErr_Restore(t, v, tb);
+  if (loop && l->due) schedule_due(l, loop.get());
 }
 
 void unlist(TaskWaiter* p) noexcept {
@@ -160,14 +153,11 @@ PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   if (!PyArg_ParseTupleAndKeywords(args, kw, "Op:Link", const_cast<char**>(names), &loop,
                                    &virtual_time))
     return nullptr;
-  PyObject* weak = PyWeakref_NewRef(loop, nullptr);
+  Owned weak(PyWeakref_NewRef(loop, nullptr));
   if (!weak) return nullptr;
-  LinkObject* l = lnk(type->tp_alloc(type, 0));
-  if (!l) {
-    Py_DECREF(weak);
-    return nullptr;
-  }
-  l->loop = weak;
+  Owned l(lnk(type->tp_alloc(type, 0)));
+  if (!l) return nullptr;
+  l->loop = weak.release();
   l->told = l->told_last = nullptr;
   l->due = l->guests = nullptr;
   l->waiters = nullptr;
@@ -179,11 +169,10 @@ PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   l->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (l->bell < 0) {
     PyErr_SetFromErrnoWithFilename(PyExc_OSError, "eventfd, which a loop of asyncio needs");
-    Py_DECREF(l);
     return nullptr;
   }
-  every_link.push_back(l);
-  return reinterpret_cast<PyObject*>(l);
+  every_link.push_back(l.get());
+  return reinterpret_cast<PyObject*>(l.release());
 }
 void link_dealloc(PyObject* o) {
   std::erase(every_link, lnk(o));
@@ -273,13 +262,11 @@ PyMethodDef functions[] = {{"_watch_signals", gated<f_watch>, METH_NOARGS, nullp
 PyTypeObject LinkType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 void set_future(PyObject* future) noexcept {
-  PyObject* r = with_signals_held([&] {  // null: the loop is closed, nobody will run
-    PyObject* already = PyObject_CallMethodNoArgs(future, names.done);
-    if (already != Py_False) return already;
-    Py_DECREF(already);
+  const Owned r(with_signals_held([&] {  // null: the loop is closed, nobody will run
+    Owned already(PyObject_CallMethodNoArgs(future, names.done));
+    if (already != Py_False) return already.release();
     return PyObject_CallMethodOneArg(future, names.set_result, Py_None);
-  });
-  Py_XDECREF(r);
+  }));
 }
 
 PyObject* raised_by_signals() noexcept {
@@ -295,9 +282,8 @@ void raise_in_main(PyObject* e) noexcept {
 PyObject* raised_meanwhile() noexcept {
   if (!on_main_thread()) return nullptr;
   PyObject* now = raised_by_signals();
-  PyObject* before = std::exchange(raised, nullptr);
-  if (!now) return before;
-  Py_XDECREF(before);
+  Owned before(std::exchange(raised, nullptr));
+  if (!now) return before.release();
   return now;
 }
 
@@ -313,8 +299,7 @@ PyObject* loop_of(LinkObject* l) noexcept {
 }
 
 bool in_asyncio() noexcept {
-  PyObject* loop = running_loop();
-  Py_XDECREF(loop);
+  const Owned loop(running_loop());
   return loop != nullptr;
 }
 
@@ -324,39 +309,31 @@ bool in_task() noexcept {
 }
 
 LinkObject* link_here() noexcept {
-  PyObject* loop = running_loop();
+  const Owned loop(running_loop());
   if (!loop) return nullptr;
-  if (!cached || !refers_to(cached, loop)) {
-    PyObject* l = module_function("_link_of", loop);
-    if (l) {
-      Py_XDECREF(reinterpret_cast<PyObject*>(std::exchange(cached, lnk(l))));
-    } else {
-      Py_DECREF(loop);
-      return nullptr;
-    }
+  if (!cached || !refers_to(cached, loop.get())) {
+    PyObject* l = module_function("_link_of", loop.get());
+    if (!l) return nullptr;
+    Owned(std::exchange(cached, lnk(l))).reset();
   }
-  Py_DECREF(loop);
   return cached;
 }
 
 // Also of a loop that has not used Weft yet, and has no link.
 bool is_virtual(PyObject* loop) noexcept {
   if (cached && refers_to(cached, loop)) return cached->virtual_time;
-  PyObject* is = PyObject_GetAttr(loop, names.virtual_time);
-  const bool yes = is && PyObject_IsTrue(is) == 1;
-  Py_XDECREF(is);
+  const Owned is(PyObject_GetAttr(loop, names.virtual_time));
+  const bool yes = is && PyObject_IsTrue(is.get()) == 1;
   return yes;
 }
 std::optional<std::int64_t> loop_time() noexcept {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
-  PyObject* loop = running_loop();
-  PyObject* seconds =
-      loop && is_virtual(loop) ? PyObject_CallMethodNoArgs(loop, names.time) : nullptr;
+  const Owned loop(running_loop());
+  const Owned seconds(
+      loop && is_virtual(loop.get()) ? PyObject_CallMethodNoArgs(loop.get(), names.time) : nullptr);
   std::optional<std::int64_t> ns;
-  if (seconds) ns = std::llround(PyFloat_AsDouble(seconds) * 1e9);
-  Py_XDECREF(seconds);
-  Py_XDECREF(loop);
+  if (seconds) ns = std::llround(PyFloat_AsDouble(seconds.get()) * 1e9);
   PyErr_Restore(t, v, tb);
   return ns;
 }
@@ -392,16 +369,14 @@ Section::~Section() {
 }
 
 const void* current_task() noexcept {
-  PyObject* loop = running_loop();
-  PyObject* task = nullptr;
+  const Owned loop(running_loop());
+  const void* task = nullptr;
   if (loop && tasks) {
-    task = PyDict_GetItemWithError(tasks, loop);
+    task = PyDict_GetItemWithError(tasks, loop.get());
   } else if (loop && current) {
-    task = PyObject_CallOneArg(current, loop);
-    Py_XDECREF(task);  // it runs: it stays
-    if (task == Py_None) task = nullptr;
+    const Owned its(PyObject_CallOneArg(current, loop.get()));  // it runs: it stays
+    if (its != Py_None) task = its.get();
   }
-  Py_XDECREF(loop);
   PyErr_Clear();
   return task;
 }
@@ -418,25 +393,19 @@ bool task_lives(TaskWaiter* p) noexcept {
 bool task_lives(LinkObject* l, const void* task) noexcept {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
-  PyObject* loop = loop_of(l);
-  PyObject* f = loop ? module_attribute("_lives") : nullptr;
-  PyObject* r =
-      f ? PyObject_CallFunction(f, "ON", loop, PyLong_FromVoidPtr(const_cast<void*>(task)))
-        : nullptr;
-  Py_XDECREF(f);
-  Py_XDECREF(loop);
-  Py_XDECREF(r);
+  const Owned loop(loop_of(l));
+  const Owned f(loop ? module_attribute("_lives") : nullptr);
+  const Owned r(f ? PyObject_CallFunction(f.get(), "ON", loop.get(),
+                                          PyLong_FromVoidPtr(const_cast<void*>(task)))
+                  : nullptr);
   PyErr_Restore(t, v, tb);
   return r == Py_True;
 }
 void let_waiting_task_go_on(TaskWaiter* p) noexcept {
   if (!p->future || p->is_mine() || !task_lives(p)) return;
-  PyObject *t, *v, *tb;
-  PyErr_Fetch(&t, &v, &tb);
-  PyObject* r = module_function("_go_on", p->future);
+  const SavedException kept;
+  const Owned r(module_function("_go_on", p->future));
   if (!r) PyErr_WriteUnraisable(p->future);
-  Py_XDECREF(r);
-  PyErr_Restore(t, v, tb);
 }
 
 TaskWaiter::TaskWaiter(LinkObject* l) noexcept
@@ -457,16 +426,14 @@ TaskWaiter::~TaskWaiter() {
 PySendResult TaskWaiter::await(PyObject** r) noexcept {
   *r = nullptr;
   Py_CLEAR(future);
-  PyObject* loop = loop_of(link);
-  PyObject* f = loop ? PyObject_CallMethodNoArgs(loop, names.create_future) : nullptr;
-  Py_XDECREF(loop);
-  if (!f || PyObject_SetAttr(f, names.blocking, Py_True) < 0) {
-    Py_XDECREF(f);
+  const Owned loop(loop_of(link));
+  Owned f(loop ? PyObject_CallMethodNoArgs(loop.get(), names.create_future) : nullptr);
+  if (!f || PyObject_SetAttr(f.get(), names.blocking, Py_True) < 0) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "the event loop is gone");
     return PYGEN_ERROR;
   }
-  future = Py_NewRef(f);
-  *r = f;
+  future = Py_NewRef(f.get());
+  *r = f.release();
   return PYGEN_NEXT;
 }
 
@@ -481,9 +448,8 @@ std::unique_ptr<TaskWaiter> begin_task_waiter(const char* verb) noexcept {
     return nullptr;
   }
   if (owing > 0) [[unlikely]] {
-    PyObject* due = module_function("_owed", nullptr);
+    const Owned due(module_function("_owed", nullptr));
     if (due == Py_True) PyErr_SetNone(cancelled_error);
-    Py_XDECREF(due);
     if (PyErr_Occurred()) return nullptr;
   }
   task_waiter_comes();
@@ -495,12 +461,9 @@ bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept {
 }
 
 void owe_cancellation() noexcept {
-  PyObject *t, *v, *tb;
-  PyErr_Fetch(&t, &v, &tb);
-  PyObject* r = module_function("_owe", nullptr);
+  const SavedException kept;
+  const Owned r(module_function("_owe", nullptr));
   if (!r) PyErr_WriteUnraisable(Py_None);
-  Py_XDECREF(r);
-  PyErr_Restore(t, v, tb);
 }
 
 bool ended_by_asyncio(ProcessObject* p) noexcept {

@@ -13,8 +13,9 @@
 //    go of its reader, and that (a Bell) tells the link's guests and waiters to let go: tasks that
 //    asyncio has left pending can then be collected, which gives up what they waited for.
 #pragma once
+#include "channels/channels.hpp"
 #include "interpreter/interrupt.hpp"
-#include "native.hpp"
+#include "process.hpp"
 
 namespace weft::py {
 
@@ -40,9 +41,6 @@ struct LinkObject {
 // The link of the loop that runs on this thread; borrowed. Null without an exception: none runs;
 // null with one: it cannot be joined.
 LinkObject* link_here() noexcept;
-bool in_asyncio() noexcept;  // a loop runs on this thread
-// and the caller is no process of a scheduler: a task, or a callback
-bool in_task() noexcept;
 PyObject* loop_of(LinkObject* l) noexcept;  // owned; null without an exception: it is gone
 // ns of the running loop's own clock, if it says that its time is virtual (rule 13.7).
 std::optional<std::int64_t> loop_time() noexcept;
@@ -60,18 +58,18 @@ PyObject* raised_meanwhile() noexcept;  // what is kept so far, on the main thre
 // may be done twice.
 template <class F>
 PyObject* with_signals_held(F call) noexcept {
-  PyObject* raised = raised_by_signals();
+  Owned raised(raised_by_signals());
   PyObject* r = nullptr;
   {
     const HoldSignals hold;
     r = call();
     if (!r && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {  // that one: the loop is closed
-      Py_XSETREF(raised, take_exception());
+      raised.reset(take_exception());
       r = call();
     }
   }
   if (!r) PyErr_Clear();
-  raise_in_main(raised);  // only now: it comes with the next Python code that runs
+  raise_in_main(raised.release());  // only now: it comes with the next Python code that runs
   return r;
 }
 
@@ -136,13 +134,13 @@ void raise_cancellation() noexcept;  // asyncio's, in place of what is raised
 // --- a process of a guest ------------------------------------------------------------------------
 
 struct GuestPart {
-  GuestObject* guest;  // owned
-  PyObject* task;      // what asyncio.current_task() gives
-  PyObject* wakeup;    // called when the future is done
-  PyObject* future;    // that it awaits
-  PyObject* message;   // of a cancellation
-  bool must_cancel;    // asked for by task.cancel(), not yet raised
-  bool interrupted;    // its operation was withdrawn for that
+  Owned<GuestObject> guest;
+  Owned<> task;              // what asyncio.current_task() gives
+  Owned<> wakeup;            // called when the future is done
+  Owned<> future;            // that it awaits
+  Owned<> message;           // of a cancellation
+  bool must_cancel = false;  // asked for by task.cancel(), not yet raised
+  bool interrupted = false;  // its operation was withdrawn for that
 };
 
 // a process starts on a guest's scheduler
@@ -167,8 +165,5 @@ void abandon_orphans(LinkObject* l) noexcept;
 void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept);
 // an awaitable; `block`: the exception that left the block, or null
 PyObject* guest_leave(GuestObject* g, PyObject* block);
-
-int init_asyncio(PyObject* m);
-int init_guest(PyObject* m);
 
 }  // namespace weft::py

@@ -1,5 +1,7 @@
 // What becomes of operations that are left before their wake-up. awaiting.hpp has the invariants.
 #include "processes/awaiting.hpp"
+#include "channels/channels.hpp"
+#include "process.hpp"
 
 namespace weft::py {
 
@@ -15,12 +17,12 @@ std::vector<Kept> kept;  // rare
 }  // namespace
 
 void Outcome::keep(PyObject* owned) noexcept {
-  value_ = owned;
-  error_ = owned ? nullptr : take_exception();
+  value_.reset(owned);
+  error_.reset(owned ? nullptr : take_exception());
 }
 PyObject* Outcome::take() noexcept {
-  if (PyObject* const e = std::exchange(error_, nullptr)) restore_exception(e);
-  return std::exchange(value_, nullptr);
+  if (error_) restore_exception(error_.release());
+  return value_.release();
 }
 
 PyObject* being_awaited(const char* verb, ProcessObject* by) {
@@ -29,13 +31,12 @@ PyObject* being_awaited(const char* verb, ProcessObject* by) {
         "%s is being awaited already: whoever awaits it steps it, and nobody else; make another "
         "operation for each",
         verb);
-  PyObject* path = to_str(runtime::path_of(by->base));
+  const Owned path(to_str(runtime::path_of(by->base)));
   if (path)
     bad_use(
         "%s is being awaited already, by %U, which steps it, and nobody else: make another "
         "operation for each",
-        verb, path);
-  Py_XDECREF(path);
+        verb, path.get());
   return nullptr;
 }
 
@@ -51,9 +52,9 @@ void wake_up_came(ProcessObject* p) noexcept {
       continue;
     }
     const Kept k = kept[i];
+    const Owned held(k.operation);
     kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
     k.late(k.operation, p->base);
-    Py_DECREF(k.operation);
     i = 0;  // what that ran may have changed them
   }
 }

@@ -18,8 +18,11 @@
 // A block of ordinary code is an outermost run, whose thread is a process of it (`home`) until the
 // block ends: it can be cancelled, and it counts when nothing can go on. Whenever it waits it runs
 // the coroutines and greenlets of the run (home.cpp); so do blocks and Parallels within the block.
+#include "channels/channels.hpp"
 #include "interpreter/strangers.hpp"
+#include "processes/caller.hpp"
 #include "processes/group.hpp"
+#include "processes/processes.hpp"
 
 #include <unordered_map>
 
@@ -40,10 +43,9 @@ void begin_block(GroupObject* g, const void* owner) {
   g->around = std::exchange(in, g);
   ++blocks_open;
   if (PyFrameObject* f = PyEval_GetFrame()) {
-    PyCodeObject* code = PyFrame_GetCode(f);
+    const Owned code(PyFrame_GetCode(f));
     Py_XSETREF(g->file, Py_NewRef(code->co_filename));
     g->line = PyFrame_GetLineNumber(f);
-    Py_DECREF(code);
   }
 }
 
@@ -288,11 +290,10 @@ PyObject* group_start(PyObject* o, PyObject* p) {
       g->state == GroupState::ended || (g->state == GroupState::left && g->group->done()))
     return bad_use("start in a Group that is not open: start processes inside its with block");
   if (!Py_IS_TYPE(p, &ProcessType)) return no_process(p, "");
-  PyObject* one = PyList_New(1);
+  const Owned one(PyList_New(1));
   if (!one) return nullptr;
-  PyList_SET_ITEM(one, 0, Py_NewRef(p));
-  const int claimed = claim_processes(one);
-  Py_DECREF(one);
+  PyList_SET_ITEM(one.get(), 0, Py_NewRef(p));
+  const int claimed = claim_processes(one.get());
   if (claimed < 0) return nullptr;
   const Section section(g->guest ? link_of(g->guest) : nullptr);
   ++g->starting;
@@ -315,8 +316,8 @@ PyObject* group_new(PyTypeObject*, PyObject* args, PyObject* kw) {
   const std::string_view c = clock;
   if (c != "steady" && c != "virtual")
     return bad_use("Group(clock='%s'): a clock is 'steady' or 'virtual'", clock);
-  PyObject* list = PyList_New(0);
-  GroupObject* g = list ? new_group(list) : nullptr;
+  Owned list(PyList_New(0));
+  GroupObject* g = list ? new_group(std::move(list)) : nullptr;
   if (g) g->virtual_time = c == "virtual";
   return reinterpret_cast<PyObject*>(g);
 }
@@ -348,8 +349,8 @@ void abandon_block(GroupObject* g) noexcept {
 }
 
 void name_left(GroupObject* g, const char* how) noexcept {
-  PyObject* where = g->file ? PyUnicode_FromFormat(", entered at %U:%d,", g->file, g->line)
-                            : PyUnicode_FromString("");
+  const Owned where(g->file ? PyUnicode_FromFormat(", entered at %U:%d,", g->file, g->line)
+                            : PyUnicode_FromString(""));
   std::string names;
   std::size_t n = 0;
   if (g->group && !g->guest)
@@ -357,14 +358,12 @@ void name_left(GroupObject* g, const char* how) noexcept {
       if (++n <= 8) names.append(n > 1 ? ", " : "").append(p.function ? p.function : "?");
     });
   if (n > 8) names.append(", …");
-  PyObject* which = to_str(n ? names : std::string("none"));
+  const Owned which(to_str(n ? names : std::string("none")));
   if (!where || !which ||
       PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                        "a Group%U %s: its processes are cancelled (%U); leave it by its with block",
-                       where, how, which) < 0)
+                       where.get(), how, which.get()) < 0)
     PyErr_WriteUnraisable(Py_None);
-  Py_XDECREF(where);
-  Py_XDECREF(which);
 }
 
 // The thread of its run is here, and does nothing else: it can be waited for now.
@@ -373,11 +372,9 @@ bool can_close(GroupObject* g) noexcept {
          !deferred_runs_here() && g->starting == 0;
 }
 void close_now(GroupObject* g) noexcept {
-  PyObject* why = PyObject_CallNoArgs(PyExc_GeneratorExit);
-  PyObject* r = leave_on_thread(g, why ? why : Py_None);
+  const Owned why(PyObject_CallNoArgs(PyExc_GeneratorExit));
+  const Owned r(leave_on_thread(g, why ? why.get() : Py_None));
   if (!r) PyErr_WriteUnraisable(reinterpret_cast<PyObject*>(g));
-  Py_XDECREF(r);
-  Py_XDECREF(why);
 }
 
 int close_when_called(void*) {
@@ -390,8 +387,7 @@ void group_finalize(PyObject* o) {
   if ((g->state != GroupState::open && g->state != GroupState::left) ||
       g->generation != generation || interpreter_ends())
     return;
-  PyObject *t, *v, *tb;
-  PyErr_Fetch(&t, &v, &tb);
+  const SavedException kept;
   name_left(g, "was collected while it was open");
   if (g->guest) {
     end_block(g);
@@ -411,7 +407,6 @@ void group_finalize(PyObject* o) {
     ++left_blocks;
     Py_AddPendingCall(gated<close_when_called>, nullptr);
   }
-  PyErr_Restore(t, v, tb);
 }
 void group_dealloc(PyObject* o) {
   if (PyObject_CallFinalizerFromDealloc(o) < 0) return;
@@ -458,31 +453,26 @@ void forget_blocks() noexcept {
 void close_left_blocks() noexcept {
   if (left_blocks == 0) [[likely]]
     return;
-  PyObject *t, *v, *tb;
-  PyErr_Fetch(&t, &v, &tb);
+  const SavedException kept;
   for (;;) {
     const void* const here = caller_here();
     const auto at = here ? innermost.find(here) : innermost.end();
     if (at == innermost.end() || at->second->state != GroupState::left || !can_close(at->second))
       break;
-    GroupObject* g = at->second;
+    const Owned g(at->second);
     --left_blocks;
-    close_now(g);
-    Py_DECREF(reinterpret_cast<PyObject*>(g));
+    close_now(g.get());
   }
-  PyErr_Restore(t, v, tb);
 }
 
 void leave_blocks(ProcessBase& p) noexcept {
-  PyObject *t, *v, *tb;
-  PyErr_Fetch(&t, &v, &tb);
+  const SavedException kept;
   const ProcessBase* const owner = &p;
   for (auto at = innermost.find(owner); at != innermost.end(); at = innermost.find(owner)) {
     GroupObject* g = at->second;
     name_left(g, "was never left by the process that entered it, which has ended");
     abandon_block(g);
   }
-  PyErr_Restore(t, v, tb);
 }
 
 PyTypeObject GroupType{PyVarObject_HEAD_INIT(nullptr, 0)};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "processes/processes.hpp"
 #include "wire/wire.hpp"
 
 namespace weft::py {
@@ -34,11 +35,6 @@ const char* intern(PyObject* name) {
   return kept ? PyUnicode_AsUTF8(kept) : nullptr;
 }
 
-void drop_ends(Ends& ends) noexcept {
-  for (EndObject* e : ends) Py_DECREF(reinterpret_cast<PyObject*>(e));
-  ends.clear();
-}
-
 namespace {
 
 // --- the ends it is given ------------------------------------------------------------------------
@@ -63,11 +59,10 @@ class Search {
   int of(PyObject* o) {
     if (!meet(o)) return 0;
     while (!ahead_.empty()) {
-      PyObject* const next = ahead_.back();
+      const Owned next(ahead_.back());
       ahead_.pop_back();
-      const bool good = is_end(next) || look_into(next) == 0;
-      if (is_end(next)) found(next);
-      Py_DECREF(next);
+      const bool good = is_end(next.get()) || look_into(next.get()) == 0;
+      if (is_end(next.get())) found(next.get());
       if (!good) return -1;
     }
     return 0;
@@ -83,7 +78,7 @@ class Search {
   }
   void found(PyObject* o) {
     auto* const e = reinterpret_cast<EndObject*>(o);
-    if (e->state == EndState::open) to_.push_back(reinterpret_cast<EndObject*>(Py_NewRef(o)));
+    if (e->state == EndState::open) to_.push_back(new_ref(e));
   }
   // What is in it is ahead from now on, its first item last.
   int look_into(PyObject* o) {
@@ -111,13 +106,9 @@ class Search {
     return 0;
   }
   int look_into_set(PyObject* o, Py_ssize_t& size) {
-    PyObject* const it = PySet_Type.tp_iter(o);
+    const Owned it(PySet_Type.tp_iter(o));
     if (!it) return -1;
-    for (PyObject* k; (k = Py_TYPE(it)->tp_iternext(it)); ++size) {
-      meet(k);
-      Py_DECREF(k);
-    }
-    Py_DECREF(it);
+    for (Owned<> k; k.reset(Py_TYPE(it.get())->tp_iternext(it.get())), k; ++size) meet(k.get());
     return PyErr_Occurred() ? -1 : 0;
   }
 
@@ -131,7 +122,7 @@ class Search {
 int collect_ends(PyObject* o, Ends& to) {
   if (!is_end(o)) return is_container(o) ? Search(to).of(o) : 0;
   if (auto* const e = reinterpret_cast<EndObject*>(o); e->state == EndState::open)
-    to.push_back(reinterpret_cast<EndObject*>(Py_NewRef(o)));
+    to.push_back(new_ref(e));
   return 0;
 }
 
@@ -147,17 +138,10 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   static Ends spare_ends;
   Ends ends = std::move(spare_ends);
   ends.clear();
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    if (collect_ends(args[i], ends) < 0) {
-      drop_ends(ends);
-      return nullptr;
-    }
-  }
-  if (f->away && wire_away(ends) < 0) {
-    drop_ends(ends);
-    return nullptr;
-  }
-  ProcessObject* p = new_process(f->kind, ends);
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (collect_ends(args[i], ends) < 0) return nullptr;
+  if (f->away && wire_away(ends) < 0) return nullptr;
+  Owned p(new_process(f->kind, ends));
   spare_ends = std::move(ends);
   if (!p) return nullptr;
   p->base.function = PyUnicode_AsUTF8(f->name);
@@ -172,27 +156,23 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
                    Py_TYPE(p->body)->tp_name);
       Py_CLEAR(p->body);
     }
-    if (p->body) take_within(p);
+    if (p->body) take_within(p.get());
   } else {
-    PyObject* positional = PyTuple_New(PyVectorcall_NARGS(nf));
-    PyObject* keywords = kwnames ? PyDict_New() : Py_NewRef(Py_None);
+    const Owned positional(PyTuple_New(PyVectorcall_NARGS(nf)));
+    Owned keywords(kwnames ? PyDict_New() : Py_NewRef(Py_None));
     for (Py_ssize_t i = 0; positional && i < PyVectorcall_NARGS(nf); ++i)
-      PyTuple_SET_ITEM(positional, i, Py_NewRef(args[i]));
+      PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
     for (Py_ssize_t i = 0; kwnames && keywords && i < PyTuple_GET_SIZE(kwnames); ++i)
-      if (PyDict_SetItem(keywords, PyTuple_GET_ITEM(kwnames, i), args[PyVectorcall_NARGS(nf) + i]) <
-          0)
-        Py_CLEAR(keywords);
-    if (positional && keywords) p->body = PyTuple_Pack(3, f->function, positional, keywords);
-    Py_XDECREF(positional);
-    Py_XDECREF(keywords);
+      if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, i),
+                         args[PyVectorcall_NARGS(nf) + i]) < 0)
+        keywords.reset();
+    if (positional && keywords)
+      p->body = PyTuple_Pack(3, f->function, positional.get(), keywords.get());
   }
-  if (!p->body) {
-    Py_DECREF(p);
-    return nullptr;
-  }
+  if (!p->body) return nullptr;
   p->outcome = Py_NewRef(self);
-  made(p);
-  return reinterpret_cast<PyObject*>(p);
+  made(p.get());
+  return reinterpret_cast<PyObject*>(p.release());
 }
 
 // --- the type ------------------------------------------------------------------------------------
@@ -239,47 +219,39 @@ void function_dealloc(PyObject* o) {
   Py_TYPE(o)->tp_free(o);
 }
 PyObject* like(FunctionObject* f, PyObject* function, Kind kind) {
-  PyObject* o = PyObject_CallFunction(reinterpret_cast<PyObject*>(&ProcessFunctionType), "OOi",
-                                      function, f->name, static_cast<int>(kind));
-  if (!o || !f->dict || PyObject_SetAttrString(o, "__dict__", f->dict) == 0) return o;
-  Py_DECREF(o);
+  Owned o(PyObject_CallFunction(reinterpret_cast<PyObject*>(&ProcessFunctionType), "OOi", function,
+                                f->name, static_cast<int>(kind)));
+  if (!o || !f->dict || PyObject_SetAttrString(o.get(), "__dict__", f->dict) == 0)
+    return o.release();
   return nullptr;
 }
 PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
   if (!object || object == Py_None || !func(self)->function) return Py_NewRef(self);
-  PyObject* bound = PyMethod_New(func(self)->function, object);
-  PyObject* r = bound ? like(func(self), bound, func(self)->kind) : nullptr;
-  Py_XDECREF(bound);
-  return r;
+  const Owned bound(PyMethod_New(func(self)->function, object));
+  return bound ? like(func(self), bound.get(), func(self)->kind) : nullptr;
 }
 // By weft._hosts.processes: of a function that is to run in another OS process, or to come back from
 // there.
 PyObject* away_from(PyObject* function, PyObject* where, PyObject* name) {
   const OutsideGate beyond;
-  PyObject* m = PyImport_ImportModule("weft._hosts.processes");
-  PyObject* r = m ? PyObject_CallMethod(m, "moved", "OOO", function, where, name) : nullptr;
-  Py_XDECREF(m);
-  return r;
+  const Owned m(PyImport_ImportModule("weft._hosts.processes"));
+  return m ? PyObject_CallMethod(m.get(), "moved", "OOO", function, where, name) : nullptr;
 }
 // Where else it runs (rule 15.3).
 PyObject* function_on(PyObject* self, PyObject* where) {
   FunctionObject* f = func(self);
   if (!f->function)
     return bad_use("on: this process function was never made: decorate a function with @process");
-  PyObject* name = PyModule_Check(where) ? PyModule_GetNameObject(where) : Py_NewRef(where);
+  const Owned name(PyModule_Check(where) ? PyModule_GetNameObject(where) : Py_NewRef(where));
   if (!name) return nullptr;
-  const char* s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
+  const char* s = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "";
   std::string_view on = s ? s : "";
   if (on.starts_with("weft.")) on.remove_prefix(5);
   if (on == "processes" || !(PyModule_Check(where) || PyUnicode_Check(where)) ||
-      (f->function && PyObject_HasAttrString(f->function, "_weft_body"))) {
-    // weft._hosts.processes knows those
-    Py_DECREF(name);
-    return away_from(f->function, where, f->name);
-  }
+      (f->function && PyObject_HasAttrString(f->function, "_weft_body")))
+    return away_from(f->function, where, f->name);  // weft._hosts.processes knows those
   const bool threads = on == "threads", greenlets = on == "greenlets",
              coroutines = on == "coroutines";
-  Py_DECREF(name);
   if (!threads && !greenlets && !coroutines) {
     if (PyUnicode_Check(where)) return away_from(f->function, where, f->name);  // a host's name
     return bad_use(

@@ -11,8 +11,10 @@
 //
 // Invariant: a generator that has begun keeps the run's hook alive, perhaps longer than the run
 // lives. Then `run` is null.
+#include "channels/channels.hpp"
 #include "interpreter/sequences.hpp"
 #include "processes/group.hpp"
+#include "processes/processes.hpp"
 
 namespace weft::py {
 
@@ -29,32 +31,28 @@ extern PyTypeObject HooksType;
 // Calls a function of weft._backends.generators. `more`, the second argument, may be null: none.
 PyObject* call(const char* function, PyObject* generator, PyObject* more = nullptr) {
   const OutsideGate beyond;
-  PyObject* m = PyImport_ImportModule("weft._backends.generators");
-  PyObject* r = m ? PyObject_CallMethod(m, function, more ? "OO" : "O", generator, more) : nullptr;
-  Py_XDECREF(m);
-  return r;
+  const Owned m(PyImport_ImportModule("weft._backends.generators"));
+  return m ? PyObject_CallMethod(m.get(), function, more ? "OO" : "O", generator, more) : nullptr;
 }
 
 // The open ends that the process which runs here holds, as a list.
 PyObject* ends_held_here() {
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   if (ProcessObject* const p = list ? process_object(this_process()) : nullptr)
     for (Py_ssize_t i = 0; list && i < Py_SIZE(p); ++i)
       if (p->held[i]->state == EndState::open)
         append(list, Py_NewRef(reinterpret_cast<PyObject*>(p->held[i])));
-  return list;
+  return list.release();
 }
 
 bool close_in_process(PyRun& run, PyObject* generator) {
-  PyObject* const ends = ends_held_here();
-  PyObject* const p = ends ? call("closing", generator, ends) : nullptr;
-  Py_XDECREF(ends);
-  PyObject* list = p ? process_list(&p, 1) : nullptr;
-  Py_XDECREF(p);
+  const Owned ends(ends_held_here());
+  const Owned p(ends ? call("closing", generator, ends.get()) : nullptr);
+  PyObject* const one = p.get();
+  const Owned list(p ? process_list(&one, 1) : nullptr);
   // code of the user's has run, so the run may have ended meanwhile
-  const bool started = list && run.spawned && claim_processes(list) == 0;
-  if (started) start_process(*run.spawned, proc(PyList_GET_ITEM(list, 0)));
-  Py_XDECREF(list);
+  const bool started = list && run.spawned && claim_processes(list.get()) == 0;
+  if (started) start_process(*run.spawned, proc(PyList_GET_ITEM(list.get(), 0)));
   return started;
 }
 
@@ -76,9 +74,8 @@ PyObject* first_call(PyObject*, PyObject* generator) {
   const OutsideGate beyond;
   HooksObject* const h = hooks(mine);
   if (!h->open) {
-    PyObject* m = PyImport_ImportModule("_weakrefset");
-    h->open = m ? PyObject_CallMethod(m, "WeakSet", nullptr) : nullptr;
-    Py_XDECREF(m);
+    const Owned m(PyImport_ImportModule("_weakrefset"));
+    h->open = m ? PyObject_CallMethod(m.get(), "WeakSet", nullptr) : nullptr;
   }
   return h->open ? PyObject_CallMethod(h->open, "add", "O", generator) : nullptr;
 }
@@ -123,12 +120,11 @@ GeneratorHooks::~GeneratorHooks() {
 bool close_generators(runtime::Run& of) noexcept {
   PyRun& run = run_of(of);
   PyObject* const open = run.generators ? hooks(run.generators)->open : nullptr;
-  PyObject* const list = open ? call("take", open) : nullptr;
+  const Owned list(open ? call("take", open) : nullptr);
   bool any = false;
-  for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); ++i)
-    any = close_in_process(run, PyList_GET_ITEM(list, i)) || any;
+  for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list.get()); ++i)
+    any = close_in_process(run, PyList_GET_ITEM(list.get(), i)) || any;
   if (PyErr_Occurred()) PyErr_WriteUnraisable(run.generators);
-  Py_XDECREF(list);
   return any;
 }
 
@@ -138,7 +134,7 @@ void forget_generators(PyRun& run) noexcept {
   Py_CLEAR(run.generators);
 }
 
-int init_generators() {
+int init_generators(PyObject*) {
   HooksType.tp_name = "weft.GeneratorHooks";
   HooksType.tp_basicsize = sizeof(HooksObject);
   HooksType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;

@@ -18,18 +18,19 @@
 //    and put them back (NoCriticalSections).
 #include <greenlet/greenlet.h>
 
-#include "native.hpp"
+#include "channels/channels.hpp"
+#include "processes/processes.hpp"
 #include "watching/observe.hpp"
 #include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {
 
 struct GreenletState {
-  PyGreenlet* greenlet;  // owned
+  Owned<PyGreenlet> greenlet;
   // the hub when it was started, or that of now when it ends; `greenlet` keeps it
   PyGreenlet* parent;
-  // owned; where it is parked: in `greenlet`, or in one that its own code made
-  PyGreenlet* at;
+  // where it is parked: in `greenlet`, or in one that its own code made
+  Owned<PyGreenlet> at;
   Value slot;  // of its operation
 };
 
@@ -57,7 +58,7 @@ PyObject* body(PyObject* self, PyObject*) {
   if (GreenletState* s = p->greenlet_state; s && s->parent != hub) [[unlikely]] {
     // it returns to its parent
     s->parent = hub;
-    if (PyGreenlet_SetParent(s->greenlet, hub) < 0) PyErr_WriteUnraisable(nullptr);
+    if (PyGreenlet_SetParent(s->greenlet.get(), hub) < 0) PyErr_WriteUnraisable(nullptr);
   }
   Py_RETURN_NONE;
 }
@@ -73,57 +74,49 @@ PyObject* switch_to(PyGreenlet* g) {
 void enter(ProcessObject* p) {
   if (stepping()) [[unlikely]]
     step_begins(p);
-  PyGreenlet* const here = PyGreenlet_GetCurrent();
+  Owned here(PyGreenlet_GetCurrent());
   // of a scheduler in whose greenlet another's loop runs
-  PyGreenlet* const outer = std::exchange(hub, here);
-  PyObject* r = switch_to(p->greenlet_state->at);
+  PyGreenlet* const outer = std::exchange(hub, here.get());
+  Owned r(switch_to(p->greenlet_state->at.get()));
   hub = outer;
-  Py_XDECREF(reinterpret_cast<PyObject*>(here));
+  here.reset();
   if (stepping()) [[unlikely]]
     step_ends();
   runtime::this_context->running = nullptr;
-  if (r)
-    Py_DECREF(r);
-  else if (!p->done && !PyGreenlet_ACTIVE(p->greenlet_state->greenlet)) {
+  if (!r && !p->done && !PyGreenlet_ACTIVE(p->greenlet_state->greenlet.get())) {
     // it could not be started
     end_process(p, p->base, nullptr);
     ended = p;
-  } else {
+  } else if (!r) {
     PyErr_WriteUnraisable(nullptr);
   }
-  if (ProcessObject* e = std::exchange(ended, nullptr)) {
-    drop_greenlet_state(e);
-    Py_DECREF(e);
-  }
+  r.reset();
+  if (Owned e(std::exchange(ended, nullptr)); e) drop_greenlet_state(e.get());
   run_deferred();
 }
 
 }  // namespace
 
 void drop_greenlet_state(ProcessObject* p) noexcept {
-  GreenletState* s = std::exchange(p->greenlet_state, nullptr);
-  if (!s) return;
-  Py_XDECREF(reinterpret_cast<PyObject*>(s->at));
-  Py_XDECREF(reinterpret_cast<PyObject*>(s->greenlet));
-  delete s;
+  delete std::exchange(p->greenlet_state, nullptr);
 }
 
 const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s) { return s.ops_here(fresh_ops); }
 
 void greenlet_start(core::Waker* w) {
   ProcessObject* p = object_of(self_of(w));
-  PyGreenlet* parent = PyGreenlet_GetCurrent();
-  PyObject* run = PyCFunction_New(&body_def, reinterpret_cast<PyObject*>(p));
-  PyGreenlet* g = run && parent ? PyGreenlet_New(run, parent) : nullptr;
-  Py_XDECREF(run);
-  Py_XDECREF(reinterpret_cast<PyObject*>(parent));
+  Owned parent(PyGreenlet_GetCurrent());
+  Owned run(PyCFunction_New(&body_def, reinterpret_cast<PyObject*>(p)));
+  Owned g(run && parent ? PyGreenlet_New(run.get(), parent.get()) : nullptr);
   if (!g) {
+    const Owned held(p);
     end_process(p, p->base, nullptr);
-    Py_DECREF(p);
     return;
   }
-  Py_INCREF(reinterpret_cast<PyObject*>(g));
-  p->greenlet_state = new GreenletState{g, parent, g, {}};
+  PyGreenlet* const at = g.get();
+  p->greenlet_state = new GreenletState{std::move(g), parent.get(), new_ref(at), {}};
+  run.reset();  // these two before the process runs here
+  parent.reset();
   std::atomic_ref(p->base.ops)
       .store(&runtime::Scheduler::current()->ops_here(running_ops), std::memory_order_relaxed);
   runtime::this_context->running = &p->base;
@@ -142,19 +135,14 @@ bool greenlet_park(ProcessObject* p) noexcept {
     step_begins(object_of(self_of(w)));
   if (w == &p->base) return true;
   GreenletState& s = *p->greenlet_state;
-  PyGreenlet* const here = PyGreenlet_GetCurrent();
-  if (here == s.at) [[likely]]
-    Py_DECREF(reinterpret_cast<PyObject*>(here));
-  else
-    Py_XSETREF(s.at, here);
+  s.at.reset(PyGreenlet_GetCurrent());
   PyGreenlet* to = hub;
   if (w) {
     runtime::this_context->running = self_of(w);
-    to = object_of(self_of(w))->greenlet_state->at;
+    to = object_of(self_of(w))->greenlet_state->at.get();
   }
-  PyObject* r = switch_to(to);
+  const Owned r(switch_to(to));
   runtime::this_context->running = &p->base;
-  Py_XDECREF(r);
   return r != nullptr;
 }
 
@@ -162,10 +150,9 @@ Value& greenlet_slot(ProcessObject* p) noexcept { return p->greenlet_state->slot
 
 PyObject* greenlet_frame(ProcessObject* p) {
   if (!p->greenlet_state) return nullptr;
-  PyObject* f =
-      PyObject_GetAttrString(reinterpret_cast<PyObject*>(p->greenlet_state->at), "gr_frame");
-  if (f && f != Py_None) return f;
-  Py_XDECREF(f);
+  auto* const at = reinterpret_cast<PyObject*>(p->greenlet_state->at.get());
+  Owned f(PyObject_GetAttrString(at, "gr_frame"));
+  if (f && f != Py_None) return f.release();
   PyErr_Clear();
   return nullptr;
 }
@@ -175,12 +162,11 @@ PyObject* greenlet_frame(ProcessObject* p) {
 int need_greenlets() {
   if (!_PyGreenlet_API) PyGreenlet_Import();
   if (_PyGreenlet_API) return 0;
-  PyObject* why = take_exception();
+  const Owned why(take_exception());
   PyErr_Format(PyExc_ImportError,
                "greenlet processes need the package greenlet (%S); install it: pip install "
                "'weft[greenlets]'",
-               why);
-  Py_XDECREF(why);
+               why.get());
   return -1;
 }
 

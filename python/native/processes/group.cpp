@@ -11,12 +11,17 @@
 
 #include <array>
 
-#include "choice/choice.hpp"
+#include "processes/awaiting.hpp"
+
+#include "channels/channels.hpp"
 #include "interpreter/aside.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/sequences.hpp"
 #include "interpreter/unawaited.hpp"
+#include "processes/caller.hpp"
+#include "processes/processes.hpp"
+#include "rounds/rounds.hpp"
 #include "watching/observe.hpp"
-#include "watching/rounds.hpp"
 
 namespace weft::py {
 
@@ -58,22 +63,21 @@ static bool quiet(PyObject* e) noexcept {
 // Raises what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of
 // the block, or null.
 PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also) {
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   if (also && !quiet(also)) append(list, Py_NewRef(also));
   for (const std::exception_ptr& f : failures) {
     if (!list) break;
     try {
       std::rethrow_exception(f);
     } catch (const Failure& e) {
-      append(list, Py_NewRef(e.exception));
+      append(list, Py_NewRef(e.exception.get()));
     } catch (const std::exception& e) {
       append(list, PyObject_CallFunction(PyExc_RuntimeError, "s", e.what()));
     }
   }
   if (!list) return nullptr;
-  PyObject* e = PyList_GET_SIZE(list) == 1 ? Py_NewRef(PyList_GET_ITEM(list, 0))
-                                           : PyObject_CallOneArg(errors.several, list);
-  Py_DECREF(list);
+  PyObject* e = PyList_GET_SIZE(list.get()) == 1 ? Py_NewRef(PyList_GET_ITEM(list.get(), 0))
+                                                 : PyObject_CallOneArg(errors.several, list.get());
   if (e) restore_exception(e);
   return nullptr;
 }
@@ -82,37 +86,31 @@ PyObject* raise_left(const std::exception_ptr& left) {
   try {
     std::rethrow_exception(left);
   } catch (const Failure& e) {
-    restore_exception(Py_NewRef(e.exception));
+    restore_exception(Py_NewRef(e.exception.get()));
   }
   return nullptr;
 }
 
 PyObject* raise_deadlock(PyRun& run) {
-  PyObject* knot = PyList_New(0);
+  Owned knot(PyList_New(0));
   for (const std::string& k : run.run.knot())
     if (knot) append(knot, to_str(k));
-  PyObject* processes = knot ? PyList_New(0) : nullptr;
+  Owned processes(knot ? PyList_New(0) : nullptr);
   for (const auto& b : run.blocked) {
     if (!processes) break;
-    PyObject* places = PyTuple_New(static_cast<Py_ssize_t>(b.places.size()));
+    Owned places(PyTuple_New(static_cast<Py_ssize_t>(b.places.size())));
     Py_ssize_t i = 0;
     for (const std::string& place : b.places)
       if (places) put(places, i++, to_str(place));
     append(processes, places ? PyObject_CallFunction(errors.Blocked, "ssNs", b.path.c_str(),
-                                                     b.verb.c_str(), places, b.at.c_str())
+                                                     b.verb.c_str(), places.release(), b.at.c_str())
                              : nullptr);
   }
-  if (!processes) {
-    Py_XDECREF(knot);
-    return nullptr;
-  }
-  PyObject* report = to_str(run.run.deadlock_report() + say_left_open(run));
-  PyObject* e =
-      report ? PyObject_CallFunctionObjArgs(errors.Deadlock, report, knot, processes, nullptr)
-             : nullptr;
-  Py_XDECREF(report);
-  Py_DECREF(knot);
-  Py_DECREF(processes);
+  if (!processes) return nullptr;
+  const Owned report(to_str(run.run.deadlock_report() + say_left_open(run)));
+  PyObject* e = report ? PyObject_CallFunctionObjArgs(errors.Deadlock, report.get(), knot.get(),
+                                                      processes.get(), nullptr)
+                       : nullptr;
   if (e) restore_exception(e);
   return nullptr;
 }
@@ -273,13 +271,10 @@ GroupOpObject* gop(PyObject* o) noexcept { return reinterpret_cast<GroupOpObject
 
 }  // namespace
 
-GroupObject* new_group(PyObject* list) {
+GroupObject* new_group(Owned<> list) {
   GroupObject* g = PyObject_GC_New(GroupObject, &GroupType);
-  if (!g) {
-    Py_DECREF(list);
-    return nullptr;
-  }
-  g->list = list;
+  if (!g) return nullptr;
+  g->list = list.release();
   g->group = nullptr;
   g->block = nullptr;
   g->outermost = nullptr;
@@ -301,12 +296,10 @@ GroupObject* new_group(PyObject* list) {
 
 PyObject* new_group_op(GroupObject* owned, bool parallel) {
   if (!owned) return nullptr;
+  Owned group(owned);
   GroupOpObject* o = PyObject_New(GroupOpObject, &GroupOpType);
-  if (!o) {
-    Py_DECREF(reinterpret_cast<PyObject*>(owned));
-    return nullptr;
-  }
-  o->group = owned;
+  if (!o) return nullptr;
+  o->group = group.release();
   o->process = nullptr;
   o->parallel = parallel;
   o->waiting = o->done = o->awaited = false;
@@ -375,11 +368,9 @@ namespace {
 PyObject* parallel_here(PyObject* list, bool alone = false) {
   Caller self("Parallel");
   if (!self) return nullptr;
-  GroupObject* g = new_group(Py_NewRef(list));
-  PyObject* r =
-      g && open_parallel(g, self.process(), alone) == 0 ? wait_for(self, g, true) : nullptr;
-  Py_XDECREF(reinterpret_cast<PyObject*>(g));
-  return r;
+  const Owned g(new_group(new_ref(list)));
+  return g && open_parallel(g.get(), self.process(), alone) == 0 ? wait_for(self, g.get(), true)
+                                                                 : nullptr;
 }
 
 const char* verb_of(GroupOpObject* o) noexcept {
@@ -460,11 +451,10 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
 PySendResult group_op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
   GroupOpObject* o = gop(self);
   if (o->done) return group_op_send(self, arg, r);
-  PyObject* list = Py_NewRef(o->group->list);
-  if (!o->waiting) observe("begin", "wait for", list, nullptr);
+  const Owned list = new_ref(o->group->list);
+  if (!o->waiting) observe("begin", "wait for", list.get(), nullptr);
   const PySendResult s = group_op_send(self, arg, r);
-  observe_sent(s, "wait for", list, *r);
-  Py_DECREF(list);
+  observe_sent(s, "wait for", list.get(), *r);
   return s;
 }
 
@@ -488,14 +478,12 @@ PyObject* group_op_close(PyObject* self, PyObject*) {
 void group_op_dealloc(PyObject* self) {
   GroupOpObject* o = gop(self);
   if (o->parallel && !o->done && !o->waiting) {
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
+    const SavedException kept;
     if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                          "Parallel of %zd process%s was never awaited: write `await` before it",
                          PyList_GET_SIZE(o->group->list),
                          PyList_GET_SIZE(o->group->list) == 1 ? "" : "es") < 0)
       PyErr_WriteUnraisable(Py_None);
-    PyErr_Restore(t, v, tb);
   }
   give_up(o);
   Py_DECREF(reinterpret_cast<PyObject*>(o->group));
@@ -511,19 +499,17 @@ PyMethodDef group_op_methods[] = {{"send", gated<group_op_pysend>, METH_O, nullp
 PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   run_deferred();
   close_left_blocks();
-  PyObject* list = process_list(args, n);
+  Owned list(process_list(args, n));
   if (!list) return nullptr;
-  if (current_coroutine()) return new_group_op(new_group(list), true);
-  if (in_task()) {
-    Py_DECREF(list);
+  if (current_coroutine()) return new_group_op(new_group(std::move(list)), true);
+  if (in_task())
     return bad_use(
         "Parallel of weft.threads would block the running asyncio loop: await that of "
         "weft.coroutines");
-  }
-  PyObject* r = observed("wait for", list, nullptr, [&] {
-    return current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady);
+  PyObject* r = observed("wait for", list.get(), nullptr, [&] {
+    return current_greenlet() ? parallel_here(list.get())
+                              : execute(list.get(), runtime::Clock::steady);
   });
-  Py_DECREF(list);
   return r;
 }
 
@@ -548,19 +534,17 @@ PyObject* f_run(PyObject*, PyObject* args) {
     return bad_use(
         "run(clock='virtual') inside a run on the steady clock: the clock belongs to the outermost "
         "run");
-  PyObject* list = process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes));
+  const Owned list(process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes)));
   if (!list) return nullptr;
   const runtime::Clock clock = virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady;
-  PyObject* r =
-      current_greenlet() ? parallel_here(list, alone != 0) : execute(list, clock, alone != 0);
-  Py_DECREF(list);
-  return r;
+  return current_greenlet() ? parallel_here(list.get(), alone != 0)
+                            : execute(list.get(), clock, alone != 0);
 }
 
 PyObject* f_spawn(PyObject*, PyObject* const* args, Py_ssize_t n) {
   run_deferred();
   // by code of the user's, in which a block may begin or end
-  PyObject* list = process_list(args, n);
+  const Owned list(process_list(args, n));
   if (!list) return nullptr;
   runtime::Run* run = current_run();
   runtime::Group* spawned = run ? run_of(*run).spawned : nullptr;
@@ -568,13 +552,9 @@ PyObject* f_spawn(PyObject*, PyObject* const* args, Py_ssize_t n) {
     bad_use(
         "Spawn outside any run: there is nobody to wait for the process; start the network by "
         "run(...)");
-  if (!spawned || claim_processes(list) < 0) {
-    Py_DECREF(list);
-    return nullptr;
-  }
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
-    start_process(*spawned, proc(PyList_GET_ITEM(list, i)));
-  Py_DECREF(list);
+  if (!spawned || claim_processes(list.get()) < 0) return nullptr;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i)
+    start_process(*spawned, proc(PyList_GET_ITEM(list.get(), i)));
   Py_RETURN_NONE;
 }
 
@@ -597,13 +577,10 @@ PyObject* f_flatten(PyObject*, PyObject* const* args, Py_ssize_t n) {
 // The processes of a Sequence, which starts them later: none of them has been started, and none
 // stands there twice.
 PyObject* f_in_turn(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  PyObject* const list = process_list(args, n);
-  if (!list || claim_processes(list) < 0) {
-    Py_XDECREF(list);
-    return nullptr;
-  }
-  unclaim_processes(list);
-  return list;
+  Owned list(process_list(args, n));
+  if (!list || claim_processes(list.get()) < 0) return nullptr;
+  unclaim_processes(list.get());
+  return list.release();
 }
 PyObject* f_must_block(PyObject*, PyObject* verb) {
   if (current_coroutine())
@@ -652,9 +629,8 @@ void abandon_group(GroupObject* g, runtime::Group& successor) noexcept {
 }
 
 void drop_awaited_group_wait(PyObject* o) noexcept {
-  Py_INCREF(o);
+  const Owned held = new_ref(o);
   give_up(gop(o));
-  Py_DECREF(o);
 }
 
 void observe_groups(bool on) noexcept {
@@ -677,7 +653,7 @@ int init_group(PyObject* m) {
   GroupOpType.tp_iternext = gated<group_op_next>;
   GroupOpType.tp_methods = group_op_methods;
   GroupOpType.tp_as_async = &group_op_async;
-  if (PyType_Ready(&GroupOpType) < 0 || init_block(m) < 0 || init_generators() < 0) return -1;
+  if (PyType_Ready(&GroupOpType) < 0) return -1;
   return PyModule_AddFunctions(m, functions);
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "interpreter/interrupt.hpp"
 #include "processes/asyncio.hpp"
-#include "processes/awaiting.hpp"
+#include "processes/caller.hpp"
 #include "processes/no_result.hpp"
 #include "weft/compose.hpp"
 #include "weft/runtime/limit.hpp"
@@ -61,7 +61,7 @@ struct GroupObject {
   bool borrowed;      // the scheduler: of a block around this one
 };
 
-GroupObject* new_group(PyObject* list);  // takes the list over
+GroupObject* new_group(Owned<> list);
 // what is awaited in a coroutine process
 PyObject* new_group_op(GroupObject* owned, bool parallel);
 // in a greenlet process: the outcome
@@ -107,8 +107,5 @@ class GeneratorHooks {
 // those that were spawned. False: there are none.
 bool close_generators(runtime::Run& of) noexcept;
 void forget_generators(PyRun& run) noexcept;  // the run goes
-
-int init_block(PyObject* m);
-int init_generators();
 
 }  // namespace weft::py

@@ -14,7 +14,8 @@
 #include "processes/guest.hpp"
 
 #include "processes/no_result.hpp"
-#include "watching/rounds.hpp"
+#include "processes/processes.hpp"
+#include "rounds/rounds.hpp"
 
 namespace weft::py {
 
@@ -46,30 +47,29 @@ int load_names() {
                {&names.end, "_end"}};
   for (const auto& t : texts)
     if (!(*t.to = PyUnicode_InternFromString(t.text))) return -1;
-  PyObject* m = PyImport_ImportModule("weft._backends.asyncio");
+  const Owned m(PyImport_ImportModule("weft._backends.asyncio"));
   if (!m) return -1;
-  const bool fine = (names.swap = PyObject_GetAttrString(m, "_swap")) &&
-                    (names.tasks = PyObject_GetAttrString(m, "_tasks")) &&
-                    (names.make_task = PyObject_GetAttrString(m, "ProcessTask")) &&
-                    (names.alone = PyObject_GetAttrString(m, "_alone")) &&
-                    (names.leave = PyObject_GetAttrString(m, "_leave")) &&
-                    (names.current_task = PyObject_GetAttrString(m, "_current_task")) &&
-                    (names.drive = PyObject_GetAttrString(m, "_drive"));
-  Py_DECREF(m);
+  const bool fine = (names.swap = PyObject_GetAttrString(m.get(), "_swap")) &&
+                    (names.tasks = PyObject_GetAttrString(m.get(), "_tasks")) &&
+                    (names.make_task = PyObject_GetAttrString(m.get(), "ProcessTask")) &&
+                    (names.alone = PyObject_GetAttrString(m.get(), "_alone")) &&
+                    (names.leave = PyObject_GetAttrString(m.get(), "_leave")) &&
+                    (names.current_task = PyObject_GetAttrString(m.get(), "_current_task")) &&
+                    (names.drive = PyObject_GetAttrString(m.get(), "_drive"));
   return fine ? 0 : -1;
 }
 
 // --- the current task ----------------------------------------------------------------------------
 
-// Of the loop; owned, the one before. `task` null: none.
-PyObject* swap_task(PyObject* loop, PyObject* task) noexcept {
-  PyObject* before = nullptr;
+// Of the loop; gives the one before. `task` null: none.
+Owned<> swap_task(PyObject* loop, PyObject* task) noexcept {
+  Owned<> before;
   if (names.swap != Py_None) {
     PyObject* args[] = {loop, task ? task : Py_None};
-    before = PyObject_Vectorcall(names.swap, args, 2, nullptr);
-    if (before == Py_None) Py_CLEAR(before);
+    before.reset(PyObject_Vectorcall(names.swap, args, 2, nullptr));
+    if (before == Py_None) before.reset();
   } else {
-    before = Py_XNewRef(PyDict_GetItemWithError(names.tasks, loop));
+    before = new_ref(PyDict_GetItemWithError(names.tasks, loop));
     if (task)
       PyDict_SetItem(names.tasks, loop, task);
     else if (before)
@@ -83,7 +83,7 @@ PyObject* swap_task(PyObject* loop, PyObject* task) noexcept {
 struct Turn {
   GuestObject* guest;
   PyObject* loop;  // borrowed; null: its loop does not run
-  PyObject* before = nullptr;
+  Owned<> before;
   bool entered = false;
   Turn* outer;
 };
@@ -98,11 +98,8 @@ void enter_task(PyObject* task) noexcept {
     if (PyDict_SetItem(names.tasks, t->loop, task) < 0) PyErr_WriteUnraisable(t->loop);
     return;
   }
-  PyObject* before = swap_task(t->loop, task);
-  if (t->entered)
-    Py_XDECREF(before);
-  else
-    t->before = before;
+  Owned before = swap_task(t->loop, task);
+  if (!t->entered) t->before = std::move(before);
   t->entered = true;
 }
 
@@ -136,19 +133,17 @@ const core::WakerOps end_ops{&end_wake, &end_run, nullptr, 0};
 void schedule(GuestObject* g, PyObject* loop) noexcept {
   if (g->scheduled || g->gone) return;
   g->scheduled = true;
-  PyObject* h =
-      with_signals_held([&] { return PyObject_CallMethodOneArg(loop, names.call_soon, g->turn); });
+  const Owned h(
+      with_signals_held([&] { return PyObject_CallMethodOneArg(loop, names.call_soon, g->turn); }));
   if (!h) g->scheduled = false;  // the loop is closed
-  Py_XDECREF(h);
 }
 
 void disarm(GuestObject* g) noexcept {
-  PyObject* h = std::exchange(g->timer, nullptr);
+  const Owned h(std::exchange(g->timer, nullptr));
   g->armed = prim::forever;
   if (!h) return;
-  PyObject* r = with_signals_held([&] { return PyObject_CallMethodNoArgs(h, names.cancel); });
-  Py_XDECREF(r);
-  Py_DECREF(h);
+  const Owned r(
+      with_signals_held([&] { return PyObject_CallMethodNoArgs(h.get(), names.cancel); }));
 }
 
 // `least`: ns. A loop with a coarse clock may ring early; it must not be asked for less than its
@@ -158,31 +153,30 @@ void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0
   disarm(g);
   if (at == prim::forever) return;
   g->armed = at;
-  PyObject* d = PyFloat_FromDouble(static_cast<double>(std::max(at - prim::now(), least)) * 1e-9);
+  const Owned d(PyFloat_FromDouble(static_cast<double>(std::max(at - prim::now(), least)) * 1e-9));
   if (d)
-    g->timer = with_signals_held(
-        [&] { return PyObject_CallMethodObjArgs(loop, names.call_later, d, g->ring_up, nullptr); });
+    g->timer = with_signals_held([&] {
+      return PyObject_CallMethodObjArgs(loop, names.call_later, d.get(), g->ring_up, nullptr);
+    });
   PyErr_Clear();
-  Py_XDECREF(d);
 }
 
 // Once, if it rests until then (rule 10.6).
 void look_later(GuestObject* g, PyObject* loop, std::uint32_t number) noexcept {
   g->standstill = number;
-  PyObject* d = PyFloat_FromDouble(
-      static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
+  const Owned d(PyFloat_FromDouble(
+      static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9));
   if (d)
-    g->look = with_signals_held(
-        [&] { return PyObject_CallMethodObjArgs(loop, names.call_later, d, g->look_up, nullptr); });
+    g->look = with_signals_held([&] {
+      return PyObject_CallMethodObjArgs(loop, names.call_later, d.get(), g->look_up, nullptr);
+    });
   PyErr_Clear();
-  Py_XDECREF(d);
 }
 void look_no_more(GuestObject* g) noexcept {
-  PyObject* h = std::exchange(g->look, nullptr);
+  const Owned h(std::exchange(g->look, nullptr));
   if (!h) return;
-  PyObject* r = with_signals_held([&] { return PyObject_CallMethodNoArgs(h, names.cancel); });
+  PyObject* r = with_signals_held([&] { return PyObject_CallMethodNoArgs(h.get(), names.cancel); });
   Py_XDECREF(r);
-  Py_DECREF(h);
 }
 
 bool all_ended(GuestObject* g) noexcept {
@@ -190,30 +184,28 @@ bool all_ended(GuestObject* g) noexcept {
 }
 
 void tell_waiter(GuestObject* g) noexcept {
-  PyObject* f = std::exchange(g->waiter, nullptr);
+  const Owned f(std::exchange(g->waiter, nullptr));
   if (!f) return;
-  set_future(f);
-  Py_DECREF(f);
+  set_future(f.get());
 }
 
 // Rules 10.4 and 13.6: is there nothing else on the loop that could wake a process? None: nothing
 // but callbacks that are about to run. It notes whether a handler of the loop's may act.
 PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   if (g->awaiting > 0 || g->open || !g->waiter) return Py_False;
-  PyObject* r = with_signals_held([&] { return PyObject_CallOneArg(names.alone, loop); });
-  g->run->loop_acts = r && PyList_CheckExact(r);
-  Py_XDECREF(r);
+  const Owned r(with_signals_held([&] { return PyObject_CallOneArg(names.alone, loop); }));
+  g->run->loop_acts = r && PyList_CheckExact(r.get());
   if (g->run->loop_acts) return Py_True;
-  return r == Py_True || r == Py_None ? r : Py_False;  // these are immortal enough
+  return r == Py_True || r == Py_None ? r.get() : Py_False;  // these are immortal enough
 }
 
 // A process has failed: the block is to end (rule 7.5). Once; leaving the block takes it back.
 void tell_block(GuestObject* g) noexcept {
   if (!g->open || g->told || !g->task || g->run->self.cancel().load() == 0) return;
   g->told = true;
-  PyObject* r = with_signals_held([&] { return PyObject_CallMethodNoArgs(g->task, names.cancel); });
+  const Owned r(
+      with_signals_held([&] { return PyObject_CallMethodNoArgs(g->task, names.cancel); }));
   if (!r) PyErr_WriteUnraisable(g->task);
-  Py_XDECREF(r);
 }
 
 // After a turn: again, rest, or the end.
@@ -246,16 +238,15 @@ void go_on(GuestObject* g, PyObject* loop) noexcept {
 void take_turn(GuestObject* g, PyObject* loop, std::int64_t budget) noexcept {
   if (g->in_turn || !g->run || g->ended) return;
   if (g->look) look_no_more(g);
-  Turn turn{g, g->gone ? nullptr : loop, nullptr, false, this_turn};
+  Turn turn{g, g->gone ? nullptr : loop, {}, false, this_turn};
   this_turn = &turn;
   g->in_turn = true;
   if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
   g->scheduler->turn(budget);
   g->in_turn = false;
   if (turn.entered) {
-    PyObject* last = swap_task(loop, turn.before);
-    Py_XDECREF(last);
-    Py_XDECREF(turn.before);
+    const Owned last = swap_task(loop, turn.before.get());
+    turn.before.reset();
   }
   this_turn = turn.outer;
 }
@@ -264,16 +255,12 @@ PyObject* guest_turn(PyObject* o, PyObject*) {
   GuestObject* g = gst(o);
   g->scheduled = false;
   if (!g->run || g->ended || g->gone) Py_RETURN_NONE;
-  PyObject* loop = loop_of(g->link);
+  const Owned loop(loop_of(g->link));
   if (!loop) Py_RETURN_NONE;
-  Py_INCREF(o);
-  {
-    const Section s(g->link);
-    take_turn(g, loop, kBudget);
-    go_on(g, loop);
-  }
-  Py_DECREF(o);
-  Py_DECREF(loop);
+  const Owned held = new_ref(o);
+  const Section s(g->link);
+  take_turn(g, loop.get(), kBudget);
+  go_on(g, loop.get());
   Py_RETURN_NONE;
 }
 
@@ -283,19 +270,15 @@ PyObject* guest_timer(PyObject* o, PyObject*) {
   Py_CLEAR(g->timer);
   if (!g->run || g->ended || g->gone || g->scheduled) Py_RETURN_NONE;
   if (at <= prim::now()) return guest_turn(o, nullptr);
-  if (PyObject* loop = loop_of(g->link)) {
-    arm(g, loop, at, 1'000'000);
-    Py_DECREF(loop);
-  }
+  if (const Owned loop(loop_of(g->link)); loop) arm(g, loop.get(), at, 1'000'000);
   Py_RETURN_NONE;
 }
 PyObject* guest_look(PyObject* o, PyObject*) {
   GuestObject* g = gst(o);
   Py_CLEAR(g->look);
   if (!g->run || g->ended || g->gone || !g->resting) Py_RETURN_NONE;
-  Py_INCREF(o);
+  const Owned held = new_ref(o);
   g->run->run.stood_still(g->standstill);
-  Py_DECREF(o);
   Py_RETURN_NONE;
 }
 // _alone() knows it by its name
@@ -375,9 +358,8 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool al
   }
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
     start_process(*g->group, proc(PyList_GET_ITEM(list, i)));
-  PyObject* loop = loop_of(g->link);
-  if (loop) schedule(g, loop);
-  Py_XDECREF(loop);
+  const Owned loop(loop_of(g->link));
+  if (loop) schedule(g, loop.get());
   return g;
 }
 
@@ -421,8 +403,7 @@ void free_run(GuestObject* g) noexcept {
 // they go by themselves.
 void abandon(GuestObject* g) noexcept {
   if (!g->run || g->in_turn) return;
-  PyObject *t, *v, *tb;
-  PyErr_Fetch(&t, &v, &tb);
+  const SavedException kept;
   g->gone = true;
   g->open = false;
   for (int round = 0; round < 100 && !all_ended(g); ++round) {
@@ -430,7 +411,7 @@ void abandon(GuestObject* g) noexcept {
     g->run->run.cancel_everybody();
     for (int k = 0; k < 1000 && (k == 0 || g->scheduler->anything_ready()); ++k) {
       if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
-      Turn turn{g, nullptr, nullptr, false, this_turn};
+      Turn turn{g, nullptr, {}, false, this_turn};
       this_turn = &turn;
       g->in_turn = true;
       g->scheduler->turn(kBudget);
@@ -440,7 +421,6 @@ void abandon(GuestObject* g) noexcept {
   }
   g->ended = true;
   free_run(g);
-  PyErr_Restore(t, v, tb);
 }
 
 PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
@@ -451,12 +431,11 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
                                    &PyTuple_Type, &processes, &virtual_time, &alone))
     return nullptr;
   run_deferred();
-  PyObject* list = process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes));
+  const Owned list(process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes)));
   if (!list) return nullptr;
   GuestObject* g =
-      make_guest(list, virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady, false,
-                 alone != 0);
-  Py_DECREF(list);
+      make_guest(list.get(), virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady,
+                 false, alone != 0);
   if (PyObject* raised = g ? raised_meanwhile() : nullptr) {
     // by a signal: whoever was to wait for it will not
     abandon(g);
@@ -471,13 +450,12 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
 PyObject* guest_wait(PyObject* o, PyObject* future) {
   GuestObject* g = gst(o);
   Py_XSETREF(g->waiter, Py_NewRef(future));
-  PyObject* loop = g->run ? loop_of(g->link) : nullptr;
+  const Owned loop(g->run ? loop_of(g->link) : nullptr);
   if (loop && !g->scheduled) {  // it may rest already, and may be alone only now
     const Section s(g->link);
     if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
-    go_on(g, loop);
+    go_on(g, loop.get());
   }
-  Py_XDECREF(loop);
   if (g->ended) tell_waiter(g);
   Py_RETURN_NONE;
 }
@@ -573,12 +551,11 @@ PyGetSetDef guest_getset[] = {{"ended", gated<guest_ended>, nullptr, nullptr, nu
 PyTypeObject GuestType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 void turn_at_once(GuestObject* g) noexcept {
-  PyObject* loop = g->scheduled || g->gone ? nullptr : loop_of(g->link);
+  const Owned loop(g->scheduled || g->gone ? nullptr : loop_of(g->link));
   if (!loop) return;
   unlist(g);
-  take_turn(g, loop, kBudget);
-  go_on(g, loop);
-  Py_DECREF(loop);
+  take_turn(g, loop.get(), kBudget);
+  go_on(g, loop.get());
 }
 
 void abandon_orphans(LinkObject* l) noexcept {
@@ -587,9 +564,8 @@ void abandon_orphans(LinkObject* l) noexcept {
       g = g->next;
       continue;
     }
-    Py_INCREF(obj(g));
+    const Owned held = new_ref(g);
     abandon(g);  // takes it off the list; whatever else its processes do there
-    Py_DECREF(obj(g));
     g = l->guests;
   }
 }
@@ -618,9 +594,8 @@ void schedule_due(LinkObject* l, PyObject* loop) noexcept {
 }
 
 GuestObject* guest_open() noexcept {
-  PyObject* list = PyList_New(0);
-  GuestObject* g = list ? make_guest(list, runtime::Clock::steady, true) : nullptr;
-  Py_XDECREF(list);
+  const Owned list(PyList_New(0));
+  GuestObject* g = list ? make_guest(list.get(), runtime::Clock::steady, true) : nullptr;
   return g;
 }
 runtime::Group* group_of(GuestObject* g) noexcept { return g->group; }
@@ -641,7 +616,7 @@ int init_guest(PyObject* m) {
   GuestType.tp_clear = gated<guest_clear>;
   GuestType.tp_methods = guest_methods;
   GuestType.tp_getset = guest_getset;
-  if (PyType_Ready(&GuestType) < 0 || init_guest_process(m) < 0) return -1;
+  if (PyType_Ready(&GuestType) < 0) return -1;
   return add_type(m, "Guest", &GuestType);
 }
 

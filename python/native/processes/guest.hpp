@@ -1,6 +1,7 @@
 // What the two files of a guest share: the network (guest.cpp) and each of its processes, a task to
 // asyncio (guest_process.cpp).
 #pragma once
+#include "process.hpp"
 #include "processes/asyncio.hpp"
 
 namespace weft::py {
@@ -58,7 +59,5 @@ extern GuestNames names;
 void enter_task(PyObject* task) noexcept;
 // in a callback of the loop, between two turns, when a process of it has been woken
 void turn_at_once(GuestObject* g) noexcept;
-
-int init_guest_process(PyObject* m);
 
 }  // namespace weft::py

@@ -7,6 +7,7 @@
 //
 // asyncio cancels it by _task_cancel(): at a future that is cancelled, at an operation that is
 // withdrawn, else at its next point (6.1 to 6.3).
+#include "channels/channels.hpp"
 #include "processes/awaiting.hpp"
 #include "processes/guest.hpp"
 
@@ -26,39 +27,33 @@ PyObject* future_done(PyObject* self, PyObject* future) {
   ProcessObject* p = proc(self);
   GuestPart* part = p->guest;
   if (!part || part->future != future || p->base.status != Status::pending) Py_RETURN_NONE;
-  GuestObject* g = part->guest;
+  GuestObject* g = part->guest.get();
   p->base.status = Status::ok;
   if (g->in_turn) {
     p->base.ops->wake(&p->base);
     Py_RETURN_NONE;
   }
-  Py_INCREF(obj(g));
-  {
-    const Section s(g->link);
-    p->base.ops->wake(&p->base);
-    turn_at_once(g);
-  }
-  Py_DECREF(obj(g));
+  const Owned held = new_ref(g);
+  const Section s(g->link);
+  p->base.ops->wake(&p->base);
+  turn_at_once(g);
   Py_RETURN_NONE;
 }
 PyMethodDef wakeup_def{"weft_wakeup", gated<future_done>, METH_O, nullptr};
 
 void let_go_of_future(GuestPart* part, PyObject* future) noexcept {
-  PyObject* r = with_signals_held(
-      [&] { return PyObject_CallMethodOneArg(future, names.remove_done_callback, part->wakeup); });
-  Py_XDECREF(r);
-  r = with_signals_held([&] { return PyObject_CallMethodNoArgs(future, names.cancel); });
-  Py_XDECREF(r);
+  Owned r(with_signals_held([&] {
+    return PyObject_CallMethodOneArg(future, names.remove_done_callback, part->wakeup.get());
+  }));
+  r.reset(with_signals_held([&] { return PyObject_CallMethodNoArgs(future, names.cancel); }));
 }
 
 bool cancel_future(GuestPart* part) noexcept {
-  PyObject* f = Py_NewRef(part->future);
-  PyObject* r = with_signals_held([&] {
-    return part->message ? PyObject_CallMethodOneArg(f, names.cancel, part->message)
-                         : PyObject_CallMethodNoArgs(f, names.cancel);
-  });
-  Py_DECREF(f);
-  Py_XDECREF(r);
+  const Owned f = new_ref(part->future.get());
+  const Owned r(with_signals_held([&] {
+    return part->message ? PyObject_CallMethodOneArg(f.get(), names.cancel, part->message.get())
+                         : PyObject_CallMethodNoArgs(f.get(), names.cancel);
+  }));
   return r == Py_True;
 }
 
@@ -75,7 +70,7 @@ PyObject* f_task_cancel(PyObject*, PyObject* args) {
   if (!p) Py_RETURN_FALSE;
   GuestPart* part = p->guest;
   const Section s(part->guest->link);
-  Py_XSETREF(part->message, message == Py_None ? nullptr : Py_NewRef(message));
+  part->message = new_ref(message == Py_None ? nullptr : message);
   if (p->base.op == &await_op && p->base.status == Status::pending && cancel_future(part))
     Py_RETURN_TRUE;
   part->must_cancel = true;
@@ -97,7 +92,7 @@ PyObject* f_task_uncancel(PyObject*, PyObject* o) {
 // _task_state(process): (the future it awaits, must_cancel)
 PyObject* f_task_state(PyObject*, PyObject* o) {
   ProcessObject* p = process_with_task(o);
-  PyObject* f = p && p->guest->future ? p->guest->future : Py_None;
+  PyObject* f = p && p->guest->future ? p->guest->future.get() : Py_None;
   return PyTuple_Pack(2, f, p && p->guest->must_cancel ? Py_True : Py_False);
 }
 PyObject* f_task_coroutine(PyObject*, PyObject* o) {
@@ -116,56 +111,48 @@ PyMethodDef functions[] = {{"_task_cancel", gated<f_task_cancel>, METH_VARARGS, 
 void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept {
   auto* g = static_cast<GuestObject*>(s.host());
   auto* part = new GuestPart{};
-  part->guest = reinterpret_cast<GuestObject*>(Py_NewRef(obj(g)));
-  PyObject* loop = loop_of(g->link);
+  part->guest = new_ref(g);
+  const Owned loop(loop_of(g->link));
   if (loop)
-    part->task = with_signals_held([&] {
-      return PyObject_CallFunctionObjArgs(names.make_task, reinterpret_cast<PyObject*>(p), loop,
-                                          nullptr);
-    });
-  part->wakeup = PyCFunction_New(&wakeup_def, reinterpret_cast<PyObject*>(p));
-  Py_XDECREF(loop);
+    part->task.reset(with_signals_held([&] {
+      return PyObject_CallFunctionObjArgs(names.make_task, reinterpret_cast<PyObject*>(p),
+                                          loop.get(), nullptr);
+    }));
+  part->wakeup.reset(PyCFunction_New(&wakeup_def, reinterpret_cast<PyObject*>(p)));
   if (!part->task || !part->wakeup) PyErr_WriteUnraisable(Py_None);
   p->guest = part;
 }
 
 PyObject* guest_begin(ProcessObject* p, const runtime::OpKind* woken_in, bool yielded) noexcept {
   GuestPart* part = p->guest;
-  if (part->task) enter_task(part->task);
+  if (part->task) enter_task(part->task.get());
   if (woken_in != &await_op) [[likely]]
     return yielded && part->must_cancel ? guest_cancellation(p->base) : nullptr;
   --part->guest->awaiting;
-  PyObject* f = std::exchange(part->future, nullptr);
+  const Owned f(std::move(part->future));
   PyObject* e = nullptr;
   if (p->base.status == Status::cancelled) {
-    let_go_of_future(part, f);
+    let_go_of_future(part, f.get());
     raise_cancelled(p->base, nullptr);
     e = take_exception();
   }
-  Py_DECREF(f);
   return e;
 }
 
 int guest_await(ProcessObject* p, PyObject* f) noexcept {
   GuestPart* part = p->guest;
-  PyObject* blocking = PyObject_GetAttr(f, names.blocking);
-  if (!blocking) {
-    PyErr_Clear();
-    return 0;
-  }
-  Py_DECREF(blocking);
-  if (blocking == Py_None) return 0;
-  PyObject* loop = loop_of(part->guest->link);
-  PyObject* its = PyObject_CallMethodNoArgs(f, names.get_loop);
-  Py_XDECREF(loop);
-  Py_XDECREF(its);
+  const Owned blocking(PyObject_GetAttr(f, names.blocking));
+  if (!blocking) PyErr_Clear();
+  if (!blocking || blocking == Py_None) return 0;
+  const Owned loop(loop_of(part->guest->link));
+  const Owned its(PyObject_CallMethodNoArgs(f, names.get_loop));
   if (!its) return -1;
-  if (loop != its) {
+  if (loop != its.get()) {
     PyErr_Format(PyExc_RuntimeError, "process %s awaits a future of another event loop: %R",
                  p->base.function, f);
     return -1;
   }
-  if (f == part->task) {
+  if (part->task == f) {
     bad_use("a process cannot await its own task");
     return -1;
   }
@@ -181,12 +168,11 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
     raise_cancelled(p->base, nullptr);
     return -1;
   }
-  PyObject* r = PyObject_SetAttr(f, names.blocking, Py_False) < 0
+  const Owned r(PyObject_SetAttr(f, names.blocking, Py_False) < 0
                     ? nullptr
-                    : PyObject_CallMethodOneArg(f, names.add_done_callback, part->wakeup);
+                    : PyObject_CallMethodOneArg(f, names.add_done_callback, part->wakeup.get()));
   if (!r) return -1;
-  Py_DECREF(r);
-  part->future = Py_NewRef(f);
+  part->future = new_ref(f);
   ++part->guest->awaiting;
   p->base.status = Status::pending;
   p->base.place = nullptr;
@@ -195,21 +181,14 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
 }
 
 void leave_guest(ProcessObject* p) noexcept {
-  GuestPart* part = std::exchange(p->guest, nullptr);
+  const std::unique_ptr<GuestPart> part(std::exchange(p->guest, nullptr));
   if (part->task) {
     PyObject* const outcome = p->failed || p->how == Ending::returned ? p->outcome : Py_None;
-    PyObject* r = with_signals_held([&] {
-      return PyObject_CallMethodObjArgs(part->task, names.end, outcome,
+    const Owned r(with_signals_held([&] {
+      return PyObject_CallMethodObjArgs(part->task.get(), names.end, outcome,
                                         p->failed ? Py_True : Py_False, nullptr);
-    });
-    Py_XDECREF(r);
+    }));
   }
-  Py_XDECREF(part->task);
-  Py_XDECREF(part->wakeup);
-  Py_XDECREF(part->future);
-  Py_XDECREF(part->message);
-  Py_DECREF(obj(part->guest));
-  delete part;
 }
 
 PyObject* new_cancellation(PyObject* message) noexcept;
@@ -220,7 +199,7 @@ PyObject* guest_cancellation(ProcessBase& b) noexcept {
   if (!part || !(part->must_cancel || part->interrupted)) return nullptr;
   part->must_cancel = part->interrupted = false;
   b.cancel().take_back(runtime::Identity::Cancel::host);  // Weft's own comes next
-  return new_cancellation(part->message);
+  return new_cancellation(part->message.get());
 }
 
 int init_guest_process(PyObject* m) { return PyModule_AddFunctions(m, functions); }

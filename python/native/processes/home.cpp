@@ -9,6 +9,7 @@
 //  2 The thread waits nowhere but in that loop. Whoever wakes it posts it there, like a coroutine;
 //    whoever cancels it asks the scheduler.
 #include "processes/group.hpp"
+#include "processes/processes.hpp"
 #include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {

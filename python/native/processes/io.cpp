@@ -7,9 +7,11 @@
 //
 // `process` says who waits; it is changed under the GIL alone. While somebody waits the call counts
 // as outside (rule 10.3). The pool of workers is Python's (weft/_backends/io.py).
+#include "channels/channels.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/unawaited.hpp"
-#include "native.hpp"
 #include "processes/awaiting.hpp"
+#include "processes/caller.hpp"
 #include "watching/observe.hpp"
 #include "weft/runtime/scheduler.hpp"
 
@@ -56,9 +58,7 @@ bool begin(CallObject* c, ProcessBase& p) {
   c->run->enter_outside();
   p.place = c;
   p.op = &io_op;  // before the pool has it: it may be done before that returns
-  PyObject* r = PyObject_CallOneArg(submit, reinterpret_cast<PyObject*>(c));
-  Py_XDECREF(r);
-  if (r) return true;
+  if (Owned(PyObject_CallOneArg(submit, reinterpret_cast<PyObject*>(c)))) return true;
   if (!leave(c)) {
     // done meanwhile, or cancelled: the pool has it, and only what a signal's handler raised is
     // heard of
@@ -197,14 +197,14 @@ PyObject* call_run(PyObject* self, PyObject*) {
     if (c->state == CallState::fresh) return bad_use("this io call was done already");
     Py_RETURN_NONE;  // by somebody else than the pool
   }
-  PyObject* const function = std::exchange(c->function, nullptr);
+  Owned function(std::exchange(c->function, nullptr));
   {
     const ForeignThread beyond;  // a call that nobody waits for any longer may hold ends
     PyObject* r = nullptr;
     if (PyContext_Enter(c->context) == 0) {
       {
         const OutsideGate outside;
-        r = PyObject_Call(function, c->args, c->keywords);
+        r = PyObject_Call(function.get(), c->args, c->keywords);
       }
       PyObject* e = r ? nullptr : take_exception();
       PyContext_Exit(c->context);
@@ -212,7 +212,7 @@ PyObject* call_run(PyObject* self, PyObject*) {
     }
     c->result = r;
     if (!r) c->error = take_exception();
-    Py_DECREF(function);
+    function.reset();
     Py_CLEAR(c->args);
     Py_CLEAR(c->keywords);
   }
@@ -233,16 +233,13 @@ PyObject* call_new(PyTypeObject* type, PyObject* given, PyObject* kw) {
   if (!PyArg_ParseTupleAndKeywords(given, kw, "OO!O!:Call", const_cast<char**>(names), &function,
                                    &PyTuple_Type, &args, &PyDict_Type, &keywords))
     return nullptr;
-  PyObject* context = PyContext_CopyCurrent();
+  Owned context(PyContext_CopyCurrent());
   auto* c = context ? reinterpret_cast<CallObject*>(type->tp_alloc(type, 0)) : nullptr;
-  if (!c) {
-    Py_XDECREF(context);
-    return nullptr;
-  }
+  if (!c) return nullptr;
   c->function = Py_NewRef(function);
   c->args = Py_NewRef(args);
   c->keywords = Py_NewRef(keywords);
-  c->context = context;
+  c->context = context.release();
   return reinterpret_cast<PyObject*>(c);
 }
 int call_traverse(PyObject* o, visitproc visit, void* arg) {
@@ -261,13 +258,11 @@ void call_dealloc(PyObject* o) {
   PyObject_GC_UnTrack(o);
   CallObject* c = call_of(o);
   if (c->state == CallState::fresh && c->function) {
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
+    const SavedException kept;
     if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                          "io call of %R was never awaited: write `await` before it",
                          c->function) < 0)
       PyErr_WriteUnraisable(Py_None);
-    PyErr_Restore(t, v, tb);
   }
   if (c->awaits) give_up(c);
   call_clear(o);
@@ -282,10 +277,6 @@ PyMethodDef call_methods[] = {
     {}};
 PyAsyncMethods call_async{};
 
-PyObject* f_set_pool(PyObject*, PyObject* f) {
-  Py_XSETREF(submit, Py_NewRef(f));
-  Py_RETURN_NONE;
-}
 // The thread that calls is a worker of the pool from now on, until it ends.
 PyObject* f_worker(PyObject*, PyObject* on) {
   if (on == Py_True) {
@@ -296,16 +287,15 @@ PyObject* f_worker(PyObject*, PyObject* on) {
   }
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_set_pool", gated<f_set_pool>, METH_O, nullptr},
+PyMethodDef functions[] = {{"_set_pool", gated<keep_given<&submit>>, METH_VARARGS, nullptr},
                            {"_worker", gated<f_worker>, METH_O, nullptr},
                            {}};
 
 }  // namespace
 
 void drop_awaited_call(PyObject* o) noexcept {
-  Py_INCREF(o);
+  const Owned held = new_ref(o);
   give_up(call_of(o));
-  Py_DECREF(o);
 }
 
 int init_io(PyObject* m) {

@@ -3,7 +3,8 @@
 //
 //   made ──enter()──► open ──leave()──► left
 #include "weft/runtime/limit.hpp"
-#include "native.hpp"
+#include "processes/asyncio.hpp"
+#include "processes/processes.hpp"
 
 namespace weft::py {
 
@@ -115,11 +116,10 @@ PyObject* limit_leave(PyObject* o, PyObject* e) {
     return bad_use(
         "leaving a timeout before the timeout, Group or run that was entered within it: leave the "
         "inner one first");
-  PyObject* by =
-      PyErr_GivenExceptionMatches(e, errors.Cancelled) ? PyObject_GetAttr(e, name_by) : nullptr;
+  const Owned by(PyErr_GivenExceptionMatches(e, errors.Cancelled) ? PyObject_GetAttr(e, name_by)
+                                                                  : nullptr);
   if (!by) PyErr_Clear();
   l->mine = by == o;
-  Py_XDECREF(by);
   l->limit.close();
   l->state = LimitState::left;
   return PyBool_FromLong(l->mine);
@@ -165,6 +165,21 @@ PyObject* limit_object(runtime::Limit* l) noexcept {
   return l ? reinterpret_cast<PyObject*>(reinterpret_cast<char*>(l) - offsetof(LimitObject, limit))
            : nullptr;
 #pragma GCC diagnostic pop
+}
+
+PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
+  PyObject* instead = guest_cancellation(p);
+  if (!instead) instead = block_interrupt(p);
+  if (instead) {
+    restore_exception(instead);
+    return nullptr;
+  }
+  PyObject* const by = limit_object(runtime::Limit::take(p));
+  const Owned e(
+      PyObject_CallFunctionObjArgs(errors.Cancelled, value ? value : Py_None, by, nullptr));
+  if (!e) return nullptr;
+  PyErr_SetObject(errors.Cancelled, e.get());
+  return nullptr;
 }
 
 int init_limit(PyObject* m) {

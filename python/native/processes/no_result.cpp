@@ -10,6 +10,8 @@
 // Invariant: a Why refers to strings and to the code of a function; never to an exception, a
 // traceback, a frame or an end.
 #include "processes/no_result.hpp"
+#include "channels/channels.hpp"
+#include "process.hpp"
 
 #include <cstring>
 
@@ -50,29 +52,24 @@ bool is_ours(PyCodeObject* code) noexcept {
 // Where `e` was raised: the innermost code that is not of this package. If all of it is, the place
 // that `e._at` names, or else the innermost.
 void take_place(WhyObject* w, PyObject* e) {
-  PyObject* const trace = PyException_GetTraceback(e);
+  const Owned trace(PyException_GetTraceback(e));
   const PyTracebackObject* found = nullptr;
   const PyTracebackObject* last = nullptr;
-  for (auto* t = reinterpret_cast<PyTracebackObject*>(trace); t; t = t->tb_next) {
-    PyCodeObject* const code = PyFrame_GetCode(t->tb_frame);
-    if (!is_ours(code)) found = t;
+  for (auto* t = reinterpret_cast<PyTracebackObject*>(trace.get()); t; t = t->tb_next) {
+    const Owned code(PyFrame_GetCode(t->tb_frame));
+    if (!is_ours(code.get())) found = t;
     last = t;
-    Py_DECREF(code);
   }
   if (!found) {
-    PyObject* const said = PyObject_GetAttr(e, at_name);
+    Owned said(PyObject_GetAttr(e, at_name));
     if (!said) PyErr_Clear();
-    if (said && PyUnicode_CheckExact(said))
-      w->code = said;
-    else
-      Py_XDECREF(said);
+    if (said && PyUnicode_CheckExact(said.get())) w->code = said.release();
     found = last;
   }
   if (found && !w->code) {
     w->code = reinterpret_cast<PyObject*>(PyFrame_GetCode(found->tb_frame));
     w->instruction = found->tb_lineno > 0 ? -found->tb_lineno : found->tb_lasti;
   }
-  Py_XDECREF(trace);
 }
 
 PyObject* file_and_line(const char* file, int line) {
@@ -172,28 +169,26 @@ PyObject* plain_text(const WhyObject* w, PyObject* e) {
 
 // "ValueError: text" of a failure. If its __str__ raises, the text is left out.
 PyObject* failure_text(PyObject* e) {
-  PyObject* text;
+  Owned<> text;
   {
     const OutsideGate beyond;
-    text = PyObject_Str(e);
+    text.reset(PyObject_Str(e));
   }
   if (!text) PyErr_Clear();
   const char* const dot = std::strrchr(Py_TYPE(e)->tp_name, '.');
   const char* const type = dot ? dot + 1 : Py_TYPE(e)->tp_name;
-  PyObject* const r = text && PyUnicode_GET_LENGTH(text) > 0
-                          ? PyUnicode_FromFormat("%s: %U", type, text)
-                          : PyUnicode_FromString(type);
-  Py_XDECREF(text);
-  return r;
+  return text && PyUnicode_GET_LENGTH(text.get()) > 0
+             ? PyUnicode_FromFormat("%s: %U", type, text.get())
+             : PyUnicode_FromString(type);
 }
 
 // --- the type ------------------------------------------------------------------------------------
 
 // It is pickled as four strings.
 PyObject* why_reduce(PyObject* o, PyObject*) {
-  PyObject* const errors_module = PyImport_ImportModule("weft.errors");
-  PyObject* const type = errors_module ? PyObject_GetAttrString(errors_module, "_Why") : nullptr;
-  Py_XDECREF(errors_module);
+  const Owned errors_module(PyImport_ImportModule("weft.errors"));
+  PyObject* const type =
+      errors_module ? PyObject_GetAttrString(errors_module.get(), "_Why") : nullptr;
   return type ? Py_BuildValue("N(NNNN)", type, why_process(o, nullptr), why_how(o, nullptr),
                               why_where(o, nullptr), why_reason(o, nullptr))
               : nullptr;
@@ -253,36 +248,37 @@ PyObject* why_no_result(ProcessObject* p, ProcessBase& b, PyObject* left) noexce
 
 PyObject* result_of(ProcessObject* p) {
   Watch* const watch = p->failed ? p->watch() : nullptr;
-  PyObject*& its = p->failed ? (watch ? watch->why : p->outcome) : p->outcome;
-  if (!its || (p->failed && !watch)) Py_RETURN_NONE;
-  if (!Py_IS_TYPE(its, &WhyType)) return Py_NewRef(its);
-  PyObject* const w = Py_NewRef(its);
-  if (!why(w)->reason && p->failed) why(w)->reason = failure_text(p->outcome);
-  PyObject* const r = no_result(w);
-  Py_DECREF(w);
+  if (p->failed && !watch) Py_RETURN_NONE;
+  const auto its = [&] { return watch ? watch->why.get() : p->outcome; };
+  if (!its()) Py_RETURN_NONE;
+  if (!Py_IS_TYPE(its(), &WhyType)) return Py_NewRef(its());
+  const Owned w = new_ref(its());
+  if (!why(w.get())->reason && p->failed) why(w.get())->reason = failure_text(p->outcome);
+  Owned r(no_result(w.get()));
   if (!r) return nullptr;
-  if (!Py_IS_TYPE(its, &WhyType)) {  // the user's code that made the text has set it meanwhile
-    Py_DECREF(r);
-    return Py_NewRef(its);
-  }
-  Py_SETREF(its, Py_NewRef(r));
-  return r;
+  // the user's code that made the text may have set it meanwhile
+  if (!Py_IS_TYPE(its(), &WhyType)) return Py_NewRef(its());
+  if (watch)
+    watch->why = new_ref(r.get());
+  else
+    Py_SETREF(p->outcome, Py_NewRef(r.get()));
+  return r.release();
 }
 
 PyObject* results_of(PyObject* list) {
   const Py_ssize_t n = PyList_GET_SIZE(list);
-  PyObject* r = PyList_New(n);
+  Owned r(PyList_New(n));
   for (Py_ssize_t i = 0; r && i < n; ++i) {
     PyObject* const one = result_of(proc(PyList_GET_ITEM(list, i)));
     if (one)
-      PyList_SET_ITEM(r, i, one);
+      PyList_SET_ITEM(r.get(), i, one);
     else
-      Py_CLEAR(r);
+      r.reset();
   }
-  return r;
+  return r.release();
 }
 
-int init_no_result() {
+int init_no_result(PyObject*) {
   WhyType.tp_name = "weft._Why";
   WhyType.tp_basicsize = sizeof(WhyObject);
   WhyType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
@@ -290,10 +286,9 @@ int init_no_result() {
   WhyType.tp_methods = why_methods;
   WhyType.tp_getset = why_getset;
   if (PyType_Ready(&WhyType) < 0) return -1;
-  PyObject* const module = PyImport_ImportModule("weft.errors");
+  const Owned module(PyImport_ImportModule("weft.errors"));
   if (!module) return -1;
-  package = PyObject_GetAttrString(module, "_FOLDER");
-  Py_DECREF(module);
+  package = PyObject_GetAttrString(module.get(), "_FOLDER");
   at_name = PyUnicode_InternFromString("_at");
   return package && at_name ? 0 : -1;
 }

@@ -1,6 +1,7 @@
 // Why a process has no result (rule 7.1): see no_result.cpp.
 #pragma once
-#include "native.hpp"
+#include "channels/channels.hpp"
+#include "process.hpp"
 
 namespace weft::py {
 
@@ -17,7 +18,5 @@ PyObject* why_no_result(ProcessObject* p, ProcessBase& b, PyObject* left) noexce
 PyObject* result_of(ProcessObject* p);
 // The results of all processes in the list, in order.
 PyObject* results_of(PyObject* list);
-
-int init_no_result();
 
 }  // namespace weft::py

@@ -16,11 +16,14 @@
 #include <sys/prctl.h>
 #endif
 
-#include "components/component.hpp"
+#include "channels/channels.hpp"
+#include "components/components.hpp"
 #include "interpreter/door.hpp"
+#include "interpreter/interpreter.hpp"
 #include "processes/asyncio.hpp"
 #include "processes/awaiting.hpp"
 #include "processes/group.hpp"
+#include "processes/processes.hpp"
 #include "watching/observe.hpp"
 #include "watching/stopped_early.hpp"
 #include "weft/runtime/limit.hpp"
@@ -33,7 +36,7 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   ProcessObject* p =
       PyObject_GC_NewVar(ProcessObject, &ProcessType, static_cast<Py_ssize_t>(ends.size()));
   if (!p) {
-    drop_ends(ends);
+    ends.clear();
     return nullptr;
   }
   new (&p->base) CoroutineProcess;
@@ -53,8 +56,8 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   p->stepping = 0;
 #endif
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    p->held[i] = ends[i];
     ++ends[i]->holders;
+    p->held[i] = ends[i].release();
   }
   ends.clear();
   PyObject_GC_Track(reinterpret_cast<PyObject*>(p));
@@ -111,12 +114,12 @@ static thread_local runtime::Group* waits_for_thread = nullptr;
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   if (observing()) [[unlikely]]
     observe_end(p, result);
-  PyObject* left = result ? nullptr : judge(p);
-  PyObject* const why = left ? why_no_result(p, b, left) : nullptr;
-  if (why && p->how == Ending::retired) look_for_early_stop(left, why);
+  Owned left(result ? nullptr : judge(p));
+  Owned why(left ? why_no_result(p, b, left.get()) : nullptr);
+  if (why && p->how == Ending::retired) look_for_early_stop(left.get(), why.get());
   runtime::Group* g = b.group;
-  if (left && p->how != Ending::failed && !g->keeps_end()) Py_CLEAR(left);
-  PyObject* const failure = p->how == Ending::failed ? left : nullptr;
+  if (left && p->how != Ending::failed && !g->keeps_end()) left.reset();
+  PyObject* const failure = p->how == Ending::failed ? left.get() : nullptr;
   const std::uint32_t id = b.id;
   if (blocks_open > 0) [[unlikely]]
     leave_blocks(b);
@@ -127,8 +130,11 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   // others refuse it themselves (Caller).
   if (coroutine_of(&b) && this_process() == &b) runtime::this_context->running = nullptr;
   p->failed = failure != nullptr;
-  if (failure && why) p->watch()->why = why;
-  p->outcome = failure ? Py_NewRef(failure) : result ? result : why ? why : Py_NewRef(Py_None);
+  if (failure && why) p->watch()->why = std::move(why);
+  p->outcome = failure  ? Py_NewRef(failure)
+               : result ? result
+               : why    ? why.release()
+                        : Py_NewRef(Py_None);
   Py_CLEAR(p->body);
   let_go(p);
   Py_CLEAR(p->context);
@@ -140,9 +146,8 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   p->thread = nullptr;
   std::exception_ptr ptr;
   if (left && !(failure && watched_by_others(p)))
-    ptr = std::make_exception_ptr(Failure(left));
-  else
-    Py_XDECREF(left);
+    ptr = std::make_exception_ptr(Failure(left.release()));
+  left.reset();  // before the group is told: the run may be over then
   const auto how = static_cast<weft::Ending>(p->how);
   if (p->watch()) tell_watchers(p);
   g->finished(id, std::move(ptr), how);
@@ -152,28 +157,24 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
 // Whoever was to start them was cancelled first, failed, or never came to it (rules 6.1, 7.3): they
 // end without having run, and let go of their ends (rules 2.3, 6.5).
 void never_run(PyObject* list) noexcept {
-  PyObject *t, *v, *tb;
-  PyErr_Fetch(&t, &v, &tb);
+  const SavedException kept;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
     ProcessObject* p = proc(PyList_GET_ITEM(list, i));
     if (p->started) continue;
     p->started = p->done = 1;
     leave_within(p);
-    PyObject* body = std::exchange(p->body, nullptr);
+    const Owned body(std::exchange(p->body, nullptr));
     p->how = Ending::cancelled;
     Py_XSETREF(p->outcome, why_no_result(p, p->base, nullptr));
     if (!p->outcome) p->outcome = Py_NewRef(Py_None);
     if (body && is_async(p->kind)) {
-      PyObject* r = PyObject_CallMethod(body, "close", nullptr);
-      if (!r) PyErr_WriteUnraisable(body);
-      Py_XDECREF(r);
+      const Owned r(PyObject_CallMethod(body.get(), "close", nullptr));
+      if (!r) PyErr_WriteUnraisable(body.get());
     }
-    Py_XDECREF(body);
     let_go(p);
     if (p->watch()) tell_watchers(p);
   }
   run_deferred();
-  PyErr_Restore(t, v, tb);
 }
 
 // The code of a process has come to its end, with `result` or, if null, the current exception, in
@@ -223,7 +224,7 @@ PyObject* call_body(ProcessObject* p) {
   if (generation != before) [[unlikely]]
     end_child(r);
   if (!r || !PyCoro_CheckExact(r)) return r;
-  Py_DECREF(r);
+  const Owned coroutine(r);
   return PyErr_Format(PyExc_TypeError, "process %s returned a coroutine: declare it `async def`",
                       p->base.function);
 }
@@ -283,7 +284,7 @@ class Stepping {
 };
 
 void not_awaitable(ProcessObject* p, PyObject* r) {
-  PyObject* future = PyObject_GetAttrString(r, "_asyncio_future_blocking");
+  const Owned future(PyObject_GetAttrString(r, "_asyncio_future_blocking"));
   if (!future) PyErr_Clear();
   if (future && !p->guest)
     bad_use(
@@ -293,7 +294,6 @@ void not_awaitable(ProcessObject* p, PyObject* r) {
         Py_TYPE(r)->tp_name);
   else
     bad_use("awaited a %.100s, which is not an operation of Weft", Py_TYPE(r)->tp_name);
-  Py_XDECREF(future);
 }
 
 // A coroutine has done a step in the child of a fork that it made.
@@ -320,8 +320,8 @@ PySendResult throw_into(PyObject* body, PyObject* owned, PyObject** r) {
   const std::uint32_t before = generation;
   {
     const OutsideGate beyond;
+    const Owned thrown(owned);
     *r = PyObject_CallMethod(body, "throw", "O", owned);
-    Py_DECREF(owned);
   }
   if (generation != before) [[unlikely]]
     end_child_at(*r                                            ? PYGEN_NEXT
@@ -330,9 +330,8 @@ PySendResult throw_into(PyObject* body, PyObject* owned, PyObject** r) {
                  Py_None);
   if (*r) return PYGEN_NEXT;
   if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return PYGEN_ERROR;
-  PyObject* stop = take_exception();
-  *r = PyObject_GetAttrString(stop, "value");
-  Py_DECREF(stop);
+  const Owned stop(take_exception());
+  *r = PyObject_GetAttrString(stop.get(), "value");
   return *r ? PYGEN_RETURN : PYGEN_ERROR;
 }
 
@@ -346,9 +345,9 @@ bool inherit_context(ProcessObject* p) {
 
 // Its coroutine has ended, with `result` (owned) or the current exception.
 void coroutine_over(ProcessObject* p, PyObject* result) {
+  const Owned held(p);
   if (p->kind == Kind::apart) (waits_for_thread = p->base.group)->adopt();
   end_process(p, p->base, result);
-  Py_DECREF(p);
 }
 
 // The same, but it has left an operation behind (awaiting.hpp, invariants 1 and 3). False: it is
@@ -449,7 +448,7 @@ void thread_body(void* arg) {
   const PyGILState_STATE gil = enter_interpreter();
   {
     const Gate inside;
-    ProcessObject* p = t->object;
+    Owned p(t->object);
     t->state = PyThreadState_Get();
     own_thread(t->state, t->run);
     {
@@ -458,15 +457,15 @@ void thread_body(void* arg) {
       {
         const Variables v(&p->context);
         let_tools_see_thread();
-        r = call_body(p);
+        r = call_body(p.get());
       }
-      end_process(p, *t, r);
+      end_process(p.get(), *t, r);
     }
     own_thread(t->state, nullptr);
     // before any code of the user's: the run may end as soon as another has the GIL
     t->run->gone();
     delete t;
-    Py_DECREF(p);
+    p.reset();
     run_deferred();
     disown_thread(PyThreadState_Get());
   }
@@ -501,13 +500,13 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   if (p->watch()) name_watch(p);
   if (observing()) [[unlikely]]
     observe_start(p);
-  Py_INCREF(p);
+  Owned its = new_ref(p);  // the thread's
   g.run.activated();
-  if (begin_thread(thread_body, t, t->function, "use coroutine processes (async def)")) return;
-  end_process(p, *t, nullptr);
+  if (begin_thread(thread_body, t, t->function, "use coroutine processes (async def)"))
+    return static_cast<void>(its.release());
+  end_process(p, *t, nullptr);  // it has failed: the group knows
   delete t;
   g.run.deactivated();
-  Py_DECREF(p);  // it has failed: the group knows
 }
 
 // --- coroutines apart ----------------------------------------------------------------------------
@@ -526,10 +525,10 @@ bool anybody_here(runtime::Scheduler& mine) {
 }
 
 void apart_body(void* arg) {
-  auto* p = static_cast<ProcessObject*>(arg);
   const PyGILState_STATE gil = enter_interpreter();
   {
     const Gate inside;
+    Owned p(static_cast<ProcessObject*>(arg));
     runtime::Scheduler* const mine = p->own;
     own_thread(PyThreadState_Get(), &mine->run);
     let_tools_see_thread();
@@ -543,7 +542,7 @@ void apart_body(void* arg) {
     mine->run.gone();
     delete mine;
     p->own = nullptr;
-    Py_DECREF(p);
+    p.reset();
     run_deferred();
     disown_thread(PyThreadState_Get());
   }
@@ -555,16 +554,16 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
   p->base.ops = &p->own->ops_here(apart_ops);
   g.add(p->base);
   if (p->watch()) name_watch(p);
-  Py_INCREF(p);
-  Py_INCREF(p);  // the thread's, beyond its end as a process
+  Owned its = new_ref(p), beyond = new_ref(p);  // the process's, and the thread's beyond its end
   p->own->post(&p->base);
   g.run.activated();
-  if (begin_thread(apart_body, p, p->base.function, "start it without on(threads)")) return;
-  end_process(p, p->base, nullptr);
+  if (begin_thread(apart_body, p, p->base.function, "start it without on(threads)")) {
+    static_cast<void>(its.release());
+    return static_cast<void>(beyond.release());
+  }
+  end_process(p, p->base, nullptr);  // it has failed: the group knows
   delete std::exchange(p->own, nullptr);
   g.run.deactivated();
-  Py_DECREF(p);
-  Py_DECREF(p);  // it has failed: the group knows
 }
 
 }  // namespace

@@ -6,8 +6,10 @@
 //    it warns, unless it was given up.
 //  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
 //    what it refers to through the process.
+#include "channels/channels.hpp"
 #include "interpreter/strangers.hpp"
 #include "processes/no_result.hpp"
+#include "processes/processes.hpp"
 #include "wire/wire.hpp"
 
 namespace weft::py {
@@ -24,7 +26,7 @@ int process_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(proc(o)->context);
   Py_VISIT(proc(o)->outcome);
   if (const Watch* w = proc(o)->watch())
-    for (ProcessObject* x : w->watchers) Py_VISIT(reinterpret_cast<PyObject*>(x));
+    for (const auto& x : w->watchers) Py_VISIT(reinterpret_cast<PyObject*>(x.get()));
   for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i)
     Py_VISIT(reinterpret_cast<PyObject*>(proc(o)->held[i]));
   return 0;
@@ -41,19 +43,16 @@ void process_dealloc(PyObject* o) {
   PyObject_GC_UnTrack(o);
   leave_within(p);
   if (!p->started) {
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
+    const SavedException kept;
     if (!p->given_up && PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                                          "process %s was made and never started: give it to run, "
                                          "Parallel, Sequence, Spawn or a Group",
                                          p->base.function ? p->base.function : "?") < 0)
       PyErr_WriteUnraisable(Py_None);
     if (p->body && is_async(p->kind)) {
-      PyObject* r = PyObject_CallMethod(p->body, "close", nullptr);
+      const Owned r(PyObject_CallMethod(p->body, "close", nullptr));
       if (!r) PyErr_WriteUnraisable(p->body);
-      Py_XDECREF(r);
     }
-    PyErr_Restore(t, v, tb);
   }
   let_go(p);
   Py_CLEAR(p->body);
@@ -87,25 +86,21 @@ PyObject* process_on(PyObject* o, PyObject* where) {
         "on: %R awaits, or is a greenlet: say where it runs before it is called, "
         "function.on(...)(...)",
         o);
-  PyObject* away;
+  Owned<> away;
   {
     const OutsideGate beyond;
-    PyObject* const m = PyImport_ImportModule("weft._hosts.processes");
-    away =
-        m ? PyObject_CallMethod(m, "away_to", "OO", PyTuple_GET_ITEM(p->body, 0), where) : nullptr;
-    Py_XDECREF(m);
+    const Owned m(PyImport_ImportModule("weft._hosts.processes"));
+    PyObject* const function = PyTuple_GET_ITEM(p->body, 0);
+    away.reset(m ? PyObject_CallMethod(m.get(), "away_to", "OO", function, where) : nullptr);
   }
-  PyObject* const body =
-      away ? PyTuple_Pack(3, away, PyTuple_GET_ITEM(p->body, 1), PyTuple_GET_ITEM(p->body, 2))
-           : nullptr;
-  const bool leaves = away && runs_away(away);
-  Py_XDECREF(away);
+  Owned body(
+      away ? PyTuple_Pack(3, away.get(), PyTuple_GET_ITEM(p->body, 1), PyTuple_GET_ITEM(p->body, 2))
+           : nullptr);
   if (!body) return nullptr;
-  if (leaves && wire_away(Ends(p->held, p->held + Py_SIZE(p))) < 0) {
-    Py_DECREF(body);
-    return nullptr;
-  }
-  Py_SETREF(p->body, body);
+  Ends held;
+  for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i) held.push_back(new_ref(p->held[i]));
+  if (runs_away(away.get()) && wire_away(held) < 0) return nullptr;
+  Py_SETREF(p->body, body.release());
   return Py_NewRef(o);
 }
 PyObject* process_cancel(PyObject* o, PyObject*) {
@@ -139,15 +134,13 @@ PyObject* process_path(PyObject* o, void*) {
   return to_str(runtime::path_of(base_of(p)));
 }
 PyObject* process_repr(PyObject* o) {
-  PyObject* path = process_path(o, nullptr);
+  const Owned path(process_path(o, nullptr));
   const ProcessObject* p = proc(o);
-  PyObject* r = path ? PyUnicode_FromFormat("<Process %U, %s>", path,
-                                            p->done      ? (p->failed ? "failed" : "ended")
-                                            : p->started ? "running"
-                                                         : "not started")
-                     : nullptr;
-  Py_XDECREF(path);
-  return r;
+  return path ? PyUnicode_FromFormat("<Process %U, %s>", path.get(),
+                                     p->done      ? (p->failed ? "failed" : "ended")
+                                     : p->started ? "running"
+                                                  : "not started")
+              : nullptr;
 }
 PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
 
@@ -160,11 +153,10 @@ PyObject* process_lenient(PyObject* o, PyObject*) {
   return Py_NewRef(o);
 }
 PyObject* process_never_run(PyObject* o, PyObject*) {
-  PyObject* one = PyList_New(1);
+  const Owned one(PyList_New(1));
   if (!one) return nullptr;
-  PyList_SET_ITEM(one, 0, Py_NewRef(o));
-  never_run(one);
-  Py_DECREF(one);
+  PyList_SET_ITEM(one.get(), 0, Py_NewRef(o));
+  never_run(one.get());
   Py_RETURN_NONE;
 }
 
@@ -223,10 +215,9 @@ static bool is_operation(PyObject* o) noexcept {
 
 PyObject* no_process(PyObject* o, const char* where) {
   if (Py_IS_TYPE(o, &ProcessFunctionType)) {
-    PyObject* const name = PyObject_GetAttrString(o, "__name__");
+    const Owned name(PyObject_GetAttrString(o, "__name__"));
     if (!name) PyErr_Clear();
-    bad_use("%R%s is no process yet: call it, %S(...)", o, where, name ? name : o);
-    Py_XDECREF(name);
+    bad_use("%R%s is no process yet: call it, %S(...)", o, where, name ? name.get() : o);
     return nullptr;
   }
   if (PyCoro_CheckExact(o))
@@ -249,33 +240,29 @@ static PyObject* next_of(PyObject* iterator) {
 }
 
 PyObject* process_list(PyObject* const* args, Py_ssize_t n) {
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   for (Py_ssize_t i = 0; list && i < n; ++i) {
     if (Py_IS_TYPE(args[i], &ProcessType)) {
-      if (PyList_Append(list, args[i]) < 0) Py_CLEAR(list);
+      if (PyList_Append(list.get(), args[i]) < 0) list.reset();
       continue;
     }
-    PyObject* it = is_operation(args[i]) ? no_process(args[i], "") : iterator_of(args[i]);
+    const Owned it(is_operation(args[i]) ? no_process(args[i], "") : iterator_of(args[i]));
     if (!it) {
       if (PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
         no_process(args[i], "");
       }
-      Py_CLEAR(list);
+      list.reset();
       break;
     }
-    PyObject* p;
-    while ((p = next_of(it))) {
-      const bool fine = Py_IS_TYPE(p, &ProcessType);
-      if (!fine) no_process(p, " in an iterable of processes");
-      const bool added = fine && PyList_Append(list, p) == 0;
-      Py_DECREF(p);
-      if (!added) break;
+    while (const Owned p{next_of(it.get())}) {
+      const bool fine = Py_IS_TYPE(p.get(), &ProcessType);
+      if (!fine) no_process(p.get(), " in an iterable of processes");
+      if (!fine || PyList_Append(list.get(), p.get()) < 0) break;
     }
-    Py_DECREF(it);
-    if (PyErr_Occurred()) Py_CLEAR(list);
+    if (PyErr_Occurred()) list.reset();
   }
-  return list;
+  return list.release();
 }
 
 int init_process(PyObject* m) {

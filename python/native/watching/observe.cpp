@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "channels/channels.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/sequences.hpp"
 
 namespace weft::py {
@@ -17,36 +19,23 @@ namespace {
 PyObject* observer = nullptr;
 thread_local bool inside = false;
 
-class Aside {  // the current exception, while other code runs
- public:
-  Aside() { PyErr_Fetch(&type_, &value_, &trace_); }
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
-  ~Aside() { PyErr_Restore(type_, value_, trace_); }
-
- private:
-  PyObject *type_, *value_, *trace_;
-};
-
 void call(const char* what, PyObject* process, const char* op, PyObject* target,
           PyObject* detail) noexcept {
   if (!observer || inside) return;
   inside = true;
-  PyObject* f = Py_NewRef(observer);
-  PyObject* r;
   {
-    const OutsideGate beyond;
-    r = PyObject_CallFunction(f, "sOzOO", what, process ? process : Py_None, op,
-                              target ? target : Py_None, detail ? detail : Py_None);
-  }
-  if (!r) {
-    if (PyErr_ExceptionMatches(PyExc_Exception))
-      PyErr_WriteUnraisable(f);
-    else
+    const Owned f = new_ref(observer);
+    Owned<> r;
+    {
+      const OutsideGate beyond;
+      r.reset(PyObject_CallFunction(f.get(), "sOzOO", what, process ? process : Py_None, op,
+                                    target ? target : Py_None, detail ? detail : Py_None));
+    }
+    if (!r && PyErr_ExceptionMatches(PyExc_Exception))
+      PyErr_WriteUnraisable(f.get());
+    else if (!r)
       keep_interrupt_for(nullptr, take_exception());
   }
-  Py_XDECREF(r);
-  Py_DECREF(f);
   inside = false;
 }
 
@@ -73,7 +62,6 @@ struct Step {
 };
 std::map<unsigned long, Step> steps;  // by thread
 prim::atomic<std::uint64_t> last_step{0};
-std::set<PyThreadState*> helpers;
 
 PyObject* f_watch_steps(PyObject*, PyObject* on) {
   const bool watched = PyObject_IsTrue(on) == 1;
@@ -84,7 +72,7 @@ PyObject* f_watch_steps(PyObject*, PyObject* on) {
 // What every scheduler runs: (process, since in ns of the steady clock, number of the step,
 // identifier of the thread).
 PyObject* f_running_steps(PyObject*, PyObject*) {
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   std::map<unsigned long, Step> now = steps;
   for (PyRun* run : every_run())
     each_pooled_step(
@@ -105,32 +93,20 @@ PyObject* f_running_steps(PyObject*, PyObject*) {
                                         static_cast<unsigned long long>(s.number), thread);
     append(list, one);
   }
-  return list;
+  return list.release();
 }
-PyObject* f_helper_thread(PyObject*, PyObject* on) {
-  if (PyObject_IsTrue(on) == 1) {
-    helpers.insert(PyThreadState_Get());
-    look_again();  // until now it was a stranger to whoever looked
-  } else {
-    helpers.erase(PyThreadState_Get());
-  }
-  Py_RETURN_NONE;
-}
-PyObject* f_helpers(PyObject*, PyObject*) { return PyLong_FromSize_t(helpers.size()); }
 PyObject* f_steady_ns(PyObject*, PyObject*) { return PyLong_FromLongLong(prim::now()); }
 
 PyMethodDef functions[] = {{"_set_observer", gated<f_set_observer>, METH_O, nullptr},
                            {"_watch_steps", gated<f_watch_steps>, METH_O, nullptr},
                            {"_running_steps", gated<f_running_steps>, METH_NOARGS, nullptr},
-                           {"_helper_thread", gated<f_helper_thread>, METH_O, nullptr},
-                           {"_helpers", gated<f_helpers>, METH_NOARGS, nullptr},
                            {"_steady_ns", gated<f_steady_ns>, METH_NOARGS, nullptr},
                            {}};
 
 }  // namespace
 
 void observe(const char* what, const char* op, PyObject* target, PyObject* detail) noexcept {
-  const Aside aside;
+  const SavedException kept;
   call(what, running(), op, target, detail);
 }
 
@@ -158,7 +134,7 @@ void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept {
   observe("park", kind.verb, nullptr, nullptr);
 }
 void observe_start(ProcessObject* p) noexcept {
-  const Aside aside;
+  const SavedException kept;
   call("start", reinterpret_cast<PyObject*>(p), nullptr, nullptr, nullptr);
 }
 void observe_end(ProcessObject* p, PyObject* result) noexcept {
@@ -185,12 +161,7 @@ void step_begins(ProcessObject* p) noexcept {
   s.number = last_step.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 void step_ends() noexcept { steps[PyThread_get_thread_ident()].process = nullptr; }
-void forget_steps() noexcept {
-  steps.clear();
-  helpers.clear();
-}
-bool is_helper(PyThreadState* t) noexcept { return helpers.count(t) != 0; }
-const std::set<PyThreadState*>& every_helper() noexcept { return helpers; }
+void forget_steps() noexcept { steps.clear(); }
 
 int init_observe(PyObject* m) { return PyModule_AddFunctions(m, functions); }
 

@@ -8,7 +8,7 @@
 // Nothing is counted while processes communicate.
 #include "watching/stopped_early.hpp"
 
-#include "watching/observe.hpp"
+#include "process.hpp"
 
 namespace weft::py {
 
@@ -21,12 +21,11 @@ struct {
 // The channel at which a plain operation, not a select, raised this Retired. Owned; null: there is
 // none in this OS process.
 PyObject* channel_of(PyObject* retired) noexcept {
-  PyObject* const guard = PyObject_GetAttr(retired, names.guard);
-  PyObject* channel = guard == Py_None ? PyObject_GetAttr(retired, names.channel) : nullptr;
+  const Owned guard(PyObject_GetAttr(retired, names.guard));
+  Owned channel(guard == Py_None ? PyObject_GetAttr(retired, names.channel) : nullptr);
   PyErr_Clear();
-  Py_XDECREF(guard);
-  if (channel && !Py_IS_TYPE(channel, &ChannelType)) Py_CLEAR(channel);
-  return channel;
+  if (channel && !Py_IS_TYPE(channel.get(), &ChannelType)) channel.reset();
+  return channel.release();
 }
 
 bool stopped_early(ChannelObject* c) noexcept {
@@ -42,15 +41,14 @@ bool stopped_early(ChannelObject* c) noexcept {
 }  // namespace
 
 void look_for_early_stop(PyObject* left, PyObject* why) noexcept {
-  PyObject* const c = channel_of(left);
+  const Owned c(channel_of(left));
   if (!c) return;
-  if (stopped_early(reinterpret_cast<ChannelObject*>(c))) {
-    PyObject* r = nullptr;
+  if (stopped_early(reinterpret_cast<ChannelObject*>(c.get()))) {
+    Owned<> r;
     {
       const OutsideGate beyond;
-      PyObject* m = PyImport_ImportModule("weft._watching.stopped_early");  // it imports logging
-      if (m) r = PyObject_CallMethod(m, "tell", "O", why);
-      Py_XDECREF(m);
+      const Owned m(PyImport_ImportModule("weft._watching.stopped_early"));  // it imports logging
+      if (m) r.reset(PyObject_CallMethod(m.get(), "tell", "O", why));
     }
     if (!r) {  // raised by a logging handler of the user's
       runtime::Run* const run = current_run();
@@ -59,12 +57,10 @@ void look_for_early_stop(PyObject* left, PyObject* why) noexcept {
       else
         keep_interrupt_for(run ? &run_of(*run) : nullptr, take_exception());
     }
-    Py_XDECREF(r);
   }
-  Py_DECREF(c);
 }
 
-int init_stopped_early() {
+int init_stopped_early(PyObject*) {
   names.channel = PyUnicode_InternFromString("channel");
   names.guard = PyUnicode_InternFromString("guard");
   names.told = PyUnicode_InternFromString("the warning of readers that stopped early (rule 3.6)");

@@ -346,8 +346,6 @@ int wire_channel(ChannelObject* c, Carries what);
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
                   Carries what = Carries::pickle);
 
-int init_far_channel();
-
 std::shared_ptr<Space> this_space() noexcept;  // null: there is no link yet
 // of each session, to be told that it is over
 extern std::unordered_map<Peer*, std::vector<FarSide*>> far_sides;

@@ -6,7 +6,8 @@
 #include <semaphore>
 
 #include "interpreter/door.hpp"
-#include "processes/asyncio.hpp"
+#include "process.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 
@@ -82,22 +83,16 @@ bool is_far_barrier(const ChannelObject* c) noexcept {
 }
 
 PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called) {
-  PyObject* const reader = far_end(std::move(e), false, called, Carries::nothing);
+  Owned reader(far_end(std::move(e), false, called, Carries::nothing));
   if (!reader) return nullptr;
-  auto* const b = reinterpret_cast<BarrierObject*>(BarrierType.tp_alloc(&BarrierType, 0));
-  if (!b) {
-    Py_DECREF(reader);
-    return nullptr;
-  }
+  Owned b(reinterpret_cast<BarrierObject*>(BarrierType.tp_alloc(&BarrierType, 0)));
+  if (!b) return nullptr;
   new (&b->core) BarrierEngine();
-  b->far = reader;
+  b->far = reader.release();
   b->generation = generation;
   b->name = to_str(called);
-  if (!b->name || !(b->core.name = PyUnicode_AsUTF8(b->name))) {
-    Py_DECREF(reinterpret_cast<PyObject*>(b));
-    return nullptr;
-  }
-  return reinterpret_cast<PyObject*>(b);
+  if (!b->name || !(b->core.name = PyUnicode_AsUTF8(b->name))) return nullptr;
+  return reinterpret_cast<PyObject*>(b.release());
 }
 
 std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b) {

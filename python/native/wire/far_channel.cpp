@@ -3,8 +3,9 @@
 // far.hpp's; the invariants are wire.cpp's.
 #include <unordered_map>
 
-#include "channels/leaf.hpp"
-#include "components/component.hpp"
+#include "channels/channels.hpp"
+#include "interpreter/leaf.hpp"
+#include "values/cells.hpp"
 #include "watching/stopped_early.hpp"
 #include "wire/far.hpp"
 
@@ -54,22 +55,19 @@ void far_dealloc(PyObject* o) {
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
                   Carries what) {
   const std::shared_ptr<Peer> peer = e->peer;
-  PyObject* name = to_str(called);
+  Owned name(to_str(called));
   if (!name) return nullptr;
-  auto* const c = allocate<FarChannelObject>(&FarChannelType, false);
-  if (!c) {
-    Py_DECREF(name);
-    return nullptr;
-  }
-  auto* const head = reinterpret_cast<ChannelObject*>(c);
-  c->name = name;
+  const Owned c(allocate<FarChannelObject>(&FarChannelType, false));
+  if (!c) return nullptr;
+  auto* const head = reinterpret_cast<ChannelObject*>(c.get());
+  c->name = name.release();
   c->generation = generation | kCarries | kWired | kFar | marks_of(what);
   c->immunity = 0;
   c->readers_returned = kOtherwise;
   c->side = new FarSide(std::move(e), !writes, what);
   new (&c->core) core::FarEngine<Value, Shared>(c->side);
   c->side->core = &c->core;
-  c->core.name = PyUnicode_AsUTF8(name);
+  c->core.name = PyUnicode_AsUTF8(c->name);
   far_sides[peer.get()].push_back(c->side);
   peer->ended = &session_ended;
   if (peer->session.is_over()) c->side->has_ended(Status::died, 0);
@@ -77,9 +75,7 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
     c->core.another_writer();
   else
     c->core.another_reader();
-  PyObject* const end = new_end(writes ? &WriterType : &ReaderType, head);
-  Py_DECREF(reinterpret_cast<PyObject*>(head));
-  return end;
+  return new_end(writes ? &WriterType : &ReaderType, head);
 }
 
 namespace {
@@ -97,7 +93,7 @@ PyMethodDef far_methods[] = {{"stats", gated<far_stats>, METH_NOARGS, nullptr}, 
 
 }  // namespace
 
-int init_far_channel() {
+int init_far_channel(PyObject*) {
   FarChannelType.tp_name = "weft.FarChannel";
   FarChannelType.tp_base = &ChannelType;
   FarChannelType.tp_basicsize = sizeof(FarChannelObject);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "interpreter/door.hpp"
+#include "process.hpp"
 #include "watching/observe.hpp"
 #include "wire/pieces.hpp"
 
@@ -120,35 +121,30 @@ bool Feed::send_owed() noexcept {
 
 bool Feed::send_now(Direct& by) noexcept {
   constexpr std::size_t kMost = 16'000;  // bytes: a record of TLS
-  PyObject* const mine = PyObject_CallOneArg(by.acquire, Py_False);
+  const Owned mine(PyObject_CallOneArg(by.acquire, Py_False));
   if (mine != Py_True) {  // the loop is at it
-    Py_XDECREF(mine);
     PyErr_Clear();
     ring();
     return false;
   }
-  Py_DECREF(mine);
   bool raised = false;
   const bool small = peer_->session.queued() <= kMost;
-  if (PyObject* const said = small && by.may ? piece(kMost) : nullptr) {
-    PyObject* const r = called(by.encrypt, said);
+  if (const Owned said(small && by.may ? piece(kMost) : nullptr); said) {
+    const Owned r(called(by.encrypt, said.get()));
     // Of a signal's handler: what was said is encrypted all the same.
     raised = !r && !PyErr_ExceptionMatches(PyExc_OSError);
     if (raised) keep_interrupt_for(nullptr, take_exception());
     PyErr_Clear();
-    Py_XDECREF(r);
-    Py_DECREF(said);
-    if (PyObject* const data = PyObject_CallNoArgs(by.encrypted)) {
-      const Py_ssize_t size = PyBytes_GET_SIZE(data);
-      const auto took = static_cast<Py_ssize_t>(::send(by.fd, PyBytes_AS_STRING(data),
-                                                       static_cast<std::size_t>(size),
-                                                       MSG_DONTWAIT | MSG_NOSIGNAL));
+    if (const Owned data(PyObject_CallNoArgs(by.encrypted)); data) {
+      const char* const bytes = PyBytes_AS_STRING(data.get());
+      const Py_ssize_t size = PyBytes_GET_SIZE(data.get());
+      const auto took = static_cast<Py_ssize_t>(
+          ::send(by.fd, bytes, static_cast<std::size_t>(size), MSG_DONTWAIT | MSG_NOSIGNAL));
       if (took < size) {  // the loop's transport says what is wrong, if that is it
         by.may = false;
-        by.rest = PyBytes_FromStringAndSize(PyBytes_AS_STRING(data) + std::max<Py_ssize_t>(took, 0),
+        by.rest = PyBytes_FromStringAndSize(bytes + std::max<Py_ssize_t>(took, 0),
                                             size - std::max<Py_ssize_t>(took, 0));
       }
-      Py_DECREF(data);
     }
   }
   // Was that all?
@@ -158,7 +154,7 @@ bool Feed::send_now(Direct& by) noexcept {
     more = next(1) > 0 || over() || more;
   }
   PyErr_Clear();
-  Py_XDECREF(PyObject_CallNoArgs(by.release));
+  const Owned released(PyObject_CallNoArgs(by.release));
   PyErr_Clear();
   if (more) ring();
   return raised;
@@ -197,9 +193,8 @@ PyObject* Feed::turn() {
   const ssize_t n = ::recv(by->fd, room.raw.data(), kTurn, MSG_DONTWAIT);
   if (n <= 0) Py_RETURN_FALSE;
   if (!by->in.put(room.raw.data(), static_cast<std::size_t>(n))) return PyErr_NoMemory();
-  PyObject* const locked = called(by->acquire);
+  const Owned locked(called(by->acquire));
   if (!locked) return nullptr;
-  Py_DECREF(locked);
   std::size_t have = 0;
   bool all = false;  // of what has come
   while (!all && have < kTurn) {
@@ -211,7 +206,7 @@ PyObject* Feed::turn() {
     have += static_cast<std::size_t>(got);
     all = !by->in.has_more();
   }
-  Py_XDECREF(PyObject_CallNoArgs(by->release));
+  const Owned released(PyObject_CallNoArgs(by->release));
   PyErr_Clear();
   if (!all || !are_whole(room.plain.data(), have))
     return PyMemoryView_FromMemory(room.plain.data(), static_cast<Py_ssize_t>(have), PyBUF_READ);

@@ -92,6 +92,5 @@ class Feed final : public wire::Joint {
 };
 
 PyObject* new_feed(std::shared_ptr<Feed> feed) noexcept;
-int init_feed(PyObject* m);
 
 }  // namespace weft::py

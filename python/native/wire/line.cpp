@@ -6,7 +6,7 @@
 //
 // Invariant: times are milliseconds of one clock; a line has no clock of its own.
 #include "weft/wire/line.hpp"
-#include "native.hpp"
+#include "processes/processes.hpp"
 
 namespace weft::py {
 
@@ -44,14 +44,12 @@ PyObject* line_new(PyTypeObject* type, PyObject* args, PyObject*) {
   if (token == 0 || o.window == 0 || o.window > 0x10000 || o.most == 0 || o.most > Line::kLargest ||
       o.again_ms == 0 || again_most_ms == 0)
     return bad_use("_Line: a token, a window of packets, their bytes and times, none of them 0");
-  PyObject* const made = type->tp_alloc(type, 0);
+  Owned made(type->tp_alloc(type, 0));
   if (!made) return nullptr;
-  PyObject* const filled = tried([&]() -> PyObject* {
-    reinterpret_cast<LineObject*>(made)->line = new Line(o, token, again_most_ms);
-    return made;
+  return tried([&]() -> PyObject* {
+    reinterpret_cast<LineObject*>(made.get())->line = new Line(o, token, again_most_ms);
+    return made.release();
   });
-  if (!filled) Py_DECREF(made);
-  return filled;
 }
 void line_dealloc(PyObject* o) {
   delete reinterpret_cast<LineObject*>(o)->line;

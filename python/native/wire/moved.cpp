@@ -1,6 +1,7 @@
 // Pickles ends and barriers, and puts them back (moved.hpp).
 #include "wire/moved.hpp"
 
+#include "channels/channels.hpp"
 #include "wire/far_barrier.hpp"
 
 namespace weft::py {
@@ -82,13 +83,9 @@ PyObject* f_found(PyObject*, PyObject* args) {
     c->core.another_reader();
   return new_end(m.writes ? &WriterType : &ReaderType, c);
 }
-PyObject* f_set_found(PyObject*, PyObject* f) {
-  Py_XSETREF(found_by, Py_NewRef(f));
-  Py_RETURN_NONE;
-}
 PyMethodDef functions[] = {{"_reduce_end", gated<f_reduce>, METH_O, nullptr},
                            {"_end_found", gated<f_found>, METH_VARARGS, nullptr},
-                           {"_set_end_found", gated<f_set_found>, METH_O, nullptr},
+                           {"_set_end_found", gated<keep_given<&found_by>>, METH_VARARGS, nullptr},
                            {}};
 
 }  // namespace

@@ -39,6 +39,4 @@ void put_moved(const AllMoved& all, wire::Buffer& out, wire::Carrier& by);
 // off the front; false: they do not add up
 bool take_moved(wire::Bytes& in, AllMoved& all, wire::Carrier& by);
 
-int init_moved(PyObject* m);
-
 }  // namespace weft::py

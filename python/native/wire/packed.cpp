@@ -19,12 +19,13 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "components/cells.hpp"
 #include "interpreter/owners.hpp"
+#include "values/cells.hpp"
 #include "weft/wire/cbor.hpp"
 #include "wire/moved.hpp"
 #include "wire/plain.hpp"
 #include "wire/shared.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 
@@ -66,24 +67,20 @@ PyObject* protocol = nullptr;
 PackedObject* packed_of(PyObject* o) noexcept { return reinterpret_cast<PackedObject*>(o); }
 
 // Takes both references over.
-PyObject* new_packed(PyObject* bytes, std::shared_ptr<Slot> slot, bool table,
-                     PyObject* original) noexcept {
+PyObject* new_packed(Owned<> bytes, std::shared_ptr<Slot> slot, bool table,
+                     Owned<> original) noexcept {
   PackedObject* p = PyObject_New(PackedObject, &PackedType);
-  if (p) {
-    p->bytes = bytes;
-    p->original = original;
-    p->slot = slot ? new std::shared_ptr<Slot>(std::move(slot)) : nullptr;
-    p->table = table;
-    p->what = Carries::pickle;
-    p->sealed = nullptr;
-    p->moved = nullptr;
-    // a link's thread makes those that come, and drops those that leave: with the ends in them
-    count_alike(reinterpret_cast<PyObject*>(p));
-    return reinterpret_cast<PyObject*>(p);
-  }
-  Py_XDECREF(bytes);
-  Py_XDECREF(original);
-  return nullptr;
+  if (!p) return nullptr;
+  p->bytes = bytes.release();
+  p->original = original.release();
+  p->slot = slot ? new std::shared_ptr<Slot>(std::move(slot)) : nullptr;
+  p->table = table;
+  p->what = Carries::pickle;
+  p->sealed = nullptr;
+  p->moved = nullptr;
+  // a link's thread makes those that come, and drops those that leave: with the ends in them
+  count_alike(reinterpret_cast<PyObject*>(p));
+  return reinterpret_cast<PyObject*>(p);
 }
 
 void packed_dealloc(PyObject* o) {
@@ -133,18 +130,16 @@ int part_buffer(PyObject* o, Py_buffer* view, int flags) {
 }
 PyObject* part_of(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t size,
                   bool is_a_place = false) {
-  PartObject* p = PyObject_New(PartObject, &PartType);
+  const Owned p(PyObject_New(PartObject, &PartType));
   if (!p) return nullptr;
   p->slot = new std::shared_ptr<Slot>(s);
   p->at = s->data() + at;
   p->size = static_cast<Py_ssize_t>(size);
   if (is_a_place) {
     const std::lock_guard g(places_lock);
-    places[p->at] = p;
+    places[p->at] = p.get();
   }
-  PyObject* const view = PyMemoryView_FromObject(reinterpret_cast<PyObject*>(p));
-  Py_DECREF(p);
-  return view;
+  return PyMemoryView_FromObject(reinterpret_cast<PyObject*>(p.get()));
 }
 // A part of bytes: its own copy, for whoever gets it may write to it.
 PyObject* part_of(PyObject* bytes, std::size_t at, std::size_t size) {
@@ -240,60 +235,52 @@ PyMethodDef apart_def{"apart", apart, METH_O, nullptr};
 
 // The bytes of a pickle, or the head of an array (plain.hpp); `list`: the buffers beside it. Null
 // with an exception.
-PyObject* pickled(PyObject* value, PyObject* channel, PyObject*& list) {
-  list = nullptr;
+PyObject* pickled(PyObject* value, PyObject* channel, Owned<>& list) {
   if (PyObject* const plain = plain_pickle(value)) return plain;
   if (PyErr_Occurred()) return nullptr;
-  PyObject* bytes = array_head(value, kApart);
+  Owned bytes(array_head(value, kApart));
   if (bytes) {
-    list = PyList_New(1);
-    if (list) PyList_SET_ITEM(list, 0, Py_NewRef(value));
-    return list ? bytes : (Py_DECREF(bytes), nullptr);
+    list.reset(PyList_New(1));
+    if (list) PyList_SET_ITEM(list.get(), 0, Py_NewRef(value));
+    return list ? bytes.release() : nullptr;
   }
   if (PyLong_CheckExact(value) || PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) ||
       PyFloat_CheckExact(value)) {
     PyObject* const args[] = {value, protocol};
-    bytes = PyObject_Vectorcall(pickle_dumps, args, 2, nullptr);
-  } else if ((list = PyList_New(0))) {
-    if (PyObject* const callback = PyCFunction_New(&apart_def, list)) {
-      PyObject* const args[] = {value, protocol, callback};
-      bytes = PyObject_Vectorcall(pickle_dumps, args, 2, dumps_keywords);
-      Py_DECREF(callback);
+    bytes.reset(PyObject_Vectorcall(pickle_dumps, args, 2, nullptr));
+  } else if (list.reset(PyList_New(0)), list) {
+    if (const Owned callback(PyCFunction_New(&apart_def, list.get())); callback) {
+      PyObject* const args[] = {value, protocol, callback.get()};
+      bytes.reset(PyObject_Vectorcall(pickle_dumps, args, 2, dumps_keywords));
     }
   }
   if (bytes ||
       !(PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_GeneratorExit)))
-    return bytes;
+    return bytes.release();
   PyErr_Clear();
-  Py_CLEAR(list);
+  list.reset();
   return PyObject_CallFunctionObjArgs(dumps, value, channel, nullptr);  // which says what is wrong
 }
 
-// These bytes and buffers, as what is to be sent. Steals both.
+// These bytes and buffers, as what is to be sent.
 PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
   Parts parts;
   const Py_ssize_t n = list ? PyList_GET_SIZE(list) : 0;
-  bool good = parts.add(bytes);
-  for (Py_ssize_t i = 0; good && i < n; ++i) good = parts.add(PyList_GET_ITEM(list, i));
-  PyObject* packed = nullptr;
-  std::shared_ptr<Slot> made;
-  if (good && n == 1) made = of_a_place(bytes, PyList_GET_ITEM(list, 0));
-  if (made) {
-    packed = new_packed(nullptr, std::move(made), true, Py_NewRef(value));
-  } else if (good) {
-    const std::size_t size = parts.size();
-    if (auto slot = Slot::make(size)) {
-      parts.write(slot->data());
-      packed = new_packed(nullptr, std::move(slot), true, Py_NewRef(value));
-    } else if (PyObject* const whole =
-                   PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size))) {
-      parts.write(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(whole)));
-      packed = new_packed(whole, nullptr, true, Py_NewRef(value));
-    }
+  if (!parts.add(bytes)) return nullptr;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!parts.add(PyList_GET_ITEM(list, i))) return nullptr;
+  if (n == 1)
+    if (std::shared_ptr<Slot> made = of_a_place(bytes, PyList_GET_ITEM(list, 0)))
+      return new_packed({}, std::move(made), true, new_ref(value));
+  const std::size_t size = parts.size();
+  if (auto slot = Slot::make(size)) {
+    parts.write(slot->data());
+    return new_packed({}, std::move(slot), true, new_ref(value));
   }
-  Py_DECREF(bytes);
-  Py_XDECREF(list);
-  return packed;
+  Owned whole(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+  if (!whole) return nullptr;
+  parts.write(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(whole.get())));
+  return new_packed(std::move(whole), nullptr, true, new_ref(value));
 }
 
 // The value of a table of `size` bytes at `data`, whose parts `part(at, size)` makes.
@@ -302,8 +289,9 @@ PyObject* load_table(const std::byte* data, std::size_t size, Part&& part) {
   std::uint64_t n = 0;
   if (size >= 8) std::memcpy(&n, data, 8);
   std::size_t at = n < size / 8 ? aligned(8 * (n + 1)) : size;
-  PyObject* const buffers = PyList_New(0);
-  PyObject *bytes = nullptr, *value = nullptr;
+  const Owned buffers(PyList_New(0));
+  Owned<> bytes;
+  PyObject* value = nullptr;
   wire::Bytes head;
   bool good = buffers && n > 0 && at < size;
   for (std::uint64_t i = 0; good && i < n; ++i) {
@@ -316,24 +304,19 @@ PyObject* load_table(const std::byte* data, std::size_t size, Part&& part) {
       at += aligned(length);
       continue;
     }
-    PyObject* const p = part(at, length);
-    if (i == 0)
-      bytes = p;
-    else if (p)
-      good = PyList_Append(buffers, p) == 0, Py_DECREF(p);
-    good = good && p;
+    Owned p(part(at, length));
+    good = p && (i == 0 || PyList_Append(buffers.get(), p.get()) == 0);
+    if (i == 0) bytes = std::move(p);
     at += aligned(length);
   }
   if (good && !head.empty()) {
-    value = array_of(head, PyList_GET_ITEM(buffers, 0));
+    value = array_of(head, PyList_GET_ITEM(buffers.get(), 0));
   } else if (good) {
-    PyObject* const args[] = {bytes, buffers};
+    PyObject* const args[] = {bytes.get(), buffers.get()};
     value = PyObject_Vectorcall(pickle_loads, args, 1, loads_keywords);
   } else if (!PyErr_Occurred()) {
     bad_use("a value came that is none: its parts do not add up");
   }
-  Py_XDECREF(bytes);
-  Py_XDECREF(buffers);
   return value;
 }
 
@@ -344,18 +327,6 @@ PyObject* f_place(PyObject*, PyObject* bytes) {
   const std::shared_ptr<Slot> slot = size < SIZE_MAX / 2 ? Slot::make(kFront + size) : nullptr;
   if (!slot) Py_RETURN_NONE;
   return part_of(slot, kFront, size, true);
-}
-PyObject* f_set_pickling(PyObject*, PyObject* args) {
-  PyObject *d, *of_pickle, *l;
-  if (!PyArg_ParseTuple(args, "OOO", &d, &of_pickle, &l)) return nullptr;
-  Py_XSETREF(dumps, Py_NewRef(d));
-  Py_XSETREF(pickle_dumps, Py_NewRef(of_pickle));
-  Py_XSETREF(pickle_loads, Py_NewRef(l));
-  Py_RETURN_NONE;
-}
-PyObject* f_set_numbers(PyObject*, PyObject* f) {
-  Py_XSETREF(numbers, Py_NewRef(f));
-  Py_RETURN_NONE;
 }
 PyObject* f_set_cbor(PyObject*, PyObject* args) {
   PyObject *d, *l;
@@ -380,16 +351,20 @@ PyObject* f_cbor_fault(PyObject*, PyObject* args) {
 }
 // A value that came back from a process that died (WIRE.md 4.7).
 PyObject* f_unpacked(PyObject*, PyObject* packed) { return unpack(nullptr, Py_NewRef(packed)); }
-PyMethodDef functions[] = {{"_set_pickling", gated<f_set_pickling>, METH_VARARGS, nullptr},
-                           {"_place", gated<f_place>, METH_O, nullptr},
-                           {"_set_numbers", gated<f_set_numbers>, METH_O, nullptr},
-                           {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},
-                           {"_unpacked", gated<f_unpacked>, METH_O, nullptr},
-                           {"_cbor_fault", gated<f_cbor_fault>, METH_VARARGS, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"_set_pickling", gated<keep_given<&dumps, &pickle_dumps, &pickle_loads>>, METH_VARARGS,
+     nullptr},
+    {"_place", gated<f_place>, METH_O, nullptr},
+    {"_set_numbers", gated<keep_given<&numbers>>, METH_VARARGS, nullptr},
+    {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},
+    {"_unpacked", gated<f_unpacked>, METH_O, nullptr},
+    {"_cbor_fault", gated<f_cbor_fault>, METH_VARARGS, nullptr},
+    {}};
 
 PyObject* as_cbor(PyObject* bytes, PyObject* original, Carries what) noexcept {
-  PyObject* const packed = bytes ? new_packed(bytes, nullptr, false, original) : nullptr;
+  Owned given(bytes), its(original);
+  PyObject* const packed =
+      bytes ? new_packed(std::move(given), nullptr, false, std::move(its)) : nullptr;
   if (packed) packed_of(packed)->what = what;
   return packed;
 }
@@ -471,7 +446,7 @@ PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
     if (!(slot = Slot::take(p.bytes, by))) return nullptr;
     if (Slot::crowded())
       Slot::copied.fetch_add(1, std::memory_order_relaxed);
-    else if (PyObject* const o = new_packed(nullptr, std::move(slot), true, nullptr))
+    else if (PyObject* const o = new_packed({}, std::move(slot), true, {}))
       return o;
     if (!slot) return nullptr;
     data = slot->data(), size = slot->size(), table = true;
@@ -479,10 +454,10 @@ PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
     if (size < 8) return nullptr;
     data += 8, size -= 8;
   }
-  PyObject* const bytes =
-      PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data), static_cast<Py_ssize_t>(size));
-  if (bytes) count_alike(bytes);
-  return bytes ? new_packed(bytes, nullptr, table, nullptr) : nullptr;
+  Owned bytes(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data),
+                                        static_cast<Py_ssize_t>(size)));
+  if (bytes) count_alike(bytes.get());
+  return bytes ? new_packed(std::move(bytes), nullptr, table, {}) : nullptr;
 }
 
 // A large one is a bytearray: an array of numpy is made of it where it lies.
@@ -577,9 +552,8 @@ wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier
 
 PyObject* as_sent(PyObject* view) noexcept {
   if (!PyMemoryView_Check(view)) return view;
-  PyObject* const r = PyObject_CallOneArg(numbers, view);
-  Py_DECREF(view);
-  return r;
+  const Owned taken(view);
+  return PyObject_CallOneArg(numbers, view);
 }
 
 PyObject* pack(ChannelObject* c, PyObject* value) {
@@ -591,44 +565,36 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
     if (!value) return nullptr;
   }
   if (is_packed(value)) return value;
+  const Owned taken(value);
   PyObject* packed = nullptr;
-  PyObject* const sent = is_native(c) ? plain_native(c, value) : Py_NewRef(value);
-  if (!sent) {
-    Py_DECREF(value);
-    return nullptr;
-  }
+  const Owned sent(is_native(c) ? plain_native(c, value) : Py_NewRef(value));
+  if (!sent) return nullptr;
   {
     const OutsideGate beyond;
-    PyObject* list = nullptr;
+    Owned<> list;
     AllSealed sealed;
     AllMoved moved;
     const Beside gathers(sealed);
     const Moving moves(moved);
     if (is_board(c)) {
       packed = pack_cbor(c, value);
-    } else if (PyObject* const bytes = pickled(sent, reinterpret_cast<PyObject*>(c), list)) {
-      if (PyBytes_GET_SIZE(bytes) > kInFrame || (list && PyList_GET_SIZE(list) > 0)) {
-        packed = pack_parts(bytes, list, value);
-      } else {
-        Py_XDECREF(list);
-        packed = new_packed(bytes, nullptr, false, Py_NewRef(value));
-      }
-    } else {
-      Py_XDECREF(list);
+    } else if (Owned bytes(pickled(sent.get(), reinterpret_cast<PyObject*>(c), list)); bytes) {
+      if (PyBytes_GET_SIZE(bytes.get()) > kInFrame || (list && PyList_GET_SIZE(list.get()) > 0))
+        packed = pack_parts(bytes.get(), list.get(), value);
+      else
+        packed = new_packed(std::move(bytes), nullptr, false, new_ref(value));
     }
     with_sealed(packed, std::move(sealed));
     with_moved(packed, std::move(moved));
   }
-  Py_DECREF(sent);
-  Py_DECREF(value);
   return packed;
 }
 
 PyObject* unpack(const ChannelObject* c, PyObject* packed) {
   if (is_cell(packed)) return unpack_native(packed);
   if (!is_packed(packed)) return packed;
+  const Owned taken(packed);
   if (PyObject* const why = why_refused(packed)) {
-    Py_DECREF(packed);
     restore_exception(why);
     return nullptr;
   }
@@ -656,20 +622,18 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed) {
       PyObject* const at = c ? reinterpret_cast<PyObject*>(const_cast<ChannelObject*>(c)) : Py_None;
       // Whoever reads it may write to it: if somebody else has it too (an extended read that may
       // give it back), a copy.
-      PyObject* const whole = PyByteArray_Check(p->bytes) && Py_REFCNT(packed) > 1
-                                  ? PyBytes_FromObject(p->bytes)
-                                  : Py_NewRef(p->bytes);
-      r = whole ? PyObject_CallFunctionObjArgs(codec_of(p->what).loads, whole, at, nullptr)
+      const Owned whole(PyByteArray_Check(p->bytes) && Py_REFCNT(packed) > 1
+                            ? PyBytes_FromObject(p->bytes)
+                            : Py_NewRef(p->bytes));
+      r = whole ? PyObject_CallFunctionObjArgs(codec_of(p->what).loads, whole.get(), at, nullptr)
                 : nullptr;
-      Py_XDECREF(whole);
     }
   }
-  Py_DECREF(packed);
   return r;
 }
 
 PyObject* refusal(PyObject* value, PyObject* why) noexcept {
-  return new_packed(why, nullptr, false, value);
+  return new_packed(Owned(why), nullptr, false, Owned(value));
 }
 PyObject* why_refused(PyObject* o) noexcept {
   return o && is_packed(o) && packed_of(o)->bytes && PyExceptionInstance_Check(packed_of(o)->bytes)
@@ -680,9 +644,8 @@ PyObject* why_refused(PyObject* o) noexcept {
 PyObject* unsent(PyObject* packed) noexcept {
   if (packed && is_cell(packed)) return unsent_native(packed);
   if (!packed || !is_packed(packed) || !packed_of(packed)->original) return packed;
-  PyObject* original = Py_NewRef(packed_of(packed)->original);
-  Py_DECREF(packed);
-  return original;
+  const Owned taken(packed);
+  return Py_NewRef(packed_of(packed)->original);
 }
 
 int init_packed(PyObject* m) {
@@ -696,7 +659,7 @@ int init_packed(PyObject* m) {
   PartType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   PartType.tp_dealloc = part_dealloc;
   PartType.tp_as_buffer = &buffer;
-  if (PyType_Ready(&PackedType) < 0 || PyType_Ready(&PartType) < 0 || init_plain() < 0) return -1;
+  if (PyType_Ready(&PackedType) < 0 || PyType_Ready(&PartType) < 0) return -1;
   if (!(dumps_keywords = Py_BuildValue("(s)", "buffer_callback")) ||
       !(loads_keywords = Py_BuildValue("(s)", "buffers")) || !(protocol = PyLong_FromLong(5)))
     return -1;

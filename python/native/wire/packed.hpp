@@ -6,7 +6,6 @@
 
 namespace weft::py {
 
-bool is_packed(PyObject* o) noexcept;
 // What came in a frame. Null: it is no value.
 PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept;
 // What came from a board. Null: it is no value, or there is no memory.
@@ -31,11 +30,7 @@ class Coming {
   PyObject* bytes_ = nullptr;  // a bytearray
   std::size_t had_ = 0;
 };
-// The view of an array of a native channel (owned), as pickle takes it. Null with an exception. Any
-// other object is itself.
-PyObject* as_sent(PyObject* view) noexcept;
 // In the child of a fork: they are the parent's, and are copied when they are sent.
 void forget_places() noexcept;
-int init_packed(PyObject* m);
 
 }  // namespace weft::py

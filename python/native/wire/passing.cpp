@@ -230,11 +230,9 @@ void Passing::tell(const char* p, std::size_t n) {
 void Passing::say(std::size_t n) {
   char* const head = raw_.get();
   put_length(head, n);
-  PyObject* const data =
-      PyMemoryView_FromMemory(head, static_cast<Py_ssize_t>(kPieceHead + n), PyBUF_READ);
-  PyObject* const r = data ? called(write, data) : nullptr;
-  Py_XDECREF(data);
-  Py_XDECREF(r);
+  const Owned data(
+      PyMemoryView_FromMemory(head, static_cast<Py_ssize_t>(kPieceHead + n), PyBUF_READ));
+  const Owned r(data ? called(write, data.get()) : nullptr);
   PyErr_Clear();
   if (!r) lost();
   send_said();
@@ -246,12 +244,11 @@ void Passing::say_all() {
 }
 
 void Passing::send_said() {
-  PyObject* const data = PyObject_CallNoArgs(read);
+  const Owned data(PyObject_CallNoArgs(read));
   PyErr_Clear();
   if (!data) return;
-  const bool takes =
-      to_tcp_.send(tcp, PyBytes_AS_STRING(data), static_cast<std::size_t>(PyBytes_GET_SIZE(data)));
-  Py_DECREF(data);
+  const bool takes = to_tcp_.send(tcp, PyBytes_AS_STRING(data.get()),
+                                  static_cast<std::size_t>(PyBytes_GET_SIZE(data.get())));
   if (!takes) lost();
 }
 

@@ -18,8 +18,4 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-namespace weft::py {
-
-int init_passing(PyObject* m);
-
-}  // namespace weft::py
+namespace weft::py {}  // namespace weft::py

@@ -113,42 +113,33 @@ bool is_array(PyObject* o) noexcept {
 // The text of a type of plain numbers. Null: it is none such, or an exception.
 PyObject* text_of(PyObject* dtype) {
   if (PyObject* const text = found(texts, dtype)) return text;
-  PyObject* const kind = PyObject_GetAttr(dtype, name_kind);
-  PyObject* const metadata = kind ? PyObject_GetAttr(dtype, name_metadata) : nullptr;
-  const char* const k = kind && PyUnicode_Check(kind) ? PyUnicode_AsUTF8(kind) : nullptr;
-  PyObject* text = nullptr;
+  const Owned kind(PyObject_GetAttr(dtype, name_kind));
+  const Owned metadata(kind ? PyObject_GetAttr(dtype, name_metadata) : nullptr);
+  const char* const k =
+      kind && PyUnicode_Check(kind.get()) ? PyUnicode_AsUTF8(kind.get()) : nullptr;
+  Owned<> text;
   if (k && *k && std::strchr("biufc", *k) && metadata == Py_None)
-    text = PyObject_GetAttr(dtype, name_str);
-  Py_XDECREF(kind);
-  Py_XDECREF(metadata);
-  if (!text) return nullptr;
-  if (!PyUnicode_Check(text) || PyUnicode_GET_LENGTH(text) > kMostText) {
-    Py_DECREF(text);
+    text.reset(PyObject_GetAttr(dtype, name_str));
+  if (!text || !PyUnicode_Check(text.get()) || PyUnicode_GET_LENGTH(text.get()) > kMostText)
     return nullptr;
-  }
   const std::lock_guard g(lock);
-  if (texts.size() < kKept && texts.try_emplace(dtype, text).second)
-    Py_INCREF(dtype), Py_INCREF(text);
-  return text;
+  if (texts.size() < kKept && texts.try_emplace(dtype, text.get()).second)
+    Py_INCREF(dtype), Py_INCREF(text.get());
+  return text.release();
 }
 
 // The type of that text. Null with an exception.
 PyObject* type_of_text(const std::string& text) {
   if (PyObject* const type = found(types, text)) return type;
-  PyObject* const numpy = PyImport_ImportModule("numpy");
-  PyObject* const type = numpy ? PyObject_CallMethod(numpy, "dtype", "s", text.c_str()) : nullptr;
-  PyObject* const array = type ? PyObject_GetAttrString(numpy, "ndarray") : nullptr;
-  Py_XDECREF(numpy);
-  if (!array) {
-    Py_XDECREF(type);
-    return nullptr;
-  }
+  const Owned numpy(PyImport_ImportModule("numpy"));
+  Owned type(numpy ? PyObject_CallMethod(numpy.get(), "dtype", "s", text.c_str()) : nullptr);
+  const Owned array(type ? PyObject_GetAttrString(numpy.get(), "ndarray") : nullptr);
+  if (!array) return nullptr;
   if (!ndarray.load(std::memory_order_relaxed))
-    ndarray = reinterpret_cast<PyTypeObject*>(Py_NewRef(array));
-  Py_DECREF(array);
+    ndarray = reinterpret_cast<PyTypeObject*>(Py_NewRef(array.get()));
   const std::lock_guard g(lock);
-  if (types.size() < kKept && types.try_emplace(text, type).second) Py_INCREF(type);
-  return type;
+  if (types.size() < kKept && types.try_emplace(text, type.get()).second) Py_INCREF(type.get());
+  return type.release();
 }
 
 }  // namespace
@@ -162,12 +153,12 @@ PyObject* array_head(PyObject* value, Py_ssize_t least) {
   }
   PyObject* head = nullptr;
   const auto n = static_cast<std::size_t>(b.ndim);
-  PyObject* const dtype =
-      b.len >= least && n <= kMostDimensions ? PyObject_GetAttr(value, name_dtype) : nullptr;
-  PyObject* const text = dtype ? text_of(dtype) : nullptr;
+  const Owned dtype(b.len >= least && n <= kMostDimensions ? PyObject_GetAttr(value, name_dtype)
+                                                           : nullptr);
+  const Owned text(dtype ? text_of(dtype.get()) : nullptr);
   if (text) {
     Py_ssize_t length = 0;
-    const char* const chars = PyUnicode_AsUTF8AndSize(text, &length);
+    const char* const chars = PyUnicode_AsUTF8AndSize(text.get(), &length);
     head =
         chars ? PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(kFixed + 8 * n) + length)
               : nullptr;
@@ -184,8 +175,6 @@ PyObject* array_head(PyObject* value, Py_ssize_t least) {
       std::memcpy(to + kFixed + 8 * n, chars, static_cast<std::size_t>(length));
     }
   }
-  Py_XDECREF(text);
-  Py_XDECREF(dtype);
   PyBuffer_Release(&b);
   if (!head) PyErr_Clear();  // pickle says it
   return head;
@@ -199,27 +188,25 @@ PyObject* array_of(wire::Bytes head, PyObject* buffer) {
   if (length == 0 || length > static_cast<std::size_t>(kMostText) || n > kMostDimensions ||
       head.size() < kFixed + 8 * n + length)
     return bad_use("a value came that is none: the head of an array does not add up");
-  PyObject* const type = type_of_text(
-      std::string(reinterpret_cast<const char*>(head.data()) + kFixed + 8 * n, length));
-  PyObject* const shape = type ? PyTuple_New(static_cast<Py_ssize_t>(n)) : nullptr;
+  const Owned type(type_of_text(
+      std::string(reinterpret_cast<const char*>(head.data()) + kFixed + 8 * n, length)));
+  const Owned shape(type ? PyTuple_New(static_cast<Py_ssize_t>(n)) : nullptr);
   bool good = shape != nullptr;
   for (std::size_t i = 0; good && i < n; ++i) {
     std::uint64_t d;
     std::memcpy(&d, head.data() + kFixed + 8 * i, 8);
     PyObject* const number = PyLong_FromUnsignedLongLong(d);
     good = number != nullptr;
-    PyTuple_SET_ITEM(shape, static_cast<Py_ssize_t>(i), number);
+    PyTuple_SET_ITEM(shape.get(), static_cast<Py_ssize_t>(i), number);
   }
-  PyObject* const args[] = {shape, type, buffer};
+  PyObject* const args[] = {shape.get(), type.get(), buffer};
   PyObject* const value =
       good ? PyObject_Vectorcall(reinterpret_cast<PyObject*>(ndarray.load()), args, 3, nullptr)
            : nullptr;
-  Py_XDECREF(shape);
-  Py_XDECREF(type);
   return value;
 }
 
-int init_plain() {
+int init_plain(PyObject*) {
   name_dtype = PyUnicode_InternFromString("dtype");
   name_str = PyUnicode_InternFromString("str");
   name_kind = PyUnicode_InternFromString("kind");

@@ -21,6 +21,4 @@ bool is_array_head(wire::Bytes head) noexcept;
 // The array that it describes, in this buffer. Null with an exception.
 PyObject* array_of(wire::Bytes head, PyObject* buffer);
 
-int init_plain();
-
 }  // namespace weft::py

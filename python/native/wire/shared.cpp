@@ -40,19 +40,17 @@ Sealed copy_of(const Py_buffer&) {
 #endif
 
 // Takes the format over. Null with an exception: shape and bytes do not go together.
-PyObject* new_shared(PyTypeObject* type, Sealed s, PyObject* format, Py_ssize_t item, int dims,
+PyObject* new_shared(PyTypeObject* type, Sealed s, Owned<> format, Py_ssize_t item, int dims,
                      const Py_ssize_t* shape) {
   Py_ssize_t size = item;
   for (int i = 0; i < dims; ++i) size *= shape[i];
   auto* const o =
       size == bytes_of(s) ? reinterpret_cast<SharedObject*>(type->tp_alloc(type, 0)) : nullptr;
-  if (!o) {
-    Py_XDECREF(format);
+  if (!o)
     return PyErr_Occurred() ? nullptr
                             : bad_use("a shared array came whose shape is not that of its memory");
-  }
   o->at = new Sealed(std::move(s));
-  o->format = format;
+  o->format = format.release();
   o->item = item;
   o->dims = dims;
   Py_ssize_t stride = item;
@@ -106,11 +104,11 @@ PyObject* shared_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
     }
     take_lock(state);
     if (s) {
-      if (PyObject* const f = PyBytes_FromString(format)) {
+      if (Owned f(PyBytes_FromString(format)); f) {
         // One without a shape is a row of bytes.
         const Py_ssize_t row = b.itemsize ? b.len / b.itemsize : b.len;
-        made = new_shared(type, std::move(s), f, b.itemsize, b.shape || b.ndim == 0 ? b.ndim : 1,
-                          b.shape ? b.shape : &row);
+        made = new_shared(type, std::move(s), std::move(f), b.itemsize,
+                          b.shape || b.ndim == 0 ? b.ndim : 1, b.shape ? b.shape : &row);
       }
     } else
       bad_use("Shared: %s", wrong.c_str());
@@ -147,21 +145,19 @@ int shared_buffer(PyObject* o, Py_buffer* view, int flags) {
 
 PyObject* shape_of(PyObject* o, void*) {
   const SharedObject* const s = shared_of(o);
-  PyObject* t = PyTuple_New(s->dims);
+  Owned t(PyTuple_New(s->dims));
   for (int i = 0; t && i < s->dims; ++i) put(t, i, PyLong_FromSsize_t(s->shape[i]));
-  return t;
+  return t.release();
 }
 PyObject* format_of(PyObject* o, void*) {
   return PyUnicode_FromString(PyBytes_AS_STRING(shared_of(o)->format));
 }
 PyObject* nbytes_of(PyObject* o, void*) { return PyLong_FromSsize_t(bytes_of(*shared_of(o)->at)); }
 PyObject* shared_repr(PyObject* o) {
-  PyObject* const shape = shape_of(o, nullptr);
+  const Owned shape(shape_of(o, nullptr));
   if (!shape) return nullptr;
-  PyObject* const r = PyUnicode_FromFormat("<Shared array of %R, format '%s'>", shape,
-                                           PyBytes_AS_STRING(shared_of(o)->format));
-  Py_DECREF(shape);
-  return r;
+  return PyUnicode_FromFormat("<Shared array of %R, format '%s'>", shape.get(),
+                              PyBytes_AS_STRING(shared_of(o)->format));
 }
 
 PyObject* shared_reduce(PyObject* o, PyObject*) {
@@ -188,12 +184,8 @@ PyObject* f_found(PyObject*, PyObject* args) {
     return bad_use("a shared array came without its memory");
   for (Py_ssize_t i = 0; i < dims; ++i)
     if ((shape[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes, i))) < 0) return nullptr;
-  return new_shared(&SharedType, (*beside)[static_cast<std::size_t>(number)], Py_NewRef(format),
-                    item, static_cast<int>(dims), shape);
-}
-PyObject* f_set_found(PyObject*, PyObject* f) {
-  Py_XSETREF(found_by, Py_NewRef(f));
-  Py_RETURN_NONE;
+  return new_shared(&SharedType, (*beside)[static_cast<std::size_t>(number)], new_ref(format), item,
+                    static_cast<int>(dims), shape);
 }
 
 PyMethodDef methods[] = {{"__reduce_ex__", shared_reduce, METH_O, nullptr}, {}};
@@ -202,9 +194,10 @@ PyGetSetDef members[] = {
     {"format", format_of, nullptr, "The type of an element, as in the module struct.", nullptr},
     {"nbytes", nbytes_of, nullptr, "Its size in bytes.", nullptr},
     {}};
-PyMethodDef functions[] = {{"_shared_found", f_found, METH_VARARGS, nullptr},
-                           {"_set_shared_found", f_set_found, METH_O, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"_shared_found", f_found, METH_VARARGS, nullptr},
+    {"_set_shared_found", gated<keep_given<&found_by>>, METH_VARARGS, nullptr},
+    {}};
 
 }  // namespace
 

@@ -36,6 +36,4 @@ class Beside {
   AllSealed* const outer_;
 };
 
-int init_shared(PyObject* m);
-
 }  // namespace weft::py

@@ -2,12 +2,10 @@
 // functions are C's: so no step of Python's is taken for it. With the interpreter's lock, and that
 // of who uses this TLS.
 #pragma once
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include <cstddef>
 
 #include "interpreter/door.hpp"
+#include "owned.hpp"
 
 namespace weft::py {
 
@@ -32,10 +30,8 @@ class TlsIn {
 
   // False: no memory.
   bool put(char* data, std::size_t n) noexcept {
-    PyObject* const view = view_of(data, n, PyBUF_READ);
-    PyObject* const r = view ? PyObject_CallOneArg(write_, view) : nullptr;
-    Py_XDECREF(view);
-    Py_XDECREF(r);
+    const Owned view(view_of(data, n, PyBUF_READ));
+    const Owned r(view ? PyObject_CallOneArg(write_, view.get()) : nullptr);
     PyErr_Clear();
     return r != nullptr;
   }
@@ -44,13 +40,10 @@ class TlsIn {
   // How much lies in the room now; kNone: more has to come first; kOver: TLS was closed, something
   // was made up, or no memory. Asked again it is over too, and may not say why.
   Py_ssize_t take(char* room, std::size_t size) noexcept {
-    PyObject* const view = view_of(room, size, PyBUF_WRITE);
-    PyObject* const most = PyLong_FromSize_t(size);
-    PyObject* const r = view && most ? called(read_, most, view) : nullptr;
-    Py_XDECREF(view);
-    Py_XDECREF(most);
-    const Py_ssize_t n = r ? PyLong_AsSsize_t(r) : -1;
-    Py_XDECREF(r);
+    const Owned view(view_of(room, size, PyBUF_WRITE));
+    const Owned most(PyLong_FromSize_t(size));
+    const Owned r(view && most ? called(read_, most.get(), view.get()) : nullptr);
+    const Py_ssize_t n = r ? PyLong_AsSsize_t(r.get()) : -1;
     if (n > 0) return n;
     const bool waits = n < 0 && PyErr_ExceptionMatches(wants_);
     PyErr_Clear();
@@ -59,12 +52,10 @@ class TlsIn {
 
   // May take() give more without more that comes?
   bool has_more() noexcept {
-    PyObject* r = PyObject_CallNoArgs(left_);
-    bool more = r && PyObject_IsTrue(r) > 0;
-    Py_XDECREF(r);
-    r = more ? nullptr : PyObject_GetAttr(came_, pending_);
-    more = more || (r && PyObject_IsTrue(r) > 0);
-    Py_XDECREF(r);
+    Owned r(PyObject_CallNoArgs(left_));
+    bool more = r && PyObject_IsTrue(r.get()) > 0;
+    r.reset(more ? nullptr : PyObject_GetAttr(came_, pending_));
+    more = more || (r && PyObject_IsTrue(r.get()) > 0);
     PyErr_Clear();
     return more;
   }

@@ -12,15 +12,14 @@
 //  3 In the child of a fork the parent's links are left as they are: nothing is sent through them.
 #include <unordered_map>
 
-#include "components/cells.hpp"
-#include "components/component.hpp"
+#include "choice/choices.hpp"
 #include "interpreter/aside.hpp"
 #include "interpreter/door.hpp"
+#include "rounds/rounds.hpp"
+#include "values/cells.hpp"
 #include "watching/observe.hpp"
-#include "watching/rounds.hpp"
 #include "weft/wire/lookout.hpp"
 #include "weft/wire/serial.hpp"
-#include "wire/abroad.hpp"
 #include "wire/far_barrier.hpp"
 #include "wire/feed.hpp"
 #include "wire/moved.hpp"
@@ -29,6 +28,9 @@
 #ifdef __linux__
 #include "weft/wire/shm.hpp"
 #endif
+#include "channels/channels.hpp"
+#include "interpreter/interpreter.hpp"
+#include "processes/processes.hpp"
 #include "weft/wire/stream.hpp"
 
 namespace weft::py {
@@ -181,10 +183,8 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
                         &line.again_ms, &network))
     return nullptr;
   // how values go: it tells packed.cpp as it is imported
-  PyObject* const pickling = PyImport_ImportModule("weft._hosts.pickling");
-  if (!pickling) return nullptr;
-  Py_DECREF(pickling);
-  auto* const w = reinterpret_cast<WireObject*>(type->tp_alloc(type, 0));
+  const Owned pickling(PyImport_ImportModule("weft._hosts.pickling"));
+  Owned w(pickling ? reinterpret_cast<WireObject*>(type->tp_alloc(type, 0)) : nullptr);
   if (!w) return nullptr;
   w->generation = generation;
   wire::around_steps = &around;
@@ -231,10 +231,9 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
           wrong.c_str());
     else
       bad_use("%s", wrong.c_str());
-    Py_DECREF(w);
     return nullptr;
   }
-  return reinterpret_cast<PyObject*>(w);
+  return reinterpret_cast<PyObject*>(w.release());
 }
 
 // In a GIVE stand the name by which the other asks for the end, which has no space, and behind a
@@ -563,7 +562,7 @@ void forget_links() noexcept {
   outsiders.clear();
   runtime::Outsiders::all().forget();
   runtime::links_are_asked = false;
-  abroads.clear();
+  forget_far_choices();
   wire::Slot::forget();
   forget_places();
 }
@@ -575,10 +574,7 @@ int init_wire(PyObject* m) {
   WireType.tp_new = gated<wire_new>;
   WireType.tp_dealloc = gated<wire_dealloc>;
   WireType.tp_methods = wire_methods;
-  if (init_far_channel() < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 ||
-      init_shared(m) < 0 || init_moved(m) < 0 || init_feed(m) < 0 || init_passing(m) < 0 ||
-      PyModule_AddFunctions(m, functions) < 0)
-    return -1;
+  if (PyType_Ready(&WireType) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;
   return add_type(m, "_Link", &WireType);
 }
 

@@ -12,36 +12,6 @@
 
 namespace weft::py {
 
-// Marks in a channel's generation, beside kCarries, which a wired channel has too: its reads and
-// writes take the long way round.
-inline constexpr std::uint32_t kWired = 0x40000000;
-inline constexpr std::uint32_t kFar = 0x20000000;
-// it has had an end of a component (cells.hpp)
-inline constexpr std::uint32_t kNative = 0x10000000;
-// wired to a board, or to a program elsewhere that nobody trusts: its values are CBOR (WIRE.md
-// 12.8, 17.6); and those of the latter may be objects (17.15)
-inline constexpr std::uint32_t kBoard = 0x08000000;
-inline constexpr std::uint32_t kObjects = 0x04000000;
-inline bool is_wired(const ChannelObject* c) noexcept { return (c->generation & kWired) != 0; }
-inline bool is_board(const ChannelObject* c) noexcept { return (c->generation & kBoard) != 0; }
-
-// What goes through an end: pickles, CBOR for a board or for a program elsewhere, or, of a barrier,
-// nothing.
-enum class Carries : std::uint8_t { pickle, cbor, typed, nothing };
-inline constexpr std::uint32_t marks_of(Carries what) noexcept {
-  return what == Carries::typed ? kBoard | kObjects : what == Carries::cbor ? kBoard : 0;
-}
-inline Carries carries(const ChannelObject* c) noexcept {
-  if (!is_board(c)) return Carries::pickle;
-  return (c->generation & kObjects) != 0 ? Carries::typed : Carries::cbor;
-}
-inline bool is_far(const ChannelObject* c) noexcept { return (c->generation & kFar) != 0; }
-inline bool is_native(const ChannelObject* c) noexcept { return (c->generation & kNative) != 0; }
-// What is written to it is packed first.
-inline bool packs(const ChannelObject* c) noexcept {
-  return (c->generation & (kWired | kNative)) != 0;
-}
-
 // `value` (owned) for a write to `c`, packed. Null with an exception; then it has been let go of.
 PyObject* pack(ChannelObject* c, PyObject* value);
 // What was taken from a wired channel (owned), unpacked: null with an exception.
@@ -51,6 +21,10 @@ PyObject* unsent(PyObject* packed) noexcept;
 // Takes the place of a value that waited while its channel was wired and could not be packed: its
 // write raises why. Takes both references over; null with MemoryError.
 PyObject* refusal(PyObject* value, PyObject* why) noexcept;
+bool is_packed(PyObject* o) noexcept;
+// The view of an array of a native channel (owned), as pickle takes it. Null with an exception. Any
+// other object is itself.
+PyObject* as_sent(PyObject* view) noexcept;
 // The exception (owned) of a refusal; null: `o` is none.
 PyObject* why_refused(PyObject* o) noexcept;
 // Wires the channels of these ends, with which a process is made that runs in another OS process.
@@ -59,15 +33,10 @@ int wire_away(const Ends& ends);
 // Does a process of this function run in another OS process of this machine?
 bool runs_away(PyObject* function) noexcept;
 
-// Is there a link, and are links asked whether all stand still there too (network.cpp)? Then this
-// says that a run here does.
-bool links_are_asked() noexcept;
-void say_standing() noexcept;
-int init_network(PyObject* m);
-
+// Is that a barrier of another OS process? (far_barrier.cpp)
+bool is_far_barrier(const ChannelObject* c) noexcept;
 // is a link to a board, or over a network, open? Then whoever waits may be met from there
 bool any_board() noexcept;
 void forget_links() noexcept;  // in the child of a fork: they are the parent's
-int init_wire(PyObject* m);
 
 }  // namespace weft::py

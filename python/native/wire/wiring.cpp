@@ -9,11 +9,12 @@
 //  1 Packing runs code of the user's, so afterwards the value's place is looked for again.
 //  2 Meanwhile readers may take packed values from a channel that is not wired yet. These values
 //    are unpacked all the same (received(), held.cpp).
-#include "choice/choice.hpp"
-#include "components/cells.hpp"
-#include "components/component.hpp"
+#include "channels/channels.hpp"
+#include "choice/choices.hpp"
+#include "components/components.hpp"
+#include "values/cells.hpp"
 #include "watching/observe.hpp"
-#include "wire/abroad.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 
@@ -47,8 +48,7 @@ Bare first_bare(Engine& c) {
       if (v && v->o && !is_packed(v->o) && !is_idle(*n)) found = {v, n};
     }
   });
-  for (Abroad* a : abroads)
-    if (!found.value) found.value = a->bare(c);
+  if (!found.value) found.value = bare_in_choices(c);
   return found;
 }
 
@@ -57,14 +57,10 @@ Bare first_bare(Engine& c) {
 int refuse(Engine& c, const Bare& b) {
   core::Node& n = *b.writer;
   core::Choice* const choice = n.choice();
-  PyObject* const why = refusal(Py_NewRef(b.value->o), take_exception());
+  Owned why(refusal(Py_NewRef(b.value->o), take_exception()));
   if (!why) return -1;
-  if (choice ? !choice->finish_as(core::CANCELLED) : !c.withdraw<Side::out>(n)) {
-    Py_DECREF(why);
-    return 0;
-  }
-  Py_DECREF(b.value->o);  // the refusal owns it too
-  b.value->o = why;
+  if (choice ? !choice->finish_as(core::CANCELLED) : !c.withdraw<Side::out>(n)) return 0;
+  Py_SETREF(b.value->o, why.release());  // the refusal owns the value too
   core::Wakes wakes;
   wakes.finish(&n, Status::cancelled);
   wakes.run();
@@ -74,46 +70,41 @@ int refuse(Engine& c, const Bare& b) {
 // Turns the exception that is set into the one that the giver of the end gets.
 int in_the_buffer(ChannelObject* c) {
   if (!PyErr_ExceptionMatches(errors.BadUse)) return -1;
-  PyObject* const cause = take_exception();
-  PyObject* const why = PyObject_Str(cause);
-  if (why) {
+  const Owned cause(take_exception());
+  const Owned why(PyObject_Str(cause.get()));
+  if (why)
     bad_use(
         "an end of channel %s cannot go to another program, for a value that it holds cannot (%U): "
         "let the value be read before, or give the end before it is written",
-        channel_name(c).c_str(), why);
-    Py_DECREF(why);
-  }
-  Py_DECREF(cause);
+        channel_name(c).c_str(), why.get());
   return -1;
 }
 
 // Makes the values in the buffer again what they were.
 void unpack_all(Engine& c) {
-  std::vector<PyObject*> packed;  // owned
+  std::vector<Owned<>> packed;  // dropped once the lock is released
   c.with_lock([&](core::Queue&, core::Queue&) {
     core::Ring<Value>* const r = c.ring;
     for (std::uint32_t i = 0; r && i < r->size; ++i)
       if (Value& v = r->data[(r->head + i) % r->capacity]; is_packed(v.o)) {
-        packed.push_back(v.o);
+        packed.emplace_back(v.o);
         v.o = unsent(Py_NewRef(v.o));
       }
   });
-  for (PyObject* o : packed) Py_DECREF(o);
 }
 
 // -1: a value in the buffer cannot be packed, and an exception is set.
 int pack_all(ChannelObject* c) {
   for (Bare b; (b = first_bare(c->core)).value;) {
     PyObject* const value = b.value->o;
-    PyObject* const packed = pack(c, Py_NewRef(value));
+    Owned packed(pack(c, Py_NewRef(value)));
     // the program may have gone on meanwhile: is the value still there?
     const Bare now = first_bare(c->core);
     const bool there = now.value == b.value && now.writer == b.writer && b.value->o == value;
     if (packed && there) {
-      b.value->o = packed;
-      Py_DECREF(value);
+      Py_SETREF(b.value->o, packed.release());
     } else if (packed) {
-      Py_DECREF(packed);
+      continue;
     } else if (!there) {
       PyErr_Clear();
     } else if (!b.writer || is_native(c) || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
@@ -172,7 +163,7 @@ bool runs_away(PyObject* function) noexcept {
 }
 
 int wire_away(const Ends& ends) {
-  for (const EndObject* e : ends)
+  for (const auto& e : ends)
     if (ChannelObject* const c = e->channel; !is_far(c) && !is_native(c) && !is_board(c))
       if (wire_channel(c, Carries::pickle) < 0) return -1;
   return 0;

@@ -1,6 +1,6 @@
 // Who may go on: the least fixed point behind partial deadlock (rules 10.5, 14.3), over the facts
 // of one moment. C++ takes them from its processes (partial.hpp), Python from its own
-// (native/watching/partial.cpp).
+// (native/rounds/partial.cpp).
 //
 //   process(), able(), waits_at(), holds(), waits_for(): the facts ──solve()──► is_able()
 //

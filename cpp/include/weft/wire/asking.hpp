@@ -1,6 +1,6 @@
 // The frames by which programs ask each other about themselves (WIRE.md 10.6): each is heard once,
 // over whatever graph of sessions. What a program says, and what it concludes, is its own matter:
-// rounds.hpp for a program of C++, python/native/watching/rounds.cpp for one of Python.
+// rounds.hpp for a program of C++, python/native/rounds/rounds.cpp for one of Python.
 //
 //   ASK(asker, round) ──the first──► asked_first() … say(): asks its other sessions ──all have SAID, or are gone──► SAID
 //          │                                            └──it does not wait, and that is all that is asked──► SAID

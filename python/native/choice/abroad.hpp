@@ -14,6 +14,7 @@
 #pragma once
 #include <algorithm>
 
+#include "processes/processes.hpp"
 #include "weft/wire/span.hpp"
 #include "wire/far.hpp"
 

@@ -32,7 +32,9 @@
 //   D* heir(ProcessBase&)           the same, and it is being collected: a new one has what it had
 //   bool only_yields()              is it a yield?
 #pragma once
-#include "channels/ways.hpp"
+#include "channels/channels.hpp"
+#include "interpreter/interpreter.hpp"
+#include "processes/ways.hpp"
 #include "watching/observe.hpp"
 
 namespace weft::py {
@@ -113,10 +115,9 @@ void leave_it(D* o) noexcept {
 template <class D>
 void drop_awaited_it(PyObject* self) noexcept {
   D* o = reinterpret_cast<D*>(self);
-  Py_INCREF(self);
+  const Owned held = new_ref(self);
   leave_it(o);
   o->state = OpState::done;
-  Py_DECREF(self);
 }
 
 // It has begun, and is over if `how` says so: then it gives way if it has to.

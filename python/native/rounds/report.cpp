@@ -4,18 +4,22 @@
 #include <map>
 #include <set>
 
-#include "channels/sites.hpp"
+#include "channels/channels.hpp"
 #include "interpreter/aside.hpp"
 #include "interpreter/door.hpp"
 #include "interpreter/handlers.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/interrupt.hpp"
+#include "interpreter/outside.hpp"
 #include "interpreter/owners.hpp"
+#include "interpreter/sites.hpp"
 #include "interpreter/strangers.hpp"
-#include "native.hpp"
+#include "processes/caller.hpp"
 #include "processes/group.hpp"
+#include "processes/processes.hpp"
+#include "rounds/facts.hpp"
+#include "rounds/rounds.hpp"
 #include "watching/observe.hpp"
-#include "watching/outside.hpp"
-#include "watching/rounds.hpp"
 #include "weft/runtime/outside.hpp"
 #include "wire/wire.hpp"
 
@@ -124,16 +128,15 @@ PyObject* nothing = nullptr;  // a function
 bool has_own_to_drop() noexcept { return owns_dropped(PyThreadState_Get()); }
 bool drop_own() {
   while (has_own_to_drop()) {
-    PyObject* r;
+    Owned<> r;
     {
       const OutsideGate beyond;
-      r = PyObject_CallNoArgs(nothing);
+      r.reset(PyObject_CallNoArgs(nothing));
     }
     if (!r) {
       keep_interrupt();
       return false;
     }
-    Py_DECREF(r);
   }
   return true;
 }
@@ -453,21 +456,14 @@ void locate(ProcessBase& p) noexcept {
 
 #ifndef Py_GIL_DISABLED
 // Is the function part of Python's own library, or of Weft?
-bool of_library(PyFrameObject* f) {
-  PyCodeObject* const code = PyFrame_GetCode(f);
-  const bool is = of_library(code);
-  Py_DECREF(code);
-  return is;
-}
+bool of_library(PyFrameObject* f) { return of_library(Owned(PyFrame_GetCode(f)).get()); }
 // The innermost function of a thread that is none of those, if any is: a wait of threading's, say,
 // tells nobody where it is.
 void at_users_frame(ThreadProcess& t) {
-  PyFrameObject* const first = PyThreadState_GetFrame(t.state);
-  PyFrameObject* f = first ? (Py_INCREF(first), first) : nullptr;
-  while (f && of_library(f)) Py_SETREF(f, PyFrame_GetBack(f));
-  at_frame(t, f ? f : first);
-  Py_XDECREF(f);
-  Py_XDECREF(first);
+  const Owned first(PyThreadState_GetFrame(t.state));
+  Owned f = new_ref(first.get());
+  while (f && of_library(f.get())) f.reset(PyFrame_GetBack(f.get()));
+  at_frame(t, f ? f.get() : first.get());
 }
 #endif
 
@@ -505,13 +501,11 @@ void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anythin
 int init_report(PyObject*) {
   if (!(cr_frame = descriptor_of("cr_frame")) || !(cr_await = descriptor_of("cr_await"))) return -1;
 #ifdef Py_GIL_DISABLED
-  PyObject* const names = PyDict_New();
-  nothing = names ? PyRun_String("lambda: None", Py_eval_input, names, names) : nullptr;
-  Py_XDECREF(names);
+  const Owned names(PyDict_New());
+  nothing = names ? PyRun_String("lambda: None", Py_eval_input, names.get(), names.get()) : nullptr;
   if (!nothing) return -1;
 #endif
   runtime::patience();  // reads the environment: what is wrong there is told now
-  init_caller();
   runtime::around_sleep.begin = &begin_sleep;
   runtime::around_sleep.end = &end_sleep;
   runtime::around_sleep.disturbed = &disturbed;
@@ -526,12 +520,9 @@ int init_report(PyObject*) {
   runtime::report_hooks.deadlock = &on_deadlock;
   runtime::report_hooks.ends = "ended=\"raise\"";
   runtime::report_hooks.outside = nullptr;  // left_open.py says it
-  PyObject* m = PyImport_ImportModule("atexit");
-  PyObject* f = m ? PyCFunction_New(&shutdown_def, nullptr) : nullptr;
-  PyObject* r = f ? PyObject_CallMethod(m, "register", "O", f) : nullptr;
-  Py_XDECREF(r);
-  Py_XDECREF(f);
-  Py_XDECREF(m);
+  const Owned m(PyImport_ImportModule("atexit"));
+  const Owned f(m ? PyCFunction_New(&shutdown_def, nullptr) : nullptr);
+  const Owned r(f ? PyObject_CallMethod(m.get(), "register", "O", f.get()) : nullptr);
   return r ? 0 : -1;
 }
 

@@ -3,10 +3,12 @@
 
 #include <memory>
 
-#include "native.hpp"
+#include "process.hpp"
 #include "weft/wire/space.hpp"
 
 namespace weft::py {
+
+struct PyRun;
 
 // This program's space; made with this name if there is none yet.
 std::shared_ptr<wire::Space> space_named(const char* name);
@@ -17,6 +19,12 @@ bool take_condemned(PyRun* run) noexcept;
 // _declare_deadlock() is called, for which this waits, a second at most.
 void await_declared(PyRun* run) noexcept;
 void forget_rounds() noexcept;  // in the child of a fork
-int init_rounds(PyObject* m);
+// "file:line" of one that runs; "": not known, as of a component, of a greenlet, and where there is
+// no GIL that stops it there.
+std::string where_running(ProcessBase& p);
+// Is there a link, and are links asked whether all stand still there too (network.cpp)? Then this
+// says that a run here does.
+bool links_are_asked() noexcept;
+void say_standing() noexcept;
 
 }  // namespace weft::py

@@ -18,7 +18,7 @@
 #pragma once
 #include <string>
 
-#include "components/native_types.hpp"
+#include "values/native_types.hpp"
 
 namespace weft::py {
 
@@ -53,7 +53,5 @@ PyObject* plain_native(ChannelObject* c, PyObject* value);
 int value_native(ChannelObject* c, const NativeType* t, PyObject* o, weft_value& to);
 // The channel is being wired: the cells that wait at it become objects, which pack() takes.
 int cells_to_objects(ChannelObject* c);
-
-int init_cells(PyObject* m);
 
 }  // namespace weft::py

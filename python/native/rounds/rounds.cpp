@@ -14,7 +14,7 @@
 // - A run is condemned within the step in which that was told: the ends of who was told first go
 //   with it, and what then comes by the same session does not let a run end well.
 // - Who is condemned is so until it is taken, or is over.
-#include "watching/rounds.hpp"
+#include "rounds/rounds.hpp"
 
 #include <unistd.h>
 
@@ -25,7 +25,8 @@
 
 #include "interpreter/door.hpp"
 #include "interpreter/sequences.hpp"
-#include "watching/observe.hpp"
+#include "process.hpp"
+#include "rounds/facts.hpp"
 #include "weft/wire/asking.hpp"
 #include "weft/wire/everywhere.hpp"
 #include "wire/far.hpp"
@@ -59,12 +60,11 @@ class Questions final : public wire::Asking {
     if (!k) return;
     for (PyRun* r : every_run()) {
       if (!r->run.detect_deadlock || !r->run.waits_for_links()) continue;
-      PyObject* const facts = who ? facts_at_rest(*r) : nullptr;
+      const Owned facts(who ? facts_at_rest(*r) : nullptr);
       if (r->run.condemn(k->text, k->paths)) {
         condemned.insert(r);
-        if (facts) PyList_Append(who, facts);
+        if (facts) PyList_Append(who, facts.get());
       }
-      Py_XDECREF(facts);
     }
   }
 
@@ -110,10 +110,10 @@ struct Given : Py_buffer {
   }
 };
 PyObject* knot_of(const Everywhere::Knot& k) {
-  PyObject* paths = PyList_New(0);
+  Owned paths(PyList_New(0));
   for (const std::string& p : k.paths)
     if (paths) append(paths, to_str(p));
-  return Py_BuildValue("NN", to_str(k.text), paths);
+  return Py_BuildValue("NN", to_str(k.text), paths.release());
 }
 
 // _rounds_answer(bell, name): links that are made from now on say that this program answers.
@@ -134,14 +134,14 @@ PyObject* f_news(PyObject*, PyObject*) {
     const wire::Space::Step step(questions->space());
     news = std::exchange(questions->news, {});
   }
-  PyObject *asked = PyList_New(0), *told = PyList_New(0);
+  Owned asked(PyList_New(0)), told(PyList_New(0));
   for (const auto& [who, round] : news.asked)
     if (asked) append(asked, Py_BuildValue("KI", static_cast<unsigned long long>(who), round));
   for (const auto& [what, who] : news.told) append(told, Py_BuildValue("NN", to_bytes(what), who));
   PyObject* const found = news.round ? Py_BuildValue("INO", *news.round, to_bytes(news.found),
                                                      news.whole ? Py_True : Py_False)
                                      : Py_NewRef(Py_None);
-  return Py_BuildValue("NNN", asked, found, told);
+  return Py_BuildValue("NNN", asked.release(), found, told.release());
 }
 PyObject* no_questions() { return bad_use("rounds: this program does not answer them yet"); }
 // _rounds_ask(): begins a round of ours, whether all wait: (who we are, its number). _rounds_say()

@@ -1,10 +1,10 @@
 // Cells, and channels that carry them (cells.hpp).
-#include "components/cells.hpp"
+#include "values/cells.hpp"
 
 #include <unordered_map>
 
-#include "choice/choice.hpp"
-#include "wire/packed.hpp"
+#include "channels/channels.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 
@@ -68,17 +68,15 @@ namespace {
 // Turns an exception that says that a value does not convert into a BadUse that names the channel;
 // leaves any other.
 PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
-  PyObject* const why = take_exception();
-  if (!says_no_value(why)) {
-    restore_exception(why);
+  Owned why(take_exception());
+  if (!says_no_value(why.get())) {
+    restore_exception(why.release());
     return nullptr;
   }
-  PyObject* const text = PyObject_Str(why);
-  Py_DECREF(why);
+  const Owned text(PyObject_Str(why.get()));
   if (!text) return nullptr;
   bad_use("%s channel %s, which carries %s (%s): %U", what, channel_name(c).c_str(),
-          describe(n.type).c_str(), n.by.c_str(), text);
-  Py_DECREF(text);
+          describe(n.type).c_str(), n.by.c_str(), text.get());
   return nullptr;
 }
 
@@ -117,12 +115,12 @@ PyObject* convert(ChannelObject* c, const Native& n, PyObject* value, const char
 
 // Do the values that wait at a channel convert? They stay as they are. -1 with BadUse.
 int check_waiting(ChannelObject* c, const Native& n) {
-  if (is_far(c)) return 0;     // its home knows of them
-  std::vector<PyObject*> all;  // owned
+  if (is_far(c)) return 0;  // its home knows of them
+  std::vector<Owned<>> all;
   const bool wired = is_wired(c);
   c->core.with_lock([&](core::Queue&, core::Queue& writers) {
     const auto add = [&](const Value& v) {
-      if (v.o && (wired ? is_packed(v.o) : !is_cell(v.o))) all.push_back(Py_NewRef(v.o));
+      if (v.o && (wired ? is_packed(v.o) : !is_cell(v.o))) all.push_back(new_ref(v.o));
     };
     for (core::Link* l = writers.front(); l; l = l->next)
       if (const auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot)) add(*v);
@@ -130,18 +128,14 @@ int check_waiting(ChannelObject* c, const Native& n) {
       for (std::uint32_t i = 0; i < r->size; ++i) add(r->data[(r->head + i) % r->capacity]);
   });
   int r = 0;
-  for (PyObject* const waiting : all) {
-    PyObject* const o = r < 0   ? nullptr
-                        : wired ? unpack(c, Py_NewRef(waiting))
-                                : Py_NewRef(waiting);
+  for (Owned<>& waiting : all) {
+    const Owned o(r < 0 ? nullptr : wired ? unpack(c, waiting.release()) : waiting.release());
     weft_value v{0, nullptr};
-    if (r == 0 && (!o || to_native(n.type, o, v) < 0)) {
+    if (r == 0 && (!o || to_native(n.type, o.get(), v) < 0)) {
       explain(c, n, "a value that waits at");
       r = -1;
     }
     drop_native(v);
-    Py_XDECREF(o);
-    Py_DECREF(waiting);
   }
   release_lent();
   return r;
@@ -184,30 +178,26 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
   }
   carry_ends(c);  // its reads look at what they take, those that wait there too
   // All are converted before the first is put in its place: what fails changes nothing.
-  std::vector<std::pair<PyObject*, PyObject*>> done;  // owned: what it was, the cell
+  std::vector<std::pair<Owned<>, PyObject*>> done;  // what it was, the cell
   int r = 0;
   for (Value* v; r == 0 && (v = first_bare(c->core));) {
-    PyObject* const value = Py_NewRef(v->o);
-    PyObject* const cell = convert(c, n, value, "a value that waits at");
+    const Owned value = new_ref(v->o);
+    PyObject* const cell = convert(c, n, value.get(), "a value that waits at");
     // The program may have gone on meanwhile: is it there yet?
     if (!cell) {
       r = -1;
-    } else if (first_bare(c->core) == v && v->o == value) {
-      v->o = cell;
-      done.emplace_back(value, cell);
-      Py_DECREF(value);  // the slot's
-      continue;
+    } else if (first_bare(c->core) == v && v->o == value.get()) {
+      done.emplace_back(std::exchange(v->o, cell), cell);
     } else {
       drop_cell(cell);
     }
-    Py_DECREF(value);
   }
   if (r < 0)
     c->core.with_lock([&](core::Queue&, core::Queue& writers) {
       const auto back = [&](Value& v) {
         for (const auto& [value, cell] : done)
           if (v.o == cell) {
-            v.o = Py_NewRef(value);
+            v.o = Py_NewRef(value.get());
             drop_cell(cell);
           }
       };
@@ -219,7 +209,7 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
         for (std::uint32_t i = 0; i < ring->size; ++i)
           if (Value& v = ring->data[(ring->head + i) % ring->capacity]; is_cell(v.o)) back(v);
     });
-  for (const auto& d : done) defer_decref(d.first);
+  for (auto& d : done) defer_decref(d.first.release());
   if (r < 0) return -1;
   natives.emplace(c, n);
   ++ends_closed;  // alternatives that hold values to be written there look at them again
@@ -250,12 +240,12 @@ int check_move(ChannelObject* c, PyObject* value) {
 
 PyObject* pack_native(ChannelObject* c, PyObject* value) {
   if (is_cell(value)) return value;
+  const Owned taken(value);
   release_lent();
   const auto at = natives.find(c);
   const Native n = at->second;
   PyObject* const cell = convert(c, n, value, "a value written to");
   if (!cell) only_failed(c, "write", "converted");
-  Py_DECREF(value);
   return cell;
 }
 

@@ -9,10 +9,10 @@
 // they are looked at; but there the collector knows all ends themselves (leaf.hpp).
 #include <set>
 
-#include "channels/leaf.hpp"
-#include "channels/sites.hpp"
+#include "interpreter/leaf.hpp"
 #include "interpreter/sequences.hpp"
-#include "native.hpp"
+#include "interpreter/sites.hpp"
+#include "processes/processes.hpp"
 
 namespace weft::py {
 
@@ -56,11 +56,11 @@ PyObject* f_made_at(PyObject*, PyObject* args) {
     if (o != objects && PyObject_IS_GC(o) && Py_TYPE(o)->tp_traverse)
       Py_TYPE(o)->tp_traverse(o, &Search::visit, &search);
   }
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   for (PyObject* end : search.found)
     if (const std::uint32_t number = reinterpret_cast<EndObject*>(end)->site; number && list)
       append(list, Py_BuildValue("(OI)", site_of(number).file, site_of(number).line));
-  return list;
+  return list.release();
 }
 
 PyMethodDef functions[] = {{"_made_at", gated<f_made_at>, METH_VARARGS, nullptr}, {}};
@@ -69,23 +69,20 @@ PyMethodDef functions[] = {{"_made_at", gated<f_made_at>, METH_VARARGS, nullptr}
 
 std::string say_left_open(PyRun& run) {
   std::string said;
-  PyObject* const m =
-      run.left_open.empty() ? nullptr : PyImport_ImportModule("weft._watching.left_open");
-  PyObject* all = m ? PyList_New(0) : nullptr;
+  const Owned m(run.left_open.empty() ? nullptr
+                                      : PyImport_ImportModule("weft._watching.left_open"));
+  Owned all(m ? PyList_New(0) : nullptr);
   for (const LeftOpen& l : std::exchange(run.left_open, {})) {
+    const Owned channel(l.channel);
     const unsigned long n =
         l.readers ? l.channel->core.reader_ends() : l.channel->core.writer_ends();
     if (all)
       append(all, Py_BuildValue("(NOsk)", to_str(channel_name(l.channel)),
                                 reinterpret_cast<PyObject*>(l.channel),
                                 l.readers ? "reader" : "writer", n));
-    Py_DECREF(reinterpret_cast<PyObject*>(l.channel));
   }
-  PyObject* const text = all ? PyObject_CallMethod(m, "sentences", "O", all) : nullptr;
-  if (const char* const s = text ? PyUnicode_AsUTF8(text) : nullptr) said = s;
-  Py_XDECREF(text);
-  Py_XDECREF(all);
-  Py_XDECREF(m);
+  const Owned text(all ? PyObject_CallMethod(m.get(), "sentences", "O", all.get()) : nullptr);
+  if (const char* const s = text ? PyUnicode_AsUTF8(text.get()) : nullptr) said = s;
   PyErr_Clear();
   return said;
 }

@@ -6,8 +6,8 @@
 //   a component's array ──view_of()──► memoryview of an ArrayObject, which has the block
 #include <mutex>
 
-#include "components/native_type.hpp"
 #include "interpreter/numbers_alone.hpp"
+#include "values/native_type.hpp"
 
 namespace weft::py {
 
@@ -23,7 +23,7 @@ BlockHead* head_of(void* block) noexcept { return static_cast<BlockHead*>(block)
 
 struct DLManaged;
 struct Loan {           // while the debug mode is on
-  PyObject* note;       // who lent it, where: the debug mode's; owned
+  Owned<> note;         // who lent it, where: the debug mode's
   std::uint64_t sum;    // of its numbers, when they may not be touched
   std::string touched;  // how it was noticed that they were; empty: they were not
   std::string holder;   // the process that has it, or had it last
@@ -169,11 +169,9 @@ bool contiguous(const DLTensor& d) noexcept {
 int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
   if (!PyObject_HasAttrString(v, "__dlpack__") || !PyObject_HasAttrString(v, "__dlpack_device__"))
     return 1;
-  PyObject* const device = PyObject_CallMethod(v, "__dlpack_device__", nullptr);
+  const Owned device(PyObject_CallMethod(v, "__dlpack_device__", nullptr));
   long type = 0, number = 0;
-  const bool told = device && PyArg_ParseTuple(device, "ll", &type, &number);
-  Py_XDECREF(device);
-  if (!told) return -1;
+  if (!device || !PyArg_ParseTuple(device.get(), "ll", &type, &number)) return -1;
   if (type != kCpu) {
     PyErr_Format(PyExc_TypeError,
                  "%s is wanted, and this %.100s is on another device (DLPack's type %ld): copy it "
@@ -181,11 +179,11 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
                  describe(t).c_str(), Py_TYPE(v)->tp_name, type);
     return -1;
   }
-  PyObject* const capsule = PyObject_CallMethod(v, "__dlpack__", nullptr);
+  // whose own destructor gives the tensor back, unless it is renamed
+  const Owned capsule(PyObject_CallMethod(v, "__dlpack__", nullptr));
   auto* const managed =
-      capsule ? static_cast<DLManaged*>(PyCapsule_GetPointer(capsule, "dltensor")) : nullptr;
+      capsule ? static_cast<DLManaged*>(PyCapsule_GetPointer(capsule.get(), "dltensor")) : nullptr;
   if (!managed) {
-    Py_XDECREF(capsule);
     if (!PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError,
@@ -212,13 +210,11 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
                  "%s is wanted, and this %.100s is not contiguous memory: make a copy of it",
                  describe(t).c_str(), Py_TYPE(v)->tp_name);
   } else if (take_shape(t, v, d.dimensions, extents.data(), l) == 0 &&
-             PyCapsule_SetName(capsule, "used_dltensor") == 0) {
-    Py_DECREF(capsule);
+             PyCapsule_SetName(capsule.get(), "used_dltensor") == 0) {
     l->tensor = managed;
     l->array.buffer = {static_cast<char*>(d.data) + d.byte_offset, count * t->item()};
     return 0;
   }
-  Py_DECREF(capsule);  // whose own destructor gives it back
   return -1;
 }
 
@@ -280,15 +276,11 @@ void end_loan(Lent* l, const char* how) {
       sum_of(l->array.buffer) != loan->sum)
     loan->touched =
         loan->holder.empty() ? how : "while " + loan->holder + " had it, which only reads it";
-  PyObject *t, *v, *tb;
-  PyErr_Fetch(&t, &v, &tb);
+  const SavedException kept;
   if (!loan->touched.empty() && tell_loan) {
-    PyObject* const r = PyObject_CallFunction(tell_loan, "Os", loan->note, loan->touched.c_str());
+    const Owned r(PyObject_CallFunction(tell_loan, "Os", loan->note.get(), loan->touched.c_str()));
     if (!r) PyErr_WriteUnraisable(tell_loan);
-    Py_XDECREF(r);
   }
-  Py_DECREF(loan->note);
-  PyErr_Restore(t, v, tb);
 }
 
 PyObject* f_watch_loans(PyObject*, PyObject* args) {
@@ -317,9 +309,8 @@ int check_only(PyObject* v) {
   } else if (PyMemoryView_Check(v)) {
     PyObject* const of = PyMemoryView_GET_BUFFER(v)->obj;
     if (of && Py_REFCNT(of) > 1) why = "it is a view of memory that somebody else refers to";
-  } else if (PyObject* const base = PyObject_GetAttrString(v, "base")) {  // of numpy
+  } else if (const Owned base(PyObject_GetAttrString(v, "base")); base) {  // of numpy
     if (base != Py_None) why = "it is a view of another array: write that, or a copy";
-    Py_DECREF(base);
   } else {
     PyErr_Clear();
   }
@@ -333,7 +324,7 @@ int check_only(PyObject* v) {
 PyObject* view_of(const NativeType* t, weft_value& v) {
   if (v.block && head_of(v.block)->give_back == &give_back_lent)
     end_loan(static_cast<Lent*>(v.block), "on its way back to Python");
-  ArrayObject* const a = PyObject_New(ArrayObject, &ArrayType);
+  const Owned a(PyObject_New(ArrayObject, &ArrayType));
   if (!a) {
     drop_native(v);
     return nullptr;
@@ -352,9 +343,7 @@ PyObject* view_of(const NativeType* t, weft_value& v) {
     a->strides[i] = step;
     step *= a->shape[i];
   }
-  PyObject* const r = PyMemoryView_FromObject(reinterpret_cast<PyObject*>(a));
-  Py_DECREF(reinterpret_cast<PyObject*>(a));
-  return r;
+  return PyMemoryView_FromObject(reinterpret_cast<PyObject*>(a.get()));
 }
 
 int lend(const NativeType* t, PyObject* v, weft_value& to) {
@@ -372,11 +361,11 @@ int lend(const NativeType* t, PyObject* v, weft_value& to) {
   }
   head_of(memory)->give_back = &give_back_lent;
   if (watching.load(std::memory_order_relaxed)) [[unlikely]] {
-    PyObject* const note =
-        note_loan ? PyObject_CallFunction(note_loan, "OO", v, lending_to ? lending_to : Py_None)
-                  : nullptr;
+    Owned note(note_loan
+                   ? PyObject_CallFunction(note_loan, "OO", v, lending_to ? lending_to : Py_None)
+                   : nullptr);
     if (note)
-      l->loan = new Loan{note, sum_of(l->array.buffer), {}, {}};
+      l->loan = new Loan{std::move(note), sum_of(l->array.buffer), {}, {}};
     else
       PyErr_WriteUnraisable(v);
   }

@@ -7,13 +7,17 @@
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
 #include <sched.h>
 
+#include "channels/channels.hpp"
+#include "choice/choices.hpp"
 #include "interpreter/door.hpp"
 #include "interpreter/handlers.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/interrupt.hpp"
+#include "interpreter/outside.hpp"
 #include "interpreter/strangers.hpp"
-#include "processes/asyncio.hpp"
+#include "processes/caller.hpp"
+#include "processes/processes.hpp"
 #include "watching/observe.hpp"
-#include "watching/outside.hpp"
 #include "weft/runtime/limit.hpp"
 #include "weft/runtime/scheduler.hpp"
 #include "wire/feed.hpp"
@@ -54,14 +58,13 @@ std::string names_of(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   return at.all;
 }
 PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
-  PyObject* where = to_str(names_of(t, kind));
+  const Owned where(to_str(names_of(t, kind)));
   if (where)
     bad_use(
         "%s%U in ordinary code would wait for ever: nothing runs that could meet it. Do it in a "
         "process that run(...) starts; a coroutine "
         "process awaits it (`await`)",
-        kind.verb, where);
-  Py_XDECREF(where);
+        kind.verb, where.get());
   return take_exception();
 }
 
@@ -83,29 +86,25 @@ bool stands_alone(runtime::ThreadProcess& t) noexcept {
     if (!run->run.stands_still()) return true;
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
-  PyObject* others = foreign_idents(nullptr);
-  PyObject* where = others ? to_str(names_of(t, *t.op)) : nullptr;
+  const Owned others(foreign_idents(nullptr));
+  const Owned where(others ? to_str(names_of(t, *t.op)) : nullptr);
   const bool handlers = on_main_thread();
-  PyObject* r = nullptr;
+  Owned<> r;
   if (where) {
     const OutsideGate beyond;
-    PyObject* m =
-        PyImport_ImportModule("weft._watching.standstill");  // not before: it imports logging
+    const Owned m(
+        PyImport_ImportModule("weft._watching.standstill"));  // not before: it imports logging
     if (m)
-      r = PyObject_CallMethod(
-          m, "alone", "sOOOId", t.op->verb, where, others, handlers ? Py_True : Py_False,
-          open_tokens().plain,
-          static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
-    Py_XDECREF(m);
+      r.reset(PyObject_CallMethod(
+          m.get(), "alone", "sOOOId", t.op->verb, where.get(), others.get(),
+          handlers ? Py_True : Py_False, open_tokens().plain,
+          static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9));
   }
   const bool again = r == Py_True;
   if (!r) {  // of a handler of the logger, or of a signal's: the operation raises it
     keep_interrupt_for(nullptr, take_exception());
     t.nudge();
   }
-  Py_XDECREF(r);
-  Py_XDECREF(where);
-  Py_XDECREF(others);
   PyErr_Restore(type, value, trace);
   return again;
 }
@@ -121,7 +120,10 @@ static void send_said(const runtime::OpKind* kind) noexcept {
   t.waits_in(nullptr);
 }
 
-void init_caller() noexcept { runtime::ThreadProcess::stands_alone = &stands_alone; }
+int init_caller(PyObject*) {
+  runtime::ThreadProcess::stands_alone = &stands_alone;
+  return 0;
+}
 
 Caller::Caller(const char* verb) noexcept {
   ProcessBase* const p = this_process();
@@ -180,11 +182,8 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
     if (home_here(*thread_)) {
       wait_home(*thread_, kind);
     } else if (waits_for_ever(*thread_, kind)) [[unlikely]] {
-      PyObject* e = told_so(*thread_, kind);
-      if (kind.withdraw(*thread_))
-        thrown_ = e;
-      else  // cannot be: nobody else is there
-        Py_XDECREF(e);
+      Owned e(told_so(*thread_, kind));
+      if (kind.withdraw(*thread_)) thrown_ = std::move(e);  // it can: nobody else is there
     } else {
       thread_->block(kind);
     }
@@ -193,8 +192,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   }
   process_->op = &kind;
   while (!greenlet_park(greenlet_)) {
-    PyObject* e = take_exception();
-    Py_XSETREF(thrown_, e);
+    thrown_.reset(take_exception());
     // else it has been committed, and the wake-up is on its way
     if (kind.withdraw(*process_)) break;
   }
@@ -215,10 +213,7 @@ void Caller::settle() noexcept {
 }
 
 void Caller::run_others() noexcept {
-  while (!greenlet_park(greenlet_)) {
-    PyObject* e = take_exception();
-    Py_XSETREF(thrown_, e);
-  }
+  while (!greenlet_park(greenlet_)) thrown_.reset(take_exception());
 }
 
 void Caller::yield() noexcept {
@@ -234,10 +229,11 @@ void Caller::yield() noexcept {
 }
 
 PyObject* Caller::withdrawn(PyObject* value) {
-  PyObject*& instead = thread_ && guest_interrupt ? guest_interrupt : thrown_;
+  Owned instead(thread_ ? std::exchange(guest_interrupt, nullptr) : nullptr);
+  if (!instead) instead = std::move(thrown_);
   if (!instead) return raise_cancelled(*process_, value);
   if (thread_) process_->take_cancel();
-  restore_exception(std::exchange(instead, nullptr));
+  restore_exception(instead.release());
   return nullptr;
 }
 
@@ -262,9 +258,9 @@ PyObject* Caller::give(PyObject* owned) noexcept {
   }
   if (!thrown_) [[likely]]
     return owned;
-  Py_XDECREF(owned);
+  Owned(owned).reset();
   PyErr_Clear();
-  restore_exception(std::exchange(thrown_, nullptr));
+  restore_exception(thrown_.release());
   return nullptr;
 }
 

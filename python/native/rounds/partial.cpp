@@ -15,10 +15,15 @@
 #include <optional>
 #include <set>
 
+#include "choice/choices.hpp"
 #include "interpreter/aside.hpp"
+#include "interpreter/interpreter.hpp"
+#include "interpreter/outside.hpp"
 #include "interpreter/sequences.hpp"
-#include "watching/observe.hpp"
-#include "watching/outside.hpp"
+#include "processes/caller.hpp"
+#include "processes/processes.hpp"
+#include "rounds/facts.hpp"
+#include "rounds/rounds.hpp"
 #include "weft/runtime/going_on.hpp"
 #include "weft/runtime/limit.hpp"
 #include "wire/far.hpp"
@@ -169,30 +174,27 @@ runtime::GoingOn going_on(const std::vector<One>& all, const Places& places) {
 }
 
 PyObject* ids(const std::set<std::uint32_t>& s) {
-  PyObject* t = PyTuple_New(static_cast<Py_ssize_t>(s.size()));
+  Owned t(PyTuple_New(static_cast<Py_ssize_t>(s.size())));
   Py_ssize_t i = 0;
   for (const std::uint32_t id : s)
     if (t) put(t, i++, PyLong_FromUnsignedLong(id));
-  return t;
+  return t.release();
 }
 
 PyObject* process_row(const One& one, bool may_go_on) {
   ProcessBase& p = *one.process;
   const runtime::OpKind* const op = p.operation();
   if (op) locate(p);
-  PyObject* places = PyList_New(0);
+  Owned places(PyList_New(0));
   for (const auto& [place, writing] : one.at)
     if (places) append(places, Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False));
-  PyObject* silent = places ? PyList_New(0) : nullptr;
+  Owned silent(places ? PyList_New(0) : nullptr);
   for (const std::string& name : one.silent)
     if (silent) append(silent, to_str(name));
-  if (!silent) {
-    Py_XDECREF(places);
-    return nullptr;
-  }
+  if (!silent) return nullptr;
   return Py_BuildValue("IsssIsNNO", std::uint32_t(p.id), runtime::path_of(p).c_str(),
                        op ? op->verb : "", runtime::where(p).c_str(), parent_of(p), one.state,
-                       places, silent, may_go_on ? Py_True : Py_False);
+                       places.release(), silent.release(), may_go_on ? Py_True : Py_False);
 }
 PyObject* place_row(const core::SyncObject& place, const Place& h) {
   PyObject* const moved = h.moved ? figures_row(*h.moved) : Py_NewRef(Py_None);
@@ -222,20 +224,17 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = fa
   if (where) *where = moving || all.empty() ? 0 : sum | 1;
   const Places places = places_of(run, all, collect);
   const runtime::GoingOn able = going_on(all, places);
-  PyObject* processes = PyList_New(0);
+  Owned processes(PyList_New(0));
   for (const One& one : all)
     if (processes) append(processes, process_row(one, able.is_able(one.process->id)));
-  PyObject* by_key = processes ? PyDict_New() : nullptr;
+  Owned by_key(processes ? PyDict_New() : nullptr);
   for (const auto& [place, h] : places) {
     if (!by_key) break;
-    PyObject* row = place_row(*place, h);
-    PyObject* key = row ? key_of(place) : nullptr;
-    if (!key || PyDict_SetItem(by_key, key, row) < 0) Py_CLEAR(by_key);
-    Py_XDECREF(key);
-    Py_XDECREF(row);
+    const Owned row(place_row(*place, h));
+    const Owned key(row ? key_of(place) : nullptr);
+    if (!key || PyDict_SetItem(by_key.get(), key.get(), row.get()) < 0) by_key.reset();
   }
-  if (by_key) return Py_BuildValue("NN", processes, by_key);
-  Py_XDECREF(processes);
+  if (by_key) return Py_BuildValue("OO", processes.get(), by_key.get());
   return nullptr;
 }
 
@@ -243,60 +242,48 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = fa
 
 class FoundStandstill final : public runtime::Run::Standstill {
  public:
-  FoundStandstill(runtime::Run& run, PyObject* facts) : run_(run), facts_(facts) {}
-  ~FoundStandstill() override { Py_DECREF(facts_); }
+  FoundStandstill(runtime::Run& run, Owned<> facts) : run_(run), facts_(std::move(facts)) {}
   void tell() noexcept override {
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
-    PyObject* others = foreign_idents(&run_);
-    PyObject* r = nullptr;
+    const SavedException kept;
+    const Owned others(foreign_idents(&run_));
+    Owned<> r;
     if (others) {
       const OutsideGate beyond;
-      PyObject* m =
-          PyImport_ImportModule("weft._watching.standstill");  // not before: it imports logging
+      // not before: it imports logging
+      const Owned m(PyImport_ImportModule("weft._watching.standstill"));
       if (m)
-        r = PyObject_CallMethod(
-            m, "tell", "OOId", facts_, others, open_tokens().plain,
-            static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
-      Py_XDECREF(m);
+        r.reset(PyObject_CallMethod(
+            m.get(), "tell", "OOId", facts_.get(), others.get(), open_tokens().plain,
+            static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9));
     }
     if (!r) keep_interrupt_for(&run_of(run_), take_exception());
-    Py_XDECREF(others);
-    Py_XDECREF(r);
-    PyErr_Restore(t, v, tb);
   }
 
  private:
   runtime::Run& run_;
-  PyObject* const facts_;  // owned
+  const Owned<> facts_;
 };
 
 // A run waits for other OS processes: they are asked.
 class WaitsForLinks final : public runtime::Run::Standstill {
  public:
   void tell() noexcept override {
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
+    const SavedException kept;
     say_standing();
-    PyErr_Restore(t, v, tb);
   }
 };
 
 // Nothing moves meanwhile: the GIL is held.
 runtime::Run::Standstill* look_at_standstill(runtime::Run& run) noexcept {
   if (links_are_asked()) return new WaitsForLinks;
-  PyObject *t, *v, *tb;
-  PyErr_Fetch(&t, &v, &tb);
+  const SavedException kept;
   const int collector = PyGC_Disable();
   std::uint64_t where = 0;
   // a virtual clock stands still too: nobody goes on by a timer
-  PyObject* facts = facts_of(run_of(run), &where, run.clock() != runtime::Clock::steady);
+  Owned facts(facts_of(run_of(run), &where, run.clock() != runtime::Clock::steady));
   if (collector) PyGC_Enable();
-  PyErr_Restore(t, v, tb);
-  if (!facts) return nullptr;
-  if (where != 0 && run.first_of(where)) return new FoundStandstill(run, facts);
-  Py_DECREF(facts);
-  return nullptr;
+  if (!facts || where == 0 || !run.first_of(where)) return nullptr;
+  return new FoundStandstill(run, std::move(facts));
 }
 
 // _facts(at_rest=False): the facts of every run that goes on.
@@ -357,11 +344,11 @@ OneMoment::~OneMoment() {
   task_waiter_goes();
 }
 PyObject* every_fact(bool at_rest) {
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   for (PyRun* run : every_run()) {
     if (list) append(list, facts_of(*run, nullptr, at_rest));
   }
-  return list;
+  return list.release();
 }
 std::array<unsigned long long, 3> figures_of(const Engine& c) noexcept {
   return {c.transfers(), c.dropped(), c.ring ? c.ring->size : 0u};
@@ -384,21 +371,19 @@ void watch_standstill(runtime::Run& run) noexcept { run.look_at_standstill = &lo
 void fell_idle() noexcept {
   if (inside || !idle_callback) return;
   inside = true;
-  PyObject *t, *v, *tb;
-  PyErr_Fetch(&t, &v, &tb);
-  PyObject* f = Py_NewRef(idle_callback);
-  PyObject* r;
   {
-    const OutsideGate beyond;
-    r = PyObject_CallNoArgs(f);
+    const SavedException kept;
+    const Owned f = new_ref(idle_callback);
+    Owned<> r;
+    {
+      const OutsideGate beyond;
+      r.reset(PyObject_CallNoArgs(f.get()));
+    }
+    if (!r) {
+      runtime::Run* run = current_run();
+      keep_interrupt_for(run ? &run_of(*run) : nullptr, take_exception());
+    }
   }
-  if (!r) {
-    runtime::Run* run = current_run();
-    keep_interrupt_for(run ? &run_of(*run) : nullptr, take_exception());
-  }
-  Py_XDECREF(r);
-  Py_DECREF(f);
-  PyErr_Restore(t, v, tb);
   inside = false;
 }
 

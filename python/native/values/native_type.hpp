@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "components/native_types.hpp"
+#include "values/native_types.hpp"
 
 namespace weft::py {
 
@@ -58,6 +58,5 @@ struct Flattened {
 int lend(const NativeType* t, PyObject* v, weft_value& to);
 // Takes the block over; null with an exception: it is given back.
 PyObject* view_of(const NativeType* t, weft_value& v);
-int init_native_arrays(PyObject* m);
 
 }  // namespace weft::py

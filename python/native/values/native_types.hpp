@@ -52,6 +52,4 @@ inline void drop_native(weft_value& v) noexcept { release_block(std::exchange(v.
 // the same; of an array, which it takes over, a view
 PyObject* to_python(const NativeType* t, weft_value& v);
 
-int init_native_types(PyObject* m);
-
 }  // namespace weft::py

@@ -16,6 +16,4 @@ void exit_now(weft::Outside* owned) noexcept;    // at a safe point
 void defer_exit(weft::Outside* owned) noexcept;  // at the next safe point (pending.cpp)
 void forget_exits() noexcept;                    // in the child of a fork
 
-int init_outside(PyObject* m);
-
 }  // namespace weft::py

@@ -5,7 +5,8 @@
 //
 // Invariant: a token that was made before a fork counts as closed in the child, where the registry
 // of tokens has been emptied. The child does not free its copy of the C++ token.
-#include "watching/outside.hpp"
+#include "interpreter/outside.hpp"
+#include "interpreter/interpreter.hpp"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // Native values and Python's: conversion both ways (native_types.hpp).
-#include "components/native_type.hpp"
+#include "values/native_type.hpp"
 
 namespace weft::py {
 
@@ -7,24 +7,23 @@ namespace weft::py {
 
 PyObject* shown(PyObject* value, const char* otherwise) {
   constexpr Py_ssize_t kShown = 200;
-  PyObject* text = PyObject_Repr(value);
+  Owned text(PyObject_Repr(value));
   if (!text) {  // it nests too deep, or is odd
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
     PyErr_Clear();
     return PyUnicode_FromFormat(otherwise, Py_TYPE(value)->tp_name);
   }
-  if (PyUnicode_GET_LENGTH(text) > kShown) {
-    Py_SETREF(text, PyUnicode_Substring(text, 0, kShown));
-    if (text) Py_SETREF(text, PyUnicode_FromFormat("%U…", text));
+  if (PyUnicode_GET_LENGTH(text.get()) > kShown) {
+    text.reset(PyUnicode_Substring(text.get(), 0, kShown));
+    if (text) text.reset(PyUnicode_FromFormat("%U…", text.get()));
   }
-  return text;
+  return text.release();
 }
 int refuse(const NativeType* t, PyObject* value) {
-  PyObject* const what = shown(value, "what came");
+  const Owned what(shown(value, "what came"));
   if (what)
     PyErr_Format(PyExc_TypeError, "%s is wanted, and %U is of type %.100s", describe(t).c_str(),
-                 what, Py_TYPE(value)->tp_name);
-  Py_XDECREF(what);
+                 what.get(), Py_TYPE(value)->tp_name);
   return -1;
 }
 bool says_no_value(PyObject* raised) {
@@ -41,11 +40,10 @@ int bits_of(const NativeType* t, PyObject* v, std::uint64_t& bits) {
   switch (t->kind) {
     case 'i': {
       if (!PyIndex_Check(v)) return refuse(t, v);
-      PyObject* const n = PyNumber_Index(v);
+      const Owned n(PyNumber_Index(v));
       if (!n) return -1;
       int beyond = 0;
-      bits = static_cast<std::uint64_t>(PyLong_AsLongLongAndOverflow(n, &beyond));
-      Py_DECREF(n);
+      bits = static_cast<std::uint64_t>(PyLong_AsLongLongAndOverflow(n.get(), &beyond));
       if (beyond) {
         PyErr_Format(PyExc_OverflowError, "%R does not fit into 64 bits", v);
         return -1;
@@ -96,9 +94,9 @@ int flatten_items(const NativeType* t, PyObject* v, Flattened& to) {
       PyAnySet_Check(v) || !PySequence_Check(v) ||
       (t->kind == '(' && !PyTuple_Check(v) && !PyList_Check(v)))
     return refuse(t, v);
-  PyObject* const all = PySequence_Tuple(v);  // its own: what converts an item may change a list
+  const Owned all(PySequence_Tuple(v));  // its own: what converts an item may change a list
   if (!all) return -1;
-  const Py_ssize_t n = PyTuple_GET_SIZE(all);
+  const Py_ssize_t n = PyTuple_GET_SIZE(all.get());
   int r = 0;
   if (t->kind == '[')
     put_bits(to, static_cast<std::uint64_t>(n));
@@ -106,23 +104,21 @@ int flatten_items(const NativeType* t, PyObject* v, Flattened& to) {
     r = refuse(t, v);
   for (Py_ssize_t i = 0; r == 0 && i < n; ++i)
     r = flatten(t->kind == '[' ? t->parts[0] : t->parts[static_cast<std::size_t>(i)],
-                PyTuple_GET_ITEM(all, i), to);
-  Py_DECREF(all);
+                PyTuple_GET_ITEM(all.get(), i), to);
   return r;
 }
 int flatten_dict(const NativeType* t, PyObject* v, Flattened& to) {
   if (!PyDict_Check(v)) return refuse(t, v);
-  PyObject* const all = PyDict_Items(v);
+  const Owned all(PyDict_Items(v));
   if (!all) return -1;
   int r = 0;
-  put_bits(to, static_cast<std::uint64_t>(PyList_GET_SIZE(all)));
-  for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(all); ++i) {
-    PyObject* const kv = PyList_GET_ITEM(all, i);
+  put_bits(to, static_cast<std::uint64_t>(PyList_GET_SIZE(all.get())));
+  for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(all.get()); ++i) {
+    PyObject* const kv = PyList_GET_ITEM(all.get(), i);
     r = flatten(t->parts[0], PyTuple_GET_ITEM(kv, 0), to) < 0
             ? -1
             : flatten(t->parts[1], PyTuple_GET_ITEM(kv, 1), to);
   }
-  Py_DECREF(all);
   return r;
 }
 
@@ -130,9 +126,8 @@ int flatten_fields(const NativeType* t, PyObject* v, Flattened& to) {
   const int fits = fits_aggregate(t, Py_TYPE(v));
   if (fits <= 0) return fits < 0 ? -1 : refuse(t, v);
   for (std::size_t i = 0; i < t->parts.size(); ++i) {
-    PyObject* const x = PyObject_GetAttr(v, PyTuple_GET_ITEM(t->names, static_cast<Py_ssize_t>(i)));
-    const int r = x ? flatten(t->parts[i], x, to) : -1;
-    Py_XDECREF(x);
+    const Owned x(PyObject_GetAttr(v, PyTuple_GET_ITEM(t->names, static_cast<Py_ssize_t>(i))));
+    const int r = x ? flatten(t->parts[i], x.get(), to) : -1;
     if (r < 0) return -1;
   }
   return 0;
@@ -166,14 +161,14 @@ int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth) {
   }
   const bool dict = PyDict_Check(v);
   // its own: what converts an item may change it
-  PyObject* const all = dict ? PyDict_Items(v) : PySequence_Tuple(v);
+  const Owned all(dict ? PyDict_Items(v) : PySequence_Tuple(v));
   if (!all) return -1;
-  const Py_ssize_t n = PySequence_Size(all);
+  const Py_ssize_t n = PySequence_Size(all.get());
   to.bytes.push_back(dict ? '{' : '[');
   put_bits(to, static_cast<std::uint64_t>(n));
   int r = 0;
   for (Py_ssize_t i = 0; r == 0 && i < n; ++i) {
-    PyObject* const x = dict ? PyList_GET_ITEM(all, i) : PyTuple_GET_ITEM(all, i);
+    PyObject* const x = dict ? PyList_GET_ITEM(all.get(), i) : PyTuple_GET_ITEM(all.get(), i);
     if (dict)
       r = flatten_any(t, PyTuple_GET_ITEM(x, 0), to, depth + 1) < 0
               ? -1
@@ -181,7 +176,6 @@ int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth) {
     else
       r = flatten_any(t, x, to, depth + 1);
   }
-  Py_DECREF(all);
   return r;
 }
 
@@ -308,25 +302,22 @@ PyObject* unflatten(const NativeType* t, Flat& from);
 
 PyObject* unflatten_list(const NativeType* t, Flat& from) {
   const std::uint64_t n = from.bits();
-  PyObject* all = from.cut ? nullptr : PyList_New(0);
+  Owned all(from.cut ? nullptr : PyList_New(0));
   for (std::uint64_t i = 0; all && i < n; ++i) {
-    PyObject* const x = unflatten(t, from);
-    if (!x || PyList_Append(all, x) < 0) Py_CLEAR(all);
-    Py_XDECREF(x);
+    const Owned x(unflatten(t, from));
+    if (!x || PyList_Append(all.get(), x.get()) < 0) all.reset();
   }
-  return all;
+  return all.release();
 }
 PyObject* unflatten_dict(const NativeType* key, const NativeType* value, Flat& from) {
   const std::uint64_t n = from.bits();
-  PyObject* all = from.cut ? nullptr : PyDict_New();
+  Owned all(from.cut ? nullptr : PyDict_New());
   for (std::uint64_t i = 0; all && i < n; ++i) {
-    PyObject* const k = unflatten(key, from);
-    PyObject* const x = k ? unflatten(value, from) : nullptr;
-    if (!x || PyDict_SetItem(all, k, x) < 0) Py_CLEAR(all);
-    Py_XDECREF(k);
-    Py_XDECREF(x);
+    const Owned k(unflatten(key, from));
+    const Owned x(k ? unflatten(value, from) : nullptr);
+    if (!x || PyDict_SetItem(all.get(), k.get(), x.get()) < 0) all.reset();
   }
-  return all;
+  return all.release();
 }
 PyObject* unflatten_any(const NativeType* t, Flat& from) {
   const char* const p = from.take(1);
@@ -341,19 +332,18 @@ PyObject* unflatten_any(const NativeType* t, Flat& from) {
   return r;
 }
 PyObject* unflatten_fields(const NativeType* t, Flat& from) {
-  std::vector<PyObject*> fields;
-  for (const NativeType* part : t->parts)
-    if (PyObject* const x = unflatten(part, from))
-      fields.push_back(x);
-    else
-      break;
-  PyObject* r = nullptr;
+  std::vector<Owned<>> fields;
+  std::vector<PyObject*> given;
+  for (const NativeType* part : t->parts) {
+    fields.emplace_back(unflatten(part, from));
+    given.push_back(fields.back().get());
+    if (!fields.back()) break;
+  }
   if (!t->made)
-    bad_use("%s has no class in Python: load its component by weft.native.load", t->name.c_str());
-  else if (fields.size() == t->parts.size())
-    r = PyObject_Vectorcall(t->made, fields.data(), 0, t->names);
-  for (PyObject* x : fields) Py_DECREF(x);
-  return r;
+    return bad_use("%s has no class in Python: load its component by weft.native.load",
+                   t->name.c_str());
+  return given.empty() || given.back() ? PyObject_Vectorcall(t->made, given.data(), 0, t->names)
+                                       : nullptr;
 }
 
 PyObject* unflatten(const NativeType* t, Flat& from) {
@@ -391,15 +381,15 @@ PyObject* unflatten(const NativeType* t, Flat& from) {
       return view_of(t, v);
     }
     default: {
-      PyObject* all = PyTuple_New(static_cast<Py_ssize_t>(t->parts.size()));
+      Owned all(PyTuple_New(static_cast<Py_ssize_t>(t->parts.size())));
       for (std::size_t i = 0; all && i < t->parts.size(); ++i) {
         PyObject* const x = unflatten(t->parts[i], from);
         if (x)
-          PyTuple_SET_ITEM(all, static_cast<Py_ssize_t>(i), x);
+          PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i), x);
         else
-          Py_CLEAR(all);
+          all.reset();
       }
-      return all;
+      return all.release();
     }
   }
 }

@@ -3,7 +3,7 @@
 // An end is made at the cost of few instructions, and its place is a part of that: of CPython 3.11
 // we look into the frame that runs, whose layout its minor version fixes. Elsewhere the public
 // calls tell, which take more.
-#include "channels/sites.hpp"
+#include "interpreter/sites.hpp"
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000 && !defined(PYPY_VERSION)
 #define WEFT_FRAMES 1
@@ -16,6 +16,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "owned.hpp"
 
 namespace weft::py {
 
@@ -65,29 +67,22 @@ Place& place_of(const void* instruction) noexcept {
 [[gnu::noinline]] std::uint32_t look_up(const void* instruction) noexcept {
   PyFrameObject* const f = PyEval_GetFrame();
   if (!f) return 0;
-  PyCodeObject* const code = PyFrame_GetCode(f);
+  Owned code(PyFrame_GetCode(f));
   std::uint32_t number = 0;
 #if WEFT_FRAMES
   // that frame is still being entered: its caller stands for it
   if (f->f_frame->prev_instr != instruction) instruction = nullptr;
 #else
-  instruction = instruction_of(f, code);
-  if (instruction && place_of(instruction).instruction == instruction) {
-    Py_DECREF(code);
+  instruction = instruction_of(f, code.get());
+  if (instruction && place_of(instruction).instruction == instruction)
     return place_of(instruction).number;
-  }
 #endif
   try {
-    number = number_of(code, PyFrame_GetLineNumber(f));
+    number = number_of(code.get(), PyFrame_GetLineNumber(f));
   } catch (...) {  // no memory: it has no number
   }
-  if (!instruction || number == 0) {
-    Py_DECREF(code);
-    return number;
-  }
-  PyCodeObject* const before =
-      std::exchange(place_of(instruction), {code, instruction, number}).code;
-  Py_XDECREF(reinterpret_cast<PyObject*>(before));
+  if (!instruction || number == 0) return number;
+  code.reset(std::exchange(place_of(instruction), {code.release(), instruction, number}).code);
   return number;
 }
 
@@ -115,13 +110,11 @@ PyObject* file_name(PyObject* name) noexcept {
   if (!kept && !(kept = PyDict_New())) return nullptr;
   if (PyObject* const known = PyDict_GetItemWithError(kept, name)) return known;
   if (PyErr_Occurred()) return nullptr;
-  PyObject* const bytes = PyUnicode_AsEncodedString(name, "utf-8", "backslashreplace");
-  PyObject* const text = bytes ? PyUnicode_FromEncodedObject(bytes, "utf-8", "strict") : nullptr;
-  Py_XDECREF(bytes);
+  const Owned bytes(PyUnicode_AsEncodedString(name, "utf-8", "backslashreplace"));
+  const Owned text(bytes ? PyUnicode_FromEncodedObject(bytes.get(), "utf-8", "strict") : nullptr);
   if (!text) return nullptr;
-  const bool stored = PyDict_SetItem(kept, name, text) == 0;
-  Py_DECREF(text);  // the dict has it
-  return stored ? text : nullptr;
+  const bool stored = PyDict_SetItem(kept, name, text.get()) == 0;
+  return stored ? text.get() : nullptr;  // which the dict has
 }
 
 }  // namespace weft::py

@@ -7,13 +7,16 @@
 //
 // A timer and a process's end stay as they are, so they can wait for the answer; a value that a
 // home has given cannot be given back.
-#include "wire/abroad.hpp"
+#include "choice/abroad.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <random>
 
 #include "choice/choice.hpp"
+#include "choice/choices.hpp"
+#include "process.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 
@@ -383,5 +386,12 @@ void Choice::give_up_far() noexcept {
   }
   abroad_.reset();
 }
+
+Value* bare_in_choices(const Engine& c) noexcept {
+  for (Abroad* a : abroads)
+    if (Value* const v = a->bare(c)) return v;
+  return nullptr;
+}
+void forget_far_choices() noexcept { abroads.clear(); }
 
 }  // namespace weft::py

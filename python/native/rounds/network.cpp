@@ -7,13 +7,15 @@
 #include <set>
 #include <unordered_map>
 
+#include "channels/channels.hpp"
+#include "choice/abroad.hpp"
+#include "interpreter/interpreter.hpp"
 #include "interpreter/sequences.hpp"
-#include "watching/observe.hpp"
-#include "watching/rounds.hpp"
+#include "rounds/facts.hpp"
+#include "rounds/rounds.hpp"
 #include "weft/runtime/knot.hpp"
 #include "weft/runtime/outside.hpp"
 #include "weft/wire/asking.hpp"
-#include "wire/abroad.hpp"
 #include "wire/wire.hpp"
 
 namespace weft::py {
@@ -35,7 +37,7 @@ const core::SyncObject* place_of(const wire::Port& p) noexcept {
 
 // Who has which end by its arguments: [(process, place, writes, the end)].
 PyObject* ends_held() {
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   for (PyRun* run : every_run())
     run->run.each_process([&](ProcessBase& p) {
       each_end_held(p, [&](const EndObject* e, const core::SyncObject* place, bool writes) {
@@ -44,7 +46,7 @@ PyObject* ends_held() {
                Py_BuildValue("INON", std::uint32_t(p.id), key_of(place), truth(writes), key_of(e)));
       });
     });
-  return list;
+  return list.release();
 }
 
 // _network(known=0): (incarnation, do all runs wait for links alone, and for so many others outside
@@ -56,7 +58,7 @@ PyObject* network(int known = 0) {
   // Somebody may come by a network, too, who is no peer yet (WIRE.md 17.16).
   bool quiet = !ends_pending() && runtime::due_tokens.load() == runtime::link_tokens.load() + known;
   for (PyRun* run : every_run()) quiet = quiet && run->run.waits_for_links();
-  PyObject *sessions = PyList_New(0), *lent = PyList_New(0), *far = PyList_New(0);
+  Owned sessions(PyList_New(0)), lent(PyList_New(0)), far(PyList_New(0));
   std::uint64_t mine = 0;
   if (const std::shared_ptr<Space> space = this_space()) {
     const Space::Step step(*space);
@@ -87,8 +89,8 @@ PyObject* network(int known = 0) {
                            name_of(f.key), f.core->reader_ends() + f.core->writer_ends()));
     });
   }
-  return Py_BuildValue("KONNNN", static_cast<unsigned long long>(mine), truth(quiet), sessions,
-                       lent, far, ends_held());
+  return Py_BuildValue("KONNNN", static_cast<unsigned long long>(mine), truth(quiet),
+                       sessions.release(), lent.release(), far.release(), ends_held());
 }
 
 PyObject* f_network(PyObject*, PyObject* args) {
@@ -101,11 +103,11 @@ PyObject* f_network(PyObject*, PyObject* args) {
 // (WIRE.md 10.9).
 PyObject* f_moment(PyObject*, PyObject*) {
   const OneMoment moment;
-  PyObject *figures = PyDict_New(), *shared = PyList_New(0);
-  PyObject *around = nullptr, *facts = nullptr;
+  Owned figures(PyDict_New()), shared(PyList_New(0));
+  Owned<> around, facts;
   const auto look = [&] {
-    around = network();
-    facts = every_fact(false);
+    around.reset(network());
+    facts.reset(every_fact(false));
   };
   const std::shared_ptr<Space> space = this_space();
   if (!space) {
@@ -117,11 +119,10 @@ PyObject* f_moment(PyObject*, PyObject*) {
       p->home.each_end([&](std::uint64_t, const wire::Port& port) {
         const Engine* const core = engine_of(port);
         if (!core || !figures) return;
-        PyObject* const key = key_of(place_of(port));
-        PyObject* const row = figures_row(figures_of(*core));
-        if (figures && (!key || !row || PyDict_SetItem(figures, key, row) < 0)) Py_CLEAR(figures);
-        Py_XDECREF(key);
-        Py_XDECREF(row);
+        const Owned key(key_of(place_of(port)));
+        const Owned row(figures_row(figures_of(*core)));
+        if (figures && (!key || !row || PyDict_SetItem(figures.get(), key.get(), row.get()) < 0))
+          figures.reset();
       });
     each_far_side([&](const FarSide& f) {
       if (!f.end || !shared) return;
@@ -131,7 +132,8 @@ PyObject* f_moment(PyObject*, PyObject*) {
         append(shared, key_of(static_cast<const core::SyncObject*>(f.core)));
     });
   }
-  return Py_BuildValue("NNNN", around, facts, figures, shared);
+  return Py_BuildValue("NNNN", around.release(), facts.release(), figures.release(),
+                       shared.release());
 }
 
 // _end_runs(numbers of processes, error): the runs of these are cancelled, and raise it.
@@ -142,9 +144,8 @@ PyObject* f_end_runs(PyObject*, PyObject* args) {
   for (PyRun* run : all) {
     bool in_it = false;
     run->run.each_process([&](ProcessBase& p) {
-      PyObject* const id = PyLong_FromUnsignedLong(std::uint32_t(p.id));
-      in_it = in_it || PySet_Contains(numbers, id) == 1;
-      Py_XDECREF(id);
+      const Owned id(PyLong_FromUnsignedLong(std::uint32_t(p.id)));
+      in_it = in_it || PySet_Contains(numbers, id.get()) == 1;
     });
     if (in_it) keep_interrupt_for(run, Py_NewRef(error));
   }
@@ -237,9 +238,9 @@ PyObject* f_lent(PyObject*, PyObject*) {
         if (found.insert(c).second) Py_INCREF(reinterpret_cast<PyObject*>(c));
       });
   }
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   for (ChannelObject* c : found) append(list, reinterpret_cast<PyObject*>(c));
-  return list;
+  return list.release();
 }
 // _ancestors(process): its number, that of the process whose group it is in, and so on.
 PyObject* f_ancestors(PyObject*, PyObject* o) {
@@ -254,9 +255,9 @@ PyObject* f_ancestors(PyObject*, PyObject* o) {
     first.group->run.still(walk);
   else
     walk();
-  PyObject* list = PyList_New(0);
+  Owned list(PyList_New(0));
   for (const std::uint32_t id : ids) append(list, PyLong_FromUnsignedLong(id));
-  return list;
+  return list.release();
 }
 // _smallest_knot([[node to which an edge leads]] of each node 0, 1, …): its nodes, ascending
 // (weft/runtime/knot.hpp).
@@ -272,11 +273,11 @@ PyObject* f_smallest_knot(PyObject*, PyObject* to) {
   }
   if (PyErr_Occurred()) return nullptr;
   edges.sort();
-  PyObject* knot = PyList_New(0);
+  Owned knot(PyList_New(0));
   const auto count = static_cast<std::uint32_t>(n);
   for (const std::uint32_t node : runtime::smallest_knot(edges, count, count, count))
     append(knot, PyLong_FromUnsignedLong(node));
-  return knot;
+  return knot.release();
 }
 PyMethodDef functions[] = {{"_smallest_knot", gated<f_smallest_knot>, METH_O, nullptr},
                            {"_lent", gated<f_lent>, METH_NOARGS, nullptr},
@@ -299,9 +300,8 @@ bool links_are_asked() noexcept {
 
 void say_standing() noexcept {
   const OutsideGate beyond;
-  PyObject* r = PyObject_CallNoArgs(standing);
+  const Owned r(PyObject_CallNoArgs(standing));
   if (!r) PyErr_Clear();  // who is told has gone
-  Py_XDECREF(r);
 }
 
 int init_network(PyObject* m) { return PyModule_AddFunctions(m, functions); }

@@ -2,7 +2,8 @@
 // (native_types.hpp).
 #include <map>
 
-#include "components/native_type.hpp"
+#include "interpreter/sequences.hpp"
+#include "values/native_type.hpp"
 
 namespace weft::py {
 
@@ -91,45 +92,30 @@ std::string listed(const NativeType* t, const char* open, const char* close, boo
 PyObject* fitting = nullptr;  // (class, names) -> bool, by weft._components.types
 PyObject* text_of = nullptr;  // (type of Python) -> text, by the same
 
-PyObject* f_set_fitting(PyObject*, PyObject* args) {
-  PyObject *f, *t;
-  if (!PyArg_ParseTuple(args, "OO", &f, &t)) return nullptr;
-  Py_XSETREF(fitting, Py_NewRef(f));
-  Py_XSETREF(text_of, Py_NewRef(t));
-  Py_RETURN_NONE;
-}
-
 // The aggregates in a type, the inner ones first: (text, name, names of fields, descriptions of
 // them).
 int aggregates(const NativeType* t, PyObject* to) {
   for (const NativeType* p : t->parts)
     if (aggregates(p, to) < 0) return -1;
   if (t->kind != '<') return 0;
-  PyObject* const kinds = PyTuple_New(static_cast<Py_ssize_t>(t->parts.size()));
+  const Owned kinds(PyTuple_New(static_cast<Py_ssize_t>(t->parts.size())));
   for (std::size_t i = 0; kinds && i < t->parts.size(); ++i) {
     PyObject* const text = to_str(t->parts[i]->text);
-    if (!text) {
-      Py_DECREF(kinds);
-      return -1;
-    }
-    PyTuple_SET_ITEM(kinds, static_cast<Py_ssize_t>(i), text);
+    if (!text) return -1;
+    PyTuple_SET_ITEM(kinds.get(), static_cast<Py_ssize_t>(i), text);
   }
-  PyObject* const one =
-      kinds ? Py_BuildValue("ssOO", t->text.c_str(), t->name.c_str(), t->names, kinds) : nullptr;
-  const int r = one ? PyList_Append(to, one) : -1;
-  Py_XDECREF(one);
-  Py_XDECREF(kinds);
+  const Owned one(
+      kinds ? Py_BuildValue("ssOO", t->text.c_str(), t->name.c_str(), t->names, kinds.get())
+            : nullptr);
+  const int r = one ? PyList_Append(to, one.get()) : -1;
   return r;
 }
 PyObject* f_aggregates(PyObject*, PyObject* text) {
   const char* const s = PyUnicode_AsUTF8(text);
   const NativeType* const t = s ? native_type(s) : nullptr;
-  PyObject* const all = t ? PyList_New(0) : nullptr;
-  if (all && aggregates(t, all) < 0) {
-    Py_DECREF(all);
-    return nullptr;
-  }
-  return all;
+  Owned all(t ? PyList_New(0) : nullptr);
+  if (all && aggregates(t, all.get()) < 0) return nullptr;
+  return all.release();
 }
 PyObject* f_set_class(PyObject*, PyObject* args) {
   const char* text;
@@ -147,11 +133,12 @@ PyObject* f_describe(PyObject*, PyObject* args) {
   const NativeType* const t = native_type(text);
   return t ? to_str(describe(t, whole != 0)) : nullptr;
 }
-PyMethodDef functions[] = {{"_set_native_types", gated<f_set_fitting>, METH_VARARGS, nullptr},
-                           {"_native_aggregates", gated<f_aggregates>, METH_O, nullptr},
-                           {"_native_set_class", gated<f_set_class>, METH_VARARGS, nullptr},
-                           {"_native_describe", gated<f_describe>, METH_VARARGS, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"_set_native_types", gated<keep_given<&fitting, &text_of>>, METH_VARARGS, nullptr},
+    {"_native_aggregates", gated<f_aggregates>, METH_O, nullptr},
+    {"_native_set_class", gated<f_set_class>, METH_VARARGS, nullptr},
+    {"_native_describe", gated<f_describe>, METH_VARARGS, nullptr},
+    {}};
 
 }  // namespace
 
@@ -164,17 +151,11 @@ const NativeType* native_type(const char* text) {
   }
   for (auto& [_, x] : types) {
     if (x->kind != '<' || x->names) continue;
-    x->names = PyTuple_New(static_cast<Py_ssize_t>(x->fields.size()));
-    for (std::size_t i = 0; x->names && i < x->fields.size(); ++i) {
-      PyObject* name = to_str(x->fields[i]);
-      if (!name) {
-        Py_CLEAR(x->names);
-        break;
-      }
-      PyUnicode_InternInPlace(&name);
-      PyTuple_SET_ITEM(x->names, static_cast<Py_ssize_t>(i), name);
-    }
-    if (!x->names) return nullptr;
+    Owned names(PyTuple_New(static_cast<Py_ssize_t>(x->fields.size())));
+    for (std::size_t i = 0; i < x->fields.size(); ++i)
+      put(names, static_cast<Py_ssize_t>(i), PyUnicode_InternFromString(x->fields[i].c_str()));
+    if (!names) return nullptr;
+    x->names = names.release();
   }
   return t;
 }
@@ -210,30 +191,25 @@ std::string describe(const NativeType* t, bool whole) {
 int fits_aggregate(const NativeType* t, PyTypeObject* cls) {
   auto* const c = reinterpret_cast<PyObject*>(cls);
   if (c == t->made || c == t->fits) return 1;
-  PyObject* const yes =
-      fitting ? PyObject_CallFunctionObjArgs(fitting, c, t->names, nullptr) : Py_NewRef(Py_False);
+  const Owned yes(fitting ? PyObject_CallFunctionObjArgs(fitting, c, t->names, nullptr)
+                          : Py_NewRef(Py_False));
   if (!yes) return -1;
   const bool fits = yes == Py_True;
-  Py_DECREF(yes);
   if (fits) Py_XSETREF(t->fits, Py_NewRef(c));
   return fits;
 }
 
 const NativeType* native_type_of(PyObject* type) {
   if (!text_of) {
-    PyObject* const m = PyImport_ImportModule("weft._components.types");
+    const Owned m(PyImport_ImportModule("weft._components.types"));
     if (!m) return nullptr;
-    Py_DECREF(m);
   }
-  PyObject* const text = PyObject_CallFunctionObjArgs(text_of, type, nullptr);
-  const char* const s = text ? PyUnicode_AsUTF8(text) : nullptr;
+  const Owned text(PyObject_CallFunctionObjArgs(text_of, type, nullptr));
+  const char* const s = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   const NativeType* const t = s ? native_type(s) : nullptr;
-  Py_XDECREF(text);
   return t;
 }
 
-int init_native_types(PyObject* m) {
-  return init_native_arrays(m) < 0 ? -1 : PyModule_AddFunctions(m, functions);
-}
+int init_native_types(PyObject* m) { return PyModule_AddFunctions(m, functions); }
 
 }  // namespace weft::py

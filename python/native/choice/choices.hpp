@@ -1,0 +1,16 @@
+// Choices, for the other rooms.
+#pragma once
+#include "native.hpp"
+
+namespace weft::py {
+
+// Of a process whose `op` is set: could anything but its places and its children wake it, or has it
+// been woken already?
+enum class Facing : std::uint8_t { able, blocked };
+Facing facing(ProcessBase& p) noexcept;
+
+// A value for this channel that a choice at several homes has, and that is not packed; null: none.
+Value* bare_in_choices(const Engine& c) noexcept;
+void forget_far_choices() noexcept;  // in the child of a fork
+
+}  // namespace weft::py

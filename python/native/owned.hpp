@@ -1,0 +1,73 @@
+// References to Python's objects.
+//
+//   Owned      has one reference, or none. It moves, and drops the reference where its scope ends.
+//   PyObject*  as a parameter or a variable is borrowed: somebody else has the reference.
+//   Value      (native.hpp) is what a channel moves. It may end under a lock of the core, so what it
+//              drops waits for the next safe point (pending.cpp); Owned drops at once.
+//
+// Conventions
+//  1 A function that returns a PyObject* returns a new reference, or null with an exception set; one
+//    that returns a borrowed reference, or null without an exception, says so. A function that
+//    returns an int returns -1 with an exception set.
+//  2 Members of Python's objects are plain pointers, since no constructor of ours makes those
+//    objects: tp_dealloc and tp_clear drop them by hand, and Py_XSETREF replaces one. So are globals,
+//    whose destructors would run after the interpreter's end. Other bare drops say why they are.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <utility>
+
+namespace weft::py {
+
+template <class T = PyObject>
+class [[nodiscard]] Owned {
+ public:
+  Owned() noexcept = default;
+  explicit Owned(T* taken) noexcept : o_(taken) {}  // takes the reference over
+  Owned(Owned&& from) noexcept : o_(from.release()) {}
+  Owned& operator=(Owned&& from) noexcept {
+    reset(from.release());
+    return *this;
+  }
+  ~Owned() { Py_XDECREF(reinterpret_cast<PyObject*>(o_)); }
+
+  T* get() const noexcept { return o_; }  // borrowed
+  T* operator->() const noexcept { return o_; }
+  explicit operator bool() const noexcept { return o_ != nullptr; }
+  bool operator==(const T* other) const noexcept { return o_ == other; }
+  [[nodiscard]] T* release() noexcept { return std::exchange(o_, nullptr); }
+  // Drops what it has, and takes over the other reference.
+  void reset(T* taken = nullptr) noexcept {
+    Py_XDECREF(reinterpret_cast<PyObject*>(std::exchange(o_, taken)));
+  }
+  // For a function that stores a new reference there.
+  T** out() noexcept {
+    reset();
+    return &o_;
+  }
+
+ private:
+  T* o_ = nullptr;
+};
+
+// A reference more to an object that somebody has; of null none.
+template <class T>
+Owned<T> new_ref(T* borrowed) noexcept {
+  Py_XINCREF(reinterpret_cast<PyObject*>(borrowed));
+  return Owned<T>(borrowed);
+}
+
+// While it lives no exception is set; then the one is set that was set before.
+class SavedException {
+ public:
+  SavedException() noexcept { PyErr_Fetch(&type_, &value_, &traceback_); }
+  SavedException(const SavedException&) = delete;
+  SavedException& operator=(const SavedException&) = delete;
+  ~SavedException() { PyErr_Restore(type_, value_, traceback_); }
+
+ private:
+  PyObject *type_, *value_, *traceback_;
+};
+
+}  // namespace weft::py

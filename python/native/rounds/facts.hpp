@@ -1,0 +1,57 @@
+// What reports, partial deadlock and rounds look at in a run.
+#pragma once
+#include <array>
+#include <set>
+
+#include "channels/channels.hpp"
+
+namespace weft::py {
+
+extern bool looking;                   // there is a function to call when an executor falls idle
+void locate(ProcessBase& p) noexcept;  // brings its file and line up to date
+void fell_idle() noexcept;             // an executor is about to sleep
+// Who waits where in a run that rests, as _facts() has it; null: it does not. It runs no code of
+// Python's.
+PyObject* facts_at_rest(PyRun& run) noexcept;
+
+// Calls f(end, the place that is its channel, does it write) for the open ends that a process was
+// given.
+template <class F>
+void each_end_held(ProcessBase& p, F&& f) {
+  const ProcessObject* const o = process_object(&p);
+  for (Py_ssize_t i = 0; o && i < Py_SIZE(o); ++i) {
+    const EndObject* const e = o->held[i];
+    if (e->state == EndState::open)
+      f(e, static_cast<const core::SyncObject*>(&e->channel->core),
+        Py_IS_TYPE(e, &WriterType) != 0);
+  }
+}
+// Of one place: the processes that were given an end there, and the ends.
+struct Holders {
+  std::set<std::uint32_t> readers, writers;
+  std::set<const EndObject*> reader_ends, writer_ends;
+  void add(std::uint32_t process, const EndObject* e, bool writes) {
+    (writes ? writers : readers).insert(process);
+    (writes ? writer_ends : reader_ends).insert(e);
+  }
+};
+inline PyObject* key_of(const void* place) { return PyLong_FromVoidPtr(const_cast<void*>(place)); }
+
+// While it lives nothing of a run moves (partial.cpp, invariants 1 and 2): no component begins an
+// operation, and the garbage collector is off.
+class OneMoment {
+ public:
+  OneMoment() noexcept;
+  OneMoment(const OneMoment&) = delete;
+  OneMoment& operator=(const OneMoment&) = delete;
+  ~OneMoment();
+
+ private:
+  int collector_;
+};
+PyObject* every_fact(bool at_rest);  // as _facts() has it; in OneMoment
+// What changes whenever a value comes to a channel, or goes: passed, dropped, in the buffer.
+std::array<unsigned long long, 3> figures_of(const Engine& c) noexcept;
+PyObject* figures_row(const std::array<unsigned long long, 3>& f);
+
+}  // namespace weft::py
