@@ -79,7 +79,7 @@ PyObject* bad_use(const char* format, ...) {
     PyErr_Clear();
     const std::string other = without_reprs(format);
     va_start(va, format);
-    what = PyUnicode_FromFormatV(other.c_str(), va);
+    what.reset(PyUnicode_FromFormatV(other.c_str(), va));
     va_end(va);
   }
   if (!what) return nullptr;

@@ -234,7 +234,6 @@ void say_where(PyRun& run) {
       PyErr_Clear();
   }
   if (!all) lines = lines_of(rows);
-  Py_XDECREF(all);
   say("\nweft: interrupted; the processes were:", lines);
 }
 
