@@ -1,4 +1,5 @@
 // The definitions of runtime/going_on.hpp.
+#include <algorithm>
 #include <utility>
 
 #include <weft/runtime/going_on.hpp>
@@ -52,5 +53,7 @@ struct GoingOn::Solve {
 };
 
 void GoingOn::solve() { Solve(*this).all(); }
+
+bool GoingOn::is_able(Id id) const { return std::ranges::binary_search(able_, id); }
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -112,9 +112,8 @@ void Run::awoken() noexcept {
 
 bool Run::first_of(std::uint64_t places) {
   const std::lock_guard g(mutex_);
-  for (std::uint32_t i = 0; i < told_of_.size(); ++i)
-    if (told_of_[i].key == places) return false;
-  told_of_.add(places, 0);
+  if (std::ranges::find(told_of_, places) != told_of_.end()) return false;
+  told_of_.push_back(places);
   return true;
 }
 

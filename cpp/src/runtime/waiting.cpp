@@ -6,6 +6,8 @@
 #include <thread>
 #endif
 
+#include <algorithm>
+
 #include <weft/runtime/waiting.hpp>
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -21,5 +23,28 @@ std::int32_t usable_cpus() noexcept {
   return n > 0 ? static_cast<std::int32_t>(n) : 1;
 #endif
 }
+
+std::int64_t SpinTime::now() noexcept {
+  return ++waits_ % kRetry == 0 ? std::max(ns_, kLongest) : ns_;
+}
+
+void SpinTime::in_vain() noexcept { ns_ = std::max(kLeast, ns_ / 2); }
+
+void SpinTime::came(std::int64_t after) noexcept {
+  answered(after);
+  ns_ = std::max(kLongest, is_steady() ? std::min(kAnswer, longest() + longest() / 2) : 0);
+}
+
+void SpinTime::slept(std::int64_t after) noexcept {
+  answered(after);
+  if (is_steady()) ns_ = std::max(ns_, longest());
+}
+
+void SpinTime::answered(std::int64_t after) noexcept {
+  near_ = after > kAnswer ? 0 : std::min(near_ + 1, kSteady);
+  last_[next_++ % kSteady] = after;
+}
+
+std::int64_t SpinTime::longest() const noexcept { return std::ranges::max(last_); }
 
 }  // namespace weft::inline WEFT_ABI::runtime

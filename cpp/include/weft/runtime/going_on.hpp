@@ -30,7 +30,7 @@ class GoingOn {
   void holds(Id id, Key channel) { held_.add(id, Pairs::number(channel)); }
 
   void solve();  // once
-  bool is_able(Id id) const { return std::ranges::binary_search(able_, id); }
+  bool is_able(Id id) const;
 
  private:
   struct Solve;

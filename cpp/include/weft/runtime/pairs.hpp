@@ -1,7 +1,6 @@
 // Pairs of a key and a value, several to a key: all are put in first, then sorted, then looked up.
 // Reports and partial deadlock keep their facts in these: few allocations, while nothing runs.
 #pragma once
-#include <algorithm>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +13,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 using Numbers = std::vector<std::uint32_t>;
 
-inline void sort_unique(Numbers& v) {
-  std::ranges::sort(v);
-  v.erase(std::unique(v.begin(), v.end()), v.end());
-}
+void sort_unique(Numbers& v);
 
 class Pairs {
  public:
@@ -30,22 +26,14 @@ class Pairs {
   }
 
   void add(std::uintptr_t key, std::uintptr_t value) { all_.push_back({key, value}); }
-  void sort() {  // by key, then by value; each pair once
-    std::ranges::sort(all_);
-    all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
-  }
+  void sort();  // by key, then by value; each pair once
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(all_.size()); }
   bool empty() const noexcept { return all_.empty(); }
   const Pair& operator[](std::size_t i) const noexcept { return all_[i]; }
   // From here on they are sorted. All pairs of that key:
-  std::span<const Pair> of(std::uintptr_t key) const noexcept {
-    return std::ranges::equal_range(all_, key, {}, &Pair::key);
-  }
+  std::span<const Pair> of(std::uintptr_t key) const noexcept;
   // The index of the first of them; size(): there is none.
-  std::uint32_t find(std::uintptr_t key) const noexcept {
-    const std::span<const Pair> those = of(key);
-    return those.empty() ? size() : static_cast<std::uint32_t>(those.data() - all_.data());
-  }
+  std::uint32_t find(std::uintptr_t key) const noexcept;
 
  private:
   std::vector<Pair> all_;

@@ -23,7 +23,6 @@
 #include <atomic>
 #include <memory>
 #include <thread>
-#include "pairs.hpp"
 #include "parking.hpp"
 #include "process.hpp"
 #include "timer.hpp"
@@ -302,7 +301,7 @@ class Run final : public Activity {
   const Clock clock_;
   prim::Mutex mutex_;  // timers_, limits_, report_, threads_, threads_done_, standstill_, told_of_
   std::uint32_t standstill_ = 0;
-  Pairs told_of_;  // keys; few: a standstill takes patience()
+  std::vector<std::uintptr_t> told_of_;  // few: a standstill takes patience()
   TimerHeap timers_;
   std::unordered_map<const ProcessBase*, class Limit*> limits_;  // the innermost of each
   prim::atomic<std::uint32_t> limits_open_{0};

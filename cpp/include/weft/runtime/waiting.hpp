@@ -14,7 +14,6 @@
 // and tries again now and then. A thread that has woken a peer of another program rings only when it
 // sleeps itself (wire/lazily.hpp).
 #pragma once
-#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -149,24 +148,15 @@ class SpinTime {
   static constexpr std::int64_t kAnswer = 160'000;
   static constexpr std::uint32_t kSteady = 4, kRetry = 32;
 
-  std::int64_t now() noexcept { return ++waits_ % kRetry == 0 ? std::max(ns_, kLongest) : ns_; }
-  void in_vain() noexcept { ns_ = std::max(kLeast, ns_ / 2); }
-  void came(std::int64_t after) noexcept {
-    answered(after);
-    ns_ = std::max(kLongest, is_steady() ? std::min(kAnswer, longest() + longest() / 2) : 0);
-  }
-  void slept(std::int64_t after) noexcept {
-    answered(after);
-    if (is_steady()) ns_ = std::max(ns_, longest());
-  }
+  std::int64_t now() noexcept;
+  void in_vain() noexcept;
+  void came(std::int64_t after) noexcept;
+  void slept(std::int64_t after) noexcept;
 
  private:
   bool is_steady() const noexcept { return near_ == kSteady; }
-  void answered(std::int64_t after) noexcept {
-    near_ = after > kAnswer ? 0 : std::min(near_ + 1, kSteady);
-    last_[next_++ % kSteady] = after;
-  }
-  std::int64_t longest() const noexcept { return *std::max_element(last_.begin(), last_.end()); }
+  void answered(std::int64_t after) noexcept;
+  std::int64_t longest() const noexcept;
 
   std::int64_t ns_ = kLongest;
   std::uint32_t waits_ = 0;
