@@ -55,10 +55,10 @@ OTHERS_OWN = (  # crashes that are not ours
 LOST = re.compile("error return without exception set|<function .*> returned NULL without setting")
 # What is not swept: greenlet's references are not counted, for it is compiled for a release build,
 # and where it cannot save a stack it ends the program. CPython does so where it has no memory for the
-# state of a thread that C code began, as Weft's are. Networks of tasks and guests hang (CAVEATS.md).
+# state of a thread that C code began, as Weft's are.
 LEFT_OUT = {
     "refs": re.compile("greenlets"),
-    "memory": re.compile(r"threads|greenlets|^far_|^links$|component|^tasks$|guest"),
+    "memory": re.compile(r"threads|greenlets|^far_|^links$|component"),
 }
 NO_THREAD = ("can't start new thread", "can't allocate lock", "can't allocate read lock")
 
