@@ -51,8 +51,8 @@ def on_a_loop(main: Any) -> None:
                 raise
             raise MemoryError from None
         finally:
-            while not forgotten and (left := asyncio.all_tasks(loop)):
-                for task in left:
+            for _ in range(0 if forgotten else 10):  # one that was forgotten never ends
+                for task in asyncio.all_tasks(loop):
                     task.cancel()
                 loop.run_until_complete(asyncio.sleep(0))
 
