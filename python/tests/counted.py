@@ -58,11 +58,10 @@ OTHERS_OWN = (  # crashes that are not ours
 LOST = re.compile("error return without exception set|<function .*> returned NULL without setting")
 # What is left out, and why. greenlet is compiled for a release build, so its references are not
 # counted; and it ends the program if it cannot save a stack. CPython ends the program if it has no
-# memory for the state of a thread that C code began, as Weft's threads are. Networks of tasks and
-# guests hang (CAVEATS.md).
+# memory for the state of a thread that C code began, as Weft's threads are.
 LEFT_OUT = {
     "refs": re.compile("greenlets"),
-    "memory": re.compile(r"threads|greenlets|^far_|^links$|component|^tasks$|guest"),
+    "memory": re.compile(r"threads|greenlets|^far_|^links$|component"),
 }
 NO_THREAD = ("can't start new thread", "can't allocate lock", "can't allocate read lock")
 

@@ -116,7 +116,7 @@ PyObject* f_open(PyObject*, PyObject* path) {
     take_lock(state);
   }
   if (!library) {
-    const std::string why = ::dlerror();
+    const std::string why = ::dlerror();  // of this thread: NOLINT(concurrency-mt-unsafe)
     const bool lacks = why.find("undefined symbol") != std::string::npos;
     return bad_use("load: %s%s", why.c_str(),
                    lacks ? ": it is declared and nowhere defined; define it, or link what has it "

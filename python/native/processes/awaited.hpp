@@ -53,6 +53,7 @@ PyObject* object_of_op(D* o) noexcept {
 // The outcome of an operation that gives way.
 template <class D>
 Outcome& outcome_of(D* o) noexcept {
+  // it has one of the two: NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn)
   return o->process ? o->process->rare->kept : o->task_waiter->outcome;
 }
 

@@ -244,6 +244,7 @@ class KeptChoice : public Choice {
 };
 
 inline Waker* waker_of(Node* n) noexcept {
+  // what says that it is of a choice has one: NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
   return n->is(NodeFlags::of_choice) ? n->choice_->waker : n;
 }
 
