@@ -40,93 +40,96 @@ int birthplace(ChannelObject* c) {
   return 0;
 }
 
-PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
-  static const char* names[] = {"name", "capacity", "overflow", "immunity", "type", nullptr};
+// What Channel(...) was given.
+struct Wanted {
   PyObject* name = Py_None;
-  PyObject* overflow_name = nullptr;
-  PyObject* of = Py_None;
-  PyObject* capacity_given = nullptr;
-  PyObject* immunity_given = nullptr;
-  Py_ssize_t capacity = 0;
-  Py_ssize_t immunity = 0;
+  PyObject* type = Py_None;
+  Py_ssize_t capacity = 0, immunity = 0;
   Overflow overflow = Overflow::block;
-  if (PyTuple_GET_SIZE(args) != 0 || kw) {
-    if (PyTuple_GET_SIZE(args) > 1)
-      return PyErr_Format(
-          PyExc_TypeError,
-          "Channel takes the name alone without a keyword: Channel(%R, capacity=...)",
-          PyTuple_GET_ITEM(args, 0));
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$OUOO:Channel", const_cast<char**>(names), &name,
-                                     &capacity_given, &overflow_name, &immunity_given, &of))
-      return nullptr;
-    if (name != Py_None && !PyUnicode_Check(name))
-      return PyErr_Format(PyExc_TypeError, "Channel: the name must be a str, not %.100s%s",
-                          Py_TYPE(name)->tp_name,
-                          PyLong_Check(name) ? "; for a buffer: capacity=..." : "");
-    if (name != Py_None && PyUnicode_GET_LENGTH(name) == 0)
-      return bad_use("Channel: the name is empty; leave it out for file:line");
-    if (capacity_given &&
-        !whole_number(capacity_given, "Channel: capacity", "from 0 (rendezvous) to 2**30 - 1", 0,
-                      0x3fffffff, capacity))
-      return nullptr;
-    if (immunity_given &&
-        !whole_number(immunity_given, "Channel: immunity", "from 0 to 255", 0, 255, immunity))
-      return nullptr;
-    if (overflow_name) {
-      const char* o = PyUnicode_AsUTF8(overflow_name);
-      if (!o) return nullptr;
-      const std::string_view s(o);
-      if (s == "block")
-        overflow = Overflow::block;
-      else if (s == "drop_oldest")
-        overflow = Overflow::drop_oldest;
-      else if (s == "drop_newest")
-        overflow = Overflow::drop_newest;
-      else if (s == "unbounded")
-        overflow = Overflow::unbounded;
-      else
-        return bad_use(
-            "Channel: overflow must be 'block', 'drop_oldest', 'drop_newest' or 'unbounded', not "
-            "%R",
-            overflow_name);
-    }
-    if (capacity == 0 && (overflow == Overflow::drop_oldest || overflow == Overflow::drop_newest))
-      return bad_use(
-          "Channel: overflow=%R drops values from a buffer: give a capacity of at least 1",
-          overflow_name);
+};
+
+int look_at_name(PyObject* name) {
+  if (name == Py_None) return 0;
+  if (!PyUnicode_Check(name))
+    PyErr_Format(PyExc_TypeError, "Channel: the name must be a str, not %.100s%s",
+                 Py_TYPE(name)->tp_name, PyLong_Check(name) ? "; for a buffer: capacity=..." : "");
+  else if (PyUnicode_GET_LENGTH(name) == 0)
+    bad_use("Channel: the name is empty; leave it out for file:line");
+  else
+    return 0;
+  return -1;
+}
+int overflow_of(PyObject* given, Wanted& to) {
+  static constexpr std::pair<const char*, Overflow> known[] = {
+      {"block", Overflow::block},
+      {"drop_oldest", Overflow::drop_oldest},
+      {"drop_newest", Overflow::drop_newest},
+      {"unbounded", Overflow::unbounded}};
+  const auto* const at = std::find_if(std::begin(known), std::end(known), [given](const auto& k) {
+    return PyUnicode_CompareWithASCIIString(given, k.first) == 0;
+  });
+  if (at == std::end(known)) {
+    bad_use(
+        "Channel: overflow must be 'block', 'drop_oldest', 'drop_newest' or 'unbounded', not %R",
+        given);
+    return -1;
   }
-  auto* c = allocate<ChannelObject>(type, capacity > 0 || overflow == Overflow::unbounded);
+  to.overflow = at->second;
+  if (to.capacity > 0 ||
+      (to.overflow != Overflow::drop_oldest && to.overflow != Overflow::drop_newest))
+    return 0;
+  bad_use("Channel: overflow=%R drops values from a buffer: give a capacity of at least 1", given);
+  return -1;
+}
+int wanted(PyObject* args, PyObject* kw, Wanted& to) {
+  static const char* names[] = {"name", "capacity", "overflow", "immunity", "type", nullptr};
+  PyObject *overflow = nullptr, *capacity = nullptr, *immunity = nullptr;
+  if (PyTuple_GET_SIZE(args) > 1) {
+    PyErr_Format(PyExc_TypeError,
+                 "Channel takes the name alone without a keyword: Channel(%R, capacity=...)",
+                 PyTuple_GET_ITEM(args, 0));
+    return -1;
+  }
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$OUOO:Channel", const_cast<char**>(names), &to.name,
+                                   &capacity, &overflow, &immunity, &to.type) ||
+      look_at_name(to.name) < 0 ||
+      (capacity && !whole_number(capacity, "Channel: capacity", "from 0 (rendezvous) to 2**30 - 1",
+                                 0, 0x3fffffff, to.capacity)) ||
+      (immunity &&
+       !whole_number(immunity, "Channel: immunity", "from 0 to 255", 0, 255, to.immunity)))
+    return -1;
+  return overflow ? overflow_of(overflow, to) : 0;
+}
+
+int name_channel(ChannelObject* c, PyObject* name) {
+  if (name == Py_None) return birthplace(c);
+  c->name = Py_NewRef(name);
+  return (c->core.name = PyUnicode_AsUTF8(name)) ? 0 : -1;
+}
+
+PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  Wanted w;
+  if ((PyTuple_GET_SIZE(args) != 0 || kw) && wanted(args, kw, w) < 0) return nullptr;
+  Owned c(allocate<ChannelObject>(type, w.capacity > 0 || w.overflow == Overflow::unbounded));
   if (!c) return nullptr;
   new (&c->core) Engine;
   c->name = nullptr;
   c->generation = generation;
-  c->immunity = static_cast<std::uint8_t>(immunity);
+  c->immunity = static_cast<std::uint8_t>(w.immunity);
   c->readers_returned = 0;
-  if (name == Py_None) {
-    if (birthplace(c) < 0) {
-      Py_DECREF(c);
-      return nullptr;
-    }
-  } else {
-    c->name = Py_NewRef(name);
-    if (!(c->core.name = PyUnicode_AsUTF8(name))) {
-      Py_DECREF(c);
-      return nullptr;
-    }
-  }
-  c->core.set_immunity(static_cast<std::uint8_t>(immunity));
+  if (name_channel(c.get(), w.name) < 0) return nullptr;
+  c->core.set_immunity(static_cast<std::uint8_t>(w.immunity));
   if (c->traced) {
     try {
       c->core.set_ring(new weft::detail::HeapRing<Value>(
-          capacity > 0 ? static_cast<std::uint32_t>(capacity) : 8, overflow));
+          w.capacity > 0 ? static_cast<std::uint32_t>(w.capacity) : 8, w.overflow));
     } catch (const std::bad_alloc&) {
-      Py_DECREF(c);
       return PyErr_NoMemory();
     }
   }
-  track(c);
-  if (of != Py_None && type_channel(c, of) < 0) Py_CLEAR(c);
-  return reinterpret_cast<PyObject*>(c);
+  track(c.get());
+  if (w.type != Py_None && type_channel(c.get(), w.type) < 0) return nullptr;
+  return reinterpret_cast<PyObject*>(c.release());
 }
 
 int channel_traverse(PyObject* o, visitproc visit, void* arg) {

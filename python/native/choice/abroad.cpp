@@ -93,6 +93,11 @@ Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool 
     all.push_back(
         {f.peer.get(), nullptr, f.number, s.writes, &rooms_.back(), s.ends, s.off, s.later});
   }
+  decide(delegated, barrier, std::move(all), kept, looks);
+}
+
+void Abroad::decide(bool delegated, bool barrier, wire::Span::Guards all, wire::Span::Kept kept,
+                    bool looks) {
   guards = offer_;
   if (!delegated && barrier)
     refused =
@@ -210,23 +215,26 @@ std::vector<std::uint32_t> Choice::order_of_guards(std::uint32_t from) const {
   return order;
 }
 
-int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign,
-                      std::int64_t now) {
-  from_afar_ = true;
-  start_ = memory && mode_ == Mode::fair && n_ > 1 ? &memory->of(key_) : nullptr;
-  const std::vector<std::uint32_t> order = order_of_guards(start_ ? *start_ : next_);
+// What a choice with far guards waits for.
+struct Choice::Plan {
   std::vector<Abroad::Seat> seats;
   std::vector<std::uint32_t> lasting;  // timers, and ends of processes
+  bool alone = true;                   // nothing but channels and timers decides
+  wire::Span::Kept kept{};             // what holds it open
+};
+
+// It sets `instead_`, the guard that is chosen if the homes say that nothing has happened.
+Choice::Plan Choice::plan_far(const std::vector<std::uint32_t>& order, std::int64_t now) {
+  Plan plan;
   int skip = -1, timer = -1;
   instead_ = -1;
-  bool alone = true;
   for (const std::uint32_t i : order) {
     core::Guard& g = guards_[i];
     const int at = static_cast<int>(i);
     if (g.kind <= core::Kind::output) {
       Abroad::Seat s{channel_of(i), i,     g.kind == core::Kind::output,       g.ends,
                      slots_[i].o,   false, g.node.is(core::NodeFlags::compute)};
-      seats.push_back(s);
+      plan.seats.push_back(s);
     } else if (g.kind == core::Kind::skip) {
       skip = at;
       if (mode_ == Mode::priority) break;
@@ -234,20 +242,21 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
       if (g.deadline <= now &&
           (timer < 0 || g.deadline < guards_[static_cast<std::size_t>(timer)].deadline))
         timer = at;
-      lasting.push_back(i);
+      plan.lasting.push_back(i);
     } else {
-      alone = false;
+      plan.alone = false;
       if (g.state() == core::State::ready) {  // whatever comes behind it is not asked
         instead_ = at;
         break;
       }
-      lasting.push_back(i);
+      plan.lasting.push_back(i);
     }
   }
   if (instead_ < 0) instead_ = skip >= 0 ? skip : timer;
-  const bool looks = instead_ >= 0;
-  if (seats.empty() && looks) return take_instead();
-  bool far = false;
+  return plan;
+}
+
+core::Kinds Choice::kinds_seen() const {
   core::Kinds seen;
   for (std::uint32_t i = 0; i < n_; ++i) {
     core::Guard g;
@@ -257,23 +266,26 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
       g.kind = core::Kind::barrier;
     seen.add(g);
   }
-  const wire::Span::Kept keep = wire::Span::kept(seen);
+  return seen;
+}
+
+// The guards that are off and hold the choice open (rule 5.6).
+void Choice::add_seats_off(Plan& plan) {
+  plan.kept = wire::Span::kept(kinds_seen());
   for (std::uint32_t i = 0; i < n_; ++i) {
     core::Guard& g = guards_[i];
     const bool counts = g.kind == core::Kind::input
-                            ? keep.by_inputs_off
-                            : g.kind == core::Kind::output && keep.by_outputs_off;
+                            ? plan.kept.by_inputs_off
+                            : g.kind == core::Kind::output && plan.kept.by_outputs_off;
     if (g.enabled || !counts || !g.where || g.state() > core::State::ready) continue;
-    if (is_far(channel_of(i)) && side_of(channel_of(i)).is_barrier()) continue;
-    // closed: nobody can switch it on
-    if (is_far(channel_of(i)) && !side_of(channel_of(i)).end) continue;
     Abroad::Seat s{channel_of(i), i, g.kind == core::Kind::output, false, nullptr, true};
-    seats.push_back(s);
+    const bool closed = is_far(s.channel) && !side_of(s.channel).end;  // nobody can switch it on
+    if (!closed && !Abroad::at_barrier(s)) plan.seats.push_back(s);
   }
-  for (const Abroad::Seat& s : seats) far = far || is_far(s.channel);
-  if (!far) return begin_here(p, run, foreign);
-  if (looks) lasting.clear();
-  abroad_.reset(new Abroad(std::move(seats), keep, looks, alone));
+}
+
+// What it waits for besides: how many guards, with the homes' word.
+std::uint32_t Choice::wait_meanwhile(std::vector<std::uint32_t> lasting) {
   const auto waits = static_cast<std::uint32_t>(lasting.size()) + 1;
   meanwhile_ = runtime::FixedArray<core::Guard>(waits);
   lasting_ = std::move(lasting);
@@ -290,6 +302,23 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
     else
       meanwhile_[i].where = g.where;
   }
+  return waits;
+}
+
+int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign,
+                      std::int64_t now) {
+  from_afar_ = true;
+  start_ = memory && mode_ == Mode::fair && n_ > 1 ? &memory->of(key_) : nullptr;
+  Plan plan = plan_far(order_of_guards(start_ ? *start_ : next_), now);
+  const bool looks = instead_ >= 0;
+  if (plan.seats.empty() && looks) return take_instead();
+  add_seats_off(plan);
+  if (std::none_of(plan.seats.begin(), plan.seats.end(),
+                   [](const Abroad::Seat& s) { return is_far(s.channel); }))
+    return begin_here(p, run, foreign);
+  if (looks) plan.lasting.clear();
+  abroad_.reset(new Abroad(std::move(plan.seats), plan.kept, looks, plan.alone));
+  const std::uint32_t waits = wait_meanwhile(std::move(plan.lasting));
   abroad_->begin();
   p.place = this;
   if (abroad_->is_over()) return come_back();

@@ -72,6 +72,8 @@ class Abroad final : public wire::FarOp {
   friend struct LetGo;
   void over() noexcept override;
   void committed(std::uint32_t seat) noexcept override;
+  void decide(bool delegated, bool barrier, wire::Span::Guards all, wire::Span::Kept kept,
+              bool looks);
   void bury() noexcept;
 
   const std::shared_ptr<Space> space_;

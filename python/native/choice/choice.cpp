@@ -11,18 +11,19 @@
 
 namespace weft::py {
 
-namespace {
-
-EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
-GuardObject* guard_of(PyObject* o) noexcept { return reinterpret_cast<GuardObject*>(o); }
-bool is_guard(PyObject* o) noexcept { return PyObject_TypeCheck(o, &GuardType); }
-
 // What a guard given stands for.
 struct Spec {
   GuardKind kind;
   PyObject* target;
   GuardObject* guard;  // null: bare
 };
+
+namespace {
+
+EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
+GuardObject* guard_of(PyObject* o) noexcept { return reinterpret_cast<GuardObject*>(o); }
+bool is_guard(PyObject* o) noexcept { return PyObject_TypeCheck(o, &GuardType); }
+
 bool spec_of(PyObject* o, Spec& s) noexcept {
   s.guard = nullptr;
   s.target = o;
@@ -90,53 +91,53 @@ Choice::~Choice() {
   for (PyObject* o : owners_) Py_XDECREF(o);
 }
 
+void Choice::add_channel(std::uint32_t i, const Spec& s) {
+  core::Guard& g = guards_[i];
+  ChannelObject* const c = end_of(s.target)->channel;
+  const bool in = s.kind == GuardKind::input;
+  far_ = far_ || is_far(c);
+  g.where = &c->core;
+  g.kind = in ? core::Kind::input : core::Kind::output;
+  g.ops = in ? &core::channel_ops<Engine, Side::in> : &core::channel_ops<Engine, Side::out>;
+  if (in) return;
+  if (s.guard->make) {
+    g.node.set(core::NodeFlags::compute);
+    return carry_ends(c);
+  }
+  if (sent_.empty()) sent_.resize(n_, nullptr);
+  sent_[i] = Py_NewRef(s.guard->value);
+  if (!is_end(sent_[i])) return;
+  carry_ends(c);
+  if (!transits_) transits_ = std::make_unique<Transit[]>(n_);
+}
+
+int Choice::raise_no_guard(std::uint32_t i, PyObject* o, const char* verb) const {
+  if (is_writer(o))
+    bad_use("%s: guard %u is a bare writer: say what to write, Output(writer, value)", verb, i);
+  else
+    bad_use(
+        "%s: guard %u is no guard but %R: use a reader, Output(writer, value), after(s), at(t), "
+        "skip(), a Barrier, a Timer or a "
+        "process's ended()",
+        verb, i, o);
+  return -1;
+}
+
 int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
   Spec s;
-  if (!spec_of(o, s)) {
-    if (is_writer(o))
-      bad_use("%s: guard %u is a bare writer: say what to write, Output(writer, value)", verb, i);
-    else
-      bad_use(
-          "%s: guard %u is no guard but %R: use a reader, Output(writer, value), after(s), at(t), "
-          "skip(), a Barrier, a Timer or a "
-          "process's ended()",
-          verb, i, o);
-    return -1;
-  }
+  if (!spec_of(o, s)) return raise_no_guard(i, o, verb);
   core::Guard& g = guards_[i];
   g.enabled = !s.guard || s.guard->enabled;
   g.ends = s.guard && s.guard->loud;
   g.node.slot = &slots_[i];
   switch (s.kind) {
     case GuardKind::input:
-    case GuardKind::output: {
-      far_ = far_ || is_far(end_of(s.target)->channel);
-      Engine& c = end_of(s.target)->channel->core;
-      g.where = &c;
-      const bool in = s.kind == GuardKind::input;
-      g.kind = in ? core::Kind::input : core::Kind::output;
-      g.ops = in ? &core::channel_ops<Engine, Side::in> : &core::channel_ops<Engine, Side::out>;
-      if (!in) {
-        if (s.guard->make) {
-          g.node.set(core::NodeFlags::compute);
-          carry_ends(end_of(s.target)->channel);
-        } else {
-          if (sent_.empty()) sent_.resize(n_, nullptr);
-          sent_[i] = Py_NewRef(s.guard->value);
-          if (is_end(sent_[i])) {
-            carry_ends(end_of(s.target)->channel);
-            if (!transits_) transits_ = std::make_unique<Transit[]>(n_);
-          }
-        }
-      }
-      break;
-    }
-    case GuardKind::barrier: {
+    case GuardKind::output: add_channel(i, s); break;
+    case GuardKind::barrier:
       g.where = &reinterpret_cast<BarrierObject*>(s.target)->core;
       g.kind = core::Kind::barrier;
       g.ops = &core::barrier_ops<BarrierEngine>;
       break;
-    }
     case GuardKind::end:
       g.where = &proc(s.target)->watch()->latch;
       g.kind = core::Kind::latch;
@@ -349,6 +350,19 @@ void Choice::unstand() noexcept {
   }
 }
 
+// An ad-hoc one.
+template <class Now>
+[[gnu::always_inline]] inline int Choice::begin_select(ProcessBase& p, SelectMemory* memory,
+                                                       Now now, bool foreign) {
+  start_ = memory && mode_ == Mode::fair && n_ > 1 ? &memory->of(key_) : nullptr;
+  const std::uint32_t from = start_ ? *start_ : select_ ? select_->next_start() : 0;
+  select_.emplace(guards_.get(), n_, mode_, &p, from);
+  if (mode_ == Mode::random) select_->seed = next_seed();
+  const int r = select_->begin(&p, now, foreign);
+  if (r >= 0 && start_) *start_ = select_->next_start();
+  return r;
+}
+
 int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign) {
   if (foreign) unstand();
   run_ = run;
@@ -357,18 +371,8 @@ int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool 
   const auto now = [run, begun]() noexcept { return run ? run->now() : begun; };
   if (timers_) set_deadlines(now());
   chosen_ = -1;
-  int r;
   if (far_) return begin_far(p, run, memory, foreign, timers_ ? now() : 0);
-  if (standing_) {
-    r = standing_->begin(&p, now);
-  } else {
-    start_ = memory && mode_ == Mode::fair && n_ > 1 ? &memory->of(key_) : nullptr;
-    const std::uint32_t from = start_ ? *start_ : select_ ? select_->next_start() : 0;
-    select_.emplace(guards_.get(), n_, mode_, &p, from);
-    if (mode_ == Mode::random) select_->seed = next_seed();
-    r = select_->begin(&p, now, foreign);
-    if (r >= 0 && start_) *start_ = select_->next_start();
-  }
+  const int r = standing_ ? standing_->begin(&p, now) : begin_select(p, memory, now, foreign);
   p.place = this;
   return parked_or(r, run);
 }
@@ -487,28 +491,86 @@ bool Choice::with_partner() const noexcept {
   return g.kind <= core::Kind::output && g.node.status == Status::pending;
 }
 
+// At no channel: a barrier, a timer, the end of a process, skip().
+int Choice::conclude_other(std::uint32_t i, const Spec& s, PyObject** r) {
+  if (s.kind == GuardKind::timer) {
+    auto* t = reinterpret_cast<TimerObject*>(s.target);
+    const std::int64_t now = now_ns();
+    ticks = now < t->next ? 1 : 1 + (now - t->next) / t->period;
+    t->next = runtime::later(t->next + (ticks - 1) * t->period, t->period);
+  }
+  if (guards_[i].kind == core::Kind::barrier &&
+      (standing_ ? standing_->status() : select_->status()) == Status::died) {
+    raise_barrier_died("select", static_cast<int>(i));
+    return -1;
+  }
+  *r = s.kind == GuardKind::end ? how_it_ended(proc(s.target)) : Py_NewRef(Py_None);
+  return *r ? 1 : -1;
+}
+
+// An output whose value was there before.
+int Choice::conclude_written(std::uint32_t i, const ChannelObject* c, PyObject** r) {
+  if (transits_) transits_[i].commit();
+  Owned(slots_[i].take()).reset();
+  if (standing_ && !transits_ && !packs(c))
+    load_output(i);
+  else
+    checked_ = 0;  // the next select, if there is one, loads it
+  *r = Py_NewRef(Py_None);
+  return 1;
+}
+
+// What a guard makes, as it is to be sent; null with an exception.
+Owned<> Choice::compute(std::uint32_t i, const Spec& s) {
+  Owned<> value;
+  {
+    const OutsideGate beyond;
+    // a node that computes has a guard: NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
+    value.reset(PyObject_CallNoArgs(s.guard->make));
+  }
+  if (value && is_end(value.get())) {
+    Transit t;
+    PyObject* send = nullptr;
+    if (Transit::prepare(value.get(), t, send) == 0) t.commit();  // the commit has been
+    value.reset(send);
+  }
+  ChannelObject* const c = channel_of(i);
+  if (value && packs(c)) value.reset(pack(c, value.release()));
+  return value;
+}
+
+// Rule 5.8: after the commit, before the reader goes on.
+int Choice::conclude_computed(std::uint32_t i, const Spec& s, ProcessBase& p, PyObject** r) {
+  ChannelObject* const c = channel_of(i);
+  core::Guard& g = guards_[i];
+  Owned value = compute(i, s);
+  if (!value) {
+    PyObject* const e = take_exception();
+    if (abroad_)
+      abroad_->failed(), abroad_.reset();
+    else
+      c->core.abandon(g.node);
+    run_deferred();
+    restore_exception(e);
+    return -1;
+  }
+  if (abroad_) return deliver_far(value.release(), p, r);
+  slots_[i].o = value.release();
+  g.node.slot = &slots_[i];
+  if (c->core.deliver(g.node) == Status::pending) return 0;
+  Owned(slots_[i].take()).reset();
+  *r = Py_NewRef(Py_None);
+  return 1;
+}
+
 int Choice::conclude_guard(int index, ProcessBase& p, PyObject** r) {
-  const auto i = static_cast<std::size_t>(index);
+  const auto i = static_cast<std::uint32_t>(index);
   core::Guard& g = guards_[i];
   Spec s;
   spec_of(owners_[i], s);
   chosen_ = index;
   *r = nullptr;
-  if (g.kind >= core::Kind::barrier) {
-    if (s.kind == GuardKind::timer) {
-      auto* t = reinterpret_cast<TimerObject*>(s.target);
-      const std::int64_t now = now_ns();
-      ticks = now < t->next ? 1 : 1 + (now - t->next) / t->period;
-      t->next = runtime::later(t->next + (ticks - 1) * t->period, t->period);
-    }
-    if (g.kind == core::Kind::barrier &&
-        (standing_ ? standing_->status() : select_->status()) == Status::died) {
-      raise_barrier_died("select", index);
-      return -1;
-    }
-    *r = s.kind == GuardKind::end ? how_it_ended(proc(s.target)) : Py_NewRef(Py_None);
-    return *r ? 1 : -1;
-  }
+  if (g.kind >= core::Kind::barrier) return conclude_other(i, s, r);
   ChannelObject* c = end_of(s.target)->channel;
   const Status status = from_afar_  ? far_status_
                         : standing_ ? standing_->status()
@@ -528,64 +590,8 @@ int Choice::conclude_guard(int index, ProcessBase& p, PyObject** r) {
     return *r ? 1 : -1;
   }
   c->core.last_writer = p.id;
-  if (!g.node.is(core::NodeFlags::compute)) {
-    if (transits_) transits_[i].commit();
-    Py_XDECREF(slots_[i].take());
-    if (standing_ && !transits_ && !packs(c))
-      load_output(static_cast<std::uint32_t>(i));
-    else
-      checked_ = 0;  // the next select, if there is one, loads it
-    *r = Py_NewRef(Py_None);
-    return 1;
-  }
-  // Rule 5.8: after the commit, before the reader goes on.
-  const auto abandon = [&] {
-    if (!abroad_) return c->core.abandon(g.node);
-    abroad_->failed();
-    abroad_.reset();
-  };
-  PyObject* v;
-  {
-    const OutsideGate beyond;
-    // a node that computes has a guard: NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
-    v = PyObject_CallNoArgs(s.guard->make);
-  }
-  if (!v) {
-    PyObject* e = take_exception();
-    abandon();
-    run_deferred();
-    restore_exception(e);
-    return -1;
-  }
-  if (is_end(v)) {
-    Transit t;
-    PyObject* send;
-    const int fine = Transit::prepare(v, t, send);
-    Py_DECREF(v);
-    if (fine < 0) {
-      PyObject* e = take_exception();
-      abandon();
-      restore_exception(e);
-      return -1;
-    }
-    t.commit();  // the commit has been
-    v = send;
-  }
-  if (packs(c) && !(v = pack(c, v))) {
-    PyObject* e = take_exception();
-    abandon();
-    run_deferred();
-    restore_exception(e);
-    return -1;
-  }
-  if (abroad_) return deliver_far(v, p, r);
-  slots_[i].o = v;
-  g.node.slot = &slots_[i];
-  const Status d = c->core.deliver(g.node);
-  if (d == Status::pending) return 0;
-  Py_XDECREF(slots_[i].take());
-  *r = Py_NewRef(Py_None);
-  return 1;
+  return g.node.is(core::NodeFlags::compute) ? conclude_computed(i, s, p, r)
+                                             : conclude_written(i, c, r);
 }
 
 bool Choice::raise_refused() {
@@ -603,7 +609,7 @@ bool Choice::raise_refused() {
 
 PyObject* Choice::finish_held(ProcessBase&) {
   if (abroad_) return finish_far();
-  Py_XDECREF(slots_[static_cast<std::size_t>(chosen_)].take());
+  Owned(slots_[static_cast<std::size_t>(chosen_)].take()).reset();
   return Py_NewRef(Py_None);
 }
 

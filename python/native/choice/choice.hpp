@@ -37,6 +37,7 @@ struct LetGo {
   void operator()(Abroad* a) const noexcept;
 };
 
+struct Spec;  // a guard, as it was given (choice.cpp)
 class Choice {
  public:
   static constexpr int parked = core::Select::parked;
@@ -109,7 +110,15 @@ class Choice {
   void set_deadlines(std::int64_t now) noexcept;
   void load_output(std::uint32_t i);
   int add(std::uint32_t i, PyObject* guard, const char* verb);
+  template <class Now>
+  int begin_select(ProcessBase& p, SelectMemory* memory, Now now, bool foreign);
+  int raise_no_guard(std::uint32_t i, PyObject* o, const char* verb) const;
+  void add_channel(std::uint32_t i, const Spec& s);
   int raise_fault(const core::Fault& f, const char* verb);
+  int conclude_other(std::uint32_t i, const Spec& s, PyObject** r);
+  int conclude_written(std::uint32_t i, const ChannelObject* c, PyObject** r);
+  int conclude_computed(std::uint32_t i, const Spec& s, ProcessBase& p, PyObject** r);
+  Owned<> compute(std::uint32_t i, const Spec& s);
   ChannelObject* channel_of(std::uint32_t i) const noexcept;  // of an input or output
 
   // With guards at far channels: abroad.cpp.
@@ -117,6 +126,11 @@ class Choice {
   std::vector<std::uint32_t> order_of_guards(std::uint32_t from) const;
   int begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign,
                 std::int64_t now);
+  struct Plan;
+  Plan plan_far(const std::vector<std::uint32_t>& order, std::int64_t now);
+  core::Kinds kinds_seen() const;
+  void add_seats_off(Plan& plan);
+  std::uint32_t wait_meanwhile(std::vector<std::uint32_t> lasting);
   int begin_here(ProcessBase& p, runtime::Run* run, bool foreign);
   int await_word(ProcessBase& p, std::uint32_t guards, runtime::Run* run);
   int heard(int r);

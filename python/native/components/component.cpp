@@ -12,6 +12,7 @@
 
 #include "channels/channels.hpp"
 #include "interpreter/door.hpp"
+#include "interpreter/sequences.hpp"
 #include "weft/version.hpp"
 
 namespace weft::py {
@@ -105,24 +106,30 @@ PyObject* declared(const weft_process_info& info) {
   return r;
 }
 
-PyObject* f_open(PyObject*, PyObject* path) {
-  const char* const p = PyUnicode_AsUTF8(path);
-  if (!p) return nullptr;
+// The library; null: bad use.
+void* opened(const char* path) {
   void* library;
   {
     const OutsideGate beyond;
     PyThreadState* const state = give_up_lock();
-    library = ::dlopen(p, RTLD_NOW | RTLD_LOCAL);
+    library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
     take_lock(state);
   }
-  if (!library) {
-    const std::string why = ::dlerror();  // of this thread: NOLINT(concurrency-mt-unsafe)
-    const bool lacks = why.find("undefined symbol") != std::string::npos;
-    return bad_use("load: %s%s", why.c_str(),
-                   lacks ? ": it is declared and nowhere defined; define it, or link what has it "
-                           "(weft build SOURCE.cpp -- -lNAME)"
-                         : "");
-  }
+  if (library) return library;
+  const std::string why = ::dlerror();  // of this thread: NOLINT(concurrency-mt-unsafe)
+  const bool lacks = why.find("undefined symbol") != std::string::npos;
+  bad_use("load: %s%s", why.c_str(),
+          lacks ? ": it is declared and nowhere defined; define it, or link what has it (weft "
+                  "build SOURCE.cpp -- -lNAME)"
+                : "");
+  return nullptr;
+}
+
+PyObject* f_open(PyObject*, PyObject* path) {
+  const char* const p = PyUnicode_AsUTF8(path);
+  if (!p) return nullptr;
+  void* const library = opened(p);
+  if (!library) return nullptr;
   void* const entry = ::dlsym(library, WEFT_COMPONENT_ENTRY);
   if (!entry)
     return bad_use(
@@ -138,12 +145,8 @@ PyObject* f_open(PyObject*, PyObject* path) {
   std::unique_ptr<Loaded> loaded = understood(c, p);
   if (!loaded) return nullptr;
   if (c->error) return bad_use("load: %s declares what cannot be: %s", p, c->error);
-  const Owned processes(PyList_New(0));
-  for (std::size_t i = 0; processes && i < loaded->processes.size(); ++i) {
-    const Owned one(declared(loaded->processes[i]));
-    const bool bad = !one || PyList_Append(processes.get(), one.get()) < 0;
-    if (bad) return nullptr;
-  }
+  Owned processes(PyList_New(0));
+  for (const auto& process : loaded->processes) append(processes, declared(process));
   const Owned capsule(processes ? PyCapsule_New(loaded.get(), kCapsule, nullptr) : nullptr);
   if (capsule) static_cast<void>(loaded.release());  // for ever
   return capsule ? Py_BuildValue("OsssO", capsule.get(), c->name, or_empty(c->doc),
@@ -221,6 +224,39 @@ int add_value(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObj
   return -1;
 }
 
+int add(NativeCall& c, const weft_parameter& p, PyObject* value, const std::string& who) {
+  const NativeType* const t = native_type(p.type);
+  if (!t) return -1;
+  if (p.role == WEFT_BARRIER) return add_barrier(c, p, value, who);
+  return p.role == WEFT_VALUE ? add_value(c, p, t, value, who) : add_end(c, p, t, value, who);
+}
+
+// Is one channel given as two of different types? Then bad use.
+int look_for_twice(const NativeCall& call, std::size_t i, const std::string& who) {
+  ChannelObject* const c = call.ends[i]->channel;
+  for (std::size_t k = 0; k < i; ++k)
+    if (call.ends[k]->channel == c && call.types[k] != call.types[i]) {
+      bad_use("%s: it is given channel %s twice, as one of %s and as one of %s", who.c_str(),
+              channel_name(c).c_str(), describe(call.types[k]).c_str(),
+              describe(call.types[i]).c_str());
+      return -1;
+    }
+  return 0;
+}
+
+// When all else is right. A call that is refused leaves all of its channels as they were (rule
+// 11.1), so all are looked at before the first is changed.
+int attach_all(const NativeCall& call, const std::string& who) {
+  const std::size_t n = call.ends.size();
+  for (std::size_t i = 0; n > 1 && i < n; ++i)
+    if (may_attach(call.ends[i]->channel, call.types[i], who.c_str()) < 0 ||
+        look_for_twice(call, i, who) < 0)
+      return -1;
+  for (std::size_t i = 0; i < n; ++i)
+    if (attach(call.ends[i]->channel, call.types[i], who.c_str()) < 0) return -1;
+  return 0;
+}
+
 PyObject* f_call(PyObject*, PyObject* args) {
   PyObject *capsule, *given;
   unsigned number;
@@ -238,34 +274,9 @@ PyObject* f_call(PyObject*, PyObject* args) {
   call->component = component->name;
   call->cpu = cpu;
   const std::string who = std::string("process ") + info.name + " of component " + component->name;
-  for (std::uint32_t i = 0; i < info.count; ++i) {
-    const weft_parameter& p = info.parameters[i];
-    const NativeType* const t = native_type(p.type);
-    PyObject* const value = PyTuple_GET_ITEM(given, i);
-    if (t && p.role == WEFT_BARRIER) {
-      if (add_barrier(*call, p, value, who) < 0) return nullptr;
-      continue;
-    }
-    if (!t || (p.role == WEFT_VALUE ? add_value(*call, p, t, value, who)
-                                    : add_end(*call, p, t, value, who)) < 0)
-      return nullptr;
-  }
-  // When all else is right. A call that is refused leaves all of its channels as they were (rule
-  // 11.1), so all are looked at before the first is changed.
-  if (call->ends.size() > 1)
-    for (std::size_t i = 0; i < call->ends.size(); ++i) {
-      ChannelObject* const c = call->ends[i]->channel;
-      if (may_attach(c, call->types[i], who.c_str()) < 0) return nullptr;
-      for (std::size_t k = 0; k < i; ++k)
-        if (call->ends[k]->channel == c && call->types[k] != call->types[i]) {
-          bad_use("%s: it is given channel %s twice, as one of %s and as one of %s", who.c_str(),
-                  channel_name(c).c_str(), describe(call->types[k]).c_str(),
-                  describe(call->types[i]).c_str());
-          return nullptr;
-        }
-    }
-  for (std::size_t i = 0; i < call->ends.size(); ++i)
-    if (attach(call->ends[i]->channel, call->types[i], who.c_str()) < 0) return nullptr;
+  for (std::uint32_t i = 0; i < info.count; ++i)
+    if (add(*call, info.parameters[i], PyTuple_GET_ITEM(given, i), who) < 0) return nullptr;
+  if (attach_all(*call, who) < 0) return nullptr;
   CallObject* const o = PyObject_New(CallObject, &CallType);
   if (o) o->call = call.release();
   return reinterpret_cast<PyObject*>(o);

@@ -132,6 +132,15 @@ weft_status write_abroad(Call& c, std::uint32_t end, weft_value* from) {
   return s;
 }
 
+// The guard whose channel has ended, which the exception names; `none`: it names none.
+static std::uint32_t guard_that_ended(PyObject* e, std::uint32_t none) {
+  const Owned guard(PyObject_GetAttrString(e, "guard"));
+  if (guard && PyLong_Check(guard.get()))
+    none = static_cast<std::uint32_t>(PyLong_AsUnsignedLong(guard.get()));
+  PyErr_Clear();
+  return none;
+}
+
 weft_status select_abroad(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
                           std::uint32_t* chosen) {
   const With lock;
@@ -162,10 +171,7 @@ weft_status select_abroad(Call& c, weft_guard* guards, std::uint32_t n, bool fai
           : nullptr);
   if (!got) {
     PyObject* const e = take_exception();
-    const Owned guard(PyObject_GetAttrString(e, "guard"));  // of a channel that has ended
-    if (guard && PyLong_Check(guard.get()))
-      *chosen = static_cast<std::uint32_t>(PyLong_AsUnsignedLong(guard.get()));
-    PyErr_Clear();
+    *chosen = guard_that_ended(e, n);
     give_back(n);
     restore_exception(e);
     return failed(c);

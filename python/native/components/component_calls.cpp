@@ -240,6 +240,41 @@ void end_extended(weft_process* p, std::uint32_t end, void* held) {
   c.ends[end]->channel->core.end_extended(n);
 }
 
+bool read_at_once_abroad(Call& c, std::uint32_t end, weft_value* to) {
+  weft_guard g[2]{};
+  g[0].end = end;
+  g[0].on = g[1].on = 1;
+  g[1].kind = WEFT_SKIP;
+  std::uint32_t chosen;
+  if (select_abroad(c, g, 2, false, &chosen) != WEFT_OK || chosen != 0) return false;
+  *to = g[0].value;
+  return true;
+}
+// Another reader may come in between: it is read without waiting only where the core says so in one
+// step.
+bool read_at_once(Call& c, Engine& core, Value& slot) {
+  core::Guard g[2];
+  g[0].kind = core::Kind::input;
+  g[0].ops = &core::channel_ops<Engine, Side::in>;
+  g[0].where = &core;
+  g[0].node.slot = &slot;
+  g[1].kind = core::Kind::skip;
+  core::Select one(g, 2, Mode::priority, c.thread);
+  int i;
+  {
+    const Operation op(c);
+    i = one.scan([]() noexcept { return std::int64_t{0}; });
+  }
+  if (i == core::Select::parked) {  // taken, and its writer makes the value yet
+    c.thread->place = &core;
+    static constexpr runtime::OpKind held{"read", [](ProcessBase&) noexcept { return false; },
+                                          nullptr};
+    c.thread->block(held);
+    i = one.finish();
+  }
+  return i == 0 && one.status() == Status::ok;
+}
+
 weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::size_t most,
                       std::size_t* n, weft_place at) {
   *n = 0;
@@ -252,42 +287,13 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
   Engine& core = channel->core;
   while (*n < most && c.abroad.load(std::memory_order_relaxed) && is_wired(channel)) {
     if (observing()) return WEFT_OK;  // the looks below would be seen, as Python's (many.cpp)
-    weft_guard g[2]{};
-    g[0].end = end;
-    g[0].on = g[1].on = 1;
-    g[1].kind = WEFT_SKIP;
-    std::uint32_t chosen;
-    if (select_abroad(c, g, 2, false, &chosen) != WEFT_OK || chosen != 0) return WEFT_OK;
-    to[(*n)++] = g[0].value;
+    if (!read_at_once_abroad(c, end, to + *n)) return WEFT_OK;
+    ++*n;
   }
   bool ready = false;
-  // Another reader may come in between: it is read without waiting only where the core says so in
-  // one step.
   while (*n < most && (core.look<Side::in>(ready) == Status::ok) && ready) {
-    core::Guard g[2];
     Value slot;
-    g[0].kind = core::Kind::input;
-    g[0].ops = &core::channel_ops<Engine, Side::in>;
-    g[0].where = &core;
-    g[0].node.slot = &slot;
-    g[1].kind = core::Kind::skip;
-    core::Select one(g, 2, Mode::priority, c.thread);
-    int i;
-    {
-      const Operation op(c);
-      i = one.scan([]() noexcept { return std::int64_t{0}; });
-    }
-    if (i != 0 || one.status() != Status::ok) {
-      if (i == core::Select::parked) {  // taken, and its writer makes the value yet
-        c.thread->place = &core;
-        static constexpr runtime::OpKind held{"read", [](ProcessBase&) noexcept { return false; },
-                                              nullptr};
-        c.thread->block(held);
-        if (one.finish() != 0 || one.status() != Status::ok) break;
-      } else {
-        break;
-      }
-    }
+    if (!read_at_once(c, core, slot)) break;
     const Told told = begins("read", c.ends[end]);
     if (ends(c, told, taken(c, end, slot.take(), to + *n)) != WEFT_OK) break;
     ++*n;

@@ -98,8 +98,9 @@ void end_pooled(ProcessObject* p, PyObject* result) {
     t.last = p->base.group;
     t.last->adopt();
   }
+  Owned held(p);
   end_process(p, p->base, result);
-  Py_DECREF(reinterpret_cast<PyObject*>(p));
+  held.reset();
   if (last) t.scheduler.stop();
 }
 

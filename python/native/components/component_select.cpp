@@ -43,6 +43,31 @@ constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select, &
 constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_select, &undecided_select};
 
 // The guards of the component as the core's; null: bad use.
+// Where it waits, and for what. False: bad use.
+bool set_place(Call& c, const weft_guard& from, core::Guard& g, Value& slot) {
+  if (from.kind == WEFT_SKIP || from.kind == WEFT_TIMER) {
+    g.kind = from.kind == WEFT_SKIP ? core::Kind::skip : core::Kind::timer;
+    g.deadline = from.deadline;
+    return true;
+  }
+  if (from.kind == WEFT_SYNC) {
+    g.kind = core::Kind::barrier;
+    g.ops = &core::barrier_ops<BarrierEngine>;
+    g.where = barrier_at(c, from.end, "select");
+    return g.where != nullptr;
+  }
+  const bool in = from.kind == WEFT_INPUT;
+  EndObject* const e = end_at(c, from.end, in, "select");
+  if (!e) return false;
+  g.kind = in ? core::Kind::input : core::Kind::output;
+  g.ops = in ? &core::channel_ops<Engine, Side::in> : &core::channel_ops<Engine, Side::out>;
+  g.where = &e->channel->core;
+  if (from.kind == WEFT_COMPUTED) g.node.set(core::NodeFlags::compute);
+  if (from.kind != WEFT_OUTPUT || (slot.o = given(c, from.end, from.value))) return true;
+  bad(c, "select: there is no memory left");
+  return false;
+}
+
 Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::uint64_t& key) {
   Call::Choosing& x = choosing_for(c, n);
   key = 0xCBF29CE484222325ull;
@@ -57,31 +82,11 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
     g.silent = g.lined = false;
     g.node.slot = &x.slots[i];
     any = any || g.enabled;
-    if (from.kind == WEFT_SKIP || from.kind == WEFT_TIMER) {
-      g.kind = from.kind == WEFT_SKIP ? core::Kind::skip : core::Kind::timer;
-      g.deadline = from.deadline;
-    } else if (from.kind == WEFT_SYNC) {
-      BarrierEngine* const b = barrier_at(c, from.end, "select");
-      if (!b) return nullptr;
-      g.kind = core::Kind::barrier;
-      g.ops = &core::barrier_ops<BarrierEngine>;
-      g.where = b;
-    } else if (from.kind > WEFT_COMPUTED) {
+    if (from.kind > WEFT_COMPUTED) {
       bad(c, "select: guard " + std::to_string(i) + " is of no kind");
       return nullptr;
-    } else {
-      const bool in = from.kind == WEFT_INPUT;
-      EndObject* const e = end_at(c, from.end, in, "select");
-      if (!e) return nullptr;
-      g.kind = in ? core::Kind::input : core::Kind::output;
-      g.ops = in ? &core::channel_ops<Engine, Side::in> : &core::channel_ops<Engine, Side::out>;
-      g.where = &e->channel->core;
-      if (from.kind == WEFT_COMPUTED) g.node.set(core::NodeFlags::compute);
-      if (from.kind == WEFT_OUTPUT && !(x.slots[i].o = given(c, from.end, from.value))) {
-        bad(c, "select: there is no memory left");
-        return nullptr;
-      }
     }
+    if (!set_place(c, from, g, x.slots[i])) return nullptr;
     // FNV-1a
     key = (key ^ reinterpret_cast<std::uintptr_t>(g.where) ^ static_cast<std::uint64_t>(g.kind)) *
           0x100000001B3ull;
@@ -164,6 +169,15 @@ weft_status end(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* c
 
 // Null: there is none, and `status` says why. *far: a channel has ends in other OS processes, and
 // nothing was begun.
+// A channel of these guards that has ends in other OS processes; null: none.
+ChannelObject* wired_among(Call& c, const weft_guard* guards, std::uint32_t n) noexcept {
+  ChannelObject* found = nullptr;
+  for (const weft_guard* g = guards; g != guards + n; ++g)
+    if ((g->kind <= WEFT_OUTPUT || g->kind == WEFT_COMPUTED) && is_wired(c.ends[g->end]->channel))
+      found = c.ends[g->end]->channel;
+  return found;
+}
+
 Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
                       std::uint32_t* chosen, weft_place at, int& i, ChannelObject** far,
                       weft_status& status) {
@@ -202,11 +216,7 @@ Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
   i = core::Select::none;
   *far = nullptr;
   const Operation op(c);
-  for (std::uint32_t k = 0; k < n && c.abroad.load(std::memory_order_relaxed); ++k)
-    if ((guards[k].kind <= WEFT_OUTPUT || guards[k].kind == WEFT_COMPUTED) &&
-        is_wired(c.ends[guards[k].end]->channel))
-      *far = c.ends[guards[k].end]->channel;
-  if (*far) return x;
+  if (c.abroad.load(std::memory_order_relaxed) && (*far = wired_among(c, guards, n))) return x;
   i = s.scan([run]() noexcept { return run->now(); });
   if (i == core::Select::none) i = s.enrol();
   return x;

@@ -180,6 +180,26 @@ PyObject* raise_barrier_died(const char* verb, int guard) {
   return nullptr;
 }
 
+static bool set_by_status(const Owned<>& e, Status s, ChannelObject* c) {
+  if (s == Status::poisoned)
+    return set(e, names.strength, Owned(PyLong_FromLong(c->core.poison_strength())));
+  return s != Status::in_doubt || set(e, names.in_doubt, new_ref(Py_True));
+}
+
+static PyObject* type_of_end(Status s) noexcept {
+  if (s == Status::poisoned) return errors.Poisoned;
+  return is_end(s) && s != Status::retired ? errors.PeerDied : errors.Retired;
+}
+
+static const char* why_ended(Status s, const char* verb) noexcept {
+  if (s == Status::poisoned) return ": it was poisoned";
+  if (s == Status::in_doubt) return ": the other side died; the value may have been taken";
+  if (s == Status::died) return ": the other side died";
+  return verb[std::strlen(verb) - 1] == ')'
+             ? ": one of its sides has retired, so the channel has ended: make its ends before"
+             : ": the other side has retired";
+}
+
 PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value,
                     bool met) {
   if (is_far_barrier(c)) {
@@ -189,27 +209,15 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
                    what);
   }
   const ProcessBase* p = this_process();
-  const std::string what =
-      (p ? runtime::path_of(*p) + ": " : std::string()) + verb + " on channel " + channel_name(c) +
-      (s == Status::poisoned   ? ": it was poisoned"
-       : s == Status::in_doubt ? ": the other side died; the value may have been taken"
-       : s == Status::died     ? ": the other side died"
-       : verb[std::strlen(verb) - 1] == ')'
-           ? ": one of its sides has retired, so the channel has ended: make its ends before"
-           : ": the other side has retired");
-  PyObject* type = s == Status::poisoned               ? errors.Poisoned
-                   : is_end(s) && s != Status::retired ? errors.PeerDied
-                                                       : errors.Retired;
-  const Owned text(to_str(what));
+  PyObject* const type = type_of_end(s);
+  const Owned text(to_str((p ? runtime::path_of(*p) + ": " : std::string()) + verb +
+                          " on channel " + channel_name(c) + why_ended(s, verb)));
   const Owned e(new_end(type, text.get()));
-  const bool made = e && set(e, names.channel, new_ref(reinterpret_cast<PyObject*>(c))) &&
-                    set(e, names.met, new_ref(met ? Py_True : Py_False)) &&
-                    (guard < 0 || set(e, names.guard, Owned(PyLong_FromLong(guard)))) &&
-                    (!value || value == Py_None || set(e, names.value, new_ref(value))) &&
-                    (type != errors.Poisoned ||
-                     set(e, names.strength, Owned(PyLong_FromLong(c->core.poison_strength())))) &&
-                    (s != Status::in_doubt || set(e, names.in_doubt, new_ref(Py_True)));
-  if (made) PyErr_SetObject(type, e.get());
+  if (e && set(e, names.channel, new_ref(reinterpret_cast<PyObject*>(c))) &&
+      set(e, names.met, new_ref(met ? Py_True : Py_False)) &&
+      (guard < 0 || set(e, names.guard, Owned(PyLong_FromLong(guard)))) &&
+      (!value || value == Py_None || set(e, names.value, new_ref(value))) && set_by_status(e, s, c))
+    PyErr_SetObject(type, e.get());
   return nullptr;
 }
 

@@ -64,13 +64,13 @@ void run_deferred_now() noexcept {
     std::vector<Retirement> ends;
     ends.swap(retirements);
     for (const Retirement& r : ends) {
+      const Owned channel(r.channel);
       if (r.writer) {
         r.channel->core.drop_writer();
       } else {
         r.channel->readers_returned = kOtherwise;
         r.channel->core.drop_reader();
       }
-      Py_DECREF(r.channel);
     }
     for (weft::Outside* t : std::exchange(tokens, {})) exit_now(t);
     std::vector<PyObject*> values;
@@ -80,7 +80,7 @@ void run_deferred_now() noexcept {
       const OutsideGate beyond;
       for (PyObject* o : values) {
         of_others = of_others || made_by_another(o);
-        Py_DECREF(o);
+        Owned(o).reset();
       }
     }
     if (of_others) wake_owners();

@@ -87,11 +87,9 @@ PyObject* iternext_by(sendfunc send, PyObject* self) {
     case PYGEN_ERROR: return nullptr;
     default: break;
   }
-  if (r == Py_None) {  // null without an exception means None
-    Py_DECREF(r);
-    return nullptr;
-  }
-  if (PyObject* stop = stop_with(r)) restore_exception(stop);
+  Owned value(r);
+  if (r == Py_None) return nullptr;  // null without an exception means None
+  if (PyObject* stop = stop_with(value.release())) restore_exception(stop);
   return nullptr;
 }
 

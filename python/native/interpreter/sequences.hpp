@@ -12,8 +12,9 @@ inline void append(Owned<>& list, PyObject* item) noexcept {
 }
 // The same for the i-th item of a tuple.
 inline void put(Owned<>& tuple, Py_ssize_t i, PyObject* item) noexcept {
-  if (!tuple) return Py_XDECREF(item);
-  PyTuple_SET_ITEM(tuple.get(), i, item);
+  Owned taken(item);
+  if (!tuple) return;
+  PyTuple_SET_ITEM(tuple.get(), i, taken.release());
   if (!item) tuple.reset();
 }
 

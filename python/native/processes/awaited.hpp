@@ -231,6 +231,21 @@ template <class D>
   return begun(o, way, o->begin(way), r);
 }
 
+// asyncio's cancellation of a task that waits.
+template <class D>
+PyObject* cancel_in_task(D* o, TaskWaiter* p, PyObject* const* args, Py_ssize_t n) {
+  const Section section(p->link);
+  if (p->woken || !p->op->withdraw(*p)) {  // committed
+    p->owed = true;
+    if (p->woken) return send_by(&send<D>, object_of_op(o));
+    PyObject* r;
+    return p->await(&r) == PYGEN_NEXT ? r : nullptr;
+  }
+  o->over(*p, Status::cancelled);  // withdrawn: leave_it() would withdraw it again
+  drop_task_waiter(o);
+  return raise_thrown(args, n);
+}
+
 template <class D>
 PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   D* o = reinterpret_cast<D*>(self);
@@ -243,18 +258,8 @@ PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t n) {
       owe_cancellation();
       return send_by(&send<D>, self);
     }
-    if (p && o->state != OpState::gives_way && is_cancellation(args, n)) {
-      const Section section(p->link);
-      if (p->woken || !p->op->withdraw(*p)) {  // committed
-        p->owed = true;
-        if (p->woken) return send_by(&send<D>, self);
-        PyObject* r;
-        return p->await(&r) == PYGEN_NEXT ? r : nullptr;
-      }
-      o->over(*p, Status::cancelled);  // withdrawn: leave_it() would withdraw it again
-      drop_task_waiter(o);
-      return raise_thrown(args, n);
-    }
+    if (p && o->state != OpState::gives_way && is_cancellation(args, n))
+      return cancel_in_task(o, p, args, n);
   }
   leave_it(o);
   o->state = OpState::done;

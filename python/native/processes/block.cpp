@@ -179,6 +179,28 @@ PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
 
 PyObject* leave_on_thread(GroupObject* g, PyObject* e);
 
+// Its scheduler and its groups, in a thread or in ordinary code.
+void open_in_thread(GroupObject* g, runtime::ThreadProcess* t) {
+  runtime::Scheduler* const home = home_here(*t);
+  // A thread that has no scheduler gets one only to wait for the end, unless this is a new block in
+  // ordinary code.
+  g->scheduler = home ? home : new runtime::Scheduler(*t->run, g->outermost ? nullptr : t);
+  g->borrowed = home != nullptr;
+  // Coroutine processes of a group in a thread run where the outermost run's do: this thread is
+  // busy with the block.
+  runtime::Group* spawned = run_of(*t->run).spawned;
+  g->group = new runtime::Group(*t->run, spawned ? spawned->executor : g->scheduler, t);
+  if (g->outermost) {
+    enter_home(g->outermost->run.self, *g->scheduler);
+    g->spawned = new runtime::Group(*t->run, g->scheduler, t);
+    g->spawned->also = g->group;  // the two fail as one (rule 7.4)
+    g->group->also = g->spawned;
+    g->outermost->run.spawned = g->spawned;
+    g->home = new runtime::Group(*t->run, g->scheduler, nullptr);
+    g->home->add(*t);
+  }
+}
+
 PyObject* group_enter(PyObject* o, PyObject*) {
   GroupObject* g = grp(o);
   close_left_blocks();
@@ -202,24 +224,7 @@ PyObject* group_enter(PyObject* o, PyObject*) {
         new Outermost(g->virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady);
     t = &g->outermost->run.self;
   }
-  runtime::Scheduler* const home = home_here(*t);
-  // A thread that has no scheduler gets one only to wait for the end, unless this is a new block in
-  // ordinary code.
-  g->scheduler = home ? home : new runtime::Scheduler(*t->run, g->outermost ? nullptr : t);
-  g->borrowed = home != nullptr;
-  // Coroutine processes of a group in a thread run where the outermost run's do: this thread is
-  // busy with the block.
-  runtime::Group* spawned = run_of(*t->run).spawned;
-  g->group = new runtime::Group(*t->run, spawned ? spawned->executor : g->scheduler, t);
-  if (g->outermost) {
-    enter_home(g->outermost->run.self, *g->scheduler);
-    g->spawned = new runtime::Group(*t->run, g->scheduler, t);
-    g->spawned->also = g->group;  // the two fail as one (rule 7.4)
-    g->group->also = g->spawned;
-    g->outermost->run.spawned = g->spawned;
-    g->home = new runtime::Group(*t->run, g->scheduler, nullptr);
-    g->home->add(*t);
-  }
+  open_in_thread(g, t);
   begin_block(g, static_cast<ProcessBase*>(t));
   g->group->open_block();
   g->state = GroupState::open;

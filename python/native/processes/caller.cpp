@@ -68,6 +68,30 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   return take_exception();
 }
 
+// False: it is not to be looked at again.
+bool tell_alone(runtime::ThreadProcess& t) noexcept {
+  const SavedException kept;
+  const Owned others(foreign_idents(nullptr));
+  const Owned where(others ? to_str(names_of(t, *t.op)) : nullptr);
+  PyObject* const handlers = on_main_thread() ? Py_True : Py_False;
+  Owned<> r;
+  if (where) {
+    const OutsideGate beyond;
+    // not before: it imports logging
+    const Owned m(PyImport_ImportModule("weft._watching.standstill"));
+    if (m)
+      r.reset(PyObject_CallMethod(
+          m.get(), "alone", "sOOOId", t.op->verb, where.get(), others.get(), handlers,
+          open_tokens().plain,
+          static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9));
+  }
+  if (!r) {  // of a handler of the logger, or of a signal's: the operation raises it
+    keep_interrupt_for(nullptr, take_exception());
+    t.nudge();
+  }
+  return r == Py_True;
+}
+
 // It has waited for patience(), outside any run: told, unless a run goes on that may wake it (rule
 // 10.6); bad use, where nobody is left who might (11.2). True: look again.
 bool stands_alone(runtime::ThreadProcess& t) noexcept {
@@ -75,38 +99,14 @@ bool stands_alone(runtime::ThreadProcess& t) noexcept {
   if (any_board() || open_tokens().due) return true;
   if (!t.op || facing(t) != Facing::blocked || runtime::Limit::any_armed(t, *t.run)) return false;
   if (nobody_else() && !handlers_may_act()) {  // who might have woken it has ended
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
+    const SavedException kept;
     keep_interrupt_for(nullptr, told_so(t, *t.op));  // the operation raises it
-    PyErr_Restore(type, value, trace);
     t.nudge();
     return false;
   }
   for (PyRun* run : every_run())
     if (!run->run.stands_still()) return true;
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  const Owned others(foreign_idents(nullptr));
-  const Owned where(others ? to_str(names_of(t, *t.op)) : nullptr);
-  const bool handlers = on_main_thread();
-  Owned<> r;
-  if (where) {
-    const OutsideGate beyond;
-    const Owned m(
-        PyImport_ImportModule("weft._watching.standstill"));  // not before: it imports logging
-    if (m)
-      r.reset(PyObject_CallMethod(
-          m.get(), "alone", "sOOOId", t.op->verb, where.get(), others.get(),
-          handlers ? Py_True : Py_False, open_tokens().plain,
-          static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9));
-  }
-  const bool again = r == Py_True;
-  if (!r) {  // of a handler of the logger, or of a signal's: the operation raises it
-    keep_interrupt_for(nullptr, take_exception());
-    t.nudge();
-  }
-  PyErr_Restore(type, value, trace);
-  return again;
+  return tell_alone(t);
 }
 
 }  // namespace

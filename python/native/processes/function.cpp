@@ -130,6 +130,30 @@ namespace {
 
 // --- calling -------------------------------------------------------------------------------------
 
+PyObject* coroutine_for(FunctionObject* f, PyObject* const* args, std::size_t nf,
+                        PyObject* kwnames) {
+  Owned<> made;
+  {
+    const OutsideGate beyond;
+    made.reset(PyObject_Vectorcall(f->function, args, nf, kwnames));
+  }
+  if (!made || PyCoro_CheckExact(made.get())) return made.release();
+  return PyErr_Format(PyExc_TypeError,
+                      "process %U: the function returned %.100s in place of a coroutine", f->name,
+                      Py_TYPE(made.get())->tp_name);
+}
+// (function, arguments, keywords or None)
+PyObject* call_for(FunctionObject* f, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  const Owned positional(PyTuple_New(n));
+  const Owned keywords(kwnames ? PyDict_New() : Py_NewRef(Py_None));
+  if (!positional || !keywords) return nullptr;
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); ++i)
+    if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, i), args[n + i]) < 0)
+      return nullptr;
+  return PyTuple_Pack(3, f->function, positional.get(), keywords.get());
+}
+
 PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, PyObject* kwnames) {
   run_deferred();
   FunctionObject* f = func(self);
@@ -145,31 +169,10 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   spare_ends = std::move(ends);
   if (!p) return nullptr;
   p->base.function = PyUnicode_AsUTF8(f->name);
-  if (is_async(f->kind)) {
-    {
-      const OutsideGate beyond;
-      p->body = PyObject_Vectorcall(f->function, args, nf, kwnames);
-    }
-    if (p->body && !PyCoro_CheckExact(p->body)) {
-      PyErr_Format(PyExc_TypeError,
-                   "process %U: the function returned %.100s in place of a coroutine", f->name,
-                   Py_TYPE(p->body)->tp_name);
-      Py_CLEAR(p->body);
-    }
-    if (p->body) take_within(p.get());
-  } else {
-    const Owned positional(PyTuple_New(PyVectorcall_NARGS(nf)));
-    Owned keywords(kwnames ? PyDict_New() : Py_NewRef(Py_None));
-    for (Py_ssize_t i = 0; positional && i < PyVectorcall_NARGS(nf); ++i)
-      PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
-    for (Py_ssize_t i = 0; kwnames && keywords && i < PyTuple_GET_SIZE(kwnames); ++i)
-      if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, i),
-                         args[PyVectorcall_NARGS(nf) + i]) < 0)
-        keywords.reset();
-    if (positional && keywords)
-      p->body = PyTuple_Pack(3, f->function, positional.get(), keywords.get());
-  }
+  p->body = is_async(f->kind) ? coroutine_for(f, args, nf, kwnames)
+                              : call_for(f, args, PyVectorcall_NARGS(nf), kwnames);
   if (!p->body) return nullptr;
+  if (is_async(f->kind)) take_within(p.get());
   p->outcome = Py_NewRef(self);
   made(p.get());
   return reinterpret_cast<PyObject*>(p.release());
@@ -237,6 +240,27 @@ PyObject* away_from(PyObject* function, PyObject* where, PyObject* name) {
   const Owned m(PyImport_ImportModule("weft._hosts.processes"));
   return m ? PyObject_CallMethod(m.get(), "moved", "OOO", function, where, name) : nullptr;
 }
+std::string_view backend_named(PyObject* name) {
+  const char* const s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  std::string_view on = s ? s : "";
+  if (on.starts_with("weft.")) on.remove_prefix(5);
+  return on;
+}
+PyObject* on_greenlets(FunctionObject* f) {
+  if (is_async(f->kind))
+    return bad_use(
+        "process %U is an `async def`, which awaits what a greenlet calls: leave it on coroutines, "
+        "or on threads, or write a def",
+        f->name);
+  return need_greenlets() < 0 ? nullptr : like(f, f->function, Kind::greenlet);
+}
+PyObject* on_coroutines(FunctionObject* f) {
+  if (is_async(f->kind)) return like(f, f->function, Kind::coroutine);
+  return bad_use(
+      "process %U is a `def`, which would stop the scheduler where it calls: write an `async "
+      "def`, or put it on greenlets",
+      f->name);
+}
 // Where else it runs (rule 15.3).
 PyObject* function_on(PyObject* self, PyObject* where) {
   FunctionObject* f = func(self);
@@ -244,36 +268,18 @@ PyObject* function_on(PyObject* self, PyObject* where) {
     return bad_use("on: this process function was never made: decorate a function with @process");
   const Owned name(PyModule_Check(where) ? PyModule_GetNameObject(where) : Py_NewRef(where));
   if (!name) return nullptr;
-  const char* s = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "";
-  std::string_view on = s ? s : "";
-  if (on.starts_with("weft.")) on.remove_prefix(5);
+  const std::string_view on = backend_named(name.get());
   if (on == "processes" || !(PyModule_Check(where) || PyUnicode_Check(where)) ||
       (f->function && PyObject_HasAttrString(f->function, "_weft_body")))
     return away_from(f->function, where, f->name);  // weft._hosts.processes knows those
-  const bool threads = on == "threads", greenlets = on == "greenlets",
-             coroutines = on == "coroutines";
-  if (!threads && !greenlets && !coroutines) {
-    if (PyUnicode_Check(where)) return away_from(f->function, where, f->name);  // a host's name
-    return bad_use(
-        "on(%R): no such backend; give weft.coroutines, weft.threads, weft.greenlets or "
-        "weft.processes, or its name",
-        where);
-  }
-  if (greenlets && is_async(f->kind))
-    return bad_use(
-        "process %U is an `async def`, which awaits what a greenlet calls: leave it on coroutines, "
-        "or on threads, or write a def",
-        f->name);
-  if (coroutines && !is_async(f->kind))
-    return bad_use(
-        "process %U is a `def`, which would stop the scheduler where it calls: write an `async "
-        "def`, or put it on greenlets",
-        f->name);
-  if (greenlets && need_greenlets() < 0) return nullptr;
-  return like(f, f->function,
-              threads     ? (is_async(f->kind) ? Kind::apart : Kind::thread)
-              : greenlets ? Kind::greenlet
-                          : Kind::coroutine);
+  if (on == "threads") return like(f, f->function, is_async(f->kind) ? Kind::apart : Kind::thread);
+  if (on == "greenlets") return on_greenlets(f);
+  if (on == "coroutines") return on_coroutines(f);
+  if (PyUnicode_Check(where)) return away_from(f->function, where, f->name);  // a host's name
+  return bad_use(
+      "on(%R): no such backend; give weft.coroutines, weft.threads, weft.greenlets or "
+      "weft.processes, or its name",
+      where);
 }
 // What is of the process, and was asked of its function: the call is missing.
 PyObject* function_getattro(PyObject* o, PyObject* name) {

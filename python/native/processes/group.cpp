@@ -393,36 +393,33 @@ void give_up(GroupOpObject* o) noexcept {
   }  // else its block is its owner's to leave yet: leave_blocks() sees to it
 }
 
+// False: `me` is not to step it, and an exception is set.
+bool may_step(GroupOpObject* o, ProcessObject* me) {
+  const char* const what = o->parallel ? "Parallel" : "a group";
+  if (o->done)
+    bad_use("%s was awaited already", what);
+  else if (o->waiting && (o->process != me || !resumed(me, reinterpret_cast<PyObject*>(o))))
+    being_awaited(verb_of(o), o->process);
+  else if (!me)
+    bad_use("%s was awaited outside the coroutine process that made it", what);
+  else if (!o->waiting && !o->parallel &&
+           o->group->owner != static_cast<const ProcessBase*>(&me->base))
+    bad_use("leaving a Group is awaited by the process that entered it, and by no other");
+  else
+    return true;
+  return false;
+}
+
 PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
   GroupOpObject* o = gop(self);
   GroupObject* g = o->group;
   *r = nullptr;
   ProcessObject* me = current_coroutine();
-  if (o->done) {
-    bad_use("%s was awaited already", o->parallel ? "Parallel" : "a group");
-    return PYGEN_ERROR;
-  }
-  if (o->waiting && o->process != me) {
-    being_awaited(verb_of(o), o->process);
-    return PYGEN_ERROR;
-  }
-  if (!me) {
-    bad_use("%s was awaited outside the coroutine process that made it",
-            o->parallel ? "Parallel" : "a group");
-    return PYGEN_ERROR;
-  }
+  if (!may_step(o, me)) return PYGEN_ERROR;
   ProcessBase& p = me->base;
   if (o->waiting) {
-    if (!resumed(me, self)) {
-      being_awaited(verb_of(o), o->process);
-      return PYGEN_ERROR;
-    }
     me->waits = nullptr;
     return conclude_op(o, p, r);
-  }
-  if (!o->parallel && g->owner != static_cast<const ProcessBase*>(&p)) {
-    bad_use("leaving a Group is awaited by the process that entered it, and by no other");
-    return PYGEN_ERROR;
   }
   if (woken_first(me) || gives_way_first(me)) [[unlikely]] {
     *r = Py_NewRef(Py_None);

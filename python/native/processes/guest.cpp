@@ -175,8 +175,8 @@ void look_later(GuestObject* g, PyObject* loop, std::uint32_t number) noexcept {
 void look_no_more(GuestObject* g) noexcept {
   const Owned h(std::exchange(g->look, nullptr));
   if (!h) return;
-  PyObject* r = with_signals_held([&] { return PyObject_CallMethodNoArgs(h.get(), names.cancel); });
-  Py_XDECREF(r);
+  const Owned r(
+      with_signals_held([&] { return PyObject_CallMethodNoArgs(h.get(), names.cancel); }));
 }
 
 bool all_ended(GuestObject* g) noexcept {
@@ -288,23 +288,11 @@ PyMethodDef turn_def{"weft_turn", gated<guest_turn>, METH_NOARGS, nullptr};
 
 // --- making and ending ---------------------------------------------------------------------------
 
-// `alone`: of exactly one process, and what leaves that is raised (rule 7.1).
-GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool alone = false) {
-  LinkObject* link = link_here();
-  if (!link) {
-    if (!PyErr_Occurred())
-      bad_use("no asyncio loop runs here: from ordinary code use weft.coroutines.run(...)");
-    return nullptr;
-  }
-  if (load_names() < 0) return nullptr;
-  if (claim_processes(list) < 0) return nullptr;
-  GuestObject* g = PyObject_GC_New(GuestObject, &GuestType);
-  if (!g) {
-    unclaim_processes(list);
-    return nullptr;
-  }
+GuestObject* new_guest(PyObject* list, LinkObject* link, bool open) {
+  Owned g(PyObject_GC_New(GuestObject, &GuestType));
+  if (!g) return nullptr;
   g->list = Py_NewRef(list);
-  g->link = reinterpret_cast<LinkObject*>(Py_NewRef(reinterpret_cast<PyObject*>(link)));
+  g->link = new_ref(link).release();
   g->turn = g->ring_up = g->look_up = g->waiter = g->timer = g->look = g->task = nullptr;
   g->standstill = 0;
   g->hosting = nullptr;
@@ -312,23 +300,23 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool al
   g->scheduler = nullptr;
   g->group = g->spawned = nullptr;
   g->next_due = g->before = nullptr;
-  if ((g->next = link->guests)) g->next->before = g;
-  link->guests = g;
+  if ((g->next = link->guests)) g->next->before = g.get();
+  link->guests = g.get();
   g->armed = prim::forever;
   g->awaiting = 0;
   g->due = g->scheduled = g->resting = g->ended = g->in_turn = g->gone = g->told = false;
   g->open = open;
   g->looks = 0;
   new (&g->called) prim::atomic<bool>(false);
-  PyObject_GC_Track(obj(g));
-  g->turn = PyCFunction_New(&turn_def, obj(g));
-  g->ring_up = PyCFunction_New(&timer_def, obj(g));
-  g->look_up = PyCFunction_New(&look_def, obj(g));
-  if (!g->turn || !g->ring_up || !g->look_up) {
-    unclaim_processes(list);
-    Py_DECREF(obj(g));
-    return nullptr;
-  }
+  PyObject_GC_Track(obj(g.get()));
+  g->turn = PyCFunction_New(&turn_def, obj(g.get()));
+  g->ring_up = PyCFunction_New(&timer_def, obj(g.get()));
+  g->look_up = PyCFunction_New(&look_def, obj(g.get()));
+  return g->turn && g->ring_up && g->look_up ? g.release() : nullptr;
+}
+
+// Its run, its scheduler and its groups.
+void begin_run(GuestObject* g, runtime::Clock clock) {
   for (EndWaker& w : g->ends) {
     new (&w) EndWaker;
     w.ops = &end_ops;
@@ -349,6 +337,23 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool al
   g->spawned->also = g->group;  // the two fail as one (rule 7.4)
   g->group->also = g->spawned;
   g->run->spawned = g->spawned;
+}
+
+// `alone`: of exactly one process, and what leaves that is raised (rule 7.1).
+GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool alone = false) {
+  LinkObject* link = link_here();
+  if (!link) {
+    if (!PyErr_Occurred())
+      bad_use("no asyncio loop runs here: from ordinary code use weft.coroutines.run(...)");
+    return nullptr;
+  }
+  if (load_names() < 0 || claim_processes(list) < 0) return nullptr;
+  GuestObject* const g = new_guest(list, link, open);
+  if (!g) {
+    unclaim_processes(list);
+    return nullptr;
+  }
+  begin_run(g, clock);
   if (alone) g->group->keep_end();
   if (open) {
     g->task = PyObject_CallNoArgs(names.current_task);
@@ -433,17 +438,16 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
   run_deferred();
   const Owned list(process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes)));
   if (!list) return nullptr;
-  GuestObject* g =
-      make_guest(list.get(), virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady,
-                 false, alone != 0);
+  Owned g(make_guest(list.get(),
+                     virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady, false,
+                     alone != 0));
   if (PyObject* raised = g ? raised_meanwhile() : nullptr) {
     // by a signal: whoever was to wait for it will not
-    abandon(g);
-    Py_DECREF(obj(g));
+    abandon(g.get());
+    g.reset();
     restore_exception(raised);
-    return nullptr;
   }
-  return reinterpret_cast<PyObject*>(g);
+  return reinterpret_cast<PyObject*>(g.release());
 }
 
 // wait(future): it is set once all have ended.

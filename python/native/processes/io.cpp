@@ -83,6 +83,32 @@ PyObject* outcome(CallObject* c) {
   return nullptr;
 }
 
+// It has waited, and is stepped again.
+PySendResult resume(CallObject* c, ProcessObject* me, PyObject** r) {
+  ProcessBase& p = me->base;
+  if (c->awaits != me || !resumed(me, reinterpret_cast<PyObject*>(c))) {
+    being_awaited("an io call", c->awaits);
+    return PYGEN_ERROR;
+  }
+  me->waits = nullptr;
+  c->awaits = nullptr;
+  if (p.status == Status::cancelled) {
+    c->state = CallState::done;
+    raise_cancelled(p, nullptr);
+    return PYGEN_ERROR;
+  }
+  *r = outcome(c);
+  if (*r) return PYGEN_RETURN;
+  if (PyErr_ExceptionMatches(PyExc_StopIteration)) {  // it would look like a result (PEP 479)
+    PyObject* e = take_exception();
+    PyErr_SetString(PyExc_RuntimeError, "the io call raised StopIteration");
+    PyObject* instead = take_exception();
+    PyException_SetCause(instead, e);
+    restore_exception(instead);
+  }
+  return PYGEN_ERROR;
+}
+
 PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
   CallObject* c = call_of(self);
   *r = nullptr;
@@ -93,29 +119,7 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     return PYGEN_ERROR;
   }
   ProcessBase& p = me->base;
-  if (c->state == CallState::waiting) {
-    if (c->awaits != me || !resumed(me, self)) {
-      being_awaited("an io call", c->awaits);
-      return PYGEN_ERROR;
-    }
-    me->waits = nullptr;
-    c->awaits = nullptr;
-    if (p.status == Status::cancelled) {
-      c->state = CallState::done;
-      raise_cancelled(p, nullptr);
-      return PYGEN_ERROR;
-    }
-    *r = outcome(c);
-    if (*r) return PYGEN_RETURN;
-    if (PyErr_ExceptionMatches(PyExc_StopIteration)) {  // it would look like a result (PEP 479)
-      PyObject* e = take_exception();
-      PyErr_SetString(PyExc_RuntimeError, "the io call raised StopIteration");
-      PyObject* instead = take_exception();
-      PyException_SetCause(instead, e);
-      restore_exception(instead);
-    }
-    return PYGEN_ERROR;
-  }
+  if (c->state == CallState::waiting) return resume(c, me, r);
   if (c->state == CallState::fresh && (woken_first(me) || gives_way_first(me))) {
     *r = Py_NewRef(Py_None);
     return PYGEN_NEXT;

@@ -111,14 +111,40 @@ static thread_local runtime::Group* waits_for_thread = nullptr;
 
 // The process has ended with `result` (owned) or, if null, with the current exception. `b`: what
 // the group knows it by.
+// It has been left by an exception, `left`; gives why it has no result, or null.
+static Owned<> judge_end(ProcessObject* p, ProcessBase& b, Owned<>& left) {
+  left.reset(judge(p));
+  Owned why(why_no_result(p, b, left.get()));
+  if (why && p->how == Ending::retired) look_for_early_stop(left.get(), why.get());
+  if (p->how != Ending::failed && !b.group->keeps_end()) left.reset();
+  return why;
+}
+// `why`: why it has no result, or null.
+static void take_outcome(ProcessObject* p, PyObject* result, PyObject* failure, Owned<> why) {
+  p->failed = failure != nullptr;
+  if (failure && why) p->watch()->why = std::move(why);
+  if (failure)
+    p->outcome = Py_NewRef(failure);
+  else if (result)
+    p->outcome = result;
+  else
+    p->outcome = why ? why.release() : Py_NewRef(Py_None);
+}
+static void let_go_of_all(ProcessObject* p) {
+  Py_CLEAR(p->body);
+  let_go(p);
+  Py_CLEAR(p->context);
+  if (!p->watch()) delete std::exchange(p->rare, nullptr);  // it selects no more
+  if (p->guest) leave_guest(p);
+  run_deferred();
+}
+
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   if (observing()) [[unlikely]]
     observe_end(p, result);
-  Owned left(result ? nullptr : judge(p));
-  Owned why(left ? why_no_result(p, b, left.get()) : nullptr);
-  if (why && p->how == Ending::retired) look_for_early_stop(left.get(), why.get());
   runtime::Group* g = b.group;
-  if (left && p->how != Ending::failed && !g->keeps_end()) left.reset();
+  Owned<> left, why;
+  if (!result) why = judge_end(p, b, left);
   PyObject* const failure = p->how == Ending::failed ? left.get() : nullptr;
   const std::uint32_t id = b.id;
   if (blocks_open > 0) [[unlikely]]
@@ -129,18 +155,8 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   // A coroutine has no stack any more: what finalisers begin from now on is of no process. The
   // others refuse it themselves (Caller).
   if (coroutine_of(&b) && this_process() == &b) runtime::this_context->running = nullptr;
-  p->failed = failure != nullptr;
-  if (failure && why) p->watch()->why = std::move(why);
-  p->outcome = failure  ? Py_NewRef(failure)
-               : result ? result
-               : why    ? why.release()
-                        : Py_NewRef(Py_None);
-  Py_CLEAR(p->body);
-  let_go(p);
-  Py_CLEAR(p->context);
-  if (!p->watch()) delete std::exchange(p->rare, nullptr);  // it selects no more
-  if (p->guest) leave_guest(p);
-  run_deferred();
+  take_outcome(p, result, failure, std::move(why));
+  let_go_of_all(p);
   g->unlink(b);
   b.group = nullptr;
   p->thread = nullptr;
@@ -375,6 +391,40 @@ void end_late(ProcessObject* p) {
 
 }  // namespace
 
+// It has yielded what is no operation of ours: a bare yield lets others run, a future is waited
+// for where a loop runs. False: it cannot be waited for here, an exception is set.
+[[gnu::noinline]] static bool is_parked_on(ProcessObject* p, PyObject* yielded) {
+  if (yielded == Py_None) {
+    if (p->owed) return true;  // it is run again as it is
+    p->yielded = 1;
+    runtime::Scheduler::current()->push(&p->base);
+    return true;
+  }
+  const int parked = p->guest && !woken_first(p) ? guest_await(p, yielded) : 0;
+  if (parked > 0) return true;
+  if (p->owed)
+    bad_use(
+        "awaited a %.100s while an operation that was left is being completed: await that first",
+        Py_TYPE(yielded)->tp_name);
+  else if (parked == 0)
+    not_awaitable(p, yielded);
+  return false;
+}
+
+// Its coroutine has returned `result`, or raised.
+static void coroutine_left(ProcessObject* p, PyObject* result) {
+  if (!(p->waits || p->owed) || !has_to_wait(p, result)) [[likely]]
+    coroutine_over(p, result);
+}
+
+// The wake-up that it was owed has come. True: it had ended, and is over now.
+static bool is_over_by_wake_up(ProcessObject* p) {
+  wake_up_came(p);
+  if (!p->over) return false;
+  end_late(p);
+  return true;
+}
+
 void coroutine_run(core::Waker* w) {
   ProcessObject* p = object_of(self_of(w));
   runtime::Context& here = *runtime::this_context;
@@ -383,14 +433,9 @@ void coroutine_run(core::Waker* w) {
   const bool yielded = p->yielded == 1;
   p->yielded = 0;
   p->base.line = 0;
-  if (p->owed) [[unlikely]] {
-    wake_up_came(p);
-    if (p->over) {
-      end_late(p);
-      here.running = nullptr;
-      run_deferred();
-      return;
-    }
+  if (p->owed && is_over_by_wake_up(p)) [[unlikely]] {
+    here.running = nullptr;
+    return run_deferred();
   }
   if (stepping()) [[unlikely]]
     step_begins(p);
@@ -401,37 +446,17 @@ void coroutine_run(core::Waker* w) {
     const Variables v(&p->context);
     PyObject* thrown = p->guest ? guest_begin(p, woken_in, yielded) : nullptr;
     s = thrown ? throw_into(p->body, thrown, &r) : send_into(p->body, &r);
-    while (s == PYGEN_NEXT && !p->base.op && !p->yielded) [[unlikely]] {
-        // Not an operation of ours: a bare yield lets others run, anything else cannot be waited
-        // for here.
-        if (r == Py_None) {
-          if (p->owed) break;  // it is run again as it is
-          p->yielded = 1;
-          runtime::Scheduler::current()->push(&p->base);
-          break;
-        }
-        const int parked = p->guest && !woken_first(p) ? guest_await(p, r) : 0;
-        if (parked > 0) break;
-        if (p->owed)
-          bad_use(
-              "awaited a %.100s while an operation that was left is being completed: await that "
-              "first",
-              Py_TYPE(r)->tp_name);
-        else if (parked == 0)
-          not_awaitable(p, r);
-        Py_DECREF(r);
+    while (s == PYGEN_NEXT && !p->base.op && !p->yielded && !is_parked_on(p, r)) [[unlikely]] {
+        Owned(r).reset();
         s = throw_into(p->body, take_exception(), &r);
       }
   }
   if (stepping()) [[unlikely]]
     step_ends();
-  if (s == PYGEN_NEXT) [[likely]] {
-    Py_DECREF(r);
-  } else {
-    PyObject* const result = s == PYGEN_RETURN ? r : nullptr;
-    if (!(p->waits || p->owed) || !has_to_wait(p, result)) [[likely]]
-      coroutine_over(p, result);
-  }
+  if (s == PYGEN_NEXT) [[likely]]
+    Owned(r).reset();
+  else
+    coroutine_left(p, s == PYGEN_RETURN ? r : nullptr);
   here.running = nullptr;
   run_deferred();
 }

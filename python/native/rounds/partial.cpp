@@ -203,6 +203,17 @@ PyObject* place_row(const core::SyncObject& place, const Place& h) {
                        h.unknown_readers, h.unknown_writers, moved);
 }
 
+PyObject* rows_of(const Places& places) {
+  Owned by_key(PyDict_New());
+  for (const auto& [place, h] : places) {
+    if (!by_key) break;
+    const Owned row(place_row(*place, h));
+    const Owned key(row ? key_of(place) : nullptr);
+    if (!key || PyDict_SetItem(by_key.get(), key.get(), row.get()) < 0) by_key.reset();
+  }
+  return by_key.release();
+}
+
 // What weft/_watching/deadlocks.py names: ([Waiter], {key: Place}).
 // `where`: the places at which they wait, as one number; 0: somebody can go on.
 // `at_rest`: it is known that none can go on by itself; who waits for another OS process's word is
@@ -227,15 +238,8 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = fa
   Owned processes(PyList_New(0));
   for (const One& one : all)
     if (processes) append(processes, process_row(one, able.is_able(one.process->id)));
-  Owned by_key(processes ? PyDict_New() : nullptr);
-  for (const auto& [place, h] : places) {
-    if (!by_key) break;
-    const Owned row(place_row(*place, h));
-    const Owned key(row ? key_of(place) : nullptr);
-    if (!key || PyDict_SetItem(by_key.get(), key.get(), row.get()) < 0) by_key.reset();
-  }
-  if (by_key) return Py_BuildValue("OO", processes.get(), by_key.get());
-  return nullptr;
+  const Owned by_key(processes ? rows_of(places) : nullptr);
+  return by_key ? Py_BuildValue("OO", processes.get(), by_key.get()) : nullptr;
 }
 
 // --- a standstill (rule 10.6): what is told of it is in weft/_watching/standstill.py ----------------------

@@ -165,20 +165,45 @@ int may_attach(ChannelObject* c, const NativeType* t, const char* who) {
   return no_board(c, who) < 0 ? -1 : check_waiting(c, Native{t, who});
 }
 
+// What waited at a channel: what it was, and its cell.
+using Converted = std::vector<std::pair<Owned<>, PyObject*>>;
+
+static int becomes_native(ChannelObject* c, const Native& n) {
+  natives.emplace(c, n);
+  ++ends_closed;  // alternatives that hold values to be written there look at them again
+  c->generation |= kNative;
+  return 0;
+}
+
+// So what fails changes nothing.
+static void convert_back(Engine& core, const Converted& done) {
+  core.with_lock([&](core::Queue&, core::Queue& writers) {
+    const auto back = [&](Value& v) {
+      if (v.o && is_cell(v.o))
+        for (const auto& [value, cell] : done)
+          if (v.o == cell) {
+            v.o = Py_NewRef(value.get());
+            drop_cell(cell);
+          }
+    };
+    for (core::Link* l = writers.front(); l; l = l->next)
+      if (auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot)) back(*v);
+    if (core::Ring<Value>* ring = core.ring)
+      for (std::uint32_t i = 0; i < ring->size; ++i)
+        back(ring->data[(ring->head + i) % ring->capacity]);
+  });
+}
+
 int attach(ChannelObject* c, const NativeType* t, const char* who) {
   if (const auto at = natives.find(c); at != natives.end()) return same_type(c, at->second, t, who);
   const Native n{t, who};
   if (is_wired(c)) {
     if (no_board(c, who) < 0 || check_waiting(c, n) < 0) return -1;
     if (natives.contains(c)) return attach(c, t, who);  // another thread came first
-    natives.emplace(c, n);
-    ++ends_closed;  // alternatives that hold values to be written there look at them again
-    c->generation |= kNative;
-    return 0;
+    return becomes_native(c, n);
   }
   carry_ends(c);  // its reads look at what they take, those that wait there too
-  // All are converted before the first is put in its place: what fails changes nothing.
-  std::vector<std::pair<Owned<>, PyObject*>> done;  // what it was, the cell
+  Converted done;
   int r = 0;
   for (Value* v; r == 0 && (v = first_bare(c->core));) {
     const Owned value = new_ref(v->o);
@@ -192,29 +217,9 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
       drop_cell(cell);
     }
   }
-  if (r < 0)
-    c->core.with_lock([&](core::Queue&, core::Queue& writers) {
-      const auto back = [&](Value& v) {
-        for (const auto& [value, cell] : done)
-          if (v.o == cell) {
-            v.o = Py_NewRef(value.get());
-            drop_cell(cell);
-          }
-      };
-      for (core::Link* l = writers.front(); l; l = l->next)
-        if (auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot);
-            v && v->o && is_cell(v->o))
-          back(*v);
-      if (core::Ring<Value>* ring = c->core.ring)
-        for (std::uint32_t i = 0; i < ring->size; ++i)
-          if (Value& v = ring->data[(ring->head + i) % ring->capacity]; is_cell(v.o)) back(v);
-    });
+  if (r < 0) convert_back(c->core, done);
   for (auto& d : done) defer_decref(d.first.release());
-  if (r < 0) return -1;
-  natives.emplace(c, n);
-  ++ends_closed;  // alternatives that hold values to be written there look at them again
-  c->generation |= kNative;
-  return 0;
+  return r < 0 ? -1 : becomes_native(c, n);
 }
 
 constexpr const char* kTyped = "Channel(type=...)";

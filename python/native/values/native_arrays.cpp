@@ -165,6 +165,28 @@ bool contiguous(const DLTensor& d) noexcept {
   return true;
 }
 
+int take_tensor(const NativeType* t, PyObject* v, const DLTensor& d, Lent* l) {
+  constexpr char kinds[] = {'i', 'u', 'f'};
+  const char kind = d.lanes == 1 && d.code < std::size(kinds) ? kinds[d.code] : 0;
+  if (kind != kind_of(t) || d.bits != 8 * t->item()) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s is wanted, and the items of this %.100s are of DLPack's code %d, %d bits each",
+                 describe(t).c_str(), Py_TYPE(v)->tp_name, d.code, d.bits);
+    return -1;
+  }
+  if (!contiguous(d)) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s is wanted, and this %.100s is not contiguous memory: make a copy of it",
+                 describe(t).c_str(), Py_TYPE(v)->tp_name);
+    return -1;
+  }
+  const std::vector<Py_ssize_t> extents(d.shape, d.shape + std::max(d.dimensions, 0));
+  std::uint64_t count = 1;
+  for (const Py_ssize_t n : extents) count *= static_cast<std::uint64_t>(n);
+  l->array.buffer = {static_cast<char*>(d.data) + d.byte_offset, count * t->item()};
+  return take_shape(t, v, d.dimensions, extents.data(), l);
+}
+
 // 1: `v` knows nothing of DLPack.
 int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
   if (!PyObject_HasAttrString(v, "__dlpack__") || !PyObject_HasAttrString(v, "__dlpack_device__"))
@@ -192,30 +214,11 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
                  describe(t).c_str(), Py_TYPE(v)->tp_name);
     return -1;
   }
-  const DLTensor& d = managed->tensor;
-  const std::vector<Py_ssize_t> extents(d.shape, d.shape + std::max(d.dimensions, 0));
-  std::uint64_t count = 1;
-  for (const Py_ssize_t n : extents) count *= static_cast<std::uint64_t>(n);
-  const char kind = d.lanes != 1  ? 0
-                    : d.code == 0 ? 'i'
-                    : d.code == 1 ? 'u'
-                    : d.code == 2 ? 'f'
-                                  : 0;
-  if (kind != kind_of(t) || d.bits != 8 * t->item()) {
-    PyErr_Format(PyExc_TypeError,
-                 "%s is wanted, and the items of this %.100s are of DLPack's code %d, %d bits each",
-                 describe(t).c_str(), Py_TYPE(v)->tp_name, d.code, d.bits);
-  } else if (!contiguous(d)) {
-    PyErr_Format(PyExc_TypeError,
-                 "%s is wanted, and this %.100s is not contiguous memory: make a copy of it",
-                 describe(t).c_str(), Py_TYPE(v)->tp_name);
-  } else if (take_shape(t, v, d.dimensions, extents.data(), l) == 0 &&
-             PyCapsule_SetName(capsule.get(), "used_dltensor") == 0) {
-    l->tensor = managed;
-    l->array.buffer = {static_cast<char*>(d.data) + d.byte_offset, count * t->item()};
-    return 0;
-  }
-  return -1;
+  if (take_tensor(t, v, managed->tensor, l) < 0 ||
+      PyCapsule_SetName(capsule.get(), "used_dltensor") < 0)
+    return -1;
+  l->tensor = managed;
+  return 0;
 }
 
 // --- what a component has written ----------------------------------------------------------------

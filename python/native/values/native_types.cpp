@@ -19,6 +19,42 @@ std::string name_at(const char*& at) {
   return {begin, at};
 }
 
+bool parse_array(const char*& at, NativeType& t) {
+  t.lends = true;
+  if (*++at == 'r') t.constant = true, ++at;
+  if (*at >= '2' && *at <= '6') t.dimensions = *at++ - '0';
+  if (!*at || !std::strchr("bBhHiIqQfd", *at)) return false;
+  t.code = *at++;
+  return true;
+}
+template <class Inner>
+bool parse_fields(const char*& at, NativeType& t, Inner&& inner) {
+  t.name = name_at(++at);
+  while (*at == ' ') {
+    t.fields.push_back(name_at(++at));
+    if (t.fields.back().empty() || *at++ != ' ' || !inner()) return false;
+  }
+  return !t.name.empty() && *at++ == '>';
+}
+// Its parts, up to `close`.
+template <class Inner>
+bool parse_until(const char*& at, char close, Inner&& inner) {
+  for (++at; *at && *at != close;)
+    if (!inner()) return false;
+  return *at++ == close;
+}
+template <class Inner>
+bool parse_kind(const char*& at, NativeType& t, Inner&& inner) {
+  switch (t.kind) {
+    case 'a': return parse_array(at, t);
+    case '[': return parse_until(at, ']', inner) && t.parts.size() == 1;
+    case '(': return parse_until(at, ')', inner);
+    case '{': return parse_until(at, '}', inner) && t.parts.size() == 2 && !t.parts[0]->lends;
+    case '?': return ++at, inner();
+    case '<': return parse_fields(at, t, inner);
+    default: return *at && std::strchr("idbnsyv", *at++) != nullptr;
+  }
+}
 const NativeType* parse(const char*& at, int depth) {
   const char* const begin = at;
   NativeType t{};
@@ -28,50 +64,7 @@ const NativeType* parse(const char*& at, int depth) {
     if (p) t.parts.push_back(p), t.lends = t.lends || p->lends;
     return p != nullptr;
   };
-  const auto until = [&](char close) {
-    for (++at; *at && *at != close;)
-      if (!inner()) return false;
-    return *at++ == close;
-  };
-  switch (t.kind) {
-    case 'i':
-    case 'd':
-    case 'b':
-    case 'n':
-    case 's':
-    case 'y':
-    case 'v': ++at; break;
-    case 'a':
-      t.lends = true;
-      if (*++at == 'r') t.constant = true, ++at;
-      if (*at >= '2' && *at <= '6') t.dimensions = *at++ - '0';
-      if (!*at || !std::strchr("bBhHiIqQfd", *at)) return nullptr;
-      t.code = *at++;
-      break;
-    case '[':
-      if (!until(']') || t.parts.size() != 1) return nullptr;
-      break;
-    case '(':
-      if (!until(')')) return nullptr;
-      break;
-    case '{':
-      if (!until('}') || t.parts.size() != 2 || t.parts[0]->lends) return nullptr;
-      break;
-    case '?':
-      ++at;
-      if (!inner()) return nullptr;
-      break;
-    case '<':
-      ++at;
-      t.name = name_at(at);
-      while (*at == ' ') {
-        t.fields.push_back(name_at(++at));
-        if (t.fields.back().empty() || *at++ != ' ' || !inner()) return nullptr;
-      }
-      if (t.name.empty() || *at++ != '>') return nullptr;
-      break;
-    default: return nullptr;
-  }
+  if (!parse_kind(at, t, inner)) return nullptr;
   t.text.assign(begin, at);
   auto& kept = types[t.text];
   if (!kept) kept = std::make_unique<NativeType>(std::move(t));
@@ -162,24 +155,22 @@ const NativeType* native_type(const char* text) {
 
 bool is_array(const NativeType* t) noexcept { return t->kind == 'a'; }
 
+static std::string describe_array(const NativeType* t) {
+  const std::string kind = t->code == 'f' || t->code == 'd' ? "float"
+                           : t->code < 'a'                  ? "uint"
+                                                            : "int";
+  const std::string item = (t->constant ? "const " : "") + kind + std::to_string(8 * t->item());
+  return "array[" + item + (t->dimensions > 1 ? ", " + std::to_string(t->dimensions) : "") + "]";
+}
+
 std::string describe(const NativeType* t, bool whole) {
+  static constexpr std::pair<char, const char*> plain[] = {
+      {'i', "int"}, {'d', "float"}, {'b', "bool"}, {'n', "None"}, {'s', "str"}, {'y', "bytes"}};
+  for (const auto& [kind, name] : plain)
+    if (kind == t->kind) return name;
   switch (t->kind) {
-    case 'i': return "int";
-    case 'd': return "float";
-    case 'b': return "bool";
-    case 'n': return "None";
-    case 's': return "str";
-    case 'y': return "bytes";
     case 'v': return whole ? "Value (None, bool, int, float, str, bytes, list or dict)" : "Any";
-    case 'a': {
-      if (!whole) return "memoryview";
-      const std::string kind = t->code == 'f' || t->code == 'd' ? "float"
-                               : t->code < 'a'                  ? "uint"
-                                                                : "int";
-      const std::string item = (t->constant ? "const " : "") + kind + std::to_string(8 * t->item());
-      return "array[" + item + (t->dimensions > 1 ? ", " + std::to_string(t->dimensions) : "") +
-             "]";
-    }
+    case 'a': return whole ? describe_array(t) : "memoryview";
     case '[': return listed(t, "list[", "]", whole);
     case '{': return listed(t, "dict[", "]", whole);
     case '?': return describe(t->parts[0], whole) + " | None";

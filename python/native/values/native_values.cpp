@@ -1,5 +1,8 @@
 // Native values and Python's: conversion both ways (native_types.hpp).
+
 #include "values/native_type.hpp"
+
+#include "interpreter/sequences.hpp"
 
 namespace weft::py {
 
@@ -89,11 +92,13 @@ void put_bits(Flattened& to, std::uint64_t bits) {
 
 int flatten(const NativeType* t, PyObject* v, Flattened& to);
 
+bool has_items(const NativeType* t, PyObject* v) noexcept {
+  if (t->kind == '(') return PyTuple_Check(v) || PyList_Check(v);
+  return PySequence_Check(v) && !PyUnicode_Check(v) && !PyBytes_Check(v) && !PyByteArray_Check(v) &&
+         !PyDict_Check(v) && !PyAnySet_Check(v);
+}
 int flatten_items(const NativeType* t, PyObject* v, Flattened& to) {
-  if (PyUnicode_Check(v) || PyBytes_Check(v) || PyByteArray_Check(v) || PyDict_Check(v) ||
-      PyAnySet_Check(v) || !PySequence_Check(v) ||
-      (t->kind == '(' && !PyTuple_Check(v) && !PyList_Check(v)))
-    return refuse(t, v);
+  if (!has_items(t, v)) return refuse(t, v);
   const Owned all(PySequence_Tuple(v));  // its own: what converts an item may change a list
   if (!all) return -1;
   const Py_ssize_t n = PyTuple_GET_SIZE(all.get());
@@ -135,30 +140,20 @@ int flatten_fields(const NativeType* t, PyObject* v, Flattened& to) {
 
 // A value of any type that there is, behind a letter that says which.
 constexpr int kDeepestValue = 100;  // lists and dicts within others
-int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth) {
-  const auto as = [&](const char* type) {
-    to.bytes.push_back(*type);
-    static const NativeType* const known[] = {native_type("n"), native_type("b"), native_type("i"),
-                                              native_type("d"), native_type("s"), native_type("y")};
-    for (const NativeType* k : known)
-      if (k && k->kind == *type) return flatten(k, v, to);
-    return -1;
-  };
-  if (v == Py_None) return as("n");
-  if (PyBool_Check(v)) return as("b");
-  if (PyUnicode_Check(v)) return as("s");
-  if (PyBytes_Check(v) || PyByteArray_Check(v)) return as("y");
-  if (!PyList_Check(v) && !PyTuple_Check(v) && !PyDict_Check(v)) {
-    const PyNumberMethods* const number = Py_TYPE(v)->tp_as_number;
-    if (PySequence_Check(v) || !number) return refuse(t, v);
-    return number->nb_index ? as("i") : number->nb_float ? as("d") : refuse(t, v);
-  }
-  if (depth == kDeepestValue) {
-    PyErr_Format(PyExc_TypeError,
-                 "a Value holds lists and dicts up to %d deep: this one is deeper, or holds itself",
-                 kDeepestValue);
-    return -1;
-  }
+// Of a Value that is neither a list nor a dict; 0: it cannot be one.
+char kind_of_scalar(PyObject* v) noexcept {
+  if (v == Py_None) return 'n';
+  if (PyBool_Check(v)) return 'b';
+  if (PyUnicode_Check(v)) return 's';
+  if (PyBytes_Check(v) || PyByteArray_Check(v)) return 'y';
+  const PyNumberMethods* const number = Py_TYPE(v)->tp_as_number;
+  if (PySequence_Check(v) || !number) return 0;
+  return number->nb_index ? 'i' : number->nb_float ? 'd' : '\0';
+}
+
+int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth);
+// A list, a tuple or a dict.
+int flatten_any_items(const NativeType* t, PyObject* v, Flattened& to, int depth) {
   const bool dict = PyDict_Check(v);
   // its own: what converts an item may change it
   const Owned all(dict ? PyDict_Items(v) : PySequence_Tuple(v));
@@ -169,29 +164,55 @@ int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth) {
   int r = 0;
   for (Py_ssize_t i = 0; r == 0 && i < n; ++i) {
     PyObject* const x = dict ? PyList_GET_ITEM(all.get(), i) : PyTuple_GET_ITEM(all.get(), i);
-    if (dict)
-      r = flatten_any(t, PyTuple_GET_ITEM(x, 0), to, depth + 1) < 0
-              ? -1
-              : flatten_any(t, PyTuple_GET_ITEM(x, 1), to, depth + 1);
-    else
-      r = flatten_any(t, x, to, depth + 1);
+    if (dict && flatten_any(t, PyTuple_GET_ITEM(x, 0), to, depth) < 0) return -1;
+    r = flatten_any(t, dict ? PyTuple_GET_ITEM(x, 1) : x, to, depth);
   }
   return r;
 }
+int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth) {
+  if (!PyList_Check(v) && !PyTuple_Check(v) && !PyDict_Check(v)) {
+    static const NativeType* const known[] = {native_type("n"), native_type("b"), native_type("i"),
+                                              native_type("d"), native_type("s"), native_type("y")};
+    const char kind = kind_of_scalar(v);
+    if (!kind) return refuse(t, v);
+    to.bytes.push_back(kind);
+    for (const NativeType* k : known)
+      if (k && k->kind == kind) return flatten(k, v, to);
+    return -1;
+  }
+  if (depth == kDeepestValue) {
+    PyErr_Format(PyExc_TypeError,
+                 "a Value holds lists and dicts up to %d deep: this one is deeper, or holds itself",
+                 kDeepestValue);
+    return -1;
+  }
+  return flatten_any_items(t, v, to, depth + 1);
+}
+
+int flatten_number(const NativeType* t, PyObject* v, Flattened& to) {
+  std::uint64_t bits;
+  if (bits_of(t, v, bits) < 0) return -1;
+  if (t->kind == 'b')
+    to.bytes.push_back(bits ? '\1' : '\0');
+  else if (t->kind != 'n')
+    put_bits(to, bits);
+  return 0;
+}
+int flatten_array(const NativeType* t, PyObject* v, Flattened& to) {
+  weft_value a;
+  if (lend(t, v, a) < 0) return -1;
+  to.parts.push_back(a.block);
+  put_bits(to, a.bits);
+  put_bits(to, reinterpret_cast<std::uintptr_t>(a.block));
+  return 0;
+}
 
 int flatten(const NativeType* t, PyObject* v, Flattened& to) {
-  std::uint64_t bits;
   switch (t->kind) {
     case 'i':
     case 'd':
-      if (bits_of(t, v, bits) < 0) return -1;
-      put_bits(to, bits);
-      return 0;
     case 'b':
-      if (bits_of(t, v, bits) < 0) return -1;
-      to.bytes.push_back(bits ? '\1' : '\0');
-      return 0;
-    case 'n': return bits_of(t, v, bits);
+    case 'n': return flatten_number(t, v, to);
     case 's':
     case 'y':
       return bare_of(t, v, [&](const char* p, std::size_t n) {
@@ -204,14 +225,7 @@ int flatten(const NativeType* t, PyObject* v, Flattened& to) {
       return v == Py_None ? 0 : flatten(t->parts[0], v, to);
     case '{': return flatten_dict(t, v, to);
     case 'v': return flatten_any(t, v, to, 0);
-    case 'a': {
-      weft_value a;
-      if (lend(t, v, a) < 0) return -1;
-      to.parts.push_back(a.block);
-      put_bits(to, a.bits);
-      put_bits(to, reinterpret_cast<std::uintptr_t>(a.block));
-      return 0;
-    }
+    case 'a': return flatten_array(t, v, to);
     default: {
       if (Py_EnterRecursiveCall(" while a value is converted for a native channel")) return -1;
       const int r = t->kind == '<' ? flatten_fields(t, v, to) : flatten_items(t, v, to);
@@ -346,51 +360,53 @@ PyObject* unflatten_fields(const NativeType* t, Flat& from) {
                                        : nullptr;
 }
 
+PyObject* unflatten_array(const NativeType* t, Flat& from) {
+  weft_value v{};
+  v.bits = from.bits();
+  v.block = reinterpret_cast<void*>(static_cast<std::uintptr_t>(from.bits()));
+  if (from.cut) return nullptr;
+  take_part(from.block, v.block);
+  return view_of(t, v);
+}
+PyObject* unflatten_tuple(const NativeType* t, Flat& from) {
+  Owned all(PyTuple_New(static_cast<Py_ssize_t>(t->parts.size())));
+  for (std::size_t i = 0; all && i < t->parts.size(); ++i)
+    put(all, static_cast<Py_ssize_t>(i), unflatten(t->parts[i], from));
+  return all.release();
+}
+PyObject* unflatten_number(const NativeType* t, Flat& from) {
+  const std::uint64_t bits = from.bits();
+  return from.cut ? nullptr : of_bits(t, bits);
+}
+PyObject* unflatten_bool(const NativeType* t, Flat& from) {
+  const char* p = from.take(1);
+  return p ? of_bits(t, static_cast<std::uint64_t>(*p)) : nullptr;
+}
+PyObject* unflatten_text(const NativeType* t, Flat& from) {
+  const std::uint64_t n = from.bits();
+  const char* p = from.cut ? nullptr : from.take(n);
+  return p ? of_bare(t, p, n) : nullptr;
+}
+PyObject* unflatten_optional(const NativeType* t, Flat& from) {
+  const char* p = from.take(1);
+  return !p ? nullptr : *p ? unflatten(t->parts[0], from) : Py_NewRef(Py_None);
+}
+
 PyObject* unflatten(const NativeType* t, Flat& from) {
   switch (t->kind) {
     case 'i':
-    case 'd': {
-      const std::uint64_t bits = from.bits();
-      return from.cut ? nullptr : of_bits(t, bits);
-    }
-    case 'b': {
-      const char* p = from.take(1);
-      return p ? of_bits(t, static_cast<std::uint64_t>(*p)) : nullptr;
-    }
+    case 'd': return unflatten_number(t, from);
+    case 'b': return unflatten_bool(t, from);
     case 'n': return Py_NewRef(Py_None);
     case 's':
-    case 'y': {
-      const std::uint64_t n = from.bits();
-      const char* p = from.cut ? nullptr : from.take(n);
-      return p ? of_bare(t, p, n) : nullptr;
-    }
-    case '?': {
-      const char* p = from.take(1);
-      return !p ? nullptr : *p ? unflatten(t->parts[0], from) : Py_NewRef(Py_None);
-    }
+    case 'y': return unflatten_text(t, from);
+    case '?': return unflatten_optional(t, from);
     case '[': return unflatten_list(t->parts[0], from);
     case '{': return unflatten_dict(t->parts[0], t->parts[1], from);
     case 'v': return unflatten_any(t, from);
     case '<': return unflatten_fields(t, from);
-    case 'a': {
-      weft_value v{};
-      v.bits = from.bits();
-      v.block = reinterpret_cast<void*>(static_cast<std::uintptr_t>(from.bits()));
-      if (from.cut) return nullptr;
-      take_part(from.block, v.block);
-      return view_of(t, v);
-    }
-    default: {
-      Owned all(PyTuple_New(static_cast<Py_ssize_t>(t->parts.size())));
-      for (std::size_t i = 0; all && i < t->parts.size(); ++i) {
-        PyObject* const x = unflatten(t->parts[i], from);
-        if (x)
-          PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i), x);
-        else
-          all.reset();
-      }
-      return all.release();
-    }
+    case 'a': return unflatten_array(t, from);
+    default: return unflatten_tuple(t, from);
   }
 }
 

@@ -20,6 +20,7 @@
 #include <unordered_map>
 
 #include "interpreter/owners.hpp"
+#include "interpreter/sequences.hpp"
 #include "values/cells.hpp"
 #include "weft/wire/cbor.hpp"
 #include "wire/moved.hpp"
@@ -283,41 +284,40 @@ PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
   return new_packed(std::move(whole), nullptr, true, new_ref(value));
 }
 
+// Where the parts of a table of `size` bytes are, and how long. None: they do not add up.
+std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::byte* data, std::size_t size) {
+  std::uint64_t n = 0;
+  if (size >= 8) std::memcpy(&n, data, 8);
+  if (n >= size / 8) return {};
+  std::size_t at = aligned(8 * (n + 1));
+  if (at >= size) return {};
+  std::vector<std::pair<std::size_t, std::size_t>> parts;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    std::uint64_t length;
+    std::memcpy(&length, data + 8 * (i + 1), 8);
+    if (at > size || length > size - at) return {};
+    parts.emplace_back(at, length);
+    at += aligned(length);
+  }
+  return parts;
+}
+
 // The value of a table of `size` bytes at `data`, whose parts `part(at, size)` makes.
 template <class Part>
 PyObject* load_table(const std::byte* data, std::size_t size, Part&& part) {
-  std::uint64_t n = 0;
-  if (size >= 8) std::memcpy(&n, data, 8);
-  std::size_t at = n < size / 8 ? aligned(8 * (n + 1)) : size;
-  const Owned buffers(PyList_New(0));
+  const std::vector<std::pair<std::size_t, std::size_t>> parts = parts_of(data, size);
+  if (parts.empty()) return bad_use("a value came that is none: its parts do not add up");
+  const wire::Bytes first{data + parts[0].first, parts[0].second};
+  const bool array = parts.size() == 2 && is_array_head(first);
   Owned<> bytes;
-  PyObject* value = nullptr;
-  wire::Bytes head;
-  bool good = buffers && n > 0 && at < size;
-  for (std::uint64_t i = 0; good && i < n; ++i) {
-    std::uint64_t length;
-    std::memcpy(&length, data + 8 * (i + 1), 8);
-    good = at <= size && length <= size - at;
-    if (!good) break;
-    if (i == 0 && n == 2 && is_array_head({data + at, length})) {
-      head = {data + at, length};
-      at += aligned(length);
-      continue;
-    }
-    Owned p(part(at, length));
-    good = p && (i == 0 || PyList_Append(buffers.get(), p.get()) == 0);
-    if (i == 0) bytes = std::move(p);
-    at += aligned(length);
-  }
-  if (good && !head.empty()) {
-    value = array_of(head, PyList_GET_ITEM(buffers.get(), 0));
-  } else if (good) {
-    PyObject* const args[] = {bytes.get(), buffers.get()};
-    value = PyObject_Vectorcall(pickle_loads, args, 1, loads_keywords);
-  } else if (!PyErr_Occurred()) {
-    bad_use("a value came that is none: its parts do not add up");
-  }
-  return value;
+  if (!array) bytes.reset(part(parts[0].first, parts[0].second));
+  Owned buffers(array || bytes ? PyList_New(0) : nullptr);
+  for (std::size_t i = 1; buffers && i < parts.size(); ++i)
+    append(buffers, part(parts[i].first, parts[i].second));
+  if (!buffers) return nullptr;
+  if (array) return array_of(first, PyList_GET_ITEM(buffers.get(), 0));
+  PyObject* const args[] = {bytes.get(), buffers.get()};
+  return PyObject_Vectorcall(pickle_loads, args, 1, loads_keywords);
 }
 
 // _place(size): a buffer of so many bytes in a slot. None: there is none.
@@ -424,6 +424,9 @@ void put_sealed(const AllSealed&, wire::Buffer&, wire::Carrier&) {}
 bool take_sealed(wire::Bytes&, AllSealed&, wire::Carrier&) { return false; }
 #endif
 
+namespace {
+PyObject* packed_from_bytes(const wire::Payload& p, wire::Carrier& by) noexcept;
+}
 PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
   if (!all.in_body || all.bytes.empty()) return nullptr;
   wire::Payload p = all;
@@ -438,6 +441,11 @@ PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
       return nullptr;
     return with_moved(packed_from(p, by), std::move(moved));
   }
+  return packed_from_bytes(p, by);
+}
+namespace {
+// It has neither sealed arrays nor ends beside it.
+PyObject* packed_from_bytes(const wire::Payload& p, wire::Carrier& by) noexcept {
   std::unique_ptr<Slot> slot;
   const std::byte* data = p.bytes.data();
   std::size_t size = p.bytes.size();
@@ -459,6 +467,7 @@ PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
   if (bytes) count_alike(bytes.get());
   return bytes ? new_packed(std::move(bytes), nullptr, table, {}) : nullptr;
 }
+}  // namespace
 
 // A large one is a bytearray: an array of numpy is made of it where it lies.
 PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept {
@@ -522,16 +531,16 @@ wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by
   return {0, keep, true, false};
 }
 namespace {
+wire::Bytes bytes_of(const PackedObject* p) noexcept {
+  if (p->slot) return {(*p->slot)->data(), (*p->slot)->size()};
+  const char* const data =
+      PyByteArray_Check(p->bytes) ? PyByteArray_AS_STRING(p->bytes) : PyBytes_AS_STRING(p->bytes);
+  return {reinterpret_cast<const std::byte*>(data), static_cast<std::size_t>(Py_SIZE(p->bytes))};
+}
 wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier& by) {
-  const auto bytes_of = [&](const std::byte*& data) {
-    const bool array = !p->slot && PyByteArray_Check(p->bytes);
-    data = p->slot ? (*p->slot)->data()
-                   : reinterpret_cast<const std::byte*>(array ? PyByteArray_AS_STRING(p->bytes)
-                                                              : PyBytes_AS_STRING(p->bytes));
-    return p->slot ? (*p->slot)->size() : static_cast<std::size_t>(Py_SIZE(p->bytes));
-  };
-  const std::byte* data;
-  const std::size_t size = bytes_of(data);
+  const wire::Bytes all = bytes_of(p);
+  const std::byte* const data = all.data();
+  const std::size_t size = all.size();
   const bool table = p->slot || p->table;
   if ((table || size > kInFrame) && by.passes()) {
     std::unique_ptr<Slot> made;

@@ -80,6 +80,10 @@ class Passing {
 
   void pass();
   bool wait();
+  int milliseconds_left() const noexcept;
+  void pass_on(bool tcp_takes, bool link_takes);
+  void hear(ssize_t came);
+  void say_what_came();
   void decrypt();
   void take_apart();
   void tell(const char* p, std::size_t n);
@@ -126,56 +130,71 @@ void Passing::pass() {
   }
 }
 
+bool is_for_now(int error) noexcept { return error == EAGAIN || error == EINTR; }
+
+pollfd polled(int fd, bool in, bool out) noexcept {
+  const auto events = static_cast<short>((in ? POLLIN : 0) | (out ? POLLOUT : 0));
+  return {events ? fd : -1, events, 0};  // else its end would be told again and again
+}
+
 // Until something can go on, without the interpreter's lock; what needs no Python is done. False: it
 // is over.
 bool Passing::wait() {
   const bool hears = !heard_all_ && to_link_.empty();
   const bool listens = !said_all_ && to_tcp_.empty();
-  const auto events = [](bool in, bool out) {
-    return static_cast<short>((in ? POLLIN : 0) | (out ? POLLOUT : 0));
-  };
   pollfd p[3] = {{bell, POLLIN, 0},
-                 {tcp, events(hears, !to_tcp_.empty()), 0},
-                 {link, events(listens, !to_link_.empty()), 0}};
-  for (pollfd& one : p)
-    if (one.events == 0) one.fd = -1;  // else its end would be told again and again
+                 polled(tcp, hears, !to_tcp_.empty()),
+                 polled(link, listens, !to_link_.empty())};
   PyThreadState* const mine = give_up_lock();
-  const std::int64_t left = until_ == 0 ? -1 : std::max<std::int64_t>(until_ - prim::now(), 0);
-  const int found = lookout_.poll(p, 3, left < 0 ? -1 : static_cast<int>(left / 1'000'000));
+  const int found = lookout_.poll(p, 3, milliseconds_left());
   const bool disturbed = found < 0 && errno == EINTR;
   ssize_t came_now = -1;
   const bool heard = found > 0 && hears && p[1].revents != 0;
   const bool said = found > 0 && listens && p[2].revents != 0;
   if (heard) came_now = ::recv(tcp, raw_.get(), kRoom, MSG_DONTWAIT);
-  const bool none_heard = heard && came_now < 0 && (errno == EAGAIN || errno == EINTR);
+  const bool nothing = came_now < 0 && is_for_now(errno);
   take_lock(mine);
-  if (found == 0 || p[0].revents != 0) return false;
-  if (found < 0) return disturbed;
-  if (heard && !none_heard) {
-    if (came_now <= 0) {  // what TLS has not shown yet is no whole record
-      heard_all_ = true;
-    } else {
-      if (!in.put(raw_.get(), static_cast<std::size_t>(came_now))) lost();
-      inside_ = true;
-      decrypt();
-    }
-  }
-  if (p[2].revents != 0 && !to_link_.empty() && !to_link_.more(link)) {
+  if (found <= 0 || p[0].revents != 0) return disturbed;
+  if (heard && !nothing) hear(came_now);
+  pass_on(p[1].revents != 0, p[2].revents != 0);
+  if (said) say_what_came();
+  return true;
+}
+
+int Passing::milliseconds_left() const noexcept {
+  if (until_ == 0) return -1;
+  return static_cast<int>(std::max<std::int64_t>(until_ - prim::now(), 0) / 1'000'000);
+}
+
+// What is owed to those that take it now.
+void Passing::pass_on(bool tcp_takes, bool link_takes) {
+  if (link_takes && !to_link_.empty() && !to_link_.more(link)) {
     link_over_ = true;
     to_link_.drop();
   }
-  if (p[1].revents != 0 && !to_tcp_.empty() && !to_tcp_.more(tcp)) lost();
-  if (said && !said_all_) {
-    const ssize_t said_now =
-        ::recv(link, raw_.get() + kPieceHead, kRoom - kPieceHead, MSG_DONTWAIT);
-    if (said_now > 0) {
-      say(static_cast<std::size_t>(said_now));
-    } else if (said_now == 0 || (errno != EAGAIN && errno != EINTR)) {
-      say_all();  // closed, perhaps with something unread
-      until_ = prim::now() + 1'000'000 * std::int64_t{linger};
-    }
+  if (tcp_takes && !to_tcp_.empty() && !to_tcp_.more(tcp)) lost();
+}
+
+// So many bytes have come from the connection; none: it is closed.
+void Passing::hear(ssize_t came) {
+  if (came <= 0) {  // what TLS has not shown yet is no whole record
+    heard_all_ = true;
+    return;
   }
-  return true;
+  if (!in.put(raw_.get(), static_cast<std::size_t>(came))) lost();
+  inside_ = true;
+  decrypt();
+}
+
+void Passing::say_what_came() {
+  if (said_all_) return;
+  const ssize_t came = ::recv(link, raw_.get() + kPieceHead, kRoom - kPieceHead, MSG_DONTWAIT);
+  if (came > 0) {
+    say(static_cast<std::size_t>(came));
+  } else if (came == 0 || !is_for_now(errno)) {
+    say_all();  // closed, perhaps with something unread
+    until_ = prim::now() + 1'000'000 * std::int64_t{linger};
+  }
 }
 
 // The connection takes nothing any more.

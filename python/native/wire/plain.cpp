@@ -47,29 +47,28 @@ PyObject* plain_pickle(PyObject* value) noexcept {
   return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(out), static_cast<Py_ssize_t>(n));
 }
 
+static bool may_be_plain(const unsigned char* in, std::size_t size) noexcept {
+  return size >= 4 && size <= 13 && in[0] == kProtocol && in[1] == kFive && in[size - 1] == kEnd;
+}
+
 PyObject* plain_value(PyObject* pickle) noexcept {
   const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(pickle));
-  if (size < 4 || size > 13) return nullptr;
   const auto* const in = reinterpret_cast<const unsigned char*>(PyBytes_AS_STRING(pickle));
-  if (in[0] != kProtocol || in[1] != kFive || in[size - 1] != kEnd) return nullptr;
+  if (!may_be_plain(in, size)) return nullptr;
   const auto number = [&](std::size_t at, std::size_t bytes) {
     std::uint64_t bits = 0;
     for (std::size_t i = 0; i < bytes; ++i) bits |= std::uint64_t{in[at + i]} << 8 * i;
     return bits;
   };
-  switch (in[2]) {
-    case kByte: return size == 5 ? PyLong_FromLong(in[3]) : nullptr;
-    case kTwoBytes: return size == 6 ? PyLong_FromLong(static_cast<long>(number(3, 2))) : nullptr;
-    case kFourBytes:
-      return size == 8 ? PyLong_FromLong(static_cast<std::int32_t>(number(3, 4))) : nullptr;
-    case kLong:
-      return size == 13 && in[3] == 8 ? PyLong_FromLongLong(static_cast<long long>(number(4, 8)))
-                                      : nullptr;
-    case kNone: return size == 4 ? Py_NewRef(Py_None) : nullptr;
-    case kTrue: return size == 4 ? Py_NewRef(Py_True) : nullptr;
-    case kFalse: return size == 4 ? Py_NewRef(Py_False) : nullptr;
-    default: return nullptr;
-  }
+  const auto is = [&](unsigned char code, std::size_t bytes) {
+    return in[2] == code && size == bytes;
+  };
+  if (is(kByte, 5)) return PyLong_FromLong(in[3]);
+  if (is(kTwoBytes, 6)) return PyLong_FromLong(static_cast<long>(number(3, 2)));
+  if (is(kFourBytes, 8)) return PyLong_FromLong(static_cast<std::int32_t>(number(3, 4)));
+  if (is(kLong, 13) && in[3] == 8) return PyLong_FromLongLong(static_cast<long long>(number(4, 8)));
+  if (is(kNone, 4)) return Py_NewRef(Py_None);
+  return is(kTrue, 4) ? Py_NewRef(Py_True) : is(kFalse, 4) ? Py_NewRef(Py_False) : nullptr;
 }
 
 // --- arrays of numpy -----------------------------------------------------------------------------

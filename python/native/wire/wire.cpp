@@ -172,11 +172,31 @@ std::shared_ptr<AnyLink> make_link(int fd, bool shared) {
 #endif
 }
 
+std::shared_ptr<AnyLink> board_link(int fd, unsigned baud, const wire::LineOptions& line) {
+  wire::make_line(fd, baud);
+  std::shared_ptr<AnyLink> link =
+      std::make_shared<LinkOf<wire::SerialLink>>(Carries::cbor, space, fd, line);
+  count(*link, true);
+  return link;
+}
+// `trust`: 1: typed values; 2: each side trusts the other's pickles.
+std::shared_ptr<AnyLink> network_link(int fd, int trust) {
+  const Carries what = trust == 1 ? Carries::typed : Carries::pickle;
+  std::shared_ptr<AnyLink> link;
+  if (fd < 0)
+    link = std::make_shared<FedLink>(what, space);
+  else
+    link = std::make_shared<LinkOf<wire::StreamLink>>(what, space, fd, false);
+  link->network = true;
+  count(*link, true);
+  return link;
+}
+
 PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   int fd, shared = 0;
   const char* name;
   int board = 0;
-  int network = 0;  // 1: typed values; 2: each side trusts the other's pickles
+  int network = 0;  // see network_link()
   unsigned baud = 0;
   wire::LineOptions line;
   if (!PyArg_ParseTuple(args, "is|ppIIIi", &fd, &name, &shared, &board, &baud, &line.lease_ms,
@@ -192,22 +212,9 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   bool no_room = false;
   try {
     space_named(name);
-    std::shared_ptr<AnyLink> link;
-    if (board) {
-      wire::make_line(fd, baud);
-      link = std::make_shared<LinkOf<wire::SerialLink>>(Carries::cbor, space, fd, line);
-      count(*link, true);
-    } else if (network) {
-      const Carries what = network == 1 ? Carries::typed : Carries::pickle;
-      if (fd < 0)
-        link = std::make_shared<FedLink>(what, space);
-      else
-        link = std::make_shared<LinkOf<wire::StreamLink>>(what, space, fd, false);
-      link->network = true;
-      count(*link, true);
-    } else {
-      link = make_link(fd, shared != 0);
-    }
+    const std::shared_ptr<AnyLink> link = board     ? board_link(fd, baud, line)
+                                          : network ? network_link(fd, network)
+                                                    : make_link(fd, shared != 0);
     w->link = new auto(link);
     PyThreadState* const state = give_up_lock();
     try {
@@ -222,17 +229,12 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   } catch (const std::exception& e) {
     wrong = e.what();
   }
-  if (!wrong.empty()) {
-    if (no_room)
-      PyErr_Format(
-          PyExc_RuntimeError,
-          "the system has no room for the threads of a link to another program (%s): raise "
-          "the limit (`ulimit -u`, a container's pids.max)",
-          wrong.c_str());
-    else
-      bad_use("%s", wrong.c_str());
-    return nullptr;
-  }
+  if (no_room)
+    return PyErr_Format(PyExc_RuntimeError,
+                        "the system has no room for the threads of a link to another program (%s): "
+                        "raise the limit (`ulimit -u`, a container's pids.max)",
+                        wrong.c_str());
+  if (!wrong.empty()) return bad_use("%s", wrong.c_str());
   return reinterpret_cast<PyObject*>(w.release());
 }
 
@@ -284,12 +286,58 @@ PyObject* give_barrier(const AnyLink& link, BarrierObject* b, const char* name, 
 // give(end, name): the end moves to the peer. With `last`, of a process that is supervised: it
 // moves if nobody will be started in that one's place, and else is the peer's as well. `in_hand`: a
 // list for the values of extended reads in which it dies; None: they go back.
+// An end of a channel that another OS process has made.
+PyObject* give_far(AnyLink& link, EndObject* e, const char* name, bool supervised) {
+  const std::string channel = channel_name(e->channel);
+  if (link.board || link.network || is_board(e->channel))
+    return bad_use(
+        "give: the home of channel %s is another OS process, and %s only this one: "
+        "make a channel here, and a process between "
+        "the two",
+        channel.c_str(),
+        link.network || link.board ? "the other side reaches" : "others reach it through");
+  if (supervised)
+    return bad_use(
+        "channel %s was made by another OS process, and a supervisor keeps only ends of channels "
+        "that its own program made: supervise where the channel is made",
+        channel.c_str());
+  const FarSide* const f = reinterpret_cast<FarChannelObject*>(e->channel)->side;
+  {
+    const Space::Step step(*space);
+    if (const char* wrong =
+            link.peer()->pass(f->end, !f->reads, kPickle, name_given(name, e->channel)))
+      return bad_use("give: channel %s: %s", channel.c_str(), wrong);
+  }
+  if (e->holders <= 1) close_end(e, EndState::sent);
+  Py_RETURN_NONE;
+}
+
+// An end of a channel of this program.
+PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyObject* in_hand) {
+  ChannelObject* const c = e->channel;
+  std::shared_ptr<wire::Port> port;
+  if (is_reader(reinterpret_cast<PyObject*>(e))) {
+    c->core.another_reader();
+    port = port_of<Side::in>(c, link.what, last >= 0, last, in_hand);
+  } else {
+    c->core.another_writer();
+    port = port_of<Side::out>(c, link.what, last >= 0, last, in_hand);
+  }
+  {
+    const Space::Step step(*space);
+    link.peer()->home.give(std::move(port), link.type(), name_given(name, c),
+                           c->core.ring ? c->core.ring->capacity : 0);
+  }
+  // else another process has it too
+  if (last != 0 && e->holders <= 1) close_end(e, EndState::sent);
+  Py_RETURN_NONE;
+}
+
 PyObject* wire_give(PyObject* o, PyObject* args) {
   PyObject *end, *in_hand = nullptr;
   const char* name;
   int last = -1;
   if (!PyArg_ParseTuple(args, "Os|pO", &end, &name, &last, &in_hand)) return nullptr;
-  const bool supervised = last >= 0;
   if (in_hand && !PyList_Check(in_hand)) in_hand = nullptr;
   std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -298,54 +346,34 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   if (!is_end(end)) return bad_use("give: %R is no end of a channel", end);
   EndObject* const e = end_of(end);
   if (check_end(e, "give") < 0) return nullptr;
-  if (is_far(e->channel) && (link->board || link->network || is_board(e->channel)))
-    return bad_use(
-        "give: the home of channel %s is another OS process, and %s only this one: "
-        "make a channel here, and a process between "
-        "the two",
-        channel_name(e->channel).c_str(),
-        link->network || link->board ? "the other side reaches" : "others reach it through");
-  if (is_far(e->channel) && supervised)
-    return bad_use(
-        "channel %s was made by another OS process, and a supervisor keeps only ends of channels "
-        "that its own program made: supervise where the channel is made",
-        channel_name(e->channel).c_str());
-  if (is_far(e->channel)) {
-    const FarSide* const f = reinterpret_cast<FarChannelObject*>(e->channel)->side;
-    {
-      const Space::Step step(*space);
-      if (const char* wrong =
-              link->peer()->pass(f->end, !f->reads, kPickle, name_given(name, e->channel)))
-        return bad_use("give: channel %s: %s", channel_name(e->channel).c_str(), wrong);
-    }
-    if (e->holders <= 1) close_end(e, EndState::sent);
-    Py_RETURN_NONE;
-  }
+  if (is_far(e->channel)) return give_far(*link, e, name, last >= 0);
   if (wire_channel(e->channel, link->what) < 0 || !(link = open_link(o)) ||
       check_end(e, "give") < 0)
     return nullptr;
-  ChannelObject* const c = e->channel;
-  std::shared_ptr<wire::Port> port;
-  if (is_reader(end)) {
-    c->core.another_reader();
-    port = port_of<Side::in>(c, link->what, supervised, last, in_hand);
-  } else {
-    c->core.another_writer();
-    port = port_of<Side::out>(c, link->what, supervised, last, in_hand);
-  }
-  {
-    const Space::Step step(*space);
-    link->peer()->home.give(std::move(port), link->type(), name_given(name, c),
-                            c->core.ring ? c->core.ring->capacity : 0);
-  }
-  // else another process has it too
-  if (last != 0 && e->holders <= 1) close_end(e, EndState::sent);
-  Py_RETURN_NONE;
+  return give_ours(*link, e, name, last, in_hand);
 }
 
 // take(name): the end that the peer has handed to us by this name; waits for it. None: the session
 // ended first. `keeps`: values of extended reads in which this program dies are not lost (wire
 // 4.7).
+// What was handed to us under that name, as Python's.
+PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, bool barrier,
+                    bool keeps) {
+  if (barrier && got.got.here)
+    return Py_NewRef(
+        reinterpret_cast<PyObject*>(static_cast<const BarrierPort&>(*got.got.here).of()));
+  if (got.got.here)
+    return bad_use("the end %R that was handed to us has its home in this process", name);
+  auto there = got.got.there
+                   ? got.got.there
+                   : std::make_shared<wire::FarEnd>(link.peer(), got.end, got.key, got.name);
+  const std::string called = got.name.substr(std::string_view(PyUnicode_AsUTF8(name)).size() + 1);
+  if (barrier) return far_barrier(std::move(there), called);
+  PyObject* const mine = far_end(std::move(there), got.writes, called, link.what);
+  if (mine) side_of(end_of(mine)->channel).keeps = keeps;
+  return mine;
+}
+
 PyObject* wire_take(PyObject* o, PyObject* args) {
   PyObject* name;
   int keeps = 0;
@@ -368,19 +396,7 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
         const Peer::Offered got = std::move(at);
         link->peer()->offered.erase(link->peer()->offered.begin() +
                                     (&at - link->peer()->offered.data()));
-        if (barrier && got.got.here)
-          return Py_NewRef(
-              reinterpret_cast<PyObject*>(static_cast<const BarrierPort&>(*got.got.here).of()));
-        if (got.got.here)
-          return bad_use("the end %R that was handed to us has its home in this process", name);
-        auto there = got.got.there
-                         ? got.got.there
-                         : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name);
-        const std::string called = got.name.substr(std::string_view(wanted).size() + 1);
-        if (barrier) return far_barrier(std::move(there), called);
-        PyObject* const mine = far_end(std::move(there), got.writes, called, link->what);
-        if (mine) side_of(end_of(mine)->channel).keeps = keeps != 0;
-        return mine;
+        return object_of(*link, got, name, barrier, keeps != 0);
       }
       if (link->peer()->session.is_over()) Py_RETURN_NONE;
     }
