@@ -41,6 +41,7 @@ def refused(server, keys_of, cpp):
         while True:  # until the home has not written its entry anew before the client came
             takes(thief, name)
             kind, told = cpp("tries", server.url, keys_of("client"), name, "writer", 60).heard()
+            assert thief.got == []
             if kind != "ok":
                 assert kind == "BadUse"
                 return str(told)
