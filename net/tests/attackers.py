@@ -11,15 +11,25 @@ The thief joins as every member does, but its own program believes that it may h
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
-from collections.abc import Callable
+import shlex
+import socket
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from cryptography import x509
 
 from weft import net
 from weft import threads as th
+from weft._commands import main as _commands_main
+from weft._net import certificates as _net_certificates
+from weft._net import keys as _net_keys
 from weft._net import link as _net_link
 from weft._net import named as _net_named
 from weft._net import names as _net_names
@@ -97,7 +107,7 @@ class Thief:
             except BadUse as error:
                 return str(error)
             except PeerDied:  # a session with itself: it was let in
-                pass
+                assert self.got == []
 
     def puts(self, entry: dict[str, Any]) -> Callable[[Thief, str], None]:
         return lambda thief, name: thief.put(name, entry)
@@ -105,6 +115,30 @@ class Thief:
     def ticket(self, name: str) -> dict[str, Any]:
         entry: dict[str, Any] = self.network._call(self.meeting._ticket_for(name, "writer", 60))
         return entry
+
+    def shows(self, entry: dict[str, Any], name: str) -> Any:
+        """Comes to the home by the ticket in an entry, as any member may: a session."""
+        said = {"host": "thief", "trust": False, "name": name, "side": "writer"}
+        first = {**said, "ticket": entry["ticket"]}
+        tls, print_ = self.meeting._client_tls, entry["fingerprint"]
+        return self.network._call(_net_link.reach(tls, entry["address"], first, print_))
+
+    @contextlib.contextmanager
+    def answers_with(self, folder: Path) -> Iterator[dict[str, Any]]:
+        """The thief answers with the certificate in this folder, too: what an entry says of that."""
+
+        async def listen() -> asyncio.Server:
+            tls = _net_keys.context(folder, server=True)
+            answers = _net_link.receiver(self.meeting._answer)
+            return await _net_link.serve(tls, "127.0.0.1:0", answers)
+
+        async def close() -> None:
+            listens.close()
+
+        listens = self.network._call(listen())
+        print_ = _net_keys.fingerprint_of(_net_keys._shown(folder)[0])
+        yield {"address": _net_link.joined(listens), "fingerprint": print_}
+        self.network._call(close())
 
     def __enter__(self) -> Thief:
         return self
@@ -155,3 +189,147 @@ TAKES: dict[str, tuple[Callable[[Thief, str], None], str]] = {
     "overwrite the address": (_overwrite_the_address, "not who was announced"),
     "keep the home": (_keep_the_home, "may not offer"),
 }
+
+
+# --- on the way ------------------------------------------------------------------------------------
+
+
+def connected(address: str) -> socket.socket:
+    host, port = address.rsplit(":", 1)
+    return socket.create_connection((host, int(port)))
+
+
+@contextlib.contextmanager
+def overhears(address: str) -> Iterator[tuple[str, bytearray]]:
+    """Another address of the same program, which keeps what is sent to it."""
+    kept = bytearray()
+
+    def passes(come: socket.socket, to: socket.socket, keep: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := come.recv(1 << 16):
+                if keep:
+                    kept.extend(data)
+                to.sendall(data)
+        for end in (come, to):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def listens() -> None:
+        with contextlib.suppress(OSError):  # it listens no more
+            while True:
+                with server.accept()[0] as here, connected(address) as there:
+                    back = threading.Thread(target=passes, args=(there, here, False))
+                    back.start()
+                    passes(here, there, True)
+                    back.join()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=listens)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}", kept
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def says_again(address: str, kept: bytearray) -> None:
+    """Until the program there has closed the connection."""
+    with connected(address) as raw:
+        raw.sendall(kept)
+        with contextlib.suppress(ConnectionError):
+            while raw.recv(4096):
+                pass
+
+
+def until(so: Any, *not_yet: type[BaseException]) -> None:
+    while True:
+        try:
+            if so():
+                return
+        except not_yet:
+            pass
+        threading.Event().wait(0.01)
+
+
+# --- certificates ----------------------------------------------------------------------------------
+
+
+def weft(*args: object) -> str:
+    """The output of `weft net` with these arguments."""
+    done = CliRunner().invoke(_commands_main.net_group, [*map(str, args)])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def keys_by_the_command(error: str, by: Path, folder: Path) -> Path:
+    """Keys that are made by the command in an error."""
+    command = shlex.split(error.split("`")[1].replace("FOLDER", str(folder)))
+    assert command[:3] == ["weft", "net", "keys"]
+    weft(*command[2:], "--by", by)
+    return folder
+
+
+GRANTED = [
+    ("lab/results", "lab/results", True),
+    ("lab/results", "lab/results/x", False),
+    ("lab/results", "lab/result", False),
+    ("lab/*", "lab/results", True),
+    ("lab/*", "lab/a/b.c", True),
+    ("lab/*", "lab", False),
+    ("lab/*", "labs/x", False),
+    ("lab/*", "Lab/x", False),
+    ("lab/*", "lab.x", False),
+    ("lab.*", "lab.x", True),
+    ("lab/*", "host=lab/x", False),
+    ("la*", "lab/x", False),
+    ("**", "lab/x", False),
+    ("*/x", "lab/x", False),
+    ("*", "lab/x", True),
+    ("*", "host=gpu1", True),
+    ("host=*", "host=gpu1", True),
+    ("host=*", "gpu1", False),
+    ("host=gpu1", "host=gpu1", True),
+    ("host=gpu1", "host=gpu11", False),
+    ("host=lab/*", "host=lab/x", True),
+    ("lab/..*", "lab/x", False),
+    ("", "lab", False),
+]
+
+
+def with_names(keys: Path, folder: Path, names: list[x509.GeneralName], title: str) -> Path:
+    """Keys of the same authority whose certificate has just these alternative names."""
+    made = net.make_keys(folder, by=keys, name="odd")
+    key = _net_certificates.serialization.load_pem_private_key(
+        (made / "key.pem").read_bytes(), None
+    )
+    signer = _net_certificates.serialization.load_pem_private_key(
+        (keys / "authority-key.pem").read_bytes(), None
+    )
+    issuer = x509.load_pem_x509_certificate((keys / "authority.pem").read_bytes())
+    builder = (
+        _net_certificates._dated(x509.CertificateBuilder())
+        .subject_name(_net_certificates._named(title))
+        .issuer_name(issuer.subject)
+        .public_key(key.public_key())
+    )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    signed = builder.sign(signer, _net_certificates.hashes.SHA256())
+    pem = signed.public_bytes(_net_certificates.serialization.Encoding.PEM)
+    (made / "certificate.pem").write_bytes(pem)
+    return made
+
+
+URI = x509.UniformResourceIdentifier
+ODD = {
+    "nothing": [],
+    "another scheme": [URI("https:lab/*"), URI("WEFT:lab/*"), URI("xweft:*"), URI(" weft:*")],
+    "another kind": [x509.DNSName("weft:lab/*"), x509.RFC822Name("weft:*"), x509.DNSName("*")],
+}
+
+
+def old_keys_of_the_authority(keys: Path, folder: Path) -> Path:
+    """With the authority's own key, and a certificate that grants nothing."""
+    with_names(keys, folder, [], "vm")
+    for file in ("authority.pem", "authority-key.pem"):
+        (folder / file).write_bytes((keys / file).read_bytes())
+    return folder

@@ -3,31 +3,35 @@ other names get nothing: attackers.py. The same with programs in C++: test_cpp_a
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 import logging
-import shlex
 import socket
-import threading
 from pathlib import Path
 from typing import Any
 
 import far_parts as parts
 import pytest
-from attackers import TAKES, FalseAgent, Thief
-from click.testing import CliRunner
-from cryptography import x509
+from attackers import (
+    GRANTED,
+    ODD,
+    TAKES,
+    FalseAgent,
+    Thief,
+    keys_by_the_command,
+    old_keys_of_the_authority,
+    overhears,
+    says_again,
+    until,
+    weft,
+    with_names,
+)
 from nats.js import errors as js_errors
 
 from weft import net
 from weft import threads as th
-from weft._commands import main as _commands_main
 from weft._commands import net as _commands_net
 from weft._net import agent as _net_agent
-from weft._net import certificates as _net_certificates
 from weft._net import keys as _net_keys
-from weft._net import link as _net_link
 from weft._net import named as _net_named
 from weft._net import names as _net_names
 from weft._net import server as _net_server
@@ -68,13 +72,6 @@ def offered(home: net.Network, name: str) -> Any:
     return reader
 
 
-def weft(*args: object) -> str:
-    """The output of `weft net` with these arguments."""
-    done = CliRunner().invoke(_commands_main.net_group, [*map(str, args)])
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
 # --- names ----------------------------------------------------------------------------------------
 
 
@@ -109,17 +106,10 @@ def test_tickets_that_are_stolen(url, lab, keys_of, program):  # wire 17.4
     reader = offered(home, "lab/results")
     with Thief(url, keys_of("thief")) as thief:
         stolen = [thief.ticket("lab/results") for _ in range(3)]
-        said = {"host": "thief", "trust": False, "name": "lab/results", "side": "writer"}
-
-        def shows(entry: dict[str, Any]) -> Any:
-            first = {**said, "ticket": entry["ticket"]}
-            tls, print_ = thief.meeting._client_tls, entry["fingerprint"]
-            return thief.network._call(_net_link.reach(tls, entry["address"], first, print_))
-
         with pytest.raises(PeerDied):  # it is let in; a session joins two programs, and this is one
-            shows(stolen[0]).take("end")
+            thief.shows(stolen[0], "lab/results").take("end")
         with pytest.raises(BadUse, match="the ticket for 'lab/results' is not good"):
-            shows(stolen[0])
+            thief.shows(stolen[0], "lab/results")
         program("names_writer", url, keys_of("client"), "lab/results", 3)
         assert [reader.read() for _ in range(3)] == [0, 1, 2]
 
@@ -151,55 +141,13 @@ def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17
     came: list[str] = []
     kept_by = home._meeting.kept
     home._meeting.kept = lambda session: (came.append(session.host), kept_by(session))
-    with Thief(url, keys_of("thief")) as thief, _overhears(home.address) as (address, kept):
+    with Thief(url, keys_of("thief")) as thief, overhears(home.address) as (address, kept):
         thief.put("lab/results", {**thief.entry("lab/results"), "address": address})
         p = program("names_writer", url, keys_of("client"), "lab/results", 3)
         assert [reader.read() for _ in range(3)] == [0, 1, 2] and p.heard() == "written"
         assert p.ended() == 0 and len(kept) > 1000
-        with _connected(home.address) as raw:
-            raw.sendall(kept)
-            raw.shutdown(socket.SHUT_WR)
-            with contextlib.suppress(ConnectionError):
-                while raw.recv(4096):
-                    pass
+        says_again(home.address, kept)
         assert thief.got == [] and came == ["writer"]
-
-
-def _connected(address: str) -> socket.socket:
-    host, port = address.rsplit(":", 1)
-    return socket.create_connection((host, int(port)))
-
-
-@contextlib.contextmanager
-def _overhears(address: str) -> Any:
-    """Another address of the same program, which keeps what is sent to it."""
-    kept = bytearray()
-
-    def passes(come: socket.socket, to: socket.socket, keep: bool) -> None:
-        with contextlib.suppress(OSError):
-            while data := come.recv(1 << 16):
-                if keep:
-                    kept.extend(data)
-                to.sendall(data)
-        for end in (come, to):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def listens() -> None:
-            here, there = server.accept()[0], _connected(address)
-            back = threading.Thread(target=passes, args=(there, here, False))
-            back.start()
-            passes(here, there, True)
-            back.join()
-            here.close()
-            there.close()
-
-        thread = threading.Thread(target=listens)
-        thread.start()
-        yield f"127.0.0.1:{server.getsockname()[1]}", kept
-    thread.join()
 
 
 def test_nobody_offers_what_his_keys_are_not_for(url, keys, keys_of, tmp_path):  # wire 17.3
@@ -214,10 +162,8 @@ def test_nobody_offers_what_his_keys_are_not_for(url, keys, keys_of, tmp_path): 
         network.offer("m2/results", th.Channel(), writers=True)
         with pytest.raises(BadUse) as refused:
             network.offer("lab/results", th.Channel(), writers=True)
-    command = shlex.split(str(refused.value).split("`")[1].replace("FOLDER", str(tmp_path / "m2")))
-    assert command[:3] == ["weft", "net", "keys"]
-    weft(*command[2:], "--by", keys)
-    with net.join(url, keys=tmp_path / "m2") as network:
+    made = keys_by_the_command(str(refused.value), keys, tmp_path / "m2")
+    with net.join(url, keys=made) as network:
         for name in ("lab/results", "m2/results"):
             network.offer(name, th.Channel(), writers=True)
 
@@ -243,25 +189,15 @@ def test_a_home_whose_name_was_taken_says_so(url, keys_of, monkeypatch, caplog):
         with Thief(url, keys_of("thief")) as thief:
             for damage in (thief.delete, lambda name: thief.put(name, {"rub": "bish"})):
                 damage("lab/mine")
-                _until(lambda: "home" in thief.entry("lab/mine"), js_errors.NotFoundError)
+                until(lambda: "home" in thief.entry("lab/mine"), js_errors.NotFoundError)
             assert not caplog.records
             caplog.set_level(logging.WARNING, logger="weft")
             TAKES["overwrite"][0](thief, "lab/mine")
-            _until(lambda: "lab/mine" not in home._meeting._offers)
-            _until(lambda: caplog.records)
+            until(lambda: "lab/mine" not in home._meeting._offers)
+            until(lambda: caplog.records)
     assert caplog.messages[0].startswith(
         "'lab/mine', which this program has offered, is taken by thief at 127.0.0.1:"
     )
-
-
-def _until(so: Any, *not_yet: type[BaseException]) -> None:
-    while True:
-        try:
-            if so():
-                return
-        except not_yet:
-            pass
-        threading.Event().wait(0.01)
 
 
 # --- hosts ----------------------------------------------------------------------------------------
@@ -331,68 +267,9 @@ def test_an_agent_whose_keys_are_not_for_its_name(url, keys_of):  # wire 17.9
 # --- certificates ---------------------------------------------------------------------------------
 
 
-GRANTED = [
-    ("lab/results", "lab/results", True),
-    ("lab/results", "lab/results/x", False),
-    ("lab/results", "lab/result", False),
-    ("lab/*", "lab/results", True),
-    ("lab/*", "lab/a/b.c", True),
-    ("lab/*", "lab", False),
-    ("lab/*", "labs/x", False),
-    ("lab/*", "Lab/x", False),
-    ("lab/*", "lab.x", False),
-    ("lab.*", "lab.x", True),
-    ("lab/*", "host=lab/x", False),
-    ("la*", "lab/x", False),
-    ("**", "lab/x", False),
-    ("*/x", "lab/x", False),
-    ("*", "lab/x", True),
-    ("*", "host=gpu1", True),
-    ("host=*", "host=gpu1", True),
-    ("host=*", "gpu1", False),
-    ("host=gpu1", "host=gpu1", True),
-    ("host=gpu1", "host=gpu11", False),
-    ("host=lab/*", "host=lab/x", True),
-    ("lab/..*", "lab/x", False),
-    ("", "lab", False),
-]
-
-
 @pytest.mark.parametrize(("grant", "name", "so"), GRANTED)
 def test_what_a_grant_grants(grant, name, so):  # wire 17.3
     assert _net_named.grants(grant, name) is so
-
-
-def with_names(keys: Path, folder: Path, names: list[x509.GeneralName], title: str) -> Path:
-    """Keys of the same authority whose certificate has just these alternative names."""
-    made = net.make_keys(folder, by=keys, name="odd")
-    key = _net_certificates.serialization.load_pem_private_key(
-        (made / "key.pem").read_bytes(), None
-    )
-    signer = _net_certificates.serialization.load_pem_private_key(
-        (keys / "authority-key.pem").read_bytes(), None
-    )
-    issuer = x509.load_pem_x509_certificate((keys / "authority.pem").read_bytes())
-    builder = (
-        _net_certificates._dated(x509.CertificateBuilder())
-        .subject_name(_net_certificates._named(title))
-        .issuer_name(issuer.subject)
-        .public_key(key.public_key())
-    )
-    if names:
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    signed = builder.sign(signer, _net_certificates.hashes.SHA256())
-    pem = signed.public_bytes(_net_certificates.serialization.Encoding.PEM)
-    (made / "certificate.pem").write_bytes(pem)
-    return made
-
-
-URI = x509.UniformResourceIdentifier
-ODD = {
-    "nothing": [],
-    "another scheme": [URI("https:lab/*"), URI("WEFT:lab/*"), URI("xweft:*"), URI(" weft:*")],
-    "another kind": [x509.DNSName("weft:lab/*"), x509.RFC822Name("weft:*"), x509.DNSName("*")],
-}
 
 
 @pytest.mark.parametrize("which", ODD)
@@ -412,39 +289,18 @@ def test_a_certificate_that_grants_nothing(url, lab, keys, tmp_path, keys_of, wh
             joins()
     home, client = lab
     offered(home, "lab/results")
-    with Thief(url, keys_of("thief")) as thief:
-        server = _net_keys.context(folder, server=True)
-        print_ = _net_keys.fingerprint_of(_net_keys._shown(folder)[0])
-
-        async def listen() -> Any:
-            return await _net_link.serve(
-                server, "127.0.0.1:0", _net_link.receiver(thief.meeting._answer)
-            )
-
-        listens = thief.network._call(listen())
-        there = {"address": _net_link.joined(listens), "fingerprint": print_}
+    with Thief(url, keys_of("thief")) as thief, thief.answers_with(folder) as there:
         thief.put("lab/results", {**thief.entry("lab/results"), **there})
         with pytest.raises(
             BadUse,
             match=r"the certificate of 'lab/\*' is for no name, as those that an older Weft made",
         ):
             client.writer("lab/results")
-        thief.network._call(_closed(listens))
         assert thief.got == []
 
 
-async def _closed(server: asyncio.Server) -> None:
-    server.close()
-
-
 def test_old_keys_of_the_authority(keys, tmp_path):  # wire 17.3
-    folder = tmp_path / "old"
-    folder.mkdir()
-    for file in ("authority.pem", "authority-key.pem"):
-        (folder / file).write_bytes((keys / file).read_bytes())
-    odd = with_names(keys, tmp_path / "odd", [], "vm")
-    for file in ("certificate.pem", "key.pem"):
-        (folder / file).write_bytes((odd / file).read_bytes())
+    folder = old_keys_of_the_authority(keys, tmp_path / "old")
     with pytest.raises(
         BadUse, match=r"remove certificate.pem and key.pem there, and `weft net up` makes new ones"
     ):

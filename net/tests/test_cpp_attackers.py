@@ -8,30 +8,55 @@ import random
 import subprocess
 from typing import Any
 
-from attackers import TAKES, Thief
+import pytest
+from attackers import (
+    GRANTED,
+    ODD,
+    TAKES,
+    Thief,
+    keys_by_the_command,
+    old_keys_of_the_authority,
+    overhears,
+    says_again,
+    until,
+    with_names,
+)
 from conftest import SANITIZED, built
 from cryptography import x509
+from nats.js import errors as js_errors
 from odd import TEXTS, drawn, packed, says, with_odd_fields
-from test_attackers import GRANTED, ODD, with_names
 
 from weft import net
 from weft._net import keys as _net_keys
 from weft._net import named as _net_named
 from weft._net import said as _net_said
+from weft.errors import BadUse
 
 
-def test_names_that_were_taken(server, keys_of, cpp):  # wire 17.4
+@pytest.fixture
+def refused(server, keys_of, cpp):
+    """The error that a client in C++ gets after an attack, as Thief.refused() for one in Python."""
+
+    def why(thief: Thief, name: str, takes: Any) -> str:
+        while True:  # until the home has not written its entry anew before the client came
+            takes(thief, name)
+            kind, told = cpp("tries", server.url, keys_of("client"), name, "writer", 60).heard()
+            assert thief.got == []
+            if kind != "ok":
+                assert kind == "BadUse"
+                return str(told)
+
+    return why
+
+
+def test_names_that_were_taken(server, keys_of, cpp, refused):  # wire 17.4
     names = [f"lab/{i}" for i, _ in enumerate(TAKES)]
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), *names)
     assert home.heard() == "offered"
     for name, (take, told) in zip(names, TAKES.values(), strict=True):
         with Thief(server.url, keys_of("thief")) as thief:
-            kind = "ok"
-            while kind == "ok":  # the home has written its entry anew before the client came
-                take(thief, name)
-                kind, why = cpp("tries", server.url, keys_of("client"), name, "writer", 10).heard()
-            assert kind == "BadUse" and told in why
-            assert thief.got == []
+            why = refused(thief, name, take)
+            assert told in why and thief.got == []
         if told == "may not offer":
             assert "the certificate of 'thief' is for thief/*, host=thief." in why
             assert "weft net keys FOLDER --name 'thief' --offers 'thief/*'" in why
@@ -77,6 +102,106 @@ def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wir
     assert home.heard() == "the first" and home.heard() == [5, "Retired"]
 
 
+def test_entries_that_are_written_again(server, keys_of, cpp, refused):  # wire 17.4
+    """With a ticket that was used, or is for another name. Of stolen tickets each is good once, and
+    the client needs none of them."""
+    home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/one", "lab/two")
+    assert home.heard() == "offered"
+    with Thief(server.url, keys_of("thief")) as thief:
+        old, *_ = [thief.ticket("lab/one") for _ in range(3)]
+        thief.shows(old, "lab/one").close()
+        with pytest.raises(BadUse, match="the ticket for 'lab/one' is not good"):
+            thief.shows(old, "lab/one")
+        p = cpp("tries", server.url, keys_of("client"), "lab/one", "writer", 60)
+        assert p.heard() == ["ok", ""]
+        assert "ticket for 'lab/one' is not good" in refused(thief, "lab/one", thief.puts(old))
+        other = {**thief.entry("lab/two"), "ticket": old["ticket"]}
+        assert "ticket for 'lab/two' is not good" in refused(thief, "lab/two", thief.puts(other))
+        assert thief.got == []
+    home.go()
+    assert home.ended() == 0
+
+
+def test_bytes_that_are_said_again(server, keys_of, cpp):  # wire 17.1, 17.4
+    """A proxy keeps all bytes that a client in C++ has sent to a home in C++; sent again they are
+    refused."""
+    home = cpp("reads_all", server.url, keys_of("lab", "lab/*"), "lab/results", 0)
+    assert home.heard() == "offered"
+    with (
+        Thief(server.url, keys_of("thief")) as thief,
+        net.join(server.url, keys=keys_of("client")) as client,
+        overhears(address := thief.entry("lab/results")["address"]) as (false, kept),
+    ):
+        writer = client.writer("lab/results")
+        while not kept:  # the home had written its entry anew before the client came
+            thief.put("lab/results", {**thief.entry("lab/results"), "address": false})
+            p = cpp("tries", server.url, keys_of("client"), "lab/results", "writer", 60)
+            assert (p.heard(), p.ended()) == (["ok", ""], 0)
+        assert len(kept) > 1000
+        says_again(address, kept)
+        writer.write(0)
+        writer.retire()
+        assert thief.got == []
+    assert home.heard() == "the first" and home.heard() == [1, "Retired"] and home.ended() == 0
+
+
+def test_two_programs_of_one_member(server, keys_of, cpp):  # wire 17.3
+    """The second is refused, as anybody is; but nothing protects them from each other."""
+    home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/results")
+    assert home.heard() == "offered"
+    with Thief(server.url, keys_of("lab", "lab/*")) as other:
+        with pytest.raises(BadUse, match=r"the name 'lab/results' is taken by c\+\+ at"):
+            other.offer("lab/results")
+        TAKES["overwrite"][0](other, "lab/results")
+        p = cpp("tries", server.url, keys_of("client"), "lab/results", "writer", 60)
+        assert p.heard() == ["ok", ""]
+        assert [said["host"] for said in other.got] == ["c++"]
+
+
+def test_a_home_whose_name_was_taken_says_so(server, keys_of, cpp, capfd):  # wire 17.4
+    """Rubbish, or nothing, is no other home: the name is written again. The home writes as soon as
+    a ticket was shown."""
+    home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/mine")
+    assert home.heard() == "offered"
+    with Thief(server.url, keys_of("thief")) as thief:
+        for damage in (Thief.delete, thief.puts({"rub": "bish"})):
+            there = thief.entry("lab/mine")
+            damage(thief, "lab/mine")
+            thief.shows(there, "lab/mine").close()
+            until(lambda: "home" in thief.entry("lab/mine"), js_errors.NotFoundError)
+        said = capfd.readouterr().err
+        assert said == ""
+        there = thief.entry("lab/mine")
+        TAKES["overwrite"][0](thief, "lab/mine")
+        thief.shows(there, "lab/mine").close()
+        while not said.endswith("\n"):
+            said += capfd.readouterr().err
+    taken = "weft: 'lab/mine', which this program has offered, is taken by thief at 127.0.0.1:"
+    assert said.startswith(taken)
+
+
+def test_certificates_that_grant_nothing(
+    server, keys, keys_of, tmp_path, cpp, refused
+):  # wire 17.3
+    """Their own program refuses them, and so do those who come to it."""
+    home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/results")
+    assert home.heard() == "offered"
+    with Thief(server.url, keys_of("thief")) as thief:
+        for which, names in ODD.items():
+            folder = with_names(keys, tmp_path / which, names, "lab/*")
+            kind, why = cpp("offers", server.url, folder, "lab/results").heard()
+            assert kind == "error" and "do not say which names they are for" in why
+            assert "`weft net keys FOLDER --name lab/*`" in why
+            with thief.answers_with(folder) as there:
+                false = {**thief.entry("lab/results"), **there, "ticket": "0" * 32}
+                why = refused(thief, "lab/results", thief.puts(false))
+            assert "the certificate of 'lab/*' is for no name, as those that an older Weft" in why
+        assert thief.got == []
+    old = old_keys_of_the_authority(keys, tmp_path / "old")
+    kind, why = cpp("offers", server.url, old, "lab/results").heard()
+    assert kind == "error" and "remove certificate.pem and key.pem there, and `weft net up`" in why
+
+
 def test_nobody_offers_what_his_keys_are_not_for(server, keys_of, keys, tmp_path, cpp):  # wire 17.3
     kind, why = cpp("offers", server.url, keys_of("m2"), "lab/results").heard()
     assert (
@@ -87,11 +212,11 @@ def test_nobody_offers_what_his_keys_are_not_for(server, keys_of, keys, tmp_path
         in why
     )
     assert "--offers 'm2/*' --offers 'host=m2' --offers 'lab/results'`" in why
-    assert cpp("offers", server.url, keys_of("m2"), "m2/results").heard()[0] == "ok"
-    old = with_names(keys, tmp_path / "old", [], "vm")
-    kind, why = cpp("offers", server.url, old, "m2/results").heard()
-    assert kind == "error" and "do not say which names they are for" in why
-    assert "`weft net keys FOLDER --name vm`" in why
+    for folder, name in (
+        (keys_of("m2"), "m2/results"),
+        (keys_by_the_command(why, keys, tmp_path / "m2"), "lab/results"),
+    ):
+        assert cpp("offers", server.url, folder, name).heard()[0] == "ok"
 
 
 def test_odd_first_messages(server, keys, cpp):  # wire 17.2
