@@ -8,10 +8,10 @@
 //   -DWEFT_NO_FUTEX     on Linux, the standard library's condition variables instead of the futex
 //   -DWEFT_NO_BIAS      no biased locks
 //
-// These options, and the sanitizers, change the layout of the library's types. So everything is in an
-// inline namespace, WEFT_ABI, whose name lists the options in use. Files that were compiled with
-// different options have different types, and do not link with each other. The undefined name in the
-// linker's message shows the options (weft::v0_1_checks::…).
+// These options, and the sanitizers, change the layout of the library's types. So everything is in
+// an inline namespace, WEFT_ABI, whose name lists the options in use. Files that were compiled with
+// different options have different types, and do not link with each other. The undefined name in
+// the linker's message shows the options (weft::v0_1_checks::…).
 #pragma once
 
 #ifndef WEFT_CHECKS
