@@ -1,4 +1,4 @@
-"""Runs the code blocks of Markdown files, so that what a reader copies from them works.
+"""Runs the code blocks of Markdown files, so that code copied from them works.
 
     .venv/bin/python tools/doctest_md.py README.md docs/tour.md
 
@@ -6,31 +6,31 @@ A fenced block runs if its info string is a language (python, sh, cpp) followed 
 
     ```python run                 run by .venv's Python
     ```sh run in=root             run by bash (-euo pipefail), at the checkout's root
-    ```cpp run file=hello.cpp     saved under that name, compiled (C++20, with Weft's library) and run
+    ```cpp run file=hello.cpp     saved under that name, compiled (C++20), linked with Weft, and run
     ```python run exit=1          must end with that status
     ```python save file=net.py    only saved, for a later block
-    ```text                       right after a block that ran: its output must be this; a line `...`
-                                  stands for any number of lines
+    ```text                       right after a block that ran: the output that the block must have;
+                                  a line `...` stands for any number of lines
 
-Before the files:
+Options come before the files:
 
-    --language cpp                only blocks in this language are run
+    --language cpp                runs only blocks in this language
 
-and, for all blocks in C++:
+These options are for blocks in C++:
 
-    --library cpp/src/weft.cpp    the library that blocks are linked with, compiled once; this is
-                                  the default
-    --first weft/weft.hpp         this header is parsed once; a block must include something of
-                                  Weft's all the same (less of the compilers' time)
-    --single                      blocks are compiled with weft_single.hpp (tools/single.py) in the
-                                  place of <weft/…>, and so is the library
+    --library cpp/src/weft.cpp    the source of the library that blocks are linked with, compiled
+                                  once; this is the default
+    --first weft/weft.hpp         parses this header once, which saves compile time; each block must
+                                  still include a header of Weft
+    --single                      compiles the blocks and the library with weft_single.hpp
+                                  (tools/single.py) in place of <weft/…>
 
 All blocks of a file share one scratch folder, in which they run unless `in=root` is given.
 `timeout=SECONDS` replaces the default of 280. Blocks whose info string says neither `run` nor
-`save` are left alone.
+`save` are ignored.
 
 Invariants
-- A file in which nothing is marked `run` fails: a tour that is not tested must not look tested.
+- A file without a block marked `run` fails: a tour that is not tested must not look tested.
 - The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
 """
 

@@ -1,15 +1,16 @@
-"""Makes weft_single.hpp: the C++ library in one header, for who wants no build system.
+"""Makes weft_single.hpp: the C++ library in one header, for programs without a build system.
 
     python3 tools/single.py [FILE]     writes FILE, or weft_single.hpp here; `-` is the standard output
 
-All files of a program include it in the place of <weft/…>, and exactly one of them defines
-WEFT_IMPLEMENTATION before, as with doctest. In it are the headers of cpp/include/weft and the
-sources that cpp/src/weft.cpp names. Not in it: components (they stand alone), the network (it wants
-libraries), the names of C++CSP.
+All files of a program include weft_single.hpp in place of <weft/…>. Exactly one file defines
+WEFT_IMPLEMENTATION before the include, as with doctest. The header contains the headers of
+cpp/include/weft and the sources that cpp/src/weft.cpp includes. It does not contain components
+(their headers need nothing of the rest), the network (which needs other libraries) or the names of
+C++CSP.
 
-Each header stands where it is first included. So no header is first included under a condition that
-does not hold for who includes it later: the programs of cpp/README.md, which the tests compile with
-this file, would miss it.
+The text of each header is put where the header is first included. So no header may be included
+first inside an #if that may be false where a later file needs the header. The tests compile the
+programs of cpp/README.md with weft_single.hpp, and would then fail.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ OUT = "weft_single.hpp"
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<(weft/[^>]+)>|"([^"]+)")[^\n]*$', re.MULTILINE)
 
 HEAD = """\
-// Weft {version}: processes and channels in C++20, in one header. Made by tools/single.py: change the files
-// that are named in it, and make it anew.
+// Weft {version}: processes and channels in C++20, in one header. tools/single.py made this file:
+// to change it, change the files that it names, and make it again.
 //
-// Include it in every file. In exactly one, say before:
+// Include it in every file. In exactly one file, define before the include:
 //
 //   #define WEFT_IMPLEMENTATION
 #pragma once
@@ -36,14 +37,15 @@ HEAD = """\
 
 
 def within(file: Path, included: re.Match[str]) -> Path | None:
-    """The library's file that an #include names; None: it is another's."""
+    """The file of Weft that an #include names; None if the file is not Weft's."""
     by_root, beside = included.groups()
     path = HEADERS.parent / by_root if by_root else (file.parent / beside).resolve()
     return path if path.is_file() and path.is_relative_to(CPP) else None
 
 
 def text_of(file: Path, seen: set[Path]) -> str:
-    """The file, and in the place of each #include of the library's what has not been there yet."""
+    """The file, with each #include of a file of Weft replaced by that file's text, or, if the text
+    is there already, by nothing."""
     seen.add(file)
 
     def there(included: re.Match[str]) -> str:

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Runs spin over the Promela models: the originals must pass, searched whole; each mutant must
+"""Runs spin on the Promela models. Each original must pass a complete search; each mutant must
 fail.
 
     check.py [--all] [--only NAME] [--list]
 
 Without --all or --only, the originals of the large models are left to ./run soak: each takes 4 to
-13 s of a CPU, 115 s in all. Who changes a model runs --all.
+13 s of CPU time, 115 s in all. Run --all when you have changed a model.
 
-Prints a line for each case with its count of states, and last `N passed, N failed`. Each case is
-bounded in memory, and ended if it hangs; a case that reaches a bound has not been searched whole,
-which is a failure for an original and no kill for a mutant. Needs the package `spin` and a C
-compiler.
+Prints a line for each case with its count of states; the last line is `N passed, N failed`. Each
+case has a limit of memory, and is ended if it hangs. If a case reaches a limit, its
+search is not complete: then an original fails, and a mutant is not killed. Needs the package `spin`
+and a C compiler.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ import progress  # noqa: E402
 
 MEMORY_MB = 1500
 DEPTH = 100_000
-BESIDE = 2  # cases at the same time
-# Of these there are millions of states: their verifiers are compiled with optimisation, and begun
-# first. Of the others, and of all mutants, the verifier takes longer to compile than to run: clang,
-# if there is one, needs half the time for that.
+BESIDE = 2  # how many cases run at the same time
+# These models have millions of states: their verifiers are optimised, and start first. The
+# verifiers of the other models, and of all mutants, take longer to compile than to run: clang, if
+# it is installed, compiles them in half the time.
 LARGE = ("wire_delegated.pml", "wire_slots.pml", "wire_barrier.pml", "wire_knots.pml")
-# A verifier spends its time on packing and looking up states. The model's own steps are most of its
-# text; optimised they would take longer to compile than they save.
+# A verifier spends its time on packing and looking up states. Most of its text is the model's own
+# steps: optimising them would take longer than it saves.
 STEPS = """\
 #ifdef __clang__
 #define AS_IT_IS __attribute__((noinline, optnone))

@@ -1,15 +1,15 @@
-"""The numbered mutants: each breaks an algorithm on purpose, and exploration must notice
+"""The numbered mutants: each breaks an algorithm on purpose, and exploration must notice it
 (cpp/tests/MUTANTS.md).
 
-They are no part of the library. This writes a copy of it for the explorer alone, in which every
-mutant can be switched on by its number (WEFT_MUTANT, a variable of the explorer's): one program has
-them all.
+The mutants are not part of the library. This script writes a copy of the library for the explorer.
+In this copy every mutant can be switched on by its number (WEFT_MUTANT, a variable of the
+explorer), so that one program has all mutants.
 
-    mutated.py OUT      write the copy; what has not changed is not written again
+    mutated.py OUT      write the copy; files that have not changed are not written again
     mutated.py --check  only say whether every edit still applies
 
-An edit names the text that it replaces, which must stand once in its file, line breaks and spaces
-apart: one that no longer applies is an error.
+An edit names the text that it replaces. This text must occur exactly once in its file, apart from
+line breaks and spaces; otherwise the edit no longer applies, which is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import mutated_wire
 
 CPP = Path(__file__).resolve().parent.parent
 
-# The file under include/weft/, or src/FILE, the text that stands there, what takes its place.
+# The file under include/weft/, or src/FILE; the text in it; the text that replaces it.
 EDITS: list[tuple[str, str, str]] = [
     *mutated_wire.EDITS,
     (

@@ -1,8 +1,8 @@
-// The whole library in one file, for who builds by hand:
+// The whole library in one file, for builds by hand:
 //
 //   g++ -std=c++20 -Icpp/include program.cpp cpp/src/weft.cpp -pthread
 //
-// CMake's weft::weft compiles the files one by one.
+// CMake's weft::weft compiles each source by itself.
 #include "channel.cpp"
 #include "compose.cpp"
 #include "coroutine.cpp"

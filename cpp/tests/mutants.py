@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Break the core on purpose, one line at a time: exploration must notice every time.
+"""Breaks the core on purpose, one line at a time: exploration must notice every change.
 
-Every mutant is a change of the text of a copy of the library; each says which text it replaces, and
-that text must stand there once (line breaks and spaces apart). Of the lettered ones
-(mutants_lettered.py) each has a copy and a program of its own; the numbered ones
-(mutants_numbered.py) are in one copy together, whose program is told which it is to have.
+A mutant is an edit of a copy of the library. It names the text that it replaces, which must occur
+exactly once (apart from line breaks and spaces). Each lettered mutant (mutants_lettered.py) has a
+copy and a program of its own. All numbered mutants (mutants_numbered.py) are in one copy, and its
+program is told which mutant to switch on.
 
-    mutants.py BUILD_DIR             print the table of MUTANTS.md: which scenarios kill which mutant; exit status 1 if one survives
-    mutants.py --check               whether every mutant's text still stands in the library, those of the other two programs too
-    mutants.py BUILD_DIR --quick     only the lettered ones, each against the one scenario named for it; last line `N passed, N failed`
+    mutants.py BUILD_DIR             print the table of MUTANTS.md, which says which scenarios kill
+                                     which mutant; exit status 1 if a mutant survives
+    mutants.py --check               say whether every mutant's text is still in the library, also
+                                     for mutants_library.py and mutants_networks.py
+    mutants.py BUILD_DIR --quick     run only the lettered mutants, each against the one scenario
+                                     named for it; last line `N passed, N failed`
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from mutants_lettered import TEXT, Text  # noqa: E402
 from mutants_numbered import NUMBERED  # noqa: E402
 from mutated import pattern  # noqa: E402
 
-# Which explorations a lettered mutant is tried on; a numbered one is on all.
+# The explorations that a lettered mutant is tried on; a numbered mutant is tried on all.
 SOURCES = (
     "explore.cpp",
     "explore_hosted.cpp",

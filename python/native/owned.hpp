@@ -1,17 +1,19 @@
 // References to Python's objects.
 //
 //   Owned      has one reference, or none. It moves, and drops the reference where its scope ends.
-//   PyObject*  as a parameter or a variable is borrowed: somebody else has the reference.
-//   Value      (native.hpp) is what a channel moves. It may end under a lock of the core, so what it
-//              drops waits for the next safe point (pending.cpp); Owned drops at once.
+//   PyObject*  as a parameter or a variable is borrowed: other code owns the reference.
+//   Value      (native.hpp) is what a channel moves. A Value may be destroyed under a lock of the
+//              core, so its reference is dropped at the next safe point (pending.cpp); Owned drops
+//              its reference at once.
 //
 // Conventions
-//  1 A function that returns a PyObject* returns a new reference, or null with an exception set; one
-//    that returns a borrowed reference, or null without an exception, says so. A function that
-//    returns an int returns -1 with an exception set.
-//  2 Members of Python's objects are plain pointers, since no constructor of ours makes those
-//    objects: tp_dealloc and tp_clear drop them by hand, and Py_XSETREF replaces one. So are globals,
-//    whose destructors would run after the interpreter's end. Other bare drops say why they are.
+//  1 A function that returns a PyObject* returns a new reference, or null with an exception set. A
+//    function that returns a borrowed reference, or null without an exception, says so. A function
+//    that returns an int returns -1, with an exception set, if it fails.
+//  2 Members of Python's objects are plain pointers, since no C++ constructor makes those objects:
+//    tp_dealloc and tp_clear drop the references by hand, and Py_XSETREF replaces one. Globals are
+//    plain pointers too, because destructors would run after the end of the interpreter. Any other
+//    code that drops a reference by hand says why.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -37,11 +39,11 @@ class [[nodiscard]] Owned {
   explicit operator bool() const noexcept { return o_ != nullptr; }
   bool operator==(const T* other) const noexcept { return o_ == other; }
   [[nodiscard]] T* release() noexcept { return std::exchange(o_, nullptr); }
-  // Drops what it has, and takes over the other reference.
+  // Drops its reference, and takes over `taken`.
   void reset(T* taken = nullptr) noexcept {
     Py_XDECREF(reinterpret_cast<PyObject*>(std::exchange(o_, taken)));
   }
-  // For a function that stores a new reference there.
+  // The address to give to a function that stores a new reference in it.
   T** out() noexcept {
     reset();
     return &o_;
@@ -51,14 +53,14 @@ class [[nodiscard]] Owned {
   T* o_ = nullptr;
 };
 
-// A reference more to an object that somebody has; of null none.
+// A new reference to an object whose reference is borrowed; for null, none.
 template <class T>
 Owned<T> new_ref(T* borrowed) noexcept {
   Py_XINCREF(reinterpret_cast<PyObject*>(borrowed));
   return Owned<T>(borrowed);
 }
 
-// While it lives no exception is set; then the one is set that was set before.
+// Sets the present exception aside while it lives; its destructor sets that exception again.
 class SavedException {
  public:
   SavedException() noexcept { PyErr_Fetch(&type_, &value_, &traceback_); }

@@ -421,12 +421,13 @@ def test_the_watchdog_names_a_hog_in_a_host(two: Hosts, tmp_path: Path) -> None:
     found: list[tuple[Hog, str]] = []
 
     def report(hog: Hog) -> None:
-        found.append((hog, threading.current_thread().name))
-        (tmp_path / "told").touch()
+        if "in computes" in hog.stack:  # a busy machine may have kept it before that
+            found.append((hog, threading.current_thread().name))
+            (tmp_path / "told").touch()
 
     with watchdog(0.01, report):
         run(ao.hogs.on(two[0])(tmp_path / "told"))
-    hog, thread = next(pair for pair in found if pair[0].pid is not None)
+    hog, thread = found[0]
     assert (hog.path, hog.pid, thread) == ("main/hogs", two[0].pid, "weft watchdog")
     assert Path(hog.file).name == HERE
     assert Path(hog.file).read_text().splitlines()[hog.line - 1].strip() in (

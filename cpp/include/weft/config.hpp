@@ -1,16 +1,17 @@
 // How the library is compiled. cpp/docs/building.md tells a user what to choose.
 //
-// The headers have the interface, the templates and the hot paths. All else is in cpp/src/, which is
-// compiled once: CMake's weft::weft. cpp/src/weft.cpp is all of it in one file, for who builds by hand.
+// The headers have the interface, the templates and the hot paths. All other code is in cpp/src/,
+// which is compiled once, as CMake's weft::weft. cpp/src/weft.cpp includes all of it, for builds by
+// hand.
 //
 //   -DWEFT_CHECKS=1     debug checks (rule 11.2); off by default, whether NDEBUG is defined or not
-//   -DWEFT_NO_FUTEX     the standard library's condition variables where Linux has its futex
+//   -DWEFT_NO_FUTEX     on Linux, the standard library's condition variables instead of the futex
 //   -DWEFT_NO_BIAS      no biased locks
 //
-// All of these change the layout of the library's types, and so do the sanitizers. So everything is
-// in an inline namespace, WEFT_ABI, whose name lists them: files that were compiled differently
-// have different types, and do not link with each other. The name that the linker misses says how
-// they differ (weft::v0_1_checks::…).
+// These options, and the sanitizers, change the layout of the library's types. So everything is in
+// an inline namespace, WEFT_ABI, whose name lists the options in use. Files that were compiled with
+// different options have different types, and do not link with each other. The undefined name in
+// the linker's message shows the options (weft::v0_1_checks::…).
 #pragma once
 
 #ifndef WEFT_CHECKS
@@ -22,20 +23,22 @@
 #define WEFT_ABI_CHECKS
 #endif
 
-// Inlined on hosted systems, where that costs only space; on a microcontroller every byte counts.
+// On hosted systems the function is always inlined: that costs only space. On a microcontroller,
+// where every byte counts, the compiler decides.
 #if __STDC_HOSTED__
 #define WEFT_INLINE_HOSTED [[gnu::always_inline]]
 #else
 #define WEFT_INLINE_HOSTED
 #endif
-// Not inlined on hosted systems, where that costs time of the compiler; a call costs little there.
+// On hosted systems the function is never inlined: inlining it would cost compile time, and a call
+// costs little there.
 #if __STDC_HOSTED__
 #define WEFT_OUTLINE_HOSTED [[gnu::noinline]]
 #else
 #define WEFT_OUTLINE_HOSTED
 #endif
-// One function for both sides of a channel on hosted systems; on a microcontroller, where the side
-// is a type (core/line.hpp), a part of its caller.
+// On hosted systems this is one function for both sides of a channel. On a microcontroller the side
+// is a type (core/line.hpp), and the function is inlined into its caller.
 #if __STDC_HOSTED__
 #define WEFT_ONE_HOSTED [[gnu::noinline]]
 #else

@@ -1,6 +1,6 @@
-// The engines of the usual channels, which the compiled form has in its library: of all that is
-// stored as one word (core/stored.hpp) and of text. A file that uses them compiles what it inlines
-// of them, and no more; other engines are compiled where they are used.
+// The engines of the usual channels, which are compiled in the library: channels of text, and of
+// scalars of four or eight bytes (core/stored.hpp). A file that uses such a channel compiles only
+// the parts that it inlines. All other engines are compiled where they are used.
 #pragma once
 #include <string>
 

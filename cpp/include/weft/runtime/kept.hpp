@@ -1,5 +1,5 @@
-// What is kept as long as anybody refers to it. (std::shared_ptr and std::weak_ptr would be compiled
-// anew for each type of it, in every file of a header-only program.)
+// Objects with a count of references: an object is deleted with the last Keeper that refers to it.
+// A Keeper takes one word in each process; a std::shared_ptr would take two.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -9,9 +9,9 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// A base of what is kept, which is made by new.
+// The base of such an object, which is made by new.
 struct Kept {
-  void (*const end)(Kept*) noexcept;  // deletes it
+  void (*const end)(Kept*) noexcept;  // deletes the object
   std::atomic<std::uint32_t> users{0};
 };
 
@@ -49,7 +49,7 @@ struct KeptValue final : Kept {
         value(std::forward<U>(v)) {}
 };
 
-// Of a Poisoned and its copies: how many of them there are.
+// Counts how many exist of a Poisoned exception and its copies.
 struct Spreading final : Kept {
   std::atomic<std::uint32_t> exceptions{0};
   Spreading() noexcept : Kept{[](Kept* k) noexcept { delete static_cast<Spreading*>(k); }} {}

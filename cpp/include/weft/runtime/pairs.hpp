@@ -1,5 +1,6 @@
-// Pairs of a key and a value, several to a key: all are put in first, then sorted, then looked up.
-// Reports and partial deadlock keep their facts in these: few allocations, while nothing runs.
+// Pairs of a key and a value; a key may have several values. First all pairs are added, then they
+// are sorted, then they are looked up. Reports and the search for partial deadlocks keep their
+// facts in such pairs, because these need few allocations, and nothing else runs meanwhile.
 #pragma once
 #include <compare>
 #include <cstddef>
@@ -30,9 +31,9 @@ class Pairs {
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(all_.size()); }
   bool empty() const noexcept { return all_.empty(); }
   const Pair& operator[](std::size_t i) const noexcept { return all_[i]; }
-  // From here on they are sorted. All pairs of that key:
+  // The functions below need sorted pairs. All pairs of this key:
   std::span<const Pair> of(std::uintptr_t key) const noexcept;
-  // The index of the first of them; size(): there is none.
+  // The index of the first pair of this key; size() if there is none.
   std::uint32_t find(std::uintptr_t key) const noexcept;
 
  private:

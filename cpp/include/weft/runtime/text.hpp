@@ -1,4 +1,4 @@
-// The texts of errors and reports, put together from parts.
+// Joins the parts of the texts of errors and reports.
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -10,7 +10,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 using Parts = std::initializer_list<std::string_view>;
 
-// Adds the parts to `to`.
+// Appends the parts to `to`.
 inline void put(std::string& to, Parts parts) {
   for (const std::string_view part : parts) to.append(part);
 }

@@ -1,18 +1,18 @@
-// How a thread waits for somebody else before it asks the system to sleep. This is the whole policy;
-// figures and reasons are in DECISIONS.md.
+// How a thread waits for another thread or program before it asks the system to put it to sleep.
+// This is the whole policy; measurements and reasons are in DECISIONS.md.
 //
-// | a thread waits                          | the other side    | so it                 | at most     | by            |
+// | a thread waits                          | the other side    | so it                 | at most     | code          |
 // |-----------------------------------------|-------------------|-----------------------|-------------|---------------|
 // | in a run, for any process or timer      | shares its CPU    | yields the CPU        | 5 yields    | GivingWay     |
 // | at a full or empty buffer of its program| has another CPU   | spins outside the line| 3 us        | BriefWait     |
 // | for another program, by shared memory   | has another CPU   | spins at the rings    | 20 to 160 us| SpinTime      |
 // |                                         | shares its CPU    | yields the CPU        | 5 yields    | GivingWay     |
 // | for bytes of a connection (link threads)| anywhere          | yields and polls      | 20 to 160 us| SpinTime, GivingWay (wire/lookout.hpp) |
-// | for a CPU, once it was woken            | a thread computes | has a short slice     | –           | wire/prompt.hpp |
+// | for a CPU, after it was woken           | a thread computes | has a short slice     | –           | wire/prompt.hpp |
 //
-// One rule holds for all of them: a thread goes without as soon as waiting so has not been worth it,
-// and tries again now and then. A thread that has woken a peer of another program rings only when it
-// sleeps itself (wire/lazily.hpp).
+// One rule holds for all rows: if this kind of waiting has not helped, a thread stops using it, and
+// tries it again now and then. A thread that owes a wake-up to a peer in another program may put it
+// off until it sleeps itself (wire/lazily.hpp).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,7 +21,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Is it worth trying? After so many attempts in vain, in a row, only at every kRetry-th wait.
+// Is an attempt worth its time? After `most` failed attempts in a row, only at every kRetry-th
+// wait.
 class Worth {
  public:
   explicit constexpr Worth(std::uint8_t most) noexcept : most_(most), left_(most) {}
@@ -39,12 +40,12 @@ class Worth {
   std::uint8_t skipped_ = 0;
 };
 
-// Before the system is asked to put a thread to sleep, whoever is to wake it may run, if it shares
-// our CPU: a hand-over by yielding costs one switch of threads, by sleeping and waking two.
+// Before a thread sleeps, it yields to the thread that is to wake it, which may share its CPU. A
+// hand-over by yielding costs one switch of threads; by sleeping and waking it costs two.
 //
 //   until() ──it came──► worth it
 //      └──all yields in vain──► one yield fewer the next time ──none left──► only now and then
-//   took(): it took long──► so many sleeps are without (forgoes()), twice as many each time
+//   took(): it took long──► the next sleeps do not yield first (forgoes()), twice as many each time
 class GivingWay {
  public:
   bool worth_trying() noexcept { return worth_.now(); }
@@ -61,9 +62,9 @@ class GivingWay {
     return came();
   }
 
-  // Yields may go to another program that computes, which then has the CPU for some ms: so after an
-  // attempt that took long, some sleeps are without one, the more the oftener it happens. For
-  // callers that say what each took.
+  // A yield may give the CPU to another program that computes, for some ms. So after an attempt
+  // that took long, a number of sleeps do not yield first; the number grows each time this happens.
+  // It works only for callers that report by took() how long each attempt took.
   bool forgoes() noexcept {
     if (forgone_ == 0) return false;
     --forgone_;
@@ -82,19 +83,20 @@ class GivingWay {
   static constexpr std::uint16_t kFewest = 64, kMostForgone = 8'192;  // sleeps
 
   Worth worth_{kYields};
-  std::uint16_t dear_ = kFewest;  // how many sleeps the last long attempt cost
-  std::uint16_t forgone_ = 0;     // of them, those to come
+  std::uint16_t dear_ = kFewest;  // sleeps that a long attempt cost; one fewer after a brief one
+  std::uint16_t forgone_ = 0;     // how many of these sleeps are still to come
 };
 
-// How many CPUs the program may use, as far as the calling thread can tell; 1: none but ours is
-// known.
+// How many CPUs the program may use, as far as the calling thread can tell; 1 if only its own CPU
+// is known.
 std::int32_t usable_cpus() noexcept;
 
-// A thread looks out for a moment before it begins an operation that would have to sleep, for a peer
-// on another CPU that is about to do what it waits for. It holds nothing and is in no line
-// meanwhile: of those in line each is served by itself and woken, so that two threads that pass a
-// buffer full of values would fall into step, one wake-up a value. None at all where more of the
-// threads that use it are awake than there are CPUs: the peer would wait for ours.
+// Before a thread begins an operation that would have to sleep, it polls for a moment: a peer on
+// another CPU may be about to do what the thread waits for. Meanwhile the thread holds nothing and
+// is in no line. Each thread in a line is served and woken separately; so two threads that pass
+// values through a buffer would fall into step, with one wake-up for each value. A thread does not
+// poll if more process threads are awake than there are CPUs: the peer might wait for this thread's
+// CPU.
 class BriefWait {
  public:
   // True: ready() came true. Polled rarely, since a poll disturbs the peer.
@@ -114,7 +116,7 @@ class BriefWait {
     return false;
   }
 
-  // The threads that are processes and not asleep.
+  // These count the threads that are processes and are not asleep.
   static void one_more() noexcept { awake_.fetch_add(1, std::memory_order_relaxed); }
   static void one_less() noexcept { awake_.fetch_sub(1, std::memory_order_relaxed); }
 
@@ -124,23 +126,22 @@ class BriefWait {
     return n;
   }
   static constexpr std::int64_t kLongest = 3'000;  // ns
-  static constexpr int kBetween = 24;              // 0.1 to 0.5 us, as the machine pauses
+  static constexpr int kBetween = 24;              // 0.1 to 0.5 us, depending on the machine
   static constexpr std::uint8_t kFailures = 8;
 
   static inline prim::atomic<std::int32_t> awake_{0};
   Worth worth_{kFailures};
 };
 
-// How long it pays to spin before a thread sleeps, where a peer on another CPU may answer. Times are
-// ns.
+// How long a thread spins before it sleeps, when a peer on another CPU may answer. Times are in ns.
 //
-//   now() ──it came meanwhile──► came() ──► kLongest; of steady answers half as much again as
-//     │                                     they took
-//     └──► in_vain() ──► half ──slept, then it came: slept()──► of steady answers as long as they took
+//   now() ──the answer came──► came() ──► kLongest; if answers are steady, 1.5 times the longest
+//     │                                     of them, if that is more, up to kAnswer
+//     └──it did not──► in_vain() ──► half ──the thread slept: slept()──► if steady, the longest
 //
-// So who waits for a peer that computes for 50 µs each time spins for that long, and is not woken
-// by the system; who waits for longer sleeps, after kLeast. Now and then kLongest is tried all the
-// same, since who sleeps cannot tell a peer's time from that of the wake-up.
+// So a thread whose peer computes for 50 µs each time spins for that long, and the system need not
+// wake it. A thread that waits longer sleeps, after kLeast. At every kRetry-th wait it spins for at
+// least kLongest: a thread that sleeps cannot tell its peer's time from the time of the wake-up.
 class SpinTime {
  public:
   static constexpr std::int64_t kLongest = 20'000, kLeast = 500;

@@ -111,11 +111,18 @@ def reap(child: Child) -> None:
 def _whole(command: list[str]) -> Iterator[None]:
     """The block starts this command, which no other child has. A signal's handler may raise an
     exception just when the system has started the child, before its pid is known here: then a
-    thread takes the child's status, so that it leaves no zombie."""
+    thread takes the child's status, so that it leaves no zombie. A child that has ended already, or
+    that has not quite begun, shows no command: of the children that this thread has started in the
+    block that is the one."""
+    before = set(_of_this_thread())
     try:
         yield
     except BaseException:
-        for pid in _running(lambda shown: shown == _as_shown(command)):
+        new = set(_of_this_thread()) - before
+        for pid in {
+            *_running(lambda shown: shown == _as_shown(command)),
+            *(pid for pid in new if _shown(pid) == b""),
+        }:
             _take_status(pid)
         raise
 
@@ -141,14 +148,29 @@ def _as_shown(command: list[str]) -> bytes:
 def _running(is_it: Callable[[bytes], bool]) -> list[int]:
     """Children of this program whose command, as the system shows it, is such a one; none where it
     does not say."""
-    found = []
-    for task in Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for pid in task.read_text(encoding="ascii").split():
-                with contextlib.suppress(OSError):
-                    if is_it(Path(f"/proc/{pid}/cmdline").read_bytes()):
-                        found.append(int(pid))
-    return found
+    all_of_them = [
+        pid for task in Path("/proc/self/task").glob("*/children") for pid in _children(task)
+    ]
+    return [pid for pid in all_of_them if (shown := _shown(pid)) is not None and is_it(shown)]
+
+
+def _of_this_thread() -> list[int]:
+    return _children(Path(f"/proc/self/task/{threading.get_native_id()}/children"))
+
+
+def _children(file: Path) -> list[int]:
+    try:
+        return [int(pid) for pid in file.read_text(encoding="ascii").split()]
+    except OSError:
+        return []
+
+
+def _shown(pid: int) -> bytes | None:
+    """The command of an OS process as the system shows it; None: it does not say."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return None
 
 
 class _Spawned(Child):
