@@ -1,6 +1,5 @@
 // Guards as Python sees them: Input, Output, after, at, skip, and a Barrier or a Timer with a
 // precondition. A choice reads them when it is made (Choice::fill); they do not change.
-#include "channels/channels.hpp"
 #include "choice/choice.hpp"
 #include "process.hpp"
 

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 
-#include "channels/channels.hpp"
 #include "choice/choices.hpp"
 #include "interpreter/interpreter.hpp"
 #include "interpreter/unawaited.hpp"

@@ -2,7 +2,6 @@
 // guard: it is a latch of the core's.
 //
 //   nobody asks (no Watch) ──ended() │ watched()──► watched ──the process ends: tell_watchers()──► set, for good
-#include "channels/channels.hpp"
 #include "choice/choice.hpp"
 #include "processes/no_result.hpp"
 #include "processes/processes.hpp"

@@ -18,7 +18,6 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "channels/channels.hpp"
 #include "components/component_calls.hpp"
 #include "components/components.hpp"
 #include "interpreter/interpreter.hpp"

@@ -1,6 +1,6 @@
 // Native components, for the other rooms.
 #pragma once
-#include "channels/channels.hpp"
+#include "native.hpp"
 
 namespace weft::py {
 

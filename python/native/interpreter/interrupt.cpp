@@ -20,7 +20,6 @@
 //    what is raised there is kept for the run.
 #include "interpreter/interrupt.hpp"
 
-#include "channels/channels.hpp"
 #include "interpreter/sequences.hpp"
 #include "process.hpp"
 #include "rounds/rounds.hpp"

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <set>
 
-#include "channels/channels.hpp"
 #include "interpreter/aside.hpp"
 #include "process.hpp"
 #include "processes/processes.hpp"

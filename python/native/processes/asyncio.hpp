@@ -13,7 +13,6 @@
 //    go of its reader, and that (a Bell) tells the link's guests and waiters to let go: tasks that
 //    asyncio has left pending can then be collected, which gives up what they waited for.
 #pragma once
-#include "channels/channels.hpp"
 #include "interpreter/interrupt.hpp"
 #include "process.hpp"
 

@@ -32,8 +32,8 @@
 //   D* heir(ProcessBase&)           the same, and it is being collected: a new one has what it had
 //   bool only_yields()              is it a yield?
 #pragma once
-#include "channels/channels.hpp"
 #include "interpreter/interpreter.hpp"
+#include "process.hpp"
 #include "processes/ways.hpp"
 #include "watching/observe.hpp"
 

@@ -1,6 +1,5 @@
 // What becomes of operations that are left before their wake-up. awaiting.hpp has the invariants.
 #include "processes/awaiting.hpp"
-#include "channels/channels.hpp"
 #include "process.hpp"
 
 namespace weft::py {

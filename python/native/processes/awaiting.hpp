@@ -12,7 +12,6 @@
 //  3 While a process is `owed` a wake-up nothing begins at its node, and it does not end: it is run
 //    by that wake-up first.
 #pragma once
-#include "channels/channels.hpp"
 #include "process.hpp"
 
 namespace weft::py {

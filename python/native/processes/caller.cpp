@@ -7,7 +7,6 @@
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
 #include <sched.h>
 
-#include "channels/channels.hpp"
 #include "choice/choices.hpp"
 #include "interpreter/door.hpp"
 #include "interpreter/handlers.hpp"

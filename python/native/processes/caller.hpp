@@ -1,6 +1,5 @@
 // Who calls an operation that blocks.
 #pragma once
-#include "channels/channels.hpp"
 #include "process.hpp"
 #include "weft/wire/lazily.hpp"
 

@@ -11,7 +11,6 @@
 //
 // Invariant: a generator that has begun keeps the run's hook alive, perhaps longer than the run
 // lives. Then `run` is null.
-#include "channels/channels.hpp"
 #include "interpreter/sequences.hpp"
 #include "processes/group.hpp"
 #include "processes/processes.hpp"

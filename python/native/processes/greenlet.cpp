@@ -18,7 +18,6 @@
 //    and put them back (NoCriticalSections).
 #include <greenlet/greenlet.h>
 
-#include "channels/channels.hpp"
 #include "processes/processes.hpp"
 #include "watching/observe.hpp"
 #include "weft/runtime/scheduler.hpp"

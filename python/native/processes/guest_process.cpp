@@ -7,7 +7,6 @@
 //
 // asyncio cancels it by _task_cancel(): at a future that is cancelled, at an operation that is
 // withdrawn, else at its next point (6.1 to 6.3).
-#include "channels/channels.hpp"
 #include "processes/awaiting.hpp"
 #include "processes/guest.hpp"
 

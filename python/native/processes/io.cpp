@@ -7,7 +7,6 @@
 //
 // `process` says who waits; it is changed under the GIL alone. While somebody waits the call counts
 // as outside (rule 10.3). The pool of workers is Python's (weft/_backends/io.py).
-#include "channels/channels.hpp"
 #include "interpreter/interpreter.hpp"
 #include "interpreter/unawaited.hpp"
 #include "processes/awaiting.hpp"

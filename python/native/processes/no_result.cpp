@@ -10,7 +10,6 @@
 // Invariant: a Why refers to strings and to the code of a function; never to an exception, a
 // traceback, a frame or an end.
 #include "processes/no_result.hpp"
-#include "channels/channels.hpp"
 #include "process.hpp"
 
 #include <cstring>

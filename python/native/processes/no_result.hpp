@@ -1,6 +1,5 @@
 // Why a process has no result (rule 7.1): see no_result.cpp.
 #pragma once
-#include "channels/channels.hpp"
 #include "process.hpp"
 
 namespace weft::py {

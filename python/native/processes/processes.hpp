@@ -1,7 +1,6 @@
 // What is done with processes, for the other rooms: how they are made, start and end (process.cpp,
 // group.cpp), the thread of a block in ordinary code (home.cpp), greenlets.
 #pragma once
-#include "channels/channels.hpp"
 #include "process.hpp"
 
 namespace weft::py {

@@ -18,7 +18,7 @@
 //    `task_waiter`.
 //  3 give() is the last thing that is done with a result: a greenlet may have an exception instead.
 #pragma once
-#include "channels/channels.hpp"
+#include "process.hpp"
 #include "processes/asyncio.hpp"
 #include "processes/awaiting.hpp"
 #include "processes/caller.hpp"

@@ -3,7 +3,7 @@
 #include <array>
 #include <set>
 
-#include "channels/channels.hpp"
+#include "process.hpp"
 
 namespace weft::py {
 

@@ -7,10 +7,10 @@
 #include <set>
 #include <unordered_map>
 
-#include "channels/channels.hpp"
 #include "choice/abroad.hpp"
 #include "interpreter/interpreter.hpp"
 #include "interpreter/sequences.hpp"
+#include "process.hpp"
 #include "rounds/facts.hpp"
 #include "rounds/rounds.hpp"
 #include "weft/runtime/knot.hpp"

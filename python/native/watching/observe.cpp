@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "channels/channels.hpp"
 #include "interpreter/interpreter.hpp"
 #include "interpreter/sequences.hpp"
+#include "process.hpp"
 
 namespace weft::py {
 

@@ -13,7 +13,7 @@
 #pragma once
 #include <set>
 
-#include "channels/channels.hpp"
+#include "native.hpp"
 
 namespace weft::py {
 
