@@ -97,7 +97,9 @@ def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
 def place(t: Text, cpp: pathlib.Path) -> pathlib.Path:
     """Its file: src/FILE, or one under include/weft/ or include/weft/core/."""
     include = cpp / "include/weft"
-    return next(p for p in (cpp / t.file, include / "core" / t.file, include / t.file) if p.exists())
+    return next(
+        p for p in (cpp / t.file, include / "core" / t.file, include / t.file) if p.exists()
+    )
 
 
 def mutated(t: Text, text: str) -> str:

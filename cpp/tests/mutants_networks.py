@@ -122,8 +122,17 @@ def killed_by(m: Text, work: pathlib.Path) -> str:
     copy = mutate(m, work)
     exe = work / f"mutant_{m.name}"
     source = CPP / "tests" / m.killer
-    command = ["g++", "-std=c++20", "-O0", f"-I{copy}/include", str(source), str(copy / "src/weft.cpp"),
-               "-o", str(exe), "-pthread"]
+    command = [
+        "g++",
+        "-std=c++20",
+        "-O0",
+        f"-I{copy}/include",
+        str(source),
+        str(copy / "src/weft.cpp"),
+        "-o",
+        str(exe),
+        "-pthread",
+    ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode != 0:
         return "(it does not compile)"
