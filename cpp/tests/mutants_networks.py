@@ -4,7 +4,7 @@ each.
 
     python3 cpp/tests/mutants_networks.py DIRECTORY [NAME ...]      the last line: N passed, N failed
 
-Each is built by g++ -O0 from a copy of the headers, as the program that is to notice it: the twin,
+Each is built by g++ -O0 from a copy of the library, as the program that is to notice it: the twin,
 whose networks of the shape `retiring` the model judges, or `networks`, whose relays check what they
 are told. A table of what noticed is printed. `soak` runs them.
 """
