@@ -3,7 +3,7 @@ and of rounds between real programs: each breaks one line; its tests must notice
 
     python3 cpp/tests/mutants_library.py DIRECTORY [NAME ...]      the last line: N passed, N failed
 
-Each is built by g++ -O0 from a copy of the headers, with the tests of its header alone, and run: a
+Each is built by g++ -O0 from a copy of the library, with the tests of its header alone, and run: a
 mutant that hangs is noticed too. A table of what noticed is printed. `soak` runs them.
 """
 
