@@ -20,7 +20,7 @@ ALL = [*mutants.TEXT, *mutants_library.MUTANTS, *mutants_networks.MUTANTS]
 
 @pytest.mark.parametrize("mutant", ALL, ids=lambda m: m.name)
 def test_it_applies(mutant):
-    text = mutants.header(mutant, mutants.CPP / "include").read_text()
+    text = mutants.place(mutant, mutants.CPP).read_text()
     changed = mutants.mutated(mutant, text)
     assert changed != text
 
