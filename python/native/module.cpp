@@ -29,18 +29,16 @@ PyModuleDef definition{
 
 // Each has a function init_… that makes the types and functions of its file: 0, or -1 with an
 // exception. They are called in this order.
-#define WEFT_PARTS(X)                                                                             \
-  X(channel)                                                                                      \
-  X(operation)                                                                                    \
-  X(extended)                                                                                     \
-  X(many)                                                                                         \
-  X(process)                                                                                      \
-  X(function) X(guard) X(choice) X(alternative) X(group) X(block) X(generators) X(time) X(arrays) \
-      X(observe) X(partial) X(report) X(caller) X(returned) X(greenlet) X(io) X(limit) X(line)    \
-          X(left_open) X(watch) X(strangers) X(far_channel) X(plain) X(packed) X(shared) X(moved) \
-              X(feed) X(passing) X(wire) X(network) X(rounds) X(native_arrays) X(native_types)    \
-                  X(cells) X(component_calls) X(component) X(alloc) X(asyncio) X(guest_process)   \
-                      X(guest) X(interrupts) X(handlers) X(outside) X(no_result) X(stopped_early)
+// clang-format off
+#define WEFT_PARTS(X) \
+  X(channel) X(operation) X(extended) X(many) X(process) X(function) X(guard) X(choice) \
+  X(alternative) X(group) X(block) X(generators) X(time) X(arrays) X(observe) X(partial) \
+  X(report) X(caller) X(returned) X(greenlet) X(io) X(limit) X(line) X(left_open) X(watch) \
+  X(strangers) X(far_channel) X(plain) X(packed) X(shared) X(moved) X(feed) X(passing) X(wire) \
+  X(network) X(rounds) X(native_arrays) X(native_types) X(cells) X(component_calls) \
+  X(component) X(alloc) X(asyncio) X(guest_process) X(guest) X(interrupts) X(handlers) \
+  X(outside) X(no_result) X(stopped_early)
+// clang-format on
 #define WEFT_DECLARED(part) int init_##part(PyObject*);
 WEFT_PARTS(WEFT_DECLARED)
 #define WEFT_LISTED(part) &init_##part,
