@@ -13,7 +13,7 @@ OWN = $(SOURCES:%=$(OUT)/own/%.o)
 include $(WEFT_MCU)Makefile
 .DEFAULT_GOAL := program
 program: $(OUT)/$(PROGRAM).uf2
-$(OUT)/own/%.c.o: %.c; @mkdir -p $(@D); $(CC) $(filter-out -Werror,$(FLAGS)) $(CFLAGS) -MMD -c $< -o $@
+$(OUT)/own/%.c.o: %.c; @mkdir -p $(@D); $(CC) $(filter-out -Werror,$(FLAGS)) $(CFLAGS) -MMD -MP -c $< -o $@
 $(OUT)/own/%.S.o: %.S; @mkdir -p $(@D); $(CC) $(MACHINE) $(CFLAGS) -c $< -o $@
 $(OUT)/$(PROGRAM).elf: $(OWN) $(RUNTIME) $(PORT) $(SCRIPT)
 	$(JOIN)

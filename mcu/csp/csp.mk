@@ -9,6 +9,6 @@ CXXFLAGS = -std=c++20 -mcpu=cortex-m0plus -mthumb $(OPTIMISE) -g -ffreestanding 
 CSP = $(notdir $(basename $(wildcard csp/examples/*.cpp csp/tests/*.cpp)))
 $(CSP): %: $(OUT)/%.uf2
 csp: $(CSP:%=$(OUT)/%.uf2)
-$(OUT)/app/%.o: csp/examples/%.cpp; @mkdir -p $(@D); $(CXX) $(CXXFLAGS) -MMD -c $< -o $@
-$(OUT)/app/%.o: csp/tests/%.cpp; @mkdir -p $(@D); $(CXX) $(CXXFLAGS) -MMD -c $< -o $@
+$(OUT)/app/%.o: csp/examples/%.cpp; @mkdir -p $(@D); $(CXX) $(CXXFLAGS) -MMD -MP -c $< -o $@
+$(OUT)/app/%.o: csp/tests/%.cpp; @mkdir -p $(@D); $(CXX) $(CXXFLAGS) -MMD -MP -c $< -o $@
 .PHONY: csp $(CSP)
