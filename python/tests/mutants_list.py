@@ -100,7 +100,7 @@ MUTANTS: dict[str, Mutant] = {
         "an end that could not be written does not come back",
         OPERATION,
         "t.abandon(value.release());\n      value = std::move(original);",
-        "value = std::move(original);",
+        "static_cast<void>(value.release());\n      value = std::move(original);",
         "test_references.py::test_what_could_not_be_written_comes_back",
     ),
     "refused-value": Mutant(
