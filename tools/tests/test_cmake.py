@@ -87,6 +87,40 @@ def test_a_consumer_of_the_installed_package(
     assert build_and_run(tmp_path) == f"{VERSION}\n"
 
 
+NET = """cmake_minimum_required(VERSION 3.21)
+project(consumer LANGUAGES CXX)
+find_package(weft CONFIG REQUIRED COMPONENTS net)
+add_executable(consumer consumer.cpp)
+target_link_libraries(consumer PRIVATE weft::net)
+"""
+
+
+def test_a_package_without_the_network_says_so(prefix: Path, tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(NET)
+    found = f"-DCMAKE_PREFIX_PATH={prefix}"
+    output = cmake("-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "b", found, ok=False)
+    assert "this Weft was built without weft::net" in output
+    assert "-DWEFT_NET=ON" in output
+
+
+@pytest.mark.soak
+def test_a_consumer_of_the_installed_network(tmp_path: Path) -> None:
+    """Both libraries shared. The program gets as far as its keys, which it has not."""
+    build, prefix = tmp_path / "build", tmp_path / "prefix"
+    how = ["-DWEFT_BUILD_TESTS=OFF", "-DWEFT_NET=ON", "-DBUILD_SHARED_LIBS=ON"]
+    cmake("-G", "Ninja", "-S", ROOT, "-B", build, *how)
+    cmake("--build", build)
+    cmake("--install", build, "--prefix", prefix)
+    (tmp_path / "CMakeLists.txt").write_text(NET)
+    (tmp_path / "consumer.cpp").write_text(
+        "#include <cstdio>\n#include <weft/net.hpp>\n"
+        'int main() {\n  try {\n    weft::join("nats://127.0.0.1:1", {.keys = "/nowhere"});\n'
+        "  } catch (const weft::BadUse& e) {\n    std::puts(e.what());\n  }\n}\n"
+    )
+    cmake("-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "b", f"-DCMAKE_PREFIX_PATH={prefix}")
+    assert build_and_run(tmp_path / "b").startswith("no keys in /nowhere")
+
+
 # What a file is compiled with, and what the name of its types says of that.
 FORMS = {
     "checks": ["-DWEFT_CHECKS=1"],
