@@ -117,7 +117,7 @@ class Thief:
         return entry
 
     def shows(self, entry: dict[str, Any], name: str) -> Any:
-        """Comes to the home by the ticket in an entry, as any member may: a session."""
+        """A session with the home, by the ticket in an entry, as any member may have one."""
         said = {"host": "thief", "trust": False, "name": name, "side": "writer"}
         first = {**said, "ticket": entry["ticket"]}
         tls, print_ = self.meeting._client_tls, entry["fingerprint"]
@@ -125,7 +125,8 @@ class Thief:
 
     @contextlib.contextmanager
     def answers_with(self, folder: Path) -> Iterator[dict[str, Any]]:
-        """The thief answers with the certificate in this folder, too: what an entry says of that."""
+        """The thief answers with the certificate in this folder, too. Gives the fields of an entry
+        that say so."""
 
         async def listen() -> asyncio.Server:
             tls = _net_keys.context(folder, server=True)
@@ -191,7 +192,7 @@ TAKES: dict[str, tuple[Callable[[Thief, str], None], str]] = {
 }
 
 
-# --- on the way ------------------------------------------------------------------------------------
+# --- on the way -----------------------------------------------------------------------------------
 
 
 def connected(address: str) -> socket.socket:
@@ -201,7 +202,7 @@ def connected(address: str) -> socket.socket:
 
 @contextlib.contextmanager
 def overhears(address: str) -> Iterator[tuple[str, bytearray]]:
-    """Another address of the same program, which keeps what is sent to it."""
+    """A second address of the program at `address`, and a copy of all bytes that are sent there."""
     kept = bytearray()
 
     def passes(come: socket.socket, to: socket.socket, keep: bool) -> None:
@@ -215,7 +216,7 @@ def overhears(address: str) -> Iterator[tuple[str, bytearray]]:
                 end.shutdown(socket.SHUT_RDWR)
 
     def listens() -> None:
-        with contextlib.suppress(OSError):  # it listens no more
+        with contextlib.suppress(OSError):  # the server is closed
             while True:
                 with server.accept()[0] as here, connected(address) as there:
                     back = threading.Thread(target=passes, args=(there, here, False))
@@ -232,7 +233,7 @@ def overhears(address: str) -> Iterator[tuple[str, bytearray]]:
 
 
 def says_again(address: str, kept: bytearray) -> None:
-    """Until the program there has closed the connection."""
+    """Sends the bytes again, and waits until the program there has closed the connection."""
     with connected(address) as raw:
         raw.sendall(kept)
         with contextlib.suppress(ConnectionError):
@@ -250,7 +251,7 @@ def until(so: Any, *not_yet: type[BaseException]) -> None:
         threading.Event().wait(0.01)
 
 
-# --- certificates ----------------------------------------------------------------------------------
+# --- certificates ---------------------------------------------------------------------------------
 
 
 def weft(*args: object) -> str:
@@ -261,7 +262,7 @@ def weft(*args: object) -> str:
 
 
 def keys_by_the_command(error: str, by: Path, folder: Path) -> Path:
-    """Keys that are made by the command in an error."""
+    """Keys made by the command that an error names."""
     command = shlex.split(error.split("`")[1].replace("FOLDER", str(folder)))
     assert command[:3] == ["weft", "net", "keys"]
     weft(*command[2:], "--by", by)
@@ -296,7 +297,7 @@ GRANTED = [
 
 
 def with_names(keys: Path, folder: Path, names: list[x509.GeneralName], title: str) -> Path:
-    """Keys of the same authority whose certificate has just these alternative names."""
+    """Keys of the same authority whose certificate has only these alternative names."""
     made = net.make_keys(folder, by=keys, name="odd")
     key = _net_certificates.serialization.load_pem_private_key(
         (made / "key.pem").read_bytes(), None
@@ -328,7 +329,7 @@ ODD = {
 
 
 def old_keys_of_the_authority(keys: Path, folder: Path) -> Path:
-    """With the authority's own key, and a certificate that grants nothing."""
+    """A folder with the authority's own key, and with a certificate that grants nothing."""
     with_names(keys, folder, [], "vm")
     for file in ("authority.pem", "authority-key.pem"):
         (folder / file).write_bytes((keys / file).read_bytes())

@@ -171,7 +171,7 @@ def test_nobody_offers_what_his_keys_are_not_for(url, keys, keys_of, tmp_path): 
 
 
 def test_two_programs_of_one_member(url, lab, keys_of, program):  # wire 17.3
-    """The second is refused, as anybody is; but nothing protects them from each other."""
+    """The second program may not offer the name; but it can overwrite the entry of the first."""
     home, _ = lab
     offered(home, "lab/results")
     with Thief(url, keys_of("lab", "lab/*")) as other:
@@ -184,7 +184,7 @@ def test_two_programs_of_one_member(url, lab, keys_of, program):  # wire 17.3
 
 
 def test_a_home_whose_name_was_taken_says_so(url, keys_of, monkeypatch, caplog):  # wire 17.4
-    """Rubbish, or nothing, is no other home: the name is written again."""
+    """An entry that is rubbish, or is gone, is no other home's: the home writes the name again."""
     monkeypatch.setattr(_net_names, "RENEW", 0.05)
     with net.join(url, keys=keys_of("lab", "lab/*"), name="lab") as home:
         offered(home, "lab/mine")

@@ -35,10 +35,10 @@ from weft.errors import BadUse
 
 @pytest.fixture
 def refused(server, keys_of, cpp):
-    """The error that a client in C++ gets after an attack, as Thief.refused() for one in Python."""
+    """The error of a client in C++ after an attack; Thief.refused() is the same for Python."""
 
     def why(thief: Thief, name: str, takes: Any) -> str:
-        while True:  # until the home has not written its entry anew before the client came
+        while True:  # again if the home has written its entry anew before the client came
             takes(thief, name)
             kind, told = cpp("tries", server.url, keys_of("client"), name, "writer", 60).heard()
             assert thief.got == []
@@ -103,8 +103,8 @@ def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wir
 
 
 def test_entries_that_are_written_again(server, keys_of, cpp, refused):  # wire 17.4
-    """With a ticket that was used, or is for another name. Of stolen tickets each is good once, and
-    the client needs none of them."""
+    """Entries with a ticket that was used, or that is for another name. Each stolen ticket is good
+    once, and the client needs none of them."""
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/one", "lab/two")
     assert home.heard() == "offered"
     with Thief(server.url, keys_of("thief")) as thief:
@@ -123,8 +123,8 @@ def test_entries_that_are_written_again(server, keys_of, cpp, refused):  # wire 
 
 
 def test_bytes_that_are_said_again(server, keys_of, cpp):  # wire 17.1, 17.4
-    """A proxy keeps all bytes that a client in C++ has sent to a home in C++; sent again they are
-    refused."""
+    """A proxy keeps all bytes that a client in C++ has sent to a home in C++. If they are sent
+    again, the home refuses them."""
     home = cpp("reads_all", server.url, keys_of("lab", "lab/*"), "lab/results", 0)
     assert home.heard() == "offered"
     with (
@@ -146,7 +146,7 @@ def test_bytes_that_are_said_again(server, keys_of, cpp):  # wire 17.1, 17.4
 
 
 def test_two_programs_of_one_member(server, keys_of, cpp):  # wire 17.3
-    """The second is refused, as anybody is; but nothing protects them from each other."""
+    """The second program may not offer the name; but it can overwrite the entry of the first."""
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/results")
     assert home.heard() == "offered"
     with Thief(server.url, keys_of("lab", "lab/*")) as other:
@@ -159,8 +159,8 @@ def test_two_programs_of_one_member(server, keys_of, cpp):  # wire 17.3
 
 
 def test_a_home_whose_name_was_taken_says_so(server, keys_of, cpp, capfd):  # wire 17.4
-    """Rubbish, or nothing, is no other home: the name is written again. The home writes as soon as
-    a ticket was shown."""
+    """An entry that is rubbish, or is gone, is no other home's: the home writes the name again, as
+    soon as a ticket was shown."""
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/mine")
     assert home.heard() == "offered"
     with Thief(server.url, keys_of("thief")) as thief:
@@ -189,7 +189,7 @@ def test_a_home_whose_name_was_taken_says_so(server, keys_of, cpp, capfd):  # wi
 def test_certificates_that_grant_nothing(
     server, keys, keys_of, tmp_path, cpp, refused
 ):  # wire 17.3
-    """Their own program refuses them, and so do those who come to it."""
+    """The program with such a certificate refuses to offer, and clients refuse the certificate."""
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/results")
     assert home.heard() == "offered"
     with Thief(server.url, keys_of("thief")) as thief:

@@ -112,7 +112,7 @@ using Ends = std::vector<Owned<EndObject>>;
 extern std::uint32_t generation;
 // of a channel's generation: ends come through it
 inline constexpr std::uint32_t kCarries = 0x80000000;
-inline constexpr std::uint32_t kMarks = 0xFC000000;  // with those below
+inline constexpr std::uint32_t kMarks = 0xFC000000;  // kCarries and the marks below
 inline bool of_this_fork(const ChannelObject* c) noexcept {
   return (c->generation & ~kMarks) == generation;
 }
@@ -150,7 +150,7 @@ inline bool packs(const ChannelObject* c) noexcept {
 // A value of ChannelObject::readers_returned: a reader end went in another way than by the return
 // of its process, or there were too many to count.
 inline constexpr std::uint8_t kOtherwise = 255;
-// Ends that were closed so far, and what else lets alternatives look at their guards again.
+// Counts the ends closed so far, and what else makes alternatives look at their guards again.
 extern std::uint64_t ends_closed;
 
 // --- pending: what is done at the next safe point ------------------------------------------------
@@ -220,8 +220,8 @@ inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
   return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));
 }
 
-// A function that keeps its arguments there: what the package's Python gives the extension at its
-// import.
+// A function that keeps its arguments in `To`: what the package's Python gives the extension when
+// the package is imported.
 template <PyObject**... To>
 PyObject* keep_given(PyObject*, PyObject* args) {
   if (PyTuple_GET_SIZE(args) != sizeof...(To))

@@ -11,8 +11,8 @@ value when memory runs out.
 
 NAME is a part of a call's name. A debug build of CPython (python/tests/debugged) counts references
 and checks the interpreter's assertions; on another build, blocks of memory are counted. The calls
-are made in a child process. If it crashes or hangs, this is reported, and another child goes on
-behind that place. The last line says how many calls passed and failed.
+are made in a child process. If the child crashes or hangs, this is reported, and another child goes
+on after that place. The last line says how many calls passed and failed.
 
 --leaks also reports references that CPython itself leaves, so look at each report; soak runs
 without --leaks.
@@ -44,14 +44,15 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 CRASHES = 20  # of one call, after which the rest of its sweep is left out
 OTHERS_OWN = (  # crashes that are not ours
-    "greenlet: Failed low-level slp_switch()",  # it cannot save a stack, and ends the program
-    # CPython 3.11 has no memory for a cell of a function that it enters, or for the frame object
-    # that a traceback needs, and loses the exception. Plain functions that call each other show
+    "greenlet: Failed low-level slp_switch()",  # greenlet cannot save a stack, and ends the program
+    # CPython 3.11 loses the exception if it has no memory for a cell of a function that it enters,
+    # or for the frame object that a traceback needs. Plain functions that call each other show
     # this.
     "Assertion `STACK_LEVEL() == 0' failed",
     "Assertion `_PyErr_Occurred(tstate)' failed",
-    "SystemError: <function ",  # fatal in a debug build; a function in C is a <built-in function
-    # Where it cannot make the tuple of an iterator over dict.items() it untracks what was not tracked.
+    "SystemError: <function ",  # fatal in a debug build; C functions are <built-in function
+    # If CPython cannot make the tuple of an iterator over dict.items(), it untracks an object that
+    # is not tracked.
     "object type name: dict_itemiterator",
 )
 # What the same fault says without assertions.
@@ -84,9 +85,9 @@ def total() -> int:
 
 
 def grows(function: Callable[[], Any], times: int) -> tuple[int, int]:
-    """By how much the count grows, and in how many calls; 0 if it does not. What grows once is a cache.
-    What comes and goes is a thread's: the last answers of the hosts that were asked, some 250
-    references. What grows in each of three rounds and of two long ones is a leak."""
+    """By how much the count grows (0: it does not), and in how many calls. A count that grows once
+    is a cache's. A thread keeps the last answers of the hosts that were asked, some 250 references,
+    which come and go. A count that grows in each of three rounds and of two long ones is a leak."""
     for _ in range(3):
         function()
     for n in (times, times, times, 20 * times, 20 * times):

@@ -181,8 +181,8 @@ def one_write(fault: Any, b: Any) -> None:
 def takes_or_leaves(
     fault: Any, b: Any, take: Callable[[Any], Any], value_of: Callable[[Any], Any]
 ) -> None:
-    """Checks that if `take(reader)` failed, and so took no value, the value is still there.
-    `value_of` finds the value in its result."""
+    """Checks that the value is still there if `take(reader)` has failed. `value_of` finds the value
+    in the result of `take`."""
     value, got = Mark(), [None, None]
 
     async def body(b: Any, w: Any, r: Any) -> None:
@@ -249,7 +249,7 @@ def extended(fault: Any, b: Any) -> None:
             finally:
                 try:
                     await b.leave(block)
-                except MemoryError:  # perhaps not left yet: its writer would wait on
+                except MemoryError:  # perhaps not left yet: the block's writer would wait on
                     await b.leave(block)
         refused(lambda: r.extended(1))
         refused(lambda: r.extended(redeliver=True))

@@ -31,8 +31,8 @@ CO = Backend("coroutines")
 
 
 def on_a_loop(main: Any) -> None:
-    """asyncio forgets a callback, and so a task, that it has no memory to call: nothing goes on then,
-    and it is a MemoryError here."""
+    """Runs main() in a new loop. If asyncio has no memory to call a callback, it forgets the
+    callback, and with it a task, and nothing goes on. Then this raises MemoryError."""
     forgotten: list[BaseException] = []
 
     def forgot(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -46,12 +46,12 @@ def on_a_loop(main: Any) -> None:
         loop.set_exception_handler(forgot)
         try:
             loop.run_until_complete(main())
-        except RuntimeError:  # it was stopped
+        except RuntimeError:  # the loop was stopped
             if not forgotten:
                 raise
             raise MemoryError from None
         finally:
-            for _ in range(0 if forgotten else 10):  # one that was forgotten never ends
+            for _ in range(0 if forgotten else 10):  # a forgotten task never ends
                 for task in asyncio.all_tasks(loop):
                     task.cancel()
                 loop.run_until_complete(asyncio.sleep(0))
@@ -76,7 +76,7 @@ def tasks(fault: Any) -> None:
         r, w = +c, -c
         await w.write_many([1, 2])
         many = await r.read_many(5)
-        if len(many) < 2:  # without memory it leaves the rest
+        if len(many) < 2:  # read_many had no memory, and left the rest
             many += await r.read_many(5)
         assert many == [1, 2]
         await co.select(r, co.after(0), co.Output(w, 1).when(False))
@@ -237,7 +237,7 @@ for _name in BACKENDS[:2]:
 
 @functools.cache
 def host() -> Any:
-    """Another OS process, which gets the other ends."""
+    """Another OS process, which gets the ends on the other side."""
     hosts = Hosts(1)
     atexit.register(hosts.close)
     return hosts[0]

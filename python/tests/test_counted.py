@@ -11,7 +11,7 @@ import pytest
 
 COUNTED = Path(__file__).with_name("counted.py")
 
-# Each version of CPython has its own faults when memory runs out; counted.py knows those of 3.11.
+# Each version of CPython has faults of its own when memory runs out; counted.py knows 3.11's.
 known = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the faults known are 3.11's")
 
 

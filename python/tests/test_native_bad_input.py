@@ -262,7 +262,7 @@ def nested(of: str) -> Any:
 
 @pytest.mark.parametrize("of", ["list", "tuple", "dict"])
 def test_an_argument_that_nests_too_deep_to_be_shown_is_refused(of):  # rule 11.2
-    """In place of an end, of a barrier and of a value: its type is named."""
+    """In place of an end, of a barrier and of a value. The error names the argument's type."""
     value = nested(of)
     what = f"given was an object of type {of}"
     with pytest.raises(BadUse, match=f"'source' is a reader end of a channel of int; {what}"):

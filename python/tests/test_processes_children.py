@@ -295,8 +295,8 @@ WAITS = """
 
 @pytest.mark.parametrize("how", ["one", "two", "deep", "stop"])
 def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
-    """Those of OS processes too, once each and by their paths here, however deep; of one that is
-    stopped it says so. No file of Weft's is named."""
+    """It names those in OS processes too, however deep, once each and by their paths here, and says
+    if an OS process is stopped. It names no file of Weft's."""
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(WAITS), encoding="utf-8")
     with child(

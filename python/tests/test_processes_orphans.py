@@ -98,7 +98,7 @@ start = subprocess.Popen.__init__
 
 def interrupted(self, *args, **keywords):
     start(self, *args, **keywords)
-    self._child_created, self.returncode = False, 0  # as before its number is known
+    self._child_created, self.returncode = False, 0  # as before the child's pid is known
     raise KeyboardInterrupt
 
 subprocess.Popen.__init__ = interrupted
@@ -110,10 +110,10 @@ def interrupted(*args):
     start(*args)
     raise KeyboardInterrupt
 
-resource_tracker.ensure_running()  # it is multiprocessing's, and lives as long as the program
+resource_tracker.ensure_running()  # of multiprocessing: it lives as long as the program
 util.spawnv_passfds = interrupted
 """
-# A stopped server's number is forgotten before its status is taken.
+# The server's pid is forgotten before its status is taken.
 STOPPED = """
 start_module.stop_servers()
 close = os.close

@@ -82,7 +82,7 @@ def ways_round(edges: Iterator[tuple[str, str]]) -> list[str]:
 
 
 def place(path: Path) -> str:
-    """A source stands where the header stands whose definitions it has."""
+    """Where a file stands in the layers. A source stands where its header does."""
     if path.is_relative_to(CPP_SOURCES):
         path = HEADERS / path.relative_to(CPP_SOURCES).with_suffix(".hpp")
     return str(path.resolve().relative_to(HEADERS))
@@ -90,7 +90,7 @@ def place(path: Path) -> str:
 
 def test_headers_include_only_downwards() -> None:
     files = [*HEADERS.rglob("*.hpp"), *CPP_SOURCES.rglob("*.cpp")]
-    files.remove(CPP_SOURCES / "weft.cpp")  # all of them
+    files.remove(CPP_SOURCES / "weft.cpp")  # it includes all sources
     assert len(files) > 50
     edges = ((place(file), other) for file in files for other in included(file))
     assert upwards(edges, layers("cpp")) == []
@@ -118,7 +118,7 @@ def native_edges() -> Iterator[tuple[str, str]]:
 
 
 def test_the_extension_includes_only_downwards() -> None:
-    """Its headers, and its .cpp files too."""
+    """The extension's headers, and its .cpp files too."""
     edges = list(native_edges())
     assert len(edges) > 200
     assert upwards(iter(edges), layers("native")) == []
@@ -144,8 +144,8 @@ def module_of(file: Path) -> str:
 
 
 def imported(file: Path, known: set[str], late: bool = False) -> Iterator[str]:
-    """The modules of weft that a file imports when it is imported itself: not those for types
-    alone, and within functions only if `late`."""
+    """The modules of weft that a file imports when it is imported itself, without those for types
+    alone. With `late`, those that its functions import as well."""
 
     def look(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         for node in body:
@@ -173,8 +173,8 @@ def imported(file: Path, known: set[str], late: bool = False) -> Iterator[str]:
 
 
 IMPORTS = (ast.Import, ast.ImportFrom)
-# What a function imports from above, once it is asked for: a component's own class, and hosts of a
-# network, which want packages that others do without.
+# Imports from above that a function makes when it is called: the class of a component, and hosts of
+# a network, which need packages that other programs do without.
 FROM_ABOVE = [
     "weft._components.hosts -> weft.native",
     "weft._hosts.executor -> weft._net.executor",

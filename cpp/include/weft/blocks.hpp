@@ -359,12 +359,12 @@ template <class A>
 concept Awaitable = Operation<A> || requires(A a, PromiseBase& p) {
   p.await_transform(std::move(a));
 };
-// An operation that the program began on that line: a report names it and no line here.
+// An operation and the program's line that began it: a report shows that line, and none of ours.
 template <class A>
 struct BegunAt {
   A op;
   Here at;
-  BegunAt(A&& a, Here h) : op(std::move(a)), at(h) {}  // no aggregate: Awaited (stopping.hpp)
+  BegunAt(A&& a, Here h) : op(std::move(a)), at(h) {}  // no aggregate: as Awaited (stopping.hpp)
   auto bind(runtime::ProcessBase* p) && {
     auto& promise = static_cast<PromiseBase&>(*p);
     if (!of_the_program(at.file)) return promise.await_transform(std::move(op), 0);

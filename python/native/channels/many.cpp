@@ -8,11 +8,11 @@
 // where it meets nobody who waits: ChannelEngine::pass().
 //
 // Invariants
-//  1 Whoever observes sees operations, so then each value is one. So it is at a rendezvous and at
-//    channels to other OS processes.
-//  2 What has been taken from the buffer is in the list that is returned. So the list is there before
-//    the read begins, and has room for a value before that is taken. A value that cannot be made
-//    Python's raises: the list is lost then.
+//  1 Observers see operations, so while somebody observes, each value is an operation of its own.
+//    So it is at a rendezvous and at channels to other OS processes.
+//  2 What has been taken from the buffer is in the list that is returned. So the list is made
+//    before the read begins, and gets room for a value before the value is taken. If a value cannot
+//    be converted to Python's, the exception is raised and the list is lost.
 #include "channels/channels.hpp"
 #include "interpreter/interpreter.hpp"
 #include "interpreter/unawaited.hpp"
@@ -61,7 +61,7 @@ int gather(PyObject* reader, PyObject* list, Py_ssize_t most) {
     PyObject* const v = c->core.pass<Side::in>(&slot) ? taken_from(c, slot.take()) : nullptr;
     if (!v) {
       Py_SET_SIZE(list, n);
-      Py_DECREF(Py_None);  // the place that was kept for it
+      Py_DECREF(Py_None);  // the place that was kept for the value
       r = PyErr_Occurred() ? -1 : 0;
       break;
     }
@@ -77,7 +77,7 @@ Owned<> new_block() {
   if (list) PyList_SET_ITEM(list.get(), 0, Py_NewRef(Py_None));
   return list;
 }
-// The list with the value that was read, and what follows.
+// The list with the value that was read, and with what is in the buffer.
 PyObject* block_of(PyObject* reader, Owned<> list, Owned<> first, Py_ssize_t most) {
   PyList_SetItem(list.get(), 0, first.release());
   return gather(reader, list.get(), most) < 0 ? nullptr : list.release();
@@ -244,7 +244,7 @@ PyObject* read_block(PyObject* reader, Py_ssize_t most, bool next) {
   const bool waits = awaits();
   Owned list(new_block());
   if (!list) return nullptr;
-  if (waits) {  // all that may fail comes before the operation, which says so if it is not awaited
+  if (waits) {  // what may fail comes before the operation, which warns if it is not awaited
     Owned m(new_many(reader, {}, std::move(list), most));
     if (m && !(many(m.get())->op = operation_read(reader, next))) return nullptr;
     return m.release();

@@ -223,7 +223,7 @@ struct Choice::Plan {
   wire::Span::Kept kept{};             // what holds it open
 };
 
-// It sets `instead_`, the guard that is chosen if the homes say that nothing has happened.
+// Sets `instead_` too: the guard that is chosen if the homes say that nothing has happened.
 Choice::Plan Choice::plan_far(const std::vector<std::uint32_t>& order, std::int64_t now) {
   Plan plan;
   int skip = -1, timer = -1;
@@ -284,7 +284,7 @@ void Choice::add_seats_off(Plan& plan) {
   }
 }
 
-// What it waits for besides: how many guards, with the homes' word.
+// Fills `meanwhile_` with the homes' word, timers and ends of processes; returns how many guards.
 std::uint32_t Choice::wait_meanwhile(std::vector<std::uint32_t> lasting) {
   const auto waits = static_cast<std::uint32_t>(lasting.size()) + 1;
   meanwhile_ = runtime::FixedArray<core::Guard>(waits);

@@ -350,7 +350,7 @@ void Choice::unstand() noexcept {
   }
 }
 
-// An ad-hoc one.
+// Begins an ad-hoc choice.
 template <class Now>
 [[gnu::always_inline]] inline int Choice::begin_select(ProcessBase& p, SelectMemory* memory,
                                                        Now now, bool foreign) {
@@ -491,7 +491,7 @@ bool Choice::with_partner() const noexcept {
   return g.kind <= core::Kind::output && g.node.status == Status::pending;
 }
 
-// At no channel: a barrier, a timer, the end of a process, skip().
+// The outcome of a guard at no channel: a barrier, a timer, the end of a process, skip().
 int Choice::conclude_other(std::uint32_t i, const Spec& s, PyObject** r) {
   if (s.kind == GuardKind::timer) {
     auto* t = reinterpret_cast<TimerObject*>(s.target);
@@ -508,7 +508,7 @@ int Choice::conclude_other(std::uint32_t i, const Spec& s, PyObject** r) {
   return *r ? 1 : -1;
 }
 
-// An output whose value was there before.
+// The outcome of an output whose value was there before.
 int Choice::conclude_written(std::uint32_t i, const ChannelObject* c, PyObject** r) {
   if (transits_) transits_[i].commit();
   Owned(slots_[i].take()).reset();
@@ -520,7 +520,7 @@ int Choice::conclude_written(std::uint32_t i, const ChannelObject* c, PyObject**
   return 1;
 }
 
-// What a guard makes, as it is to be sent; null with an exception.
+// The value that a guard computes, as it is to be sent; null with an exception.
 Owned<> Choice::compute(std::uint32_t i, const Spec& s) {
   Owned<> value;
   {
@@ -531,7 +531,7 @@ Owned<> Choice::compute(std::uint32_t i, const Spec& s) {
   if (value && is_end(value.get())) {
     Transit t;
     PyObject* send = nullptr;
-    if (Transit::prepare(value.get(), t, send) == 0) t.commit();  // the commit has been
+    if (Transit::prepare(value.get(), t, send) == 0) t.commit();  // the choice has committed
     value.reset(send);
   }
   ChannelObject* const c = channel_of(i);

@@ -231,7 +231,7 @@ int add(NativeCall& c, const weft_parameter& p, PyObject* value, const std::stri
   return p.role == WEFT_VALUE ? add_value(c, p, t, value, who) : add_end(c, p, t, value, who);
 }
 
-// Is one channel given as two of different types? Then bad use.
+// Bad use if one channel is given with two different types.
 int look_for_twice(const NativeCall& call, std::size_t i, const std::string& who) {
   ChannelObject* const c = call.ends[i]->channel;
   for (std::size_t k = 0; k < i; ++k)

@@ -70,8 +70,8 @@ void restore(const NativeType* t, PyObject* o, weft_value& from) noexcept {
   if (o && to_native(t, o, from) < 0) PyErr_Clear();  // there is no memory: it is empty
 }
 
-// A guard of the component as Python's; null with an exception. `value`: what an output writes,
-// which has its arrays.
+// A guard of the component, as Python's; null with an exception. `value` gets what an output
+// writes; that object then owns the arrays.
 PyObject* guard_of(Call& c, weft_guard& from, Owned<>& value) {
   Owned<> g;
   Owned loud(from.ends ? Py_BuildValue("{ss}", "ended", "raise") : nullptr);
@@ -132,7 +132,7 @@ weft_status write_abroad(Call& c, std::uint32_t end, weft_value* from) {
   return s;
 }
 
-// The guard whose channel has ended, which the exception names; `none`: it names none.
+// The guard whose channel has ended, as the exception names it; `none` if it names no guard.
 static std::uint32_t guard_that_ended(PyObject* e, std::uint32_t none) {
   const Owned guard(PyObject_GetAttrString(e, "guard"));
   if (guard && PyLong_Check(guard.get()))

@@ -250,8 +250,8 @@ bool read_at_once_abroad(Call& c, std::uint32_t end, weft_value* to) {
   *to = g[0].value;
   return true;
 }
-// Another reader may come in between: it is read without waiting only where the core says so in one
-// step.
+// Another reader may come between a look and a read, so the core does both in one step: a choice
+// with a skip.
 bool read_at_once(Call& c, Engine& core, Value& slot) {
   core::Guard g[2];
   g[0].kind = core::Kind::input;

@@ -42,8 +42,7 @@ void undecided_select(ProcessBase& p, runtime::WaitVisitor& v) {
 constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select, &undecided_select};
 constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_select, &undecided_select};
 
-// The guards of the component as the core's; null: bad use.
-// Where it waits, and for what. False: bad use.
+// Sets where the core's guard waits, and for what. False: bad use.
 bool set_place(Call& c, const weft_guard& from, core::Guard& g, Value& slot) {
   if (from.kind == WEFT_SKIP || from.kind == WEFT_TIMER) {
     g.kind = from.kind == WEFT_SKIP ? core::Kind::skip : core::Kind::timer;
@@ -68,6 +67,7 @@ bool set_place(Call& c, const weft_guard& from, core::Guard& g, Value& slot) {
   return false;
 }
 
+// The guards of the component as the core's; null: bad use.
 Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::uint64_t& key) {
   Call::Choosing& x = choosing_for(c, n);
   key = 0xCBF29CE484222325ull;
@@ -167,8 +167,6 @@ weft_status end(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* c
   return s;
 }
 
-// Null: there is none, and `status` says why. *far: a channel has ends in other OS processes, and
-// nothing was begun.
 // A channel of these guards that has ends in other OS processes; null: none.
 ChannelObject* wired_among(Call& c, const weft_guard* guards, std::uint32_t n) noexcept {
   ChannelObject* found = nullptr;
@@ -178,6 +176,8 @@ ChannelObject* wired_among(Call& c, const weft_guard* guards, std::uint32_t n) n
   return found;
 }
 
+// Null: no choice was begun, and `status` says why. *far: a channel that has ends in other OS
+// processes; nothing was begun.
 Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
                       std::uint32_t* chosen, weft_place at, int& i, ChannelObject** far,
                       weft_status& status) {

@@ -62,7 +62,7 @@ PyObject* to_str(const std::string& s) {
 
 std::string channel_name(ChannelObject* c) { return runtime::name_of(c->core); }
 
-// The format without what a user's `__repr__` says: that has raised, as for a list that nests too deep.
+// The format without reprs: a `__repr__` has raised, as it does for a list that nests too deep.
 static std::string without_reprs(std::string format) {
   constexpr std::string_view kInstead = "an object whose repr() fails%.0s";  // shows no more of it
   for (std::size_t at = 0; (at = format.find("%R", at)) != std::string::npos; at += kInstead.size())

@@ -1,5 +1,5 @@
-// What the interpreter's rooms offer to the others: threads that are no processes (strangers.cpp), and
-// the methods of generators (returned.cpp).
+// What interpreter/ offers to the other rooms: which threads are Weft's and which are foreign
+// (strangers.cpp), and the methods of generators (returned.cpp).
 #pragma once
 #include "native.hpp"
 
@@ -11,7 +11,7 @@ void lend_thread(PyThreadState* t);  // foreign to every run for a time
 void disown_thread(PyThreadState* t) noexcept;
 bool is_own_thread(PyThreadState* t) noexcept;
 bool idle_worker(PyThreadState* t) noexcept;  // of the pool of io calls
-// A thread of Weft's own: it uses no end (rule 10.3).
+// Does the thread belong to the package's own Python? It uses no end then (rule 10.3).
 bool is_helper(PyThreadState* t) noexcept;
 // makes a worker of the pool foreign while it lives; on other threads nothing
 class ForeignThread {

@@ -113,8 +113,8 @@ void leave_signals() noexcept {
   }
 }
 
-// ([row]) -> [line], where each of these processes is, and each in other programs that run for them;
-// () ends those programs.
+// Functions of weft._rounds.rounds. everywhere([row]) -> [line]: where each of these processes is,
+// and each in other programs that runs for this one. end_elsewhere() ends those programs.
 PyObject *everywhere = nullptr, *end_elsewhere = nullptr;
 
 // A process, and what it does.
@@ -165,8 +165,8 @@ PyObject* to_list(const std::vector<Row>& rows) {
   return list.release();
 }
 
-// _where([process]): (number, path, what it does) of each process of every run of this program; or of
-// the run of that process alone.
+// _where([process]): (number, path, what it does) of each process in every run of this program, or
+// in the run of that process alone.
 PyObject* f_where(PyObject*, PyObject* args) {
   PyObject* process = nullptr;
   if (!PyArg_ParseTuple(args, "|O!", &ProcessType, &process)) return nullptr;

@@ -5,7 +5,7 @@
 
 namespace weft::py {
 
-// Takes the reference to the item over. `list` may be null; it is null afterwards if `item` is null.
+// Takes over the reference to the item. `list` may be null; it becomes null if `item` is null.
 inline void append(Owned<>& list, PyObject* item) noexcept {
   const Owned taken(item);
   if (list && (!item || PyList_Append(list.get(), item) < 0)) list.reset();

@@ -114,7 +114,7 @@ PyObject* file_name(PyObject* name) noexcept {
   const Owned text(bytes ? PyUnicode_FromEncodedObject(bytes.get(), "utf-8", "strict") : nullptr);
   if (!text) return nullptr;
   const bool stored = PyDict_SetItem(kept, name, text.get()) == 0;
-  return stored ? text.get() : nullptr;  // which the dict has
+  return stored ? text.get() : nullptr;  // the dict keeps it
 }
 
 }  // namespace weft::py

@@ -1,5 +1,5 @@
-// Threads that are no processes (strangers.cpp, rule 10.3). native.hpp has the functions by which
-// the extension notes its own threads.
+// Threads that are no processes (strangers.cpp, rule 10.3). interpreter.hpp has the functions by
+// which the extension notes its own threads.
 #pragma once
 #include "native.hpp"
 

@@ -231,7 +231,7 @@ template <class D>
   return begun(o, way, o->begin(way), r);
 }
 
-// asyncio's cancellation of a task that waits.
+// asyncio cancels a task that waits.
 template <class D>
 PyObject* cancel_in_task(D* o, TaskWaiter* p, PyObject* const* args, Py_ssize_t n) {
   const Section section(p->link);

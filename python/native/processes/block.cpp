@@ -179,7 +179,7 @@ PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
 
 PyObject* leave_on_thread(GroupObject* g, PyObject* e);
 
-// Its scheduler and its groups, in a thread or in ordinary code.
+// Sets the block's scheduler and groups, in a thread or in ordinary code.
 void open_in_thread(GroupObject* g, runtime::ThreadProcess* t) {
   runtime::Scheduler* const home = home_here(*t);
   // A thread that has no scheduler gets one only to wait for the end, unless this is a new block in

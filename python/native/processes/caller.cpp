@@ -67,7 +67,7 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   return take_exception();
 }
 
-// False: it is not to be looked at again.
+// Asks standstill.alone() what to do. False: this thread is not to be looked at again.
 bool tell_alone(runtime::ThreadProcess& t) noexcept {
   const SavedException kept;
   const Owned others(foreign_idents(nullptr));
@@ -76,7 +76,7 @@ bool tell_alone(runtime::ThreadProcess& t) noexcept {
   Owned<> r;
   if (where) {
     const OutsideGate beyond;
-    // not before: it imports logging
+    // imported only now, since it imports logging
     const Owned m(PyImport_ImportModule("weft._watching.standstill"));
     if (m)
       r.reset(PyObject_CallMethod(
@@ -182,7 +182,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
       wait_home(*thread_, kind);
     } else if (waits_for_ever(*thread_, kind)) [[unlikely]] {
       Owned e(told_so(*thread_, kind));
-      if (kind.withdraw(*thread_)) thrown_ = std::move(e);  // it can: nobody else is there
+      if (kind.withdraw(*thread_)) thrown_ = std::move(e);  // always: nobody else is there
     } else {
       thread_->block(kind);
     }

@@ -1,4 +1,4 @@
-// Who calls an operation that blocks.
+// The caller of an operation that blocks (caller.cpp).
 #pragma once
 #include "process.hpp"
 #include "weft/wire/lazily.hpp"

@@ -142,7 +142,7 @@ PyObject* coroutine_for(FunctionObject* f, PyObject* const* args, std::size_t nf
                       "process %U: the function returned %.100s in place of a coroutine", f->name,
                       Py_TYPE(made.get())->tp_name);
 }
-// (function, arguments, keywords or None)
+// The tuple (function, arguments, keywords or None).
 PyObject* call_for(FunctionObject* f, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   const Owned positional(PyTuple_New(n));
   const Owned keywords(kwnames ? PyDict_New() : Py_NewRef(Py_None));

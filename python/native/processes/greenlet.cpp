@@ -114,7 +114,7 @@ void greenlet_start(core::Waker* w) {
   }
   PyGreenlet* const at = g.get();
   p->greenlet_state = new GreenletState{std::move(g), parent.get(), new_ref(at), {}};
-  run.reset();  // these two before the process runs here
+  run.reset();  // both are let go before the process runs here
   parent.reset();
   std::atomic_ref(p->base.ops)
       .store(&runtime::Scheduler::current()->ops_here(running_ops), std::memory_order_relaxed);

@@ -393,7 +393,7 @@ void give_up(GroupOpObject* o) noexcept {
   }  // else its block is its owner's to leave yet: leave_blocks() sees to it
 }
 
-// False: `me` is not to step it, and an exception is set.
+// False: `me` may not step the operation, and an exception is set.
 bool may_step(GroupOpObject* o, ProcessObject* me) {
   const char* const what = o->parallel ? "Parallel" : "a group";
   if (o->done)

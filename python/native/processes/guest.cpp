@@ -61,7 +61,7 @@ int load_names() {
 
 // --- the current task ----------------------------------------------------------------------------
 
-// Of the loop; gives the one before. `task` null: none.
+// Makes `task` (null: none) the current task of the loop; returns the one before.
 Owned<> swap_task(PyObject* loop, PyObject* task) noexcept {
   Owned<> before;
   if (names.swap != Py_None) {
@@ -196,7 +196,7 @@ PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   const Owned r(with_signals_held([&] { return PyObject_CallOneArg(names.alone, loop); }));
   g->run->loop_acts = r && PyList_CheckExact(r.get());
   if (g->run->loop_acts) return Py_True;
-  return r == Py_True || r == Py_None ? r.get() : Py_False;  // these are immortal enough
+  return r == Py_True || r == Py_None ? r.get() : Py_False;  // objects that always live
 }
 
 // A process has failed: the block is to end (rule 7.5). Once; leaving the block takes it back.
@@ -315,7 +315,7 @@ GuestObject* new_guest(PyObject* list, LinkObject* link, bool open) {
   return g->turn && g->ring_up && g->look_up ? g.release() : nullptr;
 }
 
-// Its run, its scheduler and its groups.
+// Makes the guest's run, scheduler and groups.
 void begin_run(GuestObject* g, runtime::Clock clock) {
   for (EndWaker& w : g->ends) {
     new (&w) EndWaker;

@@ -82,7 +82,7 @@ PyObject* outcome(CallObject* c) {
   return nullptr;
 }
 
-// It has waited, and is stepped again.
+// The call has waited, and is stepped again.
 PySendResult resume(CallObject* c, ProcessObject* me, PyObject** r) {
   ProcessBase& p = me->base;
   if (c->awaits != me || !resumed(me, reinterpret_cast<PyObject*>(c))) {

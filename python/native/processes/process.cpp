@@ -109,9 +109,8 @@ PyObject* judge(ProcessObject* p) {
 // Of a coroutine apart that is over, on its thread: its group, which waits for that thread too.
 static thread_local runtime::Group* waits_for_thread = nullptr;
 
-// The process has ended with `result` (owned) or, if null, with the current exception. `b`: what
-// the group knows it by.
-// It has been left by an exception, `left`; gives why it has no result, or null.
+// Sets `left` to the exception that has left the process. Returns why the process has no result, or
+// null.
 static Owned<> judge_end(ProcessObject* p, ProcessBase& b, Owned<>& left) {
   left.reset(judge(p));
   Owned why(why_no_result(p, b, left.get()));
@@ -119,7 +118,7 @@ static Owned<> judge_end(ProcessObject* p, ProcessBase& b, Owned<>& left) {
   if (p->how != Ending::failed && !b.group->keeps_end()) left.reset();
   return why;
 }
-// `why`: why it has no result, or null.
+// `why`: why the process has no result, or null.
 static void take_outcome(ProcessObject* p, PyObject* result, PyObject* failure, Owned<> why) {
   p->failed = failure != nullptr;
   if (failure && why) p->watch()->why = std::move(why);
@@ -139,6 +138,8 @@ static void let_go_of_all(ProcessObject* p) {
   run_deferred();
 }
 
+// The process has ended with `result` (owned) or, if null, with the current exception. `b`: what
+// the group knows the process by.
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   if (observing()) [[unlikely]]
     observe_end(p, result);
@@ -391,11 +392,11 @@ void end_late(ProcessObject* p) {
 
 }  // namespace
 
-// It has yielded what is no operation of ours: a bare yield lets others run, a future is waited
-// for where a loop runs. False: it cannot be waited for here, an exception is set.
+// The process has yielded something that is no operation of Weft. A bare yield lets others run; a
+// future is waited for if a loop runs. False: this cannot be waited for here, an exception is set.
 [[gnu::noinline]] static bool is_parked_on(ProcessObject* p, PyObject* yielded) {
   if (yielded == Py_None) {
-    if (p->owed) return true;  // it is run again as it is
+    if (p->owed) return true;  // the wake-up that it is owed runs it again
     p->yielded = 1;
     runtime::Scheduler::current()->push(&p->base);
     return true;
@@ -411,13 +412,13 @@ void end_late(ProcessObject* p) {
   return false;
 }
 
-// Its coroutine has returned `result`, or raised.
+// The process's coroutine has returned `result`, or raised.
 static void coroutine_left(ProcessObject* p, PyObject* result) {
   if (!(p->waits || p->owed) || !has_to_wait(p, result)) [[likely]]
     coroutine_over(p, result);
 }
 
-// The wake-up that it was owed has come. True: it had ended, and is over now.
+// The wake-up that the process was owed has come. True: it had ended before, and is over now.
 static bool is_over_by_wake_up(ProcessObject* p) {
   wake_up_came(p);
   if (!p->over) return false;
@@ -525,11 +526,11 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   if (p->watch()) name_watch(p);
   if (observing()) [[unlikely]]
     observe_start(p);
-  Owned its = new_ref(p);  // the thread's
+  Owned its = new_ref(p);  // the thread's reference
   g.run.activated();
   if (begin_thread(thread_body, t, t->function, "use coroutine processes (async def)"))
     return static_cast<void>(its.release());
-  end_process(p, *t, nullptr);  // it has failed: the group knows
+  end_process(p, *t, nullptr);  // it has failed, and tells its group
   delete t;
   g.run.deactivated();
 }
@@ -579,14 +580,14 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
   p->base.ops = &p->own->ops_here(apart_ops);
   g.add(p->base);
   if (p->watch()) name_watch(p);
-  Owned its = new_ref(p), beyond = new_ref(p);  // the process's, and the thread's beyond its end
+  Owned its = new_ref(p), beyond = new_ref(p);  // the process's; the thread's, which lasts longer
   p->own->post(&p->base);
   g.run.activated();
   if (begin_thread(apart_body, p, p->base.function, "start it without on(threads)")) {
     static_cast<void>(its.release());
     return static_cast<void>(beyond.release());
   }
-  end_process(p, p->base, nullptr);  // it has failed: the group knows
+  end_process(p, p->base, nullptr);  // it has failed, and tells its group
   delete std::exchange(p->own, nullptr);
   g.run.deactivated();
 }

@@ -78,7 +78,7 @@ void watch_standstill(runtime::Run& run) noexcept;  // rule 10.6
 PyObject* block_interrupt(
     // owned: what `p`, in the block of a run, is to raise instead of Cancelled; or null
     const ProcessBase& p) noexcept;
-// borrowed; null: of null
+// borrowed; null for null
 PyObject* limit_object(runtime::Limit* l) noexcept;
 // `where`: what follows its repr, as " in a list"
 PyObject* no_process(PyObject* o, const char* where);

@@ -1,6 +1,6 @@
 // How an operation waits, is woken and is cancelled: one struct for each kind of caller. An
-// operation is written once, over any of the three (operation.cpp, select.cpp). `Caller` is
-// native.hpp's and caller.cpp's.
+// operation is written once, over any of the three (operation.cpp, select.cpp). `Caller` is in
+// caller.hpp.
 //
 //                InProcess (coroutine)     InTask (of asyncio)       InCaller (thread, greenlet)
 //   wait()       await_in(): parked        TaskWaiter::await(): future    Caller::wait(): blocks

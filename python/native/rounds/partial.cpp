@@ -253,7 +253,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
     Owned<> r;
     if (others) {
       const OutsideGate beyond;
-      // not before: it imports logging
+      // imported only now, since it imports logging
       const Owned m(PyImport_ImportModule("weft._watching.standstill"));
       if (m)
         r.reset(PyObject_CallMethod(

@@ -165,7 +165,7 @@ int may_attach(ChannelObject* c, const NativeType* t, const char* who) {
   return no_board(c, who) < 0 ? -1 : check_waiting(c, Native{t, who});
 }
 
-// What waited at a channel: what it was, and its cell.
+// Values that waited at a channel, each with the cell that took its place.
 using Converted = std::vector<std::pair<Owned<>, PyObject*>>;
 
 static int becomes_native(ChannelObject* c, const Native& n) {
@@ -175,7 +175,7 @@ static int becomes_native(ChannelObject* c, const Native& n) {
   return 0;
 }
 
-// So what fails changes nothing.
+// Puts the values back in place of their cells, so an attach that fails changes nothing.
 static void convert_back(Engine& core, const Converted& done) {
   core.with_lock([&](core::Queue&, core::Queue& writers) {
     const auto back = [&](Value& v) {

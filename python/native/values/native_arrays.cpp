@@ -23,7 +23,7 @@ BlockHead* head_of(void* block) noexcept { return static_cast<BlockHead*>(block)
 
 struct DLManaged;
 struct Loan {           // while the debug mode is on
-  Owned<> note;         // who lent it, where: the debug mode's
+  Owned<> note;         // who lent it and where, for the debug mode
   std::uint64_t sum;    // of its numbers, when they may not be touched
   std::string touched;  // how it was noticed that they were; empty: they were not
   std::string holder;   // the process that has it, or had it last
@@ -201,7 +201,7 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
                  describe(t).c_str(), Py_TYPE(v)->tp_name, type);
     return -1;
   }
-  // whose own destructor gives the tensor back, unless it is renamed
+  // the capsule's own destructor gives the tensor back, unless the capsule is renamed
   const Owned capsule(PyObject_CallMethod(v, "__dlpack__", nullptr));
   auto* const managed =
       capsule ? static_cast<DLManaged*>(PyCapsule_GetPointer(capsule.get(), "dltensor")) : nullptr;

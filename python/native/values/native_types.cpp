@@ -36,7 +36,7 @@ bool parse_fields(const char*& at, NativeType& t, Inner&& inner) {
   }
   return !t.name.empty() && *at++ == '>';
 }
-// Its parts, up to `close`.
+// Parses the parts, up to `close`.
 template <class Inner>
 bool parse_until(const char*& at, char close, Inner&& inner) {
   for (++at; *at && *at != close;)

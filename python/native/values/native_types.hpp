@@ -22,7 +22,8 @@ const NativeType* native_type(const char* text);
 const NativeType* native_type_of(PyObject* type);
 // "list[float]", for messages; not `whole`: as an annotation, aggregates by their name.
 std::string describe(const NativeType* t, bool whole = true);
-// The repr of a value, shortened; where that fails `otherwise`, which may show the value's type (%.100s).
+// The repr of a value, shortened. If repr() fails, this is `otherwise`, which may show the value's
+// type (%.100s).
 PyObject* shown(PyObject* value, const char* otherwise);
 
 // `value` as the type says: 0; -1 with BadUse, or what the conversion raised. The block is

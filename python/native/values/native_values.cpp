@@ -11,7 +11,7 @@ namespace weft::py {
 PyObject* shown(PyObject* value, const char* otherwise) {
   constexpr Py_ssize_t kShown = 200;
   Owned text(PyObject_Repr(value));
-  if (!text) {  // it nests too deep, or is odd
+  if (!text) {  // the value nests too deep, or its repr() is odd
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
     PyErr_Clear();
     return PyUnicode_FromFormat(otherwise, Py_TYPE(value)->tp_name);
@@ -99,7 +99,7 @@ bool has_items(const NativeType* t, PyObject* v) noexcept {
 }
 int flatten_items(const NativeType* t, PyObject* v, Flattened& to) {
   if (!has_items(t, v)) return refuse(t, v);
-  const Owned all(PySequence_Tuple(v));  // its own: what converts an item may change a list
+  const Owned all(PySequence_Tuple(v));  // a copy: converting an item may change a list
   if (!all) return -1;
   const Py_ssize_t n = PyTuple_GET_SIZE(all.get());
   int r = 0;
@@ -140,7 +140,7 @@ int flatten_fields(const NativeType* t, PyObject* v, Flattened& to) {
 
 // A value of any type that there is, behind a letter that says which.
 constexpr int kDeepestValue = 100;  // lists and dicts within others
-// Of a Value that is neither a list nor a dict; 0: it cannot be one.
+// The letter of a value that is neither a list nor a dict; 0: it cannot be a Value.
 char kind_of_scalar(PyObject* v) noexcept {
   if (v == Py_None) return 'n';
   if (PyBool_Check(v)) return 'b';
@@ -155,7 +155,7 @@ int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth);
 // A list, a tuple or a dict.
 int flatten_any_items(const NativeType* t, PyObject* v, Flattened& to, int depth) {
   const bool dict = PyDict_Check(v);
-  // its own: what converts an item may change it
+  // a copy: converting an item may change the original
   const Owned all(dict ? PyDict_Items(v) : PySequence_Tuple(v));
   if (!all) return -1;
   const Py_ssize_t n = PySequence_Size(all.get());

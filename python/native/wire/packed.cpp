@@ -263,7 +263,7 @@ PyObject* pickled(PyObject* value, PyObject* channel, Owned<>& list) {
   return PyObject_CallFunctionObjArgs(dumps, value, channel, nullptr);  // which says what is wrong
 }
 
-// These bytes and buffers, as what is to be sent.
+// Packs these bytes and buffers, to be sent.
 PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
   Parts parts;
   const Py_ssize_t n = list ? PyList_GET_SIZE(list) : 0;
@@ -284,7 +284,7 @@ PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
   return new_packed(std::move(whole), nullptr, true, new_ref(value));
 }
 
-// Where the parts of a table of `size` bytes are, and how long. None: they do not add up.
+// Offset and length of each part of a table of `size` bytes; empty if they do not add up.
 std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::byte* data, std::size_t size) {
   std::uint64_t n = 0;
   if (size >= 8) std::memcpy(&n, data, 8);
@@ -444,7 +444,7 @@ PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
   return packed_from_bytes(p, by);
 }
 namespace {
-// It has neither sealed arrays nor ends beside it.
+// Of a payload with neither sealed arrays nor ends beside it.
 PyObject* packed_from_bytes(const wire::Payload& p, wire::Carrier& by) noexcept {
   std::unique_ptr<Slot> slot;
   const std::byte* data = p.bytes.data();

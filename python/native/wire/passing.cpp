@@ -134,7 +134,7 @@ bool is_for_now(int error) noexcept { return error == EAGAIN || error == EINTR; 
 
 pollfd polled(int fd, bool in, bool out) noexcept {
   const auto events = static_cast<short>((in ? POLLIN : 0) | (out ? POLLOUT : 0));
-  return {events ? fd : -1, events, 0};  // else its end would be told again and again
+  return {events ? fd : -1, events, 0};  // else poll would report the end again and again
 }
 
 // Until something can go on, without the interpreter's lock; what needs no Python is done. False: it
@@ -166,7 +166,7 @@ int Passing::milliseconds_left() const noexcept {
   return static_cast<int>(std::max<std::int64_t>(until_ - prim::now(), 0) / 1'000'000);
 }
 
-// What is owed to those that take it now.
+// Sends what is owed to the sides that take it now.
 void Passing::pass_on(bool tcp_takes, bool link_takes) {
   if (link_takes && !to_link_.empty() && !to_link_.more(link)) {
     link_over_ = true;
@@ -175,9 +175,9 @@ void Passing::pass_on(bool tcp_takes, bool link_takes) {
   if (tcp_takes && !to_tcp_.empty() && !to_tcp_.more(tcp)) lost();
 }
 
-// So many bytes have come from the connection; none: it is closed.
+// `came` bytes have come from the connection; 0 or less: it is closed.
 void Passing::hear(ssize_t came) {
-  if (came <= 0) {  // what TLS has not shown yet is no whole record
+  if (came <= 0) {  // bytes that TLS has not decrypted yet are no whole record
     heard_all_ = true;
     return;
   }

@@ -1,6 +1,6 @@
-// What has come by a connection, through Python's TLS (ssl.MemoryBIO and its _SSLSocket), whose
-// functions are C's: so no step of Python's is taken for it. With the interpreter's lock, and that
-// of who uses this TLS.
+// Takes what has come by a connection through Python's TLS (ssl.MemoryBIO and its _SSLSocket).
+// Their functions are written in C, so this takes no step of Python. The caller holds the
+// interpreter's lock and the lock for TLS (feed.hpp).
 #pragma once
 #include <cstddef>
 

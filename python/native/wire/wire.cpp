@@ -283,10 +283,7 @@ PyObject* give_barrier(const AnyLink& link, BarrierObject* b, const char* name, 
   Py_RETURN_NONE;
 }
 
-// give(end, name): the end moves to the peer. With `last`, of a process that is supervised: it
-// moves if nobody will be started in that one's place, and else is the peer's as well. `in_hand`: a
-// list for the values of extended reads in which it dies; None: they go back.
-// An end of a channel that another OS process has made.
+// give(), for an end of a channel that another OS process has made.
 PyObject* give_far(AnyLink& link, EndObject* e, const char* name, bool supervised) {
   const std::string channel = channel_name(e->channel);
   if (link.board || link.network || is_board(e->channel))
@@ -312,7 +309,7 @@ PyObject* give_far(AnyLink& link, EndObject* e, const char* name, bool supervise
   Py_RETURN_NONE;
 }
 
-// An end of a channel of this program.
+// give(), for an end of a channel of this program.
 PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyObject* in_hand) {
   ChannelObject* const c = e->channel;
   std::shared_ptr<wire::Port> port;
@@ -333,6 +330,9 @@ PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyO
   Py_RETURN_NONE;
 }
 
+// give(end, name): the end moves to the peer. `last` is given for a supervised process: the end
+// moves if no other process will be started in its place; else the peer has the end as well.
+// `in_hand`: a list for the values of extended reads in which the process dies; None: they go back.
 PyObject* wire_give(PyObject* o, PyObject* args) {
   PyObject *end, *in_hand = nullptr;
   const char* name;
@@ -353,10 +353,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   return give_ours(*link, e, name, last, in_hand);
 }
 
-// take(name): the end that the peer has handed to us by this name; waits for it. None: the session
-// ended first. `keeps`: values of extended reads in which this program dies are not lost (wire
-// 4.7).
-// What was handed to us under that name, as Python's.
+// The object of Python's for what was handed to us under that name.
 PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, bool barrier,
                     bool keeps) {
   if (barrier && got.got.here)
@@ -374,6 +371,9 @@ PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, boo
   return mine;
 }
 
+// take(name): the end that the peer has handed to us by this name; waits for it. None: the session
+// ended first. `keeps`: values of extended reads in which this program dies are not lost (wire
+// 4.7).
 PyObject* wire_take(PyObject* o, PyObject* args) {
   PyObject* name;
   int keeps = 0;

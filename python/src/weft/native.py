@@ -41,7 +41,7 @@ _SOURCES = (".cpp", ".cc", ".cxx", ".C")
 _LIBRARIES = (".so", ".dylib", ".dll")
 _VALUE, _READER, _WRITER, _BARRIER = 0, 1, 2, 3  # as weft_role in component_abi.h
 _TAKEN = {"path", "compiler", "processes", "_capsule"}  # attributes of a Component
-_THREADS, _POOL = 1, 4  # as Kind::thread and Kind::pooled in native.hpp
+_THREADS, _POOL = 1, 4  # as Kind::thread and Kind::pooled in process.hpp
 
 
 class ComponentError(WeftError):

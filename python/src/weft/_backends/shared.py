@@ -70,7 +70,7 @@ def statistics(channel: Any) -> ChannelStats:
 # --- making processes -----------------------------------------------------------------------------
 
 
-_KINDS = {"coroutines": 0, "threads": 1, "greenlets": 2}  # as in native.hpp
+_KINDS = {"coroutines": 0, "threads": 1, "greenlets": 2}  # as in process.hpp
 
 
 def process_of(function: Any, plain: str) -> Any:

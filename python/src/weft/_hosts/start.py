@@ -99,8 +99,8 @@ _ending: set[Child] = set()  # children that no thread waits for and that have n
 
 
 def reap(child: Child) -> None:
-    """For a child that is ending, whose Hosts may have been dropped. Its status is taken now, when
-    close() waits for the child, or when the next child begins.
+    """For a child that is ending, whose Hosts may have been dropped. The child's status is taken
+    now, when close() waits for the child, or when the next child begins.
     """
     _ending.add(child)
     for one in list(_ending):
@@ -110,10 +110,10 @@ def reap(child: Child) -> None:
 @contextlib.contextmanager
 def _whole(command: list[str]) -> Iterator[None]:
     """The block starts this command, which no other child has. A signal's handler may raise an
-    exception just when the system has started the child, before its pid is known here: then a
-    thread takes the child's status, so that it leaves no zombie. A child that has ended already, or
-    that has not quite begun, shows no command: of the children that this thread has started in the
-    block that is the one."""
+    exception just when the system has started the child, before its pid is known here. Then a
+    thread takes the child's status, so that no zombie is left. A child that has ended already, or
+    has not quite begun, shows no command. So a child without a command that this thread has started
+    in the block is taken for that child too."""
     before = set(_of_this_thread())
     try:
         yield
@@ -128,7 +128,7 @@ def _whole(command: list[str]) -> Iterator[None]:
 
 
 def _take_status(pid: int) -> None:
-    """Of a child that nobody else knows of, once it has ended."""
+    """Takes the status of a child that nobody else knows of, once the child has ended."""
     lost = Child(pid)
     _ending.add(lost)
     threading.Thread(
@@ -146,8 +146,8 @@ def _as_shown(command: list[str]) -> bytes:
 
 
 def _running(is_it: Callable[[bytes], bool]) -> list[int]:
-    """Children of this program whose command, as the system shows it, is such a one; none where it
-    does not say."""
+    """The children of this program for whose command, as the system shows it, `is_it` is true. A
+    child whose command is not shown is not among them."""
     all_of_them = [
         pid for task in Path("/proc/self/task").glob("*/children") for pid in _children(task)
     ]
@@ -166,7 +166,7 @@ def _children(file: Path) -> list[int]:
 
 
 def _shown(pid: int) -> bytes | None:
-    """The command of an OS process as the system shows it; None: it does not say."""
+    """The command of an OS process as the system shows it; None if the system does not."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -314,7 +314,7 @@ def _served(
             server.set_forkserver_preload([*_PRELOADED, *preload])
         was = {k: os.environ.get(k) for k in different}
         try:
-            # preloaded modules look there for the number of their threads
+            # preloaded modules read the number of their threads there
             os.environ.update(different)
             server.ensure_running()
         except BaseException:
@@ -338,8 +338,9 @@ def _served(
 
 
 def _end_lost_servers() -> None:
-    """A signal's handler may raise an exception just when the system has started a server, and before
-    multiprocessing knows its number: nobody will ever ask that one for anything."""
+    """Ends servers that multiprocessing does not know: a signal's handler may raise an exception
+    when the system has just started a server whose pid is not known yet. Nothing will ever use such
+    a server."""
     known = [server._forkserver_pid for server in _servers.values()]
     for pid in _running(lambda shown: repr(list(_PRELOADED))[:-1].encode() in shown):
         if pid not in known:
@@ -352,7 +353,7 @@ def stop_servers() -> None:
     """Ends all servers; the next process that needs one starts a new one."""
     with _serving:
         try:
-            while _servers:  # one whose end is interrupted is no longer used
+            while _servers:  # a server whose end is interrupted is no longer used
                 _servers.popitem()[1]._stop()
         except BaseException:
             _end_lost_servers()

@@ -26,9 +26,9 @@ class FarCall(NamedTuple):
 
     host: str
     pid: object  #: of that OS process, as its agent says
-    #: Has its agent asked; comes to the lines, or None where nobody answers.
+    #: Asks the call's agent; gives the lines, or None if nobody answers.
     ask: Callable[[], cf.Future[list[str] | None]]
-    #: The process here that waits for it, if it is one.
+    #: The process here that waits for the call, if a process does.
     caller: Any = None
 
     def __str__(self) -> str:
@@ -87,8 +87,8 @@ def asked() -> Asked:
 
 
 def lines(asked: Asked, until: float) -> list[tuple[int | None, str]]:
-    """What they say until then (time.monotonic()): a line for each process of theirs, with the number
-    of the process here that waits for it."""
+    """What the agents answer before `until` (time.monotonic()): a line for each process of the
+    calls, with the number of the process here that waits for the call."""
     said: list[tuple[int | None, str]] = []
     for call, answer in asked:
         number, whose = None, ""

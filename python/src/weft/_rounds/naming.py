@@ -84,18 +84,18 @@ def named(waiters: _deadlocks.Waiters, number: int) -> Named:
     return name_for_parent(path, None)
 
 
-Row = tuple[int, str, str]  #: a process here: its number, its path, what it does
+Row = tuple[int, str, str]  #: of a process here: its number, its path, what it does
 
 
 def rows_of(call: str) -> list[Row]:
-    """The processes of that call, which runs here."""
+    """A row for each process of this call, which runs here."""
     of = [process for name, process in list(_running.values()) if name == call]
     return [row for process in of for row in _native._where(process)]
 
 
 def rows_named(rows: list[Row]) -> list[tuple[int, Named]]:
-    """These processes, for the parent, with what they do ("does")."""
-    calls: dict[int, tuple[str, str]] = {}  # the process → its call, and the path of that here
+    """These processes, named for the parent, with what they do ("does")."""
+    calls: dict[int, tuple[str, str]] = {}  # a process → its call, and the path of the call here
     for call, first in list(_running.values()):
         calls.update((number, (call, first.path)) for number, _, _ in _native._where(first))
     named = []
@@ -112,12 +112,13 @@ def once_each(
     far: list[tuple[int | None, str]],
     only: set[int] | None,
 ) -> list[Named]:
-    """These processes here, those that hosts have named so (None: a host does not answer), and those
-    of calls on other machines (away.lines()). Each is there once: who waits here for its call
-    elsewhere stands where that is. `only`: of what is elsewhere, what these processes here wait for.
+    """The processes in `rows`, those that hosts have named (None: the host does not answer), and
+    those of calls on other machines (away.lines()), each once. If a process here waits for its call
+    elsewhere, the call's processes take its place. `only`: of what is elsewhere, only the calls of
+    these processes here.
     """
     said: list[Named] = []
-    there: set[int | None] = set()  # who waits here for its call elsewhere
+    there: set[int | None] = set()  # processes here that wait for a call elsewhere
     for member, lines in answers:
         calls = {call: p for call, p in list(member.away.items()) if only is None or p.id in only}
         there.update(process.id for process in calls.values())
@@ -147,7 +148,7 @@ def once_each(
 
 
 def lines(rows: list[Named]) -> list[str]:
-    """A line for each."""
+    """A line for each process."""
     return [": ".join(filter(None, (row["p"], row["does"]))) for row in rows]
 
 

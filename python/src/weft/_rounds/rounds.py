@@ -290,14 +290,14 @@ def answer(by: socket.socket) -> None:
 
 
 def where_in(pid: int, call: str, patience: float) -> list[str] | None:
-    """Where the processes of that call are, which runs in a host of this space; None: it does not
-    answer."""
+    """Where the processes of this call are, which runs in the host `pid` of this space. None: the
+    host does not answer."""
     answers, _ = ask([m for m in members() if m.pid == pid], CALL, call, patience)
     return answers[0][1] if answers else None
 
 
 def _where_of(call: str) -> list[str]:
-    """Where the processes of that call of the parent are."""
+    """Where the processes of this call of the parent are."""
     rows = _naming.rows_of(call)
     return _naming.lines(where(rows, PATIENCE / 2, {number for number, _, _ in rows}))
 
@@ -305,9 +305,9 @@ def _where_of(call: str) -> list[str]:
 def where(
     rows: list[_naming.Row], patience: float, only: set[int] | None = None
 ) -> list[_naming.Named]:
-    """Where these processes are, and those of all hosts and other machines that run for this program
-    (rule 6.7); `only`: for these processes. It may be called by a signal's handler, in the middle of
-    anything.
+    """Where these processes are, and those in hosts and on other machines that run for this program
+    (rule 6.7), or, with `only`, for these processes alone. A signal's handler may call this, in the
+    middle of anything.
     """
     until, far = time.monotonic() + patience, _away.asked()
     answers, silent = ask(list(_members), WHERE, None, patience)

@@ -7,8 +7,9 @@ others that run (rules 14.3, 14.7, WIRE.md 10.9).
         ─► the same ─► the check is told
 
 Invariants
-- A Moment is one moment of its OS process (python/native/rounds/network.cpp, _moment()). Those of a round
-  are of different ones, and each is later than all those of the round before.
+- A Moment is one moment of its OS process (python/native/rounds/network.cpp, _moment()). The
+  Moments of a round are of different OS processes, and each is later than all those of the round
+  before.
 - Who waits has been woken by nobody, and by nothing under way, if it waits at the same places in
   all three rounds, the figures of these are the same, and each side of the session with the home of
   such a place has, by each round, what the other had sent by the one before.

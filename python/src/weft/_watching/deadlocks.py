@@ -1,8 +1,8 @@
 """Partial deadlock: processes that will never be woken by anything that can still run (rules 10.5,
 14.3).
 
-From the facts of one moment (python/native/rounds/partial.cpp) the processes that may go on are found, as
-a least fixed point (cpp/include/weft/runtime/going_on.hpp):
+From the facts of one moment (python/native/rounds/partial.cpp), the processes that may go on are
+found as a least fixed point (cpp/include/weft/runtime/going_on.hpp):
 
 - a process that runs, is due to run, sleeps, has a timer in its select, or was cancelled, may go
   on;

@@ -1,9 +1,9 @@
 """A standstill (rule 10.6): nothing can run, nothing is due, and yet no deadlock is proven.
 
 It is reported once in a run for the same places, as a warning of the logger ``weft``. The report is
-made from the facts of one moment (python/native/rounds/partial.cpp); cpp/include/weft/runtime/run.hpp says
-how a standstill is noticed. For ordinary code that waits outside any run (python/native/processes/caller.cpp)
-it is reported once for each line.
+made from the facts of one moment (python/native/rounds/partial.cpp);
+cpp/include/weft/runtime/run.hpp says how a standstill is noticed. For ordinary code that waits
+outside any run (python/native/processes/caller.cpp) it is reported once for each line.
 """
 
 from __future__ import annotations
