@@ -23,7 +23,6 @@
 #include "wire/far_barrier.hpp"
 #include "wire/feed.hpp"
 #include "wire/moved.hpp"
-#include "wire/passing.hpp"
 #include "wire/shared.hpp"
 #ifdef __linux__
 #include "weft/wire/shm.hpp"
