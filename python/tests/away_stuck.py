@@ -160,3 +160,28 @@ def syncs(barrier: Any) -> str:
     """A call of an Executor."""
     barrier.sync()
     return "met"
+
+
+@process
+def will_obey_late(said: str, go_on: str) -> None:
+    """From the next call on a cancellation that has come here says so at one fifo, and is carried
+    out after a word at the other."""
+    from weft._hosts import child
+
+    class Late:
+        def __init__(self, process: Any) -> None:
+            self.process = process
+
+        def cancel(self) -> None:
+            Path(said).write_bytes(b"here")
+            Path(go_on).read_bytes()
+            self.process.cancel()
+
+    obey = child._obey
+    child._obey = lambda orders, process: obey(orders, Late(process))
+
+
+@process
+def greets_and_reads(out: Any, inp: Any) -> None:
+    out.write("here")
+    inp.read()

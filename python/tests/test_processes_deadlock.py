@@ -25,6 +25,7 @@ from weft.processes import (
     Hosts,
     Parallel,
     process,
+    run,
 )
 
 
@@ -188,6 +189,29 @@ def test_who_computes_is_asked_and_does_not_wait(
     finally:
         os.close(keep)
     assert answers[:4] == [False] * 4
+
+
+def test_a_cancellation_that_is_being_carried_out_is_no_deadlock(tmp_path: Path) -> None:
+    """Rules 6.1, 10.1: it has come to the other OS process, and none of its processes knows yet."""
+    said, go_on = tmp_path / "said", tmp_path / "go on"
+    for fifo in (said, go_on):
+        os.mkfifo(fifo)
+    a, b = Channel("a"), Channel("b")
+    with Hosts(1) as hosts:
+        run(away_stuck.will_obey_late.on(hosts)(str(said), str(go_on)))
+        waits = away_stuck.greets_and_reads.on(hosts)(b.writer(), a.reader())
+
+        @th.process
+        def cancels(inp: Any, held: Any) -> list[bool]:
+            inp.read()
+            waits.cancel()
+            assert said.read_bytes() == b"here"
+            found = [s.waits for s in _rounds._all_spaces() if s.pid != os.getpid()]
+            go_on.write_bytes(b"go on")
+            return found
+
+        held = a.writer()
+        assert Parallel(waits, cancels(b.reader(), held))[1] == [False]
 
 
 def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(

@@ -144,16 +144,19 @@ def _obey(orders: Any, process: Any) -> None:
     it."""
     _own_threads.ours()
     show = _observers.hide()
-    with contextlib.suppress(ChannelEnd, Cancelled):
-        orders.read()
-    process.cancel()
+    try:
+        with contextlib.suppress(ChannelEnd, Cancelled):
+            orders.read()
+        process.cancel()
+    finally:
+        _rounds.attends_no_more(orders)
     show()
     _own_threads.not_ours()  # another thread may get its number
 
 
 def _obedient(function: Any, orders: Any, call: str) -> Any:
     """The function as a process that is cancelled when the parent says so. While it runs, its call
-    does not count as work outside any run (_rounds.at_work).
+    does not count as work outside any run (_rounds.at_work), but the thread that obeys does.
     """
     here = os.getpid()
 
@@ -161,8 +164,14 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
         me = _native.current_process()
         assert me is not None
         _rounds.called(me.id, call)
-        _rounds.at_work(-1)
-        threading.Thread(target=_obey, args=(orders, me), name="weft: obeys", daemon=True).start()
+        obeys = threading.Thread(target=_obey, args=(orders, me), name="weft: obeys", daemon=True)
+        _rounds.attends(orders)
+        try:
+            obeys.start()
+        except BaseException:
+            _rounds.attends_no_more(orders)
+            _rounds.at_work(1)
+            raise
 
     def end() -> None:
         if os.getpid() != here:  # the child of a fork: it goes no further
@@ -462,7 +471,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
     try:
         while True:
             _own_threads.ours()
-            _rounds.asks_for_calls(jobs)
+            _rounds.attends(jobs)
             ours, packed = jobs.read()
             if ours is None:  # a call that was cancelled before it came here
                 for name in packed:

@@ -24,7 +24,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from multiprocessing import forkserver, spawn
+from multiprocessing import forkserver, resource_tracker, spawn
 from multiprocessing import util as _mp_util
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,27 +108,28 @@ def reap(child: Child) -> None:
 
 
 @contextlib.contextmanager
-def _whole(command: list[str]) -> Iterator[None]:
-    """The block starts this command, which no other child has. A signal's handler may raise an
-    exception just when the system has started the child, before its pid is known here. Then a
-    thread takes the child's status, so that no zombie is left. A child that has ended already, or
-    has not quite begun, shows no command. So a child without a command that this thread has started
-    in the block is taken for that child too."""
+def _whole(is_it: Callable[[bytes], bool]) -> Iterator[None]:
+    """The block starts one child; `is_it` knows its command. A signal's handler may raise an
+    exception just when the system has started the child, before its pid is known here. Nothing will
+    ever use such a child: it is ended, and leaves no zombie. A child that has ended already, or has
+    not quite begun, shows no command. So a child without a command that this thread has started in
+    the block is taken for that child too."""
     before = set(_of_this_thread())
     try:
         yield
     except BaseException:
         new = set(_of_this_thread()) - before
-        for pid in {
-            *_running(lambda shown: shown == _as_shown(command)),
-            *(pid for pid in new if _shown(pid) == b""),
-        }:
-            _take_status(pid)
+        known = {server._forkserver_pid for server in _servers.values()}
+        known.add(getattr(resource_tracker._resource_tracker, "_pid", None))
+        for pid in {*_running(is_it), *(pid for pid in new if _shown(pid) == b"")} - known:
+            _end(pid)
         raise
 
 
-def _take_status(pid: int) -> None:
-    """Takes the status of a child that nobody else knows of, once the child has ended."""
+def _end(pid: int) -> None:
+    """Ends a child that nobody else knows of, and takes its status once it has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
     lost = Child(pid)
     _ending.add(lost)
     threading.Thread(
@@ -148,10 +149,12 @@ def _as_shown(command: list[str]) -> bytes:
 def _running(is_it: Callable[[bytes], bool]) -> list[int]:
     """The children of this program for whose command, as the system shows it, `is_it` is true. A
     child whose command is not shown is not among them."""
-    all_of_them = [
-        pid for task in Path("/proc/self/task").glob("*/children") for pid in _children(task)
-    ]
-    return [pid for pid in all_of_them if (shown := _shown(pid)) is not None and is_it(shown)]
+    return [pid for pid in _all_children() if (shown := _shown(pid)) is not None and is_it(shown)]
+
+
+def _all_children() -> list[int]:
+    tasks = Path("/proc/self/task").glob("*/children")
+    return [pid for task in tasks for pid in _children(task)]
 
 
 def _of_this_thread() -> list[int]:
@@ -316,10 +319,8 @@ def _served(
         try:
             # preloaded modules read the number of their threads there
             os.environ.update(different)
-            server.ensure_running()
-        except BaseException:
-            _end_lost_servers()
-            raise
+            with _whole(_is_server):
+                server.ensure_running()
         finally:
             try:
                 _put_back(was)
@@ -337,27 +338,22 @@ def _served(
     return child
 
 
-def _end_lost_servers() -> None:
-    """Ends servers that multiprocessing does not know: a signal's handler may raise an exception
-    when the system has just started a server whose pid is not known yet. Nothing will ever use such
-    a server."""
-    known = [server._forkserver_pid for server in _servers.values()]
-    for pid in _running(lambda shown: repr(list(_PRELOADED))[:-1].encode() in shown):
-        if pid not in known:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            _take_status(pid)
+def _is_server(shown: bytes) -> bool:
+    return repr(list(_PRELOADED))[:-1].encode() in shown
 
 
 def stop_servers() -> None:
     """Ends all servers; the next process that needs one starts a new one."""
     with _serving:
-        try:
-            while _servers:  # a server whose end is interrupted is no longer used
-                _servers.popitem()[1]._stop()
-        except BaseException:
-            _end_lost_servers()
-            raise
+        while _servers:
+            server = _servers.popitem()[1]
+            pid = server._forkserver_pid
+            try:
+                server._stop()
+            except BaseException:  # a server whose end is interrupted is no longer used
+                if pid in _all_children():  # its status has not been taken
+                    _end(pid)
+                raise
 
 
 def _forget() -> None:
@@ -516,7 +512,7 @@ def begin(
     does = finds + _FRESH + f"main{(*handed, shared)}  # {next(_numbers)}"
     command = [sys.executable, *_options(), "-c", does]
     environment["PYTHONPATH"] = os.pathsep.join(path)
-    with _whole(command):
+    with _whole(lambda shown: shown == _as_shown(command)):  # no other child has this command
         process = subprocess.Popen(
             command, pass_fds=handed, stdin=subprocess.DEVNULL, stderr=errors, env=environment
         )

@@ -59,8 +59,9 @@ __all__ = [
     "answer",
     "answer_programs",
     "ask",
-    "asks_for_calls",
     "at_work",
+    "attends",
+    "attends_no_more",
     "called",
     "calls_are_over",
     "calls_go_on",
@@ -86,8 +87,9 @@ class _Gone(Exception):
 _lock = threading.Lock()  # guards what follows, except _asking
 _members: set[Member] = set()
 _calls: dict[int, str] = {}
-_working = 0  # in a host: the calls outside any run, its start, and its loop that asks for calls
-_jobs: Any = None  # in a host: the reader at which it asks for calls
+_working = 0  # in a host: its start, the calls outside any run, and the threads that wait at these:
+_attended: set[Any] = set()  # in a host: readers at which threads of ours wait for the parent
+_late = False  # in a host: it would wait if all of those threads did
 _server: int | None = None  # in a host of an Executor: the process that asks for its calls
 _executors: dict[int, weakref.ref[State]] = {}  # of this space; without the lock
 _waiting: set[State] = set()  # those with calls when this space last said that it waits
@@ -178,12 +180,23 @@ def serves(process: int | None) -> None:
     _server = process
 
 
-def asks_for_calls(jobs: Any) -> None:
-    """A host's own loop reads its calls here from now on. While it waits there, and its parent
-    knows that, it does not count as working: whatever gives it a call is seen as working first.
+def attends(end: Any) -> None:
+    """In a host: a thread of ours, which counts as at work, waits at this reader for the parent from
+    now on. While it waits there, and the parent knows that, it does not count. It counts again from
+    the moment at which something has come there, for it carries out what comes.
     """
-    global _jobs
-    _jobs = jobs
+    with _lock:
+        _attended.add(end)
+
+
+def attends_no_more(end: Any) -> None:
+    """The thread has carried out what came, and is at work no more. A second time this does
+    nothing."""
+    global _working
+    with _lock:
+        if end in _attended:
+            _attended.remove(end)
+            _working -= 1
 
 
 def called(process: int, call: str | None) -> None:
@@ -267,7 +280,7 @@ def answer(by: socket.socket) -> None:
     _up = by
     _native._ask_links(standing)
     with contextlib.suppress(OSError):
-        while question := by.recv(ASKED, socket.MSG_WAITALL):
+        while question := _question(by):
             if question[:1] in WITH_MORE:
                 (size,) = struct.unpack("!I", by.recv(4, socket.MSG_WAITALL))
                 does = {FOLLOW: follow, CALL: _where_of}.get(question[:1], _told)
@@ -287,6 +300,12 @@ def answer(by: socket.socket) -> None:
                     said = pickle.dumps([])  # nothing is concluded
             with _lock:
                 by.sendall(question + struct.pack("!I", len(said)) + said)
+
+
+def _question(by: socket.socket) -> bytes:
+    while _late and not readable([by], AGAIN[0]):
+        standing()  # no run will say so: all of them wait already
+    return by.recv(ASKED, socket.MSG_WAITALL)
 
 
 def where_in(pid: int, call: str, patience: float) -> list[str] | None:
@@ -506,15 +525,20 @@ def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple
 
 
 def _mine(members: list[Member]) -> Space:
-    global _asked, _waiting
+    global _asked, _late, _waiting
     _asked = True  # before the look: calls that it still finds will be over after it
     callers = _with_calls()
+    with _lock:
+        before = _working, set(_attended), sum(map(_native._waits_at, _attended))
     incarnation, waits, sessions, lent, far, held = _native._network(sum(callers.values()))
     waits = waits and all(caller.waits_for_hosts() for caller in callers)
     alien, others = _own_threads.strangers(), _others()
     with _lock:
-        idle = _jobs is not None and _native._waits_at(_jobs)
-        waits = waits and _working == (1 if idle else 0) and callers == _with_calls()
+        idle = sum(map(_native._waits_at, _attended))
+        steady = _working == idle and (_working, _attended, idle) == before
+        waits = waits and callers == _with_calls()
+        _late = waits and not steady and _working <= len(_attended)
+        waits = waits and steady
         _waiting = set(callers) if waits else set()
     calls, away = calls_and_callers(members)
     facts = _native._facts(True) if waits else []
@@ -661,7 +685,7 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
 
 def _forget() -> None:
     """In the child of a fork: the hosts, and the link to a parent, belong to the original."""
-    global _lock, _asking, _working, _jobs, _server, _asked, _up, _bell, _answers
+    global _lock, _asking, _working, _late, _server, _asked, _up, _bell, _answers
     _lock, _asking = threading.Lock(), Asking()
     _members.clear()
     _away.forget()
@@ -672,7 +696,8 @@ def _forget() -> None:
     _naming.forget()
     if _bell is not None:
         os.close(_bell)
-    _working, _jobs, _server, _asked = 0, None, None, False
+    _attended.clear()
+    _working, _late, _server, _asked = 0, False, None, False
     _up, _bell, _answers = None, None, False
 
 
