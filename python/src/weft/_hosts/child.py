@@ -42,6 +42,7 @@ from weft._hosts import pickling as _pickling
 from weft._hosts import safely as _safely
 from weft._hosts import said as _said
 from weft._hosts import seen as _seen
+from weft._rounds import at_work as _at_work
 from weft._rounds import naming as _naming
 from weft._rounds import rounds as _rounds
 from weft._watching import observers as _observers
@@ -149,14 +150,14 @@ def _obey(orders: Any, process: Any) -> None:
             orders.read()
         process.cancel()
     finally:
-        _rounds.attends_no_more(orders)
+        _at_work.attends_no_more(orders)
     show()
     _own_threads.not_ours()  # another thread may get its number
 
 
 def _obedient(function: Any, orders: Any, call: str) -> Any:
     """The function as a process that is cancelled when the parent says so. While it runs, its call
-    does not count as work outside any run (_rounds.at_work), but the thread that obeys does.
+    does not count as work outside any run (_at_work.at_work), but the thread that obeys does.
     """
     here = os.getpid()
 
@@ -165,18 +166,18 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
         assert me is not None
         _rounds.called(me.id, call)
         obeys = threading.Thread(target=_obey, args=(orders, me), name="weft: obeys", daemon=True)
-        _rounds.attends(orders)
+        _at_work.attends(orders)
         try:
             obeys.start()
         except BaseException:
-            _rounds.attends_no_more(orders)
-            _rounds.at_work(1)
+            _at_work.attends_no_more(orders)
+            _at_work.at_work(1)
             raise
 
     def end() -> None:
         if os.getpid() != here:  # the child of a fork: it goes no further
             return
-        _rounds.at_work(1)
+        _at_work.at_work(1)
         me = _native.current_process()
         assert me is not None
         _rounds.called(me.id, None)
@@ -433,7 +434,7 @@ def _serve_beside(
         _serve(link, ours, packed, wrong)
     finally:
         show()
-        _rounds.at_work(-1)
+        _at_work.at_work(-1)
         _rounds.standing()  # perhaps no run is left here to say so
 
 
@@ -471,7 +472,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
     try:
         while True:
             _own_threads.ours()
-            _rounds.attends(jobs)
+            _at_work.attends(jobs)
             ours, packed = jobs.read()
             if ours is None:  # a call that was cancelled before it came here
                 for name in packed:
@@ -484,7 +485,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
                 _own_threads.not_ours()
                 _serve(link, ours, packed, wrong)
                 break
-            _rounds.at_work(1)
+            _at_work.at_work(1)
             calls = [c for c in calls if c.is_alive()]
             calls.append(
                 threading.Thread(
@@ -521,7 +522,7 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
     questions = socket.socket(fileno=asked)
     if shared is None:
         shared = questions.recv(1) == b"1"
-    _rounds.at_work(1)
+    _at_work.at_work(1)
     _observers.hide()
     with open(preparation, "rb", closefd=False) as file:
         prepared = pickle.load(file)

@@ -37,8 +37,8 @@ from weft._hosts import pickling as _pickling
 from weft._hosts import safely as _safely
 from weft._net import steps as _net_steps
 from weft._net.values import module_of
+from weft._rounds import at_work as _at_work
 from weft._rounds import naming as _naming
-from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, Cancelled, ChannelEnd, Retired
 
 __all__ = [
@@ -350,11 +350,11 @@ def _serve(link: Any, run: str, trusted: bool, call: str) -> None:
             args, keywords = _unpacked(said, lambda name: _child.taken(link, name), trusted)
             return _pickling.function_named(*parted_run(run)), tuple(args), keywords
 
-        _rounds.at_work(1)
+        _at_work.at_work(1)
         try:
             value, failure = _child.run_call(load, orders, call)
         finally:
-            _rounds.at_work(-1)
+            _at_work.at_work(-1)
         _net_steps.at("call.result")
         _child.answer(lambda v, f: _write(result, v, f, trusted), value, failure)
         _net_steps.at("call.told")

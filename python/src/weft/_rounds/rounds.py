@@ -34,6 +34,7 @@ from weft import _own_threads
 from weft._backends import shared as _shared
 from weft._extension import native as _native
 from weft._readable import readable
+from weft._rounds import at_work as _at_work
 from weft._rounds import away as _away
 from weft._rounds import naming as _naming
 from weft._rounds import programs as _programs
@@ -59,9 +60,6 @@ __all__ = [
     "answer",
     "answer_programs",
     "ask",
-    "at_work",
-    "attends",
-    "attends_no_more",
     "called",
     "calls_are_over",
     "calls_go_on",
@@ -87,9 +85,7 @@ class _Gone(Exception):
 _lock = threading.Lock()  # guards what follows, except _asking
 _members: set[Member] = set()
 _calls: dict[int, str] = {}
-_working = 0  # in a host: its start, the calls outside any run, and the threads that wait at these:
-_attended: set[Any] = set()  # in a host: readers at which threads of ours wait for the parent
-_late = False  # in a host: it would wait if all of those threads did
+_late = False  # in a host: it will wait, perhaps, once a thread that attends does (at_work.py)
 _server: int | None = None  # in a host of an Executor: the process that asks for its calls
 _executors: dict[int, weakref.ref[State]] = {}  # of this space; without the lock
 _waiting: set[State] = set()  # those with calls when this space last said that it waits
@@ -102,13 +98,6 @@ _asking = Asking()  # of the thread that reads the members' sockets
 
 
 _shared.linked = lambda: bool(_members) or _up is not None
-
-
-def at_work(change: int) -> None:
-    """Changes the number of calls of this host that are at work outside any run."""
-    global _working
-    with _lock:
-        _working += change
 
 
 def may_have_calls(caller: State) -> None:
@@ -178,25 +167,6 @@ def serves(process: int | None) -> None:
     of it (rule 10.3)."""
     global _server
     _server = process
-
-
-def attends(end: Any) -> None:
-    """In a host: a thread of ours, which counts as at work, waits at this reader for the parent from
-    now on. While it waits there, and the parent knows that, it does not count. It counts again from
-    the moment at which something has come there, for it carries out what comes.
-    """
-    with _lock:
-        _attended.add(end)
-
-
-def attends_no_more(end: Any) -> None:
-    """The thread has carried out what came, and is at work no more. A second time this does
-    nothing."""
-    global _working
-    with _lock:
-        if end in _attended:
-            _attended.remove(end)
-            _working -= 1
 
 
 def called(process: int, call: str | None) -> None:
@@ -528,18 +498,15 @@ def _mine(members: list[Member]) -> Space:
     global _asked, _late, _waiting
     _asked = True  # before the look: calls that it still finds will be over after it
     callers = _with_calls()
-    with _lock:
-        before = _working, set(_attended), sum(map(_native._waits_at, _attended))
+    before = _at_work.look()
     incarnation, waits, sessions, lent, far, held = _native._network(sum(callers.values()))
     waits = waits and all(caller.waits_for_hosts() for caller in callers)
     alien, others = _own_threads.strangers(), _others()
-    with _lock:
-        idle = sum(map(_native._waits_at, _attended))
-        steady = _working == idle and (_working, _attended, idle) == before
-        waits = waits and callers == _with_calls()
-        _late = waits and not steady and _working <= len(_attended)
-        waits = waits and steady
-        _waiting = set(callers) if waits else set()
+    now = _at_work.look()
+    waits = waits and callers == _with_calls()
+    _late = waits and now.may_rest and not (now.at_rest and now == before)
+    waits = waits and now.at_rest and now == before
+    _waiting = set(callers) if waits else set()
     calls, away = calls_and_callers(members)
     facts = _native._facts(True) if waits else []
     if _server is not None:
@@ -685,7 +652,7 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
 
 def _forget() -> None:
     """In the child of a fork: the hosts, and the link to a parent, belong to the original."""
-    global _lock, _asking, _working, _late, _server, _asked, _up, _bell, _answers
+    global _lock, _asking, _late, _server, _asked, _up, _bell, _answers
     _lock, _asking = threading.Lock(), Asking()
     _members.clear()
     _away.forget()
@@ -696,8 +663,7 @@ def _forget() -> None:
     _naming.forget()
     if _bell is not None:
         os.close(_bell)
-    _attended.clear()
-    _working, _late, _server, _asked = 0, False, None, False
+    _late, _server, _asked = False, None, False
     _up, _bell, _answers = None, None, False
 
 
