@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
     except OSError as error:
         if error.errno != errno.EPIPE:  # EPIPE: the reader of the output has closed the pipe
-            what = error.filename or "what it says could not be written"
+            what = error.filename or "the output could not be written"
             with contextlib.suppress(OSError):
                 print(f"weft lf: {what}: {error.strerror}", file=sys.stderr)
         _drop_output()
