@@ -1,7 +1,8 @@
 """Runs a program on the emulated Cortex-M3 (QEMU's mps2-an385), which counts instructions exactly.
 
-The program and what it imports are put on the board's disk, compiled, as its main.py; it runs
-without arguments, and the emulator ends with it. Two runs of the same program count the same.
+The program is compiled and put on the board's disk as main.py, with the modules that it imports. It
+runs without arguments, and the emulator ends when it ends. Two runs of one program execute the same
+number of instructions.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def compiled(source: Path) -> bytes:
 
 
 def image(files: dict[str, bytes]) -> bytes:
-    """A file system with these files."""
+    """The image of a file system with these files (path → contents)."""
     disk = LittleFS(block_size=BLOCK, block_count=DISK // BLOCK)
     for path, content in files.items():
         folder = path.rpartition("/")[0]
@@ -62,7 +63,7 @@ def image(files: dict[str, bytes]) -> bytes:
 
 
 def package() -> dict[str, bytes]:
-    """Weft, compiled, as mip puts it on a board."""
+    """The files of the compiled package weft, as mip puts them on a board."""
     return {
         f"lib/weft/{path.relative_to(tiers.HERE / 'weft').with_suffix('.mpy')}": compiled(path)
         for path in sorted((tiers.HERE / "weft").rglob("*.py"))
@@ -70,10 +71,11 @@ def package() -> dict[str, bytes]:
 
 
 def run(board: str, program: Path, folder: Path, *more: Path, heap: int = 0) -> str:
-    """What the program prints; `more` are modules that it imports. An error if it does not come to
-    its end.
+    """Runs a program and returns what it prints. A program that does not reach its end fails the
+    test.
 
-    heap: its bytes, if not the 140 KB that the firmware has (firmware/port/main.c).
+    more: modules that the program imports.
+    heap: the bytes of the heap; 0 means the firmware's 140 KB (firmware/port/main.c).
     """
     firmware, natmod = FIRMWARE[board]
     files = package()
@@ -110,7 +112,8 @@ def run(board: str, program: Path, folder: Path, *more: Path, heap: int = 0) -> 
 
 @contextmanager
 def console(board: str) -> Iterator[str]:
-    """A board with an empty disk, at its prompt: the pseudo-terminal that is its serial line."""
+    """Starts a board with an empty disk, which is at its prompt. Yields the path of the
+    pseudo-terminal that is its serial port."""
     firmware, _ = FIRMWARE[board]
     with subprocess.Popen(
         [*MACHINE, "-serial", "pty", "-kernel", tiers.MADE / firmware],
@@ -129,7 +132,7 @@ def console(board: str) -> Iterator[str]:
 
 
 def figures(output: str) -> dict[str, float]:
-    """The lines `name value` of a measuring program."""
+    """The figures of a measuring program, from its lines `name: value`."""
     return {
         name: float(value) for name, value in re.findall(r"^([\w ,-]+?): ([\d.]+)$", output, re.M)
     }

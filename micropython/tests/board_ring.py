@@ -1,5 +1,5 @@
-"""A ring that a timer's hard interrupt fills, on the emulated Cortex-M3; the interrupt runs with
-the heap locked. Run by test_ring.py."""
+"""A program for the emulated Cortex-M3, run by test_ring.py: a timer's hard interrupt fills a ring.
+The interrupt runs with the heap locked."""
 
 import weft_board
 

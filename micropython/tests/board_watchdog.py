@@ -1,5 +1,6 @@
-"""A process that computes without an operation, beside two that behave, under a timer's hard
-interrupt: who is named. Run by test_watchdog.py on the emulated Cortex-M3."""
+"""A program for the emulated Cortex-M3, run by test_watchdog.py: a timer's hard interrupt ticks the
+watchdog, which must name the one process that computes without operations, and not the two others.
+"""
 
 import weft_board
 

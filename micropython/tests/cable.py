@@ -1,14 +1,15 @@
-"""A line between a board and a PC whose bytes a thread carries: it can be plugged out, cut, and
-spoil what it carries.
+"""A cable between a board and a PC: a thread carries its bytes. A test can unplug the cable, cut
+it, or let it corrupt bytes.
 
 Invariants
-- The PC's end is a pseudo-terminal, `device`; it is there until `plug_out_pc`, whether a program
-  has it open or not.
-- Only the thread reads, writes and closes the two ends; another thread changes which they are under
-  the lock, leaves those of before in `gone`, and wakes it. Nobody else may close one: the thread
-  could be about to wait at it, and its number be another's by then.
-- The thread never waits for the PC with the lock: what a device that nobody reads has no room for
-  is lost.
+- The PC's end is a pseudo-terminal, `device`. It exists until `plug_out_pc`, whether a program has
+  it open or not.
+- Only the cable's thread reads, writes and closes the descriptors of the two ends. Another thread
+  replaces them under the lock, leaves the old ones in `gone`, and wakes the cable's thread. It must
+  not close one itself: the cable's thread may be about to wait at it, and the number may belong to
+  another file by then.
+- The cable's thread never waits for the PC while it holds the lock. If no program reads the device
+  and it is full, further bytes are lost.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ import tty
 
 
 class Spoiler:
-    """Drops, spoils and invents bytes, by a seed: so many of a thousand."""
+    """Drops, changes and inserts bytes at random, as many of a thousand as given; the seed decides
+    which."""
 
     def __init__(self, seed: int, per_mille: float) -> None:
         self.dice, self.chance, self.spoilt = random.Random(seed), per_mille / 1000, 0
@@ -42,7 +44,7 @@ class Spoiler:
 
 
 class Cable:
-    """`board`: a descriptor, which is the cable's from now on."""
+    """A cable to the board whose descriptor is `board`. The cable owns the descriptor."""
 
     def __init__(self, board: int | None = None) -> None:
         self.lock = threading.Lock()
@@ -70,14 +72,14 @@ class Cable:
         self.changed()
 
     def plug_out_pc(self) -> None:
-        """The device is gone: as of USB that is pulled."""
+        """Removes the device, as when a USB cable is pulled out."""
         with self.lock:
             self.gone += [self.kept, self.pc]
             self.pc = self.kept = -1
         self.changed()
 
     def plug_board(self, board: int) -> None:
-        """Another board, or the same after it was reset."""
+        """Connects another board, or the same one after a reset."""
         with self.lock:
             if self.board is not None:
                 self.gone.append(self.board)

@@ -1,5 +1,5 @@
-"""What the board does in tests/test_link.py: `link_board.py DESCRIPTOR SCENARIO [lease=MS]
-[largest=N]`. It prints what it saw."""
+"""The program of the board in test_link.py: `link_board.py DESCRIPTOR SCENARIO [lease=MS]
+[largest=N]` plays a scenario over a link and prints what it observed."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""Boards at the end of a cable: MicroPython's firmware on an emulated Cortex-M3 (its prompt's UART
-is the link's line, as USB is on a Pico) and RP2040 (UART 1, beside the prompt's), with a main.py.
-Both run in the wall's time."""
+"""Emulated boards at the end of a cable, which run MicroPython's firmware with a main.py. On the
+Cortex-M3 the link shares the UART of the prompt, as it shares USB on a Pico; on the RP2040 it has
+UART 1 for itself. Both emulators run in real time."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FLASH = 1024 * 1024
 
 
 class Firmware:
-    """A board with these files on its disk; `power_on` starts it, or starts it again with what its
-    disk had first."""
+    """A board with these files on its disk. `power_on` starts it, or starts it again with the
+    disk's first contents."""
 
     def __init__(self, folder: Path, files: dict[str, bytes]) -> None:
         self.disk, self.path = folder / "disk.img", str(folder / "uart.sock")
@@ -55,7 +55,7 @@ class Firmware:
         self.cable.plug_board(self.connected().detach())
 
     def connected(self) -> socket.socket:
-        """The other end of the board's line."""
+        """The other end of the board's serial line."""
         line = socket.socket(socket.AF_UNIX)
         while True:
             try:
@@ -128,7 +128,7 @@ class Rp2040(Firmware):
 
 
 def program(kind: type[CortexM3] | type[Rp2040]) -> dict[str, bytes]:
-    """The files of a board that serves the tests."""
+    """The files for the disk of a board that serves the tests."""
     return {
         "main.py": f"{kind.BEFORE}import link_firmware\nlink_firmware.main({kind.STREAM})\n".encode(),
         "link_firmware.mpy": board.compiled(HERE / "link_firmware.py"),
@@ -137,7 +137,7 @@ def program(kind: type[CortexM3] | type[Rp2040]) -> dict[str, bytes]:
 
 
 class Bare(Firmware):
-    """The RP2040 with a program of mcu/: no MicroPython. UART 0 is the link's."""
+    """The RP2040 with a program of mcu/, without MicroPython. The link uses UART 0."""
 
     def __init__(self, folder: Path, program: str) -> None:
         self.program = program

@@ -1,7 +1,7 @@
-"""The program of the boards in tests/test_link_boards.py: one session after the other; in each it
-does what it is told on `do`.
+"""The program of the boards in test_link_boards.py. It serves one session after another, and in
+each does the task that it reads from the channel `do`.
 
-What it would print it keeps, for the session after, if that asks for the `report` of it.
+It prints nothing, and keeps its messages; the next session can ask for them with `report`.
 """
 
 import sys
@@ -20,7 +20,8 @@ async def report(pc):
 
 
 async def chatters(pc):
-    """Prints all the while: where the prompt's line is the link's, that is rubbish on it."""
+    """Prints all the time. Where the link shares the prompt's serial line, the link must cope with
+    that text."""
     there, back = await pc.reader("there"), await pc.writer("back")
     async for v in there:
         print("chatter", v, "\0 \1\2\3", end="")

@@ -1,6 +1,6 @@
-"""CommsTime on whatever core is there, and what it costs: instructions (on the board) or
-nanoseconds a communication, bytes allocated, bytes of what waits. Lines `name: value`, for
-test_native.py."""
+"""Measures CommsTime on the core alone, for test_native.py: instructions (on the board) or
+nanoseconds for each communication, bytes allocated, and bytes of a process that waits. Prints lines
+`name: value`."""
 
 import gc
 import sys
@@ -122,7 +122,8 @@ async def waits(r):
 
 
 def parked(n):
-    """Bytes of each of n processes that wait at a channel of their own, with both its ends."""
+    """The bytes of a process that waits at a channel of its own, with the channel and both its
+    ends: the mean of n."""
     keep = [None] * n
     writers = [None] * n
     gc.collect()

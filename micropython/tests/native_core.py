@@ -1,9 +1,8 @@
-"""What weft._core promises (../README.md, *Inside*), asked of whatever module `core` is:
-weft._plain, the user C module or a natmod. A collection runs at every hook and after every turn,
-and what the processes need is held by the core alone.
+"""Checks a core against the specification of weft._core (../README.md, *Inside*). The module `core`
+is weft._plain, the user C module or a natmod; test_native.py, which runs this program, provides it.
 
-Run by test_native.py, which makes `core` that. The last line is `N checks`; anything that does not
-hold raises.
+A collection runs at every hook and after every step, and only the core holds the objects that the
+processes need. The last line of output is `N checks`; a check that fails raises.
 """
 
 import gc
@@ -69,7 +68,8 @@ def start(name, g):
 
 
 def run():
-    """To the end, a turn at a time; gives what ended and how, in order."""
+    """Runs the core until its queue is empty, one step at a time. Returns how each process ended,
+    in order."""
     while core.waiting():
         core.loop(1)
         gc.collect()

@@ -1,6 +1,6 @@
-"""CommsTime of the page ../README.md by the whole package, and what it costs: instructions (on the
-board) or nanoseconds a communication, bytes allocated, bytes of what waits. Lines `name: value`,
-for test_native.py."""
+"""Measures the CommsTime of ../README.md with the whole package, for test_native.py: instructions
+(on the board) or nanoseconds for each communication, bytes allocated, and bytes of a process that
+waits. Prints lines `name: value`."""
 
 import gc
 import sys
@@ -111,7 +111,7 @@ async def waits(r):
 
 @process
 async def parked(n, out):
-    """Bytes of each of n processes that wait at a channel of their own."""
+    """The bytes of a process that waits at a channel of its own: the mean of n."""
     writers = [None] * n
     async with Group() as group:
         for i in range(n):

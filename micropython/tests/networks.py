@@ -1,4 +1,4 @@
-"""Random networks on a tier, judged by conformance/model.py:
+"""Plays random networks on a tier, and judges their histories by conformance/model.py:
 
 .venv/bin/python -m micropython.tests.networks --on pure --seeds 0:1000
 """
@@ -18,8 +18,8 @@ from . import tiers
 
 
 class MicroPythonDriver:
-    """One process plays network after network; one that breaks it costs it, and its history ends
-    there."""
+    """One OS process plays network after network. If a network crashes it, the history of that
+    network ends there, and a new OS process is started."""
 
     grain = "atomic"
     clock = "virtual"

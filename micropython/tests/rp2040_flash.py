@@ -1,5 +1,5 @@
-"""For test_rp2040.py: core 0 writes files while a function on core 1 fills a ring: the upstream
-issues 8793 and 16619."""
+"""A program for test_rp2040.py: core 0 writes files while a function on core 1 fills a ring. This
+has crashed MicroPython (upstream's issues 8793 and 16619)."""
 
 import _thread
 from time import sleep_us
@@ -16,7 +16,7 @@ class Samples:
 
 
 def sample(s):
-    """Core 1: allocates nothing."""
+    """Runs on core 1; allocates nothing."""
     while not s.stop:
         if ring.put(s.next & 1023):
             s.next += 1
@@ -25,7 +25,7 @@ def sample(s):
 
 @process
 async def watch(s):
-    """Core 0: takes what comes, and after each 100 of it writes a file and reads it again."""
+    """Runs on core 0: reads the values, and after each 100 writes a file and reads it back."""
     source = ring.reader()
     _thread.start_new_thread(sample, (s,))
     last, wrong = -1, 0

@@ -1,5 +1,5 @@
-"""For test_rp2040.py: a network on the emulated RP2040, with Weft frozen into its firmware; what
-comes of it is printed."""
+"""A program for test_rp2040.py: a network on the emulated RP2040, with Weft frozen into the
+firmware. It prints the results."""
 
 import sys
 import time

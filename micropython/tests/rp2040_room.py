@@ -1,4 +1,5 @@
-"""For test_rp2040.py: the heap that Weft takes where it is frozen into the firmware, in bytes."""
+"""A program for test_rp2040.py: prints the bytes of heap that Weft takes when it is frozen into the
+firmware."""
 
 import gc
 

@@ -1,5 +1,5 @@
-"""For test_rp2040.py: a scheduler of coroutines on each core of the emulated RP2040, joined by
-lines; the collector runs on core 0 meanwhile."""
+"""A program for test_rp2040.py: a scheduler of coroutines on each core of the emulated RP2040,
+joined by lines, while the collector runs on core 0."""
 
 import _thread
 import gc
@@ -66,7 +66,7 @@ asked, (left,) = run(asks(-down, +up), core1.run(echo(+down, -up)))
 print(asked, left.how)
 
 
-# What the heap has lost is the same whether core 1 makes a few communications or many.
+# The heap loses the same number of bytes whether core 1 does few communications or many.
 @core1.process
 def count(source, out, n):
     for _ in range(n):
@@ -98,7 +98,8 @@ extra = spent(2000) - spent(10)
 print("a byte a communication, at most:", extra < 2000 or extra)
 
 
-# A third is refused: core 1 has one network at a time, and none while something else has core 1.
+# A third scheduler is refused: core 1 runs one network at a time, and none while other code runs on
+# it.
 @process
 async def wants_more(source):
     await source.read()

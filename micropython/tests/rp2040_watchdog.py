@@ -1,5 +1,5 @@
-"""For test_rp2040.py: the watchdog by a machine.Timer, as it is by default: who is named, and that
-who lets others run is not."""
+"""A program for test_rp2040.py: the watchdog with its default machine.Timer names a process that
+computes, and does not name one that lets others run."""
 
 import time
 

@@ -1,5 +1,5 @@
-"""A million communications allocate what README.md says, by gc.mem_alloc() with collection off;
-64-bit."""
+"""Tests that a million communications allocate the bytes that README.md says: by gc.mem_alloc()
+with collection off, on 64-bit ports."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from . import tiers
 MILLION = 1_000_000
 SCRIPT = tiers.KIT / "allocates.py"
 
-# Bytes a communication. A write that finds its reader allocates nothing, one that waits 32: of two
-# processes in turns, half do, so that it is 16.
+# The bytes of each communication. A write that finds its reader waiting allocates nothing; a write
+# that waits allocates 32. With two processes that run in turn half of the writes wait, which makes
+# 16.
 CASES = [
     ("pure", "yields", 0),
     ("pure", "awaited writes", 24),

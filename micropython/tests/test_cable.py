@@ -1,4 +1,4 @@
-"""The cable of the links' tests (cable.py): what is plugged out and in while its thread is about to
+"""Tests of cable.py: an end is unplugged or plugged in while the cable's thread is about to
 wait."""
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from . import cable
 
 
 class Stops:
-    """In place of the module `select`: holds the thread up as it is about to wait, once it was
-    asked to."""
+    """Takes the place of the module `select`. On request it stops the cable's thread just before
+    the thread waits."""
 
     def __init__(self) -> None:
         self.asked, self.there, self.go = threading.Event(), threading.Event(), threading.Event()
@@ -39,7 +39,7 @@ class Stops:
         self.there.wait()
 
     def let_go(self) -> None:
-        """And waits until it has waited."""
+        """Lets the thread go on, and waits until its wait is over."""
         self.go.set()
         self.woken.wait()
 
@@ -52,7 +52,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Stops:
 
 
 def carries(line: cable.Cable, board: socket.socket) -> None:
-    """Both ways, what is sent now."""
+    """Checks that the cable carries bytes in both directions now."""
     pc = os.open(line.device, os.O_RDWR | os.O_NOCTTY)
     try:
         os.write(pc, b"down")
@@ -67,8 +67,8 @@ def carries(line: cable.Cable, board: socket.socket) -> None:
 
 
 def test_a_device_that_is_plugged_out_as_the_thread_begins_to_wait(held: Stops) -> None:
-    """The thread has its number then, and would die of a number that is no descriptor any more:
-    nothing was carried from then on."""
+    """The thread is about to wait at the device's descriptor when the device is unplugged. If the
+    descriptor were closed there, the thread would end, and the cable would carry nothing more."""
     ends, board = socket.socketpair()
     with board, cable.Cable(ends.detach()) as line:
         carries(line, board)
@@ -106,8 +106,8 @@ def test_what_was_plugged_out_is_let_go_of() -> None:
 
 
 def test_a_board_that_talks_while_nobody_is_at_the_pc() -> None:
-    """More than a device has room for, and than the board's own line: it is lost, and nobody
-    waits."""
+    """The board writes more bytes than the device and its own line have room for. They are lost,
+    and the board does not wait."""
     ends, board = socket.socketpair()
     with board, cable.Cable(ends.detach()) as line:
         board.sendall(b"x" * 1_000_000)

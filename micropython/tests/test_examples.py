@@ -1,4 +1,4 @@
-"""The examples, run, and what they print; so the programs of the pages."""
+"""Runs the examples and the programs of the pages, and compares what they print."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ ONE_CORE = [p for p in EXAMPLES if p.stem != "two_schedulers"]  # which has no t
 @pytest.mark.parametrize("where", list(board.FIRMWARE))
 @pytest.mark.parametrize("example", ONE_CORE, ids=lambda p: p.stem)
 def test_example_on_the_cortex_m3(where: str, example: Path, tmp_path: Path) -> None:
-    """Compiled, on the board's disk. The second core is a hard interrupt there: the board has one
-    core and no threads."""
+    """Runs an example compiled, from the board's disk. The board has one core and no threads, so a
+    hard interrupt plays the second core."""
     expected = example.with_name(example.name + ".exp").read_text(encoding="utf-8")
     assert board.run(where, example, tmp_path, FOLDER / "board.py") == expected
 
 
 def programs() -> list[tuple[str, str]]:
-    """The whole programs of the pages: those that end in a `print(run(…))  # what it prints`."""
+    """The complete programs of the pages: those that end in `print(run(…))  # what it prints`."""
     found = []
     for page in PAGES:
         for k, text in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)):

@@ -1,7 +1,6 @@
-"""The tutorial's commands, as it prints them, on a board with nothing on it: mpremote over a serial
-line.
+"""Tests the tutorial's mpremote commands, as the page shows them, on a board with an empty disk.
 
-The board is the emulated Cortex-M3 with its memory disk; its serial line is a pseudo-terminal.
+The board is the emulated Cortex-M3 with its memory disk; its serial port is a pseudo-terminal.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import pytest
 from . import board, tiers
 
 MPREMOTE = [sys.executable, "-m", "mpremote"]
-LIMIT = 240  # s; an install takes some 50 s on two busy cores
+LIMIT = 240  # seconds; an install takes some 50 s on two busy cores
 EXAMPLE = tiers.HERE / "examples" / "blink_and_button.py"
 SUMS = """\
 import os, binascii
@@ -36,7 +35,7 @@ walk("/lib")
 
 
 def commands(page: str) -> list[list[str]]:
-    """What a page tells its reader to type after `mpremote`, in its order."""
+    """The arguments of the `mpremote` commands of a page, in the page's order."""
     text = (tiers.HERE / page).read_text(encoding="utf-8")
     return [
         shlex.split(line, comments=True) for line in re.findall(r"^    mpremote (.*)$", text, re.M)
@@ -59,7 +58,7 @@ def mpremote(line: str, *args: str) -> str:
 
 @pytest.fixture
 def line() -> Iterator[str]:
-    """The serial line of a board whose disk is empty."""
+    """The serial port of a board whose disk is empty."""
     with board.console("board-pure") as device:
         yield device
 
@@ -70,13 +69,13 @@ def make_compiled(folder: Path, mpy_cross: Path) -> subprocess.CompletedProcess[
 
 
 def on_board(line: str) -> dict[str, int]:
-    """The files under /lib and their sums."""
+    """The files under /lib of the board, with their checksums."""
     rows = (row.rsplit(" ", 1) for row in mpremote(line, "exec", SUMS).splitlines())
     return {path: int(total) for path, total in rows}
 
 
 def sums(folder: Path, ending: str) -> dict[str, int]:
-    """What `on_board` gives when weft of this folder was installed."""
+    """The result that `on_board` must have when weft was installed from this folder."""
     return {
         f"/lib/{path.relative_to(folder)}": binascii.crc32(path.read_bytes())
         for path in (folder / "weft").rglob(f"*{ending}")

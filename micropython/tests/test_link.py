@@ -1,5 +1,5 @@
-"""Channels between a board and a PC (LINK.md): MicroPython for unix at one end of a
-pseudo-terminal, weft.serial at the other."""
+"""Tests of channels between a board and a PC (LINK.md). MicroPython's unix port plays the board at
+one end of a pseudo-terminal; weft.serial is at the other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PROGRAM = tiers.HERE / "tests" / "link_board.py"
 
 
 class Unix:
-    """A board: the unix port, which has one end of a line."""
+    """A board: an OS process of the unix port, which has one end of a line."""
 
     def __init__(self, tier: str, line: int, scenario: str, *options: str) -> None:
         command = [*tiers.command(tier), str(PROGRAM), str(line), scenario, *options]
@@ -53,7 +53,7 @@ class Unix:
         os.close(line)
 
     def said(self) -> list[str]:
-        """All that it has printed, once it has ended."""
+        """The lines that the board has printed; waits for its end."""
         out, _ = self.process.communicate(timeout=280)
         assert self.process.returncode == 0, out
         return out.splitlines()
@@ -84,7 +84,8 @@ def plugged(
 
 
 def ends(pc: serial.Board, **which: str) -> tuple[Any, ...]:
-    """Channels of these names; "r": the board reads. Our ends of them."""
+    """Makes channels with these names and gives the board its ends: a reader for "r", else a
+    writer. Returns the PC's ends."""
     ours = []
     for name, side in which.items():
         c = Channel(name)
@@ -246,7 +247,7 @@ def test_retirement_goes_both_ways_behind_what_was_written() -> None:
 
 
 def test_poison_goes_both_ways_with_its_strength() -> None:
-    """rules 4.1, 4.4: the board's write that waited gets its value back"""
+    """rules 4.1, 4.4: the board's write that waits raises Poisoned with its value"""
     with plugged("poisons") as (pc, board):
         a, b = ends(pc, a="r", b="w")
         a(1)
@@ -260,7 +261,7 @@ def test_poison_goes_both_ways_with_its_strength() -> None:
 
 
 def test_a_board_that_does_not_read_holds_its_writer_and_only_that() -> None:
-    """rules 1.1, 1.5: a write is done when the board has the value; a buffer of the PC's holds two
+    """rules 1.1, 1.5: a write completes when the board has the value; a buffer on the PC holds two
     more"""
     for capacity in (0, 2):
         with plugged("slow") as (pc, board):
@@ -292,7 +293,8 @@ def test_a_board_that_does_not_read_holds_its_writer_and_only_that() -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_board_that_is_killed_has_died(tier: str) -> None:
-    """rule 4.5: what it wrote is read first; whoever waits for it learns it"""
+    """rule 4.5: the values that the board wrote are read first; then operations that wait for the
+    board raise PeerDied"""
     with plugged("echo", tier=tier) as (pc, board):
         (there,) = ends(pc, there="r")
         back = Channel("back", capacity=4)
@@ -336,8 +338,8 @@ def test_who_waits_for_a_board_that_is_killed_is_woken() -> None:
 
 
 def test_plugged_out_and_in_again() -> None:
-    """wire 12.6: a link is one session; over the next line there is a new one, on the PC and on the
-    board"""
+    """wire 12.6: a link is one session. The next line has a new session, on the PC and on the
+    board."""
     for i in range(3):
         with plugged("echo") as (pc, board):
             there, back = ends(pc, there="r", back="w")
@@ -349,8 +351,8 @@ def test_plugged_out_and_in_again() -> None:
 
 
 def test_a_board_that_is_reset_on_a_line_that_stays() -> None:
-    """wire 12.6: its START ends the session; the next program on the PC finds it. Nothing of the
-    old session reaches the new one."""
+    """wire 12.6: the board's START ends the session, and the next program on the PC connects to the
+    board. No bytes of the old session reach the new one."""
     at_board, at_pc = pair()
     board = Unix("pure", os.dup(at_board), "echo")
     try:
@@ -413,7 +415,7 @@ def test_a_board_learns_that_the_pc_has_gone_and_what_is_in_doubt() -> None:
 
 
 def test_a_board_that_is_silent_for_the_lease_has_died() -> None:
-    """wire 12.6: the line is up, and nothing comes"""
+    """wire 12.6: the line is up, but no byte comes"""
     with plugged("echo", "lease=300", lease=0.5) as (pc, board):
         there, back = ends(pc, there="r", back="w")
         there(1)
@@ -561,7 +563,8 @@ def test_a_socket_is_a_line_too_and_it_does_not_matter_who_is_first(kind: str) -
 
 
 class Noise:
-    """Between two lines: drops, spoils and invents bytes, by a seed."""
+    """Connects two lines, and drops, changes and inserts bytes at random; the seed decides
+    which."""
 
     def __init__(self, seed: int, per_mille: float) -> None:
         self.dice, self.chance, self.spoilt = random.Random(seed), per_mille / 1000, 0

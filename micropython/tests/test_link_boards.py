@@ -1,6 +1,6 @@
-"""Channels between real firmware and a PC (LINK.md): MicroPython on an emulated Cortex-M3 and
-RP2040, with a main.py, at one end of a cable; weft.serial at the other. One board serves all tests,
-session after session, as on a desk."""
+"""Tests of channels between real firmware and a PC (LINK.md). MicroPython with a main.py, on an
+emulated Cortex-M3 and on an RP2040, is at one end of a cable; weft.serial is at the other. One
+board of each kind serves all tests, session after session, as on a desk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .cable import Spoiler
 from .link_boards import CortexM3, Firmware, Rp2040, program
 from .test_link import ends
 
-PATIENT = 20.0  # s of lease: an emulator on a busy machine may be slow, and has not died
+PATIENT = 20.0  # seconds of lease: an emulator on a busy machine may be slow without being dead
 SLOW = (
     19200  # baud: what is not acknowledged goes again after more than a second, for the same reason
 )
@@ -38,7 +38,7 @@ def board(
 
 @contextmanager
 def told(board: Firmware, what: str, lease: float = PATIENT) -> Iterator[serial.Board]:
-    """A session in which the board does that."""
+    """A session in which the board does the task `what`."""
     with serial.connect(board.cable.device, baud=SLOW, lease=lease) as pc:
         orders = Channel("do")
         pc.give("do", orders.reader())
@@ -47,7 +47,7 @@ def told(board: Firmware, what: str, lease: float = PATIENT) -> Iterator[serial.
 
 
 def said(board: Firmware) -> list[str]:
-    """What it has said in the session before."""
+    """The messages of the board from the previous session."""
     with told(board, "report") as pc:
         lines = Channel("lines")
         pc.give("lines", lines.writer())
@@ -159,7 +159,7 @@ def test_a_board_that_gives_up_a_read_loses_nothing(board: Firmware) -> None:
 
 
 def test_a_program_on_the_pc_that_ends_is_a_death_for_the_board(board: Firmware) -> None:
-    """rule 4.5; wire 8: what was not sent is not in doubt"""
+    """rule 4.5; wire 8: a value that was not sent is not in doubt"""
     with told(board, "waits") as pc:
         _numbers, out = ends(pc, numbers="r", out="w")
         assert out() == "ready"
@@ -172,8 +172,8 @@ def test_a_program_on_the_pc_that_ends_is_a_death_for_the_board(board: Firmware)
 
 
 def test_a_board_that_is_switched_off_and_on_is_another_one(board: Firmware) -> None:
-    """wire 2.1, 12.6: its START ends the session, also if it draws the same token; nothing of the
-    old session reaches the new one"""
+    """wire 2.1, 12.6: the board's START ends the session, even if it has the same token; no bytes
+    of the old session reach the new one"""
     for _ in range(2):
         with told(board, "echo") as pc:
             there, back = ends(pc, there="r", back="w")
@@ -194,8 +194,8 @@ def test_a_board_that_is_switched_off_and_on_is_another_one(board: Firmware) -> 
 
 
 def test_a_cable_that_is_plugged_out_and_in_again(board: Firmware) -> None:
-    """wire 12.6: each side learns by its lease that the other is gone, and they find each other
-    again"""
+    """wire 12.6: each side learns by its lease that the other is gone; plugged in again, they begin
+    a new session"""
     with told(board, "echo", lease=1.0) as pc:
         there, back = ends(pc, there="r", back="w")
         there(1)
@@ -284,7 +284,8 @@ def test_a_soft_reset_is_a_new_board(board: Firmware) -> None:
 
 
 def blocks(page: str) -> tuple[str, str]:
-    """The programs of a page: main.py, which has the Link, and the PC's, which connects."""
+    """The two programs of a page: main.py, which has the Link, and the PC's program, which
+    connects."""
     found = re.findall(
         r"```python\n(.*?)```", (tiers.HERE / page).read_text(encoding="utf-8"), re.S
     )
@@ -301,7 +302,7 @@ def blocks(page: str) -> tuple[str, str]:
 def test_the_programs_of_a_page_as_they_stand(
     page: str, kind: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """But for the path of the device, which is here that of the cable."""
+    """Only the path of the device is changed, to that of the cable."""
     main, pc = blocks(page)
     made = kind(tmp_path, {"main.py": main.encode()})
     try:

@@ -1,5 +1,5 @@
-"""Channels between a bare RP2040 and a PC (mcu/LINK.md): the C11 client, in an actor and in CSP
-processes, under mcu/emulator."""
+"""Tests of channels between a bare RP2040 and a PC (mcu/LINK.md): the client in C11, used by an
+actor and by CSP processes, under mcu/emulator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import tiers
 from .cable import Spoiler
 from .link_boards import Bare
 
-PATIENT = 20.0  # s of lease: an emulator on a busy machine may be slow, and has not died
+PATIENT = 20.0  # seconds of lease: an emulator on a busy machine may be slow without being dead
 MAKE = ["make", "-s", "-C", str(tiers.ROOT / "mcu")]
 
 
@@ -42,7 +42,8 @@ def sensors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
 def session(
     board: Bare, lease: float = PATIENT, baud: int = 19200
 ) -> Iterator[tuple[serial.Board, Any, Any]]:
-    """With an actor that squares: the board, the end of `numbers`, the end of `squares`."""
+    """A session with a board whose actor squares numbers. Yields the board and the PC's ends of
+    `numbers` and `squares`."""
     with serial.connect(board.cable.device, baud=baud, lease=lease) as pc:
         numbers, squares = Channel("numbers"), Channel("squares")
         pc.give("numbers", numbers.reader())
@@ -63,7 +64,7 @@ def test_an_actor_reads_and_writes_channels_of_the_pc_session_after_session(squa
 
 
 def test_a_write_is_done_when_the_board_has_the_value(squares: Bare) -> None:
-    """rule 1.1: nobody takes the squares, so it takes one number, and then no more"""
+    """rule 1.1: no process reads the squares, so the board takes one number and no more"""
     with session(squares) as (_pc, to, back):
 
         @process
@@ -151,7 +152,7 @@ def test_over_a_line_that_spoils_bytes_all_arrives_once_in_order(squares: Bare, 
 def test_csp_processes_of_the_board_hold_their_sampler_back_while_the_pc_does_not_read(
     sensors: Bare,
 ) -> None:
-    """rules 1.1, 1.5 across the line: no sample is lost, however late the PC comes"""
+    """rules 1.1, 1.5 across the link: no sample is lost, however late the PC reads"""
     with serial.connect(sensors.cable.device, baud=19200, lease=PATIENT) as pc:
         rates, means = Channel("rates"), Channel("means")
         pc.give("rates", rates.reader())
@@ -161,8 +162,8 @@ def test_csp_processes_of_the_board_hold_their_sampler_back_while_the_pc_does_no
         first = [mean() for _ in range(4)]
         rate(3)
         assert first == list(range(4))
-        # What was measured with the old rate is before the new one; then each mean is of three
-        # samples behind those of the last.
+        # Samples of the old rate come first. After them, each mean is of the three samples that
+        # follow those of the previous mean.
         seen = [mean() for _ in range(6)]
         assert seen[-3:] == [seen[-1] - 6, seen[-1] - 3, seen[-1]]
 
@@ -177,8 +178,8 @@ def test_a_process_of_the_board_goes_on_with_the_next_session_and_ends_when_the_
         before = [mean(), mean()]
         assert before[1] > before[0]
         mean.retire()
-        # The uplink has ended, and with it filter and sampler; control reads on, until its write
-        # finds nobody.
+        # The uplink has ended, and with it the filter and the sampler. The control process goes on
+        # reading until its write finds no reader.
         rates = Channel("rates")
         pc.give("rates", rates.reader())
         rate = rates.writer()
@@ -193,7 +194,7 @@ PAGE = tiers.ROOT / "mcu" / "LINK.md"
 def test_the_program_of_the_page_as_it_stands(
     squares: Bare, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """But for the path of the device, which is here that of the cable."""
+    """Only the path of the device is changed, to that of the cable."""
     (program,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
     exec(program.replace("/dev/ttyUSB0", squares.cable.device), {"__name__": "pc"})
     assert capsys.readouterr().out.split() == ["0", "1", "4", "9", "16"]

@@ -1,5 +1,5 @@
-"""What a board and a PC make of bytes that nobody meant: they agree, and a board raises nothing but
-what it says (WIRE.md 12.6 to 12.8)."""
+"""Tests with corrupted and random bytes: a board and a PC read them in the same way, and the board
+raises only the exceptions that it documents (WIRE.md 12.6 to 12.8)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VALUES: list[object] = [
 
 
 def spoilt(rng: random.Random, good: bytes) -> bytes:
-    """The bytes with a few changed, inserted or removed; sometimes as they are."""
+    """The bytes `good` with a few changed, inserted or removed; sometimes unchanged."""
     b = bytearray(good)
     for _ in range(rng.randrange(4)):
         at = rng.randrange(len(b) + 1)
@@ -36,7 +36,7 @@ def spoilt(rng: random.Random, good: bytes) -> bytes:
 
 
 def on_the_board(code: str, pieces: list[bytes]) -> list[str]:
-    """What the board says of each: `code` has a function `said`."""
+    """The board's answer to each piece, which the function `said` in `code` returns."""
     lines = "\n".join(p.hex() or "-" for p in pieces)
     program = (
         "import binascii\n"
@@ -48,7 +48,7 @@ def on_the_board(code: str, pieces: list[bytes]) -> list[str]:
 
 
 def test_what_is_spoilt_is_really_both_sound_and_not() -> None:
-    """The tests below compare something."""
+    """The corrupted bytes include valid and invalid ones, so that the tests below compare both."""
     rng = random.Random(0)
     made = [spoilt(rng, cbor2.dumps(rng.choice(VALUES))) for _ in range(MANY)]
     faults = sum(_native._cbor_fault(b) is not None for b in made)
@@ -57,8 +57,8 @@ def test_what_is_spoilt_is_really_both_sound_and_not() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_board_and_a_pc_agree_on_what_is_a_value(seed: int) -> None:
-    """wire 12.8: `loads` gives a value or raises ValueError, as the PC's check says; but
-    MicroPython takes some text that is no UTF-8"""
+    """wire 12.8: `loads` returns a value where the PC's check accepts the bytes, and raises
+    ValueError elsewhere; but MicroPython accepts some text that is no UTF-8"""
     rng = random.Random(seed)
     made = [spoilt(rng, cbor2.dumps(rng.choice(VALUES))) for _ in range(MANY)]
     said = on_the_board(
@@ -82,7 +82,7 @@ def test_a_board_and_a_pc_agree_on_what_is_a_value(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_frames_of_rubbish_are_frames_or_not_whole_or_refused(seed: int) -> None:
-    """wire 12.7: `take` reads nothing beyond the bytes, and raises ValueError or nothing"""
+    """wire 12.7: `take` reads nothing beyond the bytes, and raises no error but ValueError"""
     rng = random.Random(seed)
     good = bytes([20, 128, 0, 0, 7, 3, 3]) + b"\x63ab"
     made = [spoilt(rng, good) if rng.randrange(2) else rng.randbytes(12) for _ in range(MANY)]
@@ -102,7 +102,8 @@ def test_frames_of_rubbish_are_frames_or_not_whole_or_refused(seed: int) -> None
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_line_of_rubbish_gives_no_byte_to_the_session(seed: int) -> None:
-    """wire 12.6, 13.2: what has no checksum is passed over, before the peer is known and after"""
+    """wire 12.6, 13.2: bytes without a valid checksum are ignored, before the peer is known and
+    after"""
     rng = random.Random(seed)
     made = [spoilt(rng, bytes(rng.choices(range(8), k=40)) + b"\0") for _ in range(MANY)]
     said = on_the_board(
@@ -125,7 +126,7 @@ def test_a_line_of_rubbish_gives_no_byte_to_the_session(seed: int) -> None:
 
 
 def test_a_packet_with_any_one_bit_spoilt_is_passed_over_and_whole_it_is_taken() -> None:
-    """wire 13.1, 13.2: the checksum, with the key of both sides, is of all of it"""
+    """wire 13.1, 13.2: the checksum, with the keys of both sides, covers the whole packet"""
     said = tiers.snippet(
         "pure",
         "from weft import _line\n"
@@ -184,8 +185,8 @@ def said(data):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_a_pc_says_a_session_goes_on_or_is_over(seed: int) -> None:
-    """wire 14.2: no exception leaves the link, whatever frames come, whole or spoilt, with fields
-    as large as they may be"""
+    """wire 14.2: no exception leaves the link for any frames, valid or corrupted, with the largest
+    fields that are allowed"""
     rng = random.Random(seed)
 
     def varint(n: int) -> bytes:

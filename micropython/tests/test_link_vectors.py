@@ -1,5 +1,5 @@
-"""What a board says over a link, byte for byte: conformance/wire/serial.txt, which C++ and C11 are
-tested with too (WIRE.md 12.6 to 12.8)."""
+"""Compares the bytes that a board sends over a link with conformance/wire/serial.txt, with which
+C++ and C11 are tested too (WIRE.md 12.6 to 12.8)."""
 
 from __future__ import annotations
 

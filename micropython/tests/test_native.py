@@ -1,6 +1,6 @@
-"""The native core: on the unix port as a user C module and as a natmod, on the emulated Cortex-M3
-as both; beside it the pure core under the same tests. Instructions are counted by the emulator, so
-they are the same in every run."""
+"""Tests of the native core, as a user C module and as a natmod, on the unix port and on the
+emulated Cortex-M3. The core in Python passes the same tests. The emulator counts instructions, so
+their number is the same in every run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HERE = Path(__file__).parent
 
 
 def wasm(program: Path, folder: Path) -> str:
-    """What a program prints on MicroPython's WebAssembly port, in node."""
+    """Runs a program on MicroPython's WebAssembly port, in node; returns what it prints."""
     shutil.copytree(tiers.HERE / "weft", folder / "weft")
     done = subprocess.run(
         ["node", tiers.HERE / "wasm" / "run.mjs", program, folder],
@@ -46,9 +46,10 @@ def wasm(program: Path, folder: Path) -> str:
 
 @functools.cache
 def ran(where: str, name: str) -> str:
-    """What a program of this folder prints with the core of that tier or board as its module
-    `core`."""
-    # A folder for this process alone: another lane may run the same program at the same time.
+    """Runs a program of this folder with the core of the tier or board `where` as its module
+    `core`; returns what it prints."""
+    # The folder is for this OS process alone: another one may run the same program at the same
+    # time.
     (tiers.MADE / "native").mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{where}-{name}.", dir=tiers.MADE / "native"))
     atexit.register(shutil.rmtree, folder, True)
@@ -66,7 +67,7 @@ def figures(where: str, program: str) -> dict[str, float]:
 
 
 NATIVES = ["native", "gil", "natmod", "board-native", "board-natmod"]
-PROGRAMS = ["native_commstime", "native_package"]  # by the core alone, by the package
+PROGRAMS = ["native_commstime", "native_package"]  # with the core alone, with the whole package
 
 
 @pytest.mark.parametrize("where", CORES)
@@ -79,7 +80,7 @@ def test_the_core_does_what_its_page_says(where: str) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("where", NATIVES)
 def test_a_communication_allocates_nothing(where: str, program: str) -> None:
-    """A million on the unix port, with collection off."""
+    """On the unix port these are a million communications, with collection off."""
     cost = figures(where, program)
     assert cost["await, bytes"] == 0
     assert cost["yield, bytes"] == 0
@@ -103,7 +104,7 @@ def test_instructions_of_a_communication(where: str, form: str, most: int, progr
 
 @pytest.mark.parametrize("where", ["board-native", "board-natmod"])
 def test_bytes_of_a_process_that_waits_with_its_channel(where: str) -> None:
-    """In the core: what the package keeps of a process and of a channel besides is in its page."""
+    """These are the bytes of the core's objects; README.md gives those of the package's objects."""
     assert 0 < figures(where, "native_commstime")["parked"] <= 160
 
 

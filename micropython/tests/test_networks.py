@@ -1,5 +1,5 @@
-"""Random networks on every tier against conformance/model.py; networks.py has the whole, soak
-thousands."""
+"""Plays some random networks on every tier against conformance/model.py, by networks.py; tests/soak
+plays thousands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.driver import conform
 
 from . import networks, tiers
 
-PER_TIER = 240  # networks; each tier has seeds of its own
+PER_TIER = 240  # the number of networks; each tier has seeds of its own
 BUNDLE = 40
 CASES = [
     (tier, k * PER_TIER + n)

@@ -1,4 +1,4 @@
-"""What is delivered: package.json, sizes, the package compiled."""
+"""Tests of the package that users install: package.json, its sizes, and the compiled package."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from . import tiers
 MPY_CROSS = tiers.MADE / "mpy-cross"
 CORES = {"cores.py", "_twin/__init__.py"}
 LINK = {"link.py", "_far.py", "_line.py", "_frames.py", "_cbor.py"}
-BUDGETS = {  # bytes of .mpy
-    # 12,288 before it said of a process without a result how that ended (rule 7.1), 12,960 before
-    # it counted operations that complete at once (rule 7.7)
+BUDGETS = {  # the most bytes of .mpy; the comments give earlier budgets, and why each was raised
+    # 12,288 before NoResult (rule 7.1), 12,960 before operations that complete at once are counted
+    # (rule 7.7)
     "what a plain program of coroutines loads": 13_230,
-    # 30,000 before a ring served several runs, 30,100 before Ctrl-C waits for who clears up, 30,150
-    # before that sentence, 30,760 before that count
+    # 30,000 before a ring served several runs, 30,100 before Ctrl-C waited for processes that clean
+    # up, 30,150 before NoResult, 30,760 before that count
     "what one loads that uses everything": 31_080,
-    # 54,900 before Ctrl-C, wherever it lands, lets go of the lock of threads; 55,600 before that
-    # sentence, 56,200 before that count
+    # 54,900 before Ctrl-C released the lock of threads wherever it is raised, 55,600 before
+    # NoResult, 56,200 before that count
     "all but what follows": 56_550,
     "a scheduler on core 1": 8_100,
     "the link to a PC": 15_400,  # 15,000 before _far.py was a file of its own
@@ -51,7 +51,7 @@ def compiled(names: list[str], folder: object) -> int:
     return total
 
 
-# Ends, rendezvous, poison, a failure, a group: what a plain program of coroutines uses.
+# A plain program of coroutines: it uses ends, rendezvous, poison, a failure and a group.
 PLAIN = """\
 import sys
 from weft.coroutines import Channel, Parallel, Poisoned, poison, process, retire, run
@@ -97,7 +97,7 @@ for m in sys.modules.values():
 
 
 def loaded(program: str) -> list[str]:
-    """The files of weft/ that a program really loads."""
+    """The files of weft/ that a program loads when it runs."""
     said = tiers.snippet("pure", program + LOADED)
     return sorted(f.rpartition("/weft/")[2] for f in said.split())
 

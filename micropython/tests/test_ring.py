@@ -1,5 +1,5 @@
-"""A ring under a real hard interrupt, on the emulated Cortex-M3; and on unix, while a keyboard is
-silent."""
+"""Tests of a ring: filled by a real hard interrupt on the emulated Cortex-M3, and on unix, while no
+key is pressed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ PROGRAM = Path(__file__).parent / "board_ring.py"
 def test_a_hard_interrupt_fills_it_and_what_found_it_full_is_counted(
     where: str, tmp_path: Path
 ) -> None:
-    """Nothing is allocated: the heap is locked there, as the second interrupt shows, which does
-    allocate."""
+    """`put` allocates nothing: the heap is locked in the interrupt. A second interrupt that does
+    allocate fails, which shows the lock."""
     first, *rest = board.run(where, PROGRAM, tmp_path).splitlines()
     assert first == "([0, 1, 2, 3], 6)"
     assert "weft_board.tick: the function raised" in rest[0]
@@ -48,7 +48,8 @@ print(run(main()))
 
 @pytest.mark.parametrize("tier", tiers.MICROPYTHONS)
 def test_a_ring_and_an_io_call_do_not_wait_for_the_keyboard(tier: str) -> None:
-    """What poll() is given has no file descriptor: it was taken for 0, the standard input."""
+    """The objects that poll() gets have no file descriptor. poll() must not take them for 0, the
+    standard input."""
     running = subprocess.Popen(
         [*tiers.command(tier), "-c", SILENT],
         env=tiers.environment(tier),

@@ -1,4 +1,5 @@
-"""Weft frozen into MicroPython's firmware for the RP2040, run under mcu/emulator."""
+"""Tests of Weft frozen into MicroPython's firmware for the RP2040, which runs under
+mcu/emulator."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ EXAMPLES = sorted(p for p in (tiers.HERE / "examples").glob("*.py") if p.name !=
 
 
 def on_the_board(*programs: Path) -> subprocess.CompletedProcess[str]:
-    """One after the other, with a soft reset in between."""
+    """Runs the programs one after another, with a soft reset between them."""
     return subprocess.run(
         ["node", tiers.HERE / "rp2040" / "run.mjs", tiers.MADE / "rp2040.elf", *programs],
         capture_output=True,
@@ -59,8 +60,8 @@ def test_a_machine_timer_s_watchdog_names_who_computes_too_long() -> None:
 
 
 def test_both_cores_run_processes() -> None:
-    """Threads: one writes on core 1, one reads on core 0, a third is refused. Coroutines on core 0,
-    joined to core 1 by a ring."""
+    """A thread process on core 1 writes to one on core 0, and a third is refused. Then coroutines
+    on core 0 get values from core 1 through a ring."""
     done = on_the_board(CORES)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
@@ -83,8 +84,8 @@ RUN = [
 
 
 def test_a_scheduler_on_each_core() -> None:
-    """Joined by lines; core 1 allocates nothing while core 0 collects (upstream's issues 8550,
-    8310). A third is refused."""
+    """The two schedulers are joined by lines. Core 1 allocates nothing while core 0 collects
+    (upstream's issues 8550, 8310). A third scheduler is refused."""
     done = on_the_board(SCHEDULERS)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == RUN
@@ -108,15 +109,15 @@ def test_the_heap_that_it_takes_is_what_the_page_says() -> None:
 
 
 def test_core_0_writes_files_while_core_1_fills_a_ring() -> None:
-    """Upstream's issue 8793: the port holds core 1 while the flash is written. What does not find
-    room meanwhile is counted, and tried again."""
+    """Upstream's issue 8793: the port stops core 1 while the flash is written. The ring counts the
+    values that find no room meanwhile, and they are put again."""
     done = on_the_board(FLASH)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "0 True\n"
 
 
 def test_a_soft_reset_while_core_1_runs_and_allocates() -> None:
-    """Upstream's issue 16619: afterwards both cores serve the next program."""
+    """Upstream's issue 16619: after the reset both cores run the next program."""
     done = on_the_board(LEFT, CORES)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:2] == ["core 1 runs", "[None, (0, [1], 0)]"]
@@ -125,8 +126,8 @@ def test_a_soft_reset_while_core_1_runs_and_allocates() -> None:
 
 @pytest.mark.parametrize("name", [p.stem for p in EXAMPLES if p.stem != "blink_and_button"])
 def test_example(name: str, tmp_path: Path) -> None:
-    """As it stands, after the module `board` that it takes its pin and its second core from. Blink
-    and button waits for a finger."""
+    """Runs an example unchanged, after the module `board`, from which it takes its pin and its
+    second core. The example blink_and_button waits for a button."""
     example = tiers.HERE / "examples" / f"{name}.py"
     board = example.with_name("board.py").read_text(encoding="utf-8")
     text = example.read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
-"""The scenarios of conformance/ on every tier, as plain MicroPython; what is left out has a
-reason."""
+"""Runs the scenarios of conformance/ on every tier, converted to plain MicroPython. Each scenario
+that is left out has a reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ RUN = [name for name in ALL if name not in converter.LEFT_OUT]
 
 @functools.cache
 def written(names: str) -> Path:
-    """Lanes may write them at once: each has a folder of its own."""
+    """Writes the converted scenarios, and returns their folder. Each OS process has a folder of its
+    own, because several may write at the same time."""
     folder = SCENARIOS / f"{names}.{os.getpid()}"
     converter.write(folder, names)
     atexit.register(shutil.rmtree, folder, True)
@@ -38,7 +39,7 @@ def written(names: str) -> Path:
 
 @functools.cache
 def outcome(tier: str, module: str, names: str = "coroutines") -> dict[str, str]:
-    """What became of each scenario of a file: "ok", or why not."""
+    """The outcome of each scenario of a file: "ok", or the reason of its failure."""
     not_here = converter.LEFT_OUT_THREADS if names == "threads" else {}
     left_out = [n for n in ALL if n in converter.LEFT_OUT | not_here]
     text = tiers.run(

@@ -1,4 +1,5 @@
-"""Scripts whose output is known: NAME.py beside NAME.py.exp, as MicroPython's own tests are."""
+"""Runs scripts and compares their output: NAME.py.exp has that of NAME.py, as in MicroPython's own
+tests."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ def test_script(tier: str, script: Path) -> None:
     assert tiers.run(tier, script) == expected
 
 
-# On the Cortex-M3: the thesis's programs by a change of import (aPyCSP's names), bad input, limits,
-# processes inside asyncio. PyCSP's names with locks are threads', which it has not.
+# These scripts run on the Cortex-M3 too. PyCSP's names with locks are left out, because they use
+# threads, which that board lacks.
 ON_BOARD = ["asyncio_guest", "bad_input", "compat_apycsp", "limits"]
 
 

@@ -1,4 +1,5 @@
-"""The type stubs against the modules, on CPython: the same names, parameters and members."""
+"""Tests that the type stubs and the modules have the same names, parameters and members; on
+CPython."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from . import tiers
 
 WEFT = tiers.HERE / "weft"
 STUBS = sorted(p.stem for p in WEFT.glob("*.pyi"))
-# The objects of classes that the modules do not export, and how one comes by them.
+# Classes that the modules do not export, and how to get an object of each.
 PROBES = {
     "Reader": "Channel().reader()",
     "Writer": "Channel().writer()",
@@ -25,7 +26,7 @@ PROBES = {
     "End": "process(lambda: None)().ended()",
     "Ended": "Ended('returned', None, None)",
 }
-# What a module has for the other modules of the package.
+# Names of a module that are meant for other modules of the package only.
 INSIDE = {
     "threads": {"REQ", "bare", "wrap"},
     "watchdog": {"BadUse"},
@@ -106,7 +107,7 @@ print(json.dumps({"public": public, "found": found}))
 
 
 def stub(name: str) -> dict[str, ast.stmt]:
-    """What a stub declares; what it takes from another stub is that one's."""
+    """The declarations of a stub, including those that it imports from another stub."""
     said: dict[str, ast.stmt] = {}
     for node in ast.parse((WEFT / f"{name}.pyi").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -132,8 +133,8 @@ def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, method: bool) -> li
 
 
 def differs(said: list[list[object]], there: list[list[object]] | None) -> bool:
-    """`*error` of a stub stands for any parameters; what is private in the module may have any
-    name."""
+    """Whether two lists of parameters differ. `*error` in a stub stands for any parameters; private
+    parameters of the module may have any name."""
     if there is None or [p[1] for p in said] == ["VAR_POSITIONAL"]:
         return False
     named = [

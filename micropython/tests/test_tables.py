@@ -1,5 +1,5 @@
-"""The thesis's experiments whole (bench/thesis.py): each program runs by a change of import where
-it should, and the tables have a row for each. What is asserted is counted, never timed."""
+"""Tests of the thesis's experiments (bench/thesis.py): each program runs with only its imports
+changed, and the tables have a row for each. The tests check counts, and never times."""
 
 from __future__ import annotations
 
@@ -109,8 +109,9 @@ for Future in (baselines.Yielding, baselines.Rescheduling):
 
 
 def test_the_new_asyncios_three_open_questions() -> None:
-    """Thesis 10.1: run_until_complete needs no repair; gather raises the first poison and leaves
-    the others running, or gives each its own; both futures can be written for it."""
+    """Thesis, section 10.1: run_until_complete needs no repair. gather raises the first poison and
+    leaves the other tasks running, or returns the exception of each. Both kinds of futures can be
+    written for the new asyncio."""
     said = tiers.snippet("pure", GATHER.format(bench=str(tiers.HERE / "bench")), heap="1m")
     once = ["raised, True", "['one', 'three', 'two']", "['Poisoned', 'Poisoned']"]
     assert said.splitlines() == once * 2

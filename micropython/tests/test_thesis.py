@@ -1,5 +1,6 @@
-"""The thesis's experiments on the emulated Cortex-M3, beside its own ways: instructions, exact and
-the same in every run. What RESULTS.md says of them is asserted here."""
+"""Tests of the thesis's experiments on the emulated Cortex-M3, with Weft and with the thesis's own
+implementations. They count instructions, which are the same in every run, and check the figures of
+RESULTS.md."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def test_commstime_beside_the_rescheduling_future(where: str, way: str, most: fl
     ],
 )
 def test_instructions_of_a_communication(where: str, way: str, most: int) -> None:
-    """With `r.read()` and `w.write(v)`, choice and poison."""
+    """The programs use `r.read()` and `w.write(v)`, choice and poison."""
     assert 0 < least(where, "commstime", way) <= most
 
 
@@ -57,8 +58,8 @@ def test_those_that_wait_cost_nothing(where: str, way: str) -> None:
 
 @pytest.mark.parametrize("way", ["await", "yield"])
 def test_nor_do_a_thousand_in_a_larger_heap(way: str) -> None:
-    """999: a text of more than ten letters is no name, and one name less moves all that follow in
-    the cache of look-ups."""
+    """There are 999 waiters and not 1,000, which would give a text of more than ten letters: such a
+    text is no interned name, and one name fewer moves the later names in the cache of look-ups."""
     assert least("board-pure", "waiting999", way) <= 1.01 * least("board-pure", "waiting1", way)
 
 
@@ -78,7 +79,8 @@ def test_a_standing_alternative_costs_the_same_for_twenty_channels_as_for_five()
 def test_a_parallel_delta_costs_no_more_than_the_rescheduling_futures(
     where: str, most: float
 ) -> None:
-    """Two processes are started for each value; the futures' are tasks, by `gather`."""
+    """Weft starts two processes for each value; the thesis's futures start two tasks, by
+    `gather`."""
     assert 0 < ratio(where, "parallel", "await", "rescheduling") <= most
 
 
@@ -89,7 +91,7 @@ def test_a_larger_heap_takes_more_processes_on_the_board() -> None:
 
 
 def test_the_pieces_of_a_process_that_waits() -> None:
-    """What RESULTS.md adds up: 144 bytes of the core's own, natively."""
+    """The parts that RESULTS.md adds up: 144 bytes are of the native core's objects."""
     told = board.figures(measured("board-native", "room_on_device.py", "pieces"))
     own = ("coroutine", "Proc", "Chan", "reader end", "writer end")
     assert sum(told[name] for name in own) == 144

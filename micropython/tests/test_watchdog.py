@@ -1,4 +1,5 @@
-"""The watchdog under a real timer, on the emulated Cortex-M3; scripts/watchdog.py has the cases."""
+"""Tests the watchdog with a real timer, on the emulated Cortex-M3; scripts/watchdog.py has more
+cases."""
 
 from __future__ import annotations
 

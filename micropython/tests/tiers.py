@@ -1,7 +1,7 @@
-"""The MicroPythons that the tests run on, and how a script is run on one.
+"""The tiers: the MicroPythons and Pythons on which the tests run. `run` runs a script on one.
 
-A tier is a name, a program and where its modules are. All are built by `./run setup micropython`;
-one that is missing fails its tests.
+A tier has a name, a program and the folders of its modules. `./run setup micropython` builds all of
+them; if one is missing, its tests fail.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def command(tier: str, heap: str = "") -> list[str]:
 
 
 def run(tier: str, *args: str | Path, heap: str = "", folders: tuple[Path, ...] = ()) -> str:
-    """What a script prints; an error if it fails, or if it is not on the core that the tier is
-    for."""
+    """Runs a script and returns what it prints. The test fails if the script fails, or if it runs
+    on another core than the tier's."""
     done = subprocess.run(
         [*command(tier, heap), *map(str, args)],
         env=environment(tier, *folders),

@@ -1,5 +1,5 @@
-"""What communications allocate: prints bytes a communication, with collection off. argv: awaits or
-yields, how many."""
+"""Prints the bytes that each communication allocates, with collection off. The arguments are
+`awaits` or `yields`, and the number of communications."""
 
 import gc
 import sys

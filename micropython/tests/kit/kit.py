@@ -1,5 +1,5 @@
-"""What converted scenarios import in place of pytest and conformance.scenarios. Runs on MicroPython
-and CPython."""
+"""The module that converted scenarios import in place of pytest and conformance.scenarios. It runs
+on MicroPython and CPython."""
 
 import itertools
 import re
@@ -27,7 +27,8 @@ def outermost(*rules, needs=()):
 
 
 class raises:
-    """`with raises(E) as caught`: the block must raise E; `match` is looked for in its text."""
+    """`with raises(E) as caught`: the block must raise E, and its text must contain a match of
+    `match`."""
 
     def __init__(self, kinds, match=None):
         self.kinds, self.match = kinds, match
@@ -64,7 +65,8 @@ except ImportError:  # a port without threads
 
 
 def append(log, x):
-    """`log.append(x)` in a scenario on threads: a list has no lock of its own where there is no GIL."""
+    """Does `log.append(x)` in a scenario on threads, under a lock: without a GIL a list has
+    none."""
     with _lock:
         log.append(x)
 
@@ -90,7 +92,8 @@ def called(fn):
 
 
 def run_all(module, left_out, run, process, threads=False):
-    """Runs the scenarios of a module; prints `ok NAME` or `FAIL NAME` and why for each."""
+    """Runs the scenarios of a module. Prints `ok NAME`, or `FAIL NAME` with the reason, for
+    each."""
     import sys
 
     global threads_run

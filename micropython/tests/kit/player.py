@@ -1,7 +1,7 @@
-"""Plays random networks (conformance/README.md, *Networks as data*): a network a line on the
-standard input, as JSON; its history a line on the standard output. Runs on MicroPython and CPython.
-A record is made just before an operation starts and just after it returns, in the process
-itself."""
+"""Plays random networks (conformance/README.md, *Networks as data*). Each line of the standard
+input is a network, as JSON; each line of the standard output is its history. Runs on MicroPython
+and CPython. The process itself makes a record just before an operation starts and just after it
+returns."""
 
 import json
 import sys

@@ -1,4 +1,5 @@
-"""The one function of inspect that scenarios use: does what it is given run on one scheduler?"""
+"""The one function of inspect that scenarios use. It tells them whether they run on coroutines or
+on threads, for any function."""
 
 import kit
 

@@ -1,4 +1,5 @@
-"""For scenarios that import threading and, of those that are run, do not use it."""
+"""A minimal threading module, for scenarios that import it but do not need more when they run
+here."""
 
 
 def get_ident():
