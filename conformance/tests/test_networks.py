@@ -28,8 +28,12 @@ from conformance.shrink import report
 from conformance.tests.kit import net, proc
 
 BACKENDS = ("coroutines", "threads", "greenlets", "mixed", "guest")  # guest: of an asyncio loop
-TASKS = ("tasks", "tasks+coroutines", "tasks+coroutines+greenlets+threads")
-EACH = 12  # networks a test
+TASKS = (
+    "tasks",
+    pytest.param("tasks+coroutines", marks=pytest.mark.soak),
+    "tasks+coroutines+greenlets+threads",
+)
+EACH = 8  # networks a test
 BUDGET = 10_000  # states that the checker looks at, of a network
 
 

@@ -39,7 +39,9 @@ def test_the_reactors_of_figure_8_7(examples: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("name, latest", [("Ball", 1.0), ("BallPio", 0.0)])
+@pytest.mark.parametrize(
+    "name, latest", [pytest.param("Ball", 1.0, marks=pytest.mark.soak), ("BallPio", 0.0)]
+)
 def test_the_ball_passes_at_full_speed(examples: Path, name: str, latest: float) -> None:
     """8.3: falls within 2 ms; no step later than the 3.06 us that the thesis asks for, by far."""
     built = build(model(examples / f"{name}.lf"), Wanted())

@@ -27,6 +27,7 @@ main reactor { a = new Task()  b = new Task(first = 7 usec)
 """
 
 
+@pytest.mark.soak
 def test_a_table_takes_fewer_cycles_than_a_queue(write: Write) -> None:
     """R23, late all the time: from the end of a tag's reaction to the next tag's."""
     path = write(BUSY)
@@ -36,6 +37,7 @@ def test_a_table_takes_fewer_cycles_than_a_queue(write: Write) -> None:
     assert min(queue) >= max(table) + 25, (min(queue), max(queue))
 
 
+@pytest.mark.soak
 def test_a_delay_by_table_takes_fewer_cycles_than_by_queue(write: Write) -> None:
     """R23, late all the time: from the end of what sends to the beginning of what gets it, 10 us
     later."""
@@ -151,6 +153,7 @@ main reactor { timer t(0, 5 msec)  state n: int = 0
     assert len(at) >= 5 and all(abs(b - a - 5_000_000) < 100_000 for a, b in pairwise(at[-4:]))
 
 
+@pytest.mark.soak
 def test_both_cores_on_the_pico_sdk(write: Write) -> None:
     path = write("""target C { platform: rp2040 }
 preamble {= #include "hardware/gpio.h" =}

@@ -206,7 +206,13 @@ PROGRAMS: dict[str, Callable[[], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.soak if name in ("once", "bank") else ())
+        for name in PROGRAMS
+    ],
+)
 def test_the_same_as_one(write: Write, name: str) -> None:
     """R19: in one enclave, in two, in four, in the interpreter; five times each, for threads
     differ."""

@@ -45,6 +45,7 @@ def text_of(period: int, loops: int, target: str = "") -> str:
     return TASKS.format(period=period, half=period // 2, loops=loops, target=target)
 
 
+@pytest.mark.soak
 def test_overhead_at_saturation_on_both_cores(write: Write) -> None:
     """7.3: start to start less the task's own time; thesis 4,000 cycles, on one core."""
     ran = board(write(text_of(15, 600)), 3000, "--pins", "2,3")
@@ -53,6 +54,7 @@ def test_overhead_at_saturation_on_both_cores(write: Write) -> None:
         assert len(gaps) > 100 and max(gaps) <= 180, (pin, max(gaps))
 
 
+@pytest.mark.soak
 def test_start_deviation(write: Write) -> None:
     """7.4, 7.5: the standard deviation of the time from start to start, two tasks of 10 kHz at light load; thesis 4.3 us."""
     for target in ("", ", workers: 1"):
@@ -99,6 +101,7 @@ main reactor {{ p = new Printer()  one = new Loop1()  two = new Loop2()
     assert said[:20] == [str(n) for n in range(20)]
 
 
+@pytest.mark.soak
 def test_loops_held_in_flash(tmp_path: Path) -> None:
     """7.5: with bus conflicts modelled; the thesis's LTA up to 220, its LF up to 190 and of one task. 250 take it 103.9 us."""
     assert all(one.holds for one in tasks(tmp_path, 235, conflicts=True, flash=True))
@@ -106,10 +109,12 @@ def test_loops_held_in_flash(tmp_path: Path) -> None:
         assert 101.8 < one.execution < 106 and one.overhead <= 180
 
 
+@pytest.mark.soak
 def test_loops_held_in_sram(tmp_path: Path) -> None:
     assert all(one.holds for one in tasks(tmp_path, 270, conflicts=True))
 
 
+@pytest.mark.soak
 def test_8000_minimal_reactors(tmp_path: Path) -> None:
     """5.3: 681 at most, 360 bytes each. Each with a timer of its own, no two at one time: a tag fires one of 8,000."""
     image = built(tmp_path, "Apart", bank(8000, apart=True))
@@ -119,6 +124,7 @@ def test_8000_minimal_reactors(tmp_path: Path) -> None:
     assert len(gaps) > 500 and max(gaps) <= 1100, "cycles; 10,000 were to be reached"
 
 
+@pytest.mark.soak
 def test_a_bank_as_the_thesis_has_it(tmp_path: Path) -> None:
     """5.3: all of one timer; 20,000 of them fit, and run."""
     image = built(tmp_path, "Most", bank(20_000, apart=False))
@@ -127,6 +133,7 @@ def test_a_bank_as_the_thesis_has_it(tmp_path: Path) -> None:
     assert len(rises) >= 20_000
 
 
+@pytest.mark.soak
 def test_interference(tmp_path: Path) -> None:
     """6.1: fib in flash while core 1 is idle, or spins in one instruction; the matrices mind less. All of it is in RESULTS.md."""
     ratios = []

@@ -607,7 +607,9 @@ class Noise:
             s.close()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 4))]
+)
 def test_over_a_line_that_spoils_bytes_all_arrives_once_in_order(seed: int) -> None:
     """wire 12.6, 13.1"""
     noise = Noise(seed, 1 + seed)
