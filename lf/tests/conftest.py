@@ -1,5 +1,5 @@
-"""What the tests of this room share: the package from the checkout, and programs built into folders
-of their own."""
+"""Fixtures and helpers for the tests of lf/. They use the package from the checkout, and build
+programs in temporary folders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes a `.lf` file (and others, by name) and gives the first one's path."""
+    """A function that writes a `.lf` file, and further files given by name, and returns the path of
+    the first."""
 
     def do(text: str, name: str = "Main.lf", **others: str) -> Path:
         for other, content in others.items():
@@ -41,7 +42,7 @@ def write(tmp_path: Path) -> Write:
 
 @pytest.fixture(scope="session")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of lf/examples to build in, with mcu/ where they look for it."""
+    """The path of a copy of lf/examples in which to build. mcu/ is where the examples look for it."""
     root = tmp_path_factory.mktemp("checkout")
     (root / "mcu").symlink_to(HERE.parents[1] / "mcu")
     copied = shutil.ignore_patterns("bin", "src-gen")
@@ -53,14 +54,14 @@ def model(path: Path) -> Model:
 
 
 def problems(path: Path) -> LfError:
-    """The error that the program must have."""
+    """The LfError that the program `path` raises; a program without errors fails the test."""
     with pytest.raises(LfError) as caught:
         model(path)
     return caught.value
 
 
 def run(path: Path, *arguments: str, status: int = 0, table: bool = True) -> tuple[str, list[str]]:
-    """What a program prints, and its trace."""
+    """Builds and runs a program; returns its output and the lines of its trace."""
     built = build(model(path), Wanted(trace=True, quick=True, table=table))
     assert built.program is not None
     trace = path.with_suffix(".fired")

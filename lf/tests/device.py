@@ -1,5 +1,5 @@
-"""Programs on the emulated RP2040: build for it, run so many microseconds, and see what its pins
-did and its UART said."""
+"""Helpers that build a program for the emulated RP2040, run it for a number of microseconds, and
+report the edges of its pins and the text from its UART."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NS_A_CYCLE = 8
 
 @dataclass
 class Ran:
-    edges: dict[int, list[tuple[int, int]]]  # by pin: (ns, level)
+    edges: dict[int, list[tuple[int, int]]]  # pin → (time in ns, new level) of each edge
     said: str
 
     def gaps(self, pin: int) -> list[int]:
-        """Cycles between each fall of the pin and its next rise."""
+        """The cycles from each fall of the pin to its next rise."""
         found = []
         for (before, was), (after, level) in zip(
             self.edges[pin], self.edges[pin][1:], strict=False
@@ -34,7 +34,7 @@ class Ran:
 
 
 def on_the_board(image: Path, us: int, *options: str) -> Ran:
-    """Runs an image; a panic or a failed run of the emulator is an error."""
+    """Runs an image for `us` microseconds. A panic, or an error of the emulator, fails the test."""
     if not (EMULATOR / "node_modules").exists():
         subprocess.run(["npm", "ci"], cwd=EMULATOR, check=True, capture_output=True)
     trace = image.with_suffix(".vcd")
@@ -57,7 +57,7 @@ def on_the_board(image: Path, us: int, *options: str) -> Ran:
 
 
 def board(path: Path, us: int, *options: str, **wanted: bool) -> Ran:
-    """Builds a program for the board, and runs it there."""
+    """Builds a program for the RP2040, and runs it for `us` microseconds."""
     built = build(model(path), Wanted("rp2040", **wanted))
     assert built.program is not None
     return on_the_board(built.program, us, *options)

@@ -1,11 +1,12 @@
-"""The traces that the programs in programs/ must have: the lines `//= TIME MICROSTEP NAME` at the
-end of each.
+"""Shows or writes the traces of the programs in programs/: the lines `//= TIME MICROSTEP NAME` at
+the end of each program.
 
     .venv/bin/python lf/tests/expected.py [--write] [--compiled] [WORDS…]
 
-shows what the oracle (or the compiled program) says of each; with --write, puts it into those that
-have no trace yet. A trace is read by a person before it is committed: it says what the program must
-do, not what it does.
+shows the trace that the oracle, or with --compiled the compiled program, gives for each program.
+With --write it adds the trace to the programs that have none. A person checks each trace against
+SEMANTICS.md before it is committed: the trace must be what the rules demand, not just what the
+program does.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MARK = "//= "
 
 
 def programs() -> list[Path]:
-    """Every program with a trace of its own; what lib/ has is imported by others."""
+    """The paths of all programs; the files in lib/ are imported by programs, and are left out."""
     return sorted(p for p in PROGRAMS.rglob("*.lf") if "lib" not in p.parts)
 
 
@@ -40,14 +41,14 @@ def by_oracle(path: Path) -> list[str]:
     """The trace that the interpreter gives.
 
     Raises:
-        minic.Unsupported: a body is more than the interpreter's little C.
+        minic.Unsupported: a body uses C that the interpreter does not know.
     """
     trace = Oracle(model_of(path)).run()
     return [f"{f.time} {f.microstep} {f.name}{'!' * f.missed}" for f in trace]
 
 
 def by_program(path: Path) -> list[str]:
-    """The trace of the compiled program."""
+    """The trace that the compiled program gives."""
     from conftest import run
 
     with tempfile.TemporaryDirectory() as place:

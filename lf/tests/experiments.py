@@ -1,9 +1,10 @@
-"""The thesis's experiments (chapters 4 to 8) as Lingua Franca programs on the emulated RP2040: the
-programs, and the figures they give.
+"""The thesis's experiments (chapters 4 to 8) as Lingua Franca programs on the emulated RP2040, with
+functions that run them and return their figures.
 
-test_thesis.py asserts the figures in little; report.py writes all of them, beside the thesis's, to
-lf/RESULTS.md. Times are from the pads, exact and the same each time; a cycle is 8 ns. `conflicts`
-is the emulator's model of bus conflicts.
+test_thesis.py checks some figures in short runs; report.py writes all of them to lf/RESULTS.md,
+beside those of the thesis. Times are taken from the edges of the pins; they are exact, and the same
+in each run. A cycle is 8 ns. The argument `conflicts` turns on the emulator's model of bus
+conflicts.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from device import Ran, on_the_board
 
 from weft_lf.build import Wanted, build
 
-# The unit of work is mcu/experiments', in assembler with its inner loop at the beginning of a word:
-# 45 cycles alone.
+# The unit of work is the same as in mcu/experiments: a loop in assembler that takes 45 cycles when
+# the other core is idle. Its inner loop begins at a word boundary.
 LOOPS = r"""preamble {=
   #include "board.h"
   uint32_t thesis_loops(uint32_t count);
@@ -43,12 +44,13 @@ main reactor {{ a = new Task(first = 100 usec)  b = new Task(pin = 3, first = 15
 
 @dataclass
 class Task:
-    """What a logic analyser tells of one core's task, in us, from the tenth run on."""
+    """The means and extremes that a logic analyser would show of a task, from the tenth run on. The
+    unit is us where no other is given."""
 
     execution: float
     total: float
-    overhead: int  # cycles, the most between two runs
-    deviation: float  # of the time from start to start
+    overhead: int  # the most cycles from the end of a run to the start of the next
+    deviation: float  # the standard deviation of the time from start to start
     late: float  # the longest time from start to start
 
     @property
@@ -90,16 +92,16 @@ def tasks(
     one_core: bool = False,
     us: int = 20_000,
 ) -> list[Task]:
-    """Chapter 7: two interleaved 10 kHz tasks of so many loops, an enclave and so a core each,
-    unless `one_core`."""
+    """Runs chapter 7's two interleaved 10 kHz tasks, each of `loops` loops. Each task is an enclave
+    and so has a core, unless `one_core` is true."""
     text = TASKS.format(loops=LOOPS, count=loops, target=", workers: 1" if one_core else "")
     ran = run(built(place, f"Tasks{loops}", text, flash), us, "2,3", conflicts)
     return [task(ran, 2), task(ran, 3)]
 
 
 def most_loops(place: Path, low: int, high: int, **how: bool) -> int:
-    """Most loops at which both tasks start every 100 us, by bisection; `low` is known to, `high`
-    not to."""
+    """The most loops with which both tasks still start every 100 us, by bisection. They are assumed
+    to do so with `low` loops, and not with `high`."""
     while high - low > 1:
         middle = (low + high) // 2
         if all(t.holds for t in tasks(place, middle, **how)):  # type: ignore[arg-type]
@@ -121,15 +123,15 @@ main reactor {{ all = new[{count}] Minimal()
 
 
 def bank(count: int, apart: bool) -> str:
-    """Minimal reactors, each with a timer and a reaction; `apart`: no two of them at one time, as
-    many timers as reactors."""
+    """A program of `count` minimal reactors, each with a timer and a reaction. With `apart` no two
+    timers fire at one time, so there are as many timers as reactors; else all are one timer."""
     offset = "{= USEC(1 + bank_index) =}" if apart else "1 msec"
     parameter = "(bank_index: int = 0)" if apart else ""
     return BANK.format(count=count, offset=offset, parameter=parameter)
 
 
 def static_bytes(image: Path) -> int:
-    """What a program has in memory beside its code: .data and .bss."""
+    """The bytes of a program's .data and .bss."""
     told = subprocess.run(["arm-none-eabi-size", str(image)], capture_output=True, text=True)
     _, data, bss, *_ = told.stdout.splitlines()[1].split()
     return int(data) + int(bss)
@@ -173,7 +175,7 @@ INTERFERENCE = """target C {{ platform: rp2040 }}
 {other}main reactor {{ a = new Work(first = 100 usec)
 {more} }}
 """
-OTHERS = {  # what core 1 does; the same has another period, so that the two meet in all phases
+OTHERS = {  # core 1's work; "same" has another period, so that the cores meet in all phases
     "idle": ("", ""),
     "same": ("", "  b = new Work(pin = 3, first = 107 usec, period = {other} usec)"),
     "loop": (
@@ -186,7 +188,8 @@ OTHERS = {  # what core 1 does; the same has another period, so that the two mee
 def interference(
     place: Path, call: str, period: int, core1: str, runs: int, flash: bool
 ) -> tuple[float, float]:
-    """Chapter 6: mean and deviation, in us, of `call` on core 0, with the model of conflicts."""
+    """Chapter 6: the mean and the standard deviation of the time that `call` takes on core 0, in
+    us, with bus conflicts modelled. `core1` is a key of OTHERS."""
     other, more = OTHERS[core1]
     more = more.format(other=period - 13) if core1 == "same" else more
     text = INTERFERENCE.format(work=WORK, call=call, period=period, other=other, more=more)
@@ -205,8 +208,8 @@ def interference(
 
 
 def lateral_error() -> tuple[float, float]:
-    """Figure 8.5: the angle (radians) and the wobble room (mm), from t / tan a + d + 2 e / sin a =
-    w as the thesis solves it."""
+    """Figure 8.5: the angle a (radians) and the room e for wobbling (mm), which the thesis computes
+    from t / tan a + d / sin a + 2 e = w."""
     angle = math.atan(2.45 / 1.26)
     return angle, (18 - 3.5 / math.tan(angle) - 11 / math.sin(angle)) / 2
 
@@ -217,8 +220,9 @@ def integral(of: Callable[[float], float], low: float, high: float, steps: int) 
 
 
 def step_error(steps: int, count: int = 20_000) -> tuple[float, float]:
-    """Table 8.1: the absolute and the total error of a sine in 1 / `steps` steps over a quarter, by
-    the thesis's own formula; a motor in full steps (1) stands at the peak all the while."""
+    """Table 8.1: the absolute and the total error of a sine that is approximated in 1 / `steps`
+    steps, over a quarter period, by the thesis's formula. With full steps (1) it stays at the peak.
+    """
 
     def error(t: float) -> float:
         made = math.floor(steps * t / math.pi + 0.5) * math.pi / steps

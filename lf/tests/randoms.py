@@ -1,16 +1,16 @@
-"""Random programs: text of Lingua Franca whose bodies both the compiler and the interpreter
+"""Generates random Lingua Franca programs whose bodies both the compiler and the interpreter
 understand.
 
-A program is one main reactor with a number of *components*, which know nothing of each other: so
-many random programs share one C build, and also each other's tags. Choices come from a `Pick`:
-random.Random for a given seed, or hypothesis, which shrinks.
+A program is a main reactor with a number of *components* that are not connected with each other. So
+many random programs share one C build, and the tags of one run. Choices come from a `Pick`, which
+is random.Random with a seed, or hypothesis, which shrinks a failing program.
 
 Invariants
-- Every program is legal: direct connections lead from earlier to later instances, all others are
-  delayed; an input has one source.
-- Every program ends: it has a timeout, and what schedules without delay does so a limited number of
-  times.
-- What is printed begins with the instance's own number, and holds what the reaction saw.
+- Every program is legal: a connection without a delay leads from an earlier to a later instance;
+  all other connections are delayed; an input has one source.
+- Every program ends: it has a timeout, and a reaction that schedules without a delay does so a
+  limited number of times.
+- A line of output begins with the instance's number, followed by the values that the reaction saw.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-Pick = Callable[[int], int]  # pick(n): one of 0 … n - 1
+Pick = Callable[[int], int]  # pick(n) returns one of 0 … n - 1
 TIMES = ("0", "1 msec", "2 msec", "3 msec", "1500 usec", "5 msec")
 DELAYS = ("0", "1 msec", "2500 usec", "4 msec")
 POLICIES = ("defer", "drop", "replace", "update")
@@ -32,7 +32,7 @@ def by_seed(seed: int) -> Pick:
 @dataclass
 class _Leaf:
     name: str
-    inputs: dict[str, int] = field(default_factory=dict)  # name: width, 0 for a plain port
+    inputs: dict[str, int] = field(default_factory=dict)  # name → width; 0 for a plain port
     outputs: dict[str, int] = field(default_factory=dict)
     actions: list[str] = field(default_factory=list)
     timers: list[str] = field(default_factory=list)
@@ -40,7 +40,7 @@ class _Leaf:
 
 
 def _some(pick: Pick, of: list[str], least: int = 0) -> list[str]:
-    """Some of them, in their order."""
+    """A random choice of at least `least` items of `of`, in their order."""
     chosen = [x for x in of if pick(2)]
     while len(chosen) < least and of:
         x = of[pick(len(of))]
@@ -50,7 +50,7 @@ def _some(pick: Pick, of: list[str], least: int = 0) -> list[str]:
 
 
 def _seen(leaf: _Leaf, name: str) -> str:
-    """An expression of what is at an input or action."""
+    """A C expression whose value depends on the presence and value of an input or action."""
     width = leaf.inputs.get(name, 0)
     if name in leaf.inputs and width:
         last = width - 1
@@ -167,7 +167,8 @@ def _leaf(pick: Pick, name: str, modes: bool) -> _Leaf:
 
 
 def component(pick: Pick, name: str, first: int, modes: bool = False) -> tuple[list[str], int]:
-    """A reactor called `name` with leaves of its own; its instances are numbered from `first`."""
+    """The lines of a reactor called `name` and of the reactors in it, and the next free number. The
+    instances in it are numbered from `first`."""
     leaves = [_leaf(pick, f"{name}L{n}", modes) for n in range(1 + pick(3))]
     lines = [line for leaf in leaves for line in leaf.lines]
     lines.append(f"reactor {name} {{")
@@ -187,7 +188,7 @@ def component(pick: Pick, name: str, first: int, modes: bool = False) -> tuple[l
                 continue
             j, there, out = sources[pick(len(sources))]
             after = "" if pick(3) else f" after {DELAYS[pick(4)]}"
-            if j >= at:  # backwards: a loop, which time must pass in
+            if j >= at:  # the connection closes a loop, so it needs a delay
                 after = f" after {DELAYS[1 + pick(3)]}"
             left = f"{there}.{out}"
             left = f"interleaved({left})" if not pick(5) else left
@@ -200,7 +201,7 @@ def component(pick: Pick, name: str, first: int, modes: bool = False) -> tuple[l
 def program(
     picks: list[Pick], modes: bool = False, timeout: str = "12 msec", workers: int = 1
 ) -> str:
-    """A program of one component for each pick."""
+    """The text of a program with one component for each pick."""
     lines = [f"target C {{ timeout: {timeout}, fast: true, workers: {workers} }}"]
     number = 0
     for at, pick in enumerate(picks):

@@ -1,8 +1,9 @@
-"""Writes lf/RESULTS.md: the thesis's experiments as Lingua Franca programs (experiments.py), beside
-its figures. Some minutes.
+"""Runs the thesis's experiments as Lingua Franca programs (experiments.py), and writes their
+figures, beside those of the thesis, to lf/RESULTS.md. The drawings go to lf/plots/.
 
-`.venv/bin/python lf/tests/report.py`; the figures are the same each time. The drawings go to
-lf/plots/.
+    .venv/bin/python lf/tests/report.py
+
+takes some minutes; the figures are the same in each run.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CHARTS = LF.parent / "mcu" / "experiments" / "src" / "plot.mjs"
 
 
 def chart(name: str, kind: str, **what: object) -> str:
-    """A chart by mcu's plot.mjs; the line of Markdown that shows it."""
+    """Draws a chart with mcu's plot.mjs, and returns a line of Markdown that shows it."""
     script = f"import {{ {kind} }} from {json.dumps(str(CHARTS))}; process.stdout.write({kind}({json.dumps(what)}))"
     ran = subprocess.run(
         ["node", "--input-type=module", "-e", script], capture_output=True, text=True, check=True
@@ -33,7 +34,7 @@ def chart(name: str, kind: str, **what: object) -> str:
 
 
 def analyser(name: str, title: str, ran: ex.Ran, us: tuple[int, int]) -> str:
-    """Two pads as a logic analyser shows them."""
+    """Draws two pins as a logic analyser shows them; returns the Markdown."""
     wide, high, low, up = 720, 150, us[0] * 1000, us[1] * 1000
     parts = [f'<text x="20" y="18" font-size="12" font-weight="bold">{title}</text>']
     for row, pin in enumerate((2, 3)):
@@ -58,8 +59,8 @@ def analyser(name: str, title: str, ran: ex.Ran, us: tuple[int, int]) -> str:
 
 
 def figure_8_5() -> str:
-    """The ball's path in the disc's frame and the hole, to scale, with what is left on each
-    side."""
+    """Draws, to scale, the hole and the ball's path in the disc's frame, with the room on each
+    side of the ball; returns the Markdown."""
     angle, room = ex.lateral_error()
     scale, left, top = 22, 60, 70
     thick, hole = 3.5 * scale, 18 * scale
@@ -81,7 +82,7 @@ def figure_8_5() -> str:
     return "![figure 8.5](plots/figure-8-5.svg)"
 
 
-# Figure 8.6: the actors of mcu/device/firmware/lta.c and what they schedule.
+# Figure 8.6: the actors of mcu/device/firmware/lta.c and the events that they schedule.
 ACTORS = """digraph lta { rankdir=LR; node [shape=box, style=rounded, fontname=Helvetica]; edge [fontname=Helvetica, fontsize=9];
   motor -> motor [label="motor_loop"]; motor -> main [label="main_loop (position)"]; main -> button [label="check_button"];
   main -> sensors [label="check_sensors"]; button -> main [label="button_pressed"];
@@ -245,7 +246,9 @@ def chapters_4_5(place: Path) -> list[str]:
     sizes.append(["blink", image.with_suffix(".bin").stat().st_size, "96,100"])
     for name in ("Ball", "BallPio"):
         example = LF / "examples" / f"{name}.lf"
-        text = example.read_text().replace("../../mcu", str(LF.parent / "mcu"))  # built elsewhere
+        text = example.read_text().replace(
+            "../../mcu", str(LF.parent / "mcu")
+        )  # built in another folder
         program = ex.built(place, name, text, flash=True)
         sizes.append(
             [

@@ -1,8 +1,9 @@
-"""The thesis's device (chapter 8) with its controllers in Lingua Franca: examples/Ball.lf, whose
-reactions make every step, and examples/BallPio.lf, whose steps the RP2040's PIO makes. The plant,
-mcu/device, knows neither.
+"""Tests of the thesis's device (chapter 8) with controllers in Lingua Franca. In examples/Ball.lf a
+reaction makes each step of the motor; in examples/BallPio.lf the RP2040's PIO makes the steps. Both
+run against the same simulated plant, mcu/device.
 
-The thesis's second version reached a third of the speed, its third, with PIO, all of it.
+In the thesis the version with reactions reached a third of the full speed; the version with PIO
+reached the full speed.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ SEED = os.environ.get("WEFT_LF_BALL_SEED", "11")
 
 
 def test_the_reactors_of_figure_8_7(examples: Path) -> None:
-    """Motor, Central, Button and Sensors; what the sensors say goes through Central to the motor.
-    Our console is one more."""
+    """The reactors are Motor, Central, Button and Sensors, and a console that the thesis lacks. The
+    sensors' values reach the motor through Central."""
     drawn = dot(model(examples / "Ball.lf"))
     ends = re.findall(r'"Ball\.(\w+)\.\w+" -> "Ball\.(\w+)\.\w+" \[style=solid', drawn)
     assert set(ends) == {
@@ -43,7 +44,8 @@ def test_the_reactors_of_figure_8_7(examples: Path) -> None:
     "name, latest", [pytest.param("Ball", 1.0, marks=pytest.mark.soak), ("BallPio", 0.0)]
 )
 def test_the_ball_passes_at_full_speed(examples: Path, name: str, latest: float) -> None:
-    """8.3: falls within 2 ms; no step later than the 3.06 us that the thesis asks for, by far."""
+    """Section 8.3: the ball passes at each drop. No step comes later than `latest` us; the thesis
+    asks for 3.06 us."""
     built = build(model(examples / f"{name}.lf"), Wanted())
     device = examples.parents[1] / "mcu" / "device" / "src" / "cli.mjs"
     command = ["node", str(device), "--image", str(built.program), "--json", "--seed", SEED]

@@ -1,5 +1,5 @@
-"""What is built: files, lines, options of programs, large banks, bodies of their own, the device,
-the drawing."""
+"""Tests of builds: the generated files and their lines, options of programs, large banks, reactions
+without a body, images for devices, the drawing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ HELLO = 'target C\nmain reactor { reaction(startup) {= lf_print("hello"); =} }\n
 
 
 def test_the_tutorial_as_it_stands(tmp_path: Path) -> None:
-    """As a new user would: each program of README.md into a file, then `weft lf run`."""
+    """Puts each program of lf/README.md into a file and runs it by `weft lf run`, as a new user
+    would."""
     text = (HERE.parent / "README.md").read_text()
     programs = [b for b in re.findall(r"```lf\n(.*?)```", text, re.S) if "main reactor" in b]
     last = {"Blink": "on at 2000 ms", "Pipeline": "38"}
@@ -84,7 +85,7 @@ def test_the_same_text_each_time(write: Write) -> None:
 
 
 def test_the_same_text_from_every_interpreter() -> None:
-    """Whose sets of names have another order each time."""
+    """The text does not depend on the order of Python's sets, which PYTHONHASHSEED changes."""
     path = next((HERE / "programs").rglob("WriteTwoBanks.lf"))
     code = (
         f"import sys; sys.path.insert(0, {str(HERE.parent / 'src')!r}); from pathlib import Path\n"
@@ -172,8 +173,7 @@ main reactor { a = new[2500] Source()  b = new[2500] Sink()  a.out -> b.in }
 
 
 def test_loops_say_what_the_fills_say() -> None:
-    """The loops of large programs, run in Python, give the contents that static initialisers
-    have."""
+    """The loops of a large program, run in Python, give the same contents as static initialisers."""
     fills = Fills()
     fills.array("a", "int", 40)
     rows = (
@@ -303,5 +303,5 @@ def test_weft_itself_is_not_heavier() -> None:
     if b"ModuleNotFoundError" in ran.stderr or b"ImportError" in ran.stderr:
         ran = subprocess.run(
             [sys.executable, "-c", code]
-        )  # the extension is in the installed one alone
+        )  # the sources have no extension module, so the installed package is tried
     assert ran.returncode == 0

@@ -1,5 +1,5 @@
-"""The command `weft lf` where something is in its way: what it cannot write, signals, bad folders,
-names of files, brackets that C's compiler misses elsewhere."""
+"""Tests of the command `weft lf` in difficulties: output that it cannot write, signals, bad
+folders, odd file names, unmatched brackets in bodies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_output_that_cannot_be_written(write: Write) -> None:
     with Path("/dev/full").open("w") as full:
         done = command("check", "--json", path, stdout=full)
     assert done.returncode == 1
-    assert done.stderr == "weft lf: what it says could not be written: No space left on device\n"
+    assert done.stderr == "weft lf: the output could not be written: No space left on device\n"
 
 
 def test_a_reader_that_has_seen_enough(write: Write) -> None:
@@ -52,8 +52,8 @@ def test_a_reader_that_has_seen_enough(write: Write) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_program_too(write: Write, how: signal.Signals) -> None:
-    """The program stands in the place of the command: nobody is left over, and the status is its
-    own."""
+    """The program takes the place of the command: no process is left over, and the exit status is
+    the program's."""
     path = write(ENDLESS)
     line = [*COMMAND, "run", str(path)]
     with subprocess.Popen(
@@ -71,7 +71,8 @@ def test_a_signal_ends_the_program_too(write: Write, how: signal.Signals) -> Non
 
 
 def test_the_program_ends_with_a_closed_pipe(write: Write) -> None:
-    """As any program of C does: Python ignores SIGPIPE, and its children must not."""
+    """The program ends by SIGPIPE, as other C programs do. Python ignores SIGPIPE; a program that
+    `run` starts must not."""
     path = write(ENDLESS)
     line = [*COMMAND, "run", str(path), "-f", "true"]
     with subprocess.Popen(line, env=ENV, stdout=subprocess.PIPE) as running:
@@ -119,7 +120,8 @@ def test_brackets(
     message: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """C's compiler complains of them in the runtime's headers."""
+    """The C compiler reports an unmatched bracket in the runtime's headers; the error of `weft lf`
+    names its place in the body."""
     path = write(f"target C\nmain reactor {{ reaction(startup) {{= {body} \n=}} }}\n")
     assert cli.main(["build", str(path)]) == 1
     said = capsys.readouterr().err
@@ -141,7 +143,7 @@ main reactor { reaction(startup) {= if (1) BEGIN printf("here\\n"); } =} }
 
 
 def test_names_of_files(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    """The main reactor is called as the file."""
+    """The main reactor has its file's name, whatever characters are in it."""
     hello = 'target C\nmain reactor { reaction(startup) {= printf("hello\\n"); =} }\n'
     for name in ("1st.lf", "my prog.lf", "a#b.lf", "ünï.lf", "$(x).lf"):
         assert run(write(hello, name))[0] == "hello\n", name
@@ -158,7 +160,7 @@ def test_the_compiler_may_have_options(write: Write, monkeypatch: pytest.MonkeyP
 
 
 def test_widths_of_nothing(write: Write) -> None:
-    """No channel, so no reaction that it triggers."""
+    """A port of width 0 has no channels, and triggers no reaction."""
     path = write("""target C
 reactor A { output[0] o: int }
 reactor B { input[0] i: int

@@ -1,4 +1,5 @@
-"""Programs for the RP2040, run in the emulator, which counts cycles exactly."""
+"""Tests of programs for devices. RP2040 programs run in the emulator, which counts cycles exactly;
+AN521 programs run in QEMU."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ main reactor { a = new Task()  b = new Task(first = 7 usec)
 
 @pytest.mark.soak
 def test_a_table_takes_fewer_cycles_than_a_queue(write: Write) -> None:
-    """R23, late all the time: from the end of a tag's reaction to the next tag's."""
+    """R23: the cycles from the end of a reaction to the beginning of the next tag's reaction, in a
+    program that is always late."""
     path = write(BUSY)
     table, queue = (board(path, 3000, "--pins", "2", table=t).gaps(2)[5:] for t in (True, False))
     assert len(table) > 100 and len(queue) > 100
@@ -39,8 +41,8 @@ def test_a_table_takes_fewer_cycles_than_a_queue(write: Write) -> None:
 
 @pytest.mark.soak
 def test_a_delay_by_table_takes_fewer_cycles_than_by_queue(write: Write) -> None:
-    """R23, late all the time: from the end of what sends to the beginning of what gets it, 10 us
-    later."""
+    """R23: the cycles from the end of the sending reaction to the beginning of the receiving one,
+    whose tag is 10 us later, in a program that is always late."""
     path = write("""target C { platform: rp2040, workers: 1 }
 preamble {= #include "board.h" =}
 reactor Source { output out: int  timer t(0, 20 usec)  state n: int = 0
@@ -60,8 +62,8 @@ main reactor { a = new Source()  b = new Sink()  a.out -> b.in after 10 usec }
 
 
 def test_a_period_of_a_fraction_of_a_tick_does_not_drift(write: Write) -> None:
-    """R5, R22: 62.5 us, 16 times a millisecond: 62 and 63 us in turn, and the 320th edge where it
-    belongs."""
+    """R5, R22: a period of 62.5 us gives gaps of 62 and 63 us, and the 320th edge comes exactly 320
+    periods after the first."""
     for action in ("", "  logical action later\n  reaction(startup) -> later {= =}\n"):
         path = write(f"""target C {{ platform: rp2040 }}
 preamble {{= #include "board.h" =}}
@@ -76,7 +78,8 @@ main reactor {{ timer t(0, 62500 nsec)
 
 
 def test_two_staggered_timers_hold_10_khz_on_both_cores(write: Write) -> None:
-    """R20, found unasked: 75 us of work each, more than one core has time for."""
+    """R20: the compiler finds two enclaves without `@enclave`. Each task works 75 us of 100 us, so
+    that one core cannot run both in time."""
     text = """target C {{ platform: rp2040{} }}
 preamble {{= #include "board.h" =}}
 reactor Task(pin: int = 2, first: time = 0) {{ timer t(first, 100 usec)
@@ -99,8 +102,8 @@ main reactor {{ a = new Task()  b = new Task(pin = 3, first = 50 usec) }}
 
 
 def test_a_pipeline_over_both_cores(write: Write) -> None:
-    """A delayed connection between the cores: every value comes, in order, at its time; the pins
-    say which."""
+    """A delayed connection between the cores delivers every value, in order and at its time. Pin 4
+    has an edge for each value; pin 5 would have one for a wrong value."""
     path = write("""target C { platform: rp2040 }
 preamble {= #include "board.h" =}
 reactor Source { output out: int  timer t(0, 100 usec)  state n: int = 0
@@ -119,7 +122,8 @@ main reactor { a = new Source()  b = new Sink()
 
 
 def test_on_the_pico_sdk(write: Write) -> None:
-    """A preamble includes the SDK's headers; printf goes to its UART, the LED's pin is its gpio."""
+    """A program whose preamble includes the SDK's headers is built with the SDK: printf writes to
+    the SDK's UART, and gpio calls drive the LED's pin."""
     path = write("""target C { platform: rp2040, timeout: 20 msec }
 preamble {=
   #include <stdio.h>
@@ -188,7 +192,7 @@ def test_the_sdk_is_found_or_asked_for(write: Write, monkeypatch: pytest.MonkeyP
 
 
 def test_on_two_cortex_m33(write: Write) -> None:
-    """`--target an521`, in QEMU: the status is the program's; a mistake says its text."""
+    """`--target an521`, in QEMU: the exit status is the program's, and a panic prints its text."""
     path = write("""target C { platform: an521, timeout: 5 msec }
 preamble {= extern void an521_puts(const char *); =}
 reactor A(name: string = "a") { timer t(0, 1 msec)  logical action later(500 usec): int
@@ -198,7 +202,7 @@ main reactor { a = new A()  b = new A(name = "b")
   reaction(shutdown) {= an521_puts(".\\n"); =} }
 """)
     status, said = qemu(build(model(path), Wanted()).program)
-    assert (status, sorted(said)) == (0, sorted("ab" * 5 + ".\n"))  # two enclaves: in any order
+    assert (status, sorted(said)) == (0, sorted("ab" * 5 + ".\n"))  # two enclaves have no order
     path = write("""target C
 main reactor { reaction(startup) {= lf_print_error_and_exit("no good"); =} }
 """)
@@ -214,8 +218,8 @@ main reactor { reaction(startup) {= lf_print_error_and_exit("no good"); =} }
     ],
 )
 def test_a_full_pool_stops_with_its_name(write: Write, kind: str, call: str, pool: str) -> None:
-    """R21. What is lost silently would be found late: an action that goes on by scheduling itself
-    just stops."""
+    """R21: a full pool stops the program. If the event were just lost, an action that schedules
+    itself would silently stop."""
     path = write(f"""target C {{ platform: an521 }}
 preamble {{= extern void an521_puts(const char *); =}}
 main reactor {{ timer t(0, 10 usec)  logical action a(1 sec): {kind}  state n: int = 0

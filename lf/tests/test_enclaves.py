@@ -1,5 +1,5 @@
-"""R20: which parts of a program are enclaves; and that it does the same as one, whatever the number
-of threads."""
+"""Tests of enclaves (R20): which parts of a program are enclaves, and that a program has the same
+trace with any number of enclaves and threads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TWO = "main reactor { a = new A()  b = new A() }\n"
 
 
 def parts(path: Path, device: bool = False) -> list[list[str]]:
-    """The reactors of each enclave, the reactors of no reaction left out."""
+    """The reactors of each enclave, without the reactors that have no reactions."""
     made = model(path)
     found = enclaves(made, device)
     names: list[list[str]] = [[] for _ in range(found.count)]
@@ -37,7 +37,7 @@ def parts(path: Path, device: bool = False) -> list[list[str]]:
 
 
 CASES = {
-    # a name: target properties, the main reactor, the enclaves
+    # name of the case: target properties, the main reactor's text, the enclaves
     "nothing joins them": ("workers: 2", "a = new A()  b = new A()", [["a"], ["b"]]),
     "a delay joins them": (
         "workers: 2",
@@ -214,8 +214,8 @@ PROGRAMS: dict[str, Callable[[], str]] = {
     ],
 )
 def test_the_same_as_one(write: Write, name: str) -> None:
-    """R19: in one enclave, in two, in four, in the interpreter; five times each, for threads
-    differ."""
+    """R19: one, two and four enclaves give the interpreter's trace. Programs with threads run five
+    times, because their timing differs from run to run."""
     for workers in (1, 2, 4):
         text = (
             f"target C {{ timeout: 40 msec, fast: true, workers: {workers} }}\n{PROGRAMS[name]()}\n"
@@ -242,10 +242,11 @@ main reactor { a = new Source()  b = new Sink()
 
 
 def test_in_real_time_both_run(write: Write) -> None:
-    """Two threads: one enclave waits in a reaction for what the other one does at a later tag.
+    """A reaction of one enclave waits until a reaction of the other enclave, at a later tag, has
+    set `come`. With only one thread the program would hang.
 
-    With one thread it would stand still. Who then notes its reaction first is open: `come` is seen
-    before the one that sets it has noted anything."""
+    The order of the two in the trace is open: the waiting reaction may see `come` and end before
+    the other reaction has written its entry."""
     path = write("""target C { timeout: 60 msec }
 preamble {= #include <stdatomic.h>
 static _Atomic int come; =}
@@ -299,7 +300,7 @@ main reactor { @enclave
 
 
 def test_large_programs(write: Write) -> None:
-    """Tables filled in loops, more than a word of reactions in each enclave."""
+    """Loops fill the tables, and an enclave has more reactions than a word has bits."""
     path = write(
         f"target C {{ timeout: 5 msec, fast: true, workers: 2 }}\n{A}main reactor {{ a = new[900] A()\n}}\n"
     )

@@ -1,5 +1,5 @@
-"""Bad programs: each mistake has its message, its place and a hint; nothing but an LfError ever
-comes out."""
+"""Tests of bad programs: each mistake gives an LfError with a message, a place and a hint, and no
+other exception."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from weft_lf.errors import rendered
 
 A = "reactor A { output out: int }\nreactor B { input in: int }\n"
 CASES = {
-    # a name: the program after `target C`, the line and column (of the program with its target
-    # line), part of the message
+    # name of the case: the program after its line `target C`, the line and column of the error
+    # (line 1 is the target line), part of the message
     "no main": ("reactor A {}", 1, 1, "no main reactor"),
     "two mains": ("main reactor A {}\nmain reactor B {}", 3, 14, "a second main reactor"),
     "syntax": ("main reactor { timer (0) }", 2, 22, "'(' cannot stand here"),
@@ -292,7 +292,7 @@ def test_caret_and_hint(write: Write) -> None:
 
 
 def test_the_line_that_is_shown(write: Write) -> None:
-    """Only a newline ends a line; of a long one the part around the place is shown."""
+    """Only a newline ends a line. For a long line the part around the place is shown."""
     path = write(
         'target C\n// \u2028 \x0b\nmain reactor { state s: string = "\u2028\x85"\n a = new B() }'
     )
@@ -350,7 +350,8 @@ main reactor { a = new A()  a.out -> a.in after 0 }
 
 
 def test_no_loop_where_ports_are_apart(write: Write) -> None:
-    """Upstream's complaint: reactors that feed each other without a loop of reactions."""
+    """Reactors may feed each other if their reactions do not form a loop; upstream refuses this
+    program."""
     model(
         write("""target C
 reactor A { input i: int  output o: int  input j: int  output p: int

@@ -1,4 +1,4 @@
-"""Text at random never crashes the parser or the elaborator: what comes out is a model or an
+"""Tests that random text never crashes the parser or the elaborator: the outcome is a model, or an
 LfError with a place."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CALM = settings(
 
 
 def survives(text: str) -> bool:
-    """Whether it was a program."""
+    """Whether `text` is a program. Any exception but an LfError with a place fails the test."""
     try:
         made = elaborate(load(PLACE, text))
         emit(made, Options())

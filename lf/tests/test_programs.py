@@ -1,4 +1,5 @@
-"""Every program under programs/ does what its `//=` lines say: in the interpreter, and compiled."""
+"""Tests that every program under programs/ has the trace of its `//=` lines, in the interpreter and
+compiled."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def test_compiled(path: Path, tmp_path: Path) -> None:
     shutil.copytree(path.parent, tmp_path / "p")
     _, trace = run(tmp_path / "p" / path.name)
     wanted = expected(path)
-    if wanted and wanted[0].startswith("?"):  # physical times: the order alone
+    if wanted and wanted[0].startswith("?"):  # times are physical: only the order is compared
         assert [line.split()[-1] for line in trace] == [line.split()[-1] for line in wanted]
     else:
         assert by_reactor(trace) == by_reactor(wanted)

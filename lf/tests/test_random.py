@@ -1,5 +1,5 @@
-"""Random programs: the compiled program and the interpreter give one trace and print the same,
-reactor by reactor."""
+"""Tests with random programs: for each reactor the compiled program and the interpreter have the
+same trace and the same output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from weft_lf.oracle import Oracle
 
 SEED = int(os.environ.get("WEFT_LF_SEED", "1"))
 BATCHES = int(os.environ.get("WEFT_LF_BATCHES", "4"))
-PAIRS = int(os.environ.get("WEFT_LF_PAIRS", "1"))  # batches for two workers
+PAIRS = int(os.environ.get("WEFT_LF_PAIRS", "1"))  # the number of batches with two workers
 SIZE = int(os.environ.get("WEFT_LF_SIZE", "40"))
 
 
@@ -31,7 +31,7 @@ def by_instance(text: str) -> dict[str, list[str]]:
 
 
 def agree(path: Path) -> int:
-    """Compares the two; how many reactions ran."""
+    """Compares the compiled program with the interpreter. Returns the number of reactions that ran."""
     oracle = Oracle(model(path))
     trace = [f"{f.time} {f.microstep} {f.name}{'!' * f.missed}" for f in oracle.run()]
     printed, got = run(path)
@@ -88,7 +88,7 @@ def test_one_component_with_shrinking(
 
 
 def test_the_comparison_can_fail(write: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interpreter with another rule for equal tags (R7) is found out."""
+    """The comparison fails if the interpreter has another rule for equal tags (R7)."""
 
     def put(self: Oracle, event: object) -> None:
         if event.tag <= self.stop:  # type: ignore[attr-defined]

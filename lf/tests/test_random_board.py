@@ -1,8 +1,9 @@
-"""Random programs on the emulated RP2040, bare, on one core and on both: the interpreter's trace,
-and what it prints.
+"""Tests with random programs on the emulated RP2040, on one core and on both: their trace and their
+output are the interpreter's.
 
-A slice of what test_random.py does on the host. The emulator's UART needs no set-up; lines go to it
-whole, under a spin lock that the runtime does not use.
+test_random.py does the same with more programs on this machine. The programs here write to the UART
+without setting it up, which the emulator allows. A spin lock that the runtime does not use keeps
+their lines whole.
 """
 
 from __future__ import annotations

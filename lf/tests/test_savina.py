@@ -1,4 +1,4 @@
-"""The programs of bench/lf/savina, in small: each checks its own answer."""
+"""Runs the programs of bench/lf/savina with small sizes; each program checks its own answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_it_finds_the_right_answer(tmp_path: Path, name: str) -> None:
     ran = subprocess.run([str(built.program)], env={"N": size}, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert float(ran.stdout.removeprefix("ns ")) > 0
-    if name in ("Counting", "Philosophers", "RadixSort"):  # does it look?
+    if name in ("Counting", "Philosophers", "RadixSort"):  # check that the program's check works
         source = tmp_path / "savina.h"
         text = source.read_text()
         source.write_text(text.replace("if (!right) {", "if (right) {"))

@@ -1,5 +1,5 @@
-"""R23: a program whose timing is known has a table in place of its timers, and the same trace; any
-other keeps its timers."""
+"""Tests of static schedules (R23): a program whose timing is known has a table in place of its
+timers and the same trace; any other program keeps its timers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def planned(path: Path, tick: Tick = HOST) -> Schedule | None:
 
 
 def unrolled(table: Schedule, until: int) -> list[tuple[int, tuple[int, ...]]]:
-    """What the runtime does with it: (time, reactions) before `until`."""
+    """The slots of a table in the order in which the runtime takes them: (time, reactions) for each
+    slot before `until`."""
     found, now, at = [], 0, 0
     while True:
         if at == len(table.slots):
@@ -40,7 +41,8 @@ def unrolled(table: Schedule, until: int) -> list[tuple[int, tuple[int, ...]]]:
 
 
 def random_timers(seed: int, unit: int) -> list[tuple[int, int]]:
-    """(offset, period) in ns, a period of 0 for a timer that fires once; the first is periodic."""
+    """Random timers as (offset, period) in ns. A period of 0 means that the timer fires once; the
+    first timer is periodic."""
     pick = random.Random(seed)
     found = [(pick.randrange(9) * unit, (1 + pick.randrange(6)) * unit)]
     for _ in range(pick.randrange(5)):
@@ -88,7 +90,7 @@ def test_most_random_sets_have_a_table(write: Write) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_same_trace_compiled(write: Write, seed: int) -> None:
-    """R23: by table, by timers, and in the interpreter."""
+    """R23: the table, the timers and the interpreter give the same trace."""
     path = write(text_of(random_timers(1000 + seed, 1_000_000), 70_000_000))
     wanted = [f"{f.time} {f.microstep} {f.name}" for f in Oracle(model(path)).run()]
     for table in (True, False):
@@ -150,8 +152,8 @@ def test_workers_keep_the_timers(write: Write) -> None:
 
 
 def random_delays(seed: int) -> str:
-    """Reactors with a timer or none, joined by fixed delays in any direction, loops included; what
-    a body sets it decides by itself."""
+    """A random program: reactors, some with a timer, joined by fixed delays in any direction, loops
+    included. Whether a body sets its output depends on its state."""
     pick = random.Random(seed)
     count = 3 + pick.randrange(3)
     lines = ["target C { fast: true, timeout: 60 msec }"]
@@ -190,7 +192,8 @@ def random_delays(seed: int) -> str:
 
 
 def test_fixed_delays_are_in_the_table(write: Write) -> None:
-    """R23, R10: by table, by queue and in the interpreter: the same trace and the same values."""
+    """R23, R10: the table, the queue and the interpreter give the same trace and the same
+    values."""
     tables = 0
     for seed in range(40):
         path = write(random_delays(seed))
@@ -218,8 +221,8 @@ main reactor {{ a = new A()  b = new B()  a.out {1} }}
 
 
 def test_how_much_is_on_its_way(write: Write) -> None:
-    """A ring has room for what is sent within its delay, no more: what arrives leaves before what
-    is sent at its tag comes."""
+    """A ring has room for exactly the values that are sent within its delay: a value that is due
+    leaves the ring before another enters it at the same tag."""
     for delay, most in (("500 usec", 1), ("1 msec", 1), ("2500 usec", 3), ("4 msec", 4)):
         table = planned(write(PIPE.format("int", f"-> b.in after {delay}")))
         assert table is not None and list(table.rings.values()) == [most], delay
@@ -237,8 +240,8 @@ def test_which_delays_keep_the_queue(write: Write, kind: str, connection: str) -
 
 
 def test_a_loop_that_never_repeats_in_the_table_keeps_the_queue(write: Write) -> None:
-    """Started once, it goes round in 7.001 ms beside a timer of 1 ms: too long until the same is on
-    its way again."""
+    """A value goes round in 7.001 ms beside a timer of 1 ms: the state of the ring repeats only
+    after more tags than a table may have."""
     path = write("""target C
 reactor A { input in: int  output out: int  timer t(0, 1 msec)
   reaction(startup) -> out {= lf_set(out, 1); =}
@@ -253,7 +256,7 @@ main reactor { a = new A()  a.out -> a.in after 7001 usec }
 
 
 def test_a_table_has_an_end(write: Write) -> None:
-    """A round of MOST slots is one; of one more it is none."""
+    """A round of at most MOST slots gives a table; a longer round gives none."""
     for count, good in ((MOST, True), (MOST + 1, False)):
         path = write(text_of([(0, 1000), (0, 1000 * count)], 1000))
         assert (planned(path) is not None) == (good and count < MOST), count

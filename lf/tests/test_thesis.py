@@ -1,9 +1,9 @@
-"""The thesis's experiments that a Lingua Franca program can repeat, compiled by `weft lf` and run
-on the emulated RP2040.
+"""Tests of the thesis's experiments, as far as a Lingua Franca program can repeat them: compiled by
+`weft lf`, and run on the emulated RP2040.
 
-The thesis (chapters 4, 5 and 7, on a board, with upstream's compiler): 32 us from the end of a
-reaction to the next one's start at saturation, a start deviation of 4.3 us at light load, one core
-for two staggered timers, 96.1 kB for blink.
+The thesis measured on a board, with upstream's compiler (chapters 4, 5 and 7): at saturation 32 us
+(4,000 cycles) from the end of a reaction to the next start; at light load a start deviation of
+4.3 us; one core for two staggered timers; 96.1 kB for blink.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def text_of(period: int, loops: int, target: str = "") -> str:
 
 @pytest.mark.soak
 def test_overhead_at_saturation_on_both_cores(write: Write) -> None:
-    """7.3: start to start less the task's own time; thesis 4,000 cycles, on one core."""
+    """Section 7.3: the cycles from the end of a run to the start of the next; the thesis has 4,000,
+    on one core."""
     ran = board(write(text_of(15, 600)), 3000, "--pins", "2,3")
     for pin in (2, 3):
         gaps = ran.gaps(pin)[10:]
@@ -56,7 +57,8 @@ def test_overhead_at_saturation_on_both_cores(write: Write) -> None:
 
 @pytest.mark.soak
 def test_start_deviation(write: Write) -> None:
-    """7.4, 7.5: the standard deviation of the time from start to start, two tasks of 10 kHz at light load; thesis 4.3 us."""
+    """Sections 7.4, 7.5: the standard deviation of the time from start to start, for two tasks of
+    10 kHz at light load; the thesis has 4.3 us."""
     for target in ("", ", workers: 1"):
         ran = board(write(text_of(100, 100, target)), 20_000, "--pins", "2,3")
         for pin in (2, 3):
@@ -67,7 +69,7 @@ def test_start_deviation(write: Write) -> None:
 
 @pytest.mark.parametrize("flash, limit", [(True, 3072), (False, 3072)])
 def test_blink(write: Write, flash: bool, limit: int) -> None:
-    """5.4: the whole image, start-up included; thesis 96,100 bytes."""
+    """Section 5.4: the bytes of the whole image, start-up included; the thesis has 96,100."""
     path = write("""target C { platform: rp2040 }
 preamble {= #include "board.h" =}
 main reactor { timer t(0, 500 msec)
@@ -81,8 +83,8 @@ main reactor { timer t(0, 500 msec)
 
 @pytest.mark.parametrize("after", ["", " after 3 msec"])
 def test_the_race_of_listing_4_1_is_none(write: Write, after: str) -> None:
-    """Listing 4.2 with the loops of 4.1: always printed before it is incremented, on one core and
-    over both."""
+    """Listing 4.2 with the loops of 4.1: each value is printed before it is incremented, on one
+    core and on both."""
     path = write(f"""target C {{ platform: rp2040, timeout: 22500 usec }}
 preamble {{= #include "board.h" =}}
 reactor Printer {{ input print: bool  input increment: int  state x: int = 0
@@ -103,7 +105,8 @@ main reactor {{ p = new Printer()  one = new Loop1()  two = new Loop2()
 
 @pytest.mark.soak
 def test_loops_held_in_flash(tmp_path: Path) -> None:
-    """7.5: with bus conflicts modelled; the thesis's LTA up to 220, its LF up to 190 and of one task. 250 take it 103.9 us."""
+    """Section 7.5, with bus conflicts modelled: both tasks hold 10 kHz with 235 loops. In the
+    thesis the LTA holds it up to 220 loops, and LF up to 190 with one task."""
     assert all(one.holds for one in tasks(tmp_path, 235, conflicts=True, flash=True))
     for one in tasks(tmp_path, 250, conflicts=True, flash=True):
         assert 101.8 < one.execution < 106 and one.overhead <= 180
@@ -116,7 +119,8 @@ def test_loops_held_in_sram(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 def test_8000_minimal_reactors(tmp_path: Path) -> None:
-    """5.3: 681 at most, 360 bytes each. Each with a timer of its own, no two at one time: a tag fires one of 8,000."""
+    """Section 5.3: each of 8,000 reactors has a timer of its own, and each tag fires one of them.
+    The thesis has at most 681 reactors, of 360 bytes each."""
     image = built(tmp_path, "Apart", bank(8000, apart=True))
     assert static_bytes(image) / 8000 <= 24 + 4 + 1.2, "4 in the heap; the program's own beside"
     ran = run(image, 130_000, "2")
@@ -126,7 +130,7 @@ def test_8000_minimal_reactors(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 def test_a_bank_as_the_thesis_has_it(tmp_path: Path) -> None:
-    """5.3: all of one timer; 20,000 of them fit, and run."""
+    """Section 5.3: 20,000 reactors that share one timer fit into memory, and run."""
     image = built(tmp_path, "Most", bank(20_000, apart=False))
     assert static_bytes(image) / 20_000 <= 12
     rises = [ns for ns, level in run(image, 80_000, "2").edges[2] if level]
@@ -135,7 +139,8 @@ def test_a_bank_as_the_thesis_has_it(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 def test_interference(tmp_path: Path) -> None:
-    """6.1: fib in flash while core 1 is idle, or spins in one instruction; the matrices mind less. All of it is in RESULTS.md."""
+    """Section 6.1: if core 1 spins in one instruction instead of being idle, fib in flash takes
+    longer, and the matrices less so. RESULTS.md has all figures."""
     ratios = []
     for call, period in (("fib(13)", 500), ("matrices(1)", 400)):
         idle, loop = (

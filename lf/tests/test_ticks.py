@@ -1,5 +1,5 @@
-"""R22: what a device's tick makes of times: told at the place, with the value that they have there;
-too far ones are refused."""
+"""Tests of a device's ticks (R22): a warning at the place of each time that is rounded gives the
+rounded time; a time beyond the horizon is an error."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ main reactor { timer t(0, 62500 nsec)  timer u(0, 10 usec)  logical action a
 
 
 def test_every_timer_has_a_place_in_the_queue(write: Write) -> None:
-    """Those that fire once too: a device's heap has no more room than that."""
+    """WEFT_RX_TIMERS counts one-shot timers too, because a device's heap has so many places and no
+    more."""
     lines = "\n".join(f"  timer t{n}({n} msec)\n  reaction(t{n}) {{= =}}" for n in range(70))
     path = write(
         f"target C\nmain reactor {{\n{lines}\n timer u(0, 1 msec)\n reaction(u) {{= =}} }}\n"

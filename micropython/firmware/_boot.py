@@ -1,4 +1,5 @@
-"""Mounts the memory disk at / before anything else runs. It outlives a soft reset, not the emulator."""
+"""Mounts the memory disk at / before other code runs. The disk's contents outlive a soft reset, but
+not the emulator."""
 
 import sys
 
@@ -7,7 +8,7 @@ import weft_board
 
 
 class MemoryDisk:
-    """A block device in memory of the board's that is no part of the heap."""
+    """A block device in a part of the board's memory that is not in the heap."""
 
     SIZE = 512
 
@@ -23,11 +24,11 @@ class MemoryDisk:
         self.memory[at : at + len(source)] = source
 
     def ioctl(self, operation, argument):
-        if operation == 4:  # how many blocks
+        if operation == 4:  # the number of blocks
             return len(self.memory) // self.SIZE
-        if operation == 5:  # their size
+        if operation == 5:  # the size of a block
             return self.SIZE
-        if operation == 6:  # erase: nothing to do
+        if operation == 6:  # erase a block, which memory does not need
             return 0
 
 

@@ -1,10 +1,10 @@
-// weft_board: what the emulated board has beyond MicroPython's modules: memory for a disk, and a
-// timer whose hard interrupt calls a function, as machine.Timer(hard=True) does on other ports.
+// weft_board: a module for the emulated board. It has memory for a disk, and a timer whose hard
+// interrupt calls a function, as machine.Timer(hard=True) does on other ports.
 //
 // Invariants
-// - The interrupt's function runs with the heap locked: it cannot allocate; what it raises is
-//   printed and stops it.
-// - The vector table is moved to RAM at the first use, with the port's own entries first.
+// - The function runs with the heap locked, so it cannot allocate. If it raises, the exception is
+//   printed and the timer is stopped.
+// - The first use of the timer moves the vector table to RAM; the port's own entries are copied.
 #include <string.h>
 
 #include "py/gc.h"
@@ -14,15 +14,15 @@
 
 #define VTOR (*(volatile uint32_t*)0xe000ed08)
 #define NVIC_ISER (*(volatile uint32_t*)0xe000e100)
-#define IRQ (10)  // of the dual timer
+#define IRQ (10)  // the interrupt of the dual timer
 typedef struct {
   volatile uint32_t LOAD, VALUE, CTRL, INTCLEAR;
 } dual_timer;
 #define DUAL ((dual_timer*)0x40002000)
-#define DUAL_ON (0x80 | 0x40 | 0x20 | 0x02)  // enabled, periodic, its interrupt too, 32 bits
+#define DUAL_ON (0x80 | 0x40 | 0x20 | 0x02)  // enabled, periodic, with its interrupt, 32 bits
 
-// The board's second memory, which nothing else uses: QEMU can put the image of a file system there
-// before the start (-device loader,file=…,addr=0x21000000,force-raw=on).
+// The disk is in the board's second memory, which no other code uses. QEMU can load the image of a
+// file system there before the start (-device loader,file=…,addr=0x21000000,force-raw=on).
 #define DISK (384 * 1024)
 #define DISK_MEMORY ((void*)0x21000000)
 static uint32_t vectors[48] __attribute__((aligned(256)));
@@ -51,12 +51,12 @@ static void on_timer(void) {
   mp_sched_unlock();
 }
 
-// disk() → the memory of the disk, as a bytearray
+// disk() returns the memory of the disk, as a bytearray.
 static mp_obj_t disk(void) { return mp_obj_new_bytearray_by_ref(DISK, DISK_MEMORY); }
 static MP_DEFINE_CONST_FUN_OBJ_0(disk_obj, disk);
 
-// tick(us, function): calls the function in a hard interrupt every so many microseconds; tick(0,
-// None) stops that
+// tick(us, function) calls the function in a hard interrupt every `us` microseconds; tick(0, None)
+// stops that.
 static mp_obj_t tick(mp_obj_t us_in, mp_obj_t handler) {
   mp_int_t us = mp_obj_get_int(us_in);
   DUAL->CTRL = 0;

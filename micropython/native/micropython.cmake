@@ -1,4 +1,4 @@
-# The native core as a user C module, for ports that are built by CMake (rp2, esp32): -DUSER_C_MODULES=…/micropython.cmake
+# Adds the native core as a user C module to ports that CMake builds (rp2, esp32): -DUSER_C_MODULES=…/micropython.cmake
 add_library(usermod_weft INTERFACE)
 target_sources(usermod_weft INTERFACE ${CMAKE_CURRENT_LIST_DIR}/weft_native.c)
 target_include_directories(usermod_weft INTERFACE ${CMAKE_CURRENT_LIST_DIR})

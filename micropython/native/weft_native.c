@@ -1,28 +1,35 @@
-// weft_native: what every communication pays for, in C: the run queue, resuming a process, and a plain read or write at an
-// open rendezvous. It stands in for weft/_plain.py; ../README.md ("Inside") says what each part must do. All other cases
-// (buffers, selects, ends of channels, cancellation) are the Python functions that hooks() registers.
+// weft_native: the core in C. It has the parts that every communication uses: the run queue,
+// resuming a process, and a plain read or write at an open rendezvous. It takes the place of
+// weft/_plain.py; ../README.md ("Inside") specifies each part. The Python functions that hooks()
+// registers handle all other cases: buffers, selects, ends of channels, cancellation.
 //
-// One source for two builds: a user C module (linked into the firmware) and a natmod (.mpy, loaded at run time, which
-// reaches MicroPython only through its function table). weft_native.h has the objects, the queue and
-// the lines.
+// This source has two builds. A user C module is linked into the firmware. A natmod (.mpy) is
+// loaded at run time, and reaches MicroPython only through its function table. weft_native.h has
+// the objects, the run queue and the waiting queues.
 //
 // Invariants
-// - A process is in the run queue once at most: `rn` is NULL exactly when it is not; that of the last one is itself.
-// - A channel whose `ok` is True has nothing but processes in its lines, and one of the lines is empty.
-// - Everything the core keeps is reachable from `S`, which the collector scans (a root pointer; a natmod's own data, which
-//   MicroPython tracks). A process that is parked is reachable from the line it stands in, one that runs from S.cur.
-// - Nothing here allocates but the constructors.
-// - All fields that Python can see hold an object (None for nothing), never NULL.
+// - A process is at most once in the run queue. Its `rn` is NULL exactly when it is not in the
+//   queue; the `rn` of the last process is that process itself.
+// - A channel whose `ok` is True has only processes in its waiting queues, and one of the two
+//   queues is empty.
+// - The collector can reach all objects of the core from `S`, which is a root pointer, or in a
+//   natmod data that MicroPython tracks. A parked process is reachable from the queue that it is
+//   in, the running one from S.cur.
+// - Only the constructors allocate.
+// - Fields that Python can see are never NULL; None stands for nothing.
 //
-// A process, by `at` and `go`:
+// The states of a process, by `at` and `go`:
 //
-//   ready --loop()--> running --rd_step(), wr_write()--> parked (`at` is the end) --the other party, push()--> ready
-//                        |  \--a hook--> parked (`at` is any object) --push(), or throw() and push()--> ready
-//                        +--returns, raises--> ended: hook ended() or failed()
+//   ready --loop()--> running --rd_step(), wr_write()--> parked (`at` is the end)
+//                       |  |                               --the other party, push()--> ready
+//                       |  +--a hook--> parked (`at` is any object)
+//                       |                                  --push(), or throw() and push()--> ready
+//                       +--returns, raises--> ended: hook ended() or failed()
 //
-//   `go`, when the loop takes it next: None: it is resumed; ONCE: so too, and it is suspended there; an Rd: it stands at
-//   `yield rd`, whose step is made again and the value sent; anything else: that is raised in it (throw()), or called with
-//   None if it has no generator.
+//   `go` says what the loop does with the process next. None: it is resumed. ONCE: it is resumed at
+//   an await of ONCE. An Rd: it waits at `yield rd`; the step of the read is done again, and the
+//   value is sent. Any other object is raised in the process (throw()), or called with None if the
+//   process has no generator.
 
 #include "weft_native.h"
 
@@ -32,7 +39,7 @@
 
 static mp_obj_t or_none(proc_t* p) { return p == NULL ? mp_const_none : MP_OBJ_FROM_PTR(p); }
 
-// One step of a read: the value, or MP_OBJ_NULL if the process is to be suspended.
+// One step of a read. Returns the value, or MP_OBJ_NULL if the process must be suspended.
 static mp_obj_t rd_step(end_t* e) {
   proc_t* p = S.cur;
   if (p != NULL) {
@@ -68,8 +75,8 @@ static mp_obj_t rd_iternext(mp_obj_t self) {
     return mp_const_none;
   }
 #if NATMOD
-  // There is no way from here to MicroPython's own "stop with a value". This one exception is made once and its value
-  // exchanged: the awaiting frame takes that out at once.
+  // A natmod cannot use MicroPython's own "stop with a value". So one exception is made once, and
+  // its value is replaced each time: the frame that awaits takes the value out at once.
   S.stop_args->items[0] = v;
   nlr_raise(S.stop);
 #else
@@ -114,7 +121,8 @@ static mp_obj_t wr_call(mp_obj_t self, size_t n_args, size_t n_kw, const mp_obj_
 
 static mp_obj_t done_iternext(mp_obj_t self) { return MP_OBJ_STOP_ITERATION; }
 
-// Suspends once. The process is marked (`go`) from the step that suspends it to the one that it is resumed into.
+// Suspends the process once. The mark in `go` is set by the step that suspends the process, and
+// cleared by the step that resumes it.
 static mp_obj_t once_iternext(mp_obj_t self) {
   proc_t* p = S.cur;
   if (p == NULL) {
@@ -130,7 +138,7 @@ static mp_obj_t once_iternext(mp_obj_t self) {
 
 // --- objects
 
-// Reads or sets a field: what an attr slot does with the field it found.
+// Reads or sets a field, as MicroPython asks for in `dest`.
 static void use_field(mp_obj_t* field, mp_obj_t* dest) {
   if (dest[0] == MP_OBJ_NULL) {
     dest[0] = *field;
@@ -223,7 +231,7 @@ static void chan_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
   } else {
     return;
   }
-  if (c != &closed || dest[0] == MP_OBJ_NULL) {  // which is nobody's to change
+  if (c != &closed || dest[0] == MP_OBJ_NULL) {  // the fields of `closed` cannot be set
     use_field(field, dest);
   }
 }
@@ -249,7 +257,8 @@ static mp_obj_t wr_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_k
   return end_make(TYPE(wr_type), n_args, n_kw, args);
 }
 
-// What both kinds of ends have: their fields, and the methods of the class that methods() gave.
+// The attributes of both kinds of ends: their fields, and the methods of the class `methods`, which
+// methods() has set.
 static void end_attr(mp_obj_t self, mp_obj_t methods, qstr attr, mp_obj_t* dest) {
   end_t* e = MP_OBJ_TO_PTR(self);
   if (attr == MP_QSTR_c) {
@@ -301,7 +310,8 @@ static void wr_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
 // --- the loop
 
 #if NATMOD
-// Room for what the firmware's nlr_push saves, also where that has floating point registers and we were built without.
+// Room for the registers that the firmware's nlr_push saves. It may save floating point registers
+// even if this natmod was compiled without them.
 typedef struct {
   nlr_buf_t buf;
   void* more[16];
@@ -318,7 +328,8 @@ typedef struct {
 #define NLR_VALUE(room) (MP_OBJ_FROM_PTR((room)->buf.ret_val))
 #endif
 
-// Resumes a generator. *ret: in, what to raise in it, or MP_OBJ_NULL; out, what it yielded, returned or raised.
+// Resumes a generator. On entry *ret is the exception to raise in it, or MP_OBJ_NULL; on return
+// *ret is the object that it yielded, returned or raised.
 static __attribute__((noinline)) mp_vm_return_kind_t resume(mp_obj_t g, mp_obj_t send,
                                                             mp_obj_t volatile* ret) {
 #if !NATMOD
@@ -345,7 +356,8 @@ static __attribute__((noinline)) mp_vm_return_kind_t resume(mp_obj_t g, mp_obj_t
   return MP_VM_RETURN_EXCEPTION;
 }
 
-// rd_step() for a process that yielded an Rd: what a hook raises is to be raised in it.
+// Does rd_step() for a process that yielded an Rd. An exception of the hook is stored in *raised,
+// to be raised in the process.
 static __attribute__((noinline)) mp_obj_t guarded_step(end_t* e, mp_obj_t volatile* raised) {
   nlr_room_t nlr;
   if (NLR_PUSH(&nlr) == 0) {
@@ -358,7 +370,7 @@ static __attribute__((noinline)) mp_obj_t guarded_step(end_t* e, mp_obj_t volati
 }
 
 static void report(mp_obj_t hook, proc_t* p, mp_obj_t what) {
-  S.cur = NULL;  // what a hook raises leaves the loop
+  S.cur = NULL;  // an exception of the hook leaves the loop
   mp_obj_t args[2] = {MP_OBJ_FROM_PTR(p), what};
   mp_call_function_n_kw(hook, 2, 0, args);
 }
@@ -373,13 +385,13 @@ static mp_obj_t bad_yield(void) {
 #endif
 }
 
-// A process's turn: until it parks or ends.
+// One step of a process: runs it until it parks or ends.
 static void turn(proc_t* p) {
   mp_obj_t send = mp_const_none;
   mp_obj_t volatile ret = MP_OBJ_NULL;
   mp_obj_t go = p->go;
   if (go != mp_const_none && go != ONCE) {
-    if (p->g == mp_const_none) {  // it is no generator: whoever waits is called
+    if (p->g == mp_const_none) {  // the process has no generator, so `go` is a function
       mp_obj_t none = mp_const_none;
       mp_call_function_n_kw(go, 1, 0, &none);
       return;
@@ -466,7 +478,7 @@ static mp_obj_t core_waiting(void) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_0(core_waiting_obj, core_waiting);
 
-static mp_obj_t core_room(mp_obj_t n) {  // the queue's links are in the processes
+static mp_obj_t core_room(mp_obj_t n) {  // the queue needs no room: its links are in the processes
   return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_1(core_room_obj, core_room);
@@ -487,7 +499,7 @@ static mp_obj_t core_methods(mp_obj_t reader, mp_obj_t writer) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(core_methods_obj, core_methods);
 
-// Each run of clang-format breaks these lines elsewhere.
+// clang-format would break these lines in other places in each run.
 // clang-format off
 #define EXPORTS(X) \
   X(Proc, TYPE(proc_type)) X(Chan, TYPE(chan_type)) X(Rd, TYPE(rd_type)) \
@@ -550,7 +562,7 @@ mp_obj_t mpy_init(mp_obj_fun_bc_t* self, size_t n_args, size_t n_kw, mp_obj_t* a
 
 #else
 
-// The first import after a start or a soft reset: nothing is left of what was before.
+// The first import after a start or a soft reset calls this, which clears the state.
 static mp_obj_t core_init(void) {
   S = (state_t){NULL};
   return mp_const_none;
@@ -587,8 +599,9 @@ const mp_obj_module_t weft_native_module = {
 };
 MP_REGISTER_MODULE(MP_QSTR_weft_native, weft_native_module);
 
-// The names behind X(), where the scan for names finds them: MP_QSTR_Proc MP_QSTR_Chan MP_QSTR_Rd MP_QSTR_Wr MP_QSTR_DONE
-// MP_QSTR_ONCE MP_QSTR_push MP_QSTR_cur MP_QSTR_setcur MP_QSTR_waiting MP_QSTR_room MP_QSTR_loop MP_QSTR_hooks
+// For a natmod, mpy_ld scans the text of this file for names and does not see those behind X(). So
+// they are listed here: MP_QSTR_Proc MP_QSTR_Chan MP_QSTR_Rd MP_QSTR_Wr MP_QSTR_DONE MP_QSTR_ONCE
+// MP_QSTR_push MP_QSTR_cur MP_QSTR_setcur MP_QSTR_waiting MP_QSTR_room MP_QSTR_loop MP_QSTR_hooks
 // MP_QSTR_methods MP_QSTR_CLOSED
 
 #endif

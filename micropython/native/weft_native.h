@@ -1,14 +1,15 @@
-// The objects of the native core, the run queue, and the lines of processes that wait at a channel.
-// weft_native.c, which alone includes it, has the invariants.
+// The objects of the native core, the run queue, and the waiting queues of channels. Only
+// weft_native.c includes this header; it has the invariants.
 //
-// No name of Python's (MP_QSTR_…) stands here: for a natmod mpy_ld looks for them in the .c file
-// alone.
+// This header has no names of Python's (MP_QSTR_…), because for a natmod mpy_ld looks for names
+// only in the .c file.
 #pragma once
 
 #ifdef MICROPY_ENABLE_DYNRUNTIME
 #include "py/dynruntime.h"
 #define NATMOD (1)
-// The name table by an address the compiler cannot fold an index into: mpy_ld knows none for xtensa.
+// Returns the table of names in a way that keeps the compiler from folding an index into its
+// address: mpy_ld cannot relocate such an address on xtensa.
 static inline const qstr_short_t* names(void) {
   const qstr_short_t* table = mp_native_qstr_table;
   __asm("" : "+r"(table));
@@ -33,7 +34,7 @@ typedef struct {
   mp_obj_t ok, r, rt, w, wt, x;
 } chan_t;
 
-typedef struct {  // an Rd or a Wr
+typedef struct {  // a reader end (Rd) or a writer end (Wr)
   mp_obj_base_t base;
   chan_t* c;
   mp_obj_t h, x;
@@ -43,12 +44,12 @@ typedef struct {
   proc_t *head, *tail, *cur;
   mp_obj_t read, write, ended, failed;  // hooks()
   mp_obj_t reader, writer;              // methods()
-  mp_obj_t stop;  // natmod: the StopIteration that carries a value, and its arguments
+  mp_obj_t stop;  // natmod: the StopIteration that carries values; stop_args are its arguments
   mp_obj_tuple_t* stop_args;
 } state_t;
 
 #if NATMOD
-state_t state;  // not static, nor what follows: mpy_ld wants it so
+state_t state;  // neither this object nor the next ones are static, because mpy_ld requires that
 #define S (state)
 mp_obj_full_type_t proc_type, chan_type, rd_type, wr_type, done_type, once_type;
 mp_obj_base_t done_object, once_object;
@@ -95,7 +96,7 @@ static proc_t* pop(void) {
   return p;
 }
 
-// --- lines of waiting processes
+// --- waiting queues
 
 static inline void line_up(mp_obj_t* head, mp_obj_t* tail, proc_t* p) {
   mp_obj_t o = MP_OBJ_FROM_PTR(p);

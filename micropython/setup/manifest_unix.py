@@ -1,3 +1,3 @@
-# What is frozen into the unix builds: asyncio, as in Debian's binary. Weft itself is imported from
-# its folder.
+# The module that is frozen into the unix builds: asyncio, as in Debian's binary. Weft itself is
+# imported from its folder.
 include("$(MPY_DIR)/extmod/asyncio")

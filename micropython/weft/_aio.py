@@ -1,15 +1,16 @@
-"""Inside MicroPython's asyncio (rule 13): a driver steps the processes; a task of the loop may use channels (6.6).
+"""Runs processes as guests of MicroPython's asyncio (rule 13). A task of asyncio, the driver, steps
+the processes. Other tasks of asyncio may use channels too (rule 6.6).
 
 Invariants
-- The driver is a task of the loop. It exists while there is a process, or something in the run
-  queue. While nothing runs it rests (`_rest`) until its next deadline; code that pushes outside of
-  it must call `kick`.
-- Each process has a Task of asyncio's (`_Shell.task`), which is `cur_task` while the process runs.
-  So the process may await what asyncio has; asyncio then queues that Task, whose `coro` (_Resume)
-  only pushes the process.
-- A task of the loop that waits at a channel is not scheduled: its `data` is a `_Wait`. Such a
-  reader is never handed a value. Its node is passed over and noted, like that of a standing
-  alternative; it takes the value when it runs, or leaves without.
+- The driver exists while there is a process, or something in the run queue. While no process can
+  run, the driver waits (`_rest`) for the next deadline. Code outside the driver that pushes a
+  process must call `kick`.
+- Each process has a Task of asyncio (`_Shell.task`), which is asyncio's `cur_task` while the
+  process runs. So a process may await asyncio's awaitables. When one is due, asyncio queues the
+  Task, whose `coro` (_Resume) only pushes the process.
+- A task that waits at a channel is not in asyncio's queue: its `data` is a `_Wait`. A writer never
+  gives such a reader a value. It passes over the reader's node and calls `note`, as it does for an
+  Alternative; the task takes the value when it runs, or leaves without one.
 """
 
 import asyncio
@@ -19,11 +20,11 @@ from . import _alt, _chan, _proc, _time
 from . import _core as core
 from .errors import BadUse
 
-TURN = 64  # processes resumed before the loop's other tasks get their turn
+TURN = 64  # the driver resumes so many processes before asyncio's other tasks run
 
 
 class _Wait:
-    """Where a task waits outside the loop's queue."""
+    """A place where a task waits outside asyncio's queue."""
 
     def __init__(self):
         self.task = None
@@ -49,7 +50,7 @@ class _Wait:
             aio._task_queue.push(t)
 
     def remove(self, task):
-        """Called by asyncio when the task is cancelled; asyncio then queues it."""
+        """asyncio calls this when it cancels the task; asyncio then queues the task."""
         self.task = None
 
 
@@ -58,7 +59,7 @@ _driver = None
 
 
 class _Resume:
-    """What asyncio resumes when a process's Task is due."""
+    """The `coro` of a process's Task: asyncio resumes it when the Task is due."""
 
     def __init__(self, p):
         self.p = p
@@ -75,7 +76,7 @@ class _Resume:
 
 
 class _Shell:
-    """A process's coroutine, run as a Task of the loop."""
+    """A process's coroutine, wrapped so that it runs as a Task of asyncio."""
 
     def __init__(self, g):
         self.g = g
@@ -92,7 +93,7 @@ class _Shell:
         if self.task is None:
             self.task = aio.Task(_Resume(p), aio.__dict__)
         was, aio.cur_task = aio.cur_task, self.task
-        core.setcur(p)  # goes on now
+        core.setcur(p)
         try:
             y = do(what)
         finally:
@@ -134,7 +135,7 @@ async def _drive():
 
 
 def kick():
-    """Something was pushed, or begins: starts the driver, or wakes it if it rests."""
+    """Starts the driver, or wakes it if it waits. Call this after a push outside the driver."""
     global _driver
     if _driver is None:
         _driver = asyncio.create_task(_drive())
@@ -157,7 +158,8 @@ _guests = []
 
 
 def guest(party, wrap):
-    """A task of asyncio runs these processes; there may be several such tasks at a time."""
+    """Begins a run of the group `party` as a guest. Several tasks of asyncio may have such a run at
+    the same time."""
     if _proc._run is None:
         _time.begin("steady")
         _proc._all.clear()
@@ -177,7 +179,7 @@ def guest_over(party):
 
 
 class _Party(_proc.Party):
-    """Processes that a task of the loop waits for."""
+    """A group of processes that a task of asyncio waits for."""
 
     def __init__(self):
         super().__init__(None)
@@ -190,7 +192,7 @@ class _Party(_proc.Party):
 
 
 def run(processes):
-    """Runs the processes in a loop of their own."""
+    """Runs the processes in an asyncio loop of their own; returns as `run_async` does."""
     try:
         return asyncio.run(run_async(*processes))
     finally:
@@ -198,7 +200,8 @@ def run(processes):
 
 
 async def run_async(*processes):
-    """Runs a network inside the running loop; the result of its process, or the list of results."""
+    """Runs a network inside the running loop. Returns the result of its one process, or the list of
+    results in order."""
     results = await parallel(processes, True)
     return results[0] if len(results) == 1 else results
 
@@ -223,7 +226,7 @@ async def parallel(processes, one=False):
         party.stop()
         cancelled = None
         kick()
-        while party.live:  # also when the task is cancelled no process outlives it
+        while party.live:  # no process outlives this call, not even if the task is cancelled
             try:
                 await party.done.wait()
             except asyncio.CancelledError as e:
@@ -236,7 +239,7 @@ async def parallel(processes, one=False):
     return party.verdict()
 
 
-# tasks of the loop at channels
+# Tasks of asyncio that use channels.
 
 
 def task():
@@ -247,7 +250,7 @@ def task():
 
 
 class _Look:
-    """A reader that waits: `note` wakes it, and no writer hands it a value."""
+    """A task that waits to read: `note` wakes it, and no writer gives it a value."""
 
     ext = False
     live = False
@@ -264,7 +267,7 @@ class _Look:
     told = note
 
     def remove(self, t):
-        """Called by asyncio when the task is cancelled: it leaves the line, without a value."""
+        """asyncio calls this when it cancels the task, which leaves the queue without a value."""
         self.w.task = None
         self.node.c.unlink(False, self.node)
         _waits.pop(id(t), None)
@@ -274,11 +277,11 @@ class _Look:
         self.w.wake()
 
 
-_waits = {}  # id of a task that waits in a line of readers → its _Look
+_waits = {}  # id of a task that waits to read → its _Look
 
 
 def read(rd):
-    """What the core's hook does for a task: gives `(v,)`, or None to suspend it."""
+    """The core's hook for a read by a task: returns `(v,)`, or None if the task must wait."""
     t = task()
     if id(t) not in _waits:
         point()
@@ -314,7 +317,7 @@ def read(rd):
 
 
 class _Task:
-    """Takes the place of the `Process` for a task that waits: has what the hooks ask of one."""
+    """Stands for the `Process` where a task waits: it has the fields that the hooks use."""
 
     asked = False
     path = name = "a task of asyncio"
@@ -374,7 +377,7 @@ async def write(wr, v):
             raise
         again(
             task()
-        )  # it had committed: the write completes, the cancellation comes at the next point (6.3)
+        )  # the write had committed, so it completes; the next operation is cancelled (6.3)
         while not me.w.woken:
             await me.w.wait()
     if me.e is not None:
@@ -384,7 +387,7 @@ async def write(wr, v):
         raise alt.e
 
 
-_asked = []  # tasks cancelled after their operation committed: they meet it at their next one (6.3)
+_asked = []  # tasks cancelled after their operation had committed: the next one raises it (6.3)
 
 
 def again(t):
@@ -400,7 +403,7 @@ def again(t):
 
 
 def point():
-    """An operation of a task begins: a cancellation that it still has to meet is raised."""
+    """Begins an operation of a task, which it returns. Raises a cancellation that was put off."""
     t = task()
     if t in _asked:
         _asked.remove(t)
@@ -409,7 +412,8 @@ def point():
 
 
 async def select(guards, mode, ended):
-    """A select in a task: it looks, and waits until something happens at one of its channels."""
+    """A select in a task: looks at the guards, and waits until something changes at one of their
+    channels. Raises BadUse for a barrier or the end of a process."""
     point()
     alt = _alt.Alternative(*guards, ended=ended)
     me = _Task()

@@ -1,12 +1,15 @@
-"""Choice (rule 5): select, guards, and alternatives that stand.
+"""Choice (rule 5): guards, select, and Alternative, whose guards stay enrolled between selects
+("standing").
 
 Invariants
-- An Alt is `live` from its enrolment to its commit; only then may a partner commit it, and `commit` takes all its nodes
-  out of their lines (those of a standing one stay, and are passed over while it is not live).
-- `won` is the guard that committed, -1 before; `v` its value, `e` its error; `pending` while the value is yet to be made.
-- A retired guard is `gone` for the select that waits: in no line, never ready (5.6).
-- `ready` of a standing one has the nodes that may be ready, each once (`queued`), in the order in
-  which they became so.
+- An Alt is `live` from its enrolment to its commit. Only a live Alt may be committed by a partner.
+  `commit` takes all its nodes out of their queues. The nodes of a standing Alternative stay in
+  their queues, and are passed over while the Alternative is not live.
+- `won` is the index of the guard that committed, or -1; `v` is its value and `e` its error.
+  `pending` is True while the value has still to be made.
+- A retired guard is `gone` for the select that waits: it is in no queue, and never ready (5.6).
+- `ready` of a standing Alternative has the nodes that may be ready, each once (`queued`), in the
+  order in which they became ready.
 """
 
 import random
@@ -21,16 +24,17 @@ from .errors import BadUse
 IN, OUT, TIME, SKIP, SYNC, END = 0, 1, 2, 3, 4, 5
 KINDS = ("input", "output", "timeout", "skip", "barrier", "the end of")
 NO, READY, ENDED, SILENT, AWAY, PAST = 0, 1, 2, 3, 4, 5
-unlocked = None  # set by weft.threads: calls a function of the user's with the lock released
+unlocked = None  # weft.threads sets it to a function that calls user code with the lock released
 MODES = ("fair", "priority", "random")
 
 
 def where(p):
+    """The path of process `p`, for messages."""
     return p.x.where if p is not None and p.x is not None else "ordinary code"
 
 
 class Guard:
-    """A guard of a select; `when(b)` gives a copy that is on or off."""
+    """A guard of a select; `when(on)` returns a copy of it that is on or off."""
 
     def __init__(self, kind, end=None, v=None, make=None, ended="silent"):
         self.kind, self.end, self.v, self.make = kind, end, v, make
@@ -49,32 +53,41 @@ def loud(ended):
 
 
 def Input(reader, ended="silent"):
+    """An input guard at `reader`. `ended` is "silent", or "raise" for a select that raises Retired
+    as soon as this channel retires."""
     if not isinstance(reader, core.Rd):
         raise BadUse("an input guard needs a reader, not %r" % (reader,))
     return Guard(IN, reader, ended=ended)
 
 
 def Output(writer, value=None, make=None, ended="silent"):
+    """An output guard at `writer` with a value. If `make` is given, `make()` makes the value after
+    the commit (5.8). `ended` is as for Input."""
     if not isinstance(writer, core.Wr):
         raise BadUse("an output guard needs a writer, not %r" % (writer,))
     return Guard(OUT, writer, value, make, ended)
 
 
 def after(seconds):
+    """A guard that is ready `seconds` after the select began."""
     return Guard(TIME, None, time.ms(seconds))
 
 
 def at(when):
+    """A guard that is ready at the time `when`, in seconds of the run's clock."""
     return Guard(TIME, when, time.ms(when))
 
 
 def skip():
+    """A guard that is always ready."""
     return Guard(SKIP)
 
 
 class Alt:
+    """A select. `ended` is as for Input, and holds for all guards."""
+
     ext = False
-    writer = holder = None  # holder: the extended read for which it makes a value
+    writer = holder = None  # holder: the extended read for which this select makes a value
     standing = False
 
     def __init__(self, guards, ended):
@@ -111,7 +124,7 @@ class Alt:
             self.nodes.append(n)
 
     def check(self):
-        """Bad use among the guards that are on (5.5)."""
+        """Raises BadUse if the guards that are on cannot be selected together (5.5)."""
         marks, some = [], False
         Alt.mark += 4
         for n in self.nodes:
@@ -144,7 +157,7 @@ class Alt:
 
     mark = 0
 
-    # what is ready
+    # Which guards are ready.
 
     def state(self, n):
         k = n.kind
@@ -180,7 +193,7 @@ class Alt:
         return n.gone or self.state(n) == SILENT
 
     def whole(self):
-        """Have all guards that decide retired, and does nothing hold the select open (5.6)?"""
+        """Whether all guards that decide have retired, and no guard holds the select open (5.6)."""
         out = sync = False
         for n in self.nodes:
             if n.on:
@@ -206,7 +219,7 @@ class Alt:
         return n.kind == IN
 
     def holds(self):
-        """Notes whether guards that are off hold the select open (5.6), as it is when it begins."""
+        """Notes, at the beginning of the select, whether guards that are off hold it open (5.6)."""
         self.hold_in = self.hold_out = timed = False
         for n in self.nodes:
             if n.on:
@@ -253,11 +266,11 @@ class Alt:
             return random.choice(ready)
         return away if away >= 0 else past
 
-    # committing
+    # Committing.
 
     def take(self, i, p):
-        """Commits to guard i at once: the process runs, and the select is in no line. True if it
-        must then wait."""
+        """Commits to guard i at once: the process runs, and the select is in no queue. Returns True
+        if the process must wait after the commit."""
         n = self.nodes[i]
         if n.kind < TIME and n.end.x:
             raise closed(n.end, "%s: select, guard %d" % (where(p), i))
@@ -294,7 +307,8 @@ class Alt:
         return False
 
     def deliver(self, n, to):
-        """Makes the value of an output guard that has committed (5.8)."""
+        """Makes the value of the output guard n, which has committed, and calls to(v, None) (5.8).
+        If the making fails, calls to(None, PeerDied) and raises the error."""
         try:
             v = unlocked(n.make) if unlocked else n.make()
         except BaseException as e:
@@ -307,8 +321,8 @@ class Alt:
         to(v, None)
 
     def commit(self, n, ext=None):
-        """A partner commits this waiting select to guard n. If it met the extended
-        read `ext`, that now holds its process."""
+        """A partner commits this waiting select to guard n. If the partner is the extended read
+        `ext`, the select's process is held by it."""
         self.withdraw()
         self.won = n.i
         if ext:
@@ -318,8 +332,8 @@ class Alt:
             core.push(self.p)
 
     def given(self, v, e):
-        """Here is the value that this select has waited for since its commit, or (e) why there is
-        none."""
+        """Receives the value for which this select has waited since its commit, or the error `e` if
+        the value could not be made."""
         from ._chan import keep, moved
 
         if e is None:
@@ -330,7 +344,7 @@ class Alt:
         core.push(self.p)
 
     def fire(self):
-        """Its earliest deadline has come."""
+        """The earliest deadline of the guards has come: commits to that guard."""
         best = None
         for n in self.nodes:
             if n.on and n.kind == TIME and self.due(n) == self.t and best is None:
@@ -341,7 +355,7 @@ class Alt:
         return n.v if n.end is not None else self.begun + n.v
 
     def told(self, n):
-        """The channel of n has ended."""
+        """The channel of guard n has ended: commits to n, or marks n as gone."""
         if not self.live or not n.on or n.gone:
             self.note(n)
             return
@@ -366,7 +380,7 @@ class Alt:
     def note(self, n):
         pass
 
-    # waiting
+    # Waiting.
 
     def enrol(self, p):
         self.p = p
@@ -412,8 +426,8 @@ class Alt:
         return True
 
     async def outcome(self, i, p):
-        """Commits to guard i or, if i is -1, waits until a partner commits it. Returns what the
-        select gives."""
+        """Commits to guard i or, if i is -1, waits until a partner commits the select. Returns the
+        guard's index and its value."""
         self.won, self.e, self.v = -1, None, None
         if i < 0:
             self.enrol(p)
@@ -447,7 +461,16 @@ class Alt:
 
 
 async def select(*guards, mode="fair", ended="silent"):
-    """Waits for one of the guards; its index and, for an input, its value (rule 5)."""
+    """Waits for one of the guards, and returns (index, value); the value is None but for an input.
+
+    Args:
+        mode: "fair", "priority" or "random" (5.4).
+        ended: as for Input, for all guards.
+
+    Raises:
+        Poisoned, PeerDied, Retired: the channel of the chosen guard has ended (5.6).
+        BadUse: no guard is on, or the guards cannot be selected together (5.5).
+    """
     p = core.cur()
     if p is None:
         from ._chan import outsider
@@ -463,8 +486,8 @@ async def select(*guards, mode="fair", ended="silent"):
         if rots is None or len(rots) > 8:
             rots = p.x.rots = {}
         key += id(guards[0]) ^ id(guards[-1])
-        # a program may make its guards anew for each select; the ends that they are of stay the
-        # same
+        # A program may make its guards anew for each select. So the key is of their ends, which
+        # stay the same.
         for g in (guards[0], guards[-1]):
             if isinstance(g, Guard):
                 key = len(guards) + sum(
@@ -492,11 +515,11 @@ async def select(*guards, mode="fair", ended="silent"):
 
 
 def plain(guards, rot):
-    """The index of the first guard, from `rot` on, at which a writer waits; -1 if there is none, or
-    if the guards are not all plain open readers. So a select that need not wait allocates
-    nothing."""
+    """The index of the first guard, from `rot` on, at which a writer waits. It is -1 if no writer
+    waits, or if a guard is not a plain open reader. With this function a select that need not wait
+    allocates nothing."""
     n, reader = len(guards), core.Rd
-    if guards[-1].__class__ is not reader:  # much quicker than isinstance
+    if guards[-1].__class__ is not reader:  # this test is much quicker than isinstance
         return -1
     for i in range(rot, rot + n):
         if i >= n:
@@ -513,8 +536,8 @@ def plain(guards, rot):
 
 
 async def send(wr, v):
-    """Writes a channel end, where the write must wait: a choice with one guard, since the end moves
-    when the write commits (2.4)."""
+    """Writes the channel end `v`, where the write must wait. It is a choice with one guard, because
+    the end moves only when the write commits (2.4)."""
     from .errors import Cancelled
 
     p = core.cur()
@@ -530,9 +553,9 @@ async def send(wr, v):
 
 
 class Alternative(Alt):
-    """Guards that stay enrolled between selects, in a `with` block (5.9)."""
+    """A choice whose guards stay enrolled between selects, within a `with` block (5.9)."""
 
-    mode = "fair"  # outside of the block
+    mode = "fair"  # the mode of a select outside the block
 
     def __init__(self, *guards, ended="silent"):
         super().__init__(guards, ended)
@@ -573,7 +596,7 @@ class Alternative(Alt):
             self.note(n)
 
     def select(self):
-        """To be awaited: gives the index of the guard that commits, and its value."""
+        """An awaitable that waits for one of the guards and gives (index, value), as `select`."""
         self.steps = None
         return self
 
@@ -590,7 +613,7 @@ class Alternative(Alt):
                 c = n.c
                 if n.on and n.kind == IN and not (c.pz or c.cap or c.over or n.end.x):
                     w = c.k.w
-                    # the usual case; here it is done without the coroutine of selecting()
+                    # This is the usual case. It does without the coroutine of selecting().
                     if w is not None and not isinstance(w, Node):
                         self.ready.pop(0)
                         n.queued = False
@@ -627,7 +650,7 @@ class Alternative(Alt):
         return result
 
     def next(self):
-        """The first guard that became ready, and still is; -1 if there is none."""
+        """The index of the guard that became ready first and still is; -1 if there is none."""
         ready = self.ready
         silent = False
         while ready:

@@ -1,5 +1,5 @@
-"""What the core's writes give, on CPython and PyPy: there an `await` takes no list and no
-generator."""
+"""The awaitables that the core's writes return on CPython and PyPy. There `await` accepts neither a
+list nor a generator, which MicroPython's `await` does."""
 
 
 class _Awaitable:

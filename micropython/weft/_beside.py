@@ -1,5 +1,5 @@
-"""A thread beside the main program: what weft.threads and weft.cores begin, and what they say where
-there is none left."""
+"""Starts threads for weft.threads and weft.cores, and raises NoRoom where the port has no thread
+left."""
 
 import sys
 
@@ -19,18 +19,18 @@ except ImportError:
         _seconds(n / 1000)
 
 
-MOST = 1 if sys.platform == "rp2" else 1 << 30  # threads besides the main program
-TRIES = 10 if MOST == 1 else 1  # a millisecond between them
+MOST = 1 if sys.platform == "rp2" else 1 << 30  # the most threads besides the main program
+TRIES = 10 if MOST == 1 else 1  # attempts to start a thread, a millisecond apart
 
 
 def begin(body):
-    """Runs body() on a thread of its own. What is given is None, or why there is none."""
+    """Runs body() on a thread of its own. Returns None, or the error if there is no thread."""
     e = None
     for _ in range(TRIES):
         try:
             start_new_thread(body, ())
             return None
-        except OSError as error:  # rp2: core 1 may not be quite out of the thread before
+        except OSError as error:  # on rp2 core 1 may not have quite left its previous thread
             e = error
             pause(1)
         except (MemoryError, RuntimeError) as error:
@@ -39,7 +39,8 @@ def begin(body):
 
 
 def again(work, path):
-    """An io call that got no thread: on rp2 the one before may just have ended."""
+    """Tries once more to start an io call that got no thread: on rp2 the previous thread may have
+    ended by now. Raises NoRoom."""
     e = begin(work)
     if e is not None:
         raise NoRoom(
@@ -49,7 +50,8 @@ def again(work, path):
 
 
 def refuse(path, e):
-    """e: why the port gives none; None: they are all taken."""
+    """Raises NoRoom for the process `path`. `e` is the port's error; None means that all threads
+    are in use."""
     raise NoRoom(
         "process %s: this port has %s; use weft.coroutines for more processes"
         % (

@@ -1,8 +1,8 @@
-"""`dumps` and `loads` for CBOR (RFC 8949), as far as a link needs it (WIRE.md 12.8).
+"""Encodes and decodes CBOR (RFC 8949), as far as a link needs it (WIRE.md 12.8).
 
 Invariants
-- `loads` gives one whole value or raises ValueError, whatever the bytes; it reads nothing beyond them.
-- Values nest to DEEPEST at most, so that the stack of both functions is bounded.
+- For any bytes `loads` returns one whole value or raises ValueError, and reads nothing beyond them.
+- Values nest at most DEEPEST deep, so that the stack of both functions is bounded.
 """
 
 import struct
@@ -15,7 +15,7 @@ FLOATS = {26: (4, ">f"), 27: (8, ">d")}
 
 
 def dumps(v):
-    """The bytes of a value. Raises BadUse if a link does not carry such a value."""
+    """The bytes of a value. Raises BadUse if a link cannot carry the value."""
     out = bytearray()
     try:
         _put(v, out, 0)
@@ -84,6 +84,7 @@ def _put(v, out, depth):
 
 
 def loads(data):
+    """The value of these bytes. Raises ValueError if they are not exactly one value."""
     v, i = _get(data, 0, 0)
     if i != len(data):
         raise ValueError("more than one value")
@@ -114,7 +115,7 @@ def _get(b, i, depth, key=False):
         v, i = _get(b, i, depth + 1)
         v = int.from_bytes(v, "big")
         return (v if n == 2 else -1 - v), i
-    if n > len(b) - i:  # every item takes at least one byte
+    if n > len(b) - i:  # every item has at least one byte
         raise ValueError("it is cut off")
     if major < 4:
         v = bytes(b[i : i + n])

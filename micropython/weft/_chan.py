@@ -1,25 +1,27 @@
-"""Channels and their ends (rules 1 to 4): what the core does not do of a plain rendezvous. Buffers,
-and choices at a channel, are in _full.
+"""Channels and their ends (rules 1 to 4): the operations at a plain rendezvous that the core does
+not do itself. Buffers, and choices at a channel, are in _full.
 
 Invariants
-- A line (`k.r` … `k.rt`, `k.w` … `k.wt`, linked by `nx`) holds Procs and Nodes, first come first. A Node is what has
-  more to say than a Proc: a guard of a choice (`alt`), an extended read (`ext`).
-- `k.ok` is False whenever a plain operation must look at more than the head of a line (`_look`).
-- What has committed is out of its line. A Proc that has committed and is still held waits with `at` HELD.
-- An end that is in a channel as a value, or on its way, is held by nobody: its `h` is 0, and its
-  sender's copy is closed.
+- A channel has a queue of waiting readers (`k.r` … `k.rt`) and one of waiting writers (`k.w` …
+  `k.wt`), linked by `nx`, first come, first served. A queue holds Procs and Nodes. A Node stands
+  for a guard of a choice or for an extended read (`alt`).
+- `k.ok` is False whenever a plain operation must look at more than the head of a queue (`_look`).
+- An operation that has committed is out of its queue. A Proc that has committed and is still held
+  waits with `at` HELD.
+- No process holds an end while the end is in a channel as a value or on its way: its `h` is 0, and
+  the sender's copy is closed.
 """
 
 import sys
-from builtins import isinstance  # a name found among the builtins costs a board 1,500 instructions
+from builtins import isinstance  # looking up a builtin name costs a board 1,500 instructions
 
 from . import _core as core
 from .errors import BadUse, Cancelled, PeerDied, Poisoned, Retired
 
-REQ = "cancelled"  # `at` of a process that was asked to end and waits nowhere
-HELD = "held"  # `at` of one whose operation has committed
-FLIGHT = "in flight"  # `at` of one at which a Cancelled was thrown; it may have met that already
-LATE = "late"  # `at` of a reader that has its value and was asked to end
+REQ = "cancelled"  # `at` of a process that was asked to end and does not wait
+HELD = "held"  # `at` of a process whose operation has committed but not yet returned
+FLIGHT = "in flight"  # `at` of a process to which a Cancelled was thrown, raised by now or not
+LATE = "late"  # `at` of a reader that has its value and was asked to end afterwards
 NOTHING = object()
 LATER = object()
 ENDS = (core.Rd, core.Wr)
@@ -27,7 +29,7 @@ Proc = core.Proc
 
 
 def outsider():
-    """The module that does operations for tasks of asyncio, if such a task calls; else None."""
+    """The module _aio if a task of asyncio calls, else None. _aio does the operations of tasks."""
     aio = sys.modules.get("asyncio.core")
     if aio is not None and getattr(aio, "cur_task", None) is not None:
         from . import _aio
@@ -37,8 +39,8 @@ def outsider():
 
 
 def bad(which, *what):
-    """A BadUse with the sentence of that name in _sentences. Where there is no memory to load it,
-    with the name itself."""
+    """A BadUse with the sentence `which` of _sentences, or with its name if there is no memory to
+    load that module."""
     try:
         from . import _sentences
 
@@ -48,12 +50,23 @@ def bad(which, *what):
 
 
 class Channel:
+    """A channel (rule 1).
+
+    Args:
+        name: the name in reports and messages; by default "channel N".
+        capacity: the size of the buffer; 0 is a rendezvous.
+        overflow: "block", "drop_oldest", "drop_newest" or "unbounded" (1.4).
+        immunity: poison of a smaller strength has no effect (4.4).
+
+    Raises:
+        BadUse: an argument is out of range.
+    """
+
     count = 0
-    # Defaults of the class, which most channels never change: each field of an instance costs
-    # memory.
+    # Most channels never change these defaults of the class. A field of an instance costs memory.
     imm = held = owed = dropped = mark = size = pz = nodes = cap = over = 0
-    dr = dw = False  # one of a side died
-    nr = nw = None  # how many ends a side has; None: it never had one
+    dr = dw = False  # an end of the readers, or of the writers, has died
+    nr = nw = None  # the number of reader and writer ends; None: there never was one
     buf = ()
 
     def __init__(self, name=None, *, capacity=0, overflow="block", immunity=0):
@@ -77,12 +90,14 @@ class Channel:
         )
 
     def reader(self):
+        """A new reader end. Raises Retired, Poisoned or PeerDied if the channel has ended (2.5)."""
         if self.pz or self.nw == 0 or self.nr == 0:
             raise self.error(self.nw == 0)
         self.nr = (self.nr or 0) + 1
         return core.Rd(self.k)
 
     def writer(self):
+        """A new writer end. Raises Retired, Poisoned or PeerDied if the channel has ended (2.5)."""
         if self.pz or self.nw == 0 or self.nr == 0:
             raise self.error(self.nr != 0)
         self.nw = (self.nw or 0) + 1
@@ -108,11 +123,11 @@ class Channel:
             self._tell(False)
             self._tell(True)
 
-    poison = spoil  # for Weft itself it is `spoil`: in threads `poison` takes the lock first
+    poison = spoil  # Weft itself calls `spoil`: in weft.threads `poison` takes the lock first
 
     def error(self, writers, value=None, guard=None):
-        """The error that an operation here raises because the writers (or else the readers) are
-        gone."""
+        """The error of an operation at a channel that has ended, because the writers are gone, or
+        the readers if `writers` is false."""
         if self.pz:
             e = Poisoned("channel %r was poisoned" % self.name)
             e.strength = self.pz
@@ -124,15 +139,14 @@ class Channel:
         return e
 
     def ended(self, out):
-        """Has the channel ended for an operation of side `out` (True: writing) that finds nothing
-        to take?"""
+        """Whether the channel has ended for a write (`out`), or for a read that finds no value."""
         if self.pz:
             return True
         if out:
             return self.nr == 0
         return self.nw == 0 and not self.owed
 
-    # lines
+    # The queues. `out` is True for the writers' queue.
 
     def link(self, out, x):
         k = self.k
@@ -178,8 +192,8 @@ class Channel:
                 self._look()
         return True
 
-    # For a plain rendezvous with nothing but Procs in its lines. When the first channel needs more,
-    # _full replaces these.
+    # These four are for a plain rendezvous with only Procs in its queues. _full replaces them when
+    # the first channel needs more.
 
     def first(self, out):
         return self.k.w if out else self.k.r
@@ -188,17 +202,18 @@ class Channel:
         pass
 
     def get(self, p, to):
-        """A value for the reader that asks now, or NOTHING."""
+        """A value for the reader p, which reads now, or NOTHING if it must wait."""
         y = self.k.w
         return NOTHING if y is None else keep(p, self.taken(y))
 
     def put(self, v, p):
-        """Takes a writer's value. True: the write committed. False: it must wait."""
+        """Takes the value v of a writer. Returns True if the write has committed, or False if it
+        must wait."""
         x = self.k.r
         return x is not None and self.passed(x, moved(v))
 
     def taken(self, y):
-        """Takes the value with which y, a Proc, waits; y goes on."""
+        """Takes the value of y, a Proc that waits to write; y goes on."""
         self.unlink(True, y)
         y.at = None
         core.push(y)
@@ -210,10 +225,10 @@ class Channel:
         core.push(x)
         return True
 
-    # ends of the channel
+    # The end of a channel.
 
     def lose(self, v):
-        """A value that nobody gets: an end in it is retired (2.4)."""
+        """Drops a value that no reader gets: if it is an end, the end is retired (2.4)."""
         if isinstance(v, ENDS):
             v.retire()
 
@@ -223,8 +238,8 @@ class Channel:
             self.lose(self.buf.popleft())
 
     def _tell(self, out):
-        """The channel has ended for a line: all in it are told. Telling one may take others out of
-        the line."""
+        """Tells all parties in a queue that the channel has ended for them. One that is told may
+        take others out of the queue."""
         line, x = [], self.k.w if out else self.k.r
         while x is not None:
             line.append(x)
@@ -237,7 +252,7 @@ class Channel:
                 fail(x, self.error(not out, x.v if out else None))
 
     def _left(self, out, died):
-        """An end of side `out` was closed."""
+        """A writer end (`out`) or a reader end was closed."""
         if out:
             self.nw -= 1
             self.dw = self.dw or died
@@ -259,7 +274,7 @@ class Channel:
 
 
 def fail(p, e):
-    """The operation at which p waits raises e (an end that an operation met, rule 3.5)."""
+    """Makes the operation at which p waits raise e, marked as met (rule 3.5)."""
     e.met = True
     if p.x.asked:
         p.at = REQ
@@ -268,7 +283,7 @@ def fail(p, e):
 
 
 def moved(v):
-    """A value as it is sent: of an end, a new one, and the sender's is closed."""
+    """The value to send for v. If v is an end this is a new end, and v, the sender's, is closed."""
     if isinstance(v, ENDS):
         new = type(v)(v.c)
         v.x = ("it was sent away", v.c.x)
@@ -278,7 +293,7 @@ def moved(v):
 
 
 def keep(p, v):
-    """A value as p receives it: if it is an end, p holds it from now on (2.3)."""
+    """The value v, which p receives. If v is an end, p holds it from now on (2.3)."""
     if isinstance(v, ENDS) and p is not None:
         v.h += 1
         p.x.ends.append(v)
@@ -286,11 +301,13 @@ def keep(p, v):
 
 
 def closed(end, what):
+    """A BadUse that says how `end` was closed; `what` is the operation."""
     return bad("CLOSED", what, end.x[1].name, end.x[0])
 
 
 def begin(p, what):
-    """Every operation that the core does not do itself begins with this."""
+    """Every operation that the core does not do itself begins with this check. Raises Cancelled if
+    p was asked to end, or BadUse."""
     if p is None:
         raise bad("ORDINARY", what)
     if p.at is not None:
@@ -303,7 +320,7 @@ def begin(p, what):
 
 
 def cancelled(p):
-    """The process meets the request to end. Returns what to raise."""
+    """Returns the Cancelled for process p to raise; its request to end is served by that."""
     p.at = None
     p.x.asked = False
     e = Cancelled("%s was cancelled" % p.x.where)
@@ -312,18 +329,18 @@ def cancelled(p):
 
 
 def resume(p):
-    """An operation that had parked p is over."""
+    """Ends an operation at which p was parked."""
     p.at = REQ if p.x.asked else None
 
 
-AT_ONCE = 1000
-_who = None  # the process that did the last operation that completed at once
-_left = 0
+AT_ONCE = 1000  # the most operations of a process in a row that complete at once
+_who = None  # the process of the last such operation
+_left = 0  # how many more it may do
 
 
 def at_once(p):
-    """An operation of p has completed at once, and no other process waited for it. True: too many
-    have, so the others run first (7.7)."""
+    """Counts an operation of p that completed at once, for which no other process waited. Returns
+    True if there were too many in a row, so that other processes must run first (7.7)."""
     global _who, _left
     if _who is not p:
         _who, _left = p, AT_ONCE
@@ -335,8 +352,8 @@ def at_once(p):
 
 
 def turn(p, e=None):
-    """p goes on, or meets e, after all ready processes have run. (Until then it is not in the run
-    queue: it may not have awaited the operation yet.)"""
+    """Lets p go on, or raises e in it, after all ready processes have run. Until then p is not in
+    the run queue, because it may not have awaited the operation yet."""
 
     def go(_):
         resume(p)
@@ -353,7 +370,8 @@ def turn(p, e=None):
 
 
 def read(rd, p):
-    """Called by the core for a read that it does not do: gives `(v,)`, or None if p now waits."""
+    """The core calls this for a read that it does not do itself. Returns `(v,)`, or None if p now
+    waits."""
     if p is not None and p.at is LATE:
         p.at = REQ
         return (p.v,)
@@ -373,7 +391,7 @@ def read(rd, p):
         if v is not NOTHING:
             if not at_once(p):
                 return (v,)
-            p.at, p.v = rd, v  # as if a writer had come
+            p.at, p.v = rd, v  # as if p had waited and a writer had come
             core.push(p)
             return None
     if c.ended(False):
@@ -390,7 +408,8 @@ def read(rd, p):
 
 
 def write(wr, v, p):
-    """Called by the core for a write that it does not do: gives DONE, ONCE, or an awaitable."""
+    """The core calls this for a write that it does not do itself. Returns DONE, ONCE, or another
+    awaitable."""
     if p is None:
         if outsider():
             return outsider().write(wr, v)
@@ -427,7 +446,7 @@ def write(wr, v, p):
 
 
 class _End:
-    """What reader ends and writer ends have besides read and write."""
+    """The methods that reader ends and writer ends have besides read and write."""
 
     def retire(self):
         shut(self, False, "it was retired")
@@ -442,6 +461,7 @@ class _End:
 
 
 def shut(end, died, how):
+    """Closes an end; `how` says why, in messages about its later use."""
     if not end.x:
         c = end.c.x
         end.x = (how, c)
@@ -471,10 +491,12 @@ def install(ended, failed):
 
 
 def retire(*ends):
+    """Retires these ends: lets go of each of them (rule 3)."""
     for end in ends:
         end.retire()
 
 
 def poison(*ends, strength=1):
+    """Poisons the channels of these ends, with a strength of 1 or more (rule 4)."""
     for end in ends:
         end.poison(strength)

@@ -1,8 +1,9 @@
-"""The core in use: the native one (weft_native) if there is one that fits, else pure Python."""
+"""Selects the core: the native one (weft_native) if the board has one that fits, else the one in
+Python (_plain)."""
 
 import sys
 
-time = None  # the module _time once it is loaded; before that there are no deadlines or sources
+time = None  # the module _time once it is loaded; without it there are no deadlines or sources
 
 try:
     if "weft_native" in sys.modules or getattr(sys.implementation, "name", "") == "micropython":
@@ -14,7 +15,7 @@ try:
     else:
         raise ImportError
 except (ImportError, ValueError) as e:
-    if isinstance(e, ValueError):  # or the file does not fit what sys.implementation._mpy says
+    if isinstance(e, ValueError):  # another ABI, or a natmod for another processor
         from ._sentences import MISFIT
 
         print(MISFIT)

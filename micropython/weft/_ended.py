@@ -1,5 +1,5 @@
-"""The end of a process, as a guard or awaited (rule 7.11). Loaded when a program first asks for
-one."""
+"""The end of a process as a guard or an awaitable (rule 7.11). This module is loaded when a program
+first asks for a process's end."""
 
 from collections import namedtuple
 
@@ -12,14 +12,15 @@ Ended = namedtuple("Ended", ("how", "result", "error"))
 
 
 def ended(proc):
-    """How the process ended; it has."""
+    """How the process `proc`, which has ended, did so: an Ended."""
     error = proc.error
     how = how_of(error)
     return Ended(how, proc.value, error if how == "failed" else None)
 
 
 class End(_alt.Guard):
-    """The end of a process, asked for by process `by` (None: by ordinary code, which always lives)."""
+    """The end of the process `proc` as a guard, for the process `by`. None stands for ordinary
+    code, which always lives."""
 
     def __init__(self, proc, by):
         super().__init__(_alt.END, proc)
@@ -27,7 +28,8 @@ class End(_alt.Guard):
             proc.watching = proc.watching + (by,)
 
     async def wait(self):
-        """Waits for it; gives `Ended(how, result, error)`, and raises nothing of what the process did."""
+        """Waits for the end; returns `Ended(how, result, error)`, and does not raise the process's
+        error."""
         return (await _alt.select(self))[1]
 
     def __await__(self):
@@ -38,7 +40,7 @@ class End(_alt.Guard):
 
 
 def over(proc):
-    """How it ended; None: it has not, or it was never started."""
+    """How the process ended, or None if it has not ended or was never started."""
     return ended(proc) if proc.done and proc.k is not None else None
 
 
@@ -51,13 +53,13 @@ def leave(proc, n):
     proc.watchers = tuple([m for m in proc.watchers if m is not n])
 
 
-# what _alt asks of an End's process
+# _alt calls these methods of an End's process.
 Process.over, Process.enter, Process.leave = over, enter, leave
 
 
 def tell(proc):
-    """The process has ended: those that wait for it go on. Returns whether its failure is
-    theirs."""
+    """The process has ended: wakes the processes that wait for its end. Returns whether its failure
+    is theirs, and not its group's."""
     proc.watchers, nodes = (), proc.watchers
     for n in nodes:
         if n.alt.live:
@@ -67,8 +69,8 @@ def tell(proc):
 
 
 def watched(process):
-    """Gives the same process. If it fails while one that asked for its end lives, the failure is
-    told there and does not fail its group (7.11)."""
+    """Marks a process so that its failure does not fail its group, as long as a process that asked
+    for its end lives (7.11). Returns the same process. Raises BadUse if it was started before."""
     if process.done or process.k:
         raise BadUse("watched: process %s was started before" % process.path)
     process.watch = 2

@@ -1,8 +1,8 @@
-"""A channel of the PC as a board has it, and an operation at it: what weft.link offers to the PC.
+"""Far channels of a board: channels whose home is the PC at the other end of a link (weft.link).
 
 Invariants
-- Nothing is decided here: each operation is an offer to the PC, which is the channel's home.
-- The core never acts at such a channel by itself: `ok` is always False.
+- The PC decides every operation at these channels; the board sends an OFFER for each.
+- The core does no operation at a far channel by itself: `ok` is always False.
 """
 
 from . import _chan
@@ -13,13 +13,14 @@ from .errors import BadUse, PeerDied, Poisoned, Retired
 
 
 class Op:
-    """One operation that was offered; `at` has the channel of each guard, and whether it writes."""
+    """An operation that was offered to the PC. `at` has (channel, whether it writes) for each
+    guard."""
 
     def __init__(self, link, p, at, values, plain):
         self.link, self.p, self.at, self.values, self.plain = link, p, at, values, plain
         self.n = 0
         self.pieces = b""
-        self.leaving = False  # a WITHDRAW for it was sent
+        self.leaving = False  # whether a WITHDRAW for this operation was sent
         self.won, self.v, self.e = -1, None, None
 
     def __repr__(self):
@@ -37,9 +38,9 @@ class Op:
 
 
 class Far(_chan.Channel):
-    """A channel of the PC. What _chan wants of a channel is asked of the PC."""
+    """A channel of the PC. It has the methods of a Channel, which ask the PC."""
 
-    how = None  # 1 retired, 2 poisoned, 3 died, as ENDED says
+    how = None  # how the channel has ended: 1 retired, 2 poisoned, 3 died, as in a frame ENDED
     strength = 0
     why = ""
 
@@ -48,7 +49,7 @@ class Far(_chan.Channel):
         super().__init__(name)
 
     def _look(self):
-        self.k.ok = False  # the core can do nothing here by itself
+        self.k.ok = False
 
     def reader(self):
         return self._another(False)
@@ -121,7 +122,7 @@ class Far(_chan.Channel):
 
     def _left(self, out, died):
         if out:
-            self.nw = self.nw - 1 or None  # never 0: the PC says whether it has ended
+            self.nw = self.nw - 1 or None  # never 0: the PC says whether the channel has ended
         else:
             self.nr = self.nr - 1 or None
         if not self.nr and not self.nw:

@@ -1,13 +1,15 @@
-"""Compact frames (WIRE.md 12.7): `put` appends one, `take` gives the first of what has come.
+"""Compact frames (WIRE.md 12.7): `put` appends a frame to bytes, `take` reads the first frame of
+bytes.
 
-Invariant: `take` reads nothing beyond the bytes; whatever they are it gives a frame, None (not all is there) or raises ValueError.
+Invariant: `take` reads nothing beyond the bytes. For any bytes it returns a frame, or None if the
+frame is not complete, or raises ValueError.
 """
 
 OFFER, WITHDRAW, RETIRE, POISON = 1, 2, 10, 11
 DONE, WITHDRAWN, ENDED, GIVE = 20, 21, 25, 30
 HELLO, BYE, VALUE = 40, 41, 48
 WRITE, BODY = 1, 128
-HEADER = 32  # of a frame that is not compact: what `largest` is counted in
+HEADER = 32  # bytes of the header of a frame that is not compact; `largest` counts such frames
 MOST = (0xFFFFFFFF, 0xFFFFFFFF, (1 << 64) - 1, (1 << 64) - 1, 65496)
 
 
@@ -31,7 +33,8 @@ def padded(n):
 
 
 def take(data):
-    """((kind, flags, where, txn, op, val, body), its length on the line), or None."""
+    """Reads the first frame of `data`. Returns ((kind, flags, where, txn, op, val, body), the
+    number of its bytes in `data`), or None if it is not complete."""
     if len(data) < 2:
         return None
     fields = []

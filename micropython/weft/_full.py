@@ -1,10 +1,11 @@
-"""Channels that have a buffer, or a choice or an extended read in a line. Plain channels (_chan) do
-without this module.
+"""Channels that have a buffer, or a choice or an extended read in a waiting queue. Programs with
+only plain channels (_chan) do not load this module.
 
 Invariants
-- Loaded before the first Node is made and before the first channel has a buffer; from then on every channel uses these.
-- While a reader waits the buffer is empty. A slot is taken by a value (`buf`), by an extended read (`held`) or by a
-  value that is yet to be made (`owed`).
+- This module is loaded before the first Node is made and before the first channel has a buffer.
+  From then on every channel uses its functions as methods.
+- While a reader waits, the buffer is empty. A slot of the buffer holds a value (`buf`), or is taken
+  by an extended read (`held`) or by a value that has still to be made (`owed`).
 """
 
 from collections import deque
@@ -19,7 +20,7 @@ OVERFLOWS = ("block", "drop_oldest", "drop_newest", "unbounded")
 
 def furnish(c, capacity, overflow):
     """Gives a channel its buffer."""
-    # beyond that MicroPython reckons the size of a list wrong, and crashes
+    # With a larger capacity MicroPython miscalculates the size of the deque, and crashes.
     if not isinstance(capacity, int) or not 0 <= capacity < 1 << 29:
         raise BadUse("capacity is 0 to 2**29 - 1, not %r" % (capacity,))
     if overflow not in OVERFLOWS:
@@ -33,7 +34,8 @@ def furnish(c, capacity, overflow):
 
 
 class Node:
-    """A place in a line; `alt` (an _alt.Alt or an Ext) is told what becomes of it."""
+    """A guard or an extended read in a waiting queue. Its `alt`, an _alt.Alt or an Ext, is told
+    when it commits or when the channel ends."""
 
     def __init__(self, alt, i, c, out):
         self.alt, self.i, self.c, self.out = alt, i, c, out
@@ -43,6 +45,9 @@ class Node:
 
 
 class Stats:
+    """The numbers of a channel at one moment: ends, waiting parties, buffered and dropped
+    values."""
+
     def __init__(self, c):
         self.dropped, self.readers, self.writers = c.dropped, c.nr or 0, c.nw or 0
         self.buffered = len(c.buf)
@@ -72,7 +77,7 @@ class _Given:
 
 
 def first(self, out):
-    """The first in a line that can commit; a standing alternative that does not wait is passed
+    """The first party of a queue that can commit. An Alternative that does not wait is passed
     over."""
     x = self.k.w if out else self.k.r
     while x is not None and isinstance(x, Node) and not (x.alt.live and x.on and not x.gone):
@@ -81,7 +86,8 @@ def first(self, out):
 
 
 def note(self, out):
-    """Something happened for the line `out`: standing alternatives look at it when they select."""
+    """Notes at the Alternatives in a queue that the channel has changed for them: they look at it
+    when they next select."""
     x = self.k.w if out else self.k.r
     while x is not None:
         if isinstance(x, Node):
@@ -94,8 +100,8 @@ def full(self):
 
 
 def get(self, p, to, ext=None):
-    """A value for the reader that asks now: the value, NOTHING, or LATER, and then `to(v, e)` will
-    be called."""
+    """Returns a value for the reader p, which reads now, or NOTHING if it must wait. LATER means
+    that the value has still to be made: to(v, e) will be called with it."""
     if self.buf:
         v = self.buf.popleft()
         if ext:
@@ -156,8 +162,7 @@ def enter(self, v):
 
 
 def serve(self):
-    """A slot has become free: serves the readers that wait, such as an extended read that needs a
-    slot."""
+    """Serves waiting readers after a slot has become free: an extended read may wait for one."""
     while self.buf:
         x = self.first(False)
         if x is None:
@@ -169,7 +174,8 @@ def serve(self):
 
 
 def pay(self, v, e):
-    """The value for which a slot was kept has been made, or (e) never will be."""
+    """Puts the value for which a slot was kept into the buffer, or frees the slot if the value
+    could not be made (e)."""
     self.owed -= 1
     if self.pz or (self.nr == 0 and self.first(False) is None):
         if e is None:
@@ -185,8 +191,8 @@ def pay(self, v, e):
 
 
 def direct(self):
-    """The waiting reader that gets a value directly, past the buffer (1.5); None: there is none, or
-    it is an extended read and there is no slot for it."""
+    """The waiting reader that gets a written value directly, past the buffer (1.5). None if no
+    reader waits, or if it is an extended read and there is no slot for it."""
     x = None if self.buf else self.first(False)
     if x is not None and isinstance(x, Node) and x.alt.ext and self.full():
         return None if self.cap or self.over else x
@@ -194,8 +200,8 @@ def direct(self):
 
 
 def put(self, v, p):
-    """Takes a writer's value. True: the write committed. HELD: it did, and an extended read holds
-    `p`. False: it must wait."""
+    """Takes the value v of the writer p. Returns True if the write has committed, HELD if it has
+    and an extended read holds p, or False if it must wait."""
     x = self.direct()
     if x is not None:
         return self.hand(x, moved(v), p)
@@ -217,7 +223,7 @@ def put(self, v, p):
 
 
 def hand(self, x, v, p):
-    """Gives v to x, which waits in the readers' line."""
+    """Gives v to x, a waiting reader. Returns as `put`."""
     if isinstance(x, Node):
         alt = x.alt
         if alt.ext:
@@ -233,8 +239,8 @@ def hand(self, x, v, p):
 
 
 def claim(self):
-    """For an output guard whose value is yet to be made: takes a reader or a slot. Gives the
-    function to call with the value, and the extended read that will hold the caller, or None."""
+    """Reserves a reader or a slot for an output guard whose value has still to be made. Returns the
+    function to call with the value, and the extended read that will hold the writer, or None."""
     x = None if self.buf else self.first(False)
     if x is None or self.cap or self.over:
         self.owed += 1

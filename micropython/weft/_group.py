@@ -1,5 +1,5 @@
-"""What starts processes besides Parallel (rules 7.3 to 7.5). Loaded when one of its names is first
-used."""
+"""Sequence, Spawn and Group (rules 7.3 to 7.5). This module is loaded when one of these names is
+first used."""
 
 from . import _core as core
 from . import _proc
@@ -9,7 +9,7 @@ from .errors import Cancelled
 
 
 async def Sequence(*processes):
-    """Runs the processes one after another, gives their results in order (7.3)."""
+    """Runs the processes one after another; returns their results in order (7.3)."""
     waiting = flatten(processes, [])
     results = []
     try:
@@ -21,8 +21,8 @@ async def Sequence(*processes):
 
 
 def Spawn(*processes):
-    """Starts processes that may outlive the group of their caller: they belong to the outermost run
-    (7.4)."""
+    """Starts processes that may outlive their caller: they belong to the group of the outermost run
+    (7.4). Raises BadUse outside a run."""
     if _proc._run is None:
         raise bad("OUTSIDE", "Spawn")
     for x in flatten(processes, []):
@@ -30,9 +30,10 @@ def Spawn(*processes):
 
 
 class Group:
-    """`async with Group() as g: g.start(p)`: leaving the block waits for all (7.5)."""
+    """A block that may start processes at any time: `async with Group() as g: g.start(p)`. Leaving
+    the block waits for all of them (7.5)."""
 
-    party = Party  # which has no block, until it is entered
+    party = Party  # the class has no block, so that start() outside a block is bad use
 
     async def __aenter__(self):
         p = core.cur()
@@ -59,7 +60,7 @@ class Group:
         party = self.party
         p = party.owner.k
         party.owner.groups -= 1
-        if party.mine and p.at is REQ:  # the cancellation that it asked for was not met: taken back
+        if party.mine and p.at is REQ:  # the group's request to end its block was not served yet
             p.at = None
             party.owner.asked = False
         if error is not None:

@@ -1,5 +1,5 @@
-"""Calls that block (7.9): on a thread of their own where the port has threads, so that only the
-process that called waits."""
+"""Blocking calls (7.9). Where the port has threads, a call runs on a thread of its own, so that
+only the calling process waits."""
 
 from . import _core as core
 from . import _time
@@ -17,7 +17,7 @@ except ImportError:
 
 
 class _Call(IOBase):
-    """A call on its thread, which sets `over` last of all."""
+    """A call that runs on a thread. The thread sets `over` last of all."""
 
     def __init__(self, fn, args, kw):
         self.fn, self.args, self.kw = fn, args, kw
@@ -47,13 +47,15 @@ class _Call(IOBase):
 
     def give_up(self, p):
         if self.over:
-            return False  # it has its result, and look() is about to say so (6.3)
-        self.p = None  # the call goes on; its result is dropped
+            return False  # the call has its result, and look() is about to wake the process (6.3)
+        self.p = None  # the call goes on, and its result is dropped
         return True
 
 
 def io(fn):
-    """`read = io(file.read)`: in a process `await read()`. Without threads the call simply blocks."""
+    """Returns a coroutine function that calls fn on a thread: `read = io(file.read)`, and then
+    `await read()` in a process. On a port without threads the call blocks all processes. The
+    coroutine function raises NoRoom if there is no thread left."""
 
     async def call(*args, **kw):
         p = core.cur()

@@ -1,10 +1,10 @@
-"""`async for` over a reader. Loaded when a program first does so."""
+"""`async for` over a reader. This module is loaded when a program first does so."""
 
 from .errors import Retired
 
 
 class Iter:
-    """`async for`: ends on Retired, and only on it (3.4)."""
+    """The iterator of a reader. The loop ends on Retired, and on no other error (3.4)."""
 
     def __init__(self, rd):
         self.rd = rd

@@ -1,10 +1,11 @@
 """Time limits as scopes (rule 7.12).
 
 Invariants
-- `limits` of a process has the scopes it is in, the outermost first; `depth` is a scope's place there.
-- A scope asks its process to end once. The process records who asked (`by`, or `flight.by` once the
-  Cancelled is thrown). Of several requests that were not met, the outermost scope's counts;
-  somebody else's counts before any scope's.
+- `limits` of a process has the limits that it is in, the outermost first; `depth` is the index of a
+  limit there.
+- A limit asks its process to end once. The process records the limit that asked: in `by`, or in
+  `flight.by` once the Cancelled is thrown. None stands for a request from elsewhere. Of several
+  requests that were not served yet, one from elsewhere counts, or else that of the outermost limit.
 """
 
 from . import _core as core
@@ -14,12 +15,12 @@ from .errors import BadUse, Cancelled, TimeoutError
 
 
 class Limit:
-    """What `async with` gives. `expired`: inside the block, whether its time has come; after the
-    block, whether it ended the block."""
+    """A limit, for `async with`. Within the block `expired` says whether its time has come; after
+    the block it says whether the limit has ended the block."""
 
     proc = None
     expired = False
-    lost = False  # another request took the place of its own
+    lost = False  # whether another request took the place of this limit's
 
     def __init__(self, t, quiet):
         self.t, self.quiet = t, quiet
@@ -49,7 +50,8 @@ class Limit:
         self.proc.ask(self)
 
     def taken_back(self):
-        """Takes back its request, if that was not met. True: it has."""
+        """Takes back this limit's request to end if it was not served yet. Returns whether it
+        did."""
         p = self.proc
         if not p.asked or p.by is not self:
             return False
@@ -60,7 +62,8 @@ class Limit:
         return True
 
     def reschedule(self, seconds):
-        """Sets another time, in seconds from now; None: never. Bad use once the request was met."""
+        """Sets another time, in seconds from now; None means never. Raises BadUse if the limit has
+        already ended its block."""
         if self.expired and not self.lost and not self.taken_back():
             raise BadUse("reschedule: the limit has ended its block")
         self.expired = self.lost = False
@@ -69,13 +72,18 @@ class Limit:
         self.arm()
 
     def leave(self, proc, error):
-        """The block is left. True: by this limit's own Cancelled, which ends here."""
+        """Leaves the block. Returns True if this limit's own Cancelled left it: it ends here.
+
+        Raises:
+            TimeoutError: the same, of a limit made by `timeout` or `deadline`.
+            BadUse: this is another process, or an inner limit has not been left.
+        """
         if not proc.limits or proc.limits[-1] is not self:
             raise BadUse("a limit is left in the process that entered it, the innermost first")
         proc.limits = proc.limits[:-1]
         if self.t is not None:
             _time.disarm(self)
-        if proc.k.at is FLIGHT:  # it was met: the process runs
+        if proc.k.at is FLIGHT:  # the process runs, so the Cancelled has been raised
             proc.k.at = None
         self.taken_back()
         self.expired = isinstance(error, Cancelled) and error.by is self
@@ -91,8 +99,8 @@ class Limit:
 
 
 def overtaken(it, by):
-    """`it` has a request that was not met yet, and now comes another, for the limit `by` (None: for
-    somebody else): the outermost's stays."""
+    """`it` has a request that was not served yet, and another comes, from the limit `by` or (None)
+    from elsewhere. Keeps the one that counts."""
     least = it.by
     if least is not None and (by is None or by.depth < least.depth):
         it.by = by
@@ -117,7 +125,7 @@ def later(seconds):
 
 
 class _Late(Limit):
-    """A limit whose seconds count from when it is entered."""
+    """A limit whose seconds count from the moment when it is entered."""
 
     def enter(self, proc):
         self.t = later(self.t)
@@ -125,16 +133,16 @@ class _Late(Limit):
 
 
 def timeout(seconds):
-    """`async with timeout(s)`: after s seconds (None: never) the block gives up what it waits for,
-    and TimeoutError is raised."""
+    """`async with timeout(s)`: after s seconds the operation for which the block waits is
+    cancelled, and the block raises TimeoutError. None means never."""
     return _Late(seconds, False)
 
 
 def move_on_after(seconds):
-    """As timeout, but raises nothing."""
+    """As `timeout`, but the block ends without an error."""
     return _Late(seconds, True)
 
 
 def deadline(t):
-    """As timeout; `t` in seconds of the run's clock, as now()."""
+    """As `timeout`, for the time t in seconds of the run's clock, as of now()."""
     return Limit(None if t is None else _time.ms(t), False)

@@ -1,12 +1,13 @@
-"""A serial line below a session: START, packets, repetition of what was lost (WIRE.md 12.6, 13). It
-does no input or output and has no clock: its caller does that.
+"""The protocol of a serial line below a session: START, packets, and sending lost packets again
+(WIRE.md 12.6, 13). The caller does the input and output, and tells the time.
 
 Invariants
-- What `give` takes and `input` returns are bytes of the session, of one start of one peer, while
-  linked.
-- A packet is taken whole or not at all, and only if it is the next; after rubbish the next zero byte begins anew.
-- `kept` has the packets from `base` on that are not acknowledged. The first `sent` of them have
-  been sent since passed() last asked for all of them again.
+- `give` takes and `input` returns bytes of the session. While the line is linked they are those of
+  one start of one peer.
+- A packet is taken whole or not at all, and only if it is the next one. After bytes that are no
+  packet, the next zero byte begins a new packet.
+- `kept` has the packets from number `base` on that are not acknowledged. The first `sent` of them
+  have been sent since passed() last had all of them sent again.
 """
 
 import struct
@@ -28,12 +29,13 @@ MAGIC = b"WEFTLINE"
 FORM = "<IIIHH"  # checksum, number, acknowledged, length, flags
 HEAD = 16
 START = 40
-LONGEST = 1056  # bytes of the longest packet in COBS
+LONGEST = 1056  # the most bytes of a packet in COBS
 ALL = 0xFFFFFFFF
 NEVER = 1 << 60
 
 
 def cobs(data, out):
+    """Appends to `out` the data in COBS, and a zero byte."""
     for piece in bytes(data).split(b"\0"):
         while len(piece) >= 254:
             out.append(255)
@@ -45,7 +47,7 @@ def cobs(data, out):
 
 
 def uncobs(data):
-    """Decodes what lay between two zero bytes; None: it is not COBS."""
+    """Decodes the bytes between two zero bytes. Returns None if they are not COBS."""
     out, i, n = bytearray(), 0, len(data)
     while i < n:
         code = data[i]
@@ -59,16 +61,26 @@ def uncobs(data):
 
 
 class Line:
-    window = 4
+    """One end of a serial line.
+
+    Args:
+        token: a random number that names this start.
+        most: the most bytes of the session in a packet.
+        again: milliseconds until a packet that is not acknowledged is sent again.
+        lease: milliseconds without a packet after which the peer counts as lost; 0 means never.
+    """
+
+    window = 4  # the most packets that are not acknowledged
 
     def __init__(self, token, most=192, again=200, lease=3000):
         self.mine, self.theirs = token, 0
         self.most, self.again, self.lease = most, again, lease
         self.asked = (lease, again)
         self.linked = self.owes = self.says = False
-        # a packet of the peer has come: from now on its STARTs name us, unless it began anew
+        # Whether a packet of the peer has come. From then on its STARTs have this end's token,
+        # unless the peer has started anew.
         self.knows_me = False
-        self.lost = None  # why
+        self.lost = None  # the reason why the peer is lost
         self.piece = bytearray()
         self.base = self.due_ = self.sent = self.whiles = 0
         self.kept = []
@@ -82,12 +94,11 @@ class Line:
         return self.linked and not self.lost and len(self.kept) < self.window
 
     def give(self, data):
-        """Queues a packet. Its caller has seen that there is room(); the bytes are `most` at
-        most."""
+        """Queues a packet of at most `most` bytes. The caller has checked that there is room()."""
         self.kept.append(data)
 
     def input(self, data, now):
-        """Takes what came off the line; returns the bytes of the session that were in it."""
+        """Takes bytes that came off the line; returns the bytes of the session in them."""
         got = bytearray()
         at = 0
         while True:
@@ -140,7 +151,7 @@ class Line:
         if a == 0 or a == self.mine:
             return
         if self.linked:
-            # (it may have started anew and drawn the same token)
+            # The peer may even have started anew with the same token.
             if a != self.theirs or (self.knows_me and not b):
                 self.lost = "it has started anew"
             else:
@@ -172,7 +183,7 @@ class Line:
         self.owes = False
 
     def output(self, now, line):
-        """Appends to `line` what is to be sent now."""
+        """Appends to `line` the bytes to send now."""
         if self.lost:
             return
         if self.says or (not self.linked and now >= self.start_at):
@@ -198,7 +209,8 @@ class Line:
             self.again_at = now + self.again
 
     def passed(self, now):
-        """It is `now`: sends again what was not acknowledged for too long; a lease may be over."""
+        """Looks at the time: has packets sent again that were not acknowledged for too long, and
+        ends the line if the lease is over."""
         if not self.linked or self.lost:
             return
         if self.lease and now - self.heard >= self.lease:

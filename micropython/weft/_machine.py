@@ -1,20 +1,22 @@
-"""Runs processes as threads (weft.threads): the one lock, waking, waiting, deadlock.
+"""Runs processes as threads (weft.threads): the lock, waiting and waking, deadlock.
 
 Invariants
-- `lock` is held whenever the core or anything of Weft's is touched; no code of the user runs under it. No GIL is assumed.
+- `lock` is held whenever a thread uses the core or other data of Weft; no user code runs under it.
+  The code does not rely on a GIL.
 - A thread process blocks on its own lock, `sem`. The thread that sets its `woken`, under `lock`,
-  also releases `sem` (`poke`). Where speed matters it does so once `lock` is free again, since the
-  woken thread takes `lock` at once. A thread may find its `sem` released although it was not woken:
-  then it waits again.
-- A Thread has all its fields from the beginning, and so has a channel of threads: on a MicroPython
-  without a GIL a thread that looks a field up while another one adds one may not find it. What grows
-  later (a party's `kids`) is looked at under `lock` alone.
-- `running` counts the processes that do not wait. The thread that makes it 0 looks whether anything
-  can come (deadlock, 10.1).
-- Of the processes that wait at most one leads: it looks at the clock for all, since a lock cannot
-  be waited for with a limit here.
-- Ctrl-C lands in the main program's thread, wherever that is. Whatever takes `lock` lets go of it then
-  too. A process that waits is asked to end by it (`wait`), and has failed by it.
+  also releases `sem` (`poke`). Where speed matters it does so after it has released `lock`, because
+  the woken thread takes `lock` at once. A thread may find its `sem` released although it was not
+  woken; then it waits again.
+- A Thread has all its fields from the beginning, and so has a channel of weft.threads. On a
+  MicroPython without a GIL, a thread that looks up a field while another thread adds one may not
+  find it. Data that grow later (`kids` of a group) are used only under `lock`.
+- `running` counts the processes that do not wait. The thread that makes it 0 checks whether
+  anything can still happen, or declares deadlock (10.1).
+- At most one of the waiting processes leads: it looks at the clock for all, because a lock has no
+  acquire with a time limit here.
+- Ctrl-C is raised in the main program's thread, wherever that thread is. All code that takes `lock`
+  also releases it then. If that thread runs a process that waits, the process is asked to end
+  (`wait`), and has failed with the KeyboardInterrupt.
 """
 
 from . import _alt, _beside, _proc, _time
@@ -24,15 +26,15 @@ from ._chan import FLIGHT, REQ, bad, cancelled
 from .errors import BadUse, NoRoom
 
 lock = allocate_lock()
-here = {}  # thread → the process that runs on it; under lock
+here = {}  # thread → the process that runs on it; protected by `lock`
 running = 0
-on = False  # whether the run is one of threads
+on = False  # whether a run of weft.threads is going on
 leader = None
 threads = 0
 
 
 def whole(x, kind):
-    """Gives x fields of its own for all defaults of this class of it."""
+    """Gives the object x fields of its own for all defaults of its class `kind`."""
     for name in dir(kind):
         v = getattr(kind, name)
         if name[0] != "_" and not callable(v):
@@ -40,7 +42,7 @@ def whole(x, kind):
 
 
 def locked(f):
-    """f under the lock; whom it lets go on is woken."""
+    """A function that calls f under the lock, and then wakes the processes that f has pushed."""
 
     def call(*args, **kw):
         with lock:
@@ -51,14 +53,14 @@ def locked(f):
                     flush()
 
     try:
-        call.__wrapped__ = f  # its signature, for CPython's `inspect`
+        call.__wrapped__ = f  # gives CPython's `inspect` the signature
     except AttributeError:
         pass
     return call
 
 
 class Thread(_proc.Process):
-    """A process on a thread; to the core its `generator` is this object itself."""
+    """A process on a thread. The core uses this object in place of a generator."""
 
     woken = False
     e = sem = None
@@ -74,7 +76,7 @@ class Thread(_proc.Process):
         return super().__getattr__(what)
 
     def ended(self):
-        """Its end: a guard; `p.ended().wait()` waits for it (7.11)."""
+        """The end of this process, as a guard; `p.ended().wait()` waits for it (7.11)."""
         from ._ended import End
 
         class Blocking(End):
@@ -109,7 +111,8 @@ class Thread(_proc.Process):
         running += 1
 
     def launch(self):
-        """Starts it on a thread of its own. Called without the lock."""
+        """Starts the process on a thread of its own. The caller does not hold the lock. Raises
+        NoRoom if there is no thread."""
         global threads
         with lock:
             full = threads >= _beside.MOST
@@ -126,7 +129,8 @@ class Thread(_proc.Process):
         self.on_this_thread(1)
 
     def on_this_thread(self, own=0):
-        """Runs the function, and tells the party; own: 1 if the thread was made for it."""
+        """Runs the function on this thread, and tells the group. `own` is 1 if the thread was
+        started for this process."""
         global running, threads
         me = get_ident()
         value = error = None
@@ -141,29 +145,29 @@ class Thread(_proc.Process):
             error = e
         self.args, self.kw = (), self.NO_NAMES
         with lock:
-            threads -= own  # before the party is told: the next network may begin at once
+            threads -= own  # before the group is told: the next network may begin at once
             _proc.finish(self, value, error)
             if before is None:
                 del here[me]
                 running -= 1
-            else:  # its caller, who waited for it, goes on
+            else:  # the process that called and waited goes on
                 here[me] = before
                 before.k.at = REQ if before.asked and not self.party.stopped else None
             flush()
 
-    # the core goes on with this process: it is woken
+    # The core calls these to resume the process, which wakes its thread.
 
     def send(self, _):
         self.wake()
         self.poke()
 
-    # The natmod resumes by this where it can; without it __getattr__ would raise.
+    # The natmod resumes by __next__ if it can. Without this method __getattr__ would raise.
     def __next__(self):
         self.send(None)
 
     def wake(self):
-        """It may go on, and does once it is poked. That is done without the lock if possible, since
-        it takes the lock first."""
+        """Marks the process as woken; it goes on once it is poked. Call `poke` without the lock if
+        possible, because the woken thread takes the lock first."""
         global running
         running += 1
         self.woken = True
@@ -174,15 +178,15 @@ class Thread(_proc.Process):
 
     def poke(self):
         sem = self.sem
-        if sem.locked():  # else it was poked before, and has not looked yet
+        if sem.locked():  # else the process was poked before, and has not looked yet
             try:
                 sem.release()
-            except RuntimeError:  # two poked it in one moment
+            except RuntimeError:  # two threads poked it at the same moment
                 pass
 
     def ask(self, by=None):
         super().ask(by)
-        if self.woken:  # by one that was interrupted before it poked
+        if self.woken:  # the thread that woke it may have been interrupted before it poked
             self.poke()
 
     cancel = locked(lambda self: self.ask())
@@ -196,7 +200,8 @@ def mixed(what):
 
 
 def fit(ps):
-    """Called before any is started: checks that they are threads, and have ends of threads."""
+    """Checks, before any of the processes is started, that they are processes of weft.threads and
+    have ends of weft.threads."""
     for p in ps:
         if not isinstance(p, Thread):
             mixed("process %s is a coroutine, the run is weft.threads'" % p.name)
@@ -208,13 +213,13 @@ def fit(ps):
 
 
 def bare(x):
-    """The core's end inside one of weft.threads."""
+    """The core's end inside the end x of weft.threads; any other x is returned as it is."""
     return x._end if isinstance(x, _proc.WRAPS) else x
 
 
 def flush():
-    """Wakes the processes that were pushed. If none runs then, waits for time or finds a
-    deadlock."""
+    """Wakes the processes that were pushed. If none runs then, lets virtual time jump, or declares
+    a deadlock and cancels all processes."""
     core.setcur(None)
     while True:
         core.loop(0)
@@ -233,6 +238,8 @@ def flush():
 
 
 def mine():
+    """The process that runs on this thread. If there is none, releases the lock and raises
+    BadUse."""
     p = here.get(get_ident())
     if p is None:
         lock.release()
@@ -243,7 +250,8 @@ def mine():
 
 
 def wait(p):
-    """The process has parked, the lock is held: blocks until it is woken, and holds the lock again."""
+    """Blocks until the parked process p, which runs on this thread, is woken. The caller holds the
+    lock before and after."""
     global running
     running -= 1
     p.woken = False
@@ -257,7 +265,7 @@ def wait(p):
                 else:
                     asleep(p.sem.acquire)
             break
-        except BaseException as e:  # Ctrl-C: as if it were cancelled; once more: now
+        except BaseException as e:  # Ctrl-C cancels the process; a second one ends the wait at once
             if stop is not None:
                 running += 1
                 break
@@ -280,7 +288,7 @@ def asleep(f, *args):
 
 
 def lead(p):
-    """Looks at the clock for all, until p is woken or there is nothing to look for."""
+    """Looks at the clock and the sources for all processes, until p is woken or nothing is due."""
     global leader
     leader = p
     try:
@@ -292,7 +300,7 @@ def lead(p):
             flush()
     finally:
         leader = None
-        for x in _proc._all:  # now another may lead
+        for x in _proc._all:  # another process may lead now
             if x is not p and not x.woken and x.k.at is not None:
                 x.poke()
                 break
@@ -307,8 +315,7 @@ def goes_on(p):
 
 
 def unlocked(make):
-    """Calls the function of an output guard without the lock, since it is the user's code
-    (12.1)."""
+    """Calls the function of an output guard without the lock, because it is user code (12.1)."""
     p = core.cur()
     if p is None or not isinstance(p.x, Thread):
         return make()
@@ -326,7 +333,8 @@ _alt.unlocked = unlocked
 
 
 def do(make):
-    """Runs an operation of weft.coroutines on this thread."""
+    """Runs an operation of weft.coroutines, the awaitable that make() returns, on this thread;
+    returns its result."""
     lock.acquire()
     p = mine()
     try:
@@ -366,7 +374,7 @@ def do(make):
 
 
 def parked(p):
-    """As wait, for the usual case: takes one lock to go to sleep, and one to wake."""
+    """Does the same as `wait`, with fewer uses of locks in the usual case."""
     global running
     if running > 1 and not _time._timers and not _time._sources:
         running -= 1
@@ -378,5 +386,5 @@ def parked(p):
             if p.e is not None:
                 goes_on(p)
             return
-        running += 1  # it was poked to lead, not woken
+        running += 1  # p was poked to lead, not woken
     wait(p)

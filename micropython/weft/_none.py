@@ -1,9 +1,12 @@
-"""How processes ended that have no result (rules 7.1, 7.11). Loaded with the first one."""
+"""NoResult, which stands for the result of a process that has none (rules 7.1, 7.11). This module
+is loaded when a program first meets such a process."""
 
 from .errors import Cancelled, Poisoned, WeftError
 
 
 def how_of(error):
+    """How a process ended that raised `error`, or None: "returned", "failed", "cancelled",
+    "poisoned" or "retired"."""
     from ._proc import quiet
 
     if error is None:
@@ -16,15 +19,15 @@ def how_of(error):
 
 
 class NoResult(WeftError):
-    """Stands in the place of the result. It is false, and its text says why there is none."""
+    """Stands in the place of a result. It is false, and its text says why there is no result."""
 
-    process = how = reason = where = "?"  # `where` stays: no lines are kept
+    process = how = reason = where = "?"  # `where` stays "?": source lines are not recorded
 
     @staticmethod
     def of(x):
         n, e = NoResult(), x.error
         n.process, n.how = x.path, how_of(e)
-        # not by str(), which may be the user's code
+        # Not by str(), which may run user code.
         n.reason = e.args[0] if e.args and isinstance(e.args[0], str) else n.how
         if n.how == "failed":
             n.reason = "%s: %s" % (type(e).__name__, n.reason)

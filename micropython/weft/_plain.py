@@ -1,14 +1,17 @@
-"""The pure core: the run queue, resuming a process, a plain read or write at an open rendezvous. README.md, *Inside*,
-says what each does; weft_native has the same.
+"""The core in Python: the run queue, resuming a process, and a plain read or write at an open
+rendezvous. README.md, *Inside*, specifies each part; weft_native has the same parts in C.
 
 Invariants
-- A Proc is in the run queue once at most, and either there, in a line, or running.
-- A Chan whose `ok` is True has only Procs in its lines, and in one of them at most.
-- `rt` and `wt` are the last in a line of two or more; in a line of one the head is. That saves one
-  store in each communication.
+- A Proc is at most once in the run queue. It is in the run queue, or in a channel's waiting queue,
+  or running.
+- A Chan whose `ok` is True has only Procs in its waiting queues, and one of the two is empty.
+- `rt` and `wt` are the last Proc of a queue of two or more. In a queue of one they are not set: the
+  head is the last. That saves one store in each communication.
 - `y` of a Proc is the reader at which it waits by `yield`, else None.
-- Nothing here allocates but the StopIteration of an awaited read, the iterator over ONCE, and a queue that grows.
-- `_cur` is `_nobody` while no process runs; its `at` is not None, so that every operation goes to its hook.
+- Only three things allocate here: the StopIteration of an awaited read, the iterator over ONCE, and
+  a run queue that grows.
+- `_cur` is `_nobody` while no process runs. The `at` of `_nobody` is not None, so that every
+  operation goes to its hook.
 """
 
 from collections import deque
@@ -18,8 +21,8 @@ NATIVE = False
 
 
 class Proc:
-    """It has few fields, and rare ones are defaults of the class: each field of an instance slows
-    down every look-up."""
+    """The core's part of a process. It has few fields, and rarely used ones are defaults of the
+    class, because each field of an instance slows down every look-up."""
 
     e = None
 
@@ -108,7 +111,7 @@ class Wr:
         p = _cur
         if p.at is None:
             c = self.c
-            # by far the fastest test of a type; most values are numbers
+            # Most values are numbers, and comparing the class is by far the fastest test of a type.
             if c.ok and (v.__class__ is _int or (v.__class__ is not Rd and v.__class__ is not Wr)):
                 r = c.r
                 if r is None:
@@ -132,12 +135,12 @@ class Wr:
 
 
 def _last(head, last):
-    """The last in a line, which is not empty."""
+    """The last Proc of a queue that is not empty; `last` is its `rt` or `wt`."""
     return head if head.nx is None else last
 
 
 _int = int
-_Stop = StopIteration  # a look-up among the builtins costs 1,500 instructions on a Cortex-M3
+_Stop = StopIteration  # looking up a builtin name costs 1,500 instructions on a Cortex-M3
 ENDS = (Rd, Wr)
 CLOSED = Chan(None)
 CLOSED.ok = False
@@ -149,10 +152,10 @@ try:
         return
         yield
 
-    DONE = _ended()  # a generator that has ended: awaiting it costs nothing
+    DONE = _ended()  # a generator that has ended: awaiting it takes no time
     for _ in DONE:
         pass
-    ONCE = [None]  # yields itself: the loop looks for it before it looks for None
+    ONCE = [None]  # it yields itself, for which the loop looks before it looks for None
     ONCE[0] = ONCE
 except ImportError:
     from ._awaitables import DONE, ONCE
@@ -211,8 +214,8 @@ def room(n):
 
 
 def _hooked(p, y):
-    """A `yield` of the reader y that the loop does not do itself. Gives what the process yields
-    next, or None if it waits."""
+    """Does a `yield` of the reader y that needs the hook. Returns what the process yields next, or
+    None if it waits."""
     try:
         v = _read(y, p)
     except BaseException as e:
@@ -235,9 +238,9 @@ def _counted(pop, left):
 
 
 def loop(limit):
-    """Runs processes until the queue is empty, or `limit` of them. A process that yields a reader
-    is served here, as Rd.__next__ does, but without a call. That the queue is empty is known by an
-    IndexError: to look each time would cost more."""
+    """Runs processes until the run queue is empty, or `limit` of them if it is not 0. For a process
+    that yields a reader the loop does the work of Rd.__next__, without a call. An IndexError tells
+    it that the queue is empty; a test each time would take longer."""
     global _cur
     left = [limit]
     once, done, reader = ONCE, DONE, Rd
@@ -299,7 +302,7 @@ def loop(limit):
         _cur = _nobody
         if p is not None:
             _loud(p, e)
-        elif not isinstance(e, IndexError):  # Ctrl-C, between two processes
+        elif not isinstance(e, IndexError):  # Ctrl-C between two processes
             raise e
-        elif not _queue or (limit and not left[0]):  # else `room` has made another queue
+        elif not _queue or (limit and not left[0]):  # else `room` has made a new queue
             return

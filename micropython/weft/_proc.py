@@ -1,12 +1,13 @@
 """Processes, groups and runs (rule 7).
 
 Invariants
-- A Process lets go of its ends before its party is told that it finished (7.7).
-- `Party.live` counts its processes that have started and not finished. When it falls to 0, the
-  owner that waits for them is put into the run queue.
-- `asked` is set from a cancellation until its Cancelled is raised. Meanwhile a process that waits
-  nowhere has `at` REQ.
-- `_run` is the outermost run, one at a time; `_all` its processes that have not finished.
+- A Process lets go of its ends before its group (class Party) is told that it finished (7.7).
+- `Party.live` counts the processes of a group that have started and not finished. When it falls to
+  0, the owner of the group, if it waits for them, is put into the run queue.
+- `asked` is set from a request to end until its Cancelled is raised. Meanwhile a process that does
+  not wait has `at` REQ.
+- `_run` is the group of the outermost run, of which there is one at a time. `_all` has its
+  processes that have not finished.
 """
 
 from builtins import hasattr, int, isinstance, len
@@ -17,24 +18,26 @@ from ._chan import ENDS, FLIGHT, LATE, REQ, bad, begin, cancelled, resume, shut
 from .errors import Cancelled, NoRoom, Poisoned, Retired
 
 _all = []
-_roomy = 0  # the core's queue has room for at least so many processes
+_roomy = 0  # the core's run queue has room for at least so many processes
 _run = None
-dead = None  # under threads: the deadlock that was found
+dead = None  # weft.threads: the deadlock that was found
 WRAPS = ()  # the classes of ends that weft.threads puts around the core's
 shell = None  # inside asyncio's loop: the class that wraps each coroutine (_aio._Shell)
 
 
 class Process:
-    limits = ()  # the time limits it is in, the outermost first (_limits)
-    by = None  # if `asked`: the limit that asked; None: somebody else did
-    flight = None  # the last Cancelled that was thrown at it while it was in a limit
-    watchers = ()  # Nodes of selects that wait for its end
-    watching = ()  # the processes that asked for its end; None stands for ordinary code
-    watch = 0  # 1: its end is, or was, waited for; 2: its failure is its watchers', not its party's
-    groups = 0  # how many blocks of a Group it is in
+    """A process: the function `fn` with its arguments. `fn` returns a coroutine or generator."""
 
-    # Defaults of the class: a field of an instance costs memory, so it is made only when it
-    # differs.
+    limits = ()  # the limits that the process is in, the outermost first (_limits)
+    by = None  # if `asked`: the limit that asked; None if the request is from elsewhere
+    flight = None  # the last Cancelled that was thrown to the process while it was in a limit
+    watchers = ()  # the Nodes of selects that wait for its end
+    watching = ()  # the processes that asked for its end; None stands for ordinary code
+    watch = 0  # 1: a select has waited for its end; 2: `watched`, its failure is its watchers'
+    groups = 0  # the number of Group blocks that the process is in
+
+    # Defaults of the class. A field of an instance costs memory, and is made only when its value
+    # differs from the default.
     k = party = value = error = rots = fault = given = None
     asked = False
     args = ()
@@ -53,10 +56,10 @@ class Process:
         self.given = name
         return self
 
-    # No properties: where a class has one, MicroPython searches the class at every store to a
-    # field, and a process costs twice as much.
+    # These are no properties, because with a property in a class MicroPython searches the class at
+    # every store to a field, and a process costs twice as much.
     def __getattr__(self, what):
-        if what == "done":  # not a field: when a process ends there may be no memory for one
+        if what == "done":  # not a field: at the end of a process there may be no memory for one
             return self.ends == ()
         if what == "name":
             return self.given or name_of(self.fn)
@@ -65,8 +68,9 @@ class Process:
                 return self.value
             from .errors import NoResult  # one class for both cores
 
-            return NoResult.of(self)  # made when it is asked for, as `done` (7.1)
-        # `where` is the path (7.8) for Weft itself: a thread's `path` takes the lock first
+            return NoResult.of(self)  # made on request, like `done` (7.1)
+        # Weft itself uses `where`, which is the path (7.8): `path` of a thread takes the lock
+        # first.
         if what != "path" and what != "where":
             raise AttributeError(what)
         name = self.name
@@ -81,7 +85,7 @@ class Process:
 
     def start(self, party):
         global _roomy
-        if self.k or self.ends == ():  # or it is never to start: never()
+        if self.k or self.ends == ():  # the second is the mark of never()
             raise bad("STARTED", self.where)
         kw = self.kw
         try:
@@ -99,7 +103,7 @@ class Process:
             raise NoRoom(
                 "no memory for process %s; those that run can still be stopped" % self.name
             )
-        del self.args  # the coroutine has them; the fields set below use their memory
+        del self.args  # the coroutine has the arguments; fields that follow use this memory
         if kw:
             self.kw = self.NO_NAMES
         self.k = k
@@ -109,23 +113,23 @@ class Process:
         core.push(k)
 
     def cancel(self):
-        """Asks it to end: its operation, or its next one, raises Cancelled (6.1)."""
+        """Asks the process to end: its operation, or its next one, raises Cancelled (6.1)."""
         self.ask()
 
     def ended(self):
-        """Its end: a guard, and awaited by `p.ended().wait()` (7.11)."""
+        """The end of this process, as a guard; `await p.ended().wait()` waits for it (7.11)."""
         from ._ended import End
 
         p = core.cur()
         return End(self, p and p.x)
 
     def flies(self):
-        """Has a Cancelled been thrown at it that it has not met yet?"""
+        """Whether a Cancelled has been thrown to the process that it has not raised yet."""
         return self.k is not None and self.k.at is FLIGHT and core.cur() is not self.k
 
     def ask(self, by=None):
-        """Asks it to end, for the limit `by` or (None) for somebody else. If several ask before it
-        meets the request, the outermost counts (7.12)."""
+        """Asks the process to end, for the limit `by`, or None if the request is from elsewhere. Of
+        several requests before the process has met one, the outermost counts (7.12)."""
         p = self.k
         if self.done:
             return
@@ -140,7 +144,7 @@ class Process:
         self.asked = True
         if p is None:
             return
-        if core.cur() is p or p.at is None:  # FLIGHT while it runs: that Cancelled was met
+        if core.cur() is p or p.at is None:  # it runs, so a Cancelled in flight has been raised
             p.at = REQ
             return
         at = p.at
@@ -165,8 +169,8 @@ class Process:
 
 
 def _unlink(end, out, p):
-    """Takes a waiting process out of its channel's line. Asks the channel: the end may be closed by
-    now."""
+    """Takes a waiting process out of its channel's queue. The channel is that of `end.channel`,
+    which is there even if the end is closed by now."""
     return end.channel.unlink(out, p)
 
 
@@ -178,9 +182,10 @@ _KINDS = (list, tuple, set, dict)
 
 
 def hold(ends, things):
-    """The ends in arguments, and in the containers among them (2.3)."""
+    """Adds to `ends` the ends among `things` and in the containers among them; the process holds
+    them from now on (2.3)."""
     for x in things:
-        kind = x.__class__  # much quicker than isinstance
+        kind = x.__class__  # comparing the class is much quicker than isinstance
         if kind in WRAPS:
             x = x._end
             kind = x.__class__
@@ -192,6 +197,7 @@ def hold(ends, things):
 
 
 def let_go(proc, error):
+    """The process lets go of its ends, and poisons them if `error` is a Poisoned (4.3)."""
     ends, proc.ends = proc.ends, ()
     for end in ends:
         end.h -= 1
@@ -210,17 +216,18 @@ def ended(p, value):
 def failed(p, error):
     if p.x is None:
         raise error
-    if isinstance(error, StopIteration):  # raised by _aio._Shell, which is no generator
+    if isinstance(error, StopIteration):  # from _aio._Shell, which is no generator
         finish(p.x, error.value, None)
     else:
         finish(p.x, None, error)
 
 
 def finish(proc, value, error):
+    """Ends a process: it lets go of its ends, its watchers are told, then its group (7.7)."""
     p = proc.k
     at = p.at
     if isinstance(at, ENDS):
-        # it ended while it was in a line: by a write that it did not await, or by Ctrl-C
+        # The process ended while it was in a queue: by a write that it did not await, or by Ctrl-C.
         _unlink(at, isinstance(at, core.Wr), p)
     p.at = None
     if value is not None:
@@ -228,8 +235,7 @@ def finish(proc, value, error):
     if error is not None:
         proc.error = error
     let_go(proc, error)
-    # Taken off `_all`, searched from both ends: `remove` would compare it with every process before
-    # it.
+    # The search goes from both ends of `_all`; `remove` would compare with all processes before it.
     i, j = 0, len(_all)
     while i < j:
         j -= 1
@@ -248,8 +254,8 @@ def finish(proc, value, error):
 
 
 def quiet(error):
-    """A cancellation, or the end of a channel that an operation met, is not a failure (3.5,
-    6.1)."""
+    """Whether `error` is no failure: a cancellation, or the end of a channel that an operation met
+    (3.5, 6.1)."""
     return isinstance(error, Cancelled) or (
         isinstance(error, (Retired, Poisoned)) and getattr(error, "met", False)
     )
@@ -259,7 +265,8 @@ _chan.install(ended, failed)
 
 
 def process(fn):
-    """`@process`: calling the function makes a process object."""
+    """A decorator for an async function: a call of the function returns a process object, which
+    Parallel, run, … start."""
 
     def make(*args, **kw):
         return Process(fn, args, kw)
@@ -272,6 +279,7 @@ def process(fn):
 
 
 def current_process():
+    """The process that runs. Raises BadUse in ordinary code."""
     p = core.cur()
     if p is None:
         raise bad("NOBODY")
@@ -279,6 +287,8 @@ def current_process():
 
 
 def flatten(things, out):
+    """Appends to `out` the processes in `things` and in the iterables in it; returns `out`. Raises
+    BadUse for an item that is no process."""
     for x in things:
         if isinstance(x, Process):
             out.append(x)
@@ -287,18 +297,18 @@ def flatten(things, out):
             if isinstance(x, (str, bytes) + ENDS):
                 raise TypeError
             i = iter(x)
-        except Exception:  # AttributeError, for a process of another kind
+        except Exception:  # a process of weft.threads, say, gives an AttributeError
             raise bad("PROCESS", x)
         flatten(i, out)
     return out
 
 
 class Party:
-    """Processes that are waited for together. `block`: beside them their owner runs the block of a
-    Group."""
+    """A group: processes that their owner waits for together. With `block` the owner runs the block
+    of a Group beside them."""
 
     failed = waits = block = stopped = False
-    mine = None  # True: this party asked for the cancellation of the block
+    mine = None  # True: this group has asked its owner to end the block
 
     def __init__(self, owner):
         self.owner = owner
@@ -328,14 +338,14 @@ class Party:
                 kid.ask()
 
     def give_up(self, p):
-        """The process that waits for the party is cancelled: so is the party, which is still waited
-        for (7.6)."""
+        """Cancels the group because the process that waits for it is cancelled. The process still
+        waits for the group (7.6)."""
         self.stopped = True
         self.stop()
         return False
 
     async def join(self):
-        """Waits until all have finished."""
+        """Waits until all processes have finished."""
         if self.live:
             self.waits = True
             p = core.cur()
@@ -346,7 +356,8 @@ class Party:
                 raise cancelled(p)
 
     def verdict(self, also=None):
-        """Raises what failed (7.2); else the results in order."""
+        """Returns the results in order. Raises the failure, or Failures if there are several (7.2);
+        `also` is the failure of the block."""
         if self.failed or also is not None:
             wrong = [k.fault for k in self.kids if k.fault is not None]
             if also is not None:
@@ -360,7 +371,8 @@ class Party:
 
 
 async def Parallel(*processes):
-    """Starts the processes in order, waits for all, gives their results in order (7.1)."""
+    """Starts the processes in order, waits for all, and returns their results in order (7.1). A
+    failure of one cancels the others and is raised (7.2)."""
     p = core.cur()
     if p is None and _chan.outsider():
         return await _chan.outsider().parallel(processes)
@@ -388,17 +400,28 @@ async def Parallel(*processes):
 
 
 def never(ps):
-    """These processes will not be started any more: they let go of their ends."""
+    """These processes, as far as they have not started, never will: they let go of their ends."""
     for x in ps:
         if not x.k:
             let_go(x, None)
 
 
-# the outermost run
+# The outermost run.
 
 
 def run(*processes, clock="steady", host="weft"):
-    """Runs a network; the result of its process, or the list of results (7.1)."""
+    """Runs a network and waits for its end (7.1).
+
+    Args:
+        clock: "steady" or "virtual" (8.6).
+        host: "weft", or "asyncio" to run in a loop of asyncio (13).
+
+    Returns:
+        The result of the process if there is one, else the list of results.
+
+    Raises:
+        Deadlock: no process can go on (10.1). A failure of a process is raised too (7.2).
+    """
     if host == "asyncio":
         from . import _aio
 
@@ -414,7 +437,7 @@ def run(*processes, clock="steady", host="weft"):
                 if core.time and core.time.idle():
                     continue
                 raise dead or report().deadlock()
-            except BaseException as e:  # that, or Ctrl-C, between two processes or while all slept
+            except BaseException as e:  # the deadlock, or Ctrl-C between processes or in idle()
                 if dead:
                     raise
                 dead = e
@@ -460,17 +483,17 @@ def close_run(party):
 
 
 def abandon():
-    """Clears up after a run, however it ended: no process is left over."""
+    """Clears up after a run, however it ended, so that no process is left over."""
     global _run
     _run = _chan._who = None
     core.setcur(None)
     try:
-        for x in _all[:]:  # a second Ctrl-C, or what a hook raised
+        for x in _all[:]:  # left over by a second Ctrl-C, or by an error in a hook
             x.ask()
         core.loop(0)
         if _all:
             report().drop()
-    finally:  # it may come once more, or there is no memory
+    finally:  # Ctrl-C may come once more, or there is no memory
         if core.time:
             core.time.leave()
         _all.clear()

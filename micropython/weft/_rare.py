@@ -1,4 +1,4 @@
-"""Errors that few programs meet: weft.errors imports this module when one of them is first used."""
+"""Errors that few programs meet. weft.errors imports this module when one of them is first used."""
 
 from .errors import WeftError
 
@@ -7,11 +7,12 @@ try:
 except NameError:  # MicroPython's builtins have none
 
     class TimeoutError(OSError):
-        """A limit's own cancellation left its block (rule 7.12)."""
+        """The time of a limit was over, and the limit has ended its block (rule 7.12)."""
 
 
 class Deadlock(WeftError):
-    """Nothing can go on (rule 10): `report`, `knot` and `blocked` (paths)."""
+    """Nothing can go on (rule 10). `report` is the text; `knot` and `blocked` are lists of
+    paths."""
 
     def __init__(self, report, knot, blocked):
         super().__init__(report)
@@ -19,7 +20,8 @@ class Deadlock(WeftError):
 
 
 class Failures(Exception):
-    """Several failures of one group, in the order of its processes (rule 7.2): `exceptions`."""
+    """Several processes of one group have failed (rule 7.2). `exceptions` has their failures, in
+    the order of the processes."""
 
     def __init__(self, exceptions):
         super().__init__("%d processes failed: %s" % (len(exceptions), exceptions))

@@ -1,5 +1,5 @@
-"""The report of a deadlock (rule 10): who waits where, and the knot; and what becomes of who goes on
-although it was asked to end. Loaded when there is one."""
+"""The report of a deadlock (rule 10), with the operation of each blocked process and the knot. Also
+drops processes that are left over after a run. This module is loaded when it is first needed."""
 
 from . import _alt
 from . import _core as core
@@ -9,8 +9,8 @@ from .errors import Deadlock
 
 
 def place(p):
-    """Where a process waits, in words; and a list of what could wake it: each channel with the
-    side."""
+    """Describes where process p waits. Returns the words and a list of the things that could wake
+    it, such as (channel, whether a writer could)."""
     at = p.k.at
     if isinstance(at, core.Rd):
         c = at.channel
@@ -40,7 +40,7 @@ def place(p):
         return "waiting for its processes", [(at, None)]
     if isinstance(at, Barrier):
         return "sync", [(None, at)]
-    if hasattr(at, "sides"):  # a network on core 1
+    if hasattr(at, "sides"):  # at is a network on core 1
         return "waiting for core 1", at.sides()
     return str(at), []
 
@@ -50,7 +50,7 @@ def ends(x):
 
 
 def others(p):
-    """The processes that could wake it, going by who holds which ends (10.2)."""
+    """The processes that could wake process p, according to the ends that they hold (10.2)."""
     found = []
     for c, out in place(p)[1]:
         if isinstance(c, Party):
@@ -70,8 +70,8 @@ def others(p):
 
 
 def deadlock():
-    """The report: who waits where, and the knot, the smallest set of processes that wait only for
-    each other."""
+    """Returns a Deadlock with the report and the knot: the smallest set of processes that wait only
+    for each other."""
     best = None
     for p in _all:
         closure = [p]
@@ -108,7 +108,8 @@ def gone(_):
 
 
 def drop():
-    """Those that are left are dropped: out of their lines, and without their ends."""
+    """Drops the processes that are left over: takes them out of their queues, and lets go of their
+    ends."""
     for x in _all:
         x.ask()
         x.k.go = gone

@@ -1,5 +1,6 @@
-"""What the modules that every program loads say to mistakes, by name: `_chan.bad("STARTED", path)`.
-Loaded with the first mistake, for a plain program need not have room for it."""
+"""The texts of BadUse errors raised by the modules that every program loads. `_chan.bad("STARTED",
+path)` uses one by its name. This module is loaded with the first error, so that a program without
+errors needs no memory for it."""
 
 STRENGTH = "the strength of poison is 1 or more, not %r"
 CLOSED = "%s: this end of channel %r is closed: %s"
@@ -11,6 +12,6 @@ OUTSIDE = "%s outside a run, or a Group's block"
 NOBODY = "ordinary code is no process"
 PROCESS = "what is no process cannot be started: %r (@process?)"
 WITHIN = "a run within a run: await Parallel(...)"
-YIELDS = "a process yields a read or a write of Weft, or awaits"  # native: weft_native.c
+YIELDS = "a process yields a read or a write of Weft, or awaits"  # weft_native.c has it too
 
 MISFIT = "weft: weft_native is for another processor or version; going on in pure Python"

@@ -1,12 +1,13 @@
-"""Time, and what comes from outside: deadlines, interrupts, other threads.
+"""Time and events from outside the network: deadlines, interrupts, other threads.
 
 Invariants
-- `_timers` is sorted by `t` (milliseconds of `now_ms`), equal ones in the order in which they were set (8.5).
-- A thing in it has `t` and `fire()`. A deadline at FAR never comes and is in no list.
-- `_sources` can bring events from outside the network (10.3). Each is asked (`look()`, true if
-  something came) once a round of the run queue, and when nothing runs. A network without timers and
-  sources pays nothing for this. One that has `still()` says by that whether it brings nothing before
-  something here runs.
+- `_timers` is sorted by `t` (milliseconds of `now_ms`); timers with the same `t` are in the order
+  in which they were set (8.5). A timer has `t` and `fire()`. One whose time is FAR never fires, and
+  is not in `_timers`.
+- `_sources` has the objects that can bring events from outside the network (10.3). `look()` of each
+  is called once in a round of the run queue, and when no process can run; it returns whether an
+  event came. A network without timers and sources spends no time on this.
+- A source may have `still()`, which returns whether it brings no event before a process here runs.
 """
 
 import sys
@@ -33,12 +34,12 @@ except ImportError:
         return monotonic_ns() // 1000000
 
 
-FAR = 1 << 60
+FAR = 1 << 60  # a time that never comes, in milliseconds
 core.time = sys.modules[__name__]
 _timers = []
 _sources = []
 _poller = None
-watcher = None  # inside asyncio's loop: watcher(s) makes the loop wait for the source s
+watcher = None  # in a guest of asyncio: watcher(s) makes asyncio wait for the source s
 virtual = False
 _vt = 0
 _ticking = False
@@ -54,6 +55,7 @@ def now():
 
 
 def ms(seconds):
+    """The seconds in milliseconds, rounded up, or FAR. Raises BadUse for a NaN."""
     if seconds != seconds:
         raise BadUse("a time that is no number")
     if seconds >= 1e15:
@@ -70,13 +72,13 @@ def begin(clock):
         raise BadUse('clock is "steady" or "virtual", not %r' % (clock,))
     virtual, _vt, _ticking = clock == "virtual", 0, False
     _timers.clear()
-    while _sources:  # left over from calls that were given up
+    while _sources:  # sources may be left over from io calls that were given up
         s = _sources.pop()
         if _poller is not None:
             try:
                 _poller.unregister(s)
             except (KeyError, TypeError, ValueError):
-                pass  # it was never registered here
+                pass  # the source was never registered
 
 
 def arm(x):
@@ -96,7 +98,7 @@ def disarm(x):
 
 
 def awake():
-    """From now on every round looks at the clock and at the sources."""
+    """Lets every round of the run queue look at the clock and at the sources from now on."""
     global _ticking
     if not _ticking:
         _ticking = True
@@ -116,7 +118,7 @@ _tick.go = _on_tick
 
 
 def look():
-    """Wakes what is due, and what the sources have brought. True if there was any."""
+    """Fires the timers that are due, and looks at the sources. Returns whether an event came."""
     came = False
     i = len(_sources)
     while i:
@@ -130,7 +132,7 @@ def look():
 
 
 def source(s, on):
-    """Adds or removes the source `s`. One that has `ioctl` or `fileno` is waited for by poll."""
+    """Adds or removes the source `s`. `poll` waits for a source that has `ioctl` or `fileno`."""
     global _poller
     if on:
         _sources.append(s)
@@ -156,7 +158,7 @@ def source(s, on):
 
 
 def due():
-    """Milliseconds to the next deadline; -1 if there is none."""
+    """The milliseconds to the next deadline, or -1 if there is none."""
     return max(0, _timers[0].t - now_ms()) if _timers else -1
 
 
@@ -168,8 +170,8 @@ def _awaited():
 
 
 def idle():
-    """Nothing can run: waits for a deadline or a source. False: there are none, nothing can
-    come."""
+    """Waits for a deadline or a source while no process can run. Returns False if there is nothing
+    to wait for: a deadlock."""
     global _vt
     if virtual and _timers and not _awaited():
         _vt = max(_vt, _timers[0].t)
@@ -179,14 +181,14 @@ def idle():
         return False
     if not look():
         if not _timers and not _awaited():
-            return False  # nothing of what is outside goes on before this run does
+            return False  # no source brings an event before a process here runs
         wait(-1 if virtual or not _timers else _timers[0].t - now_ms())
         look()
     return True
 
 
 def leave():
-    """The run was left: what goes on beside it is to end."""
+    """Ends the sources that outlive a run, such as a network on core 1, after the run was left."""
     for s in _sources[:]:
         if hasattr(s, "leave"):
             s.leave()
@@ -195,7 +197,7 @@ def leave():
 def wait(dt):
     if dt == 0:
         return
-    dt = min(dt, 1 << 28)  # `steady` is to see each half turn of ticks_ms, 2**29
+    dt = min(dt, 1 << 28)  # `steady` must look at ticks_ms at least once in 2**29 ms
     if _poller is not None:
         for _ in _poller.poll(dt if dt > 0 else 1 << 28):
             pass

@@ -1,9 +1,10 @@
-"""Barriers and time (rule 8): what a process can wait for besides channels.
+"""Barriers, sleeps and timers (rule 8).
 
 Invariants
-- A Barrier's `line` has the Procs that sync and the Nodes of selects that wait; it is empty once `lacks()` is 0.
-- Whatever a process waits for has `give_up(p)`, which withdraws p. False: its operation has
-  committed and will complete (6.3).
+- `line` of a Barrier is its waiting queue: the Procs that sync and the Nodes of selects that wait.
+  It is empty once `lacks()` is 0.
+- Every object at which a process can wait has `give_up(p)`, which withdraws p. It returns False if
+  the operation of p has committed and will complete (6.3).
 """
 
 from . import _alt, _chan, _time
@@ -13,14 +14,15 @@ from .errors import BadUse
 
 
 class Barrier:
-    """So many `parties` wait for each other (8.1)."""
+    """A barrier: `parties` processes wait for each other (8.1). Raises BadUse for a negative
+    number."""
 
     def __init__(self, parties):
         if not isinstance(parties, int) or parties < 0:
             raise BadUse("a barrier has 0 parties or more, not %r" % (parties,))
         self.parties = parties
-        self.line = []  # Procs that sync, and Nodes of selects that wait
-        self.users = []
+        self.line = []
+        self.users = []  # the processes that have ever waited here, for reports
 
     def when(self, on):
         g = _alt.Guard(_alt.SYNC, self)
@@ -61,7 +63,8 @@ class Barrier:
         return False
 
     async def sync(self):
-        """Waits until all parties have arrived; then all go on (8.1)."""
+        """Waits until all parties have arrived; then all go on (8.1). Raises BadUse if no party is
+        enrolled."""
         p = core.cur()
         begin(p, "sync")
         if not self.parties:
@@ -121,7 +124,7 @@ async def sleep_until(t):
 
 
 async def yield_():
-    """Lets every other runnable process run before it returns (7.7)."""
+    """Lets every other process that is ready run before it returns (7.7)."""
     p = core.cur()
     begin(p, "yield_")
     core.push(p)
@@ -131,7 +134,8 @@ async def yield_():
 
 
 class Timer:
-    """Ticks every `period` seconds, without drift (8.5)."""
+    """A timer that ticks every `period` seconds, without drift (8.5). Raises BadUse for a period of
+    0 or less."""
 
     def __init__(self, period):
         self.period = _time.ms(period)
@@ -140,7 +144,8 @@ class Timer:
         self.next = _time.now_ms() + self.period
 
     async def tick(self):
-        """Waits for the next tick; gives how many have come since the last one it gave."""
+        """Waits for the next tick. Returns the number of ticks since the last call: missed ticks
+        are counted, not queued."""
         await sleep_until(self.next)
         n = 1
         now = _time.now_ms()

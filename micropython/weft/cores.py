@@ -1,26 +1,26 @@
-"""A second scheduler, on core 1 (on unix: on a thread), and lines between the two cores. README.md,
-*Two cores*.
+"""A second scheduler, on core 1 (on unix: on a thread), and lines: channels between the two cores
+(README.md, *Two cores*).
 
-Core 1 does plain reads and writes of its own processes itself. All else (an end that is closed, a
-process that ends, a cancellation) core 0 does for it, between two of its own steps, while core 1
-waits (`ask`, `serve`).
+Core 1 does the plain reads and writes of its own processes. Core 0 does all other work for it (a
+closed end, the end of a process, a cancellation) between two of its own steps, while core 1 waits
+(`ask`, `serve`).
 
 Invariants
-- Core 1 runs under a heap lock of its own: it cannot allocate, and so begins no collection. What it
-  needs is made before it starts.
-- What core 1 has (`_twin`'s run queue, its channels and processes) core 0 touches only before it
-  starts, after it has ended, and while core 1 is in `ask`. `turn` says whose it is: 1 core 1's, 0
-  core 0's to serve. Each of the two sets it to the other's, last of all.
-- The slots of a line have one producer and one consumer, as those of a Ring. Both of its channels,
-  one on each core, end as one does (`tend`).
-- Core 1's queue is not empty before its last process has ended: its keeper (`beat`) is in it.
-- `steps` counts what core 0 did that core 1 may have to see. Core 1 notes in `quiet` the count that it
-  had read before it found nothing to do, and no sleeper: while the two are the same, core 1 does
-  nothing before core 0 does. So it sleeps, `asleep`; who counts then wakes it (`did`). Each writes its
-  own of `steps` and `asleep` before it reads the other's, with a lock in between for the order in
-  memory. A wake-up too many is one more look.
-- What runs on core 1 names no method as a value, sets no new field and builds no tuple: each of
-  these allocates.
+- Core 1 runs with the heap locked for it. It cannot allocate, and so never starts a collection. The
+  objects that it needs are made before it starts.
+- Core 0 uses core 1's data (`_twin`'s run queue, core 1's channels and processes) only before core
+  1 starts, after it has ended, and while it is in `ask`. `turn` says which core may use them: 1
+  core 1, 0 core 0. Each core hands over by setting `turn`, after all its other stores.
+- The slots of a line have one producer and one consumer, like those of a Ring. A line has a channel
+  on each core; when one of the two ends, the other ends in the same way (`tend`).
+- Core 1's run queue is not empty before its last process has ended: its keeper (`beat`) is in it.
+- `steps` counts changes by core 0 that core 1 may have to see. When core 1 finds nothing to do, it
+  puts the count that it had read before into `quiet`. While `quiet` equals `steps`, core 1 does
+  nothing before core 0 does. Then core 1 sleeps (`asleep`), and core 0 wakes it at the next change
+  (`did`). Each core writes its own of `steps` and `asleep` before it reads the other's; a lock in
+  between orders the accesses. A superfluous wake-up does no harm.
+- Code on core 1 uses no bound method as a value, sets no new field and builds no tuple, because
+  each of these allocates.
 """
 
 from time import sleep_us, ticks_add, ticks_diff, ticks_ms
@@ -39,24 +39,24 @@ from .isr import IOBase, Ring
 
 
 def _on_core1():
-    """Whether the heap is locked for who calls. Allocates nothing."""
+    """Whether the caller runs on core 1: whether the heap is locked for it. Allocates nothing."""
     heap_lock()
     return heap_unlock() > 0
 
 
-_NAP = 50  # µs between two looks of a core that waits for the other, or for work
-_STACK = 8192  # bytes, of rp2's core 1
+_NAP = 50  # µs between two looks of a core that waits for the other, or for a sleeper
+_STACK = 8192  # bytes of the stack of rp2's core 1
 _ENDS = core.Rd, core.Wr, core1_.Rd, core1_.Wr
 _AWAITED = BadUse("on core 1 a process is a generator: v = yield r.read(), not await")
 
 
 _bell = allocate_lock()
-_bed = allocate_lock()  # held while core 1 runs: there it waits to be woken
+_bed = allocate_lock()  # held while core 1 runs; core 1 sleeps by acquiring it once more
 
 
 def _wake():
-    """Core 1 wakes core 0: to let go of a lock is an event on both cores of rp2, whose poll()
-    sleeps until there is one."""
+    """Wakes core 0. On rp2 the release of a lock is an event on both cores, and poll() sleeps until
+    there is an event."""
     _bell.acquire()
     _bell.release()
 
@@ -64,11 +64,11 @@ def _wake():
 class _There(chan1.Channel):
     """A channel of core 1."""
 
-    lines = 0  # ends of it that a line has
+    lines = 0  # the number of its ends that a line has
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.k.rt = self.k.wt = None  # fields that core 1 could not make
+        self.k.rt = self.k.wt = None  # made here, because core 1 cannot make a field
         core1.channels.append(self)
 
     def spoil(self, strength=1):
@@ -80,7 +80,7 @@ class _There(chan1.Channel):
 
 
 class _Here(_chan.Channel):
-    """Core 0's side of a line."""
+    """Core 0's channel of a line."""
 
     def put(self, v, p):
         if isinstance(v, _ENDS):
@@ -89,10 +89,10 @@ class _Here(_chan.Channel):
 
 
 class _Line:
-    """`here` is core 0's channel, with a buffer; `there` core 1's; between them `ring`. `mine` and
-    `its` are the ends that the line has of the two."""
+    """A line. `here` is core 0's channel, which has a buffer; `there` is core 1's; `ring` is
+    between them. `mine` and `its` are the ends of `here` and `there` that the line itself holds."""
 
-    last = False
+    last = False  # core 1 has ended the line: the values in `ring` are the last
 
     def __init__(self, slots, name):
         if not isinstance(slots, int) or slots < 1:
@@ -117,7 +117,8 @@ class _Line:
             self.ring.take()
 
     def poisoned(self):
-        """Core 1 waits: poison on one side is poison on both."""
+        """Makes the poison of one channel that of both, while core 1 waits. Returns its
+        strength."""
         a, b = self.here.pz, self.there.pz
         if a != b:
             self.drop()
@@ -134,13 +135,16 @@ def _close(end, died):
 
 
 class _ToMain(_Line):
+    """A line whose writers are on core 1 and whose readers are on core 0."""
+
     def __init__(self, slots, name):
         super().__init__(slots, name)
         self.source, self.sink = self.there, self.here
         self.mine, self.its = self.here.writer(), self.there.reader()
 
     def pump(self):
-        """Core 1: what its writers have goes into the slots."""
+        """On core 1: moves the values of waiting writers into the slots. Returns whether any
+        moved."""
         k, ring = self.there.k, self.ring
         some = False
         while True:
@@ -154,11 +158,11 @@ class _ToMain(_Line):
             some = True
 
     def ready(self):
-        """Core 0: something can move."""
+        """On core 0: whether a value can move."""
         return self.ring.any() and not self.here.full() or self.last and not self.ring.any()
 
     def move(self):
-        """Core 0: the slots into its channel."""
+        """On core 0: moves values from the slots into its channel. Returns whether any moved."""
         c, ring, some = self.here, self.ring, False
         while ring.any() and not c.full():
             v = ring.take()
@@ -182,16 +186,18 @@ class _ToMain(_Line):
                 self.drop()
 
     def settle(self):
-        """Core 1 has ended: its last values go on, whether or not there is room for them."""
+        """Moves the last values after core 1 has ended, whether or not there is room for them."""
         self.here.over = 3
         self.move()
 
     def awaits(self):
-        """Core 1: somebody there waits for what core 0 does."""
+        """On core 1: whether a process waits at this line for core 0."""
         return self.there.k.w is not None
 
 
 class _FromMain(_Line):
+    """A line whose writers are on core 0 and whose readers are on core 1."""
+
     def __init__(self, slots, name):
         super().__init__(slots, name)
         self.source, self.sink = self.here, self.there
@@ -241,7 +247,7 @@ class _FromMain(_Line):
 
 
 class _Sleeping:
-    """Who sleeps on core 1, linked by `nx`; the time is in `v`."""
+    """The processes that sleep on core 1, linked by `nx`; `v` of each is the time to wake."""
 
     def __init__(self):
         self.first = None
@@ -275,11 +281,11 @@ class _Sleeping:
 
 
 class _Core1(IOBase):
-    """Core 1, of which there is one: `core1`."""
+    """Core 1. The only instance is `core1`."""
 
     def __init__(self):
-        self.lines, self.channels = [], []  # made since the last network
-        self.joined = ()  # the lines of the one that runs
+        self.lines, self.channels = [], []  # made since the last network began
+        self.joined = ()  # the lines of the network that runs
         self.sleeping = _Sleeping()
         self.keeper = core1_.Proc(None)
         self.keeper.go = self.beat
@@ -291,24 +297,26 @@ class _Core1(IOBase):
         self.ps, self.asleep = (), False
 
     def Channel(self, name=None):
-        """A rendezvous between processes of core 1."""
+        """A rendezvous channel between processes of core 1."""
         return _There(name)
 
     def to_main(self, slots=16, name=None):
-        """A line whose writers are core 1's and whose readers are core 0's."""
+        """A line whose writers are on core 1 and whose readers are on core 0, with `slots` values
+        of room. Raises BadUse for fewer than 1."""
         return _ToMain(slots, name)
 
     def from_main(self, slots=16, name=None):
-        """A line whose writers are core 0's and whose readers are core 1's."""
+        """A line whose writers are on core 0 and whose readers are on core 1, with `slots` values
+        of room. Raises BadUse for fewer than 1."""
         return _FromMain(slots, name)
 
     def run(self, *processes):
-        """A process of core 0 that is the network of these on core 1: its result is theirs, in
-        order."""
+        """A process of core 0 that runs these processes as a network on core 1. Its result is the
+        list of their results."""
         return _proc.process(self.network)(processes).named("core1")
 
     def sleep_ms(self, n):
-        """Yielded by a process of core 1."""
+        """Sleeps for n milliseconds; a process of core 1 yields what this returns."""
         p = core1_.cur()
         if p is None or not _on_core1():
             raise BadUse("core1.sleep_ms is for processes on core 1")
@@ -320,7 +328,7 @@ class _Core1(IOBase):
         self.sleeping.first = p
         return core1_.ONCE
 
-    # core 0
+    # These run on core 0.
 
     async def network(self, processes):
         p = core.cur()
@@ -339,7 +347,7 @@ class _Core1(IOBase):
         self.steps, self.quiet, self.told, self.ps = 0, -1, -1, ps
         try:
             proc1._all.clear()
-            core1_.push(self.keeper)  # the first: all others run under the lock
+            core1_.push(self.keeper)  # the keeper runs first, and locks the heap
             for x in ps:
                 x.start(party)
             _time.source(self, True)
@@ -362,7 +370,7 @@ class _Core1(IOBase):
         return party.verdict()
 
     def close(self):
-        """Core 1 has ended, or never begun."""
+        """Clears up after core 1 has ended, or if it never began."""
         self.on, self.me = False, None
         while core1_.waiting():
             core1_._pop()
@@ -377,8 +385,8 @@ class _Core1(IOBase):
         self.party = proc1._run = None
 
     def leave(self):
-        """The run was left by an exception, as Ctrl-C is one: core 1's processes are cancelled, and
-        waited for. One more Ctrl-C leaves core 1 running."""
+        """Cancels core 1's processes and waits for them after an exception, such as Ctrl-C, has
+        left the run. One more Ctrl-C leaves core 1 running."""
         self.stop()
         while not self.over:
             if not self.turn:
@@ -391,8 +399,8 @@ class _Core1(IOBase):
         self.did()
 
     def fit(self, ps, channels):
-        """Before any is started: every end of core 1's channels is one of these processes', and
-        none of core 0's is."""
+        """Checks, before any process is started, that these processes hold every end of core 1's
+        channels and no end of core 0's."""
         held = []
         for x in ps:
             theirs = []
@@ -412,7 +420,7 @@ class _Core1(IOBase):
 
     def ioctl(self, request, flags):
         if request != 3:
-            return -1  # above all no file descriptor
+            return -1  # there is no file descriptor
         some = not self.turn or self.over or self.moves() or self.told != self.quiet == self.steps
         return flags if some else 0
 
@@ -423,7 +431,8 @@ class _Core1(IOBase):
         return False
 
     def look(self):
-        """Core 0, between two steps of its own."""
+        """Serves core 1 and moves values, between two steps of core 0. Returns whether anything was
+        done."""
         some = False
         if not self.turn:
             self.serve()
@@ -442,7 +451,7 @@ class _Core1(IOBase):
         return some
 
     def did(self):
-        """Core 0: something that core 1 may have to see."""
+        """Tells core 1 that core 0 has changed something that core 1 may have to see."""
         self.steps += 1
         _wake()
         if self.asleep:
@@ -450,18 +459,19 @@ class _Core1(IOBase):
             try:
                 _bed.release()
             except RuntimeError:
-                pass  # it was awake already
+                pass  # core 1 was awake already
 
     def still(self):
-        """Core 1 does nothing before core 0 does."""
+        """Whether core 1 does nothing before core 0 does."""
         return self.quiet == self.steps and self.turn and not self.over and not self.moves()
 
     def places(self):
-        """For a report: core 1's processes, and where they wait."""
+        """(path, where it waits) for each process of core 1, for a report."""
         return [(x.path, _place(x.k.at)) for x in proc1._all]
 
     def sides(self):
-        """What core 0 could do for those who wait here: (channel, whether a writer could)."""
+        """What core 0 could do for processes that wait on core 1: (channel, whether a writer
+        could)."""
         return [(n.here, n.sink is n.there) for n in self.joined if n.awaits()]
 
     def ends(self):
@@ -481,11 +491,12 @@ class _Core1(IOBase):
             line.tend()
 
     def give_up(self, p):
-        """Who waits for the network is cancelled: the network is, and is waited for still (7.6)."""
+        """Cancels the network because the process that waits for it is cancelled. The process still
+        waits for the network (7.6)."""
         self.stop()
         return False
 
-    # core 1
+    # These run on core 1.
 
     def body(self):
         try:
@@ -498,7 +509,8 @@ class _Core1(IOBase):
         _wake()
 
     def beat(self, _):
-        """The keeper's: once a round of core 1's run queue."""
+        """The keeper's step, once in a round of core 1's run queue: looks at sleepers and lines,
+        and sleeps if there is nothing to do."""
         if not self.on:
             heap_lock()
             self.on = True
@@ -514,7 +526,7 @@ class _Core1(IOBase):
         if moved:
             _wake()
         if not self.party.live:
-            return  # not in the queue any more: the loop ends
+            return  # the keeper is not pushed again, so the loop ends
         if not some and not moved and not core1_.waiting():
             if self.sleeping.first is not None:
                 sleep_us(_NAP)
@@ -530,14 +542,14 @@ class _Core1(IOBase):
         core1_.push(self.keeper)
 
     def waits(self):
-        """Somebody on core 1 waits for core 0."""
+        """Whether a process on core 1 waits for core 0."""
         for line in self.joined:
             if line.awaits():
                 return True
         return False
 
     def ask(self, what, a, b, c):
-        """Has core 0 do what(a, b, c), and gives or raises what comes of it."""
+        """Has core 0 call what(a, b, c). Returns its result, or raises its error."""
         if self.on and not _on_core1():
             raise BadUse("this end is core 1's, and core 1 runs")
         self.what, self.a = what, a
@@ -562,11 +574,12 @@ def _place(at):
 
 core1 = _Core1()
 
-# What core 0 does for core 1, which waits. (Functions: to name a method would allocate.)
+# Core 0 calls these for core 1, which waits. They are functions, because a bound method would be
+# allocated.
 
 
 def _heed(*_):
-    """Something is wanted: the lines are tended in any case."""
+    """Stops the network if that was asked for. (`serve` tends the lines after every call.)"""
     if core1.stopped:
         core1.party.stop()
 
@@ -584,13 +597,13 @@ def _failed_(p, e, _):
     if isinstance(e, MemoryError):
         e = NoRoom("process %s allocated: core 1 may not, make it before" % path)
     elif not isinstance(e, (ChannelEnd, Cancelled, BadUse)) and not e.args:
-        e = type(e)("process %s, on core 1" % path)  # there was no memory for its text
+        e = type(e)("process %s, on core 1" % path)  # core 1 had no memory for a text
     proc1.failed(p, e)
 
 
 def _stuck(*_):
-    """Nobody on core 1 can go on, and none of them waits for core 0 (10.1). False: they were told
-    before."""
+    """No process on core 1 can go on, and none waits for core 0: records a deadlock and cancels
+    them (10.1). Returns False if this was done before."""
     if core1.dead is not None:
         return False
     paths = [x.path for x in proc1._all]
@@ -606,11 +619,12 @@ def _again(p, *_):
     p.e = None
 
 
-# Core 1
+# These run on core 1.
 
 
 def _whole(g):
-    """What a process of core 1 returns, without the StopIteration for which there is no memory."""
+    """Runs the generator of a process of core 1, and stores the value that it returns. A
+    StopIteration with the value would need memory."""
     core1.value = yield from g
 
 
@@ -644,7 +658,7 @@ def _failed(p, e):
 
 
 def _boom(p, _):
-    """As Proc._boom, whose bound method core 0 makes."""
+    """Takes the place of Proc._boom: the bound method p.g.send is made on core 0."""
     e = p.e
     core1.ask(_again, p, None, None)
     return p.g.throw(e) if e else p.go(None)
@@ -655,7 +669,7 @@ def _refuse(self):
 
 
 def _told(how):
-    """A method of ends: done by core 0 while core 1 runs."""
+    """A method of ends that calls how(end, strength), on core 0 while core 1 runs."""
 
     def do(end, strength, _):
         how(end, strength)

@@ -1,7 +1,8 @@
-"""Processes as coroutines on one scheduler: operations are awaited."""
+"""Processes as coroutines on one scheduler: a process awaits its operations."""
 
-# A board's cache of look-ups has one place for each 64th name, in the order in which names are met.
-# With these two first the core's names share none with each other (tests/test_thesis.py counts).
+# MicroPython's cache of look-ups has 64 places, and names get places in the order in which they are
+# first met. With these two imports first, no two names of the core share a place
+# (tests/test_thesis.py counts).
 from .errors import *  # noqa: F403, I001
 from . import _core as _first  # noqa: F401
 from ._chan import Channel, poison, retire  # noqa: F401
@@ -15,15 +16,16 @@ from ._proc import (  # noqa: F401
 
 
 async def run_async(*processes):
-    """The network in a task of MicroPython's asyncio, inside its loop."""
+    """Runs a network in a task of MicroPython's asyncio, inside the running loop. Returns as `run`
+    does."""
     from . import _aio
 
     return await _aio.run_async(*processes)
 
 
 def __getattr__(name):
-    """Names that not every program needs are loaded when they are first used. (`in` also accepts a
-    part of such a name; its module then says that it has none.)"""
+    """Loads a name that not every program needs when it is first used. (`in` also accepts a part of
+    such a name; getattr() then raises the AttributeError.)"""
     if name in "Alternative Input Output after at select skip":
         from . import _alt as m
     elif name in "Barrier Timer sleep sleep_ms yield_":

@@ -30,7 +30,7 @@ class Deadlock(WeftError):
     knot: list[str]
     blocked: list[str]
 
-class NoResult(WeftError):  # false: in the place of the result of a process that gave none
+class NoResult(WeftError):  # stands for the result of a process that has none; it is false
     process: str
     how: str  # "retired", "poisoned", "cancelled", "failed"
     where: str

@@ -1,5 +1,5 @@
-"""The errors of Weft. A ChannelEnd carries `channel`, `value` (what a write gives back), `guard`
-and `met` (rule 3.5)."""
+"""The errors of Weft. A ChannelEnd has the `channel`, the `value` of a write that did not commit,
+the index of the `guard` of a select, and `met` (rule 3.5)."""
 
 
 class WeftError(Exception):
@@ -34,15 +34,14 @@ class PeerDied(ChannelEnd):
 
 
 class Cancelled(BaseException):
-    """The process was asked to end (rule 6). After a withdrawn write `value` is what was not
-    sent."""
+    """The process was asked to end (rule 6). `value` is the value of a write that was withdrawn."""
 
     value = None
-    by = None  # the limit that asked (_limits.Limit); None: somebody else did
+    by = None  # the limit that asked (_limits.Limit); None if the request was from elsewhere
 
 
 def __getattr__(name):
-    """Errors that few programs meet are loaded when they are first named."""
+    """Loads an error that few programs meet when it is first named."""
     if name == "NoResult":
         from . import _none as m
     elif name in "Deadlock Failures TimeoutError":

@@ -1,10 +1,12 @@
-"""From an interrupt to a channel: a ring of slots that are allocated in advance.
+"""A ring through which an interrupt passes values to a channel. Its slots are allocated in advance.
 
 Invariants
-- One producer (`put`) and one consumer (the scheduler). `_in` is written by the producer alone, `_out` by the consumer
-  alone; both are small integers, written in one store, after the slot was.
-- `put` allocates nothing, takes no lock and calls nothing, so that a hard interrupt may call it.
-- The ring is full with all slots but one in use.
+- There is one producer (`put`) and one consumer (the scheduler). Only the producer writes `_in`,
+  and only the consumer writes `_out`. Both are small integers, each written by one store, after the
+  slot has been used.
+- `put` allocates nothing, takes no lock and calls no function, so that a hard interrupt may call
+  it.
+- The ring is full when all slots but one are in use.
 """
 
 from . import _chan, _time
@@ -16,8 +18,8 @@ except ImportError:
 
 
 class Ring(IOBase):
-    """Room for `slots` values between an interrupt and a reader; `overflows` counts the values lost
-    because it was full."""
+    """Room for `slots` values between an interrupt and a reader. `overflows` counts the values that
+    were lost because the ring was full. Raises BadUse for fewer than 1 slot."""
 
     def __init__(self, slots=16, name=None):
         if not isinstance(slots, int) or slots < 1:
@@ -29,7 +31,8 @@ class Ring(IOBase):
         self._name = name or "ring"
 
     def put(self, v):
-        """From the interrupt: True, or False if the ring was full."""
+        """Puts a value into the ring; an interrupt may call this. Returns False if the ring was
+        full."""
         i = self._in
         n = i + 1
         if n == self._size:
@@ -45,41 +48,42 @@ class Ring(IOBase):
         return self._in != self._out
 
     def room(self):
-        """Is there room for one more value?"""
+        """Whether there is room for one more value."""
         n = self._out - self._in - 1
         return n != 0 and n != -self._size
 
     def take(self):
-        """Takes the oldest value. There must be one; only the consumer may call this."""
+        """Takes the oldest value. The ring must not be empty, and only the consumer may call
+        this."""
         i = self._out
         v = self._slots[i]
         self._out = 0 if i + 1 == self._size else i + 1
         return v
 
     def reader(self):
-        """An ordinary reader end, which reads what was put. Call it within a run."""
+        """A new reader end, which reads the values that were put. Call it within a run."""
         if self._c is None or (not self._w.closed and self not in _time._sources):
-            # the first, or the first in this run: the channel of an earlier one is asked no more
+            # The first reader of this run gets a new channel: that of an earlier run is over.
             self._c = _chan.Channel(self._name, capacity=self._size, overflow="block")
             self._w = self._c.writer()
             _time.source(self, True)
         return self._c.reader()
 
     def close(self):
-        """No more values: the reader gets what is there, then Retired."""
+        """Ends the ring: the reader gets the values in it, then Retired."""
         if self._c is not None and not self._w.closed:
-            self._c.over = 3  # what is in the slots goes on, whether or not there is room
+            self._c.over = 3  # unbounded: the values in the slots need no room in the buffer
             self.look()
             _time.source(self, False)
             self._w.retire()
 
-    # for the scheduler
+    # The scheduler calls these.
 
     def ioctl(self, request, flags):
-        return (flags if self._in != self._out else 0) if request == 3 else -1  # no file descriptor
+        return (flags if self._in != self._out else 0) if request == 3 else -1
 
     def still(self):
-        """Nobody waits for it (10.3)."""
+        """Whether no process waits for a value (10.3)."""
         return self._c is None or self._c.k.r is None
 
     def look(self):

@@ -1,14 +1,15 @@
-"""Channels whose other end is in a Weft program on a PC, over a serial line (LINK.md; WIRE.md 2.6, 12.6).
+"""Channels between a board and a Weft program on a PC, over a serial line (LINK.md; WIRE.md 2.6,
+12.6).
 
 Invariants
-- The home of every channel here is the PC. An operation is an OFFER, and is over with one answer,
-  or with the session (WIRE.md 4.1, 8).
-- `_ops` has the open operations. A process in it is parked, with `at` the Op (a writer, a select),
-  its end, or LATE (a reader).
-- What is to be sent waits as frames in `_out`, and as bytes in `_line_out` while the stream takes
-  no more.
-- While the session lasts it is a source of _time, so that no deadlock is declared. Its timer is `t`
-  and `fire`.
+- The home of every channel here is the PC. An operation is an OFFER to the PC; it is over with one
+  answer, or with the session (WIRE.md 4.1, 8).
+- `_ops` has the open operations. The process of an open operation is parked. Its `at` is the Op for
+  a write or a select, and the end or LATE for a read.
+- Frames wait in `_out` to be sent. Bytes of packets wait in `_line_out` while the stream takes no
+  more.
+- While the session lasts it is a source of _time, so that no deadlock is declared. It is also a
+  timer of _time, with `t` and `fire`.
 """
 
 import select as _select
@@ -24,7 +25,8 @@ from .errors import BadUse, PeerDied, Retired
 
 
 def _moment():
-    """The time, which differs between two starts of a board: for a board without random numbers."""
+    """A number that differs between two starts of a board, for boards without random numbers: the
+    time."""
     try:
         from time import ticks_us
 
@@ -48,12 +50,19 @@ def _random(n):
 
 
 class Link:
-    """A session with a PC over `stream`: a UART, a socket, or anything that `select.poll` takes.
-    `out`: where to write, if that is another stream.
+    """A session with a PC, for `async with Link(uart) as pc:`. Leaving the block retires the ends
+    and ends the session. If an error leaves the block, the ends die.
 
-    `largest`: bytes of the largest frame, 256 to 65,528. `lease`: after so many ms without a sign
-    of life the PC counts as dead; 0: never. Used as `async with Link(uart) as pc:`. Leaving the
-    block retires the ends and ends the session; if an error leaves the block, the ends die.
+    Args:
+        stream: a UART, a socket, or another stream that `select.poll` takes.
+        out: the stream to write to, if it is not `stream`.
+        name: the board's name for the PC.
+        largest: the most bytes of a frame: a multiple of 8, from 256 to 65,528.
+        lease: milliseconds without a sign of life after which the PC counts as dead; 0 means never.
+        again: milliseconds after which an unacknowledged packet is sent again.
+
+    Raises:
+        BadUse: `largest` is out of range.
     """
 
     def __init__(self, stream, out=None, *, name="board", largest=1024, lease=3000, again=200):
@@ -61,7 +70,7 @@ class Link:
             raise BadUse("a link's largest frame has 256 to 65,528 bytes, a multiple of 8")
         self._in, self._to = stream, out or stream
         self.name, self._mine = name, largest
-        self.largest = 256  # until the PC's HELLO
+        self.largest = 256  # the smallest limit, until the PC's HELLO says more
         self._line = Line(_random(4), again=again, lease=lease)
         self._out, self._line_out, self._rest = bytearray(), bytearray(), bytearray()
         self._ops = {}
@@ -71,10 +80,10 @@ class Link:
         self._rot = 0
         self._hears = False
         self._poll = None
-        self.why = None  # why the session is over
+        self.why = None  # the reason why the session is over
         self.t = 0
 
-    # what a program calls
+    # A program calls these.
 
     async def __aenter__(self):
         p = core.cur()
@@ -128,11 +137,12 @@ class Link:
         return False
 
     async def reader(self, name):
-        """Waits for the reader end that the PC hands over by this name. Raises PeerDied if the
-        session ends first."""
+        """Waits for the reader end that the PC hands over under this name. Raises PeerDied if the
+        session ends first, and BadUse if the end was taken before or is a writer."""
         return await self._end(name, False)
 
     async def writer(self, name):
+        """Waits for a writer end, as `reader` does for a reader end."""
         return await self._end(name, True)
 
     async def _end(self, name, writes):
@@ -156,7 +166,7 @@ class Link:
             await self._news(p)
 
     async def wait(self):
-        """Waits until the session is over; gives the reason."""
+        """Waits until the session is over; returns the reason."""
         p = core.cur()
         while True:
             begin(p, "wait")
@@ -172,10 +182,11 @@ class Link:
         resume(p)
 
     async def select(self, *guards):
-        """Waits for one of these guards, which are at ends of this link: a reader, Input, Output
-        with a value, one `after`. Gives its index and value. Fair (5.2).
+        """Waits for one of these guards, and returns (index, value). The choice is fair (5.4).
 
-        A channel that has retired falls silent; once all that decide have, Retired is raised (5.6).
+        The guards are readers, Inputs and Outputs with a value, all at ends of this link, and at
+        most one timeout. Raises BadUse for any other guard, and Retired once all guards that decide
+        have retired (5.6); Poisoned and PeerDied as `select` does.
         """
         p = core.cur()
         begin(p, "select")
@@ -184,7 +195,7 @@ class Link:
             at, values, index = self._open_rows(rows, timer)
             if (
                 not at
-            ):  # all are silent, and a guard that is off holds the select open until the time
+            ):  # all guards are silent, and one that is off holds the select open until the timeout
                 from ._wait import sleep_ms
 
                 await sleep_ms(max(0, timer.t - _time.now_ms()))
@@ -214,8 +225,8 @@ class Link:
         return index[op.won], op.v
 
     def _rows(self, guards):
-        """(index, guard, packed value) of each guard at a channel, beginning after the last choice;
-        and the timeout."""
+        """Returns (index, guard, packed value) of each guard at a channel, beginning after the
+        guard that was chosen last, and the timeout or None."""
         rows, timer = [], None
         for k in range(len(guards)):
             i = (k + self._rot) % len(guards)
@@ -243,13 +254,13 @@ class Link:
         return rows, timer
 
     def _open_rows(self, rows, timer):
-        """The guards to offer: those that are on and not silent. Raises the end of one, or Retired
-        if all that decide have retired (5.6)."""
+        """The guards to offer: those that are on and not silent. Raises Poisoned or PeerDied if the
+        channel of one has ended so, or Retired if all guards that decide have retired (5.6)."""
         at, values, index = [], [], []
         out = False
         for _, g, _v in rows:
             out = out or (g.on and g.kind == _alt.OUT)
-        gone = None  # the first guard that decides, as long as all such have retired
+        gone = None  # the first guard that decides and has retired
         some = alive = opens = hold_in = hold_out = False
         for i, g, v in rows:
             c = g.end.channel
@@ -282,7 +293,7 @@ class Link:
             raise e
         return at, values, index
 
-    # operations
+    # Operations.
 
     def _pack(self, v):
         b = _cbor.dumps(v)
@@ -327,8 +338,8 @@ class Link:
                 self._withdraw(op)
 
     def _finish(self, op, guard, v=None, e=None):
-        """The operation is over: `guard` (0 or more) was chosen, or it failed (e), or it was
-        withdrawn."""
+        """Ends an operation: `guard` (0 or more) was chosen with the value v, or the operation
+        failed with e, or it was withdrawn (-1)."""
         del self._ops[op.n]
         p = op.p
         if p.x.done:
@@ -357,7 +368,7 @@ class Link:
             p.v = v
             core.push(p)
 
-    # frames
+    # Frames.
 
     def _send(self, kind, flags=0, where=0, txn=0, op=0, val=0, body=b""):
         if self.why is None:
@@ -366,7 +377,7 @@ class Link:
                 self.soon()
 
     def soon(self):
-        """Has the queued frames sent after all processes that can run have run, so that several
+        """Sends the queued frames after all processes that are ready have run, so that several
         frames share a packet."""
         if self.t:
             _time.disarm(self)
@@ -490,10 +501,10 @@ class Link:
             e.guard = None
         self._finish(op, -1, e=e)
 
-    # the stream
+    # The stream.
 
     def look(self):
-        """For the scheduler: something may have come."""
+        """The scheduler calls this when bytes may have come. Returns whether any have."""
         if not self._open:
             return False
         data = self._take()

@@ -1,11 +1,12 @@
-"""Processes as threads: the names of weft.coroutines, but nothing is awaited. _machine.py runs
-them.
+"""Processes as threads. The names are those of weft.coroutines, but operations block and are not
+awaited. _machine.py runs the processes.
 
 Invariants
-- `_lock` is held whenever the core or anything of Weft's is touched; no code of the user runs under it.
-- Every module that an operation may need is loaded here, and not by a thread while others run.
-- The last process of a Parallel runs on its caller's thread, so that two processes need one more
-  thread.
+- `_lock` is held whenever a thread uses the core or other data of Weft; no user code runs under it.
+- Every module that an operation may need is loaded here, so that no thread loads one while others
+  run.
+- The last process of a Parallel runs on its caller's thread, so that two processes need only one
+  more thread.
 """
 
 from . import _alt, _chan, _ext, _limits, _machine, _proc, _report, _sentences, _time, _wait  # noqa: F401
@@ -43,11 +44,11 @@ from .errors import (  # noqa: F401
     WeftError,
 )
 
-# ends
+# Ends.
 
 
-# Reader.read and Writer.write have few variables: MicroPython puts a call's state of more than 11
-# words, of which `try` takes 3, into the heap.
+# Reader.read and Writer.write have few variables, because MicroPython allocates a call's state on
+# the heap if it is larger than 11 words; `try` takes 3 of them.
 
 
 def _waits_to_read(p, rd):
@@ -82,7 +83,7 @@ def _waits_to_write(p, wr, v):
 
 
 def _writes(wr, v):
-    """A write that is not the usual one."""
+    """Does a write that needs more than a plain rendezvous."""
     try:
         _do(lambda: wr.write(bare(v)))
     except (Exception, Cancelled) as e:
@@ -92,7 +93,7 @@ def _writes(wr, v):
 
 
 class Reader:
-    """A reader end in threads: its operations block."""
+    """A reader end for threads: its operations block."""
 
     def __init__(self, end):
         self._end = end
@@ -136,7 +137,7 @@ class Reader:
 
 
 class Writer:
-    """A writer end in threads."""
+    """A writer end for threads: its operations block."""
 
     def __init__(self, end):
         self._end = end
@@ -280,18 +281,18 @@ class _Limit:
 
 
 def timeout(seconds):
-    """`with timeout(s)`: after s seconds (None: never) the block gives up what it waits for, and
-    TimeoutError is raised."""
+    """`with timeout(s)`: after s seconds the operation for which the block waits is cancelled, and
+    the block raises TimeoutError. None means never."""
     return _Limit(_limits.timeout(seconds))
 
 
 def move_on_after(seconds):
-    """As timeout, but raises nothing."""
+    """As `timeout`, but the block ends without an error."""
     return _Limit(_limits.move_on_after(seconds))
 
 
 def deadline(t):
-    """As timeout; `t` in seconds of the run's clock, as now()."""
+    """As `timeout`, for the time t in seconds of the run's clock, as of now()."""
     return _Limit(_limits.deadline(t))
 
 
@@ -299,7 +300,8 @@ _made = _locked(Thread)
 
 
 def process(fn):
-    """`@process`: calling the function makes a process object, which runs on a thread."""
+    """A decorator for a function: a call of the function returns a process object, which runs on a
+    thread."""
 
     def make(*args, **kw):
         return _made(fn, args, kw)
@@ -333,17 +335,17 @@ def yield_():
 
 
 def io(fn):
-    """Gives the function itself: a thread may simply call what blocks."""
+    """Returns fn itself, because a thread may simply call a function that blocks."""
     return fn
 
 
 def _begin(ps, party, p=None):
-    """Starts all; the last of them runs here, while p waits."""
+    """Starts the processes. The last of them runs on this thread, while p, if given, waits."""
     _machine.fit(ps)
     with _lock:
         for x in ps:
             x.start(party)
-        if p is not None and ps:  # in one step, so that there is always a process that runs
+        if p is not None and ps:  # under the same lock, so that some process counts as running
             _machine.running -= 1
             p.k.at = party
     begun = 0
@@ -352,7 +354,7 @@ def _begin(ps, party, p=None):
             x.launch()
             begun += 1
     except NoRoom as e:
-        with _lock:  # the processes that got no thread never run; the others are stopped
+        with _lock:  # the processes that got no thread never run; the others are cancelled
             if p is not None:
                 _machine.running += 1
                 p.k.at = REQ if p.asked and not party.stopped else None
@@ -366,7 +368,8 @@ def _begin(ps, party, p=None):
 
 
 def Parallel(*processes):
-    """Starts the processes, waits for all, gives their results in order; in ordinary code it is a run (7.1)."""
+    """Starts the processes, waits for all, and returns their results in order. In ordinary code it
+    is a run (7.1)."""
     with _lock:
         p = _here.get(get_ident())
     if p is None:
@@ -421,7 +424,8 @@ def Spawn(*processes):
 
 
 def _start(x, party):
-    """Starts a process beside its caller. If it gets no thread it has failed by that."""
+    """Starts a process on a thread of its own. If there is no thread, the process fails with
+    NoRoom."""
     with _lock:
         x.start(party)
         if party.failed:
@@ -436,7 +440,8 @@ def _start(x, party):
 
 
 class Group(_Group):
-    """`with Group() as g: g.start(p)`, in a process."""
+    """A block that may start processes at any time, in a process: `with Group() as g: g.start(p)`.
+    Leaving the block waits for all of them."""
 
     def __enter__(self):
         return _do(self.__aenter__)
@@ -461,7 +466,8 @@ def _stop_all():
 
 
 def run(*processes, clock="steady", whole=False):
-    """The outermost network; the result of its process, or the list of results."""
+    """Runs a network and waits for its end. Returns the result of its process if there is one, else
+    the list of results; with `whole` always the list."""
     ps = _proc.flatten(processes, [])
     with _lock:
         if _proc._run is not None:
@@ -489,7 +495,7 @@ def run(*processes, clock="steady", whole=False):
                         _time.look()
                         _flush()
                 _pause(1)
-            except KeyboardInterrupt as e:  # once more, or they were stopped before: now
+            except KeyboardInterrupt as e:  # the first one cancels, a second one ends the run
                 if stop is not None or party.failed:
                     raise
                 stop = e

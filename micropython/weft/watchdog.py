@@ -1,13 +1,13 @@
-"""Names a process that computes for too long without an operation that lets others run: with
+"""A watchdog, which finds processes that compute for a long time without an operation. With
 coroutines no other process runs meanwhile.
 
     w = Watchdog(50)                       # looks every 50 ms, by a machine.Timer
     …
     print(w.hogs)                          # {"main/crunch": 3}: how often each was found
 
-How: a tick notes which process runs, and puts a mark into the run queue if none is there. If at the
-next tick the mark has not had its turn and the same process runs, then it has run all the time: a
-process that lets others run is queued again behind the mark.
+A tick notes the process that runs, and puts a mark into the run queue if none is there. If at the
+next tick the mark is still in the queue and the same process runs, that process has run all the
+time, because a process that lets others run is queued again behind the mark.
 """
 
 from . import _core as core
@@ -15,9 +15,15 @@ from .errors import BadUse
 
 
 class Watchdog:
-    """Looks every `period` milliseconds. `tell(path)` is called for each hog found, from the
-    timer's soft callback. `start(period, tick)` starts another timer than machine.Timer: one that
-    calls tick(anything) between two bytecodes of the program, never in a hard interrupt."""
+    """Looks every `period` milliseconds for a process that does not let others run (a hog).
+
+    Args: tell: called as tell(path) for each hog found, from the timer's soft callback. start:
+    called as start(period, tick) to start a timer that is no machine.Timer. The timer must call
+    tick(anything) between two bytecodes of the program, never in a hard interrupt.
+
+    Raises:
+        BadUse: the period is 0 or less, or the port has no machine.Timer and `start` is not given.
+    """
 
     def __init__(self, period, tell=None, start=None):
         if period <= 0:
@@ -35,7 +41,7 @@ class Watchdog:
 
     def tick(self, _):
         p = core.cur()
-        if p is None or p is self.mark or p.x is None:  # nothing runs, or something of Weft's own
+        if p is None or p is self.mark or p.x is None:  # no process of the program runs
             return
         if not self.queued:
             self.queued = True
@@ -59,7 +65,7 @@ def _timer(period, tick):
     except ImportError:
         raise BadUse("this port has no machine.Timer: give the watchdog one as start=")
     try:
-        timer = Timer(-1)  # a virtual one
+        timer = Timer(-1)  # a virtual timer
     except (TypeError, ValueError):
         timer = Timer(0)
     timer.init(period=period, mode=Timer.PERIODIC, callback=tick)

@@ -1,2 +1,2 @@
-"""Lingua Franca programs (target C) to C for weft_mcu's reactors. `weft lf` is its command;
-lf/README.md its page."""
+"""A compiler from Lingua Franca (target C) to C for weft_mcu's reactors. The command is `weft lf`;
+lf/README.md describes it."""

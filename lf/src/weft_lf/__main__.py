@@ -1,8 +1,8 @@
-"""`python -m weft_lf` does the same as `weft lf`."""
+"""Makes `python -m weft_lf` do the same as `weft lf`."""
 
 import sys
 
-try:  # it takes some tenths of a second, and there is nothing to say yet
+try:  # the import takes some tenths of a second; Ctrl-C in it ends the command without a traceback
     from weft_lf.cli import main
 except KeyboardInterrupt:
     sys.exit(130)

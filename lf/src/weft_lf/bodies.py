@@ -1,12 +1,13 @@
-"""The C code of one class: its self struct, methods and reaction functions, with the names that
-bodies use upstream.
+"""Generates the C code of one reactor class: its self struct, its methods and its reaction
+functions. The names that a reaction's body may use are those of Lingua Franca's own C target
+("upstream").
 
 Invariants
-- A body is copied as it was written, after a `#line` for its own file and before a `#line` for the
-  generated one, so that a debugger is right in both. `HERE` stands for the latter until the text is
-  complete.
-- Names visible in a body: `self`, ports, actions and contained reactors that the reaction names,
-  `x_width`, methods, modes.
+- A body is copied as it was written, between two `#line`s: the first names the program's file, the
+  second the generated one. So a debugger shows the right line in both. The mark `HERE` stands for
+  the second `#line` until the text is complete.
+- A body sees `self`, the ports, actions and contained reactors that the reaction names, `x_width`
+  for each multiport or bank x, the methods and the modes.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ HERE = "#line @HERE@"
 
 
 def code_lines(code: tree.Code) -> list[str]:
-    """Code of the program between two `#line`s: one to its own file, one back."""
+    """The lines of a piece of code, between a `#line` to the program's file and one back."""
     file = code.span.file.replace("\\", "\\\\").replace('"', '\\"')
     return [f'#line {code.span.line} "{file}"', code.text, HERE]
 
 
 class Bodies:
+    """Generates the C code of the class `cls`. `functions` also collects in `externs` the
+    prototypes of the C functions that the program itself must provide."""
+
     def __init__(self, layout: Layout, cls: Class) -> None:
         self.layout, self.cls = layout, cls
         self.uses: Uses = layout.uses[cls]
@@ -38,7 +42,7 @@ class Bodies:
     # --- the struct -------------------------------------------------------------------------------
 
     def aliases(self) -> list[str]:
-        """Upstream's names for the types of ports and actions: count_out_t, and _count_out_t."""
+        """Typedefs of ports and actions under upstream's names: count_out_t and _count_out_t."""
         lines, cls = [], self.cls
         for name, port in cls.ports.items():
             kind = self.layout.type_of(port.type, cls)
@@ -107,11 +111,11 @@ class Bodies:
             lines.append("  weft_rx_mode *_lf_modes;")
         for number_, _ in self.varying_deadlines:
             lines.append(f"  int64_t _lf_deadline_{number_};")
-        # GNU C: a reactor without anything of its own takes no byte
+        # In GNU C an empty struct takes no bytes.
         return [*lines, "};"]
 
     def params(self) -> list[tuple[str, tree.Param]]:
-        """The parameters that some code mentions."""
+        """The parameters that the class's code mentions; the others are not in the struct."""
         found = [(n, p) for n, p in self.cls.params.items() if self.layout.mentions(self.cls, n)]
         if "bank_index" not in self.cls.params and self.layout.mentions(self.cls, "bank_index"):
             found.append(
@@ -126,7 +130,8 @@ class Bodies:
         return declared(kind, decl.name, self.cls, decl.init)
 
     def refs(self) -> list[str]:
-        """What bodies see of each contained reactor that a reaction names."""
+        """A struct for each contained reactor that a reaction names, with the ports that bodies
+        use."""
         lines = []
         for child, ports in self.uses.children.items():
             inside = self.uses.child_class[child]
@@ -168,7 +173,7 @@ class Bodies:
 
     @functools.cached_property
     def varying_deadlines(self) -> list[tuple[int, Placed]]:
-        """The reactions whose deadline is not the same in all instances."""
+        """The reactions whose deadline differs between instances, with their numbers."""
         found = []
         for at, placed in enumerate(self.cls.of(tree.Reaction)):
             values = {made.reactions[at].deadline for made in self.layout.of[self.cls]}
@@ -211,8 +216,8 @@ class Bodies:
             lines += [check] * bool(check)
             lines += [*names.lines, *code_lines(code), "}"]
             return lines
-        # The body may return. So it becomes a function of its own, and tokens are released after
-        # the call.
+        # The body may return early. So the body becomes a function of its own, and its caller
+        # releases the tokens.
         kinds = [self.layout.type_of(p.type, self.cls) for p in tokens]
         given = "".join(
             f", {k.port} **{p.name}" if p.width is not None else f", {k.port} *{p.name}"
@@ -247,8 +252,8 @@ class Bodies:
         return lines
 
     def bodyless(self, name: str, decl: tree.Reaction, names: Names, check: str) -> list[str]:
-        """A reaction without a body calls a C function of its name, which the program must
-        provide."""
+        """The function of a reaction without a body. It calls the C function of the reaction's
+        name, which the program must provide."""
         if not decl.name:
             return [f"static void {name}(void *instance) {{ (void)instance; }}"]
         arguments, kinds = ["self"], [f"{self.self_t} *self"]
@@ -380,7 +385,7 @@ class Names:
 
 
 def declared(kind: tree.Type | None, name: str, cls: Class, init: tree.Expr | None) -> str:
-    """`int x`, `int x[3]`, `int *x`."""
+    """A C declaration of `name`, such as `int x`, `int x[3]` or `int *x`."""
     if kind is not None and kind.array:
         return f"{base_of(kind, cls)} {name}[{kind.array}]"
     return f"{c_type(kind, cls.types, init)} {name}"

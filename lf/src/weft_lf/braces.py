@@ -1,10 +1,11 @@
-"""Looks for brackets without a partner in the bodies of a program.
+"""Finds unmatched brackets in the bodies of a program.
 
-C's compiler complains of one at the end of the generated file, or in the runtime's headers: far from
-the body. So this is asked once it has refused a program, and before that nothing is: a macro may
-hold a bracket, and the compiler knows.
+The C compiler reports an unmatched bracket far from the body: at the end of the generated file, or
+in the runtime's headers. So `unmatched` is called once the compiler has refused a program, and not
+earlier, because a macro may contain a bracket, which only the compiler understands.
 
-Invariant: what has a preprocessor's conditional, or does not read as C's tokens, is left alone.
+Invariant: a body that has a preprocessor conditional, or that does not split into C's tokens, gives
+no problem.
 """
 
 from __future__ import annotations
@@ -72,6 +73,6 @@ def _of(code: tree.Code) -> Problem | None:
 
 
 def unmatched(model: Model) -> list[Problem]:
-    """A problem for each body, at most one in each."""
+    """A problem for each body that has an unmatched bracket; at most one for each body."""
     problems = dict.fromkeys(_of(code) for code in _codes(model))
     return [p for p in problems if p is not None]

@@ -1,10 +1,10 @@
-"""Builds a program: src-gen/NAME/ gets the C, bin/NAME the executable.
+"""Builds a program: writes the C to src-gen/NAME/ and the executable to bin/NAME.
 
 Invariants
-- Only src-gen/ and bin/ of the project are written to. The project is the folder above the nearest
-  `src`, or else the folder of the file.
-- A program for the host takes one call of the compiler, unless it has CMake code of its own
-  (`cmake-include`).
+- The build writes only to src-gen/ and bin/ of the project. The project is the folder above the
+  nearest `src`, or else the folder of the file.
+- A program for this machine (target `host`) takes one call of the compiler, unless it has CMake
+  code of its own (`cmake-include`).
 - Messages of the C compiler name the `.lf` file and its lines.
 """
 
@@ -30,28 +30,36 @@ TARGETS = ("host", "rp2040", "an521")
 
 
 class Refused(LfError):
-    """A compiler did not take the C."""
+    """A tool, such as the C compiler, ended with an error."""
 
 
 @dataclass
 class Wanted:
+    """How to build a program."""
+
     target: str = ""  # one of TARGETS; empty: the program's platform, or host
     trace: bool = False
     flash: bool = False
     compile: bool = True
     table: bool = True  # use a static schedule, if the program's timing is known
-    quick: bool = False  # without optimisation, for tests that build many programs
+    quick: bool = False  # compile without optimisation, for tests that build many programs
 
 
 @dataclass
 class Built:
+    """The files that a build has made; `program` is None if it did not compile."""
+
     source: Path
     program: Path | None
-    warnings: list[Problem] = field(default_factory=list)  # of this target: times that it rounds
+    warnings: list[Problem] = field(default_factory=list)  # such as times that the target rounds
 
 
 def runtime() -> Path:
-    """The folder of weft_mcu: beside this package, in the checkout, or where WEFT_MCU says."""
+    """The folder of weft_mcu: $WEFT_MCU if it is set, else beside this package or in the checkout.
+
+    Raises:
+        LfError: weft_mcu is not there.
+    """
     given = os.environ.get("WEFT_MCU")
     here = Path(__file__).resolve()
     for place in (
@@ -73,8 +81,8 @@ def project(path: Path) -> tuple[Path, Path]:
 
 
 def find(name: str, span: Span, root: Path) -> Path:
-    """A file that the target block names: relative to the file that names it, else to the
-    project."""
+    """The path of a file that the target block names. The name is relative to the `.lf` file that
+    contains it, or else to the project."""
     for base in (Path(span.file).parent, root, root / "src"):
         if (base / name).exists():
             return (base / name).resolve()
@@ -86,7 +94,7 @@ def find(name: str, span: Span, root: Path) -> Path:
 
 
 def target_of(model: Model, wanted: str) -> str:
-    """The target: what is asked for, else the program's platform, else this machine."""
+    """The target to build for: `wanted`, else the program's platform, else `host`."""
     return wanted or model.program.config.platform or "host"
 
 
@@ -100,7 +108,7 @@ def build(model: Model, wanted: Wanted) -> Built:
     config = program.config
     target = target_of(model, wanted.target)
     odd = re.search(r"[^\w.+-]" if target == "rp2040" else r'["\\\n]', program.name)
-    if odd:  # in #line, in a makefile
+    if odd:  # the name goes into #line and into a makefile
         where = Span(str(program.path))
         text = f"the name of the file has a {odd[0]!r}, and no tool takes that"
         raise fail(where, text, "rename it")
@@ -153,7 +161,8 @@ def _compiled(
 
 
 def _beginning(problem: Problem) -> Problem:
-    """With the first lines alone: what a compiler says after a bracket that it missed is noise."""
+    """The problem with only the first lines of its message: once a compiler has missed a bracket,
+    its later errors mean nothing."""
     lines = problem.message.split("\n")
     rest = [f"… and {len(lines) - 8} lines more"] if len(lines) > 9 else lines[8:]
     return replace(problem, message="\n".join([*lines[:8], *rest]))
@@ -165,7 +174,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def flags(model: Model) -> list[str]:
-    """Compiler options that the program asks for."""
+    """The compiler options that the program asks for."""
     config = model.program.config
     found = list(BUILD_TYPES[config.build_type or "relwithdebinfo"])
     found += [
@@ -225,8 +234,8 @@ def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted) -> Path
 
 
 def _by_cmake(model: Model, place: Path, bin_folder: Path, root: Path) -> Path:
-    """Builds a program that has CMake code of its own. As upstream, LF_MAIN_TARGET is its
-    target."""
+    """Builds a program that has CMake code of its own. LF_MAIN_TARGET is the name of CMake's
+    target, as upstream."""
     name, config = model.program.name, model.program.config
     lines = [
         "cmake_minimum_required(VERSION 3.13)",

@@ -1,10 +1,11 @@
-"""Reactor classes: a definition with its type arguments, and what it inherits.
+"""Makes reactor classes: a class is a reactor's definition with its type arguments and the members
+that it inherits.
 
 Invariants
 - There is one `Class` for each definition and list of type arguments; its `key` is its name in C.
-- Members of super-classes come first, in the order in which these are named; a class inherited
-  twice counts once.
-- A member that a reactor inherits uses the names of the file it was written in.
+- The members of super-classes come first, in the order in which `extends` names the super-classes;
+  a class that is inherited twice counts once.
+- In an inherited member, names mean what they mean in the file in which the member was written.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ RESERVED = {
 
 
 def nearest(word: str, known: list[str]) -> str:
+    """A hint for an unknown `word`: the known word most like it, or else the words there are."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     if near:
         return f"did you mean '{near[0]}'?"
@@ -43,7 +45,7 @@ def nearest(word: str, known: list[str]) -> str:
 
 
 class Classes:
-    """Makes the classes of a program, each once. `problems` collects what is wrong with them."""
+    """Makes the classes of a program, each once. `problems` collects the errors in them."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -83,7 +85,7 @@ class Classes:
     def key(self, name: str, texts: tuple[str, ...]) -> str:
         plain = "_".join([name, *texts]).lower()
         base = key = re.sub(r"\W+", "_", plain).strip("_") or "reactor"
-        if key[0].isdigit():  # a main reactor is called as its file
+        if key[0].isdigit():  # a main reactor has its file's name, which may begin with a digit
             base = key = f"reactor_{key}"
         count = 1
         while key in self.keys:
@@ -142,8 +144,8 @@ class Classes:
                 cls.ports[member.name] = member
 
     def check(self, cls: Class) -> None:
-        """Finds names that are used twice, missing types, and modes of which not exactly one is
-        initial."""
+        """Finds names that are used twice, missing types and bodies, and a class with modes that
+        does not have exactly one initial mode."""
         names: dict[tuple[str, str], Span] = {}
         spaces = (tree.State, tree.Port, tree.Timer, tree.Action, tree.Instance, tree.Watchdog)
         for placed in cls.members:

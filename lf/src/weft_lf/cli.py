@@ -1,11 +1,12 @@
 """`weft lf`: build, run, check and draw Lingua Franca programs.
 
 Invariants
-- What is wrong with a program goes to stderr, with its line and a caret (or to stdout as JSON, if
-  asked); exit status 1. So does what cannot be read or written, in one line.
-- Bad use of the command has exit status 2.
-- The program that `run` has built takes the place of this process: signals are for it, and the
-  status is its own.
+- An error in a program goes to stderr, with its line and a caret, or to stdout as JSON with
+  `--json`; the exit status is 1. A file that cannot be read or written gives one line on stderr and
+  status 1.
+- Bad use of the command gives exit status 2.
+- The program that `run` has built takes the place of this process: the program gets the signals,
+  and the exit status is the program's.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run", help="compile for the host and run; what follows FILE goes to the program"
     )
-    check = commands.add_parser("check", help="say what is wrong, compile nothing")
+    check = commands.add_parser("check", help="report errors and warnings, compile nothing")
     graph = commands.add_parser("graph", help="draw the reactors as an SVG (graphviz)")
-    oracle = commands.add_parser(
-        "oracle", help="run it in the interpreter of the tests; prints the trace"
+    oracle = commands.add_parser("oracle", help="run in the tests' interpreter, print the trace")
+    test = commands.add_parser(
+        "test", help="build and run every .lf of a folder, print a table by tier"
     )
-    test = commands.add_parser("test", help="build and run every .lf of a folder; a table by tier")
     for command in (build, run, check, graph, oracle):
         command.add_argument("file", type=Path, metavar="FILE.lf")
     for command in (build, run):
@@ -57,24 +58,24 @@ def _parser() -> argparse.ArgumentParser:
             "--no-table",
             dest="table",
             action="store_false",
-            help="a queue of timers even where a table of all times would do",
+            help="use a queue of timers even where a table of all times is possible",
         )
         command.add_argument(
             "--trace",
             action="store_true",
-            help="the program can write its trace: WEFT_RX_TRACE=FILE",
+            help="let the program write its trace to the file that WEFT_RX_TRACE names",
         )
     for command in (build, check):
         command.add_argument(
             "--target",
             choices=("host", "rp2040", "an521"),
             default="",
-            help="the program's platform, else host",
+            help="default: the program's platform, else host",
         )
     build.add_argument(
-        "--flash", action="store_true", help="rp2040: an image for flash, not for SRAM"
+        "--flash", action="store_true", help="rp2040: build an image for flash, not for SRAM"
     )
-    build.add_argument("--no-compile", action="store_true", help="write the C alone")
+    build.add_argument("--no-compile", action="store_true", help="write only the C")
     run.add_argument(
         "arguments", nargs=argparse.REMAINDER, help="-o 5 sec, -f true, -k true, -w 2, …"
     )
@@ -82,11 +83,11 @@ def _parser() -> argparse.ArgumentParser:
         "--json", action="store_true", help="problems as JSON on stdout, for editors"
     )
     graph.add_argument(
-        "-o", "--output", type=Path, help="the file to write: .svg, or .dot (FILE.svg)"
+        "-o", "--output", type=Path, help="the file to write, .svg or .dot (default: FILE.svg)"
     )
     test.add_argument("folder", type=Path)
-    test.add_argument("words", nargs="*", help="only files whose path contains one of these")
-    test.add_argument("--list", type=Path, help="a file that names those to run")
+    test.add_argument("words", nargs="*", help="run only files whose path contains one of these")
+    test.add_argument("--list", type=Path, help="a file that lists the tests to run")
     return parser
 
 
@@ -105,8 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return status
     except OSError as error:
-        if error.errno != errno.EPIPE:  # whoever read it has seen enough
-            what = error.filename or "what it says could not be written"
+        if error.errno != errno.EPIPE:  # EPIPE: the reader of the output has closed the pipe
+            what = error.filename or "the output could not be written"
             with contextlib.suppress(OSError):
                 print(f"weft lf: {what}: {error.strerror}", file=sys.stderr)
         _drop_output()
@@ -116,7 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _drop_output() -> None:
-    """If it cannot be written: else the interpreter tries once more as it ends."""
+    """Discards output that cannot be written: otherwise the interpreter tries to write it again as
+    it ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -132,7 +134,7 @@ def _become(program: Path, arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
-    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and a program would inherit it
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; the program must not
         signal.signal(ignored, signal.SIG_DFL)
     os.execv(program, [str(program), *arguments])
 

@@ -1,13 +1,13 @@
-"""The conformance runner: builds and runs every `.lf` of a folder and prints a table by tier.
+"""The conformance runner: builds and runs every `.lf` file of a folder and prints a table by tier.
 
-A test passes if it builds, ends with status 0, and agrees with its reference where there is one:
-FILE.out beside it (standard output), FILE.trace or `//= TIME MICROSTEP NAME` lines in it (what
-fired at each tag, in order within each reactor).
+A test passes if it builds, ends with status 0, and agrees with its references, if it has any. The
+file FILE.out beside the test has the expected output. FILE.trace, or the `//= TIME MICROSTEP NAME`
+lines in the test, have the expected trace: the reactions of each tag, in order within a reactor.
 
 Invariants
-- A test writes only to its own folder under a temporary one; the folder of tests is only read.
-- A test that gives no sign of life for LIMIT seconds is ended and has failed.
-- The tier of a test follows from what its text uses; lf/README.md has the list.
+- A test writes only to a temporary folder of its own; the folder of tests is only read.
+- A test that has not ended after LIMIT seconds is stopped and has failed.
+- The tier of a test follows from the features that its text uses; lf/README.md has the list.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def has_main(path: Path) -> bool:
 
 
 def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
-    """The part of a trace that is guaranteed: for each reactor its sequence of (tag, reaction)."""
+    """The trace's lines by reactor. Only the order within a reactor is guaranteed."""
     found: dict[str, list[str]] = {}
     for line in trace:
         reactor = line.split()[-1].rpartition(".")[0]
@@ -89,7 +89,8 @@ def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
 
 
 def run_one(path: Path, project: Path, place: Path) -> Result:
-    """Builds and runs a copy of the test in `place`; `project` is what the test may refer to."""
+    """Builds and runs the test `path` in a copy, under `place`, of the folder `project`, whose
+    other files the test may use."""
     from weft_lf.cli import model_of
 
     text = path.read_text(errors="replace")
@@ -150,7 +151,7 @@ def results(
     root = folder.resolve()
     root = (
         root.parent if root.name == "src" else root
-    )  # upstream's tests refer to what lies beside src
+    )  # upstream's tests use files that lie beside src
 
     def one(path: Path) -> Result:
         with tempfile.TemporaryDirectory(prefix="weft-lf-") as place:
@@ -161,7 +162,16 @@ def results(
 
 
 def conform(folder: Path, words: Sequence[str], names: Path | None) -> int:
-    """Prints what failed, then the table; the exit status says whether all passed."""
+    """Runs the tests; prints those that failed, then the table.
+
+    Args:
+        folder: the folder of tests.
+        words: if not empty, only tests whose path contains one of these words run.
+        names: a file that lists the tests to run, or None for all.
+
+    Returns:
+        The exit status: 0 if all passed, 1 if some failed, 2 if there are no tests.
+    """
     if not folder.is_dir():
         what = "is no folder" if folder.exists() else "there is no such folder"
         print(f"weft lf: {folder}: {what}", file=sys.stderr)

@@ -1,12 +1,13 @@
-"""Connections: which channel feeds which, one by one, in row-major order.
+"""Turns connections between ports into connections between single channels.
 
 Invariants
-- Both sides of a connection are lists of channels: of a bank by member, then by channel;
-  `interleaved`: by channel, then by member.
-- `(…)+` repeats the left side until the right side is connected. Otherwise what is left over stays
-  unconnected, with a warning.
-- A channel gets one source. If connections in different modes feed one channel, or a connection in
-  a mode and a reaction do, those connections become reactions of their modes (`Forward`).
+- Each side of a connection is a list of channels. The channels of a bank are ordered by member and
+  then by channel; with `interleaved`, by channel and then by member.
+- `(…)+` repeats the left side until every channel of the right side is connected. Without it, the
+  channels that are left over stay unconnected, and there is a warning.
+- A channel gets one source. If connections in different modes feed one channel, or both a
+  connection in a mode and a reaction do, then those connections become reactions of their modes
+  (`Forward`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ class _Made:
 
 
 class Wiring:
+    """Makes the connections of a program's instances, and checks them. `delays` and `forwards`
+    collect the delayed connections, and those that become reactions."""
+
     def __init__(self, elaborator: _Elaborator) -> None:
         self.elaborator = elaborator
         self.problems = elaborator.problems
@@ -38,7 +42,7 @@ class Wiring:
         self.forwards: dict[Instance, list[tuple[_Made, ModeOf]]] = {}
         self.told: set[tuple[str, int, int]] = (
             set()
-        )  # each place is complained about once, not once a bank member
+        )  # the places that have a problem: each is reported once, not once for each bank member
 
     def say(self, span: Span, message: str, hint: str = "", severity: str = "error") -> None:
         key = (span.file, span.line, span.column)
@@ -130,7 +134,7 @@ class Wiring:
                     "an input takes one; connect one of them elsewhere",
                 )
                 return
-            # Fed in several modes: all of these connections become reactions of their modes.
+            # Several modes feed the channel: both connections become reactions of their modes.
             earlier = made.modes[sink.linked_in]
             assert sink.via is not None
             self.forward(made, sink.source, sink, earlier, sink.via)
@@ -172,8 +176,8 @@ class Wiring:
             self.say(decl.span, text, "make the two types the same")
 
     def check_circles(self, instances: list[Instance]) -> None:
-        """Checks that every chain of undelayed connections has a beginning. No reaction need be in
-        such a circle, so it is none of order.py's loops."""
+        """Checks that no undelayed connections form a circle. order.py does not find such a circle,
+        because it may contain no reaction."""
         ended: set[Channel] = set()
         for made in instances:
             for first in (c for port in made.ports.values() for c in port.channels):
@@ -194,8 +198,8 @@ class Wiring:
                 ended.update(chain)
 
     def check_writers(self, instances: list[Instance]) -> None:
-        """Checks that a channel that reactions write has no other source, except in another
-        mode."""
+        """Checks that a channel that a reaction writes has no other source. A connection in a mode
+        that feeds the channel too becomes a reaction of that mode."""
         for made in instances:
             for one in [r for r in made.reactions if r.forward is None]:
                 for channel in one.writes:

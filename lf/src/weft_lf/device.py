@@ -1,10 +1,11 @@
-"""Images for devices: the RP2040 bare or on the pico-sdk, and the MPS2 board with AN521 (in QEMU).
+"""Builds images for devices: for the RP2040, bare or with the pico-sdk, and for the MPS2 board with
+AN521 (in QEMU).
 
 Invariants
-- A program uses the pico-sdk if its code includes one of its headers (`hardware/…`, `pico/…`); it
-  is linked with the libraries of these headers.
-- It is built in the program's folder of src-gen/; bin/ gets NAME.elf, and for an RP2040 also
-  NAME.uf2 and NAME.bin.
+- A program uses the pico-sdk if a preamble includes one of the SDK's headers (`hardware/…`,
+  `pico/…`); it is linked with the libraries of these headers.
+- The build takes place in the program's folder of src-gen/. bin/ gets NAME.elf, and for an RP2040
+  also NAME.uf2 and NAME.bin.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def _codes(model: Model) -> Iterator[str]:
 
 
 def sdk_libraries(model: Model) -> list[str]:
-    """The SDK's libraries for the headers that preambles include: hardware/gpio.h belongs to
-    hardware_gpio."""
+    """The SDK's libraries for the headers that preambles include: hardware_gpio for
+    hardware/gpio.h."""
     found = (f"{a}_{b}" for code in _codes(model) for a, b in SDK_HEADER.findall(code))
     return list(dict.fromkeys(found))
 
@@ -49,10 +50,10 @@ def uses_sdk(model: Model) -> bool:
 
 
 def sdk_folder() -> Path:
-    """Where the pico-sdk is: PICO_SDK_PATH, or what `./run setup mcu` has put into the checkout.
+    """The folder of the pico-sdk: $PICO_SDK_PATH, or where `./run setup mcu` puts it.
 
     Raises:
-        LfError: it is in neither place.
+        LfError: the SDK is not there.
     """
     given = os.environ.get("PICO_SDK_PATH")
     here = Path(__file__).resolve()
@@ -70,8 +71,9 @@ def sdk_folder() -> Path:
 
 @dataclass
 class Image:
-    """What an image is built from. `place` is the folder of the generated C; `run` runs a tool
-    there, and reports what is wrong."""
+    """Builds an image of `model`. `place` is the folder of the generated C, `bin` that of the
+    image, `mcu` that of weft_mcu; `run` runs a command in a folder, and raises an LfError if the
+    command fails."""
 
     model: Model
     place: Path
@@ -99,7 +101,7 @@ class Image:
         return self.bin / f"{self.name}.elf"
 
     def bare(self, flash: bool) -> Path:
-        """For an RP2040 without an SDK: uses weft_mcu's own make rules."""
+        """Builds for an RP2040 without the SDK, by weft_mcu's own make rules."""
         lines = [
             f"PROGRAM = {self.name}",
             f"SOURCES = {self.name}.c",
@@ -111,7 +113,8 @@ class Image:
         return self.keep(self.place / "build" / ("rp2040-flash" if flash else "rp2040"))
 
     def with_sdk(self) -> Path:
-        """For an RP2040 with the pico-sdk, in flash; output goes to the SDK's stdio, UART 0."""
+        """Builds for an RP2040 with the pico-sdk, in flash. Output goes to the SDK's stdio on
+        UART 0."""
         name = self.name
         libraries = " ".join(f"{one}" for one in sdk_libraries(self.model))
         lines = [
@@ -137,7 +140,7 @@ class Image:
         return self.keep(made)
 
     def for_an521(self) -> Path:
-        """For two Cortex-M33 in QEMU: one call of the compiler."""
+        """Builds for the two Cortex-M33 of AN521, by one call of the compiler."""
         port, program = self.mcu / "ports" / "an521", self.bin / f"{self.name}.elf"
         sources = [f"{self.name}.c", str(port / "port.c")]
         sources.append(str(self.mcu / "ports" / "freestanding" / "memory.c"))

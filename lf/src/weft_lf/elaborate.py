@@ -1,11 +1,11 @@
-"""Makes the model of a program: instances with their parameters and banks, then connections,
-reactions and their order.
+"""Makes the model of a program: the instances with their parameters and banks, then their
+connections, reactions and the order of the reactions.
 
 Invariants
-- The outcome is a complete `Model` or an `LfError`; what is only doubtful is a warning in
+- The outcome is a complete `Model` or an `LfError`. Code that is only doubtful gives a warning in
   `Program.warnings`.
-- There are no more than LIMIT instances or channels: a width with a typing error gives an error,
-  and does not fill the memory.
+- There are no more than LIMIT instances and channels: a mistyped width gives an error, and does not
+  fill the memory.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Elaborator:
         self.instances: list[Instance] = []
         self.order: list[Class] = []
         self.size = 0
-        self.sizes: dict[tuple[Instance, str], int] = {}  # of parameters: their values, if lists
+        self.sizes: dict[tuple[Instance, str], int] = {}  # (instance, parameter) → its items()
 
     # --- instances --------------------------------------------------------------------------------
 
@@ -122,7 +122,8 @@ class _Elaborator:
                 raise fail(span, text, f"at most {LIMIT}; lists of parameters that are lists grow")
 
     def items(self, value: Value) -> int:
-        """How many values it has, if it is a list of lists and of parameters that are lists."""
+        """The number of single values in `value`, which may be a list of lists and of parameters
+        that are lists."""
         expr = value.expr
         if isinstance(expr, tree.Name) and value.scope is not None:
             return self.sizes.get((value.scope, expr.name), 1)
@@ -253,7 +254,8 @@ class _Elaborator:
         return sum(len(m.ports[ref.variable].channels) for m in members)
 
     def time(self, expr: tree.Expr | None, scope: Instance, what: str) -> int | None:
-        """The time in nanoseconds."""
+        """The value of `expr` in nanoseconds, or None without an `expr`; `what` names the time in
+        an error."""
         if expr is None:
             return None
         self.names_in(expr, scope)
@@ -368,7 +370,7 @@ class _Elaborator:
         for ref in decl.effects:
             self.effect(ref, one)
         if not decl.triggers and not decl.sources:
-            # Upstream: without triggers, every input and action of the reactor triggers.
+            # As upstream, a reaction without triggers and sources is triggered by all inputs.
             for port in made.ports.values():
                 if port.decl.is_input:
                     one.triggers += port.channels
@@ -469,7 +471,7 @@ def _key(name: str, mode: ModeOf | None) -> str:
 
 
 def _substituted(kind: tree.Type, types: dict[str, tree.Type]) -> tree.Type:
-    """A type argument with the enclosing reactor's type parameters replaced."""
+    """The type argument `kind` with the enclosing reactor's type parameters replaced by `types`."""
     if kind.is_code or kind.name not in types:
         return kind
     given = types[kind.name]
@@ -484,10 +486,10 @@ def _substituted(kind: tree.Type, types: dict[str, tree.Type]) -> tree.Type:
 
 
 def elaborate(program: Program) -> Model:
-    """The model of a program.
+    """Returns the model of a program.
 
     Raises:
-        LfError: what is wrong with it.
+        LfError: the program has errors, which the exception's `problems` list.
     """
     made = _Elaborator(program)
     try:

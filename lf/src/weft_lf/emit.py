@@ -1,11 +1,11 @@
-"""Turns a model into one C file over weft_mcu/lf.h, as described in mcu/REACTORS.md.
+"""Turns a model into one C file that includes weft_mcu/lf.h, as described in mcu/REACTORS.md.
 
 Invariants
 - The same model gives the same text.
-- Small programs have const tables, and nothing to do when they start. With more than STATIC entries
-  `weft_rx_wire` fills the tables, in loops.
-- What must be computed (`{= … =}`) is computed in `lf_start`, parents before children, in the order
-  of declaration.
+- The tables of a small program are initialised statically. If the tables have more than STATIC
+  entries, the function `weft_rx_wire` fills them in loops when the program starts.
+- Initial values that are code (`{= … =}`) are computed when the program starts: parents before
+  children, in the order of declaration.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ POLICIES = {
 
 @dataclass
 class Options:
-    """How to build, besides what the program says."""
+    """The options of a build that the program's own text does not decide."""
 
     device: bool = False
     trace: bool = False
@@ -58,6 +58,9 @@ class Options:
 
 
 class Emitter:
+    """Writes the C of one program. `fills` collects the contents of its tables, `helpers` its
+    functions, and `start` the code that runs when it starts."""
+
     def __init__(self, model: Model, options: Options) -> None:
         self.model, self.options = model, options
         found = enclaves(model, options.device)
@@ -77,13 +80,14 @@ class Emitter:
     # --- triggers ---------------------------------------------------------------------------------
 
     def trigger(self, key: object) -> tuple[str, tuple[int, ...]]:
-        """WEFT_RX_TRIG(at, mask) for what `key` triggers."""
+        """A WEFT_RX_TRIG(at, mask) with the reactions that `key` triggers: a template and the
+        numbers that fill it."""
         return self.trigger_of(tuple(self.layout.readers.get(key, ())))
 
     def trigger_of(self, numbers: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         if not numbers:
             return "WEFT_RX_TRIG(0, 0)", ()
-        if self.layout.most > 64 and len(numbers) == 1:  # quicker, and no list
+        if self.layout.most > 64 and len(numbers) == 1:  # this form is quicker and needs no list
             return "WEFT_RX_TRIG_ONE({})", numbers
         at = self.lists.get(numbers)
         if at is None:
@@ -188,8 +192,8 @@ class Emitter:
                 )
 
     def levels(self) -> None:
-        """Writes where each level begins, whose reactions may run in parallel. The delays are the
-        last level."""
+        """Writes the index of each level's first reaction. The reactions of one level may run in
+        parallel; the delays are the last level."""
         begins = [
             r.order
             for r, before in self.with_earlier()
@@ -209,7 +213,7 @@ class Emitter:
         return list(zip(reactions, [None, *reactions], strict=False))
 
     def forward(self, order: int, source: Channel, sink: Channel) -> None:
-        """Writes the reaction that stands for a connection in a mode."""
+        """Writes the function of a reaction that does the work of a connection in a mode."""
         (left, n), (right, m) = self.layout.address(sink), self.layout.address(source)
         kind = self.layout.port_type(sink)
         call = "weft_rx_set_token" if kind.token else "weft_rx_set"
@@ -289,7 +293,7 @@ class Emitter:
             own = cls.params.get(name) is None
             if own and (
                 kind.array or kind.array == ""
-            ):  # a state variable: the elements are its own
+            ):  # a state variable: its struct contains the elements
                 for at, item in enumerate(expr.items):
                     self.fills.put(
                         array,
@@ -306,7 +310,7 @@ class Emitter:
             self.fills.put(array, slot, f".{name}", _braced(text), cast=c_type(kind, cls.types))
 
     def constant(self, base: str, text: str, count: int) -> str:
-        """The name of an array with these contents, which is made only once."""
+        """The name of a C array with the contents `text`; equal contents share one array."""
         line = f"{base} @[{max(count, 1)}] = {text};"
         for at, helper in enumerate(self.helpers):
             if (
@@ -332,8 +336,8 @@ class Emitter:
     def computed(
         self, array: str, slot: int, name: str, kind: tree.Type | None, value: Value, made: Instance
     ) -> None:
-        """Adds code that runs at the start, with `self` and the parameters of the place where it
-        was written: of a list, item by item."""
+        """Adds code that computes the initial value of `array[slot].name` when the program starts.
+        Code in the value sees `self` and the parameters of the reactor in which it was written."""
         items = value.expr.items if isinstance(value.expr, tree.Listing) else []
         lines, text = ["  {"], c_expr(value)
         if items and not any(isinstance(i, tree.Listing) for i in items):
@@ -353,7 +357,7 @@ class Emitter:
             base = base_of(kind, made.cls) if kind is not None else "int"
             count = len(items)
             if kind is not None and kind.array is None and kind.stars:
-                base = base[:-1]  # the elements of what it points to
+                base = base[:-1]  # the type of the elements, without the pointer's star
             if cls_param(made, name) or (kind is not None and kind.stars):
                 lines.append(
                     f"    static {base} list[{count}]; const {base} values[] = {text}; memcpy(list, values, sizeof values); {target} = list; }}"
@@ -375,7 +379,7 @@ class Emitter:
         self.start += lines
 
     def around_code(self, value: Value, made: Instance) -> list[str]:
-        """What code for a value sees: `self`, and the parameters of its place by their names."""
+        """C declarations for the code in `value`: `self` and the parameters that it names."""
         scope, text = value.scope or made, c_expr(value)
         key = scope.cls.key
         lines = [f"{key}_self_t *self = &lf_s_{key}[{self.layout.slot[scope]}]; (void)self;"]
@@ -414,8 +418,8 @@ class Emitter:
             )
 
     def references(self, made: Instance) -> None:
-        """Sets what the bodies of an instance see: its own ports and those of contained
-        reactors."""
+        """Fills the members through which the bodies of an instance reach its own ports and those
+        of contained reactors."""
         cls, layout, fills = made.cls, self.layout, self.fills
         uses, array, slot = layout.uses[cls], f"lf_s_{cls.key}", layout.slot[made]
         for name, port in uses.ports.items():
@@ -499,8 +503,8 @@ class Emitter:
             self.start.append(f"  {array}[{at}].delay.mode = {self.mode_pointer(around)};")
 
     def hold(self, delay: Delay, number: int, capacity: int) -> None:
-        """Writes a delay of a static schedule: its ring, and two reactions, one that sends and one
-        that receives."""
+        """Writes a delay for a static schedule: a ring of `capacity` values, a reaction that puts
+        values into it, and one that takes them out."""
         layout, fills = self.layout, self.fills
         kind = layout.port_type(delay.sinks[0])
         at = layout.delay_slot[delay]
@@ -526,7 +530,8 @@ class Emitter:
     # --- the text ---------------------------------------------------------------------------------
 
     def text(self, header: str = "") -> tuple[str, str]:
-        """The C file, and a header for the program's own C files (or an empty text)."""
+        """Returns the C file and the header for the program's own C files, which is empty if the
+        program has none."""
         self.fill()
         static = self.fills.count <= STATIC
         types, bodies, externs = self.types()
@@ -589,7 +594,8 @@ class Emitter:
         return lines if static else [*lines, "#define WEFT_RX_TABLE"]
 
     def types(self) -> tuple[list[str], list[str], list[str]]:
-        """Types and preambles; functions; prototypes of C functions that the program provides."""
+        """Returns the lines of three parts: types with preambles; functions; and prototypes of the
+        C functions that the program provides."""
         types: list[str] = []
         functions: list[str] = []
         externs: list[str] = []
@@ -641,7 +647,8 @@ class Emitter:
 
     @property
     def workers(self) -> int:
-        """How many threads share a level; if there are enclaves, each has one."""
+        """The number of threads that share the reactions of a level. It is 1 if there are several
+        enclaves, because each enclave has a thread of its own."""
         return 1 if self.layout.enclaves.count > 1 else self.model.program.config.threads
 
 
@@ -654,7 +661,7 @@ def _braced(text: str) -> str:
 
 
 def _numbered(lines: list[str], name: str) -> str:
-    """The text, with each mark `HERE` replaced by a `#line` with the number of its line."""
+    """The lines as one text, with each mark `HERE` replaced by a `#line` for the line after it."""
     text = "\n".join(lines) + "\n"
     out = []
     for number, line in enumerate(text.split("\n"), 1):
@@ -663,7 +670,14 @@ def _numbered(lines: list[str], name: str) -> str:
 
 
 def emit(model: Model, options: Options | None = None, header: str = "") -> tuple[str, str]:
-    """The C file of a program, and its header if C files of its own need one."""
+    """Returns the C file of a program, and the header for the program's own C files.
+
+    Args:
+        header: the path by which the C file includes the header.
+
+    Returns:
+        The two texts. The header is empty if the program has no C functions of its own.
+    """
     return Emitter(model, options or Options()).text(header)
 
 

@@ -1,21 +1,23 @@
-"""Enclaves: the parts of a program that advance through their tags independently (SEMANTICS.md,
-R20). They are asked for by `@enclave`, or found.
+"""Divides a program into enclaves: parts that advance through their tags independently
+(SEMANTICS.md, R20). The program asks for enclaves by `@enclave`; otherwise the compiler finds them.
 
-Two reactors must be in one enclave if a port joins them at one tag: all that write and all that
-read a channel, and the ends of `after 0`. What remains are parts that are joined only by delays and
-physical connections, or not at all. `@enclave` on an instance asks that its reactor, with all that
-is in it, be one enclave (on a bank: the whole bank, or each member with `each = true`); then
-nothing else is taken apart. Parts that are joined at one tag stay one enclave, whatever was asked
-for.
+Two reactors must be in one enclave if a value passes between them within one tag: all reactors that
+write or read one channel, and those at the two ends of a connection with `after 0`. The other
+connections, delayed or physical, may join two enclaves. `@enclave` on an instance asks that this
+reactor and all that it contains be one enclave; on a bank it asks this for the whole bank, or with
+`each = true` for each member. All reactors without `@enclave` are then one enclave. Reactors that
+must be in one enclave stay so, whatever `@enclave` asks for.
 
-Without `@enclave` they are found only if the reactors share nothing but their ports: see `shared`.
+Without `@enclave` the compiler divides a program only if its reactors share nothing but their
+ports: see `shared`.
 
 Invariants
-- `Enclaves.of` has every instance, `sends` and `arrives` every delay. Enclaves are numbered from 0,
-  in the order of the first reaction in each.
-- A Delay arrives in one enclave: one with readers in several is split.
-- A program has one enclave if it has modes or asks for one worker; also if it has no `@enclave` and
-  its reactors share something, or it is for a host and has one thread.
+- `Enclaves.of` has every instance; `sends` and `arrives` have every delay. Enclaves are numbered
+  from 0, in the order of the first reaction in each.
+- A Delay arrives in one enclave: a Delay whose readers are in several enclaves is split.
+- A program has one enclave if it has modes or asks for one worker. It also has one enclave if it
+  has no `@enclave` and either its reactors share something, or it has one thread and is not for a
+  device.
 """
 
 from __future__ import annotations
@@ -28,26 +30,29 @@ from weft_lf import tree
 from weft_lf.errors import Problem
 from weft_lf.model import Delay, Instance, Model, driver
 
-DEVICE = 2  # enclaves on a device: one for each core
-MOST = 64
+DEVICE = 2  # the most enclaves on a device: one for each core
+MOST = 64  # the most enclaves that `@enclave` gives elsewhere
 KNOWN_HEADERS = (
     r"<[^>]*>|\"(board|stdio|stdlib|string|math|stdint|stdbool|hardware/\w+|pico/\w+)\.h\""
 )
-# Shared by the whole program: a body that mentions one of these cannot run at the same time as
-# others.
+# Names of things that the whole program shares: a body that mentions one of them must not run at
+# the same time as another body.
 EVERYBODYS = r"\b(static|extern|lf_request_stop|lf_thread_create|lf_critical_section\w*|s?rand|strtok|setenv|weft_rx_\w+)\b"
 
 
 @dataclass
 class Enclaves:
+    """The enclaves of a program: how many there are, the enclave `of` each instance, and the ones
+    in which each delay `sends` and `arrives`."""
+
     count: int = 1
     of: dict[Instance, int] = field(default_factory=dict)
     sends: dict[Delay, int] = field(default_factory=dict)
     arrives: dict[Delay, int] = field(default_factory=dict)
 
     def links(self) -> list[tuple[int, int, int]]:
-        """(from, to, ns) for each two enclaves that a delayed connection joins: the least delay
-        between them."""
+        """(from, to, ns) for each two enclaves that delayed connections join; ns is the least of
+        these delays."""
         least: dict[tuple[int, int], int] = {}
         for delay, source in self.sends.items():
             to = self.arrives[delay]
@@ -75,8 +80,8 @@ class _Groups:
 
 
 def asked(made: Instance) -> Instance | str | None:
-    """The enclave into which `@enclave` puts an instance, by the instance or bank that has the
-    attribute; None: the outermost."""
+    """The enclave that `@enclave` asks for around an instance: the instance that has the attribute,
+    the path of the bank that has it, or None if nothing around `made` has it."""
     at: Instance | None = made
     while at is not None:
         for one in at.decl.attributes if at.decl else []:
@@ -89,7 +94,8 @@ def asked(made: Instance) -> Instance | str | None:
 
 
 def shared(model: Model) -> str:
-    """What reactors may share besides their ports, in words; empty if there is nothing."""
+    """Describes one thing that the reactors may share besides their ports; the text is empty if
+    they share nothing else."""
     config = model.program.config
     if config.files or config.cmake_include:
         return "C files of the program's own"
@@ -120,8 +126,8 @@ def shared(model: Model) -> str:
 
 
 def has_objects(text: str) -> bool:
-    """Does C text at file level declare more than types, macros, known headers, and functions
-    without static objects?"""
+    """Whether C text at file level may define objects: whether it has more than types, macros,
+    known headers, and functions without static objects."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
     for line in re.findall(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", text, re.M):
         if not re.fullmatch(KNOWN_HEADERS, line.strip()):
@@ -161,8 +167,8 @@ def _joined(model: Model) -> _Groups:
 
 
 def _packed(weights: dict[Hashable, int], most: int) -> dict[Hashable, int]:
-    """Puts groups into at most `most` parts of similar weight: the heaviest first, each into the
-    lightest part."""
+    """Distributes groups over at most `most` parts of similar weight. The heaviest group comes
+    first; each goes into the part that is lightest then."""
     loads = [0] * most
     place = {}
     for group in sorted(weights, key=lambda g: -weights[g]):
@@ -173,7 +179,7 @@ def _packed(weights: dict[Hashable, int], most: int) -> dict[Hashable, int]:
 
 
 def _split(model: Model, part: dict[Hashable, int], groups: _Groups) -> None:
-    """Splits each Delay with sinks in several enclaves into one for each enclave."""
+    """Splits each Delay that has sinks in several enclaves into one Delay for each enclave."""
     found: list[Delay] = []
     for delay in model.delays:
         by: dict[int, Delay] = {}
@@ -195,8 +201,11 @@ def _split(model: Model, part: dict[Hashable, int], groups: _Groups) -> None:
 
 
 def enclaves(model: Model, device: bool) -> Enclaves:
-    """The enclaves of a program. Splits delays where that is needed; warns of an `@enclave` that
-    has no effect."""
+    """Returns the enclaves of a program.
+
+    The function splits delays of the model that have readers in several enclaves, and adds a
+    warning to the program if its `@enclave` has no effect.
+    """
     config = model.program.config
     wanted = any(asked(made) is not None for made in model.instances)
     one = Enclaves(1, dict.fromkeys(model.instances, 0))

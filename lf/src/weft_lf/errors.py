@@ -1,10 +1,10 @@
-"""What is wrong with a program, and where: a Problem for each mistake, shown with its line and a
-caret, or as JSON.
+"""Problems: the errors and warnings about a program, each with its place. A problem is shown with
+its line and a caret, or as JSON.
 
 Invariants
 - A Problem that a user can cause has a place: file, line and column (from 1), and the length of the
   text in question.
-- `message` says what is wrong, `hint` what to do.
+- `message` says what is wrong; `hint` says what to do.
 - An `LfError` carries at least one Problem of severity "error".
 """
 
@@ -19,7 +19,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Span:
-    """A place in a file: `length` characters from `column` of `line` on; both count from 1."""
+    """A place in a file: `length` characters, beginning at `column` of `line`. Lines and columns
+    count from 1."""
 
     file: str = ""
     line: int = 0
@@ -28,11 +29,13 @@ class Span:
 
 
 NOWHERE = Span()
-WIDEST = 160  # characters of a line that are shown
+WIDEST = 160  # the most characters of a line that are shown
 
 
 @dataclass(frozen=True)
 class Problem:
+    """One error or warning about a program."""
+
     span: Span
     message: str
     hint: str = ""
@@ -59,6 +62,7 @@ class LfError(Exception):
 
 
 def fail(span: Span, message: str, hint: str = "") -> LfError:
+    """Returns an exception with one error, for the caller to raise."""
     return LfError(Problem(span, message, hint))
 
 
@@ -71,8 +75,8 @@ def _lines(file: str) -> list[str]:
 
 
 def rendered(problem: Problem) -> str:
-    """The problem as a compiler shows it: place, message, the line, a caret under the text, and the
-    hint."""
+    """The problem as compilers show one: its place and message, the line of the program with a
+    caret under the text in question, and the hint."""
     span = problem.span
     if not span.line:
         head = f"{span.file}: " if span.file else ""
@@ -82,7 +86,7 @@ def rendered(problem: Problem) -> str:
     lines = _lines(span.file)
     if 0 < span.line <= len(lines):
         line, column = lines[span.line - 1], span.column
-        if len(line) > WIDEST:  # the part around the place
+        if len(line) > WIDEST:  # only the part around the column is shown
             cut = max(0, min(column - 1 - WIDEST // 2, len(line) - WIDEST))
             line, column = line[cut : cut + WIDEST], column - cut
         line = "".join(c if c == "\t" or c.isprintable() else "\ufffd" for c in line)

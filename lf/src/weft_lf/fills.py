@@ -1,32 +1,34 @@
-"""The contents of a generated program's tables, kept as data until it is decided how to write them
-in C.
+"""Collects the contents of a generated program's tables, and writes them in C as initialisers or as
+statements.
 
-A fill says `array[index]path = value`; the value is a template whose {} are numbers. Small programs
-get static initialisers, which cost nothing at the start. Large ones get statements in
-`weft_rx_wire`: there every run of fills whose numbers grow evenly becomes a loop, so that a bank of
-5,000 needs as many lines as one of 4.
+A fill says `array[index]path = value`, where the value is a template whose {} are numbers. A small
+program gets static initialisers, which cost no time when it starts. A large one gets statements in
+`weft_rx_wire`: there a run of fills whose numbers grow evenly becomes a loop, so that a bank of
+5,000 needs as many lines as a bank of 4.
 
 Invariants
-- Each place is filled once; both ways of writing leave the same contents.
-- A loop writes exactly what its fills say: a run goes on only while all its numbers grow by the
-  same steps.
+- Each place is filled once. Initialisers and statements give the same contents.
+- A loop writes exactly what its fills say: a run ends as soon as one of its numbers does not grow
+  by the same step as before.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-FEWEST = 4  # a shorter run is written line by line
+FEWEST = 4  # a run with fewer fills is written as single statements
 
 
 @dataclass
 class Array:
+    """A C array of the generated program."""
+
     name: str
     type: str
     size: int
-    table: bool = False  # const if it is filled statically
-    fixed: bool = False  # always filled statically: its type is const
-    public: bool = False
+    table: bool = False  # the array is const if it is filled statically
+    fixed: bool = False  # the array is always filled statically, because its type is const
+    public: bool = False  # other C files see the array; otherwise it is static
 
     @property
     def linkage(self) -> str:
@@ -35,6 +37,8 @@ class Array:
 
 @dataclass
 class Fills:
+    """The arrays of a program, and the fills for them. `count` is the number of fills."""
+
     arrays: dict[str, Array] = field(default_factory=dict)
     groups: dict[tuple[str, str, str, str], list[tuple[int, ...]]] = field(default_factory=dict)
     count: int = 0
@@ -54,15 +58,15 @@ class Fills:
     def put(
         self, array: str, index: int, path: str, value: str, *numbers: int, cast: str = ""
     ) -> None:
-        """Adds `array[index]path = value`; `cast` is the type that makes a `{…}` an expression in
-        an assignment."""
+        """Adds the fill `array[index]path = value`, with `numbers` for the value's {}. `cast` is
+        the type to write before a `{…}` in an assignment."""
         self.groups.setdefault((array, path, value, cast), []).append((index, *numbers))
         self.count += 1
 
     # --- static -----------------------------------------------------------------------------------
 
     def declarations(self) -> list[str]:
-        """Declarations, so that an array can be named before it is filled."""
+        """Declarations of the arrays, so that code before their definitions can name them."""
         return [
             f"static {'const ' * a.table}{a.type} {a.name}[{max(a.size, 1)}];"
             for a in self.arrays.values()
@@ -70,8 +74,8 @@ class Fills:
         ]
 
     def static(self, fixed_alone: bool = False) -> list[str]:
-        """Every array (fixed_alone: only those that are always static) with its contents as
-        initialisers."""
+        """Definitions of the arrays with their contents as initialisers; with `fixed_alone`, only
+        of the `fixed` arrays."""
         members: dict[str, dict[int, list[str]]] = {name: {} for name in self.arrays}
         for (name, path, value, _), rows in self.groups.items():
             for index, *numbers in rows:
@@ -98,7 +102,7 @@ class Fills:
     # --- by statements ----------------------------------------------------------------------------
 
     def plain(self) -> list[str]:
-        """The definitions of the arrays that statements fill."""
+        """Definitions, without contents, of the arrays that `statements` fills."""
         return [
             f"{a.linkage}{a.type} {a.name}[{max(a.size, 1)}];"
             for a in self.arrays.values()
@@ -132,8 +136,8 @@ def _term(start: int, step: int, count: int) -> str:
 
 
 def _runs(rows: list[tuple[int, ...]]) -> list[tuple[tuple[int, ...], tuple[int, ...], int]]:
-    """The rows in their order, cut where the steps change: (first row, steps, number of rows) for
-    each run."""
+    """Cuts the rows, in their order, where the steps from row to row change. Each run is (first
+    row, steps, number of rows)."""
     found = []
     at = 0
     while at < len(rows):

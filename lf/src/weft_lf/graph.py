@@ -1,8 +1,8 @@
-"""Draws the reactors of a program as an SVG; graphviz does the layout.
+"""Draws the reactors of a program, with graphviz.
 
-A reactor is a box with its ports, a reaction a chevron with its number, timers and actions are
-circles. A delayed connection is dashed and says its delay, a physical one is dotted. A bank is
-drawn once, with its width.
+A reactor is a box with its ports. A reaction is a chevron with its number, a timer a circle, an
+action a triangle. A delayed connection is dashed and labelled with its delay; a physical one is
+dotted. A bank is drawn once, with its width.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _Drawing:
 
 
 def dot(model: Model) -> str:
-    """The drawing in graphviz's language."""
+    """Returns the drawing in graphviz's language."""
     drawing = _Drawing()
     drawing.reactor(model.top, model.top.name, 1)
     head = ['digraph "reactors" {', "  rankdir=LR; compound=true; fontname=Helvetica;"]
@@ -124,8 +124,12 @@ def dot(model: Model) -> str:
 
 
 def draw(model: Model, output: Path) -> Path:
-    """Writes the drawing: to a `.dot` file as it is, to any other by graphviz, in the format of its
-    suffix."""
+    """Writes the drawing to the file `output`, and returns its path. A `.dot` file gets graphviz's
+    language; graphviz makes any other file, in the format that the suffix names.
+
+    Raises:
+        LfError: graphviz is not installed, or fails.
+    """
     text = dot(model)
     if output.suffix == ".dot":
         output.write_text(text, encoding="utf-8")

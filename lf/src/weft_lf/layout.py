@@ -1,13 +1,13 @@
-"""Where each part of a program is put in the generated C: self structs, port pools, trigger lists,
-timers.
+"""Decides where each part of a program stands in the generated C: self structs, pools of ports,
+lists of triggers, timers.
 
 Invariants
 - The instances of one class are an array, in the order of instantiation; so is the pool of each
   type of port.
-- `address(c)` is the C expression of the port whose value channel c shows in the end. If nothing
-  sets the channel, that is `lf_no_T`.
-- An enclave's reactions keep their order, and its delays come after them: `number` counts within
-  the enclave, `row` in the whole table.
+- `address(c)` is the C expression of the port whose value channel c shows at the end of its chain
+  of connections. If nothing sets the channel, the port is `lf_no_T`.
+- The reactions of an enclave keep their order, and the enclave's delays come after them: `number`
+  counts within the enclave, `row` in the whole table.
 - Timers of one enclave and mode with the same offset and period are one timer.
 """
 
@@ -35,13 +35,13 @@ from weft_lf.values import c_base, c_type
 
 @dataclass
 class PortType:
-    """A C type of values, and what is made of it: a type of ports and one of delays."""
+    """A C type of values. The generated C has a type of ports and a type of delays for it."""
 
     text: str
     name: str
     token: bool
-    element: str  # of a token type: the type that it points to
-    pool: int = 0  # ports in its pool
+    element: str  # the type that a token type points to; else empty
+    pool: int = 0  # the number of ports in the type's pool
     pointers: int = 0
     delays: int = 0
     used_none: bool = False
@@ -53,24 +53,25 @@ class PortType:
 
 @dataclass
 class Uses:
-    """What the reactions of a class use, and so what its self struct must have."""
+    """The ports, contained reactors and names that the code of a class uses: its self struct must
+    have members for them."""
 
     ports: dict[str, tree.Port] = field(default_factory=dict)  # own ports named in reactions
     written: set[str] = field(default_factory=set)
-    # contained reactor → its ports
+    # contained reactor → the ports of it that reactions name
     children: dict[str, dict[str, tree.Port]] = field(default_factory=dict)
     banks: set[str] = field(default_factory=set)
     child_class: dict[str, Class] = field(default_factory=dict)
-    text: str = ""  # all its code, to look for names that are mentioned
+    text: str = ""  # all code of the class, in which `mentions` looks for names
 
 
 class Layout:
     def __init__(self, model: Model, enclaves: Enclaves | None = None, holds: bool = False) -> None:
-        """holds: the delivery of each delayed connection is a reaction of its own, before all
-        others. A static schedule needs that."""
+        """With `holds`, a reaction of its own delivers each delayed connection's values, before all
+        other reactions. A static schedule needs that."""
         self.model = model
         self.enclaves = enclaves or Enclaves()
-        self.arrival: dict[Delay, int] = {}  # the number of that reaction
+        self.arrival: dict[Delay, int] = {}  # the number of the reaction that delivers its values
         if holds:
             self.arrival = {delay: at for at, delay in enumerate(model.delays)}
         self.types: dict[str, PortType] = {}
@@ -79,10 +80,10 @@ class Layout:
         self.uses: dict[Class, Uses] = {}
         self.inline: set[Channel] = set()
         self.pooled: dict[Channel, int] = {}
-        # sink → its delay, and the delay's place among those of its type
+        # sink → its delay, and the delay's index among the delays of its type
         self.delayed: dict[Channel, tuple[Delay, int]] = {}
         self.delay_slot: dict[Delay, int] = {}
-        # (offset, period, mode, enclave), in order
+        # the timers, as an ordered set of (offset, period, mode, enclave)
         self.timers: dict[tuple[int, int, ModeOf | None, int], None] = {}
         self.readers: dict[object, list[int]] = {}
         self.mutable_count: dict[Channel, int] = {}
@@ -208,7 +209,7 @@ class Layout:
                         kind.pool += 1
 
     def address(self, channel: Channel) -> tuple[str, tuple[int, ...]]:
-        """The address as a template, and the numbers that fill it."""
+        """The C address of a channel's port: a template, and the numbers that fill its {}."""
         at = driver(channel)
         kind = self.port_type(at)
         if at in self.inline:
@@ -274,7 +275,7 @@ class Layout:
 
     @property
     def most(self) -> int:
-        """How many reactions the enclave with the most of them has."""
+        """The number of reactions of the largest enclave, its delays included."""
         return max(self.counts)
 
 

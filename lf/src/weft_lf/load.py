@@ -1,11 +1,12 @@
-"""Loads a program: the main file, what it imports, and which reactor each name means in each file.
+"""Loads a program: parses the main file and the files that it imports, and finds the reactor that
+each name means in each file.
 
 Invariants
 - A file is parsed once, however often it is imported. A cycle of imports is an error that shows the
   cycle.
-- `Program.files` is in the order in which preambles must be emitted: a file comes after those that
-  it imports.
-- All errors of all files are reported, not only the first.
+- `Program.files` is in the order in which preambles must be emitted: a file comes after the files
+  that it imports.
+- The errors of all files are reported, not only the first.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from weft_lf.errors import LfError, Problem, Span, fail
 from weft_lf.target import Config, configured
 from weft_lf.tree import File, Reactor
 
-LONGEST = 10_000_000  # of a file: /dev/zero never ends
+LONGEST = 10_000_000  # the most characters of a file: a file such as /dev/zero never ends
 
 
 @dataclass
 class Loaded:
-    """One file, with the reactors that its names mean: its own and those that it imports."""
+    """One file. `scope` has the reactors that its names mean, its own and imported ones, each with
+    the file that defines it."""
 
     tree: File
     scope: dict[str, tuple[Loaded, Reactor]] = field(default_factory=dict)
@@ -32,6 +34,8 @@ class Loaded:
 
 @dataclass
 class Program:
+    """A loaded program: its main reactor, all its files, and its target block's settings."""
+
     name: str
     path: Path
     main: tree.Reactor
@@ -92,7 +96,7 @@ class _Loader:
     def read(self, path: Path, asked: Span | None) -> str:
         where = asked or Span(str(path))
         try:
-            with path.open(encoding="utf-8-sig") as file:  # some editors begin it with a mark
+            with path.open(encoding="utf-8-sig") as file:  # some editors write a byte order mark
                 text = file.read(LONGEST + 1)
             if len(text) > LONGEST:
                 raise fail(where, f"{path} is longer than {LONGEST} characters", "split it")
@@ -143,8 +147,8 @@ class _Loader:
 
 
 def _in_package(path: Path, wanted: tree.Import) -> Path:
-    """`<package/File.lf>` is looked up in `build/lfc_include/package/src/lib` and
-    `target/lfc_include` above the file."""
+    """The file that `<package/File.lf>` means: it is under `build/lfc_include/package/` or
+    `target/lfc_include/package/` in a folder above `path`, in `src/lib` or `src`."""
     package, _, file = wanted.uri.partition("/")
     for folder in path.parents:
         for build in ("build", "target"):
@@ -160,10 +164,14 @@ def _in_package(path: Path, wanted: tree.Import) -> Path:
 
 
 def load(path: Path, text: str | None = None) -> Program:
-    """The program whose main file is `path` (its contents are `text`, if given).
+    """Returns the program whose main file is `path`.
+
+    Args:
+        path: the main file.
+        text: the contents of the main file, if they are not to be read from `path`.
 
     Raises:
-        LfError: what is wrong with it, all files considered.
+        LfError: the program has errors; the exception lists those of all files.
     """
     loader = _Loader()
     main_file = loader.load(path, None, text)

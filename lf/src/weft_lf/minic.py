@@ -1,15 +1,15 @@
 """An interpreter for a small subset of C, enough for the reaction bodies of tests. The oracle
 (oracle.py) uses it.
 
-It knows whole numbers, `self->x`, ports and actions (`p->value`, `p[i]->is_present`, `c.p->value`,
-`c[i].p[j]->value`, widths), local `int`s, arithmetic, assignment, if, for, while, return, and calls
-of functions that the caller provides. Anything else in a body raises `Unsupported`, which names it:
-the oracle never guesses.
+The interpreter knows whole numbers, `self->x`, ports and actions (`p->value`, `p[i]->is_present`,
+`c.p->value`, `c[i].p[j]->value`, widths), local `int`s, arithmetic, assignment, if, for, while,
+return, and calls of functions that the caller provides. Any other code raises `Unsupported`, whose
+text names the code: the interpreter never guesses.
 
 Invariants
-- Division and remainder are C's. Everything else is exact, and is wrapped to 32 bits when it is
-  stored in an `int`.
-- Values are Python ints and strs; a place is a pair (get, set).
+- Division and remainder are those of C. All arithmetic is exact; an assignment wraps its value to
+  32 bits.
+- Values are Python ints and strs.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ class _Return(Exception):
 
 @dataclass
 class Node:
+    """A statement or an expression."""
+
     kind: str
     parts: tuple[Any, ...] = ()
 
@@ -267,10 +269,10 @@ class _Parser:
 
 
 def parse(text: str) -> Node:
-    """The statements of a body.
+    """Parses the statements of a body.
 
     Raises:
-        Unsupported: it uses more than the subset of C described above.
+        Unsupported: the body uses more than the subset of C that this file's head describes.
     """
     parser = _Parser(text)
     body = parser.block()
@@ -280,12 +282,14 @@ def parse(text: str) -> Node:
 
 
 def wrapped(value: Any) -> Any:
+    """The value as C stores it in an `int` of 32 bits; a value that is no int stays as it is."""
     return (value + 2**31) % 2**32 - 2**31 if isinstance(value, int) else value
 
 
 class Frame:
-    """Runs one body. `names` gives the meaning of a name: a value, a dict of fields, a list, or a
-    function of values. Assignments to fields go to the dict that `self` means."""
+    """Runs one body. `names` returns the meaning of a name: a value, a dict of fields, a list, or a
+    function. An assignment to a field changes the dict that has the field, such as that of `self`.
+    """
 
     def __init__(self, names: Callable[[str], Any]) -> None:
         self.names = names

@@ -1,13 +1,14 @@
-"""An elaborated program: every reactor instance, its ports channel by channel, and how they are
-connected.
+"""The model of an elaborated program: every reactor instance, the channels of its ports, and their
+connections.
 
 Invariants
 - A `Channel` has at most one source: a channel that it copies (`source`), a `Delay` (`delay`), or
   reactions that write it.
-- `driver(c)` is the channel at the start of c's chain of undelayed connections, which reactions
-  write or a Delay sets.
-- Parameters are resolved: a `Value` holds no top-level `tree.Name`.
-- Everything is in the order of instantiation, depth first, banks by index; so are all lists here.
+- `driver(c)` is the channel at the start of c's chain of undelayed connections. Reactions write
+  this channel, or a Delay sets it.
+- Parameters are resolved: a `Value` has no `tree.Name` at its top level.
+- Lists of instances, and of parts of instances, are in the order of instantiation: depth first,
+  with banks by index.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from weft_lf.load import Loaded, Program
 
 @dataclass
 class Placed:
-    """A member of a class, with the file whose names it uses, and the mode that it is in ("" for
-    none)."""
+    """A member of a class, with the file in which it was written and the mode that contains it (""
+    for none)."""
 
     decl: tree.Member
     file: Loaded
@@ -31,13 +32,13 @@ class Placed:
 
 @dataclass(eq=False)
 class Class:
-    """A reactor definition with certain type arguments, and with what it inherits."""
+    """A reactor definition with its type arguments and its members, inherited ones included."""
 
-    name: str  # as in the source
-    key: str  # its name in C, unique in the program, in lower case
+    name: str  # the name in the source
+    key: str  # the name in C: unique in the program, in lower case
     decl: tree.Reactor
     file: Loaded
-    types: dict[str, tree.Type]  # of its type parameters
+    types: dict[str, tree.Type]  # type parameter → type argument
     params: dict[str, tree.Param] = field(default_factory=dict)
     members: list[Placed] = field(default_factory=list)
     ports: dict[str, tree.Port] = field(default_factory=dict)
@@ -49,8 +50,8 @@ class Class:
 
 @dataclass
 class Value:
-    """An expression whose names belong to `scope` (an instance; None: it has no names). In code
-    that was given to a member of a bank, bank_index is that member's `index`."""
+    """An expression whose names are parameters of the instance `scope`; None means that it has no
+    names. In code that is an argument of a bank, bank_index is the member's `index`."""
 
     expr: tree.Expr
     scope: Instance | None = None
@@ -59,11 +60,13 @@ class Value:
 
 @dataclass(eq=False)
 class Channel:
+    """One channel of a port."""
+
     port: PortOf
     index: int
     source: Channel | None = None
     delay: Delay | None = None
-    linked_in: str = ""  # the mode of the connection that gave it its source
+    linked_in: str = ""  # the mode of the connection `via`; "" for none
     via: tree.Connection | None = None
 
     def __str__(self) -> str:
@@ -73,7 +76,8 @@ class Channel:
 
 @dataclass(eq=False)
 class PortOf:
-    """A port of an instance: one channel, or those of a multiport."""
+    """A port of an instance. A plain port has one channel; a multiport has one for each unit of its
+    width."""
 
     instance: Instance
     decl: tree.Port
@@ -83,11 +87,11 @@ class PortOf:
 
 @dataclass(eq=False)
 class Delay:
-    """One channel of a connection with `after`, or of a physical one: what enters it comes out `ns`
-    later."""
+    """One channel of a physical connection, or of one with `after`: a value that enters it comes
+    out `ns` nanoseconds later."""
 
     source: Channel
-    ns: int | None  # None: physical without a delay
+    ns: int | None  # None: a physical connection without `after`
     physical: bool
     via: tree.Connection
     instance: Instance  # the reactor that contains the connection
@@ -101,6 +105,8 @@ class Delay:
 
 @dataclass(eq=False)
 class TimerOf:
+    """A timer of an instance; times are in nanoseconds."""
+
     instance: Instance
     decl: tree.Timer
     offset: int
@@ -110,6 +116,8 @@ class TimerOf:
 
 @dataclass(eq=False)
 class ActionOf:
+    """An action of an instance; times are in nanoseconds."""
+
     instance: Instance
     decl: tree.Action
     delay: int
@@ -125,13 +133,13 @@ class ModeOf:
     index: int
 
 
-Trigger = Channel | TimerOf | ActionOf | str  # str: startup, shutdown, reset
+Trigger = Channel | TimerOf | ActionOf | str  # a str is "startup", "shutdown" or "reset"
 
 
 @dataclass(eq=False)
 class Forward:
-    """A connection inside a mode whose target another mode feeds too: a reaction copies one
-    channel."""
+    """A connection inside a mode, to a channel that has another source too. A reaction that copies
+    `source` to `sink` does the connection's work."""
 
     source: Channel
     sink: Channel
@@ -145,14 +153,14 @@ class ReactionOf:
     mode: ModeOf | None
     triggers: list[Trigger] = field(default_factory=list)
     reads: list[Channel] = field(default_factory=list)  # triggers that are channels, and sources
-    sources: list[Trigger] = field(default_factory=list)  # untriggering: also timers and actions
+    sources: list[Trigger] = field(default_factory=list)  # read, but they do not trigger
     writes: list[Channel] = field(default_factory=list)
     schedules: list[ActionOf] = field(default_factory=list)
     moves: list[tuple[ModeOf, str]] = field(default_factory=list)  # mode, "reset" or "history"
     deadline: int | None = None
     forward: Forward | None = None
     level: int = 0
-    order: int = 0  # its place in the order of the whole program
+    order: int = 0  # the place in the order of the whole program
 
     def __str__(self) -> str:
         name = self.decl.name or f"reaction {self.number + 1}"
@@ -164,10 +172,10 @@ class Instance:
     cls: Class
     name: str
     parent: Instance | None
-    index: int | None  # in its bank
-    width: int | None
+    index: int | None  # the place in the bank; None outside a bank
+    width: int | None  # the number of members of the bank
     decl: tree.Instance | None
-    mode: ModeOf | None = None  # the parent's mode that it lives in
+    mode: ModeOf | None = None  # the parent's mode that contains the instance
     values: dict[str, Value] = field(default_factory=dict)
     ports: dict[str, PortOf] = field(default_factory=dict)
     children: dict[str, list[Instance]] = field(default_factory=dict)
@@ -175,7 +183,7 @@ class Instance:
     actions: dict[str, ActionOf] = field(default_factory=dict)
     modes: dict[str, ModeOf] = field(default_factory=dict)
     reactions: list[ReactionOf] = field(default_factory=list)
-    number: int = 0  # in the order of instantiation
+    number: int = 0  # the place in the order of instantiation
 
     @property
     def local_name(self) -> str:
@@ -186,7 +194,8 @@ class Instance:
         return f"{self.parent.path}.{self.local_name}" if self.parent else self.local_name
 
     def within(self) -> ModeOf | None:
-        """The innermost mode that it is in: its own, or that of an ancestor."""
+        """The innermost mode that contains this instance or an ancestor of it; None if there is
+        none."""
         at: Instance | None = self
         while at is not None:
             if at.mode is not None:
@@ -197,9 +206,11 @@ class Instance:
 
 @dataclass
 class Model:
+    """A complete program, ready to be emitted or interpreted."""
+
     program: Program
     top: Instance
-    classes: list[Class]  # a class comes after those it contains and inherits from
+    classes: list[Class]  # a class comes after the classes that it contains
     instances: list[Instance]
     reactions: list[ReactionOf]  # in the order in which they run within a tag
     delays: list[Delay]
@@ -207,7 +218,7 @@ class Model:
 
 
 def driver(channel: Channel) -> Channel:
-    """The channel whose value this one shows."""
+    """The channel whose value `channel` shows: the start of its chain of undelayed connections."""
     while channel.source is not None:
         channel = channel.source
     return channel

@@ -1,7 +1,7 @@
-"""The tables of a program with modes: every modal reactor, every mode, and the mode that each
-reaction is in.
+"""Writes the tables of a program with modes: the reactors that have modes, the modes, and the mode
+that contains each reaction.
 
-Invariant: outer modal reactors come before inner ones, as instances do.
+Invariant: a reactor with modes comes before the reactors with modes that it contains.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 class Modes:
+    """Fills the tables, into the `fills` of `emitter`."""
+
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
 

@@ -1,14 +1,15 @@
-"""The semantic model of reactors in its simplest form: what a program does, tag by tag. It is small
-and slow on purpose.
+"""The oracle: an interpreter of programs, small and slow on purpose, with which tests compare the
+runtime.
 
-It follows SEMANTICS.md, part III, rule by rule, and shares nothing with the runtime: no levels,
-only the order of reactions; a list as its queue. Time is logical (`fast`): physical time stands
-still. So it does not do physical actions and connections, and only a deadline of 0 is missed.
+The oracle follows SEMANTICS.md, part III, rule by rule, and shares nothing with the runtime. It has
+no levels, only the order of reactions, and its queue is a list. Time is logical (`fast`): physical
+time stands still. So it does not support physical actions and connections, and only a deadline of 0
+is missed.
 
 Invariants
-- `Oracle.run` gives the trace [(time since start, microstep, name, missed)] and what the bodies
-  print.
-- A body must be in the subset of C of minic.py; anything else raises `Unsupported`.
+- `Oracle.run` returns the trace: (time since the start in ns, microstep, name, missed) for each
+  reaction that ran. `printed` has the output of the bodies.
+- A body must be in the subset of C of minic.py; other code raises `Unsupported`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ Tag = tuple[int, int]
 
 
 class Fired(NamedTuple):
+    """One entry of a trace: a reaction ran, or its deadline handler if the deadline was missed."""
+
     time: int
     microstep: int
     name: str
@@ -46,7 +49,7 @@ class Fired(NamedTuple):
 
 @dataclass
 class Event:
-    """Something that will be present at `tag`."""
+    """A timer, an action or a delayed connection that will be present at `tag`, with its value."""
 
     tag: Tag
     what: TimerOf | ActionOf | Delay
@@ -55,19 +58,22 @@ class Event:
 
 @dataclass
 class Frozen:
-    """What a mode keeps while it is not active: its events, with the time that was left."""
+    """The events that a mode keeps while it is not active, and the tag at which it was left."""
 
     events: list[Event] = field(default_factory=list)
     left: Tag = (0, 0)
 
 
 def name_of(one: ReactionOf) -> str:
-    """The name of a reaction in traces: the path of its reactor, then its name, or its number from
-    1 on."""
+    """The name of a reaction in traces: the path of its reactor, then its name. A reaction without
+    a name has its number, counted from 1."""
     return f"{one.instance.path}.{one.decl.name or one.number + 1}"
 
 
 class Oracle:
+    """Interprets one program. `timeout` (in ns) replaces the program's own, if given; with
+    `keepalive` the program goes on to its timeout when no event is left."""
+
     def __init__(self, model: Model, timeout: int | None = None, keepalive: bool = False) -> None:
         self.model = model
         config = model.program.config
@@ -76,7 +82,7 @@ class Oracle:
         self.queue: list[Event] = []
         self.now: Tag = (0, 0)
         self.stop: Tag = (self.timeout, 0) if self.timeout is not None else (FOREVER, 0)
-        self.end = self.stop  # the timeout: what comes after it does not wait (R8)
+        self.end = self.stop  # the timeout: an event after it is not put into the queue (R8)
         self.trace: list[Fired] = []
         self.printed: list[str] = []
         self.states: dict[Instance, dict[str, Any]] = {}
@@ -117,7 +123,8 @@ class Oracle:
             self.delayed.setdefault(driver(delay.source), []).append(delay)
 
     def first_state(self, made: Instance, only: set[str] | None) -> dict[str, Any]:
-        """Parameters, and the initial values of state variables (`only`: of these alone)."""
+        """The parameters and the initial values of the state variables; with `only`, the initial
+        values of these state variables alone."""
         state: dict[str, Any] = {}
         if only is None:
             for name, value in made.values.items():
@@ -155,7 +162,7 @@ class Oracle:
     # --- modes ------------------------------------------------------------------------------------
 
     def is_active(self, mode: ModeOf | None) -> bool:
-        """R16: a mode is active if its reactor is in it, and the mode around the reactor is
+        """Whether a mode is active (R16): its reactor is in it, and the mode around the reactor is
         active."""
         while mode is not None:
             if self.active[mode.instance] is not mode:
@@ -167,7 +174,7 @@ class Oracle:
         return what.mode if what.mode is not None else what.instance.within()
 
     def inside(self, what: Any, mode: ModeOf) -> bool:
-        """Is it inside the mode, at any depth?"""
+        """Whether the reaction, timer, action or delay `what` is inside the mode, at any depth."""
         at = self.mode_around(what)
         while at is not None:
             if at is mode:
@@ -176,8 +183,8 @@ class Oracle:
         return False
 
     def enter_tag_modes(self) -> list[ReactionOf]:
-        """R16 to R18, at the beginning of a tag: makes the changes of mode. Gives the reactions
-        that startup and reset trigger by that."""
+        """Makes the changes of mode at the beginning of a tag (R16 to R18). Returns the reactions
+        that these changes trigger by startup and reset."""
         triggered: list[ReactionOf] = []
         changes, self.changes = self.changes, {}
         for made in self.model.instances:
@@ -185,7 +192,7 @@ class Oracle:
                 continue
             mode, how = changes[made]
             old = self.active[made]
-            if not self.is_active(old):  # the mode around it was left, or begins anew
+            if not self.is_active(old):  # the mode around the reactor was left or reset just now
                 continue
             kept = Frozen(left=self.now)
             for event in [
@@ -266,7 +273,7 @@ class Oracle:
                 self.states[made].update(self.first_state(made, names))
 
     def first_time(self) -> list[ReactionOf]:
-        """R18: the startup reactions of modes that are active for the first time."""
+        """The startup reactions of modes that are active for the first time (R18)."""
         triggered = []
         fresh = [m for m in self.active.values() if self.is_active(m) and m not in self.entered]
         for mode in fresh:
@@ -281,8 +288,11 @@ class Oracle:
     # --- running ----------------------------------------------------------------------------------
 
     def run(self, tags: int = 100_000) -> list[Fired]:
-        """Runs the program for at most so many tags (one that never ends is cut off there). Gives
-        the trace."""
+        """Runs the program, for at most `tags` tags after the first, and returns the trace.
+
+        Raises:
+            Unsupported: a body uses C that minic.py does not know.
+        """
         first = [
             r
             for r in self.model.reactions
@@ -313,7 +323,8 @@ class Oracle:
         return self.trace
 
     def tag(self, triggered: list[ReactionOf]) -> None:
-        """R2 to R4: runs one tag, which begins with these reactions and the events that are due."""
+        """Runs one tag (R2 to R4): the reactions `triggered`, those that the events now due
+        trigger, and those that these trigger in turn."""
         pending = {r.order: r for r in triggered}
         due = [e for e in self.queue if e.tag <= self.now]
         self.queue = [e for e in self.queue if e.tag > self.now]
@@ -381,7 +392,7 @@ class Oracle:
         minic.Frame(_Names(self, one, show)).run(self.bodies[id(code)])
 
     def send(self, delay: Delay, value: Any) -> None:
-        """R10."""
+        """Sends a value into a delayed connection (R10)."""
         self.put(Event(self.after(delay.interval), delay, value))
 
     def after(self, interval: int) -> Tag:
@@ -392,14 +403,14 @@ class Oracle:
         )
 
     def put(self, event: Event) -> None:
-        """R7: at the first microstep that is free."""
+        """Puts an event into the queue, at the first microstep that is free (R7)."""
         while any(e.what is event.what and e.tag == event.tag for e in self.queue):
             event.tag = (event.tag[0], event.tag[1] + 1)
         if event.tag <= self.end:
             self.queue.append(event)
 
     def schedule(self, action: ActionOf, extra: int, value: int | None) -> int:
-        """R6 to R8, R13."""
+        """Schedules an action (R6 to R8, R13). Returns 1, or 0 if there is no new event."""
         if self.now >= self.stop:
             return 0
         tag = self.after(action.delay + max(0, extra))
@@ -418,7 +429,7 @@ class Oracle:
                 tag = (self.last[action] + spacing, 0)
         event = Event(tag, action, value)
         self.last[action], self.newest[action] = tag[0], event
-        self.put(event)  # an update may meet an earlier event of the action
+        self.put(event)  # after an update, its tag may already have an event of the action
         return 1
 
     def request_stop(self) -> None:
@@ -496,7 +507,7 @@ class _Names:
     def do_lf_time_logical_elapsed(self) -> int:
         return self.oracle.now[0]
 
-    do_lf_time_logical = do_lf_time_logical_elapsed  # the start is 0
+    do_lf_time_logical = do_lf_time_logical_elapsed  # the program starts at time 0
 
     def do_lf_time_start(self) -> int:
         return 0

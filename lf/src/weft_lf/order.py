@@ -1,13 +1,14 @@
-"""The order of reactions: levels, and the causality loops that make one impossible.
+"""Puts the reactions of a program in order, by levels. Finds the causality loops that make an order
+impossible.
 
 Invariants
-- r comes before s if r writes a channel that s reads, or if both are of one reactor and r is
-  declared first.
+- Reaction r comes before reaction s if r writes a channel that s reads, or if both belong to one
+  reactor and r is declared first.
 - `level` is the length of the longest chain before a reaction; reactions of one level do not depend
   on each other.
 - The order of the whole program is by level, then by instance, then by declaration. If there are
-  deadlines, the reactions that have or feed the tightest one come first, as far as dependencies
-  allow.
+  deadlines, reactions with a tighter deadline come first, as far as dependencies allow; a reaction
+  that feeds another has the other's deadline too.
 - Delayed and physical connections are not dependencies.
 """
 
@@ -22,10 +23,10 @@ from weft_lf.parser import FOREVER
 
 
 def put_in_order(instances: list[Instance], program: Program) -> tuple[list[ReactionOf], int]:
-    """The reactions in the order in which they run within a tag, and how many levels there are.
+    """Returns the reactions in the order in which they run within a tag, and the number of levels.
 
     Raises:
-        LfError: a causality loop; the message shows its path.
+        LfError: there is a causality loop; the message shows its path.
     """
     reactions = [r for made in instances for r in made.reactions]
     writers: dict[Channel, list[ReactionOf]] = {}
@@ -68,7 +69,7 @@ def put_in_order(instances: list[Instance], program: Program) -> tuple[list[Reac
     ordered = sorted(reactions, key=lambda r: (r.level, place[r]))
     if any(r.deadline is not None for r in reactions):
         ordered = _by_deadline(ordered, after)
-        if program.config.threads > 1:  # levels stay together
+        if program.config.threads > 1:  # threads share a level, so its reactions stay together
             ordered.sort(key=lambda r: r.level)
     for number, one in enumerate(ordered):
         one.order = number
@@ -78,8 +79,8 @@ def put_in_order(instances: list[Instance], program: Program) -> tuple[list[Reac
 def _by_deadline(
     ordered: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, Channel | None]]
 ) -> list[ReactionOf]:
-    """A topological order in which tighter deadlines come first; a writer inherits its readers'
-    deadline."""
+    """A topological order in which tighter deadlines come first. A writer inherits the deadlines of
+    its readers."""
     urgent: dict[ReactionOf, int] = {}
     for one in reversed(ordered):
         own = FOREVER if one.deadline is None else one.deadline
@@ -105,7 +106,8 @@ def _by_deadline(
 def _find_loop(
     left: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, Channel | None]]
 ) -> Problem:
-    """The error for reactions that could not be ordered: it shows a shortest loop among them."""
+    """The error for reactions that could not be ordered. It shows the shortest loop that a search
+    from the first 200 of them finds."""
     remaining = set(left)
     best: list[ReactionOf] = []
     for start in left[:200]:
@@ -132,7 +134,7 @@ def _find_loop(
                 break
         if best and len(best) <= 2:
             break
-    if not best:  # only reactions that depend on a loop further away were looked at
+    if not best:  # the reactions searched are in no loop; they only depend on one
         best = left[:1]
     ways = [after[a].get(b) for a, b in zip(best, [*best[1:], best[0]], strict=False)]
     return _loop(best, ways)

@@ -1,9 +1,9 @@
 """Parses text into the objects of tree.py, by lark's LALR parser over grammar.lark.
 
 Invariants
-- Whatever the text, the outcome is a `tree.File` or an `LfError` that names a line and a column.
-- The tables of the parser are kept in the user's cache directory, under the grammar's own hash; a
-  cache that cannot be written or read costs time and nothing else.
+- For every text the outcome is a `tree.File`, or an `LfError` that names a line and a column.
+- lark keeps the tables of the parser in the user's cache directory, with a hash of the grammar. If
+  the cache cannot be read or written, parsing takes longer; nothing else changes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weft_lf.errors import LfError, Span, fail
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 FOREVER = 2**63 - 1
 NEVER = -(2**63)
-DIGITS = 40  # of a number: more than 64 bits need, and Python reads no more than some thousand
+DIGITS = 40  # the most digits that are read: 64 bits need fewer, and Python limits int() too
 UNITS = {
     **dict.fromkeys(("ns", "nsec", "nsecs"), 1),
     **dict.fromkeys(("us", "usec", "usecs"), 10**3),
@@ -40,7 +40,7 @@ UNITS = {
     **dict.fromkeys(("d", "day", "days"), 86400 * 10**9),
     **dict.fromkeys(("week", "weeks"), 7 * 86400 * 10**9),
 }
-NAMES = {  # the names of terminals in error messages
+NAMES = {  # terminal of the grammar → how error messages call it
     "ID": "a name",
     "KEBAB": "a property's name",
     "PATH": "a path",
@@ -114,7 +114,7 @@ def _first(children: list[Any], kind: Any) -> Any:
 
 
 class _Tagged(tuple):  # type: ignore[type-arg]
-    """(tag, value): a part of a rule; the tag says which."""
+    """A part of a rule, as (tag, value); the tag says which part it is."""
 
 
 def _tagged(children: list[Any], tag: str, default: Any = None) -> Any:
@@ -155,7 +155,7 @@ class _Builder(Transformer):  # type: ignore[type-arg]
         return tree.Code(str(token)[2:-2], Span(at.file, at.line, at.column + 2, 1))
 
     def named(self, children: list[Any], span: Span) -> Span:
-        """The place of the name, if there is one; else the span."""
+        """The place of the first name among the children, or else `span`."""
         names = _tokens(children, "ID")
         return self.at(names[0]) if names else span
 
@@ -502,7 +502,7 @@ def _short(text: str) -> str:
 
 
 def _whole(text: str, span: Span) -> int:
-    """The number, which C must be able to hold."""
+    """The value of a number that fits into 64 bits; a larger one raises an LfError."""
     if len(text) <= DIGITS and NEVER <= int(text) <= 2 * FOREVER + 1:
         return int(text)
     raise fail(span, f"{_short(text)} has more than 64 bits", "give a smaller number")
@@ -515,10 +515,10 @@ def _unquoted(text: str) -> str:
 
 
 def parse(text: str, file: str) -> tree.File:
-    """The syntax tree of `text`, the contents of `file`.
+    """Returns the syntax tree of `text`, the contents of `file`.
 
     Raises:
-        LfError: it is not Lingua Franca.
+        LfError: the text is not Lingua Franca.
     """
     try:
         built = _Builder(file).transform(_lark().parse(text))
@@ -573,8 +573,8 @@ ODD_TIME = re.compile(
 
 
 def _odd_time(error: UnexpectedInput, text: str, file: str) -> Any:
-    """The problem, if the parser stumbled over a time that is negative or has a fraction: it reads
-    a number and a name there."""
+    """The problem if the error comes from a time that is negative or has a fraction, else None. The
+    parser reads such a time as a number and a name."""
     from weft_lf.errors import Problem
 
     at = getattr(error, "pos_in_stream", None)

@@ -1,5 +1,5 @@
-"""The end of the C file: the programs (one for each enclave), what they do when they start, and
-`main`."""
+"""Writes the end of the C file: the table of programs (one for each enclave), the functions that
+run when they start, and `main`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def _enclave(e: Emitter, number: int) -> list[str]:
-    """The members of a weft_rx_program."""
+    """The initialisers of an enclave's weft_rx_program."""
     counts = e.layout.counts
     parts = [f'.name = "{e.model.program.name}"', f".count = {counts[number]}"]
     if number:
@@ -31,7 +31,7 @@ def _enclave(e: Emitter, number: int) -> list[str]:
 
 
 def program(e: Emitter) -> list[str]:
-    """The programs, one for each enclave, and `main`."""
+    """The lines of the end of the C file."""
     config, layout = e.model.program.config, e.layout
     e.starts[0] = [*e.start, *e.starts[0]]
     lines, programs = [], []

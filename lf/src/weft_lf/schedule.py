@@ -1,19 +1,20 @@
-"""The static schedule of a program whose timing is known at compile time (SEMANTICS.md, R23): what
-fires when, as a table.
+"""Makes the static schedule of a program whose timing is known at compile time (SEMANTICS.md, R23):
+a table of the times at which reactions may run.
 
-A program qualifies if it is for one worker, has no modes, and is triggered only by startup,
-shutdown, timers and connections with a fixed delay: no actions, nothing physical, no `after 0`, no
-delayed tokens. Then all that it may do is a beginning and after it a round that repeats, and no
-queue is needed. A delayed connection keeps what is on its way in a ring; at every tag at which
-something may arrive the table triggers a reaction that looks whether it has.
+A program has such a schedule if it is for one worker, has no modes, and is triggered only by
+startup, shutdown, timers and connections with a fixed delay. It must have no actions, no physical
+connections, no `after 0` and no delayed tokens. Then its tags are a beginning and a round that
+repeats, and the program needs no queue. A delayed connection keeps its values in a ring until they
+are due. At every tag at which a value may arrive, the table triggers a reaction that looks into the
+ring.
 
 Invariants
 - The times are those at which the timers would fire (ticks.py), so the trace is the same.
-- A tag is in the table if something may happen there, whatever the bodies decide: a reaction may
-  write all that it names.
-- The loop goes back not to the first slot of the round but to the one after it, so that the gap
-  before that slot is the same on the way in and on the way back.
-- If a round, or a beginning, would have more than MOST slots there is no table, and the program
+- A tag is in the table if a reaction may run there. The table assumes that a reaction writes all
+  ports that it names.
+- The loop goes back to the second slot of the round, not to the first. So the gap before that slot
+  is the same from the beginning as from the end of the round.
+- If a round or a beginning would have more than MOST slots, there is no table, and the program
   keeps its timers.
 """
 
@@ -33,15 +34,19 @@ MOST = 128
 
 @dataclass(frozen=True)
 class Slot:
+    """One entry of the table."""
+
     gap: int  # ticks since the slot before
-    reactions: tuple[int, ...]  # the numbers of those that it triggers
+    reactions: tuple[int, ...]  # the numbers of the reactions that the slot triggers
 
 
 @dataclass(frozen=True)
 class Schedule:
+    """The table of a program."""
+
     slots: list[Slot]
-    loop: int  # the slot that follows the last one
-    rings: dict[Delay, int] = field(default_factory=dict)  # the most values on their way at once
+    loop: int  # the index of the slot that follows the last one
+    rings: dict[Delay, int] = field(default_factory=dict)  # the most values that wait at once
 
 
 def known(model: Model, layout: Layout) -> bool:
@@ -57,27 +62,27 @@ def known(model: Model, layout: Layout) -> bool:
 
 
 class _Play:
-    """Plays what may happen, tag by tag: notes the times of the slots, and of what is sent.
-    `layout` was made with holds=True, if there are delays."""
+    """Simulates tag by tag which reactions may run. It records the times of slots and the times at
+    which values are sent. `layout` must have been made with holds=True if there are delays."""
 
     def __init__(self, model: Model, layout: Layout, tick: Tick) -> None:
         self.layout = layout
         self.at: dict[int, set[int]] = {}  # time → the reactions that the slot triggers
-        self.sent: dict[Delay, list[int]] = {delay: [] for delay in model.delays}
+        self.sent: dict[Delay, list[int]] = {delay: [] for delay in model.delays}  # → times
         self.interval = {delay: in_ticks(delay.interval, tick) for delay in model.delays}
         self.sends = {layout.number[delay]: delay for delay in model.delays}
-        self.next: dict[int, set[int]] = {}  # reaction → those that it may trigger
+        self.next: dict[int, set[int]] = {}  # reaction → the reactions that it may trigger
         for one in model.reactions:
             into = self.next.setdefault(layout.number[one], set())
             for channel in one.writes:
                 into.update(layout.readers.get(driver(channel), ()))
         for delay, number in layout.arrival.items():
             self.next[number] = set(layout.readers.get(delay, ()))
-        self.coming: list[int] = []  # a heap of the times at which something may arrive
+        self.coming: list[int] = []  # a heap of the times of slots still to be played
 
     def tag(self, time: int, first: set[int]) -> None:
-        """Plays the tag of a slot (or of startup): all may run that the reactions `first` may
-        trigger."""
+        """Plays one tag, of a slot or of startup: the reactions `first` run, and all reactions that
+        they may trigger."""
         done, todo = set(first), list(first)
         while todo:
             fresh = self.next.get(todo.pop(), set()) - done
@@ -92,8 +97,8 @@ class _Play:
             self.at.setdefault(due, set()).add(self.layout.arrival[delay])
 
     def pending(self, now: int) -> frozenset[tuple[int, Delay]]:
-        """What may be on its way just before `now`: (the time until it arrives, the delay) for
-        each."""
+        """The values that may be in a ring just before `now`: (ticks until it is due, its delay)
+        for each value."""
         return frozenset(
             (time + interval - now, delay)
             for delay, interval in self.interval.items()
@@ -110,8 +115,9 @@ class _Play:
 
 
 def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
-    """The table; None if the program's timing is not known, or the table would be too long.
-    `layout` was made with holds=True, if there are delays."""
+    """Returns the static schedule, or None if the program's timing is not known at compile time or
+    the table would be too long. `layout` must have been made with holds=True if there are delays.
+    """
     if not known(model, layout):
         return None
     periodic, onces = [], []
@@ -124,8 +130,8 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
             onces.append((in_ticks(offset, tick), numbers))
     if not periodic:
         return None
-    # The least whole number of ticks that a period ticks / per divides is `ticks`. So all timers
-    # are in step again after the least common multiple of these.
+    # A period of ticks / per divides `ticks`, and no smaller whole number of ticks. So all timers
+    # are in step again after the least common multiple of all `ticks`.
     turn = lcm(*(ticks for _, ticks, _, _ in periodic))
     begin = max([*(offset for offset, *_ in periodic), *(offset + 1 for offset, _ in onces)])
     for span in (turn, begin):
@@ -136,7 +142,8 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
         play.at.setdefault(offset, set()).update(numbers)
 
     def until(start: int, end: int) -> bool:
-        """Plays what happens from start on, before end. False: the table gets too long."""
+        """Plays the tags from `start` on and before `end`. Returns False if the table becomes too
+        long."""
         for offset, ticks, per, numbers in periodic:
             k = max(0, (start - offset) * per // ticks - 1)
             while (time := offset + k * ticks // per) < end:
@@ -156,7 +163,7 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
         return None
     seen: dict[frozenset[tuple[int, Delay]], int] = {}
     now = begin
-    # the round is complete once the same values are on their way as at the end of an earlier turn
+    # The round is complete once the rings have the same values as at the end of an earlier turn.
     while (state := play.pending(now)) not in seen:
         seen[state] = now
         if not until(now, now + turn):
@@ -179,7 +186,8 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
 def planned(
     model: Model, enclaves: Enclaves, tick: Tick, table: bool = True
 ) -> tuple[Layout, Schedule | None]:
-    """The layout, and the static schedule if there is one and `table` asks for it."""
+    """Returns the layout of a program and its static schedule. The schedule is None if the program
+    has none, or if `table` is false."""
     layout = Layout(model, enclaves)
     if not table or not known(model, layout):
         return layout, None

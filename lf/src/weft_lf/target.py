@@ -1,8 +1,8 @@
-"""The target block: its properties, their values, and what this compiler does with them.
+"""Reads the target block: checks its properties and their values, and makes a `Config` of them.
 
 Invariants
-- A property that cannot be honoured is refused by name. One that upstream has, but that changes
-  nothing here, gives a warning.
+- A property that this compiler cannot honour gives an error that names the property. A property
+  that upstream has, but that has no effect here, gives a warning.
 - A value of the wrong kind is an error at the value.
 """
 
@@ -66,7 +66,7 @@ UNUSED = [
     "verbose",
     "rti",
 ]
-WORKERS = 1024  # as many as the program's -w takes
+WORKERS = 1024  # the most workers; the option -w of a built program has the same limit
 PLATFORMS = {
     "native": "host",
     "linux": "host",
@@ -78,7 +78,7 @@ PLATFORMS = {
 
 @dataclass
 class Config:
-    """What the target block asks for."""
+    """The settings of the target block."""
 
     name: str = "C"
     timeout: int | None = None  # ns
@@ -98,8 +98,8 @@ class Config:
 
     @property
     def threads(self) -> int:
-        """How many workers the program is built for: `workers`, where 0 means 4; 1 if nothing is
-        said."""
+        """The number of workers for which the program is built: 1 unless the target block says
+        otherwise, and 4 for `workers: 0`."""
         if self.single_threaded or self.workers is None:
             return 1
         return self.workers or 4
@@ -147,11 +147,15 @@ def _one_of(value: tree.Value, known: tuple[str, ...], what: str) -> str:
 
 
 def configured(target: tree.Target | None, file: str) -> tuple[Config, list[Problem]]:
-    """What the target block asks for, and warnings.
+    """Returns the settings of the target block, and warnings about it.
+
+    Args:
+        target: the target block, or None if the file has none.
+        file: the file's path, for errors.
 
     Raises:
-        LfError: the language is not C, or a property is not known, not supported, or has a wrong
-            value.
+        LfError: there is no target, or its language is not C, or a property is not known, is not
+            supported, or has a wrong value.
     """
     config = Config()
     if target is None:

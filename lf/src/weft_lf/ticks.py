@@ -1,11 +1,11 @@
-"""Ticks: how a program's times are expressed in the unit of the target's clock (SEMANTICS.md, R22).
+"""Converts a program's times to ticks, the unit of the target's clock (SEMANTICS.md, R22).
 
 Invariants
 - `in_ticks` does what the macro WEFT_RX_TICKS does: it rounds to the nearest tick, and a positive
-  time to at least one.
-- A time that is rounded gives a warning that says what it becomes. One beyond the horizon is an
-  error, since a device would not notice.
-- A period is not rounded: `period_of` gives it as a fraction, so that its timer does not drift.
+  time to at least one tick.
+- A time that is rounded gives a warning with the rounded time. A time beyond the horizon is an
+  error here, because a device would not notice it.
+- A period is not rounded: `period_of` returns it as a fraction, so that its timer does not drift.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from weft_lf.errors import LfError, Problem, Span
 from weft_lf.model import Model
 from weft_lf.target import Config
 
-HORIZON = 0x7F000000  # ticks, as in reactors.h
+HORIZON = 0x7F000000  # the longest time in 32-bit ticks, as in reactors.h
 UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A tick: its length in ns, and whether times are 64 bits `wide`."""
+    """The target's tick: its length in ns. Times are 64 bits `wide`, or else 32 bits."""
 
     ns: int = 1
     wide: bool = True
@@ -34,11 +34,11 @@ HOST = Tick()
 
 
 def tick_of(config: Config, target: str) -> Tick:
-    """The target's tick: a microsecond in 32 bits on a device, unless compile-definitions say
-    otherwise.
+    """Returns the target's tick. On a device it is a microsecond, in 32 bits, unless
+    compile-definitions say otherwise.
 
     Raises:
-        LfError: a tick that the device's clock cannot count.
+        LfError: the device's clock cannot count the tick that compile-definitions ask for.
     """
     if target == "host":
         return HOST
@@ -61,8 +61,8 @@ def in_ticks(ns: int, tick: Tick) -> int:
 
 
 def period_of(ns: int, tick: Tick) -> tuple[int, int]:
-    """A period as ticks / per, in lowest terms. per is 1 if it is a whole number of ticks, or less
-    than one tick (then it becomes one)."""
+    """A period of `ns` as the fraction (ticks, per) in lowest terms. `per` is 1 if the period is a
+    whole number of ticks. A period below one tick becomes (1, 1)."""
     if ns <= tick.ns or ns % tick.ns == 0:
         return in_ticks(ns, tick), 1
     common = gcd(ns, tick.ns)
@@ -80,7 +80,8 @@ def shown(ns: int) -> str:
 
 
 def check(model: Model, tick: Tick) -> list[Problem]:
-    """Warnings about times that this tick rounds, one for each place.
+    """Returns warnings about the program's times that are no whole number of ticks, one for each
+    place.
 
     Raises:
         LfError: a time is beyond the horizon of 32-bit ticks.

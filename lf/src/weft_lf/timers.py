@@ -1,5 +1,6 @@
-"""Timers in the generated C: periodic ones, ones that fire once, and ratios (periods that are not a
-whole number of ticks); or, in place of them all, the table of a static schedule (schedule.py)."""
+"""Writes the timers of the generated C. There are periodic timers, one-shot timers, and ratios:
+timers whose period is not a whole number of ticks. A program with a static schedule (schedule.py)
+has the schedule's table in place of all timers."""
 
 from __future__ import annotations
 
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
 
 
 class Timers:
+    """Writes the timers, or the schedule's table, into the `fills` of `emitter`."""
+
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
         self.fills, self.layout = emitter.fills, emitter.layout
-        self.count = 0  # timers of all kinds in the enclave that has most: places in the queue
+        self.count = 0  # timers of the enclave that has the most: the queue has so many places
         self.ranges: dict[int, int] = {}  # enclave → the index of its range in weft_rx_timers
         self.last: dict[ModeOf, str] = {}  # mode → its last one-shot timer so far, in C
 
@@ -89,7 +92,7 @@ class Timers:
         self.fills.put("lf_onces", at, "", init, *numbers, cast="weft_rx_once")
 
     def table(self, schedule: Schedule) -> None:
-        """Writes the table of the static schedule, which takes the place of all timers."""
+        """Writes the table of a static schedule."""
         fills = self.fills
         fills.array(
             "weft_rx_slots", "weft_rx_slot", len(schedule.slots) + 1, table=True, public=True

@@ -1,7 +1,7 @@
-"""The syntax tree of a `.lf` file, as plain objects. Names are not resolved yet, and nothing is
+"""The syntax tree of a `.lf` file, as plain objects. Names are not resolved, and no expression is
 evaluated.
 
-Every object has a `span`, for error messages and `#line`.
+Every object but File has a `span`, for error messages and `#line`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from weft_lf.errors import NOWHERE, Span
 
 @dataclass
 class Code:
-    """Code of the target, `{= … =}`: the text without the brackets; `span` is where the text
-    begins."""
+    """Code of the target language, `{= … =}`. `text` is without the brackets, and `span` is where
+    the text begins."""
 
     text: str
     span: Span = NOWHERE
@@ -23,8 +23,8 @@ class Code:
 
 @dataclass
 class Literal:
-    """A literal. `kind` is string, char, float, int or bool; `text` is as it was written (C's
-    spelling)."""
+    """A literal. `kind` is string, char, float, int or bool; `text` is the literal as the file has
+    it."""
 
     kind: str
     text: str
@@ -62,8 +62,8 @@ Expr: TypeAlias = Code | Literal | Time | Name | Listing
 
 @dataclass
 class Type:
-    """A type. `name` is a dotted name, `time`, or code; `array` is None, "" for `[]`, or a
-    length."""
+    """A type. `name` is a dotted name, `time`, or code; `array` is the length in brackets, "" for
+    `[]`, or None without brackets."""
 
     name: str
     arguments: list[Type] = field(default_factory=list)
@@ -257,7 +257,7 @@ class Reactor:
 
 @dataclass
 class Import:
-    names: list[tuple[str, str, Span]]  # (its name there, its name here, where it stands)
+    names: list[tuple[str, str, Span]]  # (name in the other file, name in this file, its place)
     uri: str
     package: bool
     span: Span = NOWHERE
@@ -265,8 +265,8 @@ class Import:
 
 @dataclass
 class Pair:
-    """One target property; `value` is a Literal, a Time, a list (Values) or more properties
-    (Pairs)."""
+    """One property of the target block; `value` is a Literal, a Time, a list (Values), or more
+    properties (Pairs)."""
 
     name: str
     value: Value

@@ -1,6 +1,6 @@
-"""Evaluates expressions at compile time: to numbers and times, and to the C text of the rest.
+"""Evaluates expressions at compile time: to whole numbers and times, or else to C text.
 
-Invariant: nothing of the program is executed. Code (`{= … =}`) is evaluated only if it is
+Invariant: no code of the program is executed. Code (`{= … =}`) is evaluated only if it is
 arithmetic on whole numbers, parameters and the macros for times.
 """
 
@@ -41,8 +41,7 @@ LIMIT = 2**63
 
 
 def resolved(expr: tree.Expr, scope: Instance | None, index: int | None = None) -> Value:
-    """`expr` as seen from `scope`, with names of parameters replaced by the values that they stand
-    for."""
+    """The value of `expr` in `scope`: if `expr` is the name of a parameter, the parameter's value."""
     while isinstance(expr, tree.Name) and scope is not None and expr.name in scope.values:
         value = scope.values[expr.name]
         expr, scope, index = value.expr, value.scope, value.index
@@ -50,8 +49,8 @@ def resolved(expr: tree.Expr, scope: Instance | None, index: int | None = None) 
 
 
 def number(value: Value) -> int | None:
-    """Its value as a whole number, of a time in nanoseconds; None if that is not known at compile
-    time."""
+    """The value as a whole number, for a time in nanoseconds; None if the number is not known at
+    compile time."""
     value = resolved(value.expr, value.scope, value.index)
     expr = value.expr
     if isinstance(expr, tree.Time):
@@ -93,7 +92,7 @@ def _fold(node: ast.expr, value: Value, depth: int) -> int:
         result = -inner if isinstance(node.op, ast.USub) else inner
     elif isinstance(node, ast.BinOp):
         left, right = _fold(node.left, value, depth + 1), _fold(node.right, value, depth + 1)
-        if isinstance(node.op, (ast.Div, ast.Mod)):  # as C does: towards zero
+        if isinstance(node.op, (ast.Div, ast.Mod)):  # C rounds towards zero
             quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
             result = quotient if isinstance(node.op, ast.Div) else left - right * quotient
         elif type(node.op) in OPERATORS:
@@ -125,8 +124,8 @@ def c_time(ns: int) -> str:
 def c_type(
     kind: tree.Type | None, types: dict[str, tree.Type], expr: tree.Expr | None = None
 ) -> str:
-    """A type in C: `int`, `double*`, `interval_t`, `int*` for `int[]`, `int[3]`. If none is given,
-    the type of the value."""
+    """A type in C, such as `int`, `double*`, `interval_t` or `int[3]`; `int[]` gives `int*`. If
+    `kind` is None the result is the type of `expr`, or `int`."""
     if kind is None:
         if isinstance(expr, tree.Time):
             return "interval_t"
@@ -152,7 +151,7 @@ def c_base(kind: tree.Type, types: dict[str, tree.Type]) -> str:
 
 
 def c_expr(value: Value) -> str:
-    """The C text of a value. Parameters are replaced by their values; code stays as written."""
+    """The C text of a value. Parameters are replaced by their values; code stays as it was written."""
     value = resolved(value.expr, value.scope, value.index)
     expr = value.expr
     if isinstance(expr, tree.Time):

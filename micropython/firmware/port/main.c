@@ -1,4 +1,4 @@
-// The firmware's start: as QEMU's port does it, and _boot.py and main.py before the prompt.
+// Starts the firmware as QEMU's port does, and runs _boot.py and main.py before the prompt.
 #include <stdlib.h>
 
 #include "py/compile.h"
@@ -11,8 +11,9 @@
 
 static uint32_t gc_heap[MICROPY_HEAP_SIZE / sizeof(uint32_t)];
 
-// A heap of another size, for what is to be measured so: the emulator puts its bytes there before
-// the start (tests/board.py). Both are in the board's outer RAM, behind its disk.
+// A measurement may ask for a heap of another size: the emulator stores the number of bytes at
+// HEAP_ASKED before the start (tests/board.py), and the heap begins at HEAP_THERE. Both are in the
+// board's outer RAM, behind its disk.
 #define HEAP_ASKED (*(volatile uint32_t*)0x21fffffc)
 #define HEAP_THERE ((char*)0x21800000)
 

@@ -1,10 +1,10 @@
-// Time, sleep and the serial line of the emulated board.
+// Time, sleep and the serial port of the emulated board.
 //
 // Invariants
-// - The count is TIMER0's: 25 MHz, 32 bits, down. It is read at least once in 100 s (sleeps are
-//   cut), so no turn is missed.
-// - A sleep arms TIMER1 once and waits for its interrupt line with interrupts held: no handler runs
-//   for it, so nothing is counted but what the program does. Any other interrupt ends the waiting
+// - TIMER0 counts time: 25 MHz, 32 bits, downwards. It is read at least once in 100 s, because long
+//   sleeps are cut into pieces, so that no wrap-around is missed.
+// - A sleep arms TIMER1 once and waits for its interrupt with interrupts disabled. No handler runs,
+//   so a count of instructions has only those of the program. Any other interrupt ends the wait
 //   too.
 #include <string.h>
 
@@ -29,11 +29,11 @@ typedef struct {
 #define PER_US (25)
 #define CHUNK_US (100000000)
 
-static uint32_t last_count;  // TIMER0 when it was last looked at
-static uint32_t rest;        // counts since, that make no whole microsecond
-static uint64_t micros;      // since the start
-static uint32_t millis;  // the same, kept beside it: 64-bit division would bring in the unwinder
-static uint32_t millis_rest;  // microseconds since, that make no whole millisecond
+static uint32_t last_count;  // the value of TIMER0 when it was last read
+static uint32_t rest;        // the counts that are not in `micros` yet: less than a microsecond
+static uint64_t micros;      // microseconds since the start
+static uint32_t millis;  // milliseconds since the start; a 64-bit division would link the unwinder
+static uint32_t millis_rest;  // the microseconds that are not in `millis` yet
 
 void weft_board_init(void) {
   if (!(TIMER0->CTRL & TIMER_EN)) {
@@ -70,12 +70,12 @@ mp_uint_t mp_hal_ticks_ms(void) {
   return millis;
 }
 
-// 25 MHz: under -icount shift=0 a count is exactly 40 instructions.
+// The counts are of 25 MHz: with -icount shift=0 one count is exactly 40 instructions.
 mp_uint_t mp_hal_ticks_cpu(void) { return -TIMER0->VALUE; }
 
 uint64_t mp_hal_time_ns(void) { return now_us() * 1000; }
 
-// Sleeps until an interrupt is pending, or for so long.
+// Sleeps for `us` microseconds, or until an interrupt is pending.
 static void sleep_us(uint32_t us) {
   uint32_t held = weft_board_hold_interrupts();
   TIMER1->CTRL = 0;
@@ -92,8 +92,8 @@ static void sleep_us(uint32_t us) {
   weft_board_let_interrupts(held);
 }
 
-// Characters are looked for, not interrupts: while somebody may type, no sleep is longer than 10
-// ms.
+// Sleeps for `ms` milliseconds, but at most 10: characters of the UART cause no interrupt, so the
+// caller must poll for them.
 void weft_board_sleep_ms(int ms) {
   sleep_us(ms < 0 || ms > 10 ? 10000 : ms == 0 ? 1 : (uint32_t)ms * 1000);
 }

@@ -1,23 +1,23 @@
-// QEMU's port with time, select and asyncio, a file system in memory and interrupts. It includes
-// the port's own configuration and changes that.
+// The configuration of QEMU's port with time, select, asyncio, a file system in memory and
+// interrupts. It includes the port's own configuration, and changes parts of it.
 #include "mpconfigport.h"
 
 #undef MICROPY_PY_SELECT
 #define MICROPY_PY_SELECT (1)
-#undef MICROPY_PY_SYS_STDIO_BUFFER  // sys.stdin.buffer, as boards with USB have it: a link's line
+#undef MICROPY_PY_SYS_STDIO_BUFFER  // sys.stdin.buffer, which a link uses on boards with USB
 #define MICROPY_PY_SYS_STDIO_BUFFER (1)
 #undef MICROPY_PY_TIME
 #define MICROPY_PY_TIME (1)
 #undef MICROPY_PY_ASYNCIO
 #define MICROPY_PY_ASYNCIO (1)
 
-// With nothing to do the processor sleeps until the next event, at most so many milliseconds (-1:
-// for ever).
+// When MicroPython has nothing to do, the processor sleeps until the next event, for at most `ms`
+// milliseconds (-1: without a limit).
 void weft_board_sleep_ms(int ms);
 #define MICROPY_INTERNAL_WFE(ms) weft_board_sleep_ms(ms)
 
-// Hard interrupts run on the stack of what they interrupt; the scheduler's queue is changed with
-// them held.
+// A hard interrupt runs on the stack of the code that it interrupts. So MicroPython changes the
+// queue of its scheduler with interrupts disabled.
 #include <stdint.h>
 static inline uint32_t weft_board_hold_interrupts(void) {
   uint32_t state;

@@ -1,9 +1,10 @@
-// The unix port with a global lock, as ESP32 has it: the port's makefile says 0, too late for us to
-// say otherwise there. With the lock Ctrl-C cannot raise from the signal's handler.
+// The unix port with a global lock, as ESP32 has it. The port's makefile sets the lock to 0 too
+// late for a makefile to change it, so this header does. With the lock, the handler of Ctrl-C's
+// signal cannot raise an exception.
 #include "../variant/mpconfigvariant.h"
 #undef MICROPY_PY_THREAD_GIL
 #define MICROPY_PY_THREAD_GIL (1)
 #undef MICROPY_ASYNC_KBD_INTR
 #define MICROPY_ASYNC_KBD_INTR (0)
-// The port's atomic section is this kind of lock whatever else holds.
+// The port's atomic section uses a recursive mutex in any configuration.
 #define MICROPY_PY_THREAD_RECURSIVE_MUTEX (1)

@@ -1,15 +1,15 @@
-"""The package once more, for core 1 (weft.cores): `weft._twin._chan` is a second copy of _chan.py,
-with a run queue and a run of its own.
+"""A second copy of the package's modules for core 1 (weft.cores). `weft._twin._chan` is loaded from
+_chan.py like `weft._chan`, but has a run queue and a run of its own.
 
 Invariants
-- The errors are one and the same on both cores.
-- The core of this copy is the pure one: the native one's state is there once.
+- Both copies share the classes of errors.
+- This copy uses the core in Python, because the state of the native core exists only once.
 """
 
 import sys
 
 _package = sys.modules[__name__.rpartition(".")[0]]
-__path__ = _package.__path__  # this package's modules are the other's files
+__path__ = _package.__path__  # the modules of this package are loaded from weft's files
 
 from .. import errors  # noqa: E402
 

@@ -1,2 +1,2 @@
-/* Upstream's bodies include this; all its names are weft_mcu/lf.h's. */
+/* Programs written for upstream include this header. weft_mcu/lf.h defines all its names. */
 #include "weft_mcu/lf.h"
