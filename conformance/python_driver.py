@@ -149,7 +149,7 @@ class Names:
 
     def deadlock(self, error: Any) -> dict[str, Any]:
         """Who is blocked, and the knot, as the report says; nothing of a network over several OS
-        processes: see CAVEATS.md."""
+        processes: on a busy machine such a report may leave out a process."""
         if self.away:
             return {}
         named = [self.pid_of(p.path) for p in error.processes]
