@@ -157,7 +157,7 @@ static inline weft_queue *weft_base(weft_heap *q) { return &q->queue; }
  * time beyond looks like one past: a debug build panics at one more than 2^30 us past; weft_post_in
  * and weft_post_at check it always and return WEFT_E_HORIZON; weft_far_post takes any time. List:
  * 44 cycles before all others, 66 behind the one posted last or, from the head, + 11 an entry
- * passed; heap: see README.md. */
+ * passed; heap: see RESULTS.md. */
 #define weft_post(q, e, release) WEFT_EITHER(q, post)((q), (e), (release))
 /* weft_post_as(q, e, release, policy): the same for an event that may be in the queue already. */
 #define weft_post_as(q, e, release, policy) WEFT_EITHER(q, post_as)((q), (e), (release), (policy))

@@ -1,7 +1,7 @@
 /**
  * How long every call keeps interrupts off, at its worst, with 10, 100 and 10,000 events in the
  * queue: counted from the instruction that turns them off to the one that turns them on, in cycles,
- * and asserted (mcu/README.md has the table).
+ * and asserted (mcu/RESULTS.md has the table).
  *
  * masked.mjs [--emulator DIR] IMAGES writes one line a test and, last, `N passed, N failed`.
  */
@@ -9,7 +9,7 @@ import { check, finish, load } from './harness.mjs';
 
 /**
  * By call: cycles at 10, 100 and 10,000 events: list; heap; heap of equal times. The figures of
- * README.md with a little room.
+ * mcu/RESULTS.md with a little room.
  */
 const limits = {
   1: ['weft_post', [210, 1200, 110200], [122, 158, 245], [365, 570, 1040]],
