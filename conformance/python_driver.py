@@ -152,7 +152,7 @@ class Names:
 
     def deadlock(self, error: Any) -> dict[str, Any]:
         """The blocked processes and the knot, as the report says; {} for a network over several OS
-        processes: see CAVEATS.md.
+        processes, because on a busy machine such a report may leave out a process.
         """
         if self.away:
             return {}

@@ -160,7 +160,7 @@ static inline weft_queue *weft_base(weft_heap *q) { return &q->queue; }
  * one: a debug build panics if it is more than 2^30 us past. weft_post_in and weft_post_at always
  * check and return WEFT_E_HORIZON; weft_far_post takes any time. Cost in a list: 44 cycles before
  * all other events, 66 behind the event posted last, or, from the head, 11 more for each entry
- * passed; in a heap: see README.md. */
+ * passed; in a heap: see RESULTS.md. */
 #define weft_post(q, e, release) WEFT_EITHER(q, post)((q), (e), (release))
 /* weft_post_as(q, e, release, policy): the same for an event that may be in the queue already. */
 #define weft_post_as(q, e, release, policy) WEFT_EITHER(q, post_as)((q), (e), (release), (policy))
