@@ -1,27 +1,27 @@
-"""Was this recorded history possible?  Compares what a runtime did with the model.
+"""Decides whether a recorded history was possible: compares what a runtime did with the model.
 
-A history is a list of records in the order in which they were made (README.md, "Histories").  What
-an operation does happens at some instant between its `call` and its `ret`; the checker searches for
+A history is a list of records in the order in which they were made (README.md, "Histories"). An
+operation takes effect at some instant between its `call` and its `ret`; the checker searches for
 instants at which the model does the same.
 
-Sound: a history of a correct runtime is never flagged.  The search follows every step that the
-model allows, in every order, and flags only when it has seen them all; when it runs out of its
-budget the verdict is `unknown`, which is not a failure.  Strong: the whole observable behaviour is
-compared – every outcome of every operation with its value, guard, exception and exception's
-attributes, virtual times, results of groups, dropped counts, the deadlock's report – so a lost,
+Sound: the history of a correct runtime is never flagged. The search follows every step that the
+model allows, in every order, and flags only when it has seen all of them. When it runs out of its
+budget, the verdict is `unknown`, which is not a failure. Strong: the whole observable behaviour is
+compared: every outcome of every operation with its value, guard, exception and the exception's
+attributes, virtual times, results of groups, dropped counts, the deadlock's report. So a lost,
 doubled or reordered value, an early end, a wrong exception or an impossible choice has no
-explanation and is flagged, with the record at which all explanations ended.
+explanation. It is flagged, with the record at which all explanations ended.
 
   grain "atomic"  one scheduler: an operation starts at its `call` record, before any other record.
-                  Left open are which ready guard a select takes (which is checked for fairness
-                  and priority, 5.4), and when ends are let go, timers fire and cancellations
-                  land. yield_ is checked (7.7).
-  grain "cores"   threads: an operation starts anywhere after its `call`; a select looks at its
-                  guards one by one. Fairness, priority and yield_ are not judged: between cores
-                  they cannot be seen from records alone.
+                  Open are: which ready guard a select takes (checked for fairness and priority,
+                  5.4), and when ends are let go, timers fire and cancellations arrive. yield_ is
+                  checked (7.7).
+  grain "cores"   threads: an operation starts at any moment after its `call`; a select looks at
+                  its guards one by one. Fairness, priority and yield_ are not judged: between
+                  cores they cannot be seen from records alone.
 
-The search is depth first and remembers the states seen; a branch ends as soon as an operation
-commits to something other than its recorded outcome.
+The search is depth first and remembers the states that it has seen. A branch ends as soon as an
+operation commits to something other than its recorded outcome.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ from .interp import Code, Record, Sim
 
 
 class Verdict(NamedTuple):
-    """ok: the history is possible. unknown: the budget ran out. at: the record that nothing
-    explains, and why. states: how many states were seen.
+    """The checker's answer.
+
+    ok: the history is possible. unknown: the budget ran out. why, at: what is wrong, and the record
+    that nothing explains. states: how many states were searched.
     """
 
     ok: bool
@@ -48,8 +50,9 @@ class Verdict(NamedTuple):
 
 
 def audit(history: list[Record]) -> Verdict:
-    """Finds what is wrong without the model, so that the message is simple: wrong form, values from
-    nowhere, values read twice."""
+    """Checks what needs no model, so that the message is simple: the form of the records, values
+    that no process wrote, values that were read twice.
+    """
     open_call: dict[int, str] = {}
     written: set[Any] = set()
     seen: dict[Any, int] = {}
@@ -98,8 +101,9 @@ def audit(history: list[Record]) -> Verdict:
 
 
 def matches(model: Record, seen: Record) -> bool:
-    """Is the recorded record what the model would record? Details that the runtime did not record
-    are not compared."""
+    """Is the record `seen` what the model would record? Details that the runtime did not record are
+    not compared.
+    """
     if model.get("p") != seen.get("p") or model["e"] != seen["e"]:
         return False
     if "t" in seen and "t" in model and seen["t"] is not None and model["t"] != seen["t"]:
@@ -133,9 +137,12 @@ def check(
     budget: int = 50_000,
     clock: str = "virtual",
 ) -> Verdict:
-    """Is `history` a possible history of the network `net`? Looks at `budget` states at most.
+    """Is `history` a possible history of the network `net`?
 
-    With clock="real" timers may go off at any moment, and times in the history are not compared.
+    Args:
+        budget: how many states are searched at most.
+        clock: with "real", timers may go off at any moment, and times in the history are not
+        compared.
     """
     first = audit(history)
     if not first:
@@ -177,7 +184,7 @@ def check(
                 silent.append(s)
         ways = silent + loud  # the last one is tried first
         for k, s in enumerate(ways, 1):
-            # Nobody looks at this state any more: its last way has the state itself, not a copy.
+            # This state is not used again: its last way takes the state itself, not a copy.
             new = sim if k == len(ways) else sim.clone()
             made = new.apply(s)
             if made is not None:
@@ -210,7 +217,7 @@ def check(
 
 
 def _promises(records: list[Record]) -> list[dict[int, list[Any]]]:
-    """For each position: what each process's next `ret` says."""
+    """For each position in the records: the outcome of each process's next `ret`."""
     table: list[dict[int, list[Any]]] = [{} for _ in records]
     current: dict[int, list[Any]] = {}
     for k in range(len(records) - 1, -1, -1):
@@ -221,7 +228,7 @@ def _promises(records: list[Record]) -> list[dict[int, list[Any]]]:
 
 
 def _keeps(sim: Sim, promised: dict[int, list[Any]]) -> bool:
-    """Has every operation that has committed the outcome that its `ret` will say?"""
+    """Does every operation that has committed have the outcome that its `ret` will record?"""
     for p in sim.procs.values():
         op = sim.ops.get(p.pid)
         out = (

@@ -1,5 +1,4 @@
-"""Which guards of an operation are ready, and when a select is over (rules 5.4 to 5.7). Only
-questions: nothing here takes a step.
+"""Answers which guards of an operation are ready, and when a select is over (rules 5.4 to 5.7).
 
     off (5.2)     never ready, decides nothing; may hold a select open (5.6)
     open ──▶ ready: a partner, a value, a slot, an end other than retirement
@@ -17,17 +16,19 @@ from .objects import READ, WRITE, Barrier, Chan, Guard, Op, side_of
 
 
 class Choosing:
-    """The part of `model.World` that looks at guards; it has the fields named here."""
+    """The part of `model.World` that inspects guards. It uses the fields of World that are declared
+    here.
+    """
 
     chans: list[Chan]
     barriers: list[Barrier]
     ops: dict[int, Op]
     now: float
-    gone: frozenset[int]  # processes that have ended, and let go of their ends (7.11)
+    gone: frozenset[int]  # processes that have ended and have let go of their ends (7.11)
 
     def ready(self, op: Op, i: int) -> bool:
-        """Could guard i commit now, by itself? (A skip and an expired timer are asked for
-        separately, 5.7; so is the end of the whole select, `ended_by`.)
+        """Could guard i commit now, by itself? Not for skips and expired timers (5.7), and not for
+        the end of the whole select (`ended_by`).
         """
         g = op.guards[i]
         if not g.pre:
@@ -47,8 +48,9 @@ class Choosing:
         return g.kind == "ended" and g.on in self.gone
 
     def retired(self, op: Op, i: int) -> bool:
-        """Has the channel of guard i retired for it? A guard that fell silent stays so for its
-        operation (5.6)."""
+        """Has the channel of guard i retired for this operation? A guard that has fallen silent
+        stays silent for the operation (5.6).
+        """
         g = op.guards[i]
         return i in op.silent or self.chans[g.on].ended(side_of(g)) == "Retired"
 
@@ -57,7 +59,9 @@ class Choosing:
         return i not in op.silent and not self.chans[g.on].ended(side_of(g))
 
     def ended_by(self, op: Op) -> tuple[int, ...]:
-        """5.6: the guards that decide whether the select is ready with `Retired`, if it is; else none."""
+        """5.6: the guards that decide whether the select is ready with `Retired`; empty if the
+        select is not over.
+        """
         on: dict[str, list[int]] = {}
         for i, g in enumerate(op.guards):
             if g.pre:
@@ -65,7 +69,7 @@ class Choosing:
         decide = on.get("out") or ([] if on.keys() & {"barrier", "ended"} else on.get("in", []))
         if not all(self.retired(op, i) for i in decide):
             return ()
-        # A guard that is off may be switched on later: an output after something is read, an input
+        # A guard that is off may be switched on later: an output after a value is read, an input
         # after some time.
         for i in op.holding:
             if op.guards[i].kind == "out" and any(self.open(op, k) for k in on.get("in", [])):
@@ -75,9 +79,9 @@ class Choosing:
         return tuple(decide)
 
     def _offered(self, c: Chan, ext: bool) -> bool:
-        """Can a reader take what the first waiting writer holds? On a buffered channel a writer may
-        wait though the buffer is empty: if extended reads, or values that are being made, occupy
-        every slot. An extended read and a value from a function need a slot.
+        """Can a reader take the value of the first waiting writer? On a buffered channel a writer
+        may wait although the buffer is empty, if extended reads or values that are being made
+        occupy every slot. An extended read and a value from a function need a slot.
         """
         if not c.lines[WRITE] or c.capacity == 0:
             return bool(c.lines[WRITE])
@@ -95,25 +99,27 @@ class Choosing:
         return g.made or g.raises
 
     def idle_guards(self, op: Op) -> Iterator[int]:
-        """Guards that are skips, a timeout ≤ 0 among them, and expired timers: deadlines that have
-        passed (5.7)."""
+        """The guards that are skips (including a timeout ≤ 0) or expired timers, that is, deadlines
+        that have passed (5.7).
+        """
         for i, g in enumerate(op.guards):
             if g.pre and (g.kind == "skip" or (g.kind == "time" and g.value <= self.now)):
                 yield i
 
     def idle_in_turn(self, op: Op) -> list[int]:
         """The same for a select with priorities: a skip counts at its own place, an expired timer
-        after all others."""
+        after all other guards.
+        """
         skips = [i for i, g in enumerate(op.guards) if g.pre and g.kind == "skip"]
         return skips[:1] or list(self.idle_guards(op))[:1]
 
     def choices(self, op: Op) -> list[int]:
-        """The guards to which the operation may commit at once, seen as one atomic step (5.4, 5.7);
-        empty: it must wait.
+        """The guards to which the operation may commit at once, in one atomic step (5.4, 5.7);
+        empty if it must wait.
         """
         idle = list(self.idle_guards(op))
         hot = [i for i in range(len(op.guards)) if self.ready(op, i)]
-        last = self.ended_by(op)  # competes in the place of any one of them (5.6)
+        last = self.ended_by(op)  # competes in the place of each of them (5.6)
         if op.mode == "priority":
             idle = self.idle_in_turn(op)
             first = sorted(hot + [i for i in idle if op.guards[i].kind == "skip"])[:1]
@@ -121,7 +127,8 @@ class Choosing:
         return sorted({*hot, *last}) or idle
 
     def has_ended(self, op: Op) -> bool:
-        """Is it over although it still waits? Until it has examined the guards that decide, it may
-        find another one ready."""
+        """Is a waiting select over? As long as it has not examined all guards that decide it, it
+        may still find another guard ready.
+        """
         last = self.ended_by(op) if op.state == "waiting" else ()
         return bool(last) and set(last) <= set(op.seen)

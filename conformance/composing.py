@@ -1,11 +1,11 @@
-"""Composition in a network in progress (rule 7): processes are made with their ends, started,
+"""Composition in a running network (rule 7): processes are made with their ends, started,
 cancelled, and leave.
 
-  make ─_start▶ ready … its body is over ─_leave▶ finishing ─_finish (lets go of its ends, one a step)▶ ended
+  make ─_start▶ ready … its body is over ─_leave▶ finishing ─_finish (drops one end a step)▶ ended
   a request: _doom ─▶ doomed ─(a step)▶ _request_cancel (limiting.py)
 
-Invariant: the request to end reaches a process by a separate step, so that it may land at any
-moment after it was made.
+Invariant: the request to end reaches a process in a separate step, so it may arrive at any moment
+after it was made.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ Record = dict[str, Any]
 
 
 class Composing(Limiting):
-    """The part of `interp.Sim` that knows groups; it has the fields named here."""
+    """The part of `interp.Sim` that handles groups. It uses the fields of Sim that are declared
+    here.
+    """
 
     failing: bool
 
@@ -33,8 +35,8 @@ class Composing(Limiting):
             self.hold(e, proc["id"])
 
     def _make_all(self, procs: list[dict[str, Any]], parent: int, maker: Proc) -> Outcome | None:
-        """Makes process objects with their ends, all or none (2.5) → None, or what asking for an
-        end raises, as an outcome: (name, (), strength).
+        """Makes process objects with their ends, all or none (2.5). Returns None, or the outcome
+        (name, (), strength) that asking for an end raises.
         """
         planned: list[tuple[dict[str, Any], tuple[int, ...]]] = []
         fresh: list[int] = []
@@ -88,7 +90,9 @@ class Composing(Limiting):
         return self._failure(failed) or ("ok", tuple(map(self._result, kids)))
 
     def _result(self, p: Proc) -> Any:
-        """Its number; of one that did not return how it ended, as "<retired>" (7.1)."""
+        """The result of a process: its number, or how it ended, such as "<retired>", if it did not
+        return (7.1).
+        """
         if not p.result:
             return "<cancelled>" if p.exc is None else f"<{self.how(p.pid)}>"
         return p.pid
@@ -108,7 +112,7 @@ class Composing(Limiting):
         return {"p": p.pid, "e": "end", "out": out}
 
     def _leave(self, p: Proc, exc: tuple | None) -> None:
-        """2.3, 4.3, 4.6, 7.7: first the poison, then the ends, then the group is told."""
+        """2.3, 4.3, 4.6, 7.7: the poison comes first, then the ends go, then the group is told."""
         ran = p.st != "new" and p.started
         p.exc = exc
         p.result = exc is None and ran

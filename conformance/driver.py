@@ -1,9 +1,10 @@
-"""What a runtime must supply so that networks run on it, and the loop that checks them.
+"""What a runtime must supply so that networks can run on it, and the loop that checks them.
 
-A `Driver` takes a network (data) and gives a history (records).  There are three: `ModelDriver`
-(the reference: the model itself), `ProgramDriver` (any program that reads the network as lines and
-prints its history as JSON lines, a *twin*, for example in C++) and `python_driver.PythonDriver`
-(the Python backends).  README.md defines networks, histories and the line format.
+A `Driver` takes a network (data) and gives a history (records). There are three: `ModelDriver`
+(the reference: the model itself), `ProgramDriver` (a *twin*: any program, for example in C++,
+that reads the network as lines and prints its history as JSON lines) and
+`python_driver.PythonDriver` (the Python backends). README.md defines networks, histories and the
+line format.
 
     python -m conformance.driver --on model --seeds 0:1000
     python -m conformance.driver --on coroutines --seed 17          one network, shown
@@ -38,8 +39,8 @@ SHAPES: dict[str, Callable[[int, int, frozenset[str]], Net]] = {
 class Driver(Protocol):
     """A runtime under test.
 
-    grain: "atomic" for one scheduler, "cores" for threads.  clock: "virtual" or "real".
-    features: what its networks may contain.
+    name: for messages. grain: "atomic" for one scheduler, "cores" for threads. clock: "virtual" or
+    "real". features: what its networks may contain.
     """
 
     name: str
@@ -48,8 +49,10 @@ class Driver(Protocol):
     features: frozenset[str]
 
     def run(self, net: Net, seed: int) -> list[Record]:
-        """Runs the network; `seed` seeds whatever the runtime lets one seed. It must return also
-        when the runtime breaks or hangs (then with what was recorded so far)."""
+        """Runs the network and returns its history. `seed` seeds every random choice of the runtime
+        that can be seeded. If the runtime breaks or hangs, this still returns, with the records
+        made so far.
+        """
 
 
 class ModelDriver:
@@ -69,7 +72,7 @@ class ModelDriver:
 
 class ProgramDriver:
     """A program that reads a network in the line format on its standard input and prints its
-    history, a JSON object a line.
+    history, one JSON object per line.
     """
 
     def __init__(
@@ -113,7 +116,9 @@ class ProgramDriver:
 
 
 def to_lines(net: Net) -> str:
-    """The network in the line format (README.md): words only, so that a twin needs no JSON."""
+    """The network in the line format (README.md), which has only words, so that a twin needs no
+    JSON.
+    """
     out = ["weft-net 1"]
     for c in net["channels"]:
         out.append(
@@ -164,7 +169,7 @@ def _lines_of_body(body: list[Any], out: list[str]) -> None:
 
 
 def from_lines(text: str) -> Net:
-    """The network that `to_lines` wrote. ValueError, with the line, for anything else."""
+    """The network that `to_lines` wrote. Raises ValueError, with the line, for any other text."""
     lines = [
         ln.split() for ln in text.splitlines() if ln.strip() and not ln.lstrip().startswith("#")
     ]
@@ -269,7 +274,7 @@ def _body_from(lines: list[list[str]]) -> tuple[list[Any], str]:
 def verdict(
     driver: Driver, net: Net, seed: int, budget: int = 50_000
 ) -> tuple[Verdict, list[Record]]:
-    """Run one network on a runtime and judge its history."""
+    """Runs one network on a runtime and judges its history. Returns (verdict, history)."""
     history = driver.run(net, seed)
     return check(net, history, driver.grain, budget, driver.clock), history
 
@@ -284,10 +289,11 @@ def conform(
     seconds: float = float("inf"),
     first: bool = False,
 ) -> tuple[int, int, int]:
-    """Runs the networks of `seeds`, of one of the SHAPES; shrinks and shows those that fail →
+    """Runs the networks of `seeds` of one of the SHAPES; shrinks and shows those that fail. Returns
     (passed, failed, undecided).
 
-    No new one is begun once `seconds` have passed. `first`: ends with the first one that fails,
+    No new network is begun once `seconds` have passed. If `first` is true, the loop ends with
+    the first network that fails, and does not shrink it.
     which is not shrunk.
     """
     passed = failed = unknown = 0
@@ -331,8 +337,9 @@ def driver_of(
     without: frozenset[str] = frozenset(),
     also: frozenset[str] = frozenset(),
 ) -> Driver:
-    """The driver for a name given on the command line, for networks with and without some
-    features."""
+    """The driver for a name given on the command line, with the features of its networks
+    adjusted.
+    """
     if name == "model":
         driver: Driver = ModelDriver(grain or "atomic")
     elif name.startswith("program:"):

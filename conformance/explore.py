@@ -1,4 +1,6 @@
-"""Two ways to drive a network under the model: one run by a seeded scheduler, or all outcomes."""
+"""Two ways to run a network under the model: once with a seeded scheduler, or for all its
+outcomes.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ from .interp import Record, Sim
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """For a search: states have no cycles, so each goes with its last reference. The collector
-    would only walk through all that wait, again and again."""
+    """Turns the garbage collector off for a search. States have no cycles, so each one goes with
+    its last reference; the collector would only walk through all waiting states again and again.
+    """
     was = gc.isenabled()
     gc.disable()
     try:
@@ -32,10 +35,17 @@ def run(
     check: bool = False,
     clock: str = "virtual",
 ) -> list[Record]:
-    """Runs a network under a seeded scheduler → its history (README.md, "Histories").
+    """Runs a network under a seeded scheduler and returns its history (README.md, "Histories").
 
-    With clock="real" timers may go off at any moment. In the atomic grain an operation arrives in
-    the turn in which it was called, as on one scheduler. `check`: assert the model's invariants after every step. RuntimeError if the network
+    In the atomic grain an operation arrives in the turn in which it was called, as on one
+    scheduler.
+
+    Args:
+        clock: with "real", timers may go off at any moment.
+        check: assert the model's invariants after every step.
+
+    Raises:
+        RuntimeError: the network does not end within `limit` steps.
     does not end within `limit` steps.
     """
     rng = random.Random(seed)
@@ -70,7 +80,8 @@ def outcomes(
     """All outcomes of a small network: a set of tuples of (pid or "run", what its operations
     returned, in order).
 
-    RuntimeError beyond `limit` states.
+    Raises:
+        RuntimeError: there are more than `limit` states.
     """
     start = Sim(net, grain)
     todo: list[tuple[Sim, dict[Any, tuple]]] = [(start, {})]
@@ -87,7 +98,7 @@ def outcomes(
             arrive = [s for s in steps if s[0] == "arrive"]
             steps = [s for s in arrive if s[1] == arrive[0][1]] if arrive else steps
         for k, step in enumerate(steps, 1):
-            # Nobody looks at this state any more: its last step has the state itself, not a copy.
+            # This state is not used again: its last step takes the state itself, not a copy.
             new = sim if k == len(steps) else sim.clone()
             record = new.apply(step)
             if check:

@@ -1,13 +1,15 @@
 """Networks with some processes in other OS processes (`weft.processes`): "processes", or
-"processes+threads+coroutines" and so on; or on hosts of a network of machines: "machines+threads".
+"processes+threads+coroutines" and so on; or on hosts of a network of machines:
+"machines+threads".
 
-    _Play.make ──► goes(proc)? ──► played.on(hosts)(…) ──► there: a _Play of that process alone, whose records go to the same file
+    _Play.make ──► goes(proc)? ──► played.on(hosts)(…) ──► in the host: a _Play of that process
+                                                           alone, which writes to the same file
 
 Invariants
 - The history is one file, to which every OS process appends each record by one write(). So the
-  kernel orders them, and a record of what happened earlier comes first.
-- A process goes away only if nothing in it asks for anything in STAYS. What it starts itself runs
-  there too, on threads, greenlets and coroutines in turn.
+  kernel orders the records, and the record of an earlier event comes first.
+- A process runs in another OS process only if nothing in it needs anything in STAYS. Processes that
+  it starts run in the same OS process, on threads, greenlets and coroutines in turn.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from weft.processes import Cancelled, Channel, Hosts, current_process, process
 
 from .interp import Record
 
-# What a process cannot do from another OS process, and why. A process that does it runs here.
+# What a process cannot do from another OS process, and why. A process that needs one of these runs
+# here.
 STAYS: dict[str, str] = {
     "a fresh end": "the home hands out the ends of a channel: what runs elsewhere has those that it was given",
     "a barrier beside more": "its home alone decides such a choice (WIRE.md 4.10): no guard that is off, none with `ends`",
@@ -33,11 +36,11 @@ STAYS: dict[str, str] = {
 }
 
 
-stays = threads.process  # makes a process of the network that does not go away
+stays = threads.process  # makes a process of the network that stays in this OS process
 
 
 def asks_for(proc: dict[str, Any], top: bool = True) -> set[str]:
-    """What a process, or one that it starts, asks for that is in STAYS."""
+    """What a process, or a process that it starts, needs of the things in STAYS."""
     found = (
         {"a fresh end"} if not top and any(not isinstance(e, int) for e in proc["ends"]) else set()
     )
@@ -79,14 +82,15 @@ def _asked(s: list[Any]) -> set[str]:
 
 
 def shares_ends(net: dict[str, Any], proc: dict[str, Any]) -> bool:
-    """Does it share an end with its maker, in a network where ends are closed? In another OS
-    process that would be another end (WIRE.md 15, rule 2.3)."""
+    """Does the process share an end with its maker, in a network where ends are closed? In another
+    OS process it would have an end of its own (WIRE.md 15, rule 2.3).
+    """
     closes = any(f'["{how}",' in json.dumps(net) for how in ("retire", "die"))
     return closes and any(isinstance(e, int) for e in proc["ends"])
 
 
 class Journal:
-    """A history in a file that several OS processes write."""
+    """A history in a file to which several OS processes write."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -108,12 +112,12 @@ class Journal:
 
 
 class Away:
-    """The hosts of a server, and the history of the network that runs.
+    """The hosts of a server, and the history of the running network.
 
     Args:
-        machines: they are those of the network that $WEFT_NET and $WEFT_SERVER say, two at least,
-            which allow `played` and `played_awaiting`, and are on this machine: so they write the
-            same file. $WEFT_TRUST: values are pickled.
+        machines: use the hosts of the network that $WEFT_NET and $WEFT_SERVER name. There must be
+        at least two; they allow `played` and `played_awaiting`, and run on this machine, so that
+        they write the same file. With $WEFT_TRUST values are pickled.
     """
 
     def __init__(self, machines: bool = False) -> None:
@@ -123,11 +127,11 @@ class Away:
         else:
             self.hosts = Hosts(2)
         self.file = tempfile.NamedTemporaryFile(suffix=".history")  # noqa: SIM115 – as long as this lives
-        # Nobody reads it. Its writers come and go, and a process that ends by poison does not
-        # poison it.
+        # This channel has no reader. Its writers come and go, and a process that ends by poison
+        # does not poison the channel.
         self.tick = Channel("tick", capacity=1, overflow="drop_oldest", immunity=255)
         self.kept = self.tick.writer()
-        self.went = 0  # processes that ran elsewhere
+        self.went = 0  # processes that ran elsewhere so far
 
     def journal(self) -> Journal:
         """An empty history, for the next network."""
@@ -142,11 +146,7 @@ class Away:
         buffers: bool,
         barriers: list[Any],
     ) -> Any:
-        """The process as one that runs in a host: a coroutine there if its number is odd.
-
-        Args:
-            buffers: whether the network has buffers, so that writes may be on credit.
-        """
+        """The process as one that runs in a host; as a coroutine if its number is odd."""
         self.went += 1
         made = (played_awaiting if proc["id"] % 2 else played).on(self.hosts)
         proc = {**proc, "buffers": buffers}
@@ -168,8 +168,9 @@ def _there(
             return by_kind[kind if pid == proc["id"] else kinds[pid % len(kinds)]]
 
         def has_arrived(self, done: Any, awaits: bool) -> Any:
-            """When the operation returns it is still under way to the home (WIRE.md 15). A write
-            sent after it is not done before it has arrived."""
+            """When the operation returns, its frame is still on its way to the home (WIRE.md 15). A
+            write that is sent after it completes only after the frame has arrived.
+            """
             return awaited() if awaits else waited()
 
         def written(self, done: Any, awaits: bool) -> Any:
@@ -198,7 +199,7 @@ def _there(
             await tick.write(None)
             current_process().cancel()
 
-    # A coroutine's thread is its scheduler's: no greenlets but its own.
+    # A coroutine runs on its scheduler's thread, where only the scheduler's own greenlets can run.
     kinds = KINDS if kind == "threads" else ("threads", "coroutines")
     by_kind = {k: Names(f"weft.{k}", UNIT) for k in KINDS}
     journal = Journal(path)

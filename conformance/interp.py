@@ -1,19 +1,19 @@
 """Processes over `model.World`: runs a network given as data, one step at a time, under any
 scheduler.
 
-A network is plain JSON (see README.md, "Networks as data").  `Sim.steps()` lists every step that
-could happen next, `Sim.apply(step)` does one and returns the record it makes, if any.  It is driven
-by `explore.run` (a seeded scheduler), `explore.outcomes` (all schedules) and `checker.check` (the
-schedule of a recorded history).
+A network is plain JSON (see README.md, "Networks as data"). `Sim.steps()` lists every step that
+could happen next; `Sim.apply(step)` does one and returns the record that it makes, if any.
+`explore.run` (a seeded scheduler), `explore.outcomes` (all schedules) and `checker.check` (the
+schedule of a recorded history) drive it.
 
-Two grains.  `atomic` (one scheduler): an operation arrives in one step.  `cores` (threads): a
-select looks at its guards one by one, in any order, with steps of other processes in between, since
-no lock covers two channels.
+Two grains. `atomic` (one scheduler): an operation arrives in one step. `cores` (threads): a select
+looks at its guards one by one, in any order, with steps of other processes in between, because no
+lock covers two channels.
 
-Two clocks.  `virtual` (8.6).  `real`: an armed timer may go off at any moment.
+Two clocks. `virtual` (8.6). `real`: an armed timer may go off at any moment.
 
   process:   new ─_go▶ called ─_arrive▶ parked ─▶ decided ─_ret▶ ready ─_go▶ …
-             … ready ─_go (its body is over)▶ finishing ─_finish (lets go of its ends, one a step)▶ ended
+             … ready ─_go (its body is over)▶ finishing ─_finish (drops one end a step)▶ ended
              called ─_arrive (par, seq)▶ join ─(all children ended) _ret▶ ready
 """
 
@@ -42,13 +42,13 @@ INSTANT = (
     "limit",
     "reschedule",
     "leave",
-)  # have an effect, never wait
-LEFT = {"ext": "release", "limit": "leave"}  # blocks, and the operation that ends each
+)  # take effect and never wait
+LEFT = {"ext": "release", "limit": "leave"}  # blocks, and the operation that ends each of them
 
 
 class Sim(Composing):
-    """A network in progress. Its state is immutable values in lists and dictionaries, so that a
-    search can copy it.
+    """A running network. Its state consists of immutable values in lists and dictionaries, so that
+    a search can copy it.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Sim(Composing):
         self.procs: dict[int, Proc] = {}
         self.root: tuple[int, ...] = (
             0,
-        )  # the members of the outermost group: main and the spawned (7.4)
+        )  # the members of the outermost group: main and the spawned processes (7.4)
         self.failing = False
         self.dead: tuple | None = (
             None  # (blocked processes, smallest knots) once a deadlock was found
@@ -115,7 +115,7 @@ class Sim(Composing):
             found.extend(self._steps_of(p))
         if (
             self.clock == "real"
-        ):  # processes take time too, so nothing is known of the order in which timers go off
+        ):  # processes take time too, so the order in which timers go off is unknown
             found.extend(("fire", k) for k in range(len(self.timers)))
         else:
             found.extend(("fire", k) for k in self.due())
@@ -154,8 +154,8 @@ class Sim(Composing):
         elif p.st == "decided" and not p.yielding:
             yield from self._rets(p, p.out)
         elif p.st == "join" and all(self.procs[k].st == "ended" for k in p.kids):
-            # 7.2: children that finished all the same leave the choice between the result and
-            # Cancelled
+            # 7.2: if the children finished in spite of the request, the process may get the result
+            # or Cancelled.
             if self._asked(p):
                 yield self._meeting(p, "cancel")
             yield ("ret", p.pid)
@@ -165,8 +165,9 @@ class Sim(Composing):
             yield ("finish", p.pid)
 
     def _rets(self, p: Proc, out: Outcome | None) -> Iterator[Step]:
-        """4.2: `Poisoned` has the strength that the channel has when the process goes on. On threads
-        that is some time before its record."""
+        """4.2: `Poisoned` has the strength that the channel has when the process goes on. On
+        threads that may be some time before the record is made.
+        """
         if out is None or out[0] != "Poisoned" or len(out) < 4:
             yield ("ret", p.pid)
             return
@@ -175,8 +176,9 @@ class Sim(Composing):
             yield ("ret", p.pid, "strength", strength)
 
     def _meeting(self, p: Proc, *how: str) -> Step:
-        """The process goes on with Cancelled. On threads another request may come between that and
-        its record."""
+        """The process goes on with Cancelled. On threads another request may come between that
+        moment and its record.
+        """
         return ("meet" if self.grain == "cores" else "ret", p.pid, *how)
 
     def _arrivals(self, p: Proc) -> Iterator[Any]:
@@ -196,12 +198,13 @@ class Sim(Composing):
                 op = self._op(p)
                 self.begin(op)
             except BadUse:
-                yield "bad"  # 11.1, also of one that is asked
+                yield "bad"  # 11.1, even if the process has been asked to end
                 return
             finally:
                 self.ops.pop(p.pid, None)
             if asked and self.grain == "atomic":
-                return  # on threads the request may come just after the operation looked
+                # on threads the request may come just after the operation has looked for one
+                return
         else:
             op = self.ops[p.pid]
             if op.state != "waiting":
@@ -223,6 +226,7 @@ class Sim(Composing):
             if op.guards[idle[0]].kind == "skip":
                 unseen = [i for i in unseen if i < idle[0]]
                 # The end of the whole select counts at one place only, which may be after the skip
+                # The end of the whole select counts at only one place, which may be after the skip
                 # (5.6).
                 if max(self.ended_by(op), default=-1) > idle[0] and not any(
                     self.ready(op, i) for i in unseen
@@ -232,9 +236,9 @@ class Sim(Composing):
 
     @staticmethod
     def _orders(op: Op) -> Iterator[Any]:
-        """The orders in which a select that must wait may enrol its guards: their own (None) and,
-        unless it has priorities, any other. The order matters only if several of its guards are at
-        one channel.
+        """The orders in which a select that must wait may enrol its guards: their own order (None)
+        and, unless the select has priorities, any other. The order matters only if several of
+        its guards are at the same channel.
         """
         yield None
         lines = [(g.kind, g.on) for g in op.guards if g.pre and g.kind in ("in", "out")]
@@ -250,7 +254,7 @@ class Sim(Composing):
     # ------------------------------------------------------------------------------------ one step
 
     def apply(self, step: Step) -> Record | None:
-        """Does one step of `steps()`; gives the record that it makes, if any."""
+        """Does one step of `steps()`; returns the record that it makes, or None."""
         kind = step[0]
         record: Record | None = None
         if kind == "fire":
@@ -331,7 +335,7 @@ class Sim(Composing):
             elif s[0] == "iter":
                 p.frames += (
                     ("iter", self.code.nest[id(s)][0], 10**9, ((body, pc), 0)),
-                )  # as if a turn were over: read first
+                )  # as if a turn were over: the read comes first
             else:
                 p.at = (body, pc)
                 return self._call(p)
@@ -404,14 +408,17 @@ class Sim(Composing):
 
     @staticmethod
     def _end_of(p: Proc, pid: int, pre: bool = True) -> Guard:
-        """The end of a process as a guard (7.11). To ask for one's own end is bad use, even if the
-        guard is off."""
+        """The end of a process as a guard (7.11). Asking for one's own end is bad use, even if the
+        guard is off.
+        """
         if pid == p.pid:
             raise BadUse("the end of the process itself")
         return Guard("ended", pid, pre=pre)
 
     def _watches(self, p: Proc, op: Op) -> None:
-        """A process that asks for the end of another is its watcher from then on (7.11)."""
+        """A process that asks for the end of another process is a watcher of that process from then
+        on (7.11).
+        """
         for g in op.guards:
             if g.kind == "ended" and g.on in self.procs:
                 q = self.procs[g.on]
@@ -505,7 +512,8 @@ class Sim(Composing):
                     self._request_from_elsewhere(q)
                 else:
                     self._request_cancel(q)
-        elif kind == "yield" and self.fairness:  # 7.7, for processes that are certainly runnable
+        # 7.7: only for processes that are certainly runnable
+        elif kind == "yield" and self.fairness:
             p.yielding = tuple(
                 q.pid
                 for q in self.procs.values()
@@ -574,8 +582,8 @@ class Sim(Composing):
         else:
             if self_iter or kind == "leave":
                 p.frames = p.frames[:-1]
-            # The end of a channel that a composition raises came from asking for a new end, there
-            # or further inside (2.5); any other was met by an operation.
+            # If a composition raises the end of a channel, that came from asking for a new end,
+            # here or further inside (2.5); otherwise the process met it in an operation.
             met = kind not in ("par", "seq", "spawn") or name == "Cancelled"
             p.exc = (name, out[2] if len(out) > 2 else 0, met)
             self._unwind(p)
@@ -583,7 +591,7 @@ class Sim(Composing):
         return {"p": p.pid, "e": "ret", "out": shown, "t": self.now}
 
     def _cancelled(self, p: Proc, how: tuple) -> Outcome:
-        """What the process waited for was given up."""
+        """What the process waited for was cancelled."""
         if p.st == "join":
             return self._joined(p, how)
         self._meet(p)
@@ -591,7 +599,7 @@ class Sim(Composing):
 
     @staticmethod
     def _ended_at(kind: str, s: list[Any], out: tuple) -> int:
-        """If this outcome is the end of a process, that process; else -1."""
+        """The process whose end this outcome is; -1 if it is not the end of a process."""
         if out[0] != "ok":
             return -1
         if kind == "ended":
@@ -600,8 +608,9 @@ class Sim(Composing):
         return int(g["p"]) if g.get("g") == "ended" else -1
 
     def _unwind(self, p: Proc) -> None:
-        """An exception goes outwards until something catches it; on its way it leaves blocks of
-        extended reads (1.6)."""
+        """An exception propagates until a block catches it; on its way it leaves blocks of extended
+        reads (1.6).
+        """
         assert p.exc is not None
         while p.frames:
             kind, body, _, extra = p.frames[-1]

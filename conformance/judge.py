@@ -1,8 +1,8 @@
-"""Judges a network in progress: deadlock with its knots (rule 10), the verdict, fairness (rule
-5.4).
+"""Judges a running network: deadlock with its knots (rule 10), the outcome of the run, fairness
+(rule 5.4).
 
-`Judge` is the part of `interp.Sim` that looks at the state. Only `_deadlock` and the starvation
-counts change anything.
+`Judge` is the part of `interp.Sim` that inspects the state. Only `_deadlock` and the counts for
+starvation change anything.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ QUIET = (
     "Retired",
     "Poisoned",
     "Cancelled",
-)  # leave a process without failing it, if met (3.5, 4.3, 6.5)
+)  # end a process without failing it, if an operation met them (3.5, 4.3, 6.5)
 
 
 class Judge(World):
-    """A base of `interp.Sim`, which has the fields named here."""
+    """A base of `interp.Sim`. It uses the fields of Sim that are declared here."""
 
     code: Code
     procs: dict[int, Proc]
@@ -30,8 +30,8 @@ class Judge(World):
     dead: tuple | None
 
     def blocked(self) -> dict[int, tuple[int, ...]]:
-        """For each process that is blocked in an operation, or waits for children: the processes
-        for which it waits (10.2).
+        """For each process that is blocked in an operation or waits for children: the processes for
+        which it waits (10.2).
         """
         found: dict[int, tuple[int, ...]] = {}
         for p in self.procs.values():
@@ -40,11 +40,10 @@ class Judge(World):
             elif p.st == "parked":
                 op = self.ops[p.pid]
                 for_whom: set[int] = set()
-                # A held writer (1.6) waits at its channel for all that hold the other side: which
-                # of them holds it up is not recorded.
+                # A held writer (1.6) waits at its channel for all holders of the other side: no
+                # record says which of them holds it up.
                 held = op.guards[op.out[1] : op.out[1] + 1] if op.state == "held" and op.out else ()
-                # A guard that is off takes no part (5.2); for one that is silent nobody can come
-                # (5.6).
+                # A guard that is off takes no part (5.2). Nobody can come for a silent guard (5.6).
                 waits = [g for i, g in enumerate(op.guards) if g.pre and i not in op.silent]
                 for g in waits if op.state == "waiting" else held:
                     if g.kind in ("in", "out"):
@@ -65,8 +64,8 @@ class Judge(World):
         return found
 
     def knots(self) -> list[tuple[int, ...]]:
-        """The smallest sets of processes that wait only for processes in the set (10.2). A process
-        that has not been started holds ends but is not blocked, so it is in no knot.
+        """The smallest sets of processes that wait only for processes in the same set (10.2). A
+        process that has not been started holds ends but is not blocked, so it is in no knot.
         """
         graph = self.blocked()
         closures = set()
@@ -82,7 +81,8 @@ class Judge(World):
         return sorted(c for c in closures if len(c) == least)
 
     def _deadlock(self) -> None:
-        if self.dead is None:  # else a process that was cancelled because of it waits again
+        # otherwise a process that was cancelled because of the deadlock waits again
+        if self.dead is None:
             blocked = tuple(p for p in self.blocked() if self.procs[p].st == "parked")
             self.dead = (blocked, tuple(self.knots()))
         for p in self.procs.values():
@@ -96,7 +96,7 @@ class Judge(World):
         return p.exc is not None and not p.excused and (p.exc[0] not in QUIET or not p.exc[2])
 
     def how(self, pid: int) -> str:
-        """7.11: how a process ended, which has."""
+        """7.11: how a process that has ended did so."""
         p = self.procs[pid]
         if p.exc is None:
             return "returned"
@@ -121,15 +121,15 @@ class Judge(World):
             ]
         if failed:
             return [failed[0], {"pids": list(failed[1])}]
-        left = self.procs[0].exc  # 7.1: the run is of exactly one process, and raises what left it
+        # 7.1: a run has exactly one process, and raises what that process raised
+        left = self.procs[0].exc
         return [left[0]] if left else ["ok"]
 
     # ------------------------------------------------------------------------------ fairness (5.4)
     #
-    # Kept for the select at which a process is: for each guard, how many selects in a row it was
-    # ready and not chosen; and, after those of the guards, the same for the end of the select as a
-    # whole (5.6). A silent guard does not count in N. When a guard falls silent all counts start
-    # again.
+    # Kept for the select at which a process is: for each guard, in how many selects in a row it was
+    # ready and not chosen; then, after the guards, the same count for the end of the whole select
+    # (5.6). A silent guard does not count in N. When a guard falls silent, all counts start again.
 
     def _silent(self, op: Op) -> tuple[int, ...]:
         return tuple(
@@ -147,8 +147,9 @@ class Judge(World):
         return (0,) * (len(op.guards) + 1)
 
     def _starves(self, p: Proc, op: Op, i: int) -> bool:
-        """Would choosing guard i leave another guard, ready all the time, unchosen for N selects in
-        a row?"""
+        """If guard i is chosen, has another guard that was ready all the time then been passed over
+        in N selects in a row?
+        """
         last = self.ended_by(op)
         n = len(op.guards) - len(self._silent(op)) + bool(last)
         chosen = len(op.guards) if i in last else i
@@ -164,7 +165,7 @@ class Judge(World):
         p.starve = (p.at, new, self._silent(op)) if any(new) else ()
 
     def _watch_readiness(self) -> None:
-        """If a guard is not ready, even for a moment, its count starts again."""
+        """The count of a guard that is not ready, even for a moment, starts again."""
         for p in self.procs.values():
             if not p.starve or p.st in ("finishing", "ended"):
                 continue
@@ -177,7 +178,7 @@ class Judge(World):
             p.starve = (at, kept, silent) if any(kept) and self._silent(probe) == silent else ()
 
     def _probe(self, p: Proc, at: tuple[int, int]) -> Iterator[Guard]:
-        """The guards of a select of the process, for asking which of them are ready."""
+        """The guards of a select of the process, to find out which of them are ready."""
         for g in self.code.bodies[at[0]][at[1]][2]:
             kind, pre, ends = g["g"], g.get("pre", True), g.get("ends", False)
             if kind in ("in", "out"):

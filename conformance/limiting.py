@@ -2,19 +2,20 @@
 limits on blocks of its own.
 
   limit:   _open ─▶ open ──its time: fire──▶ asked ──_meet, and it is the one──▶ met
-                     ▲  └──_move──┘  ▲          └──_meet: another's Cancelled, _move, _close: taken back
+                     ▲  └──_move──┘  ▲          └──_meet another's, _move, _close: taken back
                      └───────────────┴── open again, without a timer
-  request: _request_cancel, fire ─▶ _pursue: the operation is withdrawn, children are told; nothing of it is met yet
+  request: _request_cancel, fire ─▶ _pursue: the operation is withdrawn, children are told; the
+                                    process has not met the request yet
            _request_from_elsewhere ─▶ unheard ─(a step)▶ _hear ─▶ _pursue
-           _meet: the process goes on with one Cancelled, for all that was asked until then
+           _meet: the process goes on with one Cancelled, for all requests made until then
 
 Invariants
-  * A process is asked (`_asked`) from a request until it meets it, or until all requests have been
-    taken back.
+  * A process is asked (`_asked`) from a request until it meets the request, or until all requests
+    have been taken back.
   * A limit's timer is among the timers of the world, with `~place` instead of a guard; `place`
-    counts the limits of the process from the outermost on.
-  * While a Cancelled unwinds a process, `Proc.by` is the place of the limit that asked for it; -1:
-    the request was from outside.
+    counts the limits of the process, beginning with the outermost.
+  * While a Cancelled unwinds a process, `Proc.by` is the place of the limit that asked for it; -1
+    if the request came from outside.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from .program import Proc
 
 
 class Limiting(Judge):
-    """The part of `interp.Sim` that knows which requests a process has."""
+    """The part of `interp.Sim` that keeps the requests to each process."""
 
     @staticmethod
     def _asked(p: Proc) -> bool:
         return p.cancel or "asked" in p.limits
 
     def _meet(self, p: Proc) -> None:
-        """6.1, 7.12: the process meets all requests with one Cancelled, which is that of the
-        outermost."""
+        """6.1, 7.12: the process meets all requests with one Cancelled; the outermost request
+        counts as its cause.
+        """
         p.by = -1 if p.cancel else p.limits.index("asked")
         p.cancel = p.unheard = False
         p.limits = tuple(
@@ -49,8 +51,9 @@ class Limiting(Judge):
             self._pursue(p)
 
     def _request_from_elsewhere(self, p: Proc) -> None:
-        """6.1: by a process on another thread. What this one waits for may commit before its scheduler
-        hears of it; an operation that begins meets it."""
+        """6.1: a process on another thread makes the request. The operation of this process may
+        commit before its scheduler hears of the request; an operation that begins meets it.
+        """
         if p.st in ("new", "finishing", "ended"):
             self._request_cancel(p)
         else:
@@ -63,17 +66,18 @@ class Limiting(Judge):
     def _pursue(self, p: Proc) -> None:
         if p.st != "join":
             self.cancel(p.pid)
-        elif not p.passed:  # its children are asked only once
+        elif not p.passed:  # the children are asked only once
             p.passed = True
-            # those that are never started hold their ends until the one that runs has ended (7.3)
+            # children that are never started hold their ends until the running one has ended (7.3)
             self._doom(tuple(k for k in p.kids if self.procs[k].st != "new"))
 
     def _doom(self, pids: tuple[int, ...]) -> None:
         raise NotImplementedError
 
     def fire(self, which: int = 0) -> None:
-        """A timer goes off: that of a guard, or that of a limit, which then asks its process to end
-        (7.12)."""
+        """A timer goes off: the timer of a guard, or of a limit, which then asks its process to end
+        (7.12).
+        """
         _, pid, i = self.timers[which]
         if i >= 0:
             super().fire(which)
@@ -90,7 +94,7 @@ class Limiting(Judge):
         self._set(p, t if how == "deadline" else self.now + t)
 
     def _move(self, p: Proc, t: int) -> None:
-        """The innermost limit gets another time, from now on."""
+        """The innermost limit gets another time from now on."""
         if p.limits[-1:] in ((), ("met",)):
             raise BadUse("reschedule of a limit that is not there, or whose request was met")
         self._disarm(p)
@@ -98,8 +102,9 @@ class Limiting(Judge):
         self._set(p, self.now + t)
 
     def _close(self, p: Proc, how: str) -> Outcome:
-        """The innermost block with a limit ends → what leaving it raises, or whether its limit has
-        ended it."""
+        """The innermost block with a limit ends. Returns what leaving the block raises, or whether
+        its limit has ended it.
+        """
         own = p.exc is not None and p.exc[0] == "Cancelled" and p.by == len(p.limits) - 1
         self._disarm(p)
         p.limits = p.limits[:-1]

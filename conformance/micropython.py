@@ -1,11 +1,11 @@
-"""Scenarios as plain MicroPython: `python -m conformance.micropython FOLDER` writes one file for
-each of scenarios/.
+"""Converts scenarios to plain MicroPython: `python -m conformance.micropython FOLDER` writes one
+file for each file of scenarios/.
 
 What changes: annotations and `__future__` are removed; `pytest` becomes the `kit` of
-micropython/tests (`raises`, `approx`); the names of `weft` are taken from weft.coroutines; a
-comprehension that awaits becomes a loop before its statement, and a starred item in a list becomes
-a sum, since MicroPython has neither; on threads `log.append(x)` takes a lock. Apart from that it is
-the same scenario, line by line.
+micropython/tests (`raises`, `approx`); the names of `weft` come from weft.coroutines. MicroPython
+has neither awaiting comprehensions nor starred items in a list: the former become a loop before
+their statement, the latter a sum. On threads `log.append(x)` takes a lock. Otherwise the scenario
+stays the same, line by line.
 
 LACKS says what the ports lack, and why; `LEFT_OUT` names the scenarios that need it.
 """
@@ -49,7 +49,7 @@ LEFT_OUT: dict[str, str] = {
     f"{_WHERE}.what_cannot_run_there_is_bad_use": "kinds",
 }
 
-# What weft.threads lacks in addition, and why.
+# What weft.threads lacks beyond that, and why.
 LACKS_THREADS: dict[str, str] = {
     "a start in order": "a thread runs as soon as it is started, before the block has made the ends of the next",
 }
@@ -59,7 +59,7 @@ LEFT_OUT_THREADS: dict[str, str] = {
 
 
 def scenarios_of(path: Path) -> list[str]:
-    """The scenarios of a file, as `file.function`, without running it."""
+    """The scenarios of a file, as `file.function`; the file is not run."""
     return [
         f"{path.stem}.{node.name}"
         for node in ast.parse(path.read_text(encoding="utf-8")).body
@@ -85,7 +85,7 @@ def convert(source: str, names: str = "coroutines") -> str:
 
 
 class Called(ast.NodeTransformer):
-    """For weft.threads: what coroutines await becomes a plain call."""
+    """For weft.threads: an awaited operation becomes a plain call."""
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         plain = ast.FunctionDef(**{f: getattr(node, f) for f in node._fields if hasattr(node, f)})
@@ -102,7 +102,9 @@ class Called(ast.NodeTransformer):
         return self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """`log.append(x)`: without a GIL two threads that append to one list lose a value."""
+        """Converts `log.append(x)`: without a GIL two threads that append to the same list may lose
+        a value.
+        """
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "append":
             return ast.Call(ast.Name("append", ast.Load()), [node.func.value, *node.args], [])
@@ -223,7 +225,7 @@ class Plain(ast.NodeTransformer):
 
 
 def write(folder: Path, names: str = "coroutines") -> list[str]:
-    """Writes all of them; returns the names of the modules."""
+    """Writes all scenario files; returns the names of the modules."""
     folder.mkdir(parents=True, exist_ok=True)
     modules = []
     for path in [HERE / "parts.py", *sorted(HERE.glob("rules_*.py"))]:

@@ -1,28 +1,30 @@
 """The rules of SEMANTICS.md Part I as one small, slow, obvious state machine.
 
-A `World` holds channels, ends, barriers, timers and the operations in progress.  It knows nothing
-of programs: `interp.py` gives it processes, `checker.py` compares it with what a runtime did.
-There are no threads here; each public method is one atomic step.
+A `World` holds channels, ends, barriers, timers and the operations in progress. It knows nothing of
+programs: `interp.py` gives it processes, `checker.py` compares it with what a runtime did. There
+are no threads here; each public method is one atomic step.
 
 Invariants, true between any two steps:
-  * A process has at most one operation; it is `waiting`, `held` (a writer inside an extended read,
-    1.6), `making` (its outcome is certain, the value of its output guard is yet to be made, 5.8),
-    `fed` (a reader that gets that value) or `done` (it has an outcome).
-  * A party (pid, guard index) stands in a line only while its operation is waiting (5.10, 6.2).
+  * A process has at most one operation. The operation is `waiting`, `held` (a writer inside an
+    extended read, 1.6), `making` (its outcome is certain, but the value of its output guard is yet
+    to be made, 5.8), `fed` (a reader that gets such a value) or `done` (it has an outcome).
+  * A party (pid, guard index) stands in a waiting queue only while its operation is waiting (5.10,
+    6.2).
   * A reader and a writer do not wait at one channel at the same time (1.1), unless one of them
-    needs a slot of the buffer and extended reads, or values that are being made, occupy all. While
-    a reader waits the buffer is empty (1.5).
-  * A waiting party's channel has not ended for it (3.1, 3.3, 4.2, 4.5); a guard that fell silent
-    (5.6) is not a party.
+    needs a slot of the buffer while extended reads, or values that are being made, occupy all
+    slots. While a reader waits the buffer is empty (1.5).
+  * The channel of a waiting party has not ended for it (3.1, 3.3, 4.2, 4.5). A guard that fell
+    silent (5.6) is not a party.
   * An operation that is over (5.6) and has examined all the guards that decide it does not wait.
   * Every value is in exactly one place: with its writer, in a buffer, with its reader, or counted
     as dropped.
 
-  operation:   begin ─▶ waiting ──commit, cancel, fire, _settle: all by _decide──▶ done ──take──▶ (gone)
+  operation:   begin ─▶ waiting ──commit, cancel, fire, _settle: by _decide──▶ done ──take──▶ (gone)
                            ├──_hand_over to an extended read──▶ held ──release──▶ done
-                           └──_feed, _give: the value comes from a function──▶ making, fed ──make──▶ done   (passing.py)
+                           └──_feed, _give: a value from a function──▶ making, fed ──make──▶ done
+                              (passing.py)
 
-Where the rules leave a question open the model allows every answer.
+Where the rules leave a question open, the model allows every answer.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ class World(Passing):
         self.gone: frozenset[int] = frozenset()
         self.timers: list[
             tuple[int, int, int]
-        ] = []  # (deadline, pid, guard; < 0: a limit of the process, 7.12), in the order of firing (8.5)
+        ] = []  # (deadline, pid, guard; < 0: a limit of the process, 7.12), in firing order (8.5)
         self._dirty: list[int] = []
 
     # ----------------------------------------------------------------------------------------------
@@ -92,15 +94,15 @@ class World(Passing):
     # ------------------------------------------------------------------------------ ends (2, 3, 4)
 
     def make_end(self, chan: int, side: int) -> tuple[int, str]:
-        """2.1: a new end → (its number, ""), or (-1, exception name) at a channel that has ended for this
-        side (2.5).
+        """2.1: makes a new end. Returns (its number, ""), or (-1, exception name) if the channel
+        has ended for this side (2.5).
         """
         c = self.chans[chan]
         if c.ended(side):
             return -1, c.ended(side)
         if (
             c.made[side] and not c.live[side]
-        ):  # a side whose last end is gone is gone for good; its new end could reach nobody
+        ):  # a side whose last end is gone stays gone: a new end could reach nobody
             return -1, "PeerDied" if c.died[side] else "Retired"
         self.ends.append(End(chan, side))
         c.made[side] += 1
@@ -112,7 +114,9 @@ class World(Passing):
         self.ends[end] = e._replace(holders=(*e.holders, pid))
 
     def let_go(self, end: int, pid: int) -> None:
-        """2.3: a finished process lets go; the last one closes the end."""
+        """2.3: a finished process lets go of an end; the end is closed when its last holder lets
+        go.
+        """
         e = self.ends[end]
         if pid in e.holders:
             holders = tuple(h for h in e.holders if h != pid)
@@ -121,7 +125,7 @@ class World(Passing):
                 self.close(end, "let go by the last process that held it")
 
     def close(self, end: int, how: str, died: bool = False) -> None:
-        """2.2, 4.5: close an end. Closing a closed one changes nothing."""
+        """2.2, 4.5: closes an end. Closing a closed end changes nothing."""
         e = self.ends[end]
         if e.how:
             return
@@ -133,7 +137,7 @@ class World(Passing):
         self._settle()
 
     def poison(self, chan: int, strength: int = 1) -> None:
-        """4.1–4.4."""
+        """4.1–4.4: poisons a channel."""
         if strength < 1:
             raise BadUse(f"poison of strength {strength}: give a strength >= 1")
         c = self.chans[chan]
@@ -146,10 +150,12 @@ class World(Passing):
     # --------------------------------------------------------------------------- operations (1, 5)
 
     def begin(self, op: Op) -> None:
-        """Start an operation (its guards come by `commit` and `enrol`). Raises BadUse, changing
-        nothing (5.5, 11.2).
+        """Starts an operation (its guards come by `commit` and `enrol`).
 
-        A guard that is off takes no part in what is checked (5.2).
+        A guard that is off takes no part in the checks (5.2).
+
+        Raises:
+            BadUse: the operation is not allowed; nothing has changed (5.5, 11.2).
         """
         live = [g for g in op.guards if g.pre]
         if not live:
@@ -188,8 +194,9 @@ class World(Passing):
         self.ops[op.pid] = op
 
     def commit(self, pid: int, i: int) -> None:
-        """Commits guard i of an operation that has begun. It is ready, or idle, or one of those by
-        which a select is over."""
+        """Commits guard i of an operation that has begun. The guard is ready, or idle, or one of
+        those that end the select.
+        """
         op = self.ops[pid]
         g = op.guards[i]
         if g.kind in ("skip", "time", "ended"):
@@ -218,7 +225,7 @@ class World(Passing):
         self._decide(op, ("Retired", any_of(self.ended_by(op))))
 
     def enrol(self, pid: int, i: int) -> None:
-        """Guard i takes its place in its line (1.2), or is silent (5.6); its operation waits."""
+        """Guard i joins its waiting queue (1.2), or is silent (5.6); its operation waits."""
         op = self.ops[pid]
         g = op.guards[i]
         self.examine(pid, i)
@@ -231,16 +238,16 @@ class World(Passing):
             self.barriers[g.on].line.append((pid, i))
         elif (
             g.kind == "time" and g.value < math.inf
-        ):  # at or beyond the end of the clock: it never comes (8.5)
+        ):  # at or beyond the end of the clock: the time never comes (8.5)
             self.arm(g.value, pid, i)
 
     def arm(self, deadline: int, pid: int, i: int) -> None:
-        """8.5: equal deadlines fire in the order in which they were set."""
+        """8.5: timers with equal deadlines fire in the order in which they were set."""
         at = len([t for t in self.timers if t[0] <= deadline])
         self.timers.insert(at, (deadline, pid, i))
 
     def examine(self, pid: int, i: int) -> None:
-        """Guard i was looked at and cannot commit."""
+        """Notes that guard i was examined and cannot commit."""
         op = self.ops[pid]
         op.seen += (i,)
         g = op.guards[i]
@@ -248,7 +255,9 @@ class World(Passing):
             op.silent += (i,)
 
     def cancel(self, pid: int) -> bool:
-        """6.2, 6.3: withdraw a waiting operation → True; False if there is none, or it is held or has committed."""
+        """6.2, 6.3: withdraws a waiting operation. Returns False if there is none, or if it is held
+        or has committed.
+        """
         op = self.ops.get(pid)
         if op is None or op.state != "waiting":
             return False
@@ -257,13 +266,13 @@ class World(Passing):
         return True
 
     def take(self, pid: int) -> Outcome:
-        """The process goes on with the outcome of its operation."""
+        """The process goes on with the outcome of its operation, which is returned."""
         op = self.ops.pop(pid)
         assert op.state == "done" and op.out is not None
         return op.out
 
     def release(self, pid: int) -> None:
-        """The block of the innermost extended read of `pid` ends (1.6)."""
+        """Ends the block of the innermost extended read of `pid` (1.6)."""
         stack = self.holds[pid]
         kind, what = stack[-1]
         if stack[:-1]:
@@ -279,7 +288,7 @@ class World(Passing):
             self._settle()
 
     def has_gone(self, pid: int) -> None:
-        """7.11: a process has ended; those that wait for its end go on."""
+        """7.11: a process has ended; the operations that wait for its end go on."""
         self.gone |= {pid}
         for op in list(self.ops.values()):
             for i in op.seen:
@@ -298,7 +307,7 @@ class World(Passing):
         self.barriers[barrier].enrolled += 1
 
     def resign(self, barrier: int) -> None:
-        """8.2."""
+        """8.2: a party leaves the barrier."""
         b = self.barriers[barrier]
         if b.enrolled == 0:
             raise BadUse("resign with nobody enrolled")
@@ -307,30 +316,33 @@ class World(Passing):
         self._settle()
 
     def due(self) -> list[int]:
-        """The timers that may go off now: in their order (8.5), except that a limit may come before
-        or after what its process waits for (7.12)."""
+        """The timers that may go off now, in their order (8.5); but a limit may come before or
+        after what its process waits for (7.12).
+        """
         now = [k for k, t in enumerate(self.timers) if t[0] <= self.now]
         return [k for k in now if self.timers[k][2] < 0] + [
             k for k in now if self.timers[k][2] >= 0
         ][:1]
 
     def fire(self, which: int = 0) -> None:
-        """A timer goes off: under virtual time one that is `due`."""
+        """A timer goes off; under virtual time it is one that is `due`."""
         _, pid, i = self.timers[which]
         self._decide(self.ops[pid], ("ok", i))
         self._settle()
 
     def advance(self) -> None:
-        """8.6: virtual time jumps to the earliest deadline. The caller has made sure that nothing
-        can run."""
+        """8.6: virtual time jumps to the earliest deadline. The caller has made sure that no
+        process can run.
+        """
         assert self.timers and self.timers[0][0] > self.now
         self.now = self.timers[0][0]
 
     # --------------------------------------------------------------------------------- inner steps
 
     def _decide(self, op: Op, out: Outcome) -> None:
-        """The outcome is decided: leave every line (5.10) and look again at the channels that it
-        left (3.2)."""
+        """The outcome is decided: the operation leaves every waiting queue (5.10), and the channels
+        that it left are looked at again (3.2).
+        """
         op.state, op.out = "done", out
         for g in op.guards:
             if g.kind in ("in", "out"):
@@ -344,21 +356,22 @@ class World(Passing):
         self.timers = [t for t in self.timers if t[1] != op.pid or t[2] < 0]
 
     def _fail(self, op: Op, i: int, c: Chan) -> None:
-        """The channel of guard i has ended: the operation raises that, naming the guard (5.6); a
-        writer keeps its value (3.3, 4.2).
+        """The channel of guard i has ended: the operation raises that end, naming the guard (5.6);
+        a writer keeps its value (3.3, 4.2).
         """
         why = "Retired" if i in op.silent else c.ended(side_of(op.guards[i]))
         more = (c.poison, op.guards[i].on) if why == "Poisoned" else ()
         self._decide(op, (why, i, *more))
 
     def _told(self, pid: int, i: int, c: Chan) -> None:
-        """The channel of guard i, which waits there, has ended: it is silent (5.6), or the
-        operation raises that."""
+        """The channel of guard i, which waits there, has ended: the guard falls silent (5.6), or
+        the operation raises the end.
+        """
         op = self.ops[pid]
         side = side_of(op.guards[i])
         if c.ended(side) != "Retired":
             self._fail(op, i, c)
-        elif op.guards[i].ends:  # by itself, or as the end of the whole
+        elif op.guards[i].ends:  # by itself, or as the end of the whole select
             self._decide(op, ("Retired", any_of((i, *self.ended_by(op)))))
         else:
             c.lines[side].remove((pid, i))
@@ -373,15 +386,16 @@ class World(Passing):
                 self._decide(self.ops[pid], ("ok", i))
 
     def _settle(self) -> None:
-        """After a step: values move up into free slots, and whoever waits at a channel that has
-        ended is told."""
+        """After a step: values move into free slots, and parties that wait at a channel that has
+        ended are told.
+        """
         while self._dirty or self._conclude_one():
             if not self._dirty:
                 continue
             c = self.chans[self._dirty.pop()]
             if c.buf and (
                 c.poison or c.ended(WRITE)
-            ):  # 3.3, 4.2: what was buffered is dropped and counted
+            ):  # 3.3, 4.2: buffered values are dropped and counted
                 values, c.buf = c.buf, []
                 for v in values:
                     self._drop(c, v)
@@ -399,7 +413,7 @@ class World(Passing):
                 self._take(self.ops[pid], i, c)
 
     def _conclude_one(self) -> bool:
-        """5.6: a select that waits is told once it is over."""
+        """5.6: a waiting select is told once it is over."""
         for op in self.ops.values():
             if self.has_ended(op):
                 self._conclude(op)
@@ -409,7 +423,7 @@ class World(Passing):
     # ----------------------------------------------------------------------------------- for tests
 
     def check_invariants(self) -> None:
-        """Assert the invariants at the head of this file."""
+        """Asserts the invariants at the head of this file."""
         for c in self.chans:
             assert not (c.lines[READ] and c.lines[WRITE]) or (c.capacity and not c.room()), (
                 "a reader and a writer wait at one channel"

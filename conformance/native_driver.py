@@ -1,15 +1,16 @@
-"""Networks with some processes of a native component (rule 16.1): "native", or
+"""Networks with some processes in a native component (rule 16.1): "native", or
 "native+threads+coroutines" and so on.
 
-    _Play.make ──► suits(proc)? ──► native_player.cpp ──► step(): the same Player says which operation is next; C++ does it
+    _Play.make ──► suits(proc)? ──► native_player.cpp ──► step(): the same Player names the next
+                                                          operation; C++ does it
 
 Invariants
 - python_player.Player plays the statements and makes the records, in calls from the component's
-  thread. So a record is made just before an operation and just after it, in one list with all
-  others. The operations themselves are done in C++.
-- There is no channel between the player and the component: for all that the runtime knows, the
-  process computes meanwhile.
-- A process is native only if nothing in it asks for anything in STAYS.
+  thread. So a record is made just before and just after an operation, in one list with all other
+  records. The operations themselves are done in C++.
+- There is no channel between the player and the component: the runtime sees only a process that
+  computes meanwhile.
+- A process is native only if nothing in it needs anything in STAYS.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 MOST_ENDS, BARRIERS = 4, 2
-# What a process of a component cannot do, and why: a process that does it is played in Python. (Nor
-# has it mobile ends: a native channel carries none.)
+# What a process of a component cannot do, and why: a process that needs one of these is played in
+# Python. (It has no mobile ends either, because a native channel carries none.)
 STAYS: dict[str, str] = {
     "another process": "a component makes no processes of the host's, cancels none and awaits no end",
     "a limit": "a component has timers, and no blocks with a limit",
@@ -48,7 +49,7 @@ _ASKS = {
 
 
 def asks_for(proc: dict[str, Any]) -> set[str]:
-    """What a process asks for that is in STAYS."""
+    """What a process needs of the things in STAYS."""
     found = {"an end of its maker"} if any(isinstance(e, int) for e in proc["ends"]) else set()
     if len(proc["ends"]) > MOST_ENDS:
         found.add("too much")
@@ -74,7 +75,9 @@ def _asked(body: list[Any]) -> set[str]:
 
 
 class Said(Exception):
-    """What an operation of the component threw; `kept` is its number there."""
+    """What an operation of the component threw; `kept` is the exception's number in the
+    component.
+    """
 
     def __init__(self, name: str, kept: int, guard: int, value: str | None) -> None:
         super().__init__(name)
@@ -86,8 +89,9 @@ class Said(Exception):
 
 
 def behind(error: BaseException) -> tuple[str, int] | None:
-    """The name of the error with which a process of the component failed, and its number; None: it
-    is another error."""
+    """The name and the number of the error with which a process of the component failed; None for
+    any other error.
+    """
     found = re.fullmatch(r"(\w+) of p(\d+)", getattr(error, "message", ""))
     return (found[1], int(found[2])) if found else None
 
@@ -96,7 +100,7 @@ Op = tuple[Any, ...]
 
 
 class _End:
-    """An end, as the player uses it. An operation gives only its words; C++ does it."""
+    """An end as the player uses it. Its operations return only words; C++ does the work."""
 
     def __init__(self, k: int) -> None:
         self.k = k
@@ -139,7 +143,7 @@ class _Barrier:
 
 
 class _Names:
-    """What the player of a native process needs of python_driver.Names."""
+    """The part of python_driver.Names that the player of a native process needs."""
 
     tasks = awaits = False
 
@@ -200,7 +204,9 @@ class _Played:
         self.pid, self.returned = pid, play.returned
 
     def step(self, now: int, went: str) -> str:
-        """Goes on to the next operation; `went` says how the last one went."""
+        """Goes on to the next operation and returns it in words; `went` is the outcome of the
+        previous one.
+        """
         self.names.at = now
         result, failure = None, None
         if went != "begin":
@@ -221,7 +227,7 @@ class _Played:
             try:
                 self.op = start()
                 return _words(self.op)
-            except Exception as error:  # bad use of a slot, and what `fail` raises
+            except Exception as error:  # bad use of a slot, or an error raised by `fail`
                 failure = error
 
     def result(self, went: str) -> tuple[Any, Exception | None]:
@@ -236,7 +242,8 @@ class _Played:
             index = int(words[0])
             made = self.op[3][index][-1]
             if callable(made):
-                made()  # C++ called its own function; the player counts calls of this one
+                # C++ called a function of its own; this call only advances the player's count
+                made()
             return (index, words[1] if len(words) > 1 else None), None
         return (words[0] if words else None), None
 
@@ -250,8 +257,9 @@ def _words(op: Op) -> str:
 
 
 def _value(word: Any) -> Any:
-    """The value; of a function, the value that it would give: C++ has a function of its own for
-    that."""
+    """The value; for a function the value that it would give, because C++ uses a function of its
+    own.
+    """
     return word.value if callable(word) else word
 
 
@@ -283,7 +291,7 @@ def component() -> Any:
 
 
 def process(play: _Play, proc: dict[str, Any], ends: list[Any]) -> Any:
-    """The process object, with its ends."""
+    """Makes the process object with its ends."""
     _playing[proc["id"]] = _Played(play, proc)
     shape = "".join(side for _, side in proc["ends"])
     spare = [play.names.m.Barrier(1) for _ in range(BARRIERS)]
@@ -293,8 +301,9 @@ def process(play: _Play, proc: dict[str, Any], ends: list[Any]) -> Any:
 
 
 def results(returned: set[int], processes: list[dict[str, Any]], got: Any) -> list[Any]:
-    """The results as the model gives them: a process of a component returns nothing, where in a
-    network it returns its number if it ended normally."""
+    """The results as the model gives them. A process of a component returns nothing; in a network a
+    process returns its number if it ended normally.
+    """
     return [
         p["id"] if value is None and p["id"] in returned else value
         for p, value in zip(processes, got, strict=True)

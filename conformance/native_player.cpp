@@ -1,6 +1,7 @@
 // Processes of a component that do what native_driver.py tells them, one operation after another:
-// it plays a network's statements, and each operation is done here, by <weft/component.hpp>. The
-// driver is called without any channel, so nothing but the network's own is seen.
+// native_driver.py plays a network's statements, and each operation is done here, through
+// <weft/component.hpp>. The driver is called without any channel, so the runtime sees only the
+// network's own channels.
 #include <memory>
 #include <sstream>
 #include <weft/component.hpp>
@@ -9,7 +10,8 @@ using namespace weft::native;
 
 namespace {
 
-// How the operation before went, and what to do next; both are words. Set by the driver.
+// Takes the outcome of the previous operation and writes the next operation to `next`; both are
+// words. The driver sets it.
 using Step = void (*)(std::int64_t pid, std::int64_t now, const char* went, char* next,
                       std::size_t room);
 Step step = nullptr;
@@ -65,7 +67,7 @@ class Player {
       return failed("Fail");
     }
   }
-  // What was thrown is kept, for the process may let it pass.
+  // The exception is kept, because the process may let it propagate later.
   std::string failed(const char* name) {
     thrown_.push_back(std::current_exception());
     return std::string(name) + " " + std::to_string(thrown_.size() - 1) + " " +
@@ -105,13 +107,13 @@ class Player {
       barrier(words).resign();
     else if (op == "sleep")
       sleep(std::chrono::nanoseconds(word<std::int64_t>(words)));
-    else if (op != "yield")  // of which a thread has nothing
+    else if (op != "yield")  // yield: a thread has nothing to do
       throw std::logic_error("no such operation: " + op);
     return "";
   }
 
-  // select FAIR N, and for each guard KIND ON ENDS and what it takes. By the table, for the number
-  // of guards is not known before.
+  // select FAIR N, and for each guard KIND ON ENDS and its arguments. It uses the table of C
+  // functions, because the number of guards is not known at compile time.
   std::string select(std::istringstream& words) {
     const weft_api& api = *detail::running.api;
     weft_process* const process = detail::running.process;
@@ -191,7 +193,7 @@ struct With {
   static void play(E... ends, Barrier a, Barrier b, std::int64_t pid) {
     Player(pid, {ends.number()...}, std::move(a), std::move(b)).run();
   }
-  // p, pr, pw, prr, …: a process for each list of ends.
+  // p, pr, pw, prr, …: one process function for each list of ends.
   static void declare(Component& component, const std::string& name) {
     static const std::string mine = name;
     static const char* const names[kMost] = {"e0", "e1", "e2", "e3"};

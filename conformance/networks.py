@@ -1,9 +1,10 @@
-"""Random networks from a seed, as data that any runtime can interpret, and their readable form.
+"""Makes random networks from a seed, as data that any runtime can interpret, and shows them in
+readable form.
 
-`generate(seed)` gives the same network for the same seed on every Python, since all its choices
-come from `random.Random(seed).random()`.  `features` says what a network may contain; a driver
-names those that its runtime has.  Every network ends under the model: by itself, by a deadlock that
-the run reports, or by a failure.
+`generate(seed)` gives the same network for the same seed on every Python, because all its choices
+come from `random.Random(seed).random()`. `features` says what a network may contain; a driver names
+the features of its runtime. Every network ends under the model: by itself, by a deadlock that the
+run reports, or by a failure.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ FEATURES = frozenset(
         "limit",
     }
 )
-# Not every runtime lets a process cancel another one by its number, ask for its end (7.11), or have
-# limits (7.12).
+# Not every runtime lets a process cancel another one by its number, ask for that process's end
+# (7.11), or use limits (7.12).
 DEFAULT = FEATURES - {"cancel", "ended", "watched", "limit"}
 LIMITS = ("timeout", "deadline", "move_on")
 
@@ -108,7 +109,7 @@ class Maker:
 
     @staticmethod
     def once(body: list[Any]) -> bool:
-        """Is no process made inside a loop? (Each process of a network exists once.)"""
+        """Are no processes made inside a loop? (Each process of a network exists once.)"""
 
         def makes(b: list[Any]) -> bool:
             return any(
@@ -121,8 +122,9 @@ class Maker:
         return not any(s[0] in ("loop", "iter") and makes(s[2]) for s in body)
 
     def limit(self, body: list[Any]) -> list[Any]:
-        """A block with a limit (7.12). Its Timeout is mostly caught; now and then its Cancelled is
-        caught inside the block, which goes on."""
+        """A block with a limit (7.12). Usually its Timeout is caught. Now and then its Cancelled is
+        caught inside the block, which then goes on.
+        """
         how = self.pick([*LIMITS])
         if self.rng.random() < 0.25:
             body = [["try", body, ["Cancelled"], [["yield"]] if self.rng.random() < 0.5 else []]]
@@ -206,8 +208,9 @@ class Maker:
         return ["select", "priority" if self.has("priority", 0.3) else "fair", guards]
 
     def nested(self, sides: list[tuple[int, str]]) -> list[Any]:
-        """A group inside a process: its children get a private channel and some of the parent's
-        ends."""
+        """A group inside a process: its children get a private channel and some ends of the
+        parent.
+        """
         private = self.channel()
         kids = []
         for side in ("w", "r"):
@@ -230,7 +233,7 @@ class Maker:
 
 
 def generate(seed: int, size: int = 4, features: frozenset[str] = DEFAULT) -> Net:
-    """A network of at most `size` processes at its top, 1 to 3 channels."""
+    """Makes a network with at most `size` processes at its top and 1 to 3 channels."""
     m = Maker(seed, size, features)
     chans = [m.channel() for _ in range(m.upto(3))]
     n = 1 + m.upto(size - 1)
@@ -259,7 +262,8 @@ def generate(seed: int, size: int = 4, features: frozenset[str] = DEFAULT) -> Ne
 
 def _mobile(m: Maker, target: int) -> list[dict[str, Any]]:
     """Two processes: one sends its writer end of `target` to the other, which writes to it
-    (2.4)."""
+    (2.4).
+    """
     carrier = m.channel()
     a, b = m.next_id, m.next_id + 1
     m.next_id += 2

@@ -1,11 +1,11 @@
-"""The parts of the model's world: guards, operations, ends, channels, barriers. Each knows only
-itself.
+"""The parts of the model's world: guards, operations, ends, channels, barriers. Each class knows
+only itself.
 
-All of them are plain values, those that change with `clone` and `key`, for searches. `model.World`
+All of them are plain values; those that change have `clone` and `key`, for searches. `model.World`
 does what happens between them.
 
 Invariants: a closed end says how it was closed (`End.how`). A channel counts all ends that it ever
-had (2.5), and those that are open. A barrier's line has only parties of this phase.
+had (2.5), and the open ones. The waiting queue of a barrier has only parties of the current phase.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class Op:
         self.seen: tuple[
             int, ...
         ] = ()  # guards examined or enrolled so far (on threads a select looks at them one by one)
-        # those of them that fell silent, which is for the rest of this operation (5.6)
+        # Those of them that fell silent, for the rest of this operation (5.6).
         self.silent: tuple[int, ...] = ()
-        # guards that are off, whose channels were open when it began (5.6)
+        # Guards that are off, and whose channels were open when the operation began (5.6).
         self.holding: tuple[int, ...] = ()
 
     def clone(self) -> Op:
@@ -95,8 +95,9 @@ class Op:
 
 
 class End(NamedTuple):
-    """One reader or writer end (2.1). `how` says how it was closed, "": it is open; `holders` are
-    the processes that hold it (2.3). It is replaced, not changed: states share it."""
+    """One reader or writer end (2.1). `how` says how it was closed; "" if it is open. `holders` are
+    the processes that hold it (2.3). An end is replaced, never changed, because states share it.
+    """
 
     chan: int
     side: int
@@ -105,7 +106,9 @@ class End(NamedTuple):
 
 
 class Chan:
-    """A channel: its line of readers, its line of writers, its buffer, the counts of its ends."""
+    """A channel: its waiting queues of readers and of writers, its buffer, the counts of its
+    ends.
+    """
 
     __slots__ = (
         "buf",
@@ -180,7 +183,7 @@ class Chan:
         ):  # 2.5; 3.2: a blocked party counts as an end
             return ""
         if side == READ and (self.buf or self.reserved):
-            return ""  # 3.1: drain first what was committed
+            return ""  # 3.1: first drain the committed values
         return "PeerDied" if self.died[other] else "Retired"
 
     def room(self) -> bool:
@@ -188,7 +191,7 @@ class Chan:
 
 
 class Barrier:
-    """A barrier (8.1): parties enrolled, and those that wait in this phase."""
+    """A barrier (8.1): how many parties are enrolled, and those that wait in this phase."""
 
     __slots__ = ("enrolled", "line", "phase")
 
@@ -213,6 +216,6 @@ def side_of(g: Guard) -> int:
 
 
 def any_of(guards: tuple[int, ...]) -> Any:
-    """One guard; or the tuple of several, of which any may be named."""
+    """The only guard, or the tuple of several guards if an outcome may name any of them."""
     found = tuple(dict.fromkeys(guards))
     return found[0] if len(found) == 1 else found

@@ -1,7 +1,8 @@
 """How a value gets from its writer to its reader (rules 1.3 to 1.6, 2.4, 5.1, 5.8): the steps in
 which a ready guard commits.
 
-  _take ──▶ from the buffer, else _hand_over from the first writer      _give ──▶ _hand_over to the first reader, else _buffer
+  _take ──▶ from the buffer, else _hand_over from the first writer
+  _give ──▶ _hand_over to the first reader, else _buffer
   a value from a function:  _feed, _give ──▶ making, fed ──make──▶ done
 
 Invariant: in one step a value is taken from one place and put into another one, or counted as
@@ -18,7 +19,9 @@ from .objects import READ, WRITE, Chan, End, Op, Outcome
 
 
 class Passing(Choosing):
-    """The part of `model.World` that moves values; it has the fields and the steps named here."""
+    """The part of `model.World` that moves values. It uses the fields and steps of World that are
+    declared here.
+    """
 
     ends: list[End]
     holds: dict[int, tuple]
@@ -38,14 +41,14 @@ class Passing(Choosing):
     def _settle(self) -> None: ...
 
     def _deliver(self, op: Op, i: int, value: Any) -> None:
-        """The reader has the value; an end among the values becomes the reader's (2.4)."""
+        """The reader has the value; if the value is an end, it becomes the reader's (2.4)."""
         if isinstance(value, tuple) and value[0] == "end":
             self.hold(value[1], op.pid)
         self._decide(op, ("ok", i, value))
 
     def _depart(self, value: Any) -> Any:
-        """The value leaves its writer. If it is an end it moves (2.4): the sender's end is closed,
-        and a new one, which nobody holds yet, is on its way.
+        """The value leaves its writer. If it is an end, it moves (2.4): the sender's end is closed,
+        and a new end, which nobody holds yet, is on its way.
         """
         if isinstance(value, tuple) and value[0] == "end":
             old = self.ends[value[1]]
@@ -56,14 +59,15 @@ class Passing(Choosing):
         return value
 
     def _drop(self, c: Chan, value: Any) -> None:
-        """1.4, 2.4: a dropped value is counted; an end in it is retired."""
+        """1.4, 2.4: a dropped value is counted; if it is an end, the end is retired."""
         c.dropped += 1
         if isinstance(value, tuple) and value[0] == "end":
             self.close(value[1], "dropped undelivered")
 
     def _take(self, op: Op, i: int, c: Chan) -> None:
-        """Guard i, an input, takes what is there: the head of the buffer, else what the first
-        writer holds."""
+        """Guard i, an input, takes the head of the buffer, else the value of the first waiting
+        writer.
+        """
         chan = op.guards[i].on
         if c.buf:
             value = c.buf.pop(0)
@@ -75,9 +79,9 @@ class Passing(Choosing):
             self._hand_over(op, i, self.ops[wpid], wi, c)
 
     def _give(self, op: Op, i: int, c: Chan) -> None:
-        """Guard i, an output, gives its value to the first reader, else to the buffer, as its
-        overflow says (1.3–1.5). A value from a function does not exist yet: it gets a slot, and its
-        place in the order once it is made (5.8).
+        """Guard i, an output, gives its value to the first reader, else to the buffer, as the
+        channel's overflow says (1.3–1.5). A value from a function does not exist yet: it gets a
+        slot now, and its place in the order once it is made (5.8).
         """
         g = op.guards[i]
         if c.capacity and self._made(g):
@@ -100,11 +104,11 @@ class Passing(Choosing):
         elif c.overflow == "drop_oldest" and c.buf:
             c.buf.append(value)
             self._drop(c, c.buf.pop(0))
-        else:  # drop_newest; or drop_oldest, and nothing older is in the buffer (1.4)
+        else:  # drop_newest; or drop_oldest without an older value in the buffer (1.4)
             self._drop(c, value)
 
     def make(self, pid: int) -> None:
-        """5.8: the owner calls the function of the guard that was committed, before the reader goes on."""
+        """5.8: the owner calls the function of the committed guard before the reader goes on."""
         op = self.ops[pid]
         assert op.state == "making" and op.out is not None
         if pid in self.feeds:  # a rendezvous

@@ -1,6 +1,6 @@
-"""A network's code, numbered, and the state of one of its processes.
+"""The numbered code of a network, and the state of one of its processes.
 
-Invariant: a `Proc` has only immutable values, so that copying its fields copies it.
+Invariant: a `Proc` has only immutable values, so copying its fields copies it.
 """
 
 from __future__ import annotations
@@ -45,24 +45,26 @@ class Code:
 
 
 class Proc:
-    """A process in progress. Its fields are those that __init__ sets, always in this order."""
+    """A running process. Its fields are those that __init__ sets, always in this order."""
 
     def __init__(self, pid: int, parent: int, slots: tuple[int, ...]):
         self.pid, self.parent, self.slots = pid, parent, slots
         self.st = "new"
         self.frames: tuple = ()  # of (kind, body number, next statement, extra)
         self.cancel = self.doomed = self.started = False
-        self.unheard = False  # its scheduler has not heard yet of a request that it has (6.1)
-        self.limits: tuple[str, ...] = ()  # of the blocks it is in (7.12): open, asked, met
-        self.by = -1  # which of `limits` asked for its last Cancelled; -1: it was from outside
-        self.passed = False  # the request to end was passed on to the group for which it waits
+        self.unheard = False  # it has a request that its scheduler has not heard of yet (6.1)
+        # the limits of the blocks it is in (7.12): open, asked, met
+        self.limits: tuple[str, ...] = ()
+        self.by = -1  # which of `limits` asked for its last Cancelled; -1: a request from outside
+        self.passed = False  # it has passed the request to end on to the group for which it waits
         self.watchers: tuple[int, ...] = ()  # the processes that asked for its end (7.11)
-        self.excused = False  # it failed, but the failure is its watchers', not its group's (7.11)
+        self.excused = False  # it failed, but its watchers get the failure, not its group (7.11)
         self.n = 0  # values made so far
         self.todo: tuple = ()
-        self.exc: tuple | None = None  # what unwinds it, or left it: (name, strength, met)
+        # the exception that unwinds it or left it: (name, strength, met)
+        self.exc: tuple | None = None
         self.out: tuple | None = None
-        self.result = False  # it has one, for it has returned
+        self.result = False  # it has returned, so it has a result
         self.kids: tuple[int, ...] = ()
         self.join = ""
         self.at: tuple[int, int] = (0, 0)  # (body, statement) of the operation in progress
@@ -72,14 +74,16 @@ class Proc:
 
     def clone(self) -> Proc:
         new = Proc.__new__(Proc)
-        new.__dict__.update(self.__dict__)  # of all that a search does this is done most
+        new.__dict__.update(self.__dict__)  # a search does this more often than anything else
         return new
 
     def key(self) -> tuple:
         return tuple(self.__dict__.values())
 
     def slot(self, k: int) -> int:
-        """The end in a slot; a slot that was never filled (an end that never came) is bad use."""
+        """The end in a slot. Raises BadUse for a slot that was never filled (an end that never
+        came).
+        """
         if k >= len(self.slots):
             raise BadUse(f"there is no end in slot {k}")
         return self.slots[k]

@@ -17,8 +17,8 @@ from .scenarios import collect
 
 BACKENDS = ("coroutines", "threads")
 
-# MicroPython's package lacks most of this too. On CPython as well the holders of ends are known
-# without finalisers.
+# MicroPython's package lacks most of this too. On CPython it is also known who holds an end without
+# finalisers.
 LACKS = {
     "finalisers": "an end that is merely dropped is not noticed: no class of the pure package has a finaliser",
     "line numbers": _LACKS["line numbers"],

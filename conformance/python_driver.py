@@ -1,13 +1,13 @@
 """Runs networks on a Python backend of weft (`weft.coroutines`, `weft.threads`, `weft.greenlets`),
-in tasks of asyncio (task_driver.py), or on several of them at once ("tasks+threads"), and records
-their histories.
+in tasks of asyncio (task_driver.py), or on several of them at once ("tasks+threads"), and
+records their histories.
 
 All that the driver assumes about the package is in one place, the class `Names`; if the package
-changes, change that.  The player (python_player.py) is one generator for both kinds of process: it
-yields a function that starts an operation; the coroutine backend awaits what the function returns,
-the others take it as the result.  A record is made in the process itself, just before an operation
-starts and just after it returns. All processes append to one list, which so gives the order of the
-records.
+changes, change that class. The player (python_player.py) is one generator for both kinds of
+process: it yields a function that starts an operation. The coroutine backend awaits what the
+function returns; the other backends take it as the result. The process itself makes a record just
+before an operation starts and just after it returns. All processes append to one list, which thus
+has the order of the records.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ class Names:
     """The package's names, as the driver expects them."""
 
     def __init__(self, module: str, unit: float = 0):
-        """`unit`: the seconds of real time in a unit of the network's; 0: virtual time."""
+        """`unit` is how many seconds of real time a unit of the network's time lasts; 0 for virtual
+        time.
+        """
         # "weft.guest": coroutine processes as guests of an asyncio loop (rule 13)
         self.how = {"host": "asyncio"} if module == "weft.guest" else {}
         self.tasks, self.machines = module == "weft.tasks", module == "weft.machines"
         module = "weft.processes" if self.machines else module
         self.away = module == "weft.processes"
-        self.native = module == "weft.native"  # and threads do what no component can
+        self.native = module == "weft.native"  # threads play the processes that no component can
         module = "weft.coroutines" if self.how or self.tasks else module
         module = "weft.threads" if self.native else module
         self.m = importlib.import_module(module)
@@ -75,7 +77,7 @@ class Names:
                 return failed[0]
         if hasattr(error, "exceptions"):
             return "Group"
-        return f"{type(error).__name__}: {error}"  # never what the model says: shown as it is
+        return f"{type(error).__name__}: {error}"  # the model never says this: it is shown as it is
 
     # channels and ends
     def channel(self, spec: dict[str, Any]) -> Any:
@@ -96,8 +98,9 @@ class Names:
     # choice
     def guard(self, g: dict[str, Any], end: Any, value: Any, there: Any) -> Any:
         """The guard that `g` describes. `value` is what an output guard sends, or the function that
-        makes it; `there` is an object that is a guard by itself (a barrier, the end of a
-        process)."""
+        makes it. `there` is an object that is a guard by itself (a barrier, the end of a
+        process).
+        """
         m, kind = self.m, g["g"]
         how = {"ended": "raise"} if g.get("ends") else {}
         if kind == "in":
@@ -118,13 +121,13 @@ class Names:
         return made if g.get("pre", True) else made.when(False)
 
     def select(self, guards: list[Any], mode: str) -> Any:
-        """Gives (index, value)."""
+        """Selects over `guards`; gives (index, value)."""
         return self.m.select(*guards, mode=mode)
 
     # composition
     def process(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         function.__name__ = function.__qualname__ = name
-        if self.away:  # it stays here: see host_driver.py
+        if self.away:  # the process stays here: see host_driver.py
             return host_driver.stays(function)
         return self.m.process(function)
 
@@ -135,7 +138,7 @@ class Names:
         return self.m.run_async(root)
 
     def limit(self, how: str, t: float) -> Any:
-        """The scope of a block (7.12)."""
+        """The context manager of a block with a limit (7.12)."""
         if how == "deadline":
             return self.m.deadline(self.origin + t * self.unit)
         return (self.m.timeout if how == "timeout" else self.m.move_on_after)(t * self.unit)
@@ -148,23 +151,26 @@ class Names:
         return round(self.m.now()) if hasattr(self.m, "now") and not self.real else None
 
     def deadlock(self, error: Any) -> dict[str, Any]:
-        """Who is blocked, and the knot, as the report says; nothing of a network over several OS
-        processes: see CAVEATS.md."""
+        """The blocked processes and the knot, as the report says; {} for a network over several OS
+        processes, because on a busy machine such a report may leave out a process.
+        """
         if self.away:
             return {}
         named = [self.pid_of(p.path) for p in error.processes]
-        knot = [self.pid_of(path) for path in getattr(error, "knot", ())]  # a package need not tell
+        # a package need not report it
+        knot = [self.pid_of(path) for path in getattr(error, "knot", ())]
         found: dict[str, Any] = {"blocked": [pid for pid in named if pid is not None]}
-        # In the pure package a process holds a barrier once it has used it. So only its scenarios
-        # compare knots.
+        # In the pure package a process holds a barrier once it has used the barrier. So knots are
+        # compared only in its scenarios.
         if knot and None not in knot and not os.environ.get("WEFT_PURE"):
             found["knot"] = knot
         return found
 
     @staticmethod
     def pid_of(path: str) -> int | None:
-        """The number of a process by its path (7.8), like main/p3; None for main, which is called
-        p0."""
+        """The number of a process by its path (7.8), such as main/p3; None for main, which is
+        called p0.
+        """
         last = re.search(r"p(\d+)(\[\d+\])?$", path.split("/")[-1])
         return int(last.group(1)) if last else None
 
@@ -174,7 +180,9 @@ PURE = {"pure": "coroutines", "pure-threads": "threads"}  # no extension module;
 
 
 def names_of(backend: str) -> list[Names]:
-    """The Names of each backend of "A+B": the processes of a network are dealt to them in turn."""
+    """The Names of each backend of "A+B". The processes of a network are dealt to the backends in
+    turn.
+    """
     each = backends_of(backend)
     unit = task_driver.UNIT if clock_of(backend) == "real" else 0
     return [Names(b if "." in b else f"weft.{b}", unit) for b in each]
@@ -195,9 +203,9 @@ def clock_of(backend: str) -> str:
 
 class PythonDriver:
     """A Driver over a Python backend: "coroutines", "threads", "greenlets", "guest" (coroutines in
-    an asyncio loop), "tasks" (of asyncio), or the full name of a module with the same names. With
-    "greenlets+threads" the processes are dealt to both in turn; with "mixed", to coroutines,
-    greenlets and threads.
+    an asyncio loop), "tasks" (of asyncio), or the full name of a module with the same names.
+    With "greenlets+threads" the processes are dealt to both in turn; with "mixed", to
+    coroutines, greenlets and threads.
     """
 
     def __init__(
@@ -218,21 +226,21 @@ class ApartDriver:
     """A Driver over a Python backend in an OS process of its own. If a network hangs or crashes the
     runtime, its history breaks off, but the tests go on.
 
-    The OS process serves network after network, by a JSON line each way, until `close` or until it
-    is lost.
+    The OS process serves one network after another, each with a JSON line as question and answer,
+    until `close` or until the OS process is lost.
     """
 
     def __init__(self, backend: str, features: frozenset[str] = DEFAULT, seconds: float = 60):
         self.name, self.features, self.seconds = backend, features, seconds
         self.grain, self.clock = grain_of(backend), clock_of(backend)
         self.server: subprocess.Popen[str] | None = None
-        # how many processes of its networks have run in other OS processes, or in a component
+        # How many processes of its networks have run in other OS processes or in a component.
         self.away = 0
 
     def run(self, net: Net, seed: int) -> list[Record]:
         if self.server is None:
             if "native" in backends_of(self.name):
-                native_driver.component()  # built here, which takes longer than a network may
+                native_driver.component()  # built here: it takes longer than a network may
             self.server = subprocess.Popen(
                 [sys.executable, "-m", __spec__.name, self.name, str(self.seconds)],
                 stdin=subprocess.PIPE,
@@ -246,7 +254,8 @@ class ApartDriver:
         try:
             asked.write(json.dumps(net) + "\n")
             asked.flush()
-            # the server gives up by itself after `seconds`; if twice that has passed, it is dead
+            # The server gives up by itself after `seconds`; if twice that time has passed, it is
+            # dead.
             if select.select([told], [], [], 2 * self.seconds + 5)[0]:
                 line = told.readline()
         except BrokenPipeError:
@@ -268,7 +277,7 @@ class ApartDriver:
         return history
 
     def close(self) -> int | None:
-        """Ends the OS process; gives its exit status."""
+        """Ends the OS process; returns its exit status."""
         if self.server is None:
             return None
         server, self.server = self.server, None
@@ -278,9 +287,10 @@ class ApartDriver:
 
 
 def serve(backend: str, seconds: float) -> None:
-    """Runs the networks that come as lines on the standard input. If one takes longer than
-    `seconds`, the answer is the records made so far, and the OS process ends: what the network
-    started cannot be stopped."""
+    """Runs the networks that come as lines on the standard input. If a network takes longer than
+    `seconds`, the answer has the records made so far, and the OS process ends, because the
+    network's processes cannot be stopped.
+    """
     names = names_of(backend)
     machines = any(n.machines for n in names)
     away = host_driver.Away(machines) if any(n.away for n in names) else None
@@ -294,8 +304,8 @@ def serve(backend: str, seconds: float) -> None:
         journal = away.journal() if away else None
         play = _Play(names, json.loads(line), journal, away)
 
-        # By a signal, not by a thread: for all that the runtime knows a thread might hold ends,
-        # which hides a deadlock (10.3).
+        # A signal is used, not a thread: the runtime must assume that a thread might hold ends,
+        # which would hide a deadlock (10.3).
         def give_up(*_: Any, play: _Play = play) -> None:
             json.dump({"history": play.so_far(), "lost": True}, out)
             out.write("\n")
@@ -332,13 +342,12 @@ class _Play:
         self.records: Any = [] if records is None else records
         self.channels = [names.channel(c) for c in net["channels"]]
         self.barriers = [names.m.Barrier(n) for n in net.get("barriers", [])]
-        # the process objects, if a statement needs them; else it is left to the runtime to keep
-        # them
+        # The process objects, if a statement needs them; otherwise only the runtime keeps them.
         asked_for = any(f'"{word}"' in json.dumps(net) for word in ("cancel", "ended"))
         self.made: dict[int, Any] | None = {} if asked_for else None
         self.desks: dict[int, task_driver.Desk] = {}
         self.native = 0  # processes of a component
-        self.returned: set[int] = set()  # those of them that ended normally
+        self.returned: set[int] = set()  # the native ones that ended normally
 
     def history(self) -> list[Record]:
         out: list[Any] = ["ok"]
@@ -363,7 +372,7 @@ class _Play:
         return self.records if isinstance(self.records, list) else self.records.records()
 
     def run_network(self) -> bool:
-        """Runs it. True: the driver had to end it, as a deadlock."""
+        """Runs the network. Returns True if the driver had to end it as a deadlock."""
         if not any(names.tasks for names in self.each):
             self.names.run(self.make(self.net["main"], []))
             return False
@@ -387,7 +396,7 @@ class _Play:
         return {"pids": failed} if None not in failed else {}
 
     def make(self, proc: dict[str, Any], slots: list[Any]) -> Any:
-        """A process object with its ends: some newly made, some from the process that makes it."""
+        """Makes a process object with its ends: some are new, some come from the maker's slots."""
         ends = [
             slots[e] if isinstance(e, int) else self.names.end(self.channels[e[0]], e[1])
             for e in proc["ends"]
@@ -402,7 +411,8 @@ class _Play:
             return self.kept(
                 proc, self.away.process(self.records, proc, ends, buffers, self.barriers)
             )  # type: ignore[union-attr, arg-type]
-        if names.tasks and task_driver.in_loop():  # else a thread makes it, and runs it
+        # otherwise a thread makes the process and runs it
+        if names.tasks and task_driver.in_loop():
 
             def steps(given: list[Any]) -> tuple[task_driver.Steps, list[Any]]:
                 player = Player(self, pid, given)
@@ -429,7 +439,7 @@ class _Play:
         return self.names.m.watched(process) if proc.get("watched") else process
 
     def cancel(self, pid: int) -> None:
-        """The statement `cancel`. A process that has a task is cancelled through that."""
+        """The statement `cancel`. A process that has a task is cancelled through the task."""
         if pid in self.desks and self.desks[pid].task is not None:
             self.desks[pid].cancel()
         elif self.made and pid in self.made:
@@ -441,8 +451,9 @@ class _Play:
         return self.made[pid].ended()
 
     def results(self, processes: list[dict[str, Any]], got: Any) -> list[Any]:
-        """The results of a composition, as the model gives them: of a process that gave none how it
-        ended (7.1)."""
+        """The results of a composition, as the model gives them: for a process without a result,
+        how it ended (7.1).
+        """
         none = self.names.m.NoResult
         got = [f"<{r.how}>" if isinstance(r, none) else r for r in got]
         return native_driver.results(self.returned, processes, got) if self.native else got
@@ -458,12 +469,13 @@ class _Play:
         return not host_driver.asks_for(proc)
 
     def has_arrived(self, done: Any, awaits: bool) -> Any:
-        """What to wait for before a retirement, a poison or a death is recorded. Here nothing: it
-        has happened."""
+        """What a process must wait for before it records a retirement, a poison or a death: here
+        nothing, because it has already happened.
+        """
         return done
 
     def written(self, done: Any, awaits: bool) -> Any:
-        """As has_arrived(), after a write."""
+        """As has_arrived(), for a write."""
         return done
 
     def names_of(self, pid: int) -> Names:
@@ -472,8 +484,9 @@ class _Play:
     # ---------------------------------------------------------------------------------- the player
 
     def process(self, player: Player, body: list[Any]) -> Generator[Thunk, Any, Any]:
-        """A process as the network describes it. Its end is recorded too, and a failure carries its
-        number."""
+        """Plays a process as the network describes it. The end of the process is recorded too, and
+        a failure carries the number of the process.
+        """
         pid = player.pid
         try:
             yield from player.body(body)

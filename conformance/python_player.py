@@ -1,8 +1,8 @@
-"""Plays the statements of one process of a network on a Python backend: starts each operation, and
+"""Plays the statements of one process of a network on a Python backend: starts each operation and
 makes its two records.
 
-A player is one generator for every kind of process. It yields a function that starts an operation;
-its driver (python_driver.py, task_driver.py) awaits what the function returns, or takes that as the
+The same generator plays every kind of process. It yields a function that starts an operation; its
+driver (python_driver.py, task_driver.py) awaits what the function returns, or takes that as the
 result.
 """
 
@@ -22,7 +22,7 @@ Thunk = Callable[[], Any]
 
 
 class Fail(Exception):
-    """Raised by the statement `fail`, and by the function of an output that is to raise."""
+    """Raised by the statement `fail`, and by the function of an output that shall raise."""
 
 
 class Player:
@@ -36,7 +36,7 @@ class Player:
             _Slots(play.names.m.BadUse, slots),
         )
         self.made = 0
-        self.limits: list[Any] = []  # the limits of the blocks that it is in (7.12)
+        self.limits: list[Any] = []  # the limits of the blocks in which the process is (7.12)
 
     def value(self) -> str:
         self.made += 1
@@ -59,7 +59,7 @@ class Player:
         made: tuple[str, ...] = (),
         shown: Callable[[Any], list[Any]] = lambda _: [],
     ) -> Generator[Thunk, Any, Any]:
-        """One operation, with the records before and after it."""
+        """Does one operation, and makes the records before and after it."""
         self.record("call", op=[kind, *made])
         try:
             if self.names.tasks and kind in ("par", "seq", "spawn"):
@@ -166,15 +166,17 @@ class Player:
             raise ValueError(f"a statement of unknown kind {kind!r}")
 
     def written(self, end: Any, value: Any) -> Any:
-        """A write that is recorded as over only once its value is at the channel, or has failed."""
+        """Writes; the record says that the write is over only once the value is at the channel or
+        has failed.
+        """
         return self.play.written(end.write(value), self.names.awaits)
 
     def arrived(self, done: Any) -> Any:
         return self.play.has_arrived(done, self.names.awaits)
 
     def compose(self, how: Callable[..., Any], processes: list[Any]) -> Any:
-        # Not kept in a variable: the traceback of a failure would keep a process that was never
-        # started alive, with its ends.
+        # The list is not kept in a variable: the traceback of a failure would keep a process that
+        # was never started alive, and its ends with it.
         try:
             composed = how(*[self.play.make(p, self.slots) for p in processes])
         except BaseException:
@@ -192,8 +194,9 @@ class Player:
             raise
 
     def forget(self, processes: list[Any]) -> None:
-        """After a failure some processes may never have been started: forgets them, so that nothing
-        keeps them alive."""
+        """Forgets processes after a failure: some may never have been started, and nothing must
+        keep them alive.
+        """
         for p in processes if self.play.made is not None else ():
             self.play.made.pop(p["id"], None)
 
@@ -226,8 +229,9 @@ class Player:
             yield from self.body(s[2])
 
     def extended(self, s: list[Any]) -> Generator[Thunk, Any, None]:
-        """`with reader.extended() as value`; leaving the block is an operation of its own,
-        "release"."""
+        """Plays `with reader.extended() as value`; leaving the block is an operation of its own,
+        "release".
+        """
         names = self.names
         block: list[Any] = []
 
@@ -253,8 +257,9 @@ class Player:
         yield from self.operate("release", leave)
 
     def limited(self, s: list[Any]) -> Generator[Thunk, Any, None]:
-        """A block of `timeout`, `deadline` or `move_on_after`; leaving it is an operation of its
-        own, "leave"."""
+        """Plays a block of `timeout`, `deadline` or `move_on_after`; leaving it is an operation of
+        its own, "leave".
+        """
         names = self.names
         error: BaseException | None = None
 
@@ -358,7 +363,7 @@ class _Slots(list[Any]):
 
 
 class _Stop(Exception):
-    """StopIteration, which must not leave a generator."""
+    """Stands for StopIteration, which must not leave a generator."""
 
 
 def _next(it: Any) -> Any:
@@ -381,7 +386,7 @@ def drive(play: _Play, proc: dict[str, Any], given: Any) -> Any:
             start = steps.throw(failure) if failure else steps.send(result)
         except StopIteration as end:
             return end.value
-        finally:  # an exception kept here would keep this frame, and with it what the process holds
+        finally:  # a kept exception would keep this frame, and with it what the process holds
             result, failure = None, None
         try:
             result = start()

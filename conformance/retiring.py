@@ -4,19 +4,19 @@ runtime.
     sources ──▶ a few channels ──▶ selectors ──▶ a few channels ──▶ sinks
        └───────────────▶ stop channels ───▶┘
 
-Sources write a few values and end, each at its own time.  Sinks read a few values and end, or read
-all.  Between them selectors select over their ends, turn after turn, until the select is over:
+Sources write a few values and end, each at its own time. Sinks read a few values and end, or read
+all. Between them selectors select over their ends, turn after turn, until the select is over:
 merges (only inputs), dispatchers (only outputs), buffers (both), joins, and processes with a stop
-channel (`ended="raise"`).  Guards are off now and then, so that silent guards, guards that hold the
-select open and guards that end it occur in all combinations.  When a selector meets an end it goes
-on with what is left, or selects once more.
+channel (`ended="raise"`). Now and then a guard is off, so that silent guards, guards that hold the
+select open and guards that end it occur in all combinations. When a selector meets an end, it goes
+on with the remaining ends, or selects once more.
 
-Only the network is random; the model says what a run of it may do (`checker.py`): each value that
-was taken is delivered once, each end is reported with the guards that decided it, a silent guard is
-never chosen, and an output that was not taken stays with its writer.
+Only the network is random; the model decides what a run of it may do (`checker.py`): each value
+that was taken is delivered once, each end is reported with the guards that decided it, a silent
+guard is never chosen, and an output that was not taken stays with its writer.
 
-Invariants: the same seed gives the same network on every Python; every network ends, since each
-loop has a fixed number of turns; no process is made inside a loop.
+Invariants: the same seed gives the same network on every Python. Every network ends, because each
+loop has a fixed number of turns. No process is made inside a loop.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from typing import Any
 
 from .networks import DEFAULT, Maker, Net
 
-TURNS = 9  # of a selector: more than its sources have values, so that the channels end it
+TURNS = 9  # of a selector: more than its sources have values, so the channels end it
 Side = tuple[int, str]
 
 
 class _Retiring(Maker):
-    """Makes the pieces of such a network. `Maker` has the random choices, the channels and the
-    process numbers."""
+    """Makes the pieces of a network of this shape. `Maker` has the random choices, the channels and
+    the process numbers.
+    """
 
     def some(self, chans: list[int], side: str, most: int) -> list[Side]:
-        """One to `most` ends, each of its own channel."""
+        """One to `most` ends, each at a different channel."""
         left = list(chans)
         mine: list[Side] = []
         for _ in range(min(self.upto(most), len(left))):
@@ -48,14 +49,15 @@ class _Retiring(Maker):
         return {"id": pid, "ends": [list(s) for s in sides], "body": body}
 
     def pause(self) -> list[Any]:
-        """Now and then a pause, so that the end comes before or after that of another process."""
+        """Now and then a pause, so that this process ends before or after another one."""
         if self.has("time", 0.25):
             return [["sleep", self.upto(3)]]
         return [["yield"]] if self.has("yield", 0.2) else []
 
     def leaving(self, sides: list[Side]) -> list[Any]:
-        """How a process leaves: mostly it just ends; or it retires or poisons an end first, and
-        stays a while."""
+        """How a process leaves: mostly it just ends; sometimes it retires or poisons an end first
+        and stays for a while.
+        """
         slot = int(self.rng.random() * len(sides))
         if self.has("retire", 0.2):
             return [["retire", slot], *self.pause()]
@@ -94,15 +96,15 @@ class _Retiring(Maker):
         slots = list(range(len(sides)))
         outputs = [k for k in slots if sides[k][1] == "w"]
         x = self.rng.random()
-        if outputs and x < 0.35:  # a merge that hands on
+        if outputs and x < 0.35:  # a merge that passes the values on
             turn: list[Any] = [self.guards(sides, [k for k in slots if k not in outputs])]
             turn.append(["write", self.pick(outputs)])
         elif outputs and x < 0.5:  # a dispatcher
             inputs = [k for k in slots if k not in outputs]
             turn = [["read", self.pick(inputs)], self.guards(sides, outputs)]
-        else:  # a buffer, or a merge that keeps
+        else:  # a buffer, or a merge that keeps the values
             turn = [self.guards(sides, slots)]
-            if self.rng.random() < 0.35:  # the same guards, others of them on
+            if self.rng.random() < 0.35:  # the same guards, but others of them are on
                 turn.append(self.guards(sides, slots))
         if "limit" in self.features and self.rng.random() < 0.4:
             turn = [self.limit(turn)]
@@ -113,8 +115,9 @@ class _Retiring(Maker):
         return self.numbered(sides, [*body, *self.leaving(sides)])
 
     def guards(self, sides: list[Side], slots: list[int]) -> list[Any]:
-        """A select over those slots, in any order, some of them off, some whose retirement
-        raises."""
+        """A select over those slots in any order; some guards are off, the retirement of some
+        raises.
+        """
         order = sorted(slots, key=lambda _: self.rng.random())
         out: list[dict[str, Any]] = []
         for k in order:
@@ -131,14 +134,15 @@ class _Retiring(Maker):
         elif self.rng.random() < 0.06:
             out.append({"g": "skip"})
         if "ended" in self.features and self.next_id > 1 and self.rng.random() < 0.3:
-            out.append({"g": "ended", "p": self.upto(self.next_id - 1)})  # of one before it
+            # a process with a smaller number
+            out.append({"g": "ended", "p": self.upto(self.next_id - 1)})
         gives = [g for g in out if g["g"] == "out"]
         if (
             len(gives) > 1
             and any(g["g"] == "in" and g.get("pre", True) for g in out)
             and self.rng.random() < 0.5
         ):
-            gives[0]["pre"] = False  # it holds the select open as long as something may be read
+            gives[0]["pre"] = False  # it holds the select open as long as a value may be read
             gives[1].pop("pre", None)
         if all(g.get("pre") is False for g in out):
             del out[0]["pre"]
@@ -154,7 +158,7 @@ class _Retiring(Maker):
             for _ in range(1 if self.rng.random() < 0.75 else 2)
         ]
         sinks = [self.some(second, "r", 2) for _ in range(self.upto(2) if second else 0)]
-        # every channel has both sides, else it would stay open for ever (2.5)
+        # Every channel has both sides; otherwise it would stay open for ever (2.5).
         for chans, writers, readers in ((first, sources, selectors), (second, selectors, sinks)):
             for c in chans:
                 for side, group in (("w", writers), ("r", readers)):
@@ -171,7 +175,9 @@ class _Retiring(Maker):
 
 
 def retiring(seed: int, size: int = 4, features: frozenset[str] = DEFAULT) -> Net:
-    """A network of the shape above: at most `size` - 1 sources, two selectors and two sinks."""
+    """Makes a network of the shape above: at most `size` - 1 sources, two selectors and two
+    sinks.
+    """
     m = _Retiring(seed, size, features)
     procs = m.network(size)
     return {

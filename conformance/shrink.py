@@ -1,11 +1,11 @@
-"""Shrinks a failing network to a minimal failing one, and a failing history to the shortest failing
+"""Shrinks a failing network to a minimal failing one, and a failing history to its shortest failing
 prefix.
 
-Delta debugging over the data: each candidate removes or simplifies one thing (a process, a
-statement, a guard, a channel's buffer, a body's repetitions); a candidate that still fails becomes
-the network.  It ends when no candidate fails, so the result is minimal: no single removal keeps the
-failure.  `fails(net)` decides; for a runtime whose scheduling varies let it try a few times
-(`repeated`).
+It is delta debugging over the data: each candidate removes or simplifies one thing (a process, a
+statement, a guard, a channel's buffer, a body's repetitions). A candidate that still fails becomes
+the network. Shrinking ends when no candidate fails, so the result is minimal: no single removal
+keeps the failure. `fails(net)` decides; if the scheduling of a runtime varies, let `fails` try a
+few times (`repeated`).
 """
 
 from __future__ import annotations
@@ -57,8 +57,11 @@ def candidates(net: Net) -> Iterator[Net]:
 
 
 def shrink(net: Net, fails: Callable[[Net], bool], tries: int = 2000) -> Net:
-    """The smallest network that was found for which `fails` holds. ValueError if it does not hold
-    for `net` itself."""
+    """The smallest network found for which `fails` holds.
+
+    Raises:
+        ValueError: `fails` does not hold for `net` itself.
+    """
     if not fails(net):
         raise ValueError("this network does not fail: nothing to shrink")
     while True:
@@ -74,12 +77,12 @@ def shrink(net: Net, fails: Callable[[Net], bool], tries: int = 2000) -> Net:
 
 
 def repeated(fails: Callable[[Net], bool], times: int = 20) -> Callable[[Net], bool]:
-    """For failures that do not come every time."""
+    """A predicate for failures that do not occur every time: tries up to `times` times."""
     return lambda net: any(fails(net) for _ in range(times))
 
 
 def shortest_prefix(history: list[Any], bad: Callable[[list[Any]], bool]) -> list[Any]:
-    """The shortest prefix that is bad, if badness stays once it is there."""
+    """The shortest bad prefix, if a prefix that is bad stays bad when it grows."""
     lo, hi = 1, len(history)
     while lo < hi:
         mid = (lo + hi) // 2
@@ -91,7 +94,7 @@ def shortest_prefix(history: list[Any], bad: Callable[[list[Any]], bool]) -> lis
 
 
 def report(net: Net, history: list[Any], why: str) -> str:
-    """What a person reads: the program with its seed, the history, what was wrong."""
+    """The text for people: the program with its seed, the history, and what was wrong."""
     lines = [readable(net), "", "history:"]
     for k, r in enumerate(history):
         who = f"p{r['p']}" if "p" in r else ""
@@ -101,8 +104,9 @@ def report(net: Net, history: list[Any], why: str) -> str:
 
 
 def valid(net: Net) -> bool:
-    """Does every slot that the network names exist? (A cut may have taken what another part
-    needs.)"""
+    """Does every slot that the network uses exist? (A cut may have removed what another part
+    needs.)
+    """
 
     def body_ok(body: list[Any], slots: int) -> bool:
         return all(stmt_ok(s, slots) for s in body)
@@ -128,7 +132,7 @@ def valid(net: Net) -> bool:
 
 
 def tidy(net: Net) -> Net:
-    """Without the channels and barriers that nobody names; numbers stay in order."""
+    """Removes the channels and barriers that are not used; numbers keep their order."""
     text = copy.deepcopy(net)
     used: set[int] = set()
 
@@ -195,7 +199,7 @@ def _lists(body: list[Any], path: Path) -> Iterator[tuple[Path, list[Any], str]]
 
 
 def _simpler(s: list[Any]) -> Iterator[list[Any]]:
-    """Statements that may stand in place of s."""
+    """Statements that may replace `s`."""
     if s[0] == "loop":
         yield s[2]
         if s[1] > 1:

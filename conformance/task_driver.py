@@ -2,8 +2,8 @@
 
 A task is not a process: it holds no ends (2.3), spreads no poison (4.3) and belongs to no group
 (7). So each process of a network is a coroutine process, a guest of the loop, which holds the ends
-and waits for its task. The task plays the statements. Only what composes processes (par, seq,
-spawn) is done by the process, on behalf of the task.
+and waits for its task. The task plays the statements. Only operations that compose processes (par,
+seq, spawn) are done by the process, on behalf of the task.
 
     process:  waits ──task asks──► composes ──answer──► waits ──task is done──► ends as the task did
        │ Cancelled                    │ Cancelled
@@ -12,10 +12,10 @@ spawn) is done by the process, on behalf of the task.
 Invariants
 - A cancellation of the process becomes a cancellation of its task, or the outcome of what the
   process composes for the task; never both.
-- A network is stuck when the loop would sleep and nothing that is known could wake it: no timer, no
-  callback, no socket and, if it has thread processes, no record for `QUIET` seconds. Weft cannot
-  know this of a loop with tasks (13.6); the loop here can, since it knows that every task on it
-  waits for Weft. It then ends the network as a deadlock does: all processes are cancelled.
+- A network is stuck when the loop would sleep and nothing known could wake it: no timer, no
+  callback, no socket and, if the network has thread processes, no record for `QUIET` seconds. Weft
+  cannot know this for a loop with tasks (13.6); this loop can, because every task on it waits for
+  Weft. It then ends the network as a deadlock does: all processes are cancelled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import selectors
 from collections.abc import Callable, Generator
 from typing import Any
 
-UNIT = 0.004  # seconds: the unit of a network's times; tasks are on the steady clock (13.7)
+UNIT = 0.004  # seconds in a unit of the network's time; tasks are on the steady clock (13.7)
 QUIET = 0.4
 
 Steps = Generator[Callable[[], Any], Any, Any]
@@ -33,7 +33,8 @@ Steps = Generator[Callable[[], Any], Any, Any]
 
 class Composition:
     """The start of an operation that makes processes, which only a process can do. `waits`: the
-    operation waits, and so can be cancelled."""
+    operation waits, and so can be cancelled.
+    """
 
     def __init__(self, start: Callable[[], Any], waits: bool) -> None:
         self.start, self.waits = start, waits
@@ -43,7 +44,7 @@ class Composition:
 
 
 class Desk:
-    """Where a task leaves what it asks its process to do."""
+    """Where a task leaves the requests to its process."""
 
     def __init__(self) -> None:
         self.process: Any = None  # the process object; None: it has not begun
@@ -56,7 +57,7 @@ class Desk:
             self.bell.set_result(None)
 
     def cancel(self) -> None:
-        """Cancels the task, as asyncio does; while the process works for the task, the process."""
+        """Cancels the task, as asyncio does; or the process, while it works for the task."""
         if self.task is not None and self.asked is None:
             self.task.cancel()
         elif self.process is not None:
@@ -70,7 +71,8 @@ class Desk:
             try:
                 await asyncio.wait({answer})
             except asyncio.CancelledError:
-                # left over from the operation before (6.3): it is meant for what is composed now
+                # The cancellation is left over from the previous operation (6.3): it now applies to
+                # the composition.
                 self.process.cancel()
         value, error = answer.result()
         if error is not None:
@@ -118,8 +120,10 @@ def function_of(
     current_process: Callable[[], Any],
     desk: Desk,
 ) -> Callable[..., Any]:
-    """The function of a process. `steps` makes the steps of its player, and the list of its ends,
-    with those that it receives. `cancelled` is what a cancellation raises in it."""
+    """Makes the function of a process. `steps` makes the steps of its player and the list of its
+    ends, to which received ends are added. `cancelled` is the exception that a cancellation
+    raises in it.
+    """
 
     async def function(*given: Any) -> Any:
         loop = asyncio.get_running_loop()
@@ -140,7 +144,7 @@ def function_of(
                     outcome = None, error
                 else:
                     outcome = await _outcome(desk.asked[0])
-                    desk.process.cancel()  # once more, for the next operation
+                    desk.process.cancel()  # cancel again, for the next operation
             else:
                 if desk.asked is None:
                     continue
@@ -151,7 +155,7 @@ def function_of(
         try:
             return task.result()
         finally:
-            for end in list(slots)[len(given) :]:  # ends that it received, which nobody else holds
+            for end in list(slots)[len(given) :]:  # received ends, which only this process holds
                 if not end.closed:
                     end.retire()
 
@@ -189,10 +193,10 @@ class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
 
 
 def run(main: Callable[[], Any], progress: Callable[[], int] | None) -> tuple[Any, bool]:
-    """Runs the network that `main()` awaits, on a loop of its own. Gives its results, and whether
+    """Runs the network that `main()` awaits on a loop of its own. Returns its results, and whether
     it was stuck.
 
-    `progress` gives the number of records, if threads make some; None: no thread takes part.
+    `progress` gives the number of records, if threads make some; None if no thread takes part.
     """
     stuck = 0
 

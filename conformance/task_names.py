@@ -1,18 +1,16 @@
-"""The names of `weft`, for programs whose processes are tasks of asyncio: every operation in them
-is a foreign waiter's (rules
-6.6, 13.7), on a loop whose time is virtual.
+"""The names of `weft` for programs whose processes are tasks of asyncio: every operation in them is
+a foreign waiter's (rules 6.6, 13.7), on a loop whose time is virtual.
 
-A task is no process: it holds no ends (2.3), spreads no poison (4.3), belongs to no group (7). So a
-process here is a coroutine process, a guest of the loop, that holds the ends and does nothing but
-to wait for the task that its body is.
+A task is not a process: it holds no ends (2.3), spreads no poison (4.3) and belongs to no group
+(7). So a process here is a coroutine process, a guest of the loop, that holds the ends and only
+waits for its task, which runs the body.
 
     process:  waits for its task ──the task ends──► ends as the task did
        └──Cancelled (of its group)──► task.cancel() ──► waits on
 
 Invariants
-- One cancellation of the process is one of its task. What the program cancels (`process.cancel()`)
-  is the task.
-- A process on another backend (`on`) is that backend's own, without a task.
+- One cancellation of the process is one of its task. `process.cancel()` cancels the task.
+- A process on another backend (`on`) is an ordinary process of that backend, without a task.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ class Process:
                     keywords,
                     task,
                     self._task,
-                )  # no traceback is to keep what the process lets go of
+                )  # no traceback must keep what the process lets go of
 
         self.native: Any = _weft.process(waits)(*given, **named)
 
@@ -140,8 +138,9 @@ def watched(one: Any) -> Any:
 
 
 def run(first: Any, *others: Any, clock: str = "steady") -> Any:
-    """In ordinary code: the network on a loop of its own, whose time is virtual whatever `clock`
-    says."""
+    """In ordinary code: runs the network on a loop of its own, whose time is virtual whatever
+    `clock` is.
+    """
 
     async def main() -> Any:
         results = await Parallel(first, *others)
@@ -151,5 +150,5 @@ def run(first: Any, *others: Any, clock: str = "steady") -> Any:
 
 
 def run_task(main: Coroutine[Any, Any, Any]) -> Any:
-    """The coroutine as a task of a loop of its own, beside no process."""
+    """Runs the coroutine as a task of a loop of its own, without any process."""
     return virtual_loop.run(main)

@@ -1,17 +1,17 @@
-"""An asyncio loop whose time is virtual: it stands still while anything can run, else it jumps to
-the loop's earliest timer.
+"""An asyncio loop whose time is virtual: time stands still while anything can run; otherwise it
+jumps to the loop's earliest timer.
 
-    select(timeout):  something is ready ──► as ever
-                      a thread is at work for the loop ──► wait for it; the time stands still
+    select(timeout):  something is ready ──► as usual
+                      a thread works for the loop ──► wait for it; the time stands still
                       a timer is set ──► jump
                       nothing ──► Stuck
 
 Invariants
-- The time is a whole number of ns, and `time()` is that number in seconds, so that what is computed
-  from it comes to the same number again. By `virtual_time` Weft knows that the timers of this
-  loop's tasks are on it (rule 13.7).
-- `calls` are under way in the loop's threads, `processes` on threads of their own; while there is
-  any, the time stands still.
+- The time is a whole number of ns, and `time()` is that number in seconds, so that a time computed
+  from it gives the same number again. `virtual_time` tells Weft that the timers of this loop's
+  tasks follow this time (rule 13.7).
+- `calls` counts the calls under way in the loop's threads, `processes` those on threads of their
+  own; while there are any, the time stands still.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
     loop: VirtualLoop
 
     def select(self, timeout: float | None = None) -> Any:
-        abroad = self.loop.abroad()  # first: what ends after this look is among the events
+        abroad = self.loop.abroad()  # first: a thread that ends after this is among the events
         events = super().select(0)
         if events or (timeout is not None and timeout <= 0):
             return events
@@ -56,13 +56,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.calls, self.processes = 0, list[Any]()
         self._ns = 0
         super().__init__(selector)
-        self._clock_resolution = 1e-6  # beyond what floats lose in a year
+        self._clock_resolution = 1e-6  # larger than the rounding of floats within a year
 
     def time(self) -> float:
         return self._ns * 1e-9
 
     def jump(self) -> None:
-        """To the earliest timer that was not cancelled; the loop has taken those before it away."""
+        """Jumps to the earliest timer that was not cancelled; the loop has already removed
+        cancelled timers before it.
+        """
         at = self._scheduled[0].when()  # type: ignore[attr-defined]
         self._ns = max(self._ns, round(at * 1e9))
 
@@ -81,11 +83,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(main: Coroutine[Any, Any, Any]) -> Any:
-    """The result of `main`, a task of a loop of its own, which is closed with all that is left on
-    it.
+    """Runs `main` as a task of a loop of its own, and returns its result. The loop is closed with
+    everything that is left on it.
 
     Raises:
-        what `main` raises; Stuck.
+        Stuck: nothing on the loop can ever run again. An exception of `main` propagates.
     """
     loop = VirtualLoop()
     try:
@@ -98,7 +100,7 @@ def run(main: Coroutine[Any, Any, Any]) -> Any:
             if left:
                 loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
             loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.calls += 1  # a thread ends it
+            loop.calls += 1  # the shutdown uses a thread, which ends it
             loop.run_until_complete(loop.shutdown_default_executor())
         finally:
             loop.close()

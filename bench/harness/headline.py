@@ -1,5 +1,5 @@
-"""What RESULTS.md opens with: the ten figures a reader wants, as a table and as a picture. Smaller
-is better in all of them."""
+"""What RESULTS.md opens with: the figures that most readers want, and their picture. Smaller is
+better in all of them."""
 
 from __future__ import annotations
 

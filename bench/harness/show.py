@@ -10,7 +10,7 @@ from typing import Any
 
 from . import headline
 from .result import Result
-from .targets import Bench, Targets
+from .targets import Bench, Headline, Targets
 
 try:
     import rich.console
@@ -169,52 +169,95 @@ def listing(targets: Targets) -> str:
 
 
 def report(targets: Targets, results: Mapping[str, Result]) -> str:
-    """RESULTS.md, from the result of each bench that was measured."""
+    """RESULTS.md, from the result of each bench that was measured: the picture and the figures that
+    most readers want, then what must be reached, then each bench."""
     commits = sorted({result["commit"] for result in results.values()})
-    out = [
-        "# Results",
-        "",
-        "Written by `./run bench --report` from the result of each bench; do not edit. How to read it: README.md. Measured at "
+    out = ["# Results", "", *_opening(targets, results)]
+    out += [
+        "Measured at "
         + (
             f"commit {commits[0]}."
             if len(commits) == 1
-            else f"{len(commits)} commits, which each bench names below."
-        ),
+            else f"{len(commits)} commits; each bench below names its own."
+        )
+        + " `./run bench --report` writes this page from the result of each bench; do not edit it.",
         "",
-        *_opening(targets, results),
-        "| bench | must be reached | by | figure | reach | verdict |",
-        "|---|---|---|---:|---:|---|",
+        *_asked(targets, results),
     ]
-    for name, bench in targets.benches.items():
-        if name not in results:
-            out.append(f"| {name} | not measured | – | – | – | – |")
-            continue
-        _, rows = target_rows(bench, results[name])
-        out += [f"| {name} | " + " | ".join(row) + " |" for row in rows]
     for name, bench in targets.benches.items():
         if name in results:
             out += ["", *_section(bench, results[name])]
     return "\n".join(out) + "\n"
 
 
+OPENING = """\
+How fast is Weft beside what you use? A bar that ends at 0.1 means that Weft takes a tenth of what
+the other program takes. The other program does the same work, on the same CPUs, in the same run.
+
+![Weft ÷ the other, for each of the cases below]({picture})
+
+{cases}
+
+Each time is the least of many samples; where several programs contend or wait for each other, it is
+the median. A ratio tells more than a time: times move by half between machines and hours
+([how it is measured](README.md)). Other pages have curves over sizes and numbers of processes:
+[the experiments of the C++CSP paper](CPPCSP.md), [those of the PyCSP paper](PYCSP.md), and
+[a thesis on compiled components](THESIS.md).
+"""
+
+
 def _opening(targets: Targets, results: Mapping[str, Result]) -> list[str]:
-    """The figures a reader wants, and their picture."""
+    """The picture, and the figures that most readers want in words."""
     rows = headline.lines(targets, results)
     if not rows:
         return []
+    cases = [_case(h, ours, other, ratio) for h, ours, other, ratio in rows]
+    measured = [h for h, *_ in rows]
+    cases += [f"- Not measured: {h.what}." for h in targets.headlines if h not in measured]
+    return [OPENING.format(picture=headline.PICTURE, cases="\n".join(cases))]
+
+
+def _case(h: Headline, ours: float, other: float, ratio: float) -> str:
+    """One figure as a sentence."""
+    what, _, peer = h.what.partition("; ")
+    more = "as much" if h.of == "bytes" else "as long"
+    times = number(1 / ratio if ratio <= 1 else ratio)
+    beside = f"{times} times {more}" if ratio <= 1 else f"Weft {times} times {more}"
+    figures = f"{amount(ours, h.of)}; {peer}: {amount(other, h.of)}, {beside}"
+    return f"- {what}: {figures}" + (" (median)." if h.by == "p50" else ".")
+
+
+def amount(value: float, of: str) -> str:
+    """A figure with its unit."""
+    if of == "bytes":
+        return f"{number(value)} bytes"
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if value >= size:
+            return f"{number(value / size)} {unit}"
+    return f"{number(value)} ns"
+
+
+def _asked(targets: Targets, results: Mapping[str, Result]) -> list[str]:
+    """What must be reached, and whether it is."""
+    rows: Rows = []
+    for name, bench in targets.benches.items():
+        if name in results:
+            rows += [[name, *row] for row in target_rows(bench, results[name])[1]]
+        else:
+            rows.append([name, "not measured", "–", "–", "–", "–"])
+    met = sum(row[-1] == "met" for row in rows)
+    missed = [f"{row[0]}, {row[1]}" for row in rows if row[-1] == "NOT MET"]
     out = [
-        "Smaller is better: ns, or bytes where it says so.",
+        "## What must be reached",
         "",
-        "| | Weft | the other | Weft ÷ the other | by |",
-        "|---|---:|---:|---:|---|",
+        "Smaller is better: ns, bytes, or Weft ÷ the other. "
+        f"{met} figures are within what was asked; {len(missed)} are not"
+        + (f": {'; '.join(missed)}." if missed else "."),
+        "",
+        "| bench | must be reached | by | figure | reach | verdict |",
+        "|---|---|---|---:|---:|---|",
     ]
-    out += [
-        f"| {h.what} | {number(ours)} | {number(other)} | {number(ratio)} | {h.by} |"
-        for h, ours, other, ratio in rows
-    ]
-    left_out = [h.what for h in targets.headlines if h not in [row[0] for row in rows]]
-    out += ["", *(f"Not measured: {what}.\n" for what in left_out)]
-    return [*out, f"![Weft ÷ the other, for each of these]({headline.PICTURE})", ""]
+    return out + ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def _section(bench: Bench, result: Result) -> list[str]:

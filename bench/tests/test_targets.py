@@ -387,9 +387,9 @@ class Ours(unittest.TestCase):
             policies = {c.args[0] for c in self.targets.benches[name].candidates if not c.peer}
             self.assertEqual(policies, {"local", "shared"})
 
-    def test_ten_figures_open_the_results(self):
-        self.assertEqual(len(self.targets.headlines), 10)
-        self.assertEqual(len({h.what for h in self.targets.headlines}), 10)
+    def test_twelve_figures_open_the_results(self):
+        self.assertEqual(len(self.targets.headlines), 12)
+        self.assertEqual(len({h.what for h in self.targets.headlines}), 12)
         for h in self.targets.headlines:
             with self.subTest(h.what):
                 peers = {c.name: c.peer for c in self.targets.benches[h.bench].candidates}

@@ -4,13 +4,14 @@ fail.
 
     check.py [--all] [--only NAME] [--list]
 
-Without --all or --only, the originals of the large models are left to ./run soak: each takes 4 to
-13 s of CPU time, 115 s in all. Run --all when you have changed a model.
+Without --all or --only, the originals of the large models and the mutants are left to ./run soak:
+each large model takes 4 to 13 s of CPU time, 115 s in all, and the mutants take 130 s. Run --all
+when you have changed a model, or this script.
 
-Prints a line for each case with its count of states; the last line is `N passed, N failed`. Each
-case has a limit of memory, and is ended if it hangs. If a case reaches a limit, its
-search is not complete: then an original fails, and a mutant is not killed. Needs the package `spin`
-and a C compiler.
+Prints one line for each case, with its count of states; the last line is `N passed, N failed`. Each
+case has a memory limit, and is ended if it hangs. A case that reaches a limit has no complete
+search: an original then fails, and a mutant counts as not killed. Needs the package `spin` and a C
+compiler.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ MEMORY_MB = 1500
 DEPTH = 100_000
 BESIDE = 2  # how many cases run at the same time
 # These models have millions of states: their verifiers are optimised, and start first. The
-# verifiers of the other models, and of all mutants, take longer to compile than to run: clang, if
-# it is installed, compiles them in half the time.
+# verifiers of the other models, and of all mutants, take longer to compile than to run, so clang
+# compiles them if it is installed: it needs half the time.
 LARGE = ("wire_delegated.pml", "wire_slots.pml", "wire_barrier.pml", "wire_knots.pml")
-# A verifier spends its time on packing and looking up states. Most of its text is the model's own
-# steps: optimising them would take longer than it saves.
+# A verifier spends its time on packing and finding states. Most of its code is the model's own
+# steps: to optimise them would take longer than it saves.
 STEPS = """\
 #ifdef __clang__
 #define AS_IT_IS __attribute__((noinline, optnone))
@@ -53,7 +54,9 @@ FOR_EVER = ("AGAIN",)
 
 
 class Case(NamedTuple):
-    """One run of spin: model file, macros, and whether it is a mutant, which must fail."""
+    """One run of spin: the model file, its macros, and the mutant's number, or 0 for the original.
+    A mutant must fail.
+    """
 
     model: str
     macros: tuple[str, ...]
@@ -65,12 +68,16 @@ class Case(NamedTuple):
 
     @property
     def for_ever(self) -> bool:
-        """Is it of what happens at last, so that runs without an end are searched?"""
+        """Does the case check liveness, so that runs without an end are searched too?"""
         return self.macros[:1] == FOR_EVER
 
     @property
     def large(self) -> bool:
         return self.mutant == 0 and self.model in LARGE
+
+    @property
+    def in_each_run(self) -> bool:
+        return self.mutant == 0 and not self.large
 
 
 COMMIT = [
@@ -81,10 +88,12 @@ COMMIT = [
     ("TOPO=1", "CANCEL", "SCAN"),
     ("TOPO=2", "CANCEL", "SCAN"),
 ]
-# Two choices that cross with every fault; one of inputs and one of outputs with those that differ.
+# Two choices that cross, with every fault; one choice of inputs, and one of outputs, with the
+# faults that make a difference.
 SPANS = [
     *(("TOPO=2", f"FAULT={f}") for f in (0, 1, 2, 5)),
-    *(("TOPO=2", f"FAULT={f}", "LATE=1") for f in (3, 4)),  # with both ways they are millions
+    # both orders of offering would be millions of states
+    *(("TOPO=2", f"FAULT={f}", "LATE=1") for f in (3, 4)),
     *(("TOPO=1", f"FAULT={f}") for f in (1, 4, 5)),
     *(("TOPO=5", f"FAULT={f}") for f in (1, 2, 3)),
     ("TOPO=4",),
@@ -105,8 +114,8 @@ SPANS_MUTANTS = [
     (80, ("TOPO=1", "ALL", "ROUNDS=2")),
     (147, ("TOPO=4",)),
 ]
-# Who only looks, timers and guards that are off. The two that cross: both wait, one or both have a
-# timer, one or both only look; the second may stop.
+# Operations that only look, timers, and guards that are off. Of the two choices that cross, both
+# wait, or one or both have a timer, or one or both only look; the second may stop.
 LOOKS = [
     *(("CASE=1", f"KIND0={k}") for k in range(3)),
     ("CASE=1", "LEAVES"),
@@ -140,7 +149,7 @@ ROUNDS_MUTANTS = [
     (132, ()),
     (133, ()),
 ]
-# A knot beside others that run, with each home of the channel whose ends move.
+# A knot beside processes that run, for each home of the channel whose ends move.
 MOVES = ("CASE=2", "L0=1", "L2=2")
 KNOTS = [
     *(("CASE=1", f"HA={h}") for h in range(3)),
@@ -207,8 +216,9 @@ CASES = [
 
 
 class Result(NamedTuple):
-    """errors: -1 if there is none to trust. complete: the whole state space was searched.
-    message: spin's first complaint."""
+    """The result of a verifier. errors: their number, -1 if unknown. complete: the whole state
+    space was searched. message: spin's first complaint.
+    """
 
     errors: int
     states: int
@@ -217,8 +227,9 @@ class Result(NamedTuple):
 
 
 def parse(text: str) -> Result:
-    """What the verifier printed. Anything unexpected counts as incomplete: a search that says
-    nothing has proved nothing."""
+    """Reads the verifier's output. Anything unexpected counts as incomplete: a search that prints
+    nothing has proved nothing.
+    """
     errors = re.findall(r"^State-vector \d+ byte, depth reached (\d+), errors: (\d+)$", text, re.M)
     states = re.findall(r"^\s*(\d+) states, stored", text, re.M)
     message = re.search(r"^pan:\d+: (.*)$", text, re.M)
@@ -250,7 +261,7 @@ def parse(text: str) -> Result:
 
 
 def verify(case: Case, folder: Path) -> Result:
-    """Generate, compile and run the verifier of one case."""
+    """Generates, compiles and runs the verifier of one case."""
 
     def tool(*command: str) -> progress.Ran:
         return progress.run(command, cwd=folder, name=case.name)
@@ -266,14 +277,15 @@ def verify(case: Case, folder: Path) -> Result:
     built = tool(*how, "-w", *bounds, "-o", "pan", "pan.c")
     if built.status != 0:
         return Result(-1, 0, False, built.output.strip())
-    # Of the table by which states are found: to clear 128 MB takes longer than most searches.
+    # The size of the table of states: clearing the default of 128 MB takes longer than most
+    # searches.
     cycles = ["-a", "-f"] if case.for_ever else []
     ran = tool("./pan", f"-m{DEPTH}", f"-w{24 if case.large else 20}", *cycles)
     return Result(-1, 0, False, f"it hung: {ran.hung}") if ran.hung else parse(ran.output)
 
 
 def judge(case: Case, r: Result) -> tuple[bool, str]:
-    """Is this what the case must give? → (yes, a line for the person)."""
+    """Is this the result that the case must have? Returns (whether it is, a line for people)."""
     if case.mutant == 0:
         good = r.errors == 0 and r.complete
         return (
@@ -301,12 +313,12 @@ def judged(case: Case) -> tuple[bool, str]:
 
 def main() -> int:
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    args.add_argument("--all", action="store_true", help="also the large models")
+    args.add_argument("--all", action="store_true", help="also the large models and the mutants")
     args.add_argument("--only", default="", help="run the cases whose name contains this")
     args.add_argument("--list", action="store_true", help="list the cases")
     given = args.parse_args()
     every = given.all or given.only or given.list
-    cases = [c for c in CASES if given.only in c.name and (every or not c.large)]
+    cases = [c for c in CASES if given.only in c.name and (every or c.in_each_run)]
     if given.list:
         print("\n".join(c.name for c in cases))
         return 0
@@ -327,7 +339,7 @@ def main() -> int:
             passed += good
             print(f"{'ok  ' if good else 'BAD '} {case.name:42} {line}", flush=True)
     if not every:
-        print(f"{sum(c.large for c in CASES)} cases are left to ./run soak")
+        print(f"{sum(not c.in_each_run for c in CASES)} cases are left to ./run soak")
     print(f"{passed} passed, {len(cases) - passed} failed")
     return 0 if passed == len(cases) else 1
 

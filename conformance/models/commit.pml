@@ -1,6 +1,7 @@
 /* How a choice commits (SEMANTICS 5.1, 5.3, 5.10, 6.2–6.4).
  *
- * Three processes, each making one select over two channels. A word per select says where it stands:
+ * Three processes, each with one select over two channels. One word for each select says in which
+ * state the select is:
  *
  *   IDLE ──enrol──▶ WAITING ──claim2, first word──▶ LOCKED ──second word won──▶ DONE+c
  *                      │  ▲───────second word was gone──┘
@@ -8,10 +9,11 @@
  *                      └──cancel──▶ CANCELLED
  *
  * Invariants of the algorithm, which the assertions check from outside:
- *   one channel lock at a time; a holder of a LOCKED word takes no channel lock; words are taken in ascending order;
- *   a select that is DONE has exactly one partner, at the same channel, in the opposite direction,
- *   and is the partner of that one;
- *   at rest no two complementary parties wait, nothing is locked.
+ *   a process holds one channel lock at a time; a holder of a LOCKED word takes no channel lock;
+ *   words are claimed in ascending order;
+ *   a select that is DONE has exactly one partner, at the same channel and in the opposite
+ *   direction, and is itself the partner of that select;
+ *   at rest no two complementary parties wait, and nothing is locked.
  *
  * TOPO 1: an input-only, an output-only and a mixed select.  TOPO 2: every process holds an input AND an output guard.
  * CANCEL: process 2 may be cancelled while it is parked.  SCAN: phase A, the scan before enrolling, is there too.
@@ -38,7 +40,7 @@
 
 byte word[NP];
 byte dir[6];                         /* process * NC + channel: IN, OUT */
-bool queued[6];                      /* a node stands in the channel's line */
+bool queued[6];                      /* a node stands in the channel's waiting queue */
 bool locked[NC];                     /* the channels' locks */
 byte partner[NP] = NONE;
 bool parked[NP];
@@ -50,7 +52,8 @@ bool parked[NP];
 inline acquire(c) { atomic { !locked[c] -> locked[c] = true } }
 inline release(c) { locked[c] = false }
 
-/* X is enrolled nowhere, so nobody can claim it: only the peer's word is taken. A LOCKED peer is waited for. */
+/* X is enrolled nowhere, so nothing can claim it: only the peer's word is claimed. A LOCKED peer is
+ * waited for. */
 inline claim_peer(y, c) {
     do
     :: atomic { word[y] == WAITING -> word[y] = DONE + c; partner[y] = me; partner[me] = y }; word[me] = DONE + c; won = true; break
@@ -61,7 +64,8 @@ inline claim_peer(y, c) {
     od
 }
 
-/* Both words, the lower one first. Afterwards: won, or i_am_gone, or neither (the peer was gone). */
+/* Claims both words, the lower one first. Afterwards: won, or i_am_gone, or neither (the peer was
+ * gone). */
 inline claim_both(y, c) {
 #if MUT == 2
     lo = me; hi = y;
@@ -122,7 +126,7 @@ proctype Select(byte me; byte first; bool may_cancel) {
     od;
 #endif
 
-    /* B: enrol, looking again at each channel under its lock */
+    /* B: enrol, and look again at each channel under its lock */
     word[me] = WAITING;
     k = 0;
     do
@@ -165,7 +169,7 @@ endpark:
     parked[me] = false;
 
 done:
-    /* D: leave every line */
+    /* D: leave every waiting queue */
     acquire(0); queued[NODE(me, 0)] = false; release(0);
     acquire(1); queued[NODE(me, 1)] = false; release(1);
 

@@ -6,12 +6,12 @@
  * it did not find retired, enrols at each (phase B), parks, and leaves. A process for each channel
  * writes one value or none and then ends the channel. With CANCEL one more process cancels.
  *
- * The abstraction: a line holds the select's node or nothing. Values are not modelled. A lock is an
- * atomic block, which may include the claim of the word (claim_one never waits here: there are no
- * LOCKED words; commit.pml has them).
+ * The abstraction: a waiting queue holds the select's node or nothing. Values are not modelled. A
+ * lock is an atomic block, which may include the claim of the word (claim_one never waits here,
+ * because there are no LOCKED words; commit.pml has them).
  *
- * At rest: the select was decided, once; by Retired only if all channels had ended without a value;
- * by a value if one was there.
+ * At rest: the select was decided exactly once. It was decided by Retired only if all channels had
+ * ended without a value, and by a value only if there was one.
  *
  * Mutants (the numbers of MUTANTS.md): 21 counts only the guards enrolled so far; 22 does not count
  * down for a guard found ended while enrolling; 23 counts down in two steps.
@@ -31,7 +31,7 @@
 
 byte word = IDLE;
 byte keepers = 0;    /* KeptChoice */
-bool queued[N];      /* the select's node is in the line of channel i */
+bool queued[N];      /* the select's node is in the waiting queue of channel i */
 bool silent[N];      /* found retired by the select's owner */
 bool gone[N];        /* the writers of channel i are gone */
 bool offered[N];     /* a writer waits at channel i */
@@ -39,7 +39,7 @@ bool taken[N];
 byte decided = 0;    /* how often the word was claimed */
 bool asked = false;  /* a cancellation */
 
-/* With the lock of a channel, or none: true if it wins the word. */
+/* Called with the lock of a channel, or without: true if it claims the word. */
 inline claim(to, won) {
   won = false;
   if
@@ -48,7 +48,7 @@ inline claim(to, won) {
   fi
 }
 
-/* The writer of channel i: perhaps a value, then the end. */
+/* The writer of channel i: it may write a value, then it ends the channel. */
 proctype Source(byte i) {
   bool won, last;
   byte left;
@@ -62,7 +62,7 @@ proctype Source(byte i) {
        fi;
        if :: !won -> offered[i] = true :: else fi
      }
-     /* a writer that waits counts as an end (rule 3.2): the channel has not ended for the select */
+     /* a waiting writer counts as an end (rule 3.2): the channel has not ended for the select */
   :: true ->
      last = false;
 #if MUT == 23

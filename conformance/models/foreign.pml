@@ -1,26 +1,25 @@
 /* How a foreign reader takes a value: a task of another event loop (SEMANTICS 6.6).
  *
- * Its own loop may cancel it at any moment, even in the turn in which it was woken. So it is never
- * handed a value while it sleeps. A foreign party in the line:
+ * The task's own loop may cancel it at any moment, even in the turn in which it was woken. So a
+ * sleeping task is never handed a value. A foreign party in the waiting queue:
  *
  *   asleep ──a writer is there beyond those of the undecided: notify──▶ undecided ──it runs: take──▶ gone; move_on
  *     └──────────its loop cancels it──────────────────────────────────────┴──▶ withdraw──▶ gone; move_on; declined
  *
- * What is done under the channel's lock is atomic. move_on: while more writers wait than readers are undecided, the first
- * reader that is not undecided gets the first writer's value if it is plain, and is notified if it
- * is foreign. A reader that arrives does the same for itself; but after an undecided one has
- * withdrawn, until a value is taken, it does not wait for the undecided ones.
+ * What is done under the channel's lock is atomic. move_on: while more writers wait than readers
+ * are undecided, the first reader that is not undecided gets the first writer's value if it is
+ * plain, and is notified if it is foreign. A reader that arrives does the same for itself. But
+ * after an undecided reader has withdrawn, and until a value is taken, an arriving reader does not
+ * wait for the undecided ones.
  *
  * Two foreign readers, a plain reader, two writers. MUT 6: the value is handed to the sleeper. MUT
- * 7: a withdrawal does not move the line on.
- *
- * Checked: every write that completes was taken exactly once, and no reader except a cancelled one
+ * 7: a withdrawal does not move the queue on.
  * is left without a value that is there.
  *
- * With AGAIN: two foreign readers that arrive again and again, and are cancelled at any time by
- * their loop; one writer, which arrives once. Checked with weak fairness (no process that can go on
- * stands still for ever): the value is taken at last. MUT 25: a withdrawal of an undecided reader
- * is not remembered.
+ * With AGAIN: two foreign readers arrive again and again, and are cancelled by their loop at any
+ * time; one writer arrives once. Checked with weak fairness (no process that can go on stands still
+ * for ever): the value is taken in the end. MUT 25: the withdrawal of an undecided reader is not
+ * remembered.
  */
 #ifndef MUT
 #define MUT 0
@@ -36,12 +35,14 @@
 #define NOTHING 0                  /* values are 1 and 2, the writer's number + 1 */
 #define FOREIGN(r) ((r) < 2)
 
-chan readers = [NR] of { byte };   /* the line of readers; places are kept while undecided */
-chan writers = [NW] of { byte };   /* the line of writers */
-byte slot[NR];                     /* what a reader was handed */
+chan readers = [NR] of { byte };   /* the waiting queue of readers; undecided readers keep their
+                                      places */
+chan writers = [NW] of { byte };   /* the waiting queue of writers */
+byte slot[NR];                     /* the value that a reader was handed */
 bool notified[NR];                 /* is this reader undecided? */
-byte undecided;                    /* how many readers are */
-bool declined;                     /* an undecided one has withdrawn, and nothing was taken since */
+byte undecided;                    /* how many readers are undecided */
+bool declined;                     /* an undecided reader has withdrawn, and no value was taken
+                                      since */
 bool completed[NW];                /* the write has completed */
 byte taken[NW];
 bool cancelled[NR];
@@ -49,11 +50,11 @@ bool cancelled[NR];
 ltl passes { <> (taken[0] > 0) }
 #endif
 
-inline give(r, w) {                /* the writer's value is the reader's now */
+inline give(r, w) {                /* the writer's value becomes the reader's */
     d_step { slot[r] = w + 1; completed[w] = true; declined = false }
 }
 
-/* k: how many of the line have been looked at; by then these stand at its end, in their order */
+/* k: how many of the queue have been looked at; these then stand at its end, in their order */
 inline move_on() {
     d_step {
         k = 0;
@@ -104,7 +105,8 @@ endsleep:
         :: cancelled[me] = true
         fi;
         break
-    :: atomic { notified[me] && slot[me] == NOTHING ->     /* it runs, and takes */
+    :: atomic { notified[me] && slot[me] == NOTHING ->     /* the reader runs, and takes the
+                                                              value */
         decide(me);
         if
         :: nempty(writers) ->
@@ -113,9 +115,10 @@ endsleep:
             taken[w]++; completed[w] = true; declined = false; w = 0;
             move_on();
             break
-        :: empty(writers) -> move_on()               /* another has taken: sleep again, the place is kept */
+        :: empty(writers) -> move_on()               /* another reader has taken it: sleep again;
+                                                        the place is kept */
         fi }
-    :: atomic { slot[me] == NOTHING ->               /* its loop cancels it: asleep or undecided */
+    :: atomic { slot[me] == NOTHING ->               /* its loop cancels it, asleep or undecided */
         readers??eval(me);
 #if MUT != 25
         declined = declined || notified[me];
@@ -167,7 +170,9 @@ init {
 #ifndef AGAIN
 end:
     timeout ->
-    assert(empty(readers) || empty(writers));                        /* the line moved on: nobody waits for what is there */
+    assert(empty(readers) || empty(writers));                        /* the queue has moved on:
+                                                                        no reader waits for a
+                                                                        value that is there */
     assert(taken[0] == completed[0] && taken[1] == completed[1])     /* nothing lost, nothing doubled */
 #endif
 }

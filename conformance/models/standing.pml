@@ -1,13 +1,14 @@
 /* A standing input alternative over two channels, against a plain writer on each and a plain reader on channel 0
  * (SEMANTICS 5.9, 6.4).
  *
- * The alternative's nodes stay in their lines between its selects. Its word:
+ * The alternative's nodes stay in their waiting queues between its selects. Its word:
  *
  *   IDLE ──the ready list is empty──▶ WAITING ──claimed by a writer──▶ DONE+c ──taken──▶ IDLE
  *     ▲──────the list was read again and is not empty (CAS)──┘
  *
- * Both sides write first and then read again: the writer (enqueue, mark ready, read the word), the alternative (WAITING, read the list).
- * Both re-reads are needed; MUT 4 leaves out the first, MUT 5 the second.
+ * Both sides write first and then read again: the writer enqueues, marks itself ready and reads the
+ * word; the alternative writes WAITING and reads the list. Both second reads are needed: MUT 4
+ * leaves out the first one, MUT 5 the other.
  *
  * Checked: every value is taken exactly once; at rest no writer is queued where the alternative or
  * the plain reader waits.
@@ -95,7 +96,7 @@ proctype Standing() {
             :: writer_queued[c] ->
                 d_step { writer_queued[c] = false; taken[c * WRITES + holding[c]]++; writer_done[c] = true };
                 hit = true
-            :: else                                           /* somebody else took it */
+            :: else                                           /* another reader took it */
             fi;
             release(c)
         :: !hit && !ready[0] && !ready[1] ->
@@ -141,7 +142,8 @@ end:
     assert(!(reader_queued && writer_queued[0]));
     assert(!locked[0] && !locked[1]);
     assert(taken[0] <= 1 && taken[1] <= 1 && taken[2] <= 1 && taken[3] <= 1); /* none taken twice */
-    /* none lost: a writer that goes on has had its value taken; what is not taken is still with its writer, or not yet written */
+    /* Nothing is lost: the value of a writer that goes on has been taken; a value that is not taken
+     * is still with its writer, or not yet written. */
     assert(!alt_finished || taken[0] + taken[1] + taken[2] + taken[3] >= SELECTS);
     assert(!(alt_finished && reader_done) || taken[0] + taken[1] + taken[2] + taken[3] == 4)
 }

@@ -1,32 +1,34 @@
 /* A barrier whose parties live in several spaces, at its home (WIRE.md 4.3, 4.9 to 4.11, rule 8.7).
  *
- * Each party is a space with a session to the home; what the home's own processes do is among the orders of these. Frames of one session
- * keep their order, those of two do not.
+ * Each party is a space with a session to the home; steps of the home's own processes are among the
+ * orders of these. Frames of one session keep their order, frames of two sessions do not.
  *
- *   1  arrives once or twice, then resigns and gives its share back. It may be killed at any step, also after that: what was under way is
- *      lost or not, and the home notices later.
- *   2  arrives once, and may ask its arrival back and arrive again. Then it enrols 4 in its name, tells it so by another way, and resigns.
- *   3  arrives twice, each time in a choice with a channel of the same home, which a writer may serve instead, once: it arrives again then.
- *      So it does when it has asked its choice back, once, and was told that neither has happened.
- *   4  comes after its enrolment has returned, and arrives once: in the second phase.
+ *   1  arrives once or twice, then resigns and gives its share back. It may be killed at any step,
+ *   also after that; then frames under way are lost or not, and the home notices later.
+ *   2  arrives once, and may withdraw its arrival and arrive again. Then it enrols 4 in its own
+ *   name, tells 4 by another way, and resigns.
+ *   3  arrives twice, each time in a choice with a channel of the same home. A writer may serve the
+ *   choice instead, once; then 3 arrives again. It also arrives again when it has withdrawn its
+ *   choice, once, and was told that neither has happened.
+ *   4  begins after its enrolment has returned, and arrives once: in the second phase.
  *
- *   an arrival, at the home:  none ──ARRIVE──► in line ──all are there──► DONE
- *                                                 ├──WITHDRAW──► WITHDRAWN     (after DONE or CHOSEN: no answer, they have crossed)
- *                                                 ├──the channel is served──► CHOSEN
- *                                                 ├──its session is over──► none
- *                                                 └──a session with a share is over──► DIED, for all and for good
+ *   an arrival, at the home:  none ──ARRIVE──► queued ──all are there──► DONE
  *
- * So the arrival of one who is killed counts until its death is noticed: if the phase is complete before that, it had arrived, and all go
- * on; they are told at the next one.
+ * So the arrival of a killed party counts until the home notices its death: if the phase is
+ * complete before that, the party had arrived, and all go on; they learn of the death at the next
+ * phase.
  *
- * MUT 110: the arrival of one whose session is over still counts (111 with it, for else nobody sees it). 111: the end of a session is not
- * the death of the barrier. 112: a withdrawal does not wait for its answer. 113: what was withdrawn still counts. 114: a resignation does not
- * complete the phase. 115: a share that is given back is a death. 116: who comes after the death is not told. 117: enrol() returns before
- * its word is at the home. 118: choices are not told of the death. 119: an arrival whose choice has taken the channel still counts. 120: a
- * choice that is asked back leaves its place at the channel. 121: so it does at the barrier.
+ * MUT 110: an arrival still counts when its session is over (together with 111, because otherwise
+ * nothing shows it). 111: the end of a session is not the death of the barrier. 112: a withdrawal
+ * does not wait for its answer. 113: a withdrawn arrival still counts. 114: a resignation does not
+ * complete the phase. 115: a share that is given back counts as a death. 116: a party that comes
+ * after the death is not told. 117: enrol() returns before its frame is at the home. 118: choices
+ * are not told of the death. 119: an arrival whose choice has taken the channel still counts. 120:
+ * a withdrawn choice leaves its place at the channel. 121: it leaves its place at the barrier.
  *
- * Watched: a phase is complete when all who are enrolled and alive are in their arrival, and not once a death is known; the channel serves
- * who is in its choice; who asks back is answered once; who is told of a death is told the truth; nobody waits at the end.
+ * Checked: a phase is complete when all parties that are enrolled and alive have arrived, and not
+ * once a death is known; the channel serves a party that is in its choice; a withdrawal is answered
+ * once; a party that is told of a death is told the truth; nobody waits at the end.
  */
 #ifndef MUT
 #define MUT 0
@@ -39,8 +41,10 @@ chan down[NP] = [3] of { mtype };
 
 bool cut, known;                     /* 1 is killed; its home has noticed */
 bool given_back;                     /* 1's share, at the home */
-bool party[NP];                      /* who is one, as its place has it: from the return of enrol() until resign() */
-bool inside[NP];                     /* its arrival has begun and is not over, as its place has it */
+bool party[NP];                      /* which spaces are parties, as each space itself sees it:
+                                        from the return of enrol() until resign() */
+bool inside[NP];                     /* its arrival has begun and is not over, as its own space
+                                        sees it */
 bool go;                             /* what 2 tells 4 */
 bool finished[NP];
 byte served;                         /* values in the channel of 3's choice */
@@ -126,7 +130,7 @@ end:
 proctype Server() { if :: served = 1 :: true fi }
 proctype Cutter() { if :: cut = true :: true fi }
 
-/* Are all there? Then they go on. */
+/* If all parties are there, they go on. */
 inline complete() {
     if
     :: enrolled > 0 && !died && line[1] + line[2] + line[3] + line[4] >= enrolled ->
@@ -160,7 +164,7 @@ end:
     :: atomic {
         if
         :: !known && up[1]?[k] -> up[1]?k; p = 1
-        :: known && up[1]?[k] -> up[1]?k; p = 0           /* of a session that is over */
+        :: known && up[1]?[k] -> up[1]?k; p = 0           /* a frame of a session that is over */
         :: up[2]?k -> p = 2
         :: up[3]?k -> p = 3
         :: up[4]?k -> p = 4
@@ -178,7 +182,8 @@ end:
                 if :: MUT == 113 || (MUT == 121 && p == 3) :: else -> line[p] = 0 fi;
                 if :: p == 3 && MUT != 120 -> offered = false :: else fi;
                 if :: MUT == 112 && p == 2 :: else -> down[p]!WITHDRAWN fi
-            :: else                                        /* it crossed our answer */
+            :: else                                        /* the withdrawal has crossed the
+                                                              answer */
             fi
         :: p != 0 && k == ENROL ->
             if :: died -> down[p]!DIED :: else -> enrolled++; down[p]!DONE fi

@@ -1,18 +1,23 @@
 /* A buffer at its home: credits, and their recall before a second space's value may enter (WIRE.md 6; SEMANTICS 1.3, 1.4).
  *
- * Space A has all writer ends of a buffer of CAP slots. Its first write is an OFFER; with the answer the home begins to lend. A writes on; at
- * some moment B is given a writer end. After its write BEFORE, A's process tells B's by another channel (`word`), which writes after that.
- * The home polls two rings, A's and B's, in any order. Once A gives its credits up unasked, as before a choice.
+ * Space A has all writer ends of a buffer of CAP slots. Its first write is an OFFER; with the
+ * answer the home begins to lend credits. A goes on writing; at some moment B is given a writer
+ * end. After its write BEFORE, A's process tells B's process by another channel (`word`), and B
+ * writes after that. The home polls two rings, A's and B's, in any order. Once A gives its credits
+ * up unasked, as before a choice.
  *
- * The reader reads one value, and the next only once A's write CAP + 1 is over: a buffer with room must let that one in.
+ * The reader reads one value, and the next value only once A's write CAP + 1 is over: a buffer with
+ * room must let that write in.
  *
  *   A: OFFER ──DONE1──► credits ──PUT──► fewer ──none: WANT──► waits ──CREDIT──► more      ──RECALL, or unasked: RECALLED──► OFFER
  *
- * MUT 41: B's value enters while the home lends. 42: A puts without a credit. 43: a slot comes back when its value enters. 44: what is still
- * lent at the RECALLED is forgotten. 45: A goes on putting after its RECALLED. 46: A says no WANT. 47: a CREDIT that crossed the RECALLED counts.
+ * MUT 41: B's value enters while the home lends. 42: A puts without a credit. 43: a slot is lent
+ * again as soon as its value enters. 44: slots that are still lent at the RECALLED are forgotten.
+ * 45: A goes on putting after its RECALLED. 46: A sends no WANT. 47: a CREDIT that crossed the
+ * RECALLED counts.
  *
- * Checked: the buffer never overflows; what B writes after A's word comes after what A wrote before
- * it; A's values come in order; everything is read; a PUT always has a credit.
+ * Checked: the buffer never overflows; a value that B writes after A's word comes after the values
+ * that A wrote before it; A's values come in order; every value is read; a PUT always has a credit.
  */
 #ifndef MUT
 #define MUT 0
@@ -35,7 +40,7 @@ bool a_read;                       /* the last write before the word was read */
 
 proctype A() {
     byte v = 1, n, x, st;          /* st: 0 between writes, 1 waits for a credit, 2 waits for an answer */
-    bool has, wanted, gave;        /* has: the home lends, for all that A knows */
+    bool has, wanted, gave;        /* has: the home lends, as far as A knows */
 enda:
     do
     :: atomic { st == 0 && v == BEFORE + 1 -> word!1; v++ }
@@ -76,7 +81,8 @@ proctype B() {
 active proctype Home() {
     byte v, n, a_waits, b_waits;
     byte used;                     /* slots with a value, as the home counts */
-    byte lent;                     /* credits that A has, or that are on their way, or PUTs that are */
+    byte lent;                     /* credits that A has, and credits and PUTs that are on their
+                                      way */
     bool lending, wanted, recalled, b_has;
     mtype k;
 #define FREE (CAP - used - lent)

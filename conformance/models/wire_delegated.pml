@@ -1,18 +1,20 @@
 /* A delegated operation over a session that may end at any step (WIRE.md 2, 4, 7.3, 8).
  *
- * Three spaces, each with a session to the home of one channel: a writer, and two readers of which one withdraws. A session is two queues.
- * A cut loses what is under way; a home that dies has sent what it sent, and the queues drain (FAULT 1: a cut, 2: the home dies).
+ * Three spaces, each with a session to the home of one channel: a writer, and two readers, one of
+ * which withdraws. A session is two queues. A cut loses the frames under way. A home that dies has
+ * sent what it sent, and the queues drain (FAULT 1: a cut, 2: the home dies).
  *
  *   party:  OFFER ──► waits ──DONE, ENDED──► over          waits ──WITHDRAW──► asked ──WITHDRAWN, DONE, ENDED──► over
  *                       └────────────the session ends: a writer in doubt, a reader dead────────────┘
  *
- * MUT 31: the writer's DONE is sent before the reader's. 32: a withdrawal does not wait for its answer. 33: a writer whose session ends is told that
- * nothing happened. 34: offers outlive their session. 36: RETIRE drops the waiting write. 37:
- * poison answers only the parties that wait at that moment.
+ * MUT 31: the writer's DONE is sent before the reader's. 32: a withdrawal does not wait for its
+ * answer. 33: a writer whose session ends is told that nothing happened. 34: offers outlive their
+ * session. 36: RETIRE drops the waiting write. 37: poison answers only the parties that wait at
+ * that moment.
  *
- * Checked: a value is taken once, and never if its writer was told that it was not; what a writer
- * was told is taken has been, unless its reader was lost; no party that could be served is left
- * waiting.
+ * Checked: a value is taken once, and never if its writer was told that it was not; a value that
+ * its writer was told is taken has been taken, unless its reader was lost; no party that could be
+ * served is left waiting.
  */
 #ifndef MUT
 #define MUT 0
@@ -32,7 +34,7 @@ mtype = { OPEN, OK, NOT, DOUBT }   /* what a writer knows of a value */
 chan up[NP] = [6] of { mtype, byte };
 chan down[NP] = [6] of { mtype, byte, byte };
 
-bool cut[NP];                      /* the session has ended: what is in the queues may be lost */
+bool cut[NP];                      /* the session has ended: frames in the queues may be lost */
 bool drains;                       /* the home died: what it sent arrives */
 bool waits[NP];                    /* a party awaits an answer */
 mtype told[ROUNDS + 1] = OPEN;
@@ -111,7 +113,7 @@ inline match() {
     :: poisoned && MUT == 37 && k != POISON
     :: !poisoned && offer[0] && (offer[1] || offer[2]) ->
         r = (offer[1] -> 1 : 2);
-        assert(!settled[r]);                           /* it is known to be gone */
+        assert(!settled[r]);                           /* the reader is known to be gone */
         if
         :: MUT == 31 -> to_party(0, DONE, 0)
         :: else -> to_party(r, DONE, offer[0])
@@ -146,7 +148,8 @@ endloop:
         :: up[2]?k, o -> p = 2
         fi;
         if
-        :: settled[p]                                  /* of a session that has ended: passed over */
+        :: settled[p]                                  /* a frame of a session that has ended:
+                                                          skipped */
         :: !settled[p] && k == OFFER -> offer[p] = o
         :: !settled[p] && k == WITHDRAW ->
             if
@@ -191,7 +194,8 @@ end:
         assert(!(told[v] == NOT && taken[v]));
         assert(!(told[v] == OK && !taken[v]) || lost_reader)
     }
-    /* At rest: nobody waits beside somebody who could serve it, nobody waits at what has ended, or at a home that is gone. */
+    /* At rest: no party waits beside another that could serve it, at a channel that has ended, or
+     * at a home that is gone. */
     assert(!(waits[0] && (waits[1] || waits[2])));
     assert(drains || !((waits[0] && !offer[0]) || (waits[1] && !offer[1]) || (waits[2] && !offer[2])));
     assert(!drains || !(waits[0] || waits[1] || waits[2]));

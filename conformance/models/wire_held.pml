@@ -1,19 +1,21 @@
 /* Extended reads at far ends, and values that come back (WIRE.md 4.6, 4.7).
  *
- * A writer and two readers, each a space with a session to the home of one channel. A reader has the value (DONE) and says when its block is
- * over (END), or gives it back (BACK); its session may be cut at any step, which may lose what is under way. The home holds the writer until
- * then; a value that comes back is the next to be read, and its writer stays held.
+ * A writer and two readers, each a space with a session to the home of one channel. A reader has
+ * the value (DONE), and says when its block is over (END) or gives the value back (BACK). Its
+ * session may be cut at any step, which may lose the frames under way. The home holds the writer
+ * until then. A value that comes back is the next to be read, and its writer stays held.
  *
  *   home, for the value:  none ──OFFER──► offered ──a reader──► out with it ──END; a cut, not KEEPS──► none: the writer is told
  *                                             ▲                     └──BACK; a cut, KEEPS──► back ──a reader──► out with it
  *
- * MUT 101: the writer is told as the value is read. 102: a reader's death does not end its read. 103: what comes back is not read again.
- * 104: the home takes a read whose session is cut for one that has been used. 105: a value that came back goes behind those written later.
- * KEEPS: the readers have asked for it.
+ * MUT 101: the writer is told as the value is read. 102: a reader's death does not end its read.
+ * 103: a value that comes back is not read again. 104: the home takes a read whose session is cut
+ * for a value that has been used. 105: a value that came back goes behind those written later.
+ * KEEPS: the readers have asked for values to come back.
  *
  * Checked: a writer is told once, and not during a block whose session was not cut; a value is used
- * (its block ended) once, or at least once if a session is cut and KEEPS is set; if the first value
- * came back, the second is not read before it.
+ * (its block has ended) once, or at least once if a session is cut and KEEPS is set; if the first
+ * value came back, the second is not read before it.
  */
 #ifndef MUT
 #define MUT 0
@@ -30,9 +32,9 @@ chan down[3] = [4] of { mtype, byte };
 bool cut[3];                        /* reader 1 may be cut */
 bool known;                         /* the home knows */
 byte used[NV + 1];                  /* blocks that ended in good order */
-byte inside[3];                     /* what a reader has in its block */
+byte inside[3];                     /* the value that a reader has in its block */
 bool told[NV + 1];
-bool giving = true;                 /* reader 1 may give one back, once */
+bool giving = true;                 /* reader 1 may give a value back, once */
 
 active proctype Writer() {
     byte v, n;
@@ -69,7 +71,7 @@ endwait:
 active proctype Home() {
     byte v, p, o;
     mtype k;
-    byte line[2];                   /* values in line: the first is the next to be read */
+    byte line[2];                   /* waiting values: the first is the next to be read */
     byte out[3];                    /* the value that is out with a reader */
     bool wants[3];
     bool back;                      /* a value that came back has not been read again */
@@ -83,7 +85,7 @@ end:
         :: up[2]?k, v -> p = 2
         fi;
         if
-        :: p == 3                                       /* of a session that is over */
+        :: p == 3                                       /* a frame of a session that is over */
         :: p == 0 -> if :: line[0] == 0 -> line[0] = v :: else -> line[1] = v fi
         :: (p == 1 || p == 2) && k == OFFER -> wants[p] = true
         :: (p == 1 || p == 2) && k == END -> if :: MUT == 101 :: else -> assert(out[p] == v); down[0]!DONE, v fi; out[p] = 0
@@ -95,7 +97,8 @@ end:
             :: else -> assert(line[1] == 0); line[1] = line[0]; line[0] = v; back = true
             fi
         fi }
-    :: atomic { cut[1] && !known ->                     /* what is under way is lost; what has arrived was processed */
+    :: atomic { cut[1] && !known ->                     /* frames under way are lost; frames that
+                                                           have arrived were processed */
         known = true; wants[1] = false; v = out[1]; out[1] = 0;
         if
         :: v == 0 || MUT == 102
@@ -106,7 +109,8 @@ end:
         p = (wants[1] -> 1 : 2);
         if :: wants[1] && wants[2] -> if :: p = 1 :: p = 2 fi :: else fi;
         wants[p] = false; v = line[0]; line[0] = line[1]; line[1] = 0; out[p] = v;
-        assert(!(back && v > last_new));            /* one that was never read, before one that came back */
+        assert(!(back && v > last_new));            /* no value that was never read goes before
+                                                       one that came back */
         if :: v > last_new -> last_new = v :: else -> back = false fi;
         if :: cut[p] :: else -> down[p]!DONE, v fi;
         if :: MUT == 101 -> down[0]!DONE, v :: else fi }
@@ -123,7 +127,7 @@ end:
     timeout ->
     byte v;
     for (v : 1 .. NV) {
-        assert(told[v]);                            /* nobody is held for ever */
+        assert(told[v]);                            /* no writer is held for ever */
         assert(!KEEPS || used[v] >= 1)              /* reader 2 is left: each value was used */
     }
 }

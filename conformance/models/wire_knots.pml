@@ -1,26 +1,34 @@
-/* A knot over several OS processes, beside others that run (WIRE.md 10.9): is who is named stuck for good?
+/* A knot over several OS processes, beside processes that run (WIRE.md 10.9): are the named
+ * processes stuck for good?
  *
- * Spaces 0, 1 and 2, each with a session to each other one, and with one process of its number. Channels: A, B, K, each a rendezvous
- * at its home. Looks stands for who asks: rounds, in each of which every space is looked at once, in any order, at any moment.
+ * Spaces 0, 1 and 2 have a session to each other, and each has one process, with the space's
+ * number. Channels: A, B, K, each a rendezvous at its home. Looks stands for the space that asks:
+ * in each round every space is looked at once, in any order, at any moment.
  *
- *   Looks: round 1 ──► round 2 ──► round 3 ──► named: who was stuck in each, at the same place, with the same figures, and settled
+ *   Looks: round 1 ──► round 2 ──► round 3 ──► named: those that were stuck in each round, at the
+ *   same place, with the same figures, and settled
  *
- * CASE 1: 1 reads from A and has a writer end of B, 2 reads from B and has one of A: they may be stuck. 0 has another writer end of A,
- * which it uses or closes. CASE 2: 1 reads from A, and has a writer end of A itself: it may be stuck alone. 0 has another one, and sends
- * it to 2 over K. HA, HB: the homes of A and B; that of K is 0. With HA=0 the sender of the end is its home, with HA=2 its receiver is,
- * with HA=1 neither: ADOPT, ADOPTED, RETIRE (7.4).
+ * CASE 1: 1 reads from A and has a writer end of B, 2 reads from B and has one of A: they may be
+ * stuck. 0 has another writer end of A, which it uses or closes. CASE 2: 1 reads from A, and has a
+ * writer end of A itself: it may be stuck alone. 0 has another writer end of A, and sends it to 2
+ * over K. HA, HB: the homes of A and B; that of K is 0. With HA=0 the sender of the end is the
+ * end's home, with HA=2 the receiver is, with HA=1 neither: ADOPT, ADOPTED, RETIRE (7.4).
  *
- * What each process does with its ends it chooses, at most L0, L1, L2 times; then it waits or runs, for good. Looks looks at any moment, and once more
- * when nothing moves any more.
+ * Each process chooses what it does with its ends, at most L0, L1, L2 times; then it waits or runs,
+ * for good. Looks looks at any moment, and once more when nothing moves any more.
  *
- * MUT 148: one round. 149: figures do not count. 150: what is under way in the sessions does not count. 151: an end that a peer is said
- * to hold is held by it, whether it says so or not. 152: an end in a value is nobody's. 153: who runs is stuck. 154: an end that a peer
- * holds is never known. With ROUNDS=2 all passes: the third round is for choices that span, which are not here.
+ * MUT 148: only one round. 149: figures do not count. 150: frames under way in the sessions do not
+ * count. 151: an end that the home has noted for a peer is held by the peer, whether the peer says
+ * so or not. 152: an end in a value belongs to nobody. 153: a running process is stuck. 154: it is
+ * never known that a peer holds an end. With ROUNDS=2 all mutants but these pass: the third round
+ * is for choices over several homes, which are not modelled here.
  *
- * Watched: who was named is never woken. When nothing moves, just those are named who are stuck; of a channel an end of which lies in a
- * value that waits, nobody is.
+ * Checked: a named process is never woken. When nothing moves, exactly the stuck processes are
+ * named; but nobody is named at a channel of which an end lies in a waiting value.
  *
- * Not here: choices (those that span may go on while they are asked), buffers, barriers, calls and parents, several processes of one
+ * Not modelled: choices (those over several homes may go on while they are asked), buffers,
+ * barriers, calls and parents, several processes in a space, several ends of one side in a space,
+ * spaces with two sessions or that die, a withdrawal.
  * space, several ends of one side in one space, spaces with two sessions or that die, a withdrawal.
  */
 #ifndef MUT
@@ -66,17 +74,21 @@
 #define LINK(a, b) link[(a) * N + (b)]
 
 mtype = { OFFER, DONE, RETIRE, ADOPT, ADOPTED };
-chan link[N * N] = [4] of { mtype, byte, byte };    /* a kind of end; of DONE: the kind that comes along, NOWHERE: none */
+chan link[N * N] = [4] of { mtype, byte, byte };    /* a kind of end; of DONE: the kind that
+                                                       comes with it, NOWHERE: none */
 byte sent[N * N], taken[N * N];          /* frames, by LINK; of `taken` the receiver comes first */
 
-byte waits[N];                           /* of a process: at which kind of end, or NOWHERE */
+byte waits[N];                           /* of a process: the kind of end at which it waits, or
+                                            NOWHERE */
 byte left[N];
 byte hold[N];                            /* the kinds of ends that it has */
-byte far[N];                             /* of a space: those it has of channels of others */
-byte under[N];                           /* of these: those that are under way to another space, or in a value */
-byte lent[KINDS];                        /* at the home: the spaces that have one */
-byte loc[KINDS];                         /* at the home: how many are there */
-byte line[KINDS];                        /* at the home: the spaces whose process waits there */
+byte far[N];                             /* of a space: the ends that it has of other spaces'
+                                            channels */
+byte under[N];                           /* of these: the ends under way to another space, or in
+                                            a value */
+byte lent[KINDS];                        /* at the home: the spaces that have an end */
+byte loc[KINDS];                         /* at the home: how many ends it has itself */
+byte line[KINDS];                        /* at the home: the spaces whose process waits */
 byte passed[N];                          /* values, of a channel */
 
 byte named;                              /* processes */
@@ -91,7 +103,7 @@ inline wake(p_) {
     assert(!(named & BIT(p_)));
     waits[p_] = NOWHERE
 }
-/* p, which waits at a kind of end, goes on; `more`: what it has got besides. */
+/* Process p, which waits at a kind of end, goes on; `more` is a kind of end that it also gets. */
 inline answer(p_, kind_, more_) {
     line[kind_] = line[kind_] & ~BIT(p_);
     if
@@ -101,7 +113,7 @@ inline answer(p_, kind_, more_) {
     :: else -> queue(AT(kind_), p_, DONE, kind_, more_)
     fi
 }
-/* No end of this kind is left: who waits on the other side is told. */
+/* No end of this kind is left: parties that wait on the other side are told. */
 inline ended(kind_) {
     if
     :: loc[kind_] == 0 && lent[kind_] == 0 ->
@@ -110,15 +122,15 @@ inline ended(kind_) {
     :: else
     fi
 }
-/* 0, the home of K, gives the writer end of A that 2 has read there. */
+/* Space 0, the home of K, gives 2 the writer end of A that 2 has read there. */
 inline sends(kind_) {
     if
     :: AT(kind_) == 0 -> loc[kind_]--; lent[kind_] = lent[kind_] | BIT(2)
     :: AT(kind_) == 2 -> far[0] = far[0] & ~BIT(kind_); under[0] = under[0] & ~BIT(kind_)
-    :: else                              /* it is 0's until ADOPTED has come */
+    :: else                              /* the end is 0's until ADOPTED has come */
     fi
 }
-/* At the home: p comes to a kind of end. */
+/* At the home: process p comes to a kind of end. */
 inline comes(p_, kind_) {
     line[kind_] = line[kind_] | BIT(p_);
     for (i : 0 .. N - 1) {
@@ -196,7 +208,7 @@ endwait:
         if
         :: true ->                       /* it reads or writes */
             waits[me] = e;
-            if                           /* the end is in a value from now on */
+            if                           /* from now on the end is in a value */
             :: e == W(K) ->
                 hold[me] = hold[me] & ~BIT(W(A));
                 if :: HA != 0 -> under[me] = under[me] | BIT(W(A)) :: else fi
@@ -206,7 +218,7 @@ endwait:
             :: AT(e) == me -> comes(me, e)
             :: else -> queue(me, AT(e), OFFER, e, NOWHERE)
             fi
-        :: me == 0 && e == W(A) ->       /* it closes it */
+        :: me == 0 && e == W(A) ->       /* it closes the end */
             hold[me] = hold[me] & ~BIT(e);
             if
             :: AT(e) == me -> loc[e]--; ended(e)
@@ -217,12 +229,13 @@ endwait:
     od
 }
 
-/* What a round has heard; and of the one before what it is compared with. */
+/* What a round has heard, and the figures of the previous round with which they are compared. */
 byte asked;
 byte at_[N], holds_[N], figure[N], far_[N], under_[N], lent_[KINDS], loc_[KINDS], sent_[N * N], taken_[N * N];
 byte was_at[N], was_figure[N], was_sent[N * N];
 byte good;                               /* stuck in each round so far, and nothing has moved */
-byte going, opens, before;               /* processes that may go on; channels at which somebody unknown may be */
+byte going, opens, before;               /* processes that may go on; channels at which an
+                                            unknown party may be */
 
 inline moment(s) {
     asked = asked | BIT(s);
@@ -235,7 +248,7 @@ inline moment(s) {
     for (i : 0 .. KINDS - 1) { if :: AT(i) == s -> lent_[i] = lent[i]; loc_[i] = loc[i] :: else fi }
     i = 0
 }
-/* Channels of which some end is held by nobody that is known. */
+/* Channels with an end that no known process holds. */
 inline look_for_unknown() {
     opens = 0;
     for (i : 0 .. KINDS - 1) {
@@ -257,7 +270,7 @@ inline look_for_unknown() {
     }
     i = 0; j = 0
 }
-/* Rule 14.3: who may go on, besides those in `going`. */
+/* Rule 14.3: the processes that may go on, besides those in `going`. */
 inline look_who_goes_on() {
     for (i : 0 .. N - 1) {
         if
@@ -336,12 +349,13 @@ look:
             compare((round == 0));
             round++;
             if
-            :: round == ROUNDS ->        /* who waits for one that may have moved may go on too */
+            :: round == ROUNDS ->        /* a process that waits for one that may have moved may
+                                            go on too */
                 going = ~good & 7;
                 look_who_goes_on();
                 named = named | (~going & 7);
                 if
-                :: last ->               /* nothing moves: who is stuck? */
+                :: last ->               /* nothing moves: which processes are stuck? */
                     assert(opens == 0 || (opens == BIT(A) && waits[0] == W(K)));
                     good = ~going & 7;
                     going = 0;
@@ -362,7 +376,7 @@ look:
     fi
 }
 
-/* p has an end of this kind. */
+/* Process p has an end of this kind. */
 inline has(p_, kind_) {
     hold[p_] = hold[p_] | BIT(kind_);
     if
@@ -376,7 +390,8 @@ init {
         for (i : 0 .. N - 1) { waits[i] = NOWHERE }
         i = 0;
         left[0] = L0; left[1] = L1; left[2] = L2;
-        do                               /* who has less to do goes on for good, and does nothing */
+        do                               /* a process with fewer steps goes on for good, and does
+                                            nothing */
         :: left[0] > 0 -> left[0]--
         :: left[1] > 0 -> left[1]--
         :: left[2] > 0 -> left[2]--

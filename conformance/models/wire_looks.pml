@@ -1,25 +1,33 @@
-/* What a choice over several homes asks once (WIRE.md 5.3, 5.9, 5.11): guards of one home with another's between them, a timer at
- * the place, who only looks, and guards that are off. The rest of such choices is in wire_spans.pml; here nothing is poisoned, and
- * each place has one operation.
+/* The rarer parts of a choice over several homes (WIRE.md 5.3, 5.9, 5.11): guards of one home with
+ * a guard of another home between them, a timer at the place of the choice, choices that only look,
+ * and guards that are off. The rest of such choices is in wire_spans.pml. Here nothing is poisoned,
+ * and each place has one operation.
  *
  *   place:  OFFER ──► asks: TRY each guard in order ──NOTREADY──► the next … ──► waits ──READY──► TRY all of that home
- *             the timer comes: WITHDRAW, and behind each TRY that is still to come too; then over. Who only looks: over after the last
- *   home:   OFFER ──► watches what is on; looks once at what is off: SILENT if that has ended
+ *             the timer comes: WITHDRAW, also behind each TRY that is still to come; then over.
+ *             A choice that only looks: over after the last answer
  *
- * A place offers to a home before it asks anybody, or, if nothing of it there is off, as it asks that one; then OFFER is a TRY too
- * (ASKS) if that is of all its guards there. Channels 0 and 2 are at home 0, channel 1 is at home 1; a guard has its channel's number. A place's number is its rank (5.4).
- * CASE 1: one place reads from all three; writers are there or come, and with LEAVES go again (met by others); channel 2 may retire.
- * CASE 2: two places that cross: 0 writes to 0 and reads from 1, 1 the other way; with STOP the second may stop for good at any step.
- * CASE 3: one place writes to 0, reads from 2, where nobody comes, and its output to 1 is off: so it is over once 0 has retired, if
- * 1 had when the choice began. 0 and 1 may retire at any step; a reader may come at 0, one may wait at 1; with CUT the session with
- * home 1 ends at any step. CASE 4: the same, with 1 and 2 changed.
- * KIND0, KIND1: what kind of choice each place has: 0 waits, 1 has a timer too, 2 only looks.
+ * A place offers to a home before it asks any home, or, if no guard of that home is off, as it asks
+ * that home; then OFFER is a TRY too (ASKS) if it is for all its guards there. Channels 0 and 2 are
+ * at home 0, channel 1 is at home 1; a guard has its channel's number. A place's number is its rank
+ * (5.4).
+ * CASE 1: one place reads from all three; writers are there or come, and with LEAVES go again
+ * (others meet them); channel 2 may retire.
+ * CASE 2: two places that cross: 0 writes to 0 and reads from 1, 1 the other way; with STOP the
+ * second may stop for good at any step.
+ * CASE 3: one place writes to 0 and reads from 2, where nobody comes; its output to 1 is off. So
+ * the choice is over once 0 has retired, if 1 had retired when the choice began. 0 and 1 may retire
+ * at any step; a reader may come at 0, one may wait at 1; with CUT the session with home 1 ends at
+ * any step. CASE 4: the same, with 1 and 2 changed.
+ * KIND0, KIND1: the kind of choice of each place: 0 waits, 1 has a timer too, 2 only looks.
  *
- * MUT 134: a TRY of some guards of a home answers a READY of the others. 135: a timer ends the choice, whoever has not been asked.
- * 136: what is asked after the timer has come is not asked back. 137: who only looks asks the first home alone. 138: two who only
- * look wait for each other. 139: the timer does not ask back what is asked as it comes. 140: a home does not look at what is off.
- * 141: it watches what is off. 142: it tries what is off. 143: what is off holds nothing open. 144: a home with nothing but guards
- * that are off, lost, is a PeerDied. 145: such a home is not asked in its turn.
+ * MUT 134: a TRY of some guards of a home answers a READY of the others. 135: a timer ends the
+ * choice, even if some homes have not been asked. 136: guards that are asked after the timer has
+ * come are not withdrawn. 137: a choice that only looks asks just the first home. 138: two choices
+ * that only look wait for each other. 139: the timer does not withdraw the guards that are being
+ * asked as it comes. 140: a home does not look at guards that are off. 141: it watches them. 142:
+ * it tries them. 143: guards that are off hold nothing open. 144: the loss of a home that has only
+ * guards that are off is a PeerDied. 145: such a home is not asked in its turn.
  */
 #ifndef MUT
 #define MUT 0
@@ -42,7 +50,7 @@
 #if CASE == 2
 #define NP 2
 #define ALL 3                           /* the guards of each */
-#define OFF 0                           /* those that are off */
+#define OFF 0                           /* the guards that are off */
 #else
 #define NP 1
 #define ALL 7
@@ -55,7 +63,7 @@
 #endif
 #endif
 #define KIND(p) ((p) == 0 -> KIND0 : KIND1)
-/* Does p write to g? */
+/* Does place p write to guard g? */
 #if CASE == 1
 #define WRITES(p, g) false
 #elif CASE == 2
@@ -63,7 +71,7 @@
 #else
 #define WRITES(p, g) ((g) == 0 || (OFF & BIT(g)))
 #endif
-/* It is over once these have retired. */
+/* The choice is over once these have retired. */
 #define KEEP (CASE >= 3 -> BIT(0) | (MUT == 143 -> 0 : OFF) : 7)
 #define G(p, g) ((p) * N + (g))
 #define S(p, h) ((p) * 2 + (h))
@@ -76,19 +84,20 @@ chan down[NP * 2] = [8] of { mtype, byte };
 bool cut;                               /* the session of home 1 */
 
 bool offered[NP * 2];                   /* at the homes */
-byte watch[NP], told[NP];               /* guards: watched; said to be silent */
-byte line[NP * 2];                      /* guards that stand in line */
-bool plain[N];                          /* somebody of the home's own waits there */
+byte watch[NP], told[NP];               /* guards: watched; reported as silent */
+byte line[NP * 2];                      /* guards that stand in the waiting queue */
+bool plain[N];                          /* a process of the home's own waits there */
 byte come[N];                           /* how many more may come */
 bool may_leave[N], may_retire[N], retired[N];
 
 mtype state[NP];                        /* at the places */
 bool fired[NP], stopped[NP];
-bool there[N];                          /* somebody waits there since before the choice began */
+bool there[N];                          /* a party has waited there since before the choice began */
 bool ended[N];                          /* it had retired before */
-bool asked_off[N];                      /* of what is off: it had retired when the home heard of it */
+bool asked_off[N];                      /* for a guard that is off: its channel had retired when
+                                           the home heard of it */
 
-/* Whom could p meet at g? NP: somebody of the home's own, NP + 1: nobody. */
+/* Whom could p meet at g? NP: a process of the home's own, NP + 1: nobody. */
 inline partner(p, g) {
     who = (plain[g] -> NP : NP + 1);
 #if NP == 2
@@ -112,7 +121,7 @@ inline arm(p, g) {
     fi
 }
 inline arm_all(p) { arm(p, 0); arm(p, 1); arm(p, 2) }
-/* Somebody is there for those who write to g, or read from it. */
+/* A party is there for those that write to g, or read from it. */
 inline hint(writers, g) {
     for (z : 0 .. NP - 1) {
         if
@@ -121,7 +130,7 @@ inline hint(writers, g) {
         fi
     }
 }
-/* Must p, which stands in line, wait for another choice? */
+/* Must p, which is queued, wait for another choice? */
 inline held(p) {
     hold = false;
 #if NP == 2
@@ -148,7 +157,8 @@ inline free_held() {
 }
 inline meet(p, g) {
     partner(p, g);
-    assert(!(OFF & BIT(g)));                                /* 5.11: it takes no part */
+    assert(!(OFF & BIT(g)));                                /* 5.11: a guard that is off takes no
+                                                               part */
     if
     :: who == NP -> plain[g] = false
     :: who < NP ->
@@ -206,7 +216,7 @@ endloop:
                     for (g : 0 .. N - 1) { if :: m & BIT(g) -> hint(!WRITES(p, g), g) :: else fi };
                     held(p);
                     if
-                    :: !hold -> line[S(p, h)] = 0; between = p + 1  /* somebody may come now */
+                    :: !hold -> line[S(p, h)] = 0; between = p + 1  /* another party may come now */
                     :: else
                     fi
                 fi
@@ -217,16 +227,17 @@ endloop:
         fi;
         p = 0; o = 0; y = 0; z = 0; v = 0; g = 0; who = 0; m = 0; hold = false; k = OFFER }
     :: atomic { between > 0 -> p = between - 1; between = 0; leave(p); p = 0; who = 0 }
-    :: atomic {                                             /* one of the home's own comes */
+    :: atomic {                                             /* a process of the home's own comes */
         if
         :: (MINE(h) & 1) && come[0] > 0 && !plain[0] && !retired[0] -> g = 0
         :: (MINE(h) & 2) && come[1] > 0 && !plain[1] && !retired[1] -> g = 1
         :: (MINE(h) & 4) && come[2] > 0 && !plain[2] && !retired[2] -> g = 2
         fi;
-        come[g]--; plain[g] = true; hint(WRITES(0, g), g);  /* with one place nobody stays in line */
+        come[g]--; plain[g] = true; hint(WRITES(0, g), g);  /* with one place nobody stays in the
+                                                               queue */
         g = 0; z = 0 }
 #ifdef LEAVES
-    :: atomic {                                             /* it is met by another */
+    :: atomic {                                             /* another party meets it */
         if
         :: (MINE(h) & 1) && plain[0] && may_leave[0] -> g = 0
         :: (MINE(h) & 2) && plain[1] && may_leave[1] -> g = 1
@@ -297,7 +308,7 @@ inline go_on() {
 proctype Party(byte me) {
     byte g, h, o, asked, from, trying = 2, quiet;
     mtype k;
-    bool knows[2];                          /* homes that it has offered to */
+    bool knows[2];                          /* homes to which it has offered */
     bool ready[2], late, unwanted, fell, lost;
     atomic {
         for (g : 0 .. N - 1) { there[g] = plain[g]; ended[g] = retired[g] };
@@ -330,7 +341,8 @@ endwait:
             trying = 2; if :: fell -> asked = from; fell = false :: else fi; go_on()
         :: !over && k == DONE ->
 #if NP == 1
-            /* rule 5.4: whoever was there when the choice began is asked in the order of the guards */
+            /* rule 5.4: if several parties were there when the choice began, they are asked in the
+             * order of the guards */
             assert(!(o > 0 && there[0] && !(OFF & 1)) && !(o > 1 && there[1] && !(OFF & 2)));
 #endif
             outcome(TAKEN, h)
@@ -402,16 +414,18 @@ end:
     timeout ->
     d_step {
     for (p : 0 .. NP - 1) {
-        assert(state[p] != DIED);                           /* 5.11: what is lost had only guards that are off */
-        /* 5.9: a timer that has come ends it, whoever has stopped; who only looks waits for nobody, but for one that is held (5.10) */
+        assert(state[p] != DIED);                           /* 5.11: the lost home had only
+                                                               guards that are off */
+        /* 5.9: a timer that has come ends the choice, even if another choice has stopped; a choice
+         * that only looks waits for nobody except a choice that is held (5.10) */
         assert(!(fired[p] && (state[p] == WAITS || state[p] == TRIES)) || stopped[p]);
         assert(!(KIND(p) == LOOKS && (state[p] == WAITS || state[p] == TRIES)) || stopped[0] || stopped[NP - 1]);
         assert(state[p] != TRIES || stopped[0] || stopped[NP - 1]);
 #if NP == 1
         for (g : 0 .. N - 1) {
-            /* 5.2, 5.3: it does not wait beside somebody */
+            /* 5.2, 5.3: the choice does not wait beside a party that it could meet */
             assert(!(state[p] == WAITS && plain[g] && !(OFF & BIT(g))));
-            /* 5.9: nor is it over without somebody who was there all the time */
+            /* 5.9: nor is it over without a party that was there all the time */
             assert(!(state[p] == NOTHING && there[g] && !(OFF & BIT(g))));
         }
 #else
@@ -419,11 +433,12 @@ end:
 #endif
     }
 #if CASE >= 3
-    /* 5.11: it is over with the output that is on, but for one that is off and was open when its home heard of it */
+    /* 5.11: the choice is over with the output that is on, unless one that is off was open when its
+     * home heard of it */
 #define GONE_OFF (asked_off[CASE - 2] || cut)
     assert(state[0] != RETIRED || (retired[0] && GONE_OFF));
     assert(!(state[0] == WAITS && retired[0] && GONE_OFF));
-    /* and who only looks is told so */
+    /* and a choice that only looks is told so */
     assert(!(state[0] == NOTHING && ended[0] && ended[CASE - 2] && !cut));
 #elif CASE == 1
     assert(state[0] != RETIRED);

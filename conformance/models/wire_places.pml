@@ -1,19 +1,24 @@
-/* A rendezvous at its home: the place of a reader that waits is lent to the one far writer (WIRE.md 6.6).
+/* A rendezvous at its home: the place of a waiting reader is lent to the only far writer (WIRE.md
+ * 6.6).
  *
- * Space A writes 1 … WRITES. Without a credit that is an OFFER, with one a PUT, which is over at once. Once it gives a credit up unasked, as
- * before a choice. The home's reader R reads again and again; twice it would leave the line. At some moment a second writer B comes, at home:
- * from then on nothing is lent. Instead, with KIND=1, the channel is poisoned, with KIND=2 A closes its end behind its last write, and with
+ * Space A writes 1 … WRITES. Without a credit a write is an OFFER; with one it is a PUT, which is
+ * over at once. Once A gives a credit up unasked, as before a choice. The home's reader R reads
+ * again and again; twice it tries to leave the queue. At some moment a second writer B comes, at
+ * home: from then on nothing is lent. With KIND=1 the channel is poisoned instead, with KIND=2 A
+ * closes its end behind its last write, and with KIND=3 nothing else happens.
  * KIND=3 nothing else happens.
  *
  *   A: OFFER ──DONE──► …          CREDIT, of no OFFER since ──► has it ──PUT; RECALL, or unasked: RECALLED──► has none
  *   home: R waits, nobody writes ──CREDIT──► lent ──PUT: R has the value; OFFER: they have crossed──► not lent
  *                                              └──B comes, R would leave, poison──RECALL──► recalled ──PUT, OFFER, RECALLED──► not lent
  *
- * MUT 157: a CREDIT that crossed an OFFER counts. 158: to the home it counts too. 159: a reader that leaves is not asked back. 160: it leaves
- * at once. 161: B meets a reader that is promised. 162: RECALL is answered by who has no credit.
+ * MUT 157: a CREDIT that crossed an OFFER counts for A. 158: it counts for the home too. 159: the
+ * place of a leaving reader is not recalled. 160: the reader leaves at once. 161: B meets a reader
+ * whose place is lent. 162: A answers a RECALL even without a credit.
  *
- * Checked: a PUT and a RECALLED always have a credit; the values of A's writes that are over are read once, in their order; at the end nobody
- * waits who could meet, and who would leave has left.
+ * Checked: a PUT and a RECALLED always have a credit; the values of A's completed writes are read
+ * once, in their order; at the end no two parties wait that could meet, and a reader that tried to
+ * leave has left.
  */
 #ifndef MUT
 #define MUT 0
@@ -27,8 +32,8 @@ mtype = { PUT, OFFER, RECALLED, CLOSE, DONE, ENDED, CREDIT, RECALL }
 chan up = [6] of { mtype, byte };
 chan down = [6] of { mtype, byte };
 
-byte over;                         /* A's writes that were successes, the last of them */
-byte read;                         /* A's values that R has */
+byte over;                         /* the last of A's writes that succeeded */
+byte read;                         /* the last of A's values that R has */
 bool a_idle, a_credit, ended;      /* ended: A was told so */
 
 active proctype A() {
@@ -48,7 +53,8 @@ end:
         up!CLOSE, 0 }
     :: atomic { down?DONE, n -> assert(waits); waits = false; over = v; v++ }
     :: atomic { down?ENDED, n -> assert(waits); waits = false; ended = true }
-    :: atomic { down?CREDIT, n ->         /* n: the last OFFER that the home had heard of; here the value that it carried */
+    :: atomic { down?CREDIT, n ->         /* n: the last OFFER that the home had heard of; here
+                                             the value that it carried */
         if
         :: closed
         :: !closed && (MUT == 157 || !waits || n >= v) -> assert(!a_credit); a_credit = true
@@ -73,7 +79,7 @@ byte a_waits, last;
     r_waits = false; promised = false; r_leaves = false }
 #define MAY_LEND (lends && !lent && r_waits && !r_leaves && !b_is && !b_waits && !a_waits && !poisoned && !gone)
 
-/* The lending is over; R waits as before, or leaves, or is told how the channel has ended. */
+/* The lending is over: R waits as before, or leaves, or is told how the channel has ended. */
 inline free_it() {
     lent = false; recalled = false; promised = false;
     if
@@ -113,7 +119,7 @@ end:
             :: else -> a_waits = v
             fi
         :: k == RECALLED -> assert(lent); lends = false; free_it()
-        :: k == CLOSE ->              /* it may have crossed a CREDIT, which A passes over */
+        :: k == CLOSE ->              /* the CLOSE may have crossed a CREDIT, which A ignores */
             if
             :: lent -> free_it()
             :: else
@@ -136,7 +142,7 @@ end:
     /* the lender */
     :: atomic { MAY_LEND && nfull(down) -> lent = true; promised = true; down!CREDIT, last }
     :: atomic { lent && !recalled && ((r_leaves && MUT != 159) || b_waits || poisoned) && nfull(down) -> recalled = true; down!RECALL, 0 }
-    /* what else happens */
+    /* what happens besides */
     :: atomic { KIND == 0 && !b_is && !b_over -> b_is = true; b_over = true; b_waits = true;
         if
         :: r_waits && (!promised || MUT == 161) -> HAS(WRITES + 1); b_waits = false

@@ -1,16 +1,18 @@
 /* Go-back-n below a session, on a link that loses, duplicates and reorders packets (WIRE.md 13).
  *
- * A packet carries its number; an acknowledgement says how many were taken in order. The link is a set of packets, each of which may arrive any number
- * of times, in any order, or never; the sender may send again what is in its window at any time. (Numbers are 32 bits wide: no wrap is modelled.)
+ * A packet carries its number; an acknowledgement carries how many packets were taken in order. The
+ * link is a set of packets, each of which may arrive any number of times, in any order, or never.
+ * The sender may resend the packets of its window at any time. (Numbers are 32 bits wide: no wrap
+ * is modelled.)
  *
  *   sender:  [ acknowledged ][ window: sent, kept ][ not yet sent ]        base ──ACK(n), base < n <= next──► n
  *
  * MUT 51: a packet beyond a gap is taken. 52: a packet that was taken is taken again. 53: the
- * acknowledgement says the highest number seen. 54: an acknowledgement of what was never sent moves
- * the window. 55: an old acknowledgement moves it back.
+ * acknowledgement carries the highest number seen. 54: an acknowledgement of a packet that was
+ * never sent moves the window. 55: an old acknowledgement moves the window back.
  *
- * Checked: packets are taken in order, each once; what leaves the window has been taken; in the end
- * all can be taken.
+ * Checked: packets are taken in order, each once; a packet that leaves the window has been taken;
+ * in the end all packets can be taken.
  */
 #ifndef MUT
 #define MUT 0
@@ -21,7 +23,7 @@
 bool on_way[N];                    /* this packet was sent at least once: it may arrive */
 bool acks[N + 3];                  /* this acknowledgement was sent: it may arrive */
 byte base, next;                   /* sender: [base, next) is kept */
-byte due;                          /* receiver: the number that it takes next */
+byte due;                          /* receiver: the number of the next packet that it takes */
 byte seen;                         /* the highest number that arrived, plus one */
 byte taken[N];
 byte rubbish = 1;                  /* acknowledgements that a hostile receiver may make up */
@@ -45,7 +47,8 @@ inline acknowledged(n) {
     fi;
     assert(base <= next && next - base <= WINDOW);
     if
-    :: base > 0 && base <= N -> assert(taken[base - 1])         /* it is not kept any more */
+    :: base > 0 && base <= N -> assert(taken[base - 1])         /* the packet is not kept any
+                                                                   more */
     :: else
     fi
 }

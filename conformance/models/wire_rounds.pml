@@ -1,40 +1,42 @@
 /* Do several programs stand still? Rounds of questions over their sessions (WIRE.md 10.3, 10.6).
  *
  * Programs 0, 1 and 2, with sessions 0-1 and 1-2, with TRIANGLE 0-2 too. Program 0 asks. Program 1
- * has two runs, which wake each other without a frame; the others have one each. A run that goes on
- * queues frames, wakes the other run of its program, or comes to rest. A frame that is taken in
+ * Programs 0, 1 and 2 have sessions 0-1 and 1-2, with TRIANGLE 0-2 too. Program 0 asks. Program 1
+ * has two runs, which wake each other without a frame; the others have one run each. A run that
+ * goes on queues frames, wakes the other run of its program, or comes to rest. A received frame
  * wakes a run of the receiver, or none.
- *
  *   0 ──ASK──► who gets it first says what it is, asks its other sessions ──all have SAID, or are gone──► SAID ──► 0
  *              one that does not wait asks nobody; who gets it again: SAID, empty
  *   0: a round in which all wait and nothing is under way ──a second one: the same, and nothing has moved──► TELL to all
  *
- * What a program says is kept in `said`, by round; a SAID has the set of those whose answers it
- * brings. A program looks at all its runs at one moment, and takes no frame in meanwhile. Program 0
- * may look once at any moment, and does when nothing moves any more: in the code whoever comes to
- * rest last looks then.
+ * What a program says is kept in `said`, by round; a SAID has the set of the programs whose answers
+ * it brings. A program looks at all its runs at one moment, and takes no frame in meanwhile.
+ * Program 0 may look once at any moment, and looks when nothing moves any more: in the code the
+ * last program to come to rest looks then.
  *
- * KILL: 2 is killed at any step; its peers notice one by one, and what was under way is lost or
- * not. JOIN: 2 is not there yet; it may come by a meeting point of 1 as long as that is open. DEAF:
- * 2 answers no rounds. ROUNDS=1: the first round is believed. That passes too: whoever goes on
- * after its answer was woken by a frame, and the first one to do so by one that was counted where
- * it was sent and not where it was taken. The second round is a precaution against what else may
- * wake a program.
+ * KILL: 2 is killed at any step; its peers notice one by one, and frames under way are lost or not.
+ * JOIN: 2 is not there yet; it may come by a meeting point of 1 as long as that is open. DEAF: 2
+ * answers no rounds. ROUNDS=1: the first round is believed. That passes too: a program that goes on
+ * after its answer was woken by a frame, and the first program to do so by a frame that was counted
+ * where it was sent and not where it was taken. The second round is a precaution against other
+ * things that may wake a program.
  *
- * MUT 122: what is under way is not counted (with ROUNDS=1: a session keeps its order, so that what
- * is under way in the first round is taken in before the second one is over, and has moved). 123: a
- * program looks at its runs one after the other. 124: a session with who was not asked does not
- * count. 125: frames of rounds move the counters. 126: who is asked again does not answer. 127: who
- * is asked asks nobody else. 128: an open meeting point is nobody outside. 129: a session that is
- * still opening does not count. 130: TELL strikes who runs. 131: who has gone is awaited. 132: a
- * second round is taken for the first. 133: who runs says that it waits.
+ * MUT 122: frames under way are not counted (with ROUNDS=1: a session keeps its order, so that
+ * frames under way in the first round are taken in before the second round is over, and have
+ * moved). 123: a program looks at its runs one after the other. 124: a session with a program that
+ * was not asked does not count. 125: frames of rounds move the counters. 126: a program that is
+ * asked again does not answer. 127: a program that is asked asks no others. 128: an open meeting
+ * point does not count as outside. 129: a session that is still opening does not count. 130: TELL
+ * strikes running processes. 131: the answer of a program that has gone is awaited. 132: a second
+ * round is taken for the first. 133: a running program says that it waits.
  *
- * Watched: when a deadlock is told, there was a moment between its rounds at which nobody could go
- * on, nothing was under way and nobody could come; and it is so still, unless one was killed since.
- * TELL strikes only who waits. One that is there in the end is told, one that is not is never.
+ * Checked: when a deadlock is told, there was a moment between its rounds at which nobody could go
+ * on, no frame was under way and nobody could come; and this still holds, unless a program was
+ * killed since. TELL strikes only waiting runs. A deadlock that is there in the end is told; one
+ * that is not there is never told.
  *
- * Not here: several who ask at once (each has a gathering of its own), and one who loses patience:
- * an answer of an earlier round is known by its number and passed over.
+ * Not modelled: several programs that ask at once (each gathers its own answers), and a program
+ * that loses patience: an answer to an earlier round is recognised by its number and ignored.
  */
 #ifndef MUT
 #define MUT 0
@@ -64,7 +66,7 @@ chan link[9] = [7] of { mtype, byte, byte, bool };  /* round; whose answers; hav
 #define OWNER(r) ((r + 1) / 2)
 bool busy[4], struck[4];             /* struck: Deadlock is thrown in it */
 
-byte sent[9], taken[9];              /* frames, by LINK; of `taken` the receiver comes first */
+byte sent[9], taken[9];              /* frames, by LINK; in `taken` the receiver comes first */
 bool linked[9];                      /* does the first have a session with the second? */
 bool open[9];                        /* has it the other's HELLO? */
 bool point;                          /* 1's meeting point is open */
@@ -74,7 +76,8 @@ byte frames = FRAMES, wakes = WAKES;
 typedef Answer { bool waits; byte sent[3]; byte taken[3]; bool has[3] };
 Answer said[6];                      /* of program p in the round of parity k: k * 3 + p */
 
-byte want, found, whose;             /* 0's look: the round it wants; the one that is over; whose answers came */
+byte want, found, whose;             /* 0's look: the round that it wants; the round that is
+                                        over; whose answers came */
 bool whole, still_between;
 bool heard_tell[3];
 byte i, j;                           /* of atomic steps */
@@ -83,13 +86,13 @@ byte i, j;                           /* of atomic steps */
 #define MOVES(r) (busy[r] && HERE(r))
 #define IDLE(a, b) (!linked[(a) * 3 + (b)] || (open[(a) * 3 + (b)] && !(LINK(a, b)??[DATA, _, _, _])))
 #define NOBODY_MOVES (!MOVES(0) && !MOVES(1) && !MOVES(2) && !MOVES(3))
-/* Who is killed and not known to be has sessions yet, and wakes somebody. */
+/* A killed program that is not known to be killed still has sessions, and may wake a run. */
 #define NOTHING_DUE (IDLE(0, 1) && IDLE(1, 0) && IDLE(1, 2) && IDLE(2, 1) && IDLE(0, 2) && IDLE(2, 0) && !point && \
                      !(killed && (linked[5] || linked[2])))
 #define STILL (NOBODY_MOVES && NOTHING_DUE)
 
 inline wake(run_) { if :: HERE(run_) && !busy[run_] -> busy[run_] = true :: else fi }
-/* What arrives wakes a run of p, or nobody. */
+/* A frame that arrives wakes a run of p, or none. */
 inline wakes_one(program_) {
     if
     :: true
@@ -107,7 +110,7 @@ inline queue(from_, to_, kind_, round_, mask_, all_) {
     if :: (to_ == 2 && killed) :: else -> link[from_ * 3 + to_]!kind_, round_, mask_, all_ fi
 }
 
-/* Deadlock in the runs that wait: in those of program p. Then it tells its other peers. */
+/* Deadlock is raised in the waiting runs of program p. Then p tells its other peers. */
 inline tell(teller, by_) {
     if
     :: heard_tell[teller]
@@ -154,7 +157,7 @@ end:
 moves:
     atomic {
         if
-        :: frames > 0 ->             /* over a session of its program */
+        :: frames > 0 ->             /* it queues a frame over a session of its program */
             if
             :: OWNER(r) != 0 && linked[OWNER(r) * 3 + 0] -> q = 0
             :: OWNER(r) != 1 && linked[OWNER(r) * 3 + 1] -> q = 1
@@ -177,7 +180,8 @@ proctype Program(byte me) {
     mtype kind;
     byte from = NOBODY, round, mask;
     bool all;
-    byte asker = NOBODY, awaited, got, known;  /* its gathering; the latest round that it knows of */
+    byte asker = NOBODY, awaited, got, known;  /* the answers that it gathers; the latest round
+                                                  that it knows of */
     bool gathered = true, complete;
     bool waits;
 end:
@@ -186,7 +190,7 @@ end:
     :: atomic { !(me == 2 && killed) && nempty(LINK(0, me)) -> LINK(0, me)?kind, round, mask, all; from = 0 }; goto heard
     :: atomic { !(me == 2 && killed) && nempty(LINK(1, me)) -> LINK(1, me)?kind, round, mask, all; from = 1 }; goto heard
     :: atomic { linked[me * 3 + 2] && nempty(LINK(2, me)) -> LINK(2, me)?kind, round, mask, all; from = 2 }; goto heard
-    :: atomic { me != 2 && killed && linked[me * 3 + 2] ->     /* it notices */
+    :: atomic { me != 2 && killed && linked[me * 3 + 2] ->     /* it notices that 2 is gone */
         linked[me * 3 + 2] = false; open[me * 3 + 2] = false;
         do :: LINK(2, me)?[_, _, _, _] -> LINK(2, me)?kind, round, mask, all :: else -> break od;
         if
@@ -280,7 +284,7 @@ finish:
     goto end
 }
 
-/* 0's: what follows from the answers of the round of parity k. */
+/* For program 0: what follows from the answers of the round of parity k. */
 inline stands_still(parity, it_is) {
     it_is = whole;
     for (i : 0 .. 2) {
@@ -316,7 +320,7 @@ inline has_moved(it_has) {
     i = 0; j = 0
 }
 
-/* What counts is the difference between two rounds: between two looks all counters are moved down. */
+/* Only the difference between two rounds counts: between two looks all counters are moved down. */
 inline forget() {
     for (i : 0 .. 2) {
         for (j : 0 .. 2) {

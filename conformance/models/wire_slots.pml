@@ -1,24 +1,29 @@
-/* Slots of shared memory that are lent to other spaces, and known there without a descriptor (WIRE.md 9.2).
+/* Slots of shared memory that are lent to other spaces, which may know them without a descriptor
+ * (WIRE.md 9.2).
  *
- * A maker has SEGS segments and sends VALUES values, each to one of two receivers or to both; 0 sends one on to 1. Each value is written into
- * a segment without shares; if there is none it goes in pieces: no writer waits.
+ * A maker has SEGS segments and sends VALUES values, each to one of two receivers or to both; 0
+ * sends one on to 1. Each value is written into a segment without shares; if there is none, the
+ * value goes in pieces: no writer waits.
  *
- *   MAKE (share 1, written) ──► share + 1 ──► is the name there? ──LEASE, with or without the descriptor──► maker's share goes
- *   LEASE ──► mapped, named ──► view ──► share goes      LET GO: name out ──► shares? ──none: unmapped; some: leaving──none any more──► unmapped
+ *   MAKE (share 1, written) ──► share + 1 ──► is the name there? ──LEASE, with or without the
+ *   descriptor──► maker's share goes
+ *   LEASE ──► mapped, named ──► view ──► share goes      LET GO: name out ──► shares? ──none:
+ *   unmapped; some: leaving──none any more──► unmapped
  *
- * A receiver may die at any step (KILL): what it had a share of, or was on its way to it, keeps its count for ever, and is not used again.
+ * A receiver may die at any step (KILL): a segment of which it had a share, or for which a share
+ * was on its way, keeps its count for ever, and is not used again.
  *
  * MUT 91: a segment is used again although there is a share in it. 92: a space that lets go keeps
- * nothing for what is under way. 93: a space that lets go leaves its name in. 95: a space that lets
- * go looks at the shares, and then takes its name out. 96: a lender takes no share for the
+ * nothing for the frames under way. 93: a space that lets go leaves its name in. 95: a space that
+ * lets go looks at the shares, and then takes its name out. 96: a lender takes no share for the
  * receiver.
  *
  * That a share is taken before the name is looked for needs no mutant: a lender has a share itself
  * until the frame is on its way, so a space that lets go meanwhile keeps the mapping.
  *
- * Checked: a view shows what was sent, from its first look to its last; a LEASE without a
- * descriptor names what its receiver has mapped; at the end all values were sent, whichever space
- * died, and without a death all shares are back.
+ * Checked: a view shows the sent value, from its first look to its last; a LEASE without a
+ * descriptor names a segment that its receiver has mapped; at the end all values were sent,
+ * whichever space died, and without a death all shares are back.
  */
 #ifndef MUT
 #define MUT 0
@@ -44,8 +49,9 @@ bool mapped[4], leaving[4];         /* the receiver's lists: known, or no longer
 bool dead[SPACES];
 byte sent;
 
-/* By one who has a share himself: a share for r, then its name, then the frame. If its session has ended the frame goes nowhere, and the
- * share is not given back. */
+/* Called by a space that has a share itself: takes a share for r, then looks for r's name, then
+ * sends the frame. If the session has ended, the frame goes nowhere, and the share is not given
+ * back. */
 inline lend(s, v, r) {
     shares[s] = (MUT == 96 -> shares[s] : shares[s] + 1);
     by_name = named[N(s, r)];
@@ -88,7 +94,8 @@ active proctype Maker() {
     sent = v - 1
 }
 
-/* One view at a time. It lets go of a segment between two values, as when its list is full; 0 twice, 1 once. */
+/* One view at a time. A space lets go of a segment between two values, as when its list is full: 0
+ * twice, 1 once. */
 proctype Receiver(byte me; chan in) {
     byte s, v, at;
     byte let_go;

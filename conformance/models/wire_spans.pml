@@ -1,23 +1,28 @@
-/* A choice whose guards live at several homes (WIRE.md 5). Each home decides its own channel, as
- * always. The place of the choice tries the homes one after the other; a home that cannot commit
- * keeps a watch, and says READY once it might.
+/* A choice whose guards live at several homes (WIRE.md 5). Each home decides about its own channel,
+ * as always. The place of the choice tries the homes one after the other; a home that cannot commit
+ * keeps watching, and says READY once it might be able to.
  *
  *   place:  OFFER ──► asks: TRY each in order ──NOTREADY──► the next … ──► waits ──READY──► TRY ──► …      DONE, ENDED: over, GONE to the others
  *   home:   OFFER ──► watches ──somebody came──► READY      TRY ──► in line: DONE │ nobody: NOTREADY, it watches again
  *                                                               └──► another choice watches here, and comes after us in the order: held in line
  *                                                                    until that one has come (DONE) or gone (NOTREADY)
  *
- * Each place offers to a home before it asks anybody, or as it asks that one: then OFFER is a TRY too (ASKS), and the home looks at
- * nothing before. LATE=1: always so. Channel h is the only one of home h. A party has a role at each; its number is its place in the fixed order. Plain parties are the home's own.
- * TOPO 1: a choice of two inputs, plain writers come. 2: two choices that cross. 3: three in a ring over three homes. 4: two crossing, and a
- * plain reader who takes from either. 5: as 1 with outputs, plain readers come.
- * FAULT 1: a session is cut. 2: a home dies. 3: withdrawals. 4: channels retire. 5: a channel is poisoned.
+ * Each place offers to a home before it asks any home, or as it asks that home; in the latter case
+ * OFFER is a TRY too (ASKS), and the home has looked at nothing before. LATE=1: always so. Channel
+ * h is the only one of home h. A party has a role at each channel; its number is its place in the
+ * fixed order. Plain parties are the home's own.
+ * TOPO 1: a choice of two inputs; plain writers come. 2: two choices that cross. 3: three choices
+ * in a ring over three homes. 4: two choices that cross, and a plain reader that takes from either.
+ * 5: as 1 with outputs; plain readers come.
+ * FAULT 1: a session is cut. 2: a home dies. 3: withdrawals. 4: channels retire. 5: a channel is
+ * poisoned.
  *
  * MUT 71: no choice is held. 72: every choice is held, whatever the order. 73: GONE frees no choice
- * that is held. 74: it does not watch again after a TRY.
- * 75: a watch does not look first. 76: a READY that comes during a TRY is dropped. 77: a withdrawal does not wait for the TRY's answer. 78: a
- * writer whose home is lost during a TRY is told that nothing happened. 79: the first channel that retires ends the choice. 80: it does not ask
- * in order. 147: who was offered to as it was asked is not told GONE.
+ * that is held. 74: a home does not watch again after a TRY. 75: a home that begins to watch does
+ * not look first. 76: a READY that comes during a TRY is dropped. 77: a withdrawal does not wait
+ * for the TRY's answer. 78: a writer whose home is lost during a TRY is told that nothing happened.
+ * 79: the first channel that retires ends the choice. 80: the place does not ask in order. 147: a
+ * home that was offered to as it was asked is not told GONE.
  */
 #ifndef MUT
 #define MUT 0
@@ -58,8 +63,8 @@ mtype = { WAITS, TRIES, TAKEN, NOT, DOUBT, OVER }
 chan up[LINK] = [7] of { mtype, byte };
 chan down[LINK] = [7] of { mtype, byte };
 byte role[LINK];
-bool cut[LINK];                 /* what is under way is lost */
-bool told_cut[LINK];            /* the home knows */
+bool cut[LINK];                 /* frames under way are lost */
+bool told_cut[LINK];            /* the home knows of the cut */
 bool dead[NH];
 
 byte offered[LINK];             /* at the home: the operation, 0 if none */
@@ -72,14 +77,15 @@ byte taken[NH];                 /* meetings at this home's channel, as the home 
 
 mtype state[NP];                /* what the place knows */
 byte op[NP], trying[NP], last[NP];
-byte tries[NP];                 /* of this operation: two who only hint at each other go on for ever */
+byte tries[NP];                 /* of this operation: two choices that only hint at each other go
+                                   on for ever */
 bool faulty, told_not[NP];
-byte wrote[NP], sure[NP], notsure[NP];   /* values of p's that were taken; told so; told in doubt */
+byte wrote[NP], sure[NP], notsure[NP];   /* of p's values: taken; told as taken; told in doubt */
 
 inline tell(p, h, k) { if :: !cut[AT(p, h)] -> down[AT(p, h)]!k, offered[AT(p, h)] :: else fi }
 inline met(p, h) { if :: role[AT(p, h)] == WR -> wrote[p]++ :: else fi }
 
-/* Is there somebody in line for p? who: NP is the plain one, NP + 1 nobody. */
+/* The party that is queued for p. who: NP is the plain one, NP + 1 nobody. */
 inline partner(p, h) {
     who = NP + 1;
     for (z : 0 .. NP - 1) {
@@ -110,7 +116,7 @@ inline hint(r, h) {
         fi
     }
 }
-/* Must p, who is in line, wait for another choice? */
+/* Must p, which is queued, wait for another choice? */
 inline held(p, h) {
     hold = false;
     for (z : 0 .. NP - 1) {
@@ -242,7 +248,7 @@ inline outcome(what, h) {                /* the operation is over */
     fi
 }
 
-/* Home h, which is to be trying. */
+/* Home h, which is the next to be tried. */
 inline ask(h) {
     ready[h] = false; trying[me] = h;
     if
@@ -254,7 +260,7 @@ inline ask(h) {
 
 proctype Party(byte me) {
     byte g, h, o, asked, start;
-    bool told[NH], late[NH];             /* homes: offered to; as they were asked */
+    bool told[NH], late[NH];             /* homes: offered to; offered to as they were asked */
     mtype k;
     bool ready[NH], silent[NH], lost, wants, may_withdraw = (FAULT == 3);
     do
@@ -375,7 +381,8 @@ over:
         wants = false; trying[me] = NH; g = 0; h = 0; k = OFFER; o = 0;
 #if FAULT == 0 && (TOPO == 1 || TOPO == 5)
 #ifdef ALL
-        /* Everybody was there from the start: priority is kept in the first round, and the second takes the other one (rules 5.2, 5.4). */
+        /* Every party was there from the start: the first round keeps the priority, and the second
+         * takes the other one (rules 5.2, 5.4). */
         assert(op[me] != 1 || last[me] == 0);
         assert(op[me] != 2 || last[me] == 1);
 #endif
@@ -419,11 +426,12 @@ end:
     timeout ->
     d_step {
     for (p : 0 .. NP - 1) {
-        /* nobody is told that a value was not taken that was, nor the other way round */
+        /* no writer is told that a value was not taken which was, nor the other way round */
         assert(wrote[p] <= sure[p] + notsure[p]);
         assert(sure[p] <= wrote[p]);
         for (h : 0 .. NH - 1) {
-            /* nobody waits beside somebody he could meet, nor at what is poisoned, nor at a home that is gone */
+            /* no party waits beside one that it could meet, at a channel that is poisoned, or at a
+             * home that is gone */
             assert(!(state[p] == WAITS && plain[h] && role[AT(p, h)] == OPP(prole[h]) && !dead[h]));
             assert(!((state[p] == WAITS || state[p] == TRIES) && role[AT(p, h)] != NONE && (poisoned[h] || dead[h] || cut[AT(p, h)])));
             assert(state[p] != TRIES)

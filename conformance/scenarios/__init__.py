@@ -1,18 +1,18 @@
 """Scenarios: what every runtime must do, written once, run on every backend.
 
-A scenario is an `async` function that stands for the rules it names; it asserts what they say.
-`load` compiles a file of scenarios for one backend: for threads and greenlets the `await`s are left
-out (weft.styles), so that each backend runs in its own style. On "tasks" the scenario, and the body
-of each process in it, is a task of asyncio (task_names.py).
+A scenario is an `async` function that stands for the rules it names and asserts what they say.
+`load` compiles a file of scenarios for one backend. For threads and greenlets it leaves the
+`await`s out (weft.styles), so that each backend runs in its own style. On "tasks" the scenario, and
+the body of each process in it, is a task of asyncio (task_names.py).
 
 Invariants
-- A scenario's run keeps virtual time (rule 8.6). So `await settle()` returns when nobody else can
-  go on: it is how a scenario makes sure that somebody waits, and nothing here ever sleeps in real
+- A scenario's run keeps virtual time (rule 8.6). So `await settle()` returns when no other process
+  can go on: this is how a scenario makes sure that a process waits. Nothing here sleeps in real
   time.
 - A scenario does not know its backend, and does not depend on the order in which runnable processes
   run.
-- What a scenario asks for that not every backend has, it names (`needs`); LACKS says who has it
-  not, and why.
+- A scenario names whatever it needs that not every backend has (`needs`); LACKS says which backend
+  lacks it, and why.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FILES = tuple(sorted(path.stem for path in HERE.glob("rules_*.py")))
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-# What scenarios may need: by backend, what it lacks, and why.
+# What scenarios may need and a backend lacks: by backend, with the reason.
 LACKS: dict[str, dict[str, str]] = {
     "tasks": {
         "a deadlock": "Weft declares none where tasks of the loop may wake anybody (rules 10.4, 13.6)",
@@ -50,13 +50,14 @@ LACKS: dict[str, dict[str, str]] = {
 
 
 def scenario(*rules: str, needs: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """Marks the body of an outermost process (no arguments) as the scenario of these rules."""
+    """Marks the body of an outermost process (without arguments) as the scenario of these rules."""
     return _mark(rules, needs, outermost=False)
 
 
 def outermost(*rules: str, needs: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """Marks a plain function that starts the run itself, because the rules speak of what the run
-    raises."""
+    """Marks a plain function that starts the run itself, because the rules speak about what the run
+    raises.
+    """
     return _mark(rules, needs, outermost=True)
 
 
@@ -69,12 +70,12 @@ def _mark(rules: tuple[str, ...], needs: tuple[str, ...], outermost: bool) -> Ca
 
 
 def load(name: str, backend: str) -> ModuleType:
-    """The file `name` of this folder, compiled for a backend."""
+    """Compiles the file `name` of this folder for a backend and returns it as a module."""
     path = HERE / f"{name}.py"
     module = ModuleType(f"{name} on {backend}")
     module.__file__ = str(path)
     source = path.read_text(encoding="utf-8")
-    if f"from {PARTS} import" in source:  # those of this backend
+    if f"from {PARTS} import" in source:  # compiled for the same backend
         own = f"{PARTS}_on_{backend}"
         if own not in sys.modules:
             sys.modules[own] = load("parts", backend)
@@ -87,8 +88,9 @@ def load(name: str, backend: str) -> ModuleType:
 
 
 def collect(backend: str, block: bool = False) -> dict[str, Callable[[], None]]:
-    """All scenarios of a backend by name (`file.function`); calling one runs it. `block`: in
-    ordinary code, the block of a Group (rule 7.5), in place of a process."""
+    """All scenarios of a backend by name (`file.function`); calling one runs it. With `block` a
+    scenario runs in the block of a Group in ordinary code (rule 7.5) instead of a process.
+    """
     found: dict[str, Callable[[], None]] = {}
     for name in FILES:
         module = load(name, backend)
@@ -112,7 +114,7 @@ def _runner(function: Callable[..., Any], backend: str, block: bool = False) -> 
         else:
             names.run(
                 names.process(function)(), clock="virtual"
-            )  # an end that leaves it is raised (7.1)
+            )  # the run raises an end that leaves the process (7.1)
 
     run.rules = function.rules  # type: ignore[attr-defined]
     run.needs = function.needs  # type: ignore[attr-defined]

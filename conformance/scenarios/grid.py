@@ -1,9 +1,9 @@
 """Producer/consumer networks: one or many at each side, plain or choosing at each side, with or
 without delays.
 
-A choosing side has an input and an output guard in every select (the other guard's channel has
-nobody at its far side), so choice meets plain operations and other choices. `load("grid", backend)`
-compiles it; `network(...)` runs one.
+A choosing side has an input and an output guard in every select. The channel of the other guard has
+no partner at its far side. So selects meet plain operations and other selects. `load("grid",
+backend)` compiles this file; `network(...)` runs one network.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ async def producer(out, idle, number, values, choosing, delays):
 
 @process
 async def consumer(into, idle, number, seen, choosing, delays):
-    """Notes every value; ends when the producers have (rules 3.1 and 3.5)."""
+    """Logs every value; ends when the producers have ended (rules 3.1 and 3.5)."""
     while True:
         await pause(delays, number, len(seen))
         if choosing:
@@ -65,7 +65,7 @@ async def whole(producers, consumers, choosing_producers, choosing_consumers, va
 
 
 def network(producers, consumers, choosing_producers, choosing_consumers, values, delays):
-    """Runs one and returns what each consumer saw, in its order."""
+    """Runs a network and returns the values that each consumer saw, in its order."""
     seen = [[] for _ in range(consumers)]
     run(
         whole(producers, consumers, choosing_producers, choosing_consumers, values, delays, seen),

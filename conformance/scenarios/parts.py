@@ -1,7 +1,7 @@
-"""What the files of scenarios share: a pause in which everybody goes as far as he can, and the
-plainest processes.
+"""What the files of scenarios share: `settle`, a pause in which every process goes as far as it
+can, and the simplest processes.
 
-Compiled for each backend as the scenarios are (`load`); the scenarios import it by its plain name.
+Compiled for each backend like the scenarios (`load`); the scenarios import it by its plain name.
 """
 
 from __future__ import annotations

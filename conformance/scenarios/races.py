@@ -1,9 +1,10 @@
-"""Cancellations racing with commits (rule 6.4): writers and readers, plain and choosing, that
-somebody cancels all the time.
+"""Cancellations race with commits (rule 6.4): writers and readers, plain and choosing, are
+cancelled all the time.
 
-A writer that is cancelled tries again with the same value, a reader that is cancelled reads again;
-so if a cancelled operation had moved its value after all it would be doubled, and if a committed
-one had been withdrawn it would be lost. `load("races", backend)` compiles it; `race(...)` runs one.
+A cancelled writer tries again with the same value, a cancelled reader reads again. So if a
+cancelled operation had moved its value after all, the value would be doubled; if a committed
+operation had been withdrawn, the value would be lost. `load("races", backend)` compiles this file;
+`race(...)` runs one race.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from weft import (
 
 @process
 async def writer(out, idle, number, requests, choosing, cancelled):
-    """Writes 0, 1, 2, … until there were `requests` cancellations; returns how many values it
-    wrote."""
+    """Writes 0, 1, 2, … until there were `requests` cancellations; returns the number of values
+    written.
+    """
     value = 0
     while cancelled[0] < requests:
         while True:
@@ -88,8 +90,8 @@ async def whole(seed, capacity, requests, seen, cancelled):
 
 
 def race(seed, capacity, requests):
-    """Runs one; returns how many values each of four writers wrote, what each of four readers saw,
-    and how many operations raised `Cancelled` (a few that come at the end are never raised).
+    """Runs a race. Returns how many values each of four writers wrote, what each of four readers
+    saw, and how many operations raised `Cancelled` (a few late cancellations are never raised).
     """
     seen, cancelled = [[] for _ in range(4)], [0]
     written = run(whole(seed, capacity, requests, seen, cancelled))

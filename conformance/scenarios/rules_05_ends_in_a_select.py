@@ -147,9 +147,9 @@ async def buffer(into, out, capacity, mode):
 
 # --- who decides ----------------------------------------------------------------------------------
 
-# Guards in a row: in, out, timer, skip, barrier; `-` is off, `!` is loud (ended="raise"). Then
-# which of them retire (those that are off before the select begins), and what follows: the guards
-# that may be named, WAITS, or what is chosen.
+# Guards in a row: in, out, timer, skip, barrier; `-` is off, `!` has ended="raise". Then which of
+# them retire (those that are off retire before the select begins), and what follows: the guards
+# that the outcome may name, WAITS, or the index of the chosen guard.
 WAITS = "waits"
 CASES = (
     ("in in", {0}, WAITS),  # a merge has a source left
@@ -163,7 +163,7 @@ CASES = (
     ("in- out", {0}, WAITS),
     ("in out-", {0}, {0}),  # an empty buffer
     ("in out-", {1}, WAITS),
-    ("in out out-", {1}, WAITS),  # what is off holds it open while the program may switch it on
+    ("in out out-", {1}, WAITS),  # the guard that is off holds the select open
     ("in! out out-", {1}, WAITS),
     ("in out out-", {0, 1}, {1}),
     ("in out out-", {1, 2}, {1}),
@@ -180,10 +180,10 @@ CASES = (
     ("in in- skip", {0}, 2),
     ("in skip", {0}, {0}),
     ("in- skip", {0}, 1),
-    ("in barrier", {0}, WAITS),  # a barrier decides against the inputs
+    ("in barrier", {0}, WAITS),  # a barrier decides instead of the inputs
     ("out barrier", {0}, {0}),
     ("in barrier-", {0}, {0}),
-    ("in in!", {1}, {1}),  # loud ones
+    ("in in!", {1}, {1}),  # guards with ended="raise"
     ("in in!", {0}, WAITS),
     ("in! out", {0}, {0}),
     ("out out!", {1}, {1}),
@@ -249,7 +249,7 @@ async def choose(case, mode, standing=False):
 
 
 async def finish(case):
-    """Ends a select that waits still, whatever for; its timer comes by itself."""
+    """Ends a select that still waits, for whatever; its timer comes by itself."""
     for c in case.channels:
         c.poison()
     if case.barrier is not None and not case.log:
@@ -273,7 +273,7 @@ async def who_decides_at_the_beginning():
 async def who_decides_while_it_waits():
     for words, gone, expected in CASES:
         if "skip" in words:
-            continue  # it never waits
+            continue  # the select never waits
         case = Case(words)
         off = {i for i in gone if words.split()[i].endswith("-")}
         case.retire(off)
@@ -383,7 +383,7 @@ async def a_silent_guard_that_is_poisoned_is_heard_by_the_next_select():
             group.start(twice(log, cr, dr))
             await settle()
             cw.retire()
-            await settle()  # a foreign waiter (6.6) hears of it when it runs
+            await settle()  # a foreign waiter (6.6) learns of it when it runs
             c.poison()
             await settle()
             assert log == []

@@ -1,4 +1,4 @@
-"""Scenarios of section 6 (cancellation); the races are in test_scenarios_races.py."""
+"""Scenarios of section 6 (cancellation). The races are in test_scenarios_races.py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from weft import (
 
 @process
 async def noting(log, reader):
-    """Notes one `Cancelled` a request, and then goes on."""
+    """Logs one `Cancelled` for each request, and then goes on."""
     try:
         log.append(await reader.read())
     except Cancelled:
@@ -160,7 +160,7 @@ async def nothing_is_lost_or_doubled_by_a_cancellation_at_any_of_the_first_point
         async with Group() as group:
             group.start(sender)
             group.start(received)
-            await begun.sync()  # so that they come to where they go on in spite of it (6.5)
+            await begun.sync()  # so that they reach the place where they ignore the request (6.5)
             for _ in range(point):
                 await yield_()
             sender.cancel()

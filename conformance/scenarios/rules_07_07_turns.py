@@ -1,7 +1,7 @@
 """Scenarios of rule 7.7: a process whose operations never wait lets the others run.
 
-A process does one operation again and again until another process, which begins after it, has run.
-On one scheduler the other must run after a thousand operations or so, in a loop of asyncio after a
+A process repeats one operation until another process, which begins after it, has run. On one
+scheduler the other process must run after a thousand operations or so, in a loop of asyncio after a
 few turns.
 """
 
@@ -32,7 +32,7 @@ from weft import (
     sleep,
 )
 
-# Threads take turns by themselves, whenever that is; greenlets are compiled as they are.
+# Threads take turns by themselves, at any time; greenlets are compiled from the same text.
 ONE_SCHEDULER = inspect.iscoroutinefunction(settle)
 ENOUGH = 20_000 if ONE_SCHEDULER else 1 << 60
 ENDLESS = 1 << 60 if ONE_SCHEDULER else 5000
@@ -68,7 +68,7 @@ async def writes_that_never_wait():
 async def reads_all(seen, reader):
     done = 0
     async for value in reader:
-        assert value == done  # also of the read after which the others ran
+        assert value == done  # also in the read after which the others ran
         done += 1
         if seen:
             break
@@ -180,7 +180,7 @@ async def meets_its_end(seen, end, write):
         if write:
             with pytest.raises(Retired) as met:
                 await end.write(done)
-            assert met.value.value == done  # also of the one after which the others ran
+            assert met.value.value == done  # also in the write after which the others ran
         else:
             with pytest.raises(Poisoned):
                 await end.read()

@@ -39,7 +39,7 @@ if sys.version_info < (3, 11):
     from exceptiongroup import BaseExceptionGroup
 
 
-# Threads that are woken in an order may still log in another.
+# Threads that are woken in one order may log in another.
 ONE_SCHEDULER = inspect.iscoroutinefunction(settle)
 
 
@@ -305,7 +305,7 @@ async def holds(_end):
 
 @scenario("7.8", needs=("a path",))
 async def a_path_names_group_function_and_index():
-    all_are_there = Barrier(4)  # an index comes with the second of one name
+    all_are_there = Barrier(4)  # the second process of a name gets an index
     paths = await Parallel([path(all_are_there) for _ in range(3)], other_path(all_are_there))
     mine = current_process().path
     assert mine.endswith("a_path_names_group_function_and_index")

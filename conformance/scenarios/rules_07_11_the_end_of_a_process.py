@@ -1,4 +1,4 @@
-"""Scenarios of rule 7.11: the end of a process as a guard, awaited, and watched."""
+"""Scenarios of rule 7.11: the end of a process, used as a guard, awaited, or watched."""
 
 from __future__ import annotations
 

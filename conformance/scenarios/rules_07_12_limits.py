@@ -92,7 +92,7 @@ async def a_deadline_is_a_time_of_the_clock():
             await sleep(50)
     assert now() == 3
     with pytest.raises(TimeoutError):
-        async with deadline(2):  # it has passed
+        async with deadline(2):  # the time has passed
             await sleep(50)
     assert now() == 3
 
@@ -208,7 +208,7 @@ async def what_the_block_started_and_waits_for_is_cancelled():
 
 @scenario("6.3", "6.4", "7.12")
 async def no_value_is_lost_by_one():
-    """A reader that gives up again and again, at times the moment in which the writer comes."""
+    """A reader gives up again and again, sometimes at the moment when the writer comes."""
     c = Channel("c")
     reader = c.reader()
     got = []

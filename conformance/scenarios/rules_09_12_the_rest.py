@@ -256,7 +256,7 @@ async def the_function_of_a_guard_may_use_channels():
 
 
 class Noisy:
-    """A value whose finaliser uses the channel that dropped it."""
+    """A value whose finaliser uses the channel that dropped the value."""
 
     def __init__(self, channel, log):
         self.channel, self.log = channel, log
@@ -279,7 +279,7 @@ async def a_dropped_value_is_released_outside_the_lock():
 
 
 class Retiring:
-    """A value whose finaliser lets go of an end."""
+    """A value whose finaliser retires an end."""
 
     def __init__(self, end):
         self.end = end

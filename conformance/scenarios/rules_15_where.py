@@ -1,4 +1,4 @@
-"""Scenarios of section 15 (where processes run) and of io calls (7.9)."""
+"""Scenarios of section 15 (where processes run) and of rule 7.9 (io calls)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ BACKENDS = ("coroutines", "greenlets", "threads")
 
 
 def everywhere(function):
-    """The process function as it is, and on each backend that takes it: all of them if it is a
-    `def`, else two."""
+    """The process function as it is, and on each backend that accepts it: on all of them if it is a
+    `def`, else on two.
+    """
     made = [function]
     for backend in BACKENDS:
         try:
@@ -102,7 +103,7 @@ async def a_cancelled_io_call_is_waited_for_no_longer():
             return ended.is_set()
 
     if await where() == "threads":
-        return  # a thread simply calls it
+        return  # a thread calls the function directly
     c = Channel("started")
     async with Group() as group:
         p, started = group.start(calls(c.writer())), c.reader()
@@ -111,7 +112,7 @@ async def a_cancelled_io_call_is_waited_for_no_longer():
         p.cancel()
     gate.set()
     assert p.result is False, "the process went on before the call had ended"
-    ended.wait()  # which goes on
+    ended.wait()  # the call goes on meanwhile
 
 
 async def where():

@@ -1,4 +1,4 @@
-"""Small words for the tests: networks, their outcomes, and hand-made worlds."""
+"""Helpers for the tests: networks, their outcomes, and worlds played by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from conformance.python_driver import ApartDriver
 
 
 def proc(pid: int, ends: list[Any], *body: list[Any]) -> dict[str, Any]:
-    """Ends as "0r", "1w" (fresh ends of channels) or numbers (the parent's slots)."""
+    """A process of a network. Its ends are "0r", "1w" (fresh ends of channels) or numbers (the
+    parent's slots).
+    """
     return {
         "id": pid,
         "ends": [[int(e[:-1]), e[-1]] if isinstance(e, str) else e for e in ends],
@@ -27,8 +29,8 @@ def net(
     barriers: list[int] | None = None,
     before: list[Any] | None = None,
 ) -> dict[str, Any]:
-    """A network whose main is one Parallel; `channels` is a number of rendezvous channels or a list
-    of their arguments.
+    """A network whose main is one Parallel. `channels` is the number of rendezvous channels, or a
+    list of channel arguments.
     """
     chans = [{} for _ in range(channels)] if isinstance(channels, int) else channels
     return {
@@ -39,8 +41,9 @@ def net(
 
 
 def agrees(on: ApartDriver, each: int, least: int, **how: Any) -> None:
-    """The driver does what the model says in that many random networks, and at least so many of
-    their processes were away: else it would show nothing. `how`: of conform().
+    """Asserts that the driver does what the model allows in `each` random networks, and that at
+    least `least` of their processes ran elsewhere (otherwise the test would show nothing). `how`
+    goes to conform().
     """
     said: list[str] = []
     before = on.away
@@ -58,8 +61,9 @@ def logs(network: dict[str, Any], pid: Any, grain: str = "atomic") -> set[tuple]
 
 
 def both(network: dict[str, Any], pid: Any) -> set[tuple]:
-    """The same in both grains, which must agree; for networks whose outcome does not hang on
-    fairness or priority."""
+    """What process `pid` may observe in both grains, which must agree. For networks whose outcome
+    does not depend on fairness or priority.
+    """
     one = logs(network, pid, "atomic")
     assert one <= logs(network, pid, "cores")
     return one
@@ -80,8 +84,8 @@ def values(log: tuple) -> list[Any]:
 
 
 class Table(World):
-    """A world with channels, and processes played by hand: `read(pid, chan)` and so on start
-    operations; `out(pid)` tells their outcome.
+    """A world with channels whose processes are played by hand: `read(pid, chan)` and so on start
+    operations; `out(pid)` returns their outcome.
     """
 
     def __init__(self, *channels: dict[str, Any]):
@@ -121,7 +125,7 @@ class Table(World):
         self.start(Op(pid, "select", guards, mode))
 
     def out(self, pid: int) -> Any:
-        """The outcome, None while it waits or is held."""
+        """The outcome; None while the operation waits or is held."""
         op = self.ops[pid]
         return op.out if op.state == "done" else None
 

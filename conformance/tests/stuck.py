@@ -1,5 +1,7 @@
-"""A backend that hangs: weft.threads, but the second write of a process never returns. Once it
-hangs the time of its network is over at once: nobody need guess how long it takes to come there."""
+"""A backend that hangs: weft.threads, except that the second write of a process never returns. When
+the write hangs, it ends the time of its network at once, so no test must guess how long the
+network takes to get there.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ class _Writer:
     def write(self, value: str) -> None:
         self.writes += 1
         if self.writes == 2:
-            signal.setitimer(signal.ITIMER_REAL, 1e-6)  # what serve() gives up by
+            signal.setitimer(signal.ITIMER_REAL, 1e-6)  # the signal by which serve() gives up
             threading.Event().wait()
 
 

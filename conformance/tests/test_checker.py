@@ -1,4 +1,6 @@
-"""The checker: what the model does is never flagged, seeded wrongs always are; and the shrinker."""
+"""Tests of the checker and of the shrinker: histories of the model are never flagged, histories
+with an injected error always are.
+"""
 
 from __future__ import annotations
 
@@ -99,8 +101,8 @@ def test_a_fifo_violation(capacity):
 
 
 def test_a_line_violation():
-    # two writers wait, in the order 1 then 2 on one scheduler; the reader, coming later, gets the
-    # second one's value
+    # Two writers wait, first 1 then 2, on one scheduler; the reader, which comes later, gets the
+    # second writer's value.
     n = net(
         1,
         proc(1, ["0w"], ["write", 0]),
@@ -124,7 +126,7 @@ def test_a_read_that_ended_early():
 
 
 def test_a_read_after_retire():
-    # the writer retired its end and ended; a later write's value cannot come from it
+    # The writer retired its end and ended; the value of a later write cannot come from it.
     n = net(
         1,
         proc(1, ["0w"], ["write", 0], ["retire", 0]),
@@ -237,7 +239,7 @@ def test_the_knot_of_a_deadlock(report_of, good):
 
 
 def test_starvation_is_seen_on_one_scheduler():
-    # both channels always have a value; a runtime that always takes guard 0 is not fair (5.4)
+    # Both channels always have a value; a runtime that always takes guard 0 is not fair (5.4).
     n = net(
         [{"capacity": 4}] * 2,
         proc(1, ["0w", "1w"], ["loop", 4, [["write", 0], ["write", 1]]], ["sleep", 9]),
@@ -295,7 +297,7 @@ def test_a_real_clock_lets_timers_go_off_at_any_moment():
 
 
 def spoilers(history, rng):
-    """One random wrong, or None if this history offers none."""
+    """The history with one random error, or None if the history offers no place for one."""
     h = copy.deepcopy(history)
     rets = [r for r in h if r["e"] == "ret"]
     kind = rng.choice(["exception", "guard", "dropped", "time", "end"])
@@ -315,7 +317,7 @@ def spoilers(history, rng):
         if not chosen:
             return None
         rng.choice(chosen)["out"][1] += (
-            9  # a guard that is not there; a neighbour may be a second guard on the same end
+            9  # a guard that does not exist; a neighbour might be a second guard on the same end
         )
     elif kind == "dropped":
         h[-1]["dropped"][0] += 1
@@ -413,7 +415,7 @@ def has(kind):
 
 @pytest.mark.parametrize("kind", ["select", "poison", "ext"])
 def test_shrinking_ends_at_the_smallest(kind):
-    flat = DEFAULT - {"nested", "try"}  # shrinking lifts nothing out of a group or a handler
+    flat = DEFAULT - {"nested", "try"}  # shrinking moves nothing out of a group or a handler
     nets = (generate(seed, features=flat) for seed in range(500))
     small = shrink(next(n for n in nets if has(kind)(n) and len(repr(n)) > 700), has(kind))
     (group,) = small["main"]["body"]
@@ -423,7 +425,9 @@ def test_shrinking_ends_at_the_smallest(kind):
 
 
 def test_shrinking_a_broken_runtime():
-    """A runtime that loses every poison of strength 2: the smallest network that shows it."""
+    """A runtime loses every poison of strength 2: the shrinker finds the smallest network that
+    shows it.
+    """
 
     class Deaf(ModelDriver):
         def run(self, n, seed):

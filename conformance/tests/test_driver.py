@@ -1,4 +1,4 @@
-"""The drivers: the line format for twins, and the Python driver over a toy package."""
+"""Tests of the drivers: the line format for twins, and the Python driver over a toy package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.shrink import report
 from conformance.tests import toy
 from conformance.tests.kit import net, proc
 
-# what the toy can do: its deadlines are none, and its processes cannot be cancelled by number
+# What the toy supports: it has no deadlines, and its processes cannot be cancelled by number.
 TOY = DEFAULT
 
 

@@ -1,8 +1,8 @@
-"""Networks on the real backends, compared with the model: random ones from printed seeds, and some
-that once disagreed.
+"""Compares networks on the real backends with the model: random networks from printed seeds, and
+some on which a backend and the model once disagreed.
 
-The seeds are here to be quick; `soak` runs thousands. One seed: python -m conformance.driver --on
-BACKEND --seed N
+The number of seeds here is small, to be quick; `soak` runs thousands. For one seed: python -m
+conformance.driver --on BACKEND --seed N
 """
 
 from __future__ import annotations
@@ -28,9 +28,13 @@ from conformance.shrink import report
 from conformance.tests.kit import net, proc
 
 BACKENDS = ("coroutines", "threads", "greenlets", "mixed", "guest")  # guest: of an asyncio loop
-TASKS = ("tasks", "tasks+coroutines", "tasks+coroutines+greenlets+threads")
-EACH = 12  # networks a test
-BUDGET = 10_000  # states that the checker looks at, of a network
+TASKS = (
+    "tasks",
+    pytest.param("tasks+coroutines", marks=pytest.mark.soak),
+    "tasks+coroutines+greenlets+threads",
+)
+EACH = 8  # networks in each test
+BUDGET = 10_000  # states of a network that the checker searches
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -42,7 +46,7 @@ def driver(request: pytest.FixtureRequest) -> Iterator[ApartDriver]:
 
 @pytest.fixture(scope="module", params=TASKS)
 def tasks(request: pytest.FixtureRequest) -> Iterator[ApartDriver]:
-    """Foreign waiters (6.6), alone and beside others."""
+    """Foreign waiters (6.6), alone and beside other processes."""
     on = ApartDriver(request.param, DEFAULT | {"cancel"})
     yield on
     on.close()
@@ -65,8 +69,9 @@ def test_tasks_whose_guards_retire(tasks: ApartDriver) -> None:
 
 
 def test_in_those_networks_selects_go_on_without_a_guard() -> None:
-    """Rule 5.6: else they would show nothing. Counted: selects of which a guard had retired, by
-    what they came to."""
+    """Rule 5.6: otherwise those networks would show nothing. Counts the selects of which a guard
+    had retired, by their outcome.
+    """
     came_to: Counter[str] = Counter()
     for seed in range(60):
         sim = Sim(retiring(seed))
@@ -94,8 +99,9 @@ def test_random_networks_of_tasks(tasks: ApartDriver, first: int) -> None:
 
 @pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets", "mixed", "guest"])
 def test_networks_whose_processes_watch_one_another(backend: str) -> None:
-    """Rules 5.6, 7.11: ends of processes among guards that retire, and failures that are their
-    watchers'."""
+    """Rules 5.6, 7.11: ends of processes among guards that retire, and failures that go to
+    watchers.
+    """
     on = ApartDriver(backend, DEFAULT | {"ended", "watched"})
     try:
         conforms(on, 0, "retiring")
@@ -105,8 +111,9 @@ def test_networks_whose_processes_watch_one_another(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_random_networks_with_limits(backend: str) -> None:
-    """Rules 6.1 to 6.3, 7.12, with ends of processes, and processes that cancel one another, beside
-    them."""
+    """Rules 6.1 to 6.3, 7.12, together with ends of processes and processes that cancel one
+    another.
+    """
     on = ApartDriver(backend, DEFAULT | {"limit", "cancel", "ended", "watched"})
     try:
         conforms(on, 0)
@@ -149,8 +156,8 @@ def within(end: int, **more: Any) -> dict[str, Any]:
 
 SOURCE, SINK = proc(1, ["0w"], ["write", 0], ["write", 0]), proc(2, ["0r"], ["read", 0])
 
-# Each of them, shrunk, is one on which a runtime and the model disagreed, or that decided how a
-# rule is to be read.
+# Each of these was shrunk from a network on which a runtime and the model disagreed, or that
+# decided how to read a rule.
 FOUND = {
     "rule 4.1: poison at a closed end": net(
         1, proc(1, ["0w"], ["retire", 0], ["poison", 0, 2]), SINK
@@ -259,15 +266,16 @@ def test_networks_of_tasks_that_disagreed(tasks: ApartDriver, name: str) -> None
 
 
 def agrees(driver: ApartDriver, name: str) -> None:
-    for seed in range(3):  # threads vary
+    for seed in range(3):  # threads vary from run to run
         history = driver.run(FOUND[name], seed)
         found = check(FOUND[name], history, driver.grain, clock=driver.clock)
         assert found and not found.unknown, report(FOUND[name], history, found.why)
 
 
 def test_a_task_that_loses_what_it_took_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver of tasks can fail: its own cancellation, where it takes back what had committed
-    (6.3), has no explanation."""
+    """Checks that the driver of tasks can fail: a cancellation that takes a committed value back
+    (6.3) has no explanation.
+    """
     given = net(1, proc(1, ["0w"], ["write", 0]), proc(2, ["0r"], ["read", 0]))
 
     async def forgets(start: Any) -> Any:
@@ -303,8 +311,9 @@ def test_a_task_that_loses_what_it_took_is_noticed(monkeypatch: pytest.MonkeyPat
 def test_a_network_that_hangs_is_a_history_that_breaks_off(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A server that dies and a runtime that never answers: both are said, and the driver goes
-    on."""
+    """A server that dies and a runtime that never answers: both are reported, and the driver goes
+    on.
+    """
     broken = ApartDriver("no_such_backend")
     assert broken.run(generate(0), 0) == []
     assert broken.server is None

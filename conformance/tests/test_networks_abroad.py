@@ -1,9 +1,9 @@
 """Random networks whose processes run in other OS processes, alone and beside the other kinds,
 compared with the model.
 
-Rules 1 to 7 and 10 across OS processes (WIRE.md 15). What a process cannot do from there, and why:
-STAYS in host_driver.py. One seed: python -m conformance.driver --on processes --with
-cancel,ended,watched --seed N
+Rules 1 to 7 and 10 across OS processes (WIRE.md 15). STAYS in host_driver.py says what a process
+cannot do from another OS process, and why. For one seed: python -m conformance.driver --on
+processes --with cancel,ended,watched --seed N
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from conformance.tests.test_networks import BUDGET, out, select, within
 KINDS = ("processes", "processes+threads", "processes+coroutines+greenlets+threads")
 FEATURES = DEFAULT | {"cancel", "ended", "watched"}
 EACH = 24
-# Processes of the networks of each test that went away, at least: else it would show nothing.
+# How many processes of each test's networks must run in other OS processes; with fewer the test
+# would show nothing.
 WENT = {"processes": 25, "processes+threads": 10, "processes+coroutines+greenlets+threads": 4}
 
 
@@ -45,7 +46,7 @@ def test_random_networks_abroad(abroad: ApartDriver, shape: str) -> None:
 
 
 def test_random_networks_abroad_that_send_ends(abroad: ApartDriver) -> None:
-    """Rule 2.4: an end that one of them sends to another, which writes to it."""
+    """Rule 2.4: a process sends an end to another process, which writes to it."""
     before, seed = abroad.away, 0
     for _ in range(EACH // 2):
         while '["send",' not in json.dumps(made := generate(seed, 4, FEATURES)):
@@ -56,7 +57,7 @@ def test_random_networks_abroad_that_send_ends(abroad: ApartDriver) -> None:
     assert abroad.away - before >= WENT[abroad.name] // 2
 
 
-# Each of them, shrunk, is one on which weft.processes and the model disagreed.
+# Each of these was shrunk from a network on which weft.processes and the model disagreed.
 FOUND = {
     "rules 6.1, 7.2: a failure of one that was cancelled is a failure": net(
         1,
@@ -138,8 +139,9 @@ def test_networks_abroad_that_disagreed(abroad: ApartDriver, name: str) -> None:
 
 
 def test_what_stays_is_named_and_met() -> None:
-    """Each reason keeps some process of the networks here; and most processes of one kind may
-    go."""
+    """Each reason in STAYS keeps some process of these networks here; most processes without such a
+    reason may run elsewhere.
+    """
     found: Counter[str] = Counter()
     free = 0
     for seed in range(600):
@@ -158,7 +160,7 @@ def _top(made: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_a_value_that_is_lost_abroad_is_noticed(abroad: ApartDriver) -> None:
-    """The driver can fail: a history without one process's read has no explanation."""
+    """Checks that the driver can fail: a history without a process's read has no explanation."""
     given = net(1, proc(1, ["0w"], ["write", 0]), proc(2, ["0r"], ["read", 0]))
     history = abroad.run(given, 0)
     assert check(given, history, abroad.grain, clock=abroad.clock)

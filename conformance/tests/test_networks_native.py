@@ -1,9 +1,9 @@
-"""Random networks whose processes are those of a component, alone and beside the other kinds,
-compared with the model.
+"""Compares random networks whose processes run in a component, alone and beside other kinds, with
+the model.
 
-Rules 1 to 8 and 10 of what <weft/component.hpp> does (rule 16.1). What a component cannot do, and
-why: STAYS in native_driver.py. One seed: python -m conformance.driver --on native --without mobile
---seed N
+Rules 1 to 8 and 10 for <weft/component.hpp> (rule 16.1). STAYS in native_driver.py says what a
+component cannot do, and why. For one seed: python -m conformance.driver --on native --without
+mobile --seed N
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 )
 FEATURES = DEFAULT - {"mobile"}  # a native channel carries no ends (16.4)
 EACH = 25
-# Processes of the networks of each test that were a component's, at least: else it would show
+# How many processes of each test's networks must run in a component; with fewer the test would show
 # nothing.
 WERE = {"native": 50, "native+coroutines": 20, "native+coroutines+greenlets+threads": 10}
 
@@ -48,8 +48,9 @@ def test_random_networks_of_components(native: ApartDriver, shape: str) -> None:
 
 
 def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
-    """Rules 6.1 to 6.5, 7.11, 7.12: by Python's processes; the component's are asked to end, and
-    failures have watchers."""
+    """Rules 6.1 to 6.5, 7.11, 7.12, done by Python processes: the component's processes are asked
+    to end, and their failures have watchers.
+    """
     on = ApartDriver("native+coroutines", FEATURES | {"cancel", "ended", "watched", "limit"})
     try:
         agrees(on, EACH, 10, budget=BUDGET)
@@ -57,8 +58,8 @@ def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
         on.close()
 
 
-# On the first of them components and the model disagreed. The others are of what is random there
-# too, each by itself.
+# On the first of these, components and the model disagreed. Each of the others has one feature of
+# the random networks by itself.
 FOUND = {
     "rule 5.7: a timeout of 0 is a skip in its place": net(
         1, proc(1, ["0w"], select("priority", out(0, pre=False), within(0), {"g": "skip"}))
@@ -107,7 +108,9 @@ def test_networks_of_components(native: ApartDriver, name: str) -> None:
 
 
 def test_what_a_component_made_up_is_seen() -> None:
-    """The comparison can fail: a history in which a read gives another value is refused."""
+    """Checks that the comparison can fail: a history in which a read gives another value is
+    refused.
+    """
     network = net(1, proc(1, ["0r"], ["read", 0]), proc(2, ["0w"], ["write", 0]))
     on = ApartDriver("native", FEATURES)
     try:

@@ -1,5 +1,6 @@
-"""`weft` without its extension module (`weft._pure`): scenarios, random networks, and the same
-networks on the extension."""
+"""Tests `weft` without its extension module (`weft._pure`): scenarios, random networks, and the
+same networks on the extension.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from conformance.scenarios import collect
 
 ALL = list(collect("coroutines"))
 RUN = [name for name in ALL if name not in pure.LEFT_OUT]
-EACH, OF_THREADS = 100, 20  # networks a test; threads cost more
+EACH, OF_THREADS = 100, 20  # networks in each test; threads cost more
 ALL_FEATURES = DEFAULT | {"limit", "cancel", "ended", "watched"}
 
 
@@ -51,8 +52,9 @@ def test_what_is_left_out_is_named_with_a_reason_and_is_little() -> None:
 @pytest.mark.parametrize("name", PURE)
 @pytest.mark.parametrize("shape", ["any", "retiring"])
 def test_random_networks_conform(name: str, shape: str) -> None:
-    """Against model.py; `python -m conformance.driver --on pure --seeds A:B` has any number of
-    them."""
+    """Compares with model.py; `python -m conformance.driver --on pure --seeds A:B` runs any number
+    of networks.
+    """
     each = OF_THREADS if name == "pure-threads" else EACH
     print(f"{name}: {shape} networks of the seeds 0 to {each - 1}")
     said: list[str] = []
@@ -66,8 +68,9 @@ def test_random_networks_conform(name: str, shape: str) -> None:
 
 
 def test_both_cores_end_the_same_networks_alike() -> None:
-    """Each history is judged by the model above; here what may not differ: how the run ends, where
-    one ending is possible."""
+    """The model judges each history in the test above. Here the two cores are compared: how the run
+    ends, where only one ending is possible.
+    """
     first, last = 5000, 5000 + EACH
     print(f"pure beside the extension module: seeds {first} to {last - 1}")
     one, other = ApartDriver("pure"), ApartDriver("coroutines")

@@ -212,8 +212,8 @@ def test_rule_2_3_a_shared_end_goes_with_the_last_holder():
 
 
 def test_rule_2_3_held_from_the_making_of_the_process():
-    # process 2 of the sequence has not started, but it holds the writer end: the reader waits for
-    # it
+    # Process 2 of the sequence has not started, but it holds the writer end: so the reader waits
+    # for it.
     n = net(
         1,
         proc(9, [], ["seq", [proc(1, ["0w"], ["write", 0]), proc(2, ["0w"], ["write", 0])]]),
@@ -334,7 +334,7 @@ def test_rules_2_5_3_5_an_end_raised_by_asking_for_a_new_end_is_a_failure():
     assert both(net(1, asks), 0) == {(("Retired", (("pids", (2,)),)),)}
     spawns = proc(2, ["0r"], ["retire", 0], ["spawn", proc(3, ["0r"])])
     assert both(net(1, spawns), 0) == {(("Retired", (("pids", (2,)),)),)}
-    # Raised again further out it still is; caught it is like any other.
+    # Raised again further out it is still a failure; once caught it is like any other.
     inside = proc(1, [], ["par", [proc(2, ["0r"], ["retire", 0], ["par", [proc(3, ["0r"])]])]])
     assert both(net(1, inside), 0) == {(("Retired", (("pids", (1,)),)),)}
     caught = proc(2, ["0r"], ["retire", 0], ["try", [["par", [proc(3, ["0r"])]]], ["Retired"], []])
@@ -350,7 +350,7 @@ def test_rules_3_5_4_3_an_unmet_poison_fails_its_process_and_poisons_its_ends():
 
 def test_rule_7_1_the_run_of_exactly_one_process_raises_what_left_it():
     n = net(1, proc(1, [], ["cancel", 0]))
-    assert runs(n) == {"Cancelled", "ok"}  # or its children had ended (7.2)
+    assert runs(n) == {"Cancelled", "ok"}  # "ok" if its children had ended (7.2)
     n["main"]["body"] = [["try", n["main"]["body"], ["Cancelled"], []]]
     assert runs(n) == {"ok"}
     asks = net(1, proc(1, ["0r"]), before=[["par", [proc(2, ["0r"])]]])
@@ -478,7 +478,7 @@ def test_outcomes_name_every_process():
 def test_rule_1_5_an_extended_read_waits_for_a_slot():
     t = Table({"capacity": 1})
     t.write(1, "a")
-    t.read(2, ext=True)  # its value's slot stays occupied
+    t.read(2, ext=True)  # the slot of its value stays occupied
     t.write(3, "b")
     t.read(4, ext=True)
     assert t.waits(3) and t.waits(4)

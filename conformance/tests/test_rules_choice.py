@@ -74,8 +74,8 @@ def test_rule_5_3_selects_with_input_and_output_guards_meet():
 
 
 def test_rule_5_4_fair_within_n():
-    # channels 0 and 1 are unbounded and full of values: a guard that stays ready is taken at the
-    # latest every second time
+    # Channels 0 and 1 are unbounded and full of values: a guard that stays ready is taken in at
+    # least every second select.
     n = net(
         [{"capacity": 9}, {"capacity": 9}],
         proc(1, ["0w", "1w"], ["loop", 4, [["write", 0], ["write", 1]]], ["sleep", 9]),
@@ -124,7 +124,7 @@ def test_rule_5_5_bad_selects(guards):
     before = t.world_key()
     with pytest.raises(BadUse):
         t.select(1, *guards(t))
-    assert t.world_key() == before  # 11.1: it changes nothing
+    assert t.world_key() == before  # 11.1: nothing has changed
 
 
 def test_rule_5_7_a_ready_guard_beats_an_expired_timer():
@@ -200,8 +200,9 @@ def test_rule_5_10_no_trace_at_the_others():
 
 
 def cancelling(*sibling, ends=("0r",), chans=1, peer=()):
-    """A group in which process 3 fails and so cancels process 2; the peer, process 4, stands
-    outside."""
+    """A group in which process 3 fails and so cancels process 2; process 4, the peer, is outside
+    the group.
+    """
     return net(
         chans,
         proc(
@@ -269,8 +270,8 @@ def test_rule_6_3_after_the_commit_the_operation_completes():
 
 
 def test_rule_6_4_nothing_lost_or_doubled():
-    # the cancelled reader either took the value or it is still with the writer, for the other
-    # reader
+    # Either the cancelled reader took the value, or the value is still with the writer, for the
+    # other reader.
     n = cancelling(["read", 0], peer=[proc(4, ["0w"], ["write", 0]), proc(5, ["0r"], ["read", 0])])
     for grain in ("atomic", "cores"):
         for o in map(dict, outcomes(n, grain)):
@@ -333,7 +334,7 @@ def test_rule_5_8_a_value_in_the_making_takes_its_place_when_it_is_made():
     t.read(3)
     assert t.out(3) == ("ok", 0, "full") and t.ops[2].state == "making"
     t.read(4)
-    t.write(5, "first")  # every slot is taken: straight to the reader (1.5)
+    t.write(5, "first")  # every slot is taken: the value goes straight to the reader (1.5)
     assert t.out(4) == ("ok", 0, "first")
     t.make(2)
     assert t.out(2) == ("ok", 0) and t.chans[0].buf == ["made"]

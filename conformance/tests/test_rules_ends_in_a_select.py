@@ -1,7 +1,7 @@
 """Rules 5.2, 5.5 and 5.6 of SEMANTICS.md: guards that are off, and guards whose channel has ended.
 
-`T` is a table of six rendezvous channels. What is off has `pre=False`; what is loud has
-`ends=True`.
+`T` is a table of six rendezvous channels. A guard that is off has `pre=False`; a guard with
+ended="raise" has `ends=True`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def table():
 
 
 def retire_for(t, *guards):
-    """The other side of the guard's channel goes."""
+    """The other side of each guard's channel retires."""
     for g in guards:
         t.close((t.w if g.kind == "in" else t.r)[g.on], "retired")
 
@@ -47,8 +47,9 @@ def gout(k, **more):
 # ------------------------------------------------------------------------------------- who decides
 
 
-# (name, guards, those that retire, what follows: the guards that may be named, or "waits", or what
-# is chosen). Those that are off retire before the select begins: it is then that they are asked.
+# (name, guards, those that retire, what follows: the guards that the outcome may name, or "waits",
+# or the chosen guard). Guards that are off retire before the select begins, because their channels
+# are checked then.
 def cases():
     t = table()
     a, b = t.g_in(0), t.g_in(1)
@@ -123,7 +124,7 @@ def test_rule_5_6_at_the_beginning(case, mode):
 def test_rule_5_6_while_it_waits_in_whatever_order_they_go(case):
     _, guards, gone, expected = case
     if SKIP in guards:
-        return  # never waits
+        return  # the select never waits
     off = [g for g in gone if not any(g.on == h.on and h.pre for h in guards)]
     for order in itertools.permutations(g for g in gone if g not in off):
         t = table()
@@ -147,7 +148,8 @@ def test_rule_5_6_what_is_off_is_asked_when_the_select_begins():
 @pytest.mark.parametrize("case", [c for c in CASES if BARRIER not in c[1]], ids=lambda c: c[0])
 def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
     """The same guards in a network, whose other ends go before, after and between the
-    enrolments."""
+    enrolments.
+    """
     _, guards, gone, expected = case
     ends, data = [], []
     for g in guards:
@@ -162,7 +164,8 @@ def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
     used = sorted({g.on for g in guards if g.kind in ("in", "out")})
     left = {g.on for g in gone}
     stays = [f"{c}{'w' if f'{c}r' in ends else 'r'}" for c in used if c not in left]
-    # a skip would be chosen at once, and what is off is asked at the beginning
+    # A skip would be chosen at once, and the channel of a guard that is off is checked at the
+    # beginning.
     asked = SKIP in guards or any(not g.pre and g.on in left for g in guards)
     before = [["sleep", 1]] if asked else []
     n = net(
@@ -176,7 +179,7 @@ def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
         if isinstance(expected, set):
             assert out[0] == "Retired" and dict(out[1])["guard"] in expected, log
         elif expected == "waits":
-            # until process 2 ends, at time 9, or its own timer goes off
+            # It waits until process 2 ends, at time 9, or until its own timer goes off.
             assert out[0] == "Retired" or out[:1] == ("ok",), log
             if any(g.kind == "time" and g.pre for g in guards):
                 assert out[0] == "ok", log
@@ -219,8 +222,9 @@ def test_rule_5_6_by_priority_it_competes_in_the_place_of_any_that_decides():
 
 
 def test_rule_5_6_fair_lets_the_end_of_all_wait_for_n_selects_at_most():
-    """A full source, two outputs whose readers have gone: the select raises at the latest at the
-    second time."""
+    """A full source, and two outputs whose readers have gone: the select raises the second time at
+    the latest.
+    """
     n = net(
         [{"capacity": 9}, {}, {}],
         proc(1, ["0w"], ["loop", 6, [["write", 0]]], ["sleep", 9]),
@@ -237,7 +241,9 @@ def test_rule_5_6_fair_lets_the_end_of_all_wait_for_n_selects_at_most():
 
 
 def test_rule_5_4_a_silent_guard_is_not_counted_in_n():
-    """Three guards, one of them silent: of two that stay ready each is chosen every second time."""
+    """Three guards, one of them silent: if the other two stay ready, each is chosen every second
+    time.
+    """
     n = net(
         [{"capacity": 9}, {"capacity": 9}, {}],
         proc(1, ["0w", "1w"], ["loop", 4, [["write", 0], ["write", 1]]], ["sleep", 9]),
@@ -315,7 +321,7 @@ def test_rule_5_6_what_is_buffered_is_handed_out_first():
 
 
 def test_rule_5_6_a_select_that_waits_for_ever_is_a_deadlock():
-    """A cycle fed from outside: its source has gone, and it waits for itself."""
+    """A cycle that is fed from outside: its source has gone, and the cycle waits for itself."""
     n = net(
         2,
         proc(1, ["0w"]),

@@ -1,5 +1,6 @@
-"""Rule 7.11 in the model: the end of a process as a guard, awaited, and watched. Each test
-enumerates every outcome."""
+"""Rule 7.11 in the model: the end of a process, used as a guard, awaited, or watched. Each test
+enumerates every outcome.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def watched(p: dict[str, Any]) -> dict[str, Any]:
 
 
 def hows(network: dict[str, Any], pid: int, grain: str = "atomic") -> set[str]:
-    """What process `pid` may learn of another's end."""
+    """What process `pid` may learn about the end of another process."""
     found = set()
     for seed in range(60):
         for r in run(network, seed, grain, check=True):
@@ -60,7 +61,7 @@ def test_a_poisoned_and_a_cancelled_one() -> None:
 
 
 def test_it_is_ready_once_the_process_has_let_go_and_stays_so() -> None:
-    """Then the channel has retired for the reader, who asks after the end alone."""
+    """The channel has then retired for the reader, which waits for the end alone."""
     given = net(
         1,
         proc(1, ["0w"], ["sleep", 1]),
@@ -72,7 +73,7 @@ def test_it_is_ready_once_the_process_has_let_go_and_stays_so() -> None:
 
 
 def test_a_select_waits_for_it_though_its_sources_have_retired() -> None:
-    """Rule 5.6: an end that is on lasts, as a barrier does."""
+    """Rule 5.6: the end of a process is a guard that lasts, like a barrier."""
     given = net(
         1,
         proc(1, [], ["sleep", 2]),
@@ -99,7 +100,7 @@ def test_ones_own_end_is_bad_use() -> None:
 
 
 def test_who_waits_for_an_end_waits_for_that_process() -> None:
-    """Rule 10.2: the two are the knot."""
+    """Rule 10.2: the two processes are the knot."""
     given = net(1, proc(1, ["0r"], ["read", 0]), proc(2, ["0w"], ["ended", 1]))
     assert runs(given) == {"Deadlock"}
     out = run(given)[-2]["out"]

@@ -1,5 +1,6 @@
-"""Rules 6.1, 7.12 in the model: limits as scopes, and who asked whom. Each test enumerates every
-outcome; each mutant of the model at the end is noticed by the test that is named for it.
+"""Rules 6.1, 7.12 in the model: limits as scopes, and which request a process meets. Each test
+enumerates every outcome. At the end there are mutants of the model; the test named for a mutant
+must notice it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def alone(*body: list[Any]) -> dict[str, Any]:
 
 
 def times(network: dict[str, Any], pid: int) -> list[tuple[str, int]]:
-    """What the operations of a process came to, and when, in a network with one outcome."""
+    """What the operations of a process returned, and when, in a network with only one outcome."""
     seen = {
         tuple(
             (r["out"][0], r["t"])
@@ -87,7 +88,8 @@ def test_a_deadline_is_a_time_of_the_clock() -> None:
         ["sleep", 1],
         within("move_on", 5, within("deadline", 3, ["sleep", 1], ["sleep", 1], ["yield"])),
     )
-    assert OK in {log[4] for log in both(given, 1)}  # of two due at the same moment either is first
+    # of two that are due at the same moment either may be first
+    assert OK in {log[4] for log in both(given, 1)}
     assert times(alone(["sleep", 1], within("deadline", 3, ["sleep", 9])), 1)[2:] == [
         ("Cancelled", 3),
         ("Timeout", 3),
@@ -104,7 +106,7 @@ def test_it_stays_through_several_operations() -> None:
 
 
 def test_nothing_or_less_acts_at_the_first_operation() -> None:
-    """Also at one that could commit."""
+    """Also at an operation that could commit."""
     for t in (0, -1):
         given = net([{"capacity": 1}], proc(1, ["0w", "0r"], within("move_on", t, ["write", 0])))
         assert both(given, 1) == {(OK, CANCELLED, ENDED_BY_IT)}
@@ -172,14 +174,16 @@ def test_beside_an_expiry_it_is_from_outside(grain: str) -> None:
 
 
 def called(sim: Sim, kind: str) -> Proc:
-    """Process 1, about to do such an operation."""
+    """Runs until process 1 is about to do an operation of this kind, and returns the process."""
     while 1 not in sim.procs or sim.procs[1].st != "called" or sim._kind(sim.procs[1]) != kind:
         sim.apply(sim.steps()[0])
     return sim.procs[1]
 
 
 def test_two_requests_before_the_first_is_met_are_one() -> None:
-    """Rule 6.1: what waits is withdrawn by the first, and goes on with one Cancelled for both."""
+    """Rule 6.1: the first request withdraws the waiting operation, which raises one Cancelled for
+    both requests.
+    """
     sim = Sim(alone(catching("Cancelled", ["read", 0]), ["sleep", 1]))
     p = called(sim, "read")
     sim.apply(next(s for s in sim.steps() if s[0] == "arrive"))
@@ -221,14 +225,14 @@ def test_what_the_block_started_is_cancelled_and_waited_for() -> None:
 
 
 def test_its_children_are_asked_once() -> None:
-    """Rule 6.1: the second request is met with the first."""
+    """Rule 6.1: one Cancelled is for both requests, so the children are asked once."""
     stubborn = proc(2, [], catching("Cancelled", ["sleep", 9], then=(["sleep", 5],)))
     given = alone(within("move_on", 3, within("move_on", 1, ["par", [stubborn]])))
     assert both(given, 2) == {(CANCELLED, OK)}
 
 
 def test_the_second_failure_of_a_group_asks_nobody() -> None:
-    """Rule 7.2: the first cancels the others."""
+    """Rule 7.2: only the first failure cancels the other processes."""
     stubborn = proc(3, ["0r"], catching("Cancelled", ["sleep", 9], then=(["sleep", 5],)))
     failing = proc(
         2, ["0w"], catching("Cancelled", ["sleep", 9], then=(["sleep", 2], ["fail"])), ["sleep", 9]

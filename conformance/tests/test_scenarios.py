@@ -1,4 +1,4 @@
-"""Every scenario on every backend, and every rule with a scenario."""
+"""Runs every scenario on every backend, and checks that every rule has a scenario."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ CASES = [
     for name, run in all_of_it.items()
     if not set(run.needs) & set(LACKED[backend])  # type: ignore[attr-defined]
 ]
-LACKING = {"tasks": 20, "a block of greenlets": 3, "a block of threads": 3}  # not run, by LACKS
+# scenarios that are not run, because of LACKS
+LACKING = {"tasks": 20, "a block of greenlets": 3, "a block of threads": 3}
 
-# Files of scenarios that C++ has once more, by their names, in cpp/tests/hosted_scenarios.cpp;
-# those that it has not, and why.
+# Files of scenarios that exist in C++ too, by their names, in cpp/tests/hosted_scenarios.cpp; and
+# the scenarios that C++ does not have, and why.
 IN_CPP = ("rules_07_11_the_end_of_a_process", "rules_07_12_limits")
 NOT_IN_CPP = {
     "rules_07_12_limits.it_is_entered_once": "a weft::Timeout is entered where it is made, and can be neither copied nor moved",
 }
 
-# Rules of Part I that have no scenario here, and why.
+# Rules of Part I without a scenario here, and why.
 NO_SCENARIO = {
     "1.8": "restricted channels are C++; cpp/tests/hosted_one2one.cpp and library_blocks.cpp have them",
     "1.9": "conversions to a type are C++; cpp/tests/does_not_compile.py has them",
@@ -71,8 +72,9 @@ def test_scenario(backend: str, name: str) -> None:
 
 
 def test_a_limit_may_be_the_first_that_a_loop_hears_of_weft() -> None:
-    """Rules 7.12, 8.6: in a fresh program, where nothing else has told Weft that the loop's time is
-    virtual."""
+    """Rules 7.12, 8.6: a limit is the first thing of Weft that a loop uses, in a fresh program in
+    which nothing else has told Weft that the loop's time is virtual.
+    """
     name = "rules_07_12_limits.to_move_on_raises_nothing"
     code = f"from conformance.scenarios import collect; collect('tasks')[{name!r}]()"
     done = subprocess.run(

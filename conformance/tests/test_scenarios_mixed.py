@@ -1,8 +1,7 @@
-"""Networks of both backends at once: thread processes and coroutine processes meet on one
-`Channel()` (rules 1.1,
-5.3, 3, 10).
+"""Networks of two backends at once: thread processes and coroutine processes meet on one
+`Channel()` (rules 1.1, 5.3, 3, 10).
 
-These are written out in both styles, since both stand in one network.
+The processes are written out in both styles, because both are in one network.
 """
 
 from __future__ import annotations
@@ -140,7 +139,7 @@ def test_a_failure_of_one_kind_cancels_the_other() -> None:
 
     @th.process
     def th_waits(into: Any, out: Any) -> None:
-        out.write("it runs")  # one that is cancelled before it has begun runs nothing (rule 6.5)
+        out.write("it runs")  # a process that is cancelled before it begins runs nothing (rule 6.5)
         try:
             into.read()
         except th.Cancelled:

@@ -1,8 +1,8 @@
-"""A slice of the million cancellations racing with commits (rules 6.2–6.4): nothing is lost or
+"""A part of the million cancellations that race with commits (rules 6.2–6.4): nothing is lost or
 doubled.
 
-`CANCELLATIONS=1000000 pytest conformance/tests/test_scenarios_races.py` runs them all (tests/soak
-does).
+`CANCELLATIONS=1000000 pytest conformance/tests/test_scenarios_races.py` runs all of them, as
+tests/soak does.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from conformance.scenarios import BACKENDS, load
 RACES = {backend: load("races", backend) for backend in BACKENDS}
 TOTAL = int(os.environ.get("CANCELLATIONS", "8000"))
 SEED = int(os.environ.get("SEED", "20261121"))
-RACE = 2000  # cancellations of one race
+RACE = 2000  # cancellations in one race
 
 
 @pytest.fixture(autouse=True)
 def _switch_often() -> Iterator[None]:
-    """Threads take turns at every chance, so that cancellations come everywhere."""
+    """Lets threads switch as often as possible, so that cancellations come everywhere."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

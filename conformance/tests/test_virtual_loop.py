@@ -1,5 +1,6 @@
-"""The loop with virtual time on which scenarios run as tasks: when it jumps, when it waits, when it
-gives up."""
+"""Tests the loop with virtual time on which scenarios run as tasks: when it jumps, when it waits,
+and when it gives up.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +121,7 @@ def test_the_timers_of_a_task_are_on_the_clock_of_a_loop_with_virtual_time() -> 
 
 
 def test_the_first_that_a_loop_sees_of_weft_may_be_a_look_at_the_time() -> None:  # rule 13.7
-    """In a program of its own: no other loop has used Weft before."""
+    """In a program of its own, so that no other loop has used Weft before."""
     program = """if True:
         from conformance import task_names as names
         from conformance.virtual_loop import run

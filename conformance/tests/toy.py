@@ -1,9 +1,9 @@
-"""A toy package with weft's names, over the model: it lets the tests run the Python driver without
+"""A toy package with weft's names, over the model, so that tests can run the Python driver without
 any runtime.
 
-One scheduler, first come first served. A process is a coroutine, or a thread that runs only while
-it holds the baton; both hand the scheduler a function that starts their operation and get its
-outcome. `package(...)` makes the module; `broken` names a defect that it has.
+It has one scheduler, first come, first served. A process is a coroutine, or a thread that runs only
+while the scheduler lets it. Either passes the scheduler a function that starts its operation, and
+gets the outcome. `package(...)` makes the module; `broken` names a defect that the module has.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Deadlock(_Error): ...
 class Many(_Error): ...  # several failures
 
 
-class NoResult(_Error): ...  # stands in the place of a result: `how` its process ended (rule 7.1)
+class NoResult(_Error): ...  # stands for a missing result: `how` its process ended (rule 7.1)
 
 
 ERRORS = {"Retired": Retired, "Poisoned": Poisoned, "PeerDied": PeerDied, "Cancelled": Cancelled}
 
 
 class Some:
-    """A guard: kind, what it is about, its precondition."""
+    """A guard: its kind, its channel, barrier or time, and its precondition."""
 
     def __init__(self, kind: str, what: Any = None, value: Any = None, make: Any = None):
         self.kind, self.what, self.value, self.make, self.pre = kind, what, value, make, True
@@ -95,12 +95,13 @@ class Process:
         self.kids: list[Process] = []
         self.cancel = self.done = self.started = False
         self.error: BaseException | None = None
-        self.result: Any = NoResult(how="cancelled")  # until it has returned
-        self.wake: Any = None  # how it goes on
-        self.waits: Callable[[], Any] | None = None  # gives (ok, value or error) once it can go on
+        self.result: Any = NoResult(how="cancelled")  # until the process has returned
+        self.wake: Any = None  # makes the process go on
+        # gives (ok, value or error) once the process can go on
+        self.waits: Callable[[], Any] | None = None
         self.path = function.__name__
 
-    # how a process runs: to its next operation
+    # How a process runs, up to its next operation.
     def resume(self, how: tuple[bool, Any]) -> None:
         global current
         current, self.started = self, True
@@ -147,7 +148,7 @@ def _pause(waits: Callable[[], Any]) -> Any:
 
 
 def operate(start: Callable[[Process], Callable[[], Any]]) -> Any:
-    """Start an operation now; give its result (threads) or an awaitable of it."""
+    """Starts an operation now; returns its result (threads) or an awaitable of the result."""
     if threaded:
         p = current
         p.waits = start(p)
@@ -165,7 +166,7 @@ def operate(start: Callable[[Process], Callable[[], Any]]) -> Any:
 
 
 def commits(op: Op, shape: Callable[[tuple], Any]) -> Callable[[Process], Callable[[], Any]]:
-    """An operation of the model's world: `shape` makes its result, or raises."""
+    """An operation in the model's world. `shape` makes its result, or raises."""
 
     def start(p: Process) -> Callable[[], Any]:
         pid = op.pid = id(p)
@@ -179,7 +180,8 @@ def commits(op: Op, shape: Callable[[tuple], Any]) -> Callable[[Process], Callab
             return lambda: (False, wrong)
         hot = world.choices(op)
         if hot:
-            p.turn = getattr(p, "turn", 0) + (op.kind == "select")  # rotating: fair
+            # start at the next guard each time: fair
+            p.turn = getattr(p, "turn", 0) + (op.kind == "select")
             world.commit(
                 pid,
                 hot[0]
@@ -215,7 +217,8 @@ def failing(out: tuple, value: Any = None) -> BaseException:
     more = {"strength": out[2]} if out[0] == "Poisoned" else {}
     guard = out[1] if len(out) > 1 else None
     return ERRORS[out[0]](
-        guard=guard[0] if isinstance(guard, tuple) else guard,  # any of them may be named (5.6)
+        # the outcome may name any of them (5.6)
+        guard=guard[0] if isinstance(guard, tuple) else guard,
         value=None if broken == "no value back" else value,
         **more,
     )
@@ -349,7 +352,9 @@ def select(*guards: Any, mode: str = "fair") -> Any:
             value, raises, function = g.value, False, g.make
             if (
                 function
-            ):  # the toy must know beforehand: it asks a copy, and calls the function itself after
+                # the toy must know it beforehand: it asks a copy first, and then calls the function
+                # itself
+            ):
                 functions[k] = function
                 cells = dict(
                     zip(
@@ -455,7 +460,7 @@ def failed(p: Process) -> bool:
 
 
 def came_to(p: Process) -> Any:
-    """What stands for it among the results of its group."""
+    """What stands for a process among the results of its group."""
     return p.result if p.error is None else NoResult(how=type(p.error).__name__.lower())
 
 
@@ -523,7 +528,7 @@ def run(root: Process, clock: str) -> Any:
 
 
 def reset(with_threads: bool, defect: str = "") -> None:
-    """A new world, for the next run."""
+    """Makes a new world, for the next run."""
     global world, threaded, broken
     world, threaded, broken = World(), with_threads, defect
     everyone.clear()

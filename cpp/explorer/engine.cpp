@@ -2,6 +2,7 @@
 
 #include "progress.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -534,6 +535,7 @@ constexpr const char* kUsage = R"(usage: explore [options]
   --list                 names of the scenarios
   --sampled              the list of those that are only sampled, as it stands in CAVEATS.md
   --only TEXT            those whose name contains TEXT
+  --except TEXT          without those whose name contains TEXT; may be given several times
   --bound N              preemptions (default: as each scenario says)
   --more N               N preemptions more than each scenario says
   --executions N         at most N executions of a scenario, whatever it says of itself
@@ -556,6 +558,7 @@ bool enrol(const char* name, int exhausted, unsigned bound, void (*body)()) {
 
 int explore_main(int argc, char** argv) {
   std::string only, schedule;
+  std::vector<std::string> except;
   bool list = false, sampled = false, first = false, killers = false, quiet = false;
   int bound = -1;
   unsigned more = 0;
@@ -579,6 +582,8 @@ int explore_main(int argc, char** argv) {
       samples = std::strtoull(value().c_str(), nullptr, 0);
     else if (a == "--only")
       only = value();
+    else if (a == "--except")
+      except.push_back(value());
     else if (a == "--bound")
       bound = std::atoi(value().c_str());
     else if (a == "--more")
@@ -607,7 +612,10 @@ int explore_main(int argc, char** argv) {
   int passed = 0, failed = 0, cut = 0;
   std::uint64_t all_executions = 0, all_steps = 0;
   for (const Scenario& s : scenarios()) {
-    if (!only.empty() && std::string(s.name).find(only) == std::string::npos) continue;
+    const auto named = [&](const std::string& text) {
+      return std::string_view(s.name).find(text) != std::string_view::npos;
+    };
+    if (!named(only) || std::ranges::any_of(except, named)) continue;
     const bool exhaustible = s.exhausted == static_cast<int>(s.bound);
     if (list) {
       if (!sampled)

@@ -8,7 +8,7 @@
 namespace weft::inline WEFT_ABI {
 namespace detail {
 
-[[gnu::cold]] void Runner::launch() {
+void Runner::launch() {
   run->activated();
   try {
     run->keep([](void* me) { static_cast<Runner*>(me)->body(); }, this);
@@ -23,7 +23,7 @@ namespace detail {
 }
 
 // What is done last of all: it is destroyed also if the thread is ended within the function.
-[[gnu::cold]] Runner::Over::~Over() {
+Runner::Over::~Over() {
   const Ending how = me->ending;
   group.unlink(*me);
   delete me;
@@ -32,7 +32,7 @@ namespace detail {
   run.gone();
 }
 
-[[gnu::cold]] void Runner::body() {
+void Runner::body() {
   Over over{this, *run, *group, order(), {}};
   const runtime::Pinned pinned(cpu_);
   const Scope scope(*this);
@@ -63,7 +63,7 @@ namespace detail {
   }
 }
 
-[[noreturn, gnu::noinline, gnu::cold]] void raise_all(std::vector<std::exception_ptr> failures) {
+void raise_all(std::vector<std::exception_ptr> failures) {
   if (failures.size() == 1) std::rethrow_exception(failures[0]);
   throw Failures(std::move(failures));
 }
@@ -73,7 +73,7 @@ bool withdraw_wait(runtime::ProcessBase& p) noexcept {
   return false;
 }
 
-[[gnu::noinline]] void after_wait(runtime::ProcessBase& p, runtime::Group& g) {
+void after_wait(runtime::ProcessBase& p, runtime::Group& g) {
   std::vector<std::exception_ptr> failures = g.take_failures();
   if (!failures.empty()) raise_all(std::move(failures));
   detail::meet_request(p);
@@ -88,9 +88,8 @@ struct Host {
 };
 
 // Run a network to its end. `key`: what the executor is known by in the run, or null.
-[[gnu::noinline, gnu::cold]] void execute_on(const Host& host, const RunOptions& o,
-                                             runtime::Run& run, runtime::ThreadProcess& self,
-                                             const Where* key, const StartOf& start) {
+void execute_on(const Host& host, const RunOptions& o, runtime::Run& run,
+                runtime::ThreadProcess& self, const Where* key, const StartOf& start) {
   runtime::Group group(run, &host.executor, &self);
   runtime::Group spawn_group(run, &host.executor, &self);
   const bool outermost = !run.spawned;
@@ -127,9 +126,8 @@ struct Host {
   if (const std::exception_ptr end = group.take_end()) raise_again(end);
 }
 
-[[gnu::noinline, gnu::cold]] static void execute_solo(const RunOptions& o, runtime::Run& run,
-                                                      runtime::ThreadProcess& self,
-                                                      const Where* where, const StartOf& start) {
+static void execute_solo(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
+                         const Where* where, const StartOf& start) {
   runtime::Scheduler scheduler(run, &self);
   runtime::Stop stop(scheduler);
   const Host host{scheduler, stop,
@@ -168,7 +166,7 @@ static void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProce
 
 // From main, or any thread that is no process: the outermost run. In a thread process: a network
 // inside the same run.
-[[gnu::cold]] void execute(const RunOptions& o, StartOf start) {
+void execute(const RunOptions& o, StartOf start) {
   if (runtime::this_context && runtime::this_context->executor)
     bad_use(
         "weft::run inside a coroutine process would block its scheduler: use co_await "

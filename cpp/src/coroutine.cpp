@@ -3,15 +3,15 @@
 
 namespace weft::inline WEFT_ABI::detail {
 
-[[noreturn]] void local_on_cores(const runtime::ProcessBase& p) {
+void local_on_cores(const runtime::ProcessBase& p) {
   bad_use(runtime::joined(
       {"start of '", p.function ? p.function : "process",
        "' on a multi-core executor: it is given an end of a weft::Local channel, which works on "
        "one core only; make the channel weft::Shared, or run the process on a weft::Core"}));
 }
 
-[[gnu::noinline]] void PromiseBase::remember_those(runtime::FunctionInfos& known,
-                                                   runtime::HeldAt* at, std::size_t n) {
+void PromiseBase::remember_those(runtime::FunctionInfos& known, runtime::HeldAt* at,
+                                 std::size_t n) {
   const char* const frame = static_cast<const char*>(handle().address());
   const runtime::LastFrame last = runtime::last_frame;
   // the frame is not on the heap, or copying an argument made another frame
@@ -25,7 +25,7 @@ namespace weft::inline WEFT_ABI::detail {
   if (kept > 0) about = runtime::layout(known, at, kept);
 }
 
-[[gnu::cold]] void PromiseBase::gave_nothing() noexcept {
+void PromiseBase::gave_nothing() noexcept {
   try {
     bad_use(runtime::joined({"a ProcessOf gives its result by co_return; after ",
                              runtime::where(*this), " it came to its end without one"}));

@@ -23,12 +23,12 @@ std::string Failures::describe(const std::vector<std::exception_ptr>& e) {
 
 namespace detail {
 
-[[gnu::noinline, gnu::cold]] std::string who() {
+std::string who() {
   const runtime::ProcessBase* p = runtime::this_process();
   return p ? runtime::joined({runtime::path_of(*p), ": "}) : std::string();
 }
 
-[[gnu::noinline]] Left left_by_handled() noexcept {
+Left left_by_handled() noexcept {
   if (handled<Cancelled>()) return {Ending::cancelled};
   if (const Retired* e = handled<Retired>()) return left_by(*e);
   try {
@@ -44,12 +44,12 @@ namespace detail {
   }
 }
 
-[[gnu::noinline, gnu::cold]] std::exception_ptr caught(const runtime::ProcessBase& p) noexcept {
+std::exception_ptr caught(const runtime::ProcessBase& p) noexcept {
   if (std::exception_ptr e = std::current_exception()) return e;
   thread_needed(p);
 }
 
-[[noreturn, gnu::noinline, gnu::cold]] void thread_needed(const runtime::ProcessBase& p) noexcept {
+void thread_needed(const runtime::ProcessBase& p) noexcept {
   const std::string path = runtime::path_of(p);
   std::fprintf(stderr,
                "weft: %s: pthread_exit() or pthread_cancel() here would end a thread that other "
@@ -58,7 +58,7 @@ namespace detail {
   std::abort();
 }
 
-[[noreturn, gnu::noinline, gnu::cold]] void raise_again(const std::exception_ptr& e) {
+void raise_again(const std::exception_ptr& e) {
   try {
     std::rethrow_exception(e);
   } catch (const Poisoned& p) {
@@ -67,53 +67,42 @@ namespace detail {
   }
 }
 
-[[noreturn, gnu::cold]] void throw_cancelled(runtime::ProcessBase& p, Error::Carried not_done) {
-  if (const runtime::Limit* const by = runtime::Limit::take(p)) {
-    TimedOut e(by);
-    e.carry(std::move(not_done));
-    throw e;
-  }
-  Cancelled e;
+template <class E>
+[[noreturn]] static void throw_with(E e, Error::Carried&& not_done) {
   e.carry(std::move(not_done));
   throw e;
 }
 
-[[noreturn, gnu::cold]] void throw_end(Status s, const core::SyncObject& c, std::uint8_t strength,
-                                       const char* verb, int guard, Error::Carried not_done,
-                                       bool met) {
+void throw_cancelled(runtime::ProcessBase& p, Error::Carried not_done) {
+  if (const runtime::Limit* const by = runtime::Limit::take(p))
+    throw_with(TimedOut(by), std::move(not_done));
+  throw_with(Cancelled(), std::move(not_done));
+}
+
+void throw_end(Status s, const core::SyncObject& c, std::uint8_t strength, const char* verb,
+               int guard, Error::Carried not_done, bool met) {
   const auto that = [&](const char* what) __attribute__((noinline, cold)) {
     return runtime::joined({who(), verb, " on channel ", runtime::name_of(c), ": ", what});
   };
-  if (s == Status::poisoned) {
-    Poisoned e(that("it was poisoned"), guard, strength, met);
-    e.carry(std::move(not_done));
-    throw e;
-  }
+  if (s == Status::poisoned)
+    throw_with(Poisoned(that("it was poisoned"), guard, strength, met), std::move(not_done));
   if (s == Status::died || s == Status::in_doubt) {
     PeerDied e(that(s == Status::died ? "its holder died"
                                       : "its holder died; the value may have been taken"),
                guard, met);
     e.in_doubt = s == Status::in_doubt;
-    e.carry(std::move(not_done));
-    throw e;
+    throw_with(std::move(e), std::move(not_done));
   }
   if (s == Status::cancelled) {
     if (runtime::ProcessBase* p = runtime::this_process()) throw_cancelled(*p, std::move(not_done));
-    Cancelled e;
-    e.carry(std::move(not_done));
-    throw e;
+    throw_with(Cancelled(), std::move(not_done));
   }
-  Retired e(that("it has retired"), guard, met);
-  e.carry(std::move(not_done));
-  throw e;
+  throw_with(Retired(that("it has retired"), guard, met), std::move(not_done));
 }
 
-[[noreturn, gnu::noinline, gnu::cold]] void bad_use(std::string_view what) {
-  throw BadUse(runtime::joined({who(), what}));
-}
+void bad_use(std::string_view what) { throw BadUse(runtime::joined({who(), what})); }
 
-[[noreturn, gnu::cold]] void out_of_range(const char* what, std::int64_t given, std::int64_t least,
-                                          std::int64_t most) {
+void out_of_range(const char* what, std::int64_t given, std::int64_t least, std::int64_t most) {
   const auto size = [](std::int64_t n) {
     return n < 0 ? 0 - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
   };
@@ -121,11 +110,11 @@ namespace detail {
                            std::to_string(size(most)), ", not ", given < 0 ? "-" : "",
                            std::to_string(size(given))}));
 }
-[[noreturn, gnu::cold]] void not_a_time() {
+void not_a_time() {
   bad_use("a time that is no number: it would never come, and would never have been");
 }
 
-[[noreturn]] void started_twice() {
+void started_twice() {
   bad_use("a process that was started already (or moved away) cannot be started");
 }
 

@@ -4,7 +4,7 @@
 
 namespace weft::inline WEFT_ABI::detail {
 
-[[noreturn]] void raise_fault(const core::Guard* guards, const core::Fault& f, const char* verb) {
+void raise_fault(const core::Guard* guards, const core::Fault& f, const char* verb) {
   if (f.what == core::Fault::no_guard) bad_use("select needs at least one guard");
   if (f.what == core::Fault::none_on) none_holds();
   const std::string both = runtime::joined(
@@ -16,17 +16,17 @@ namespace weft::inline WEFT_ABI::detail {
                            ": a process cannot talk to itself; give one end to another process"}));
 }
 
-[[noreturn]] void moved_end(const char* verb) {
+void moved_end(const char* verb) {
   bad_use(runtime::joined({verb, ": the end of a process, from a Watch that was moved away"}));
 }
 
-[[noreturn]] void used_elsewhere() {
+void used_elsewhere() {
   bad_use(
       "select: another process is in this select: an alternative, or the operation that select() "
       "gives, is used by one process at a time; each makes its own");
 }
 
-[[noreturn]] void nobody_enrolled(const char* verb, std::uint32_t guard) {
+void nobody_enrolled(const char* verb, std::uint32_t guard) {
   bad_use(runtime::joined({verb, ": nobody is enrolled at the barrier of guard ",
                            std::to_string(guard), ": make it with parties, or enrol() first"}));
 }

@@ -8,7 +8,7 @@
 namespace weft::inline WEFT_ABI::detail {
 
 // The headers of libstdc++ and libc++ lie in folders …/c++/VERSION/.
-[[gnu::cold]] bool of_the_program(const char* file) noexcept {
+bool of_the_program(const char* file) noexcept {
   if (!file) return false;
   if (file == program_file.load(std::memory_order_relaxed)) return true;
   for (const char* at = file; (at = std::strstr(at, "/c++/")); at += 5)
@@ -17,13 +17,13 @@ namespace weft::inline WEFT_ABI::detail {
   return true;
 }
 
-[[gnu::cold]] void name_made(core::SyncObject& made, Here at, const char* unnamed) noexcept {
+void name_made(core::SyncObject& made, Here at, const char* unnamed) noexcept {
   const bool ours = of_the_program(at.file);
   made.name = ours ? at.file : unnamed;
   made.line = ours ? at.line : 0;
 }
 
-[[gnu::cold]] void name_used(core::SyncObject& used, Here at) noexcept {
+void name_used(core::SyncObject& used, Here at) noexcept {
   if (!of_the_program(at.file)) return;
   static constinit std::mutex one_at_a_time;
   const std::lock_guard g(one_at_a_time);
@@ -33,7 +33,7 @@ namespace weft::inline WEFT_ABI::detail {
   prim::store_to(used.name, at.file, std::memory_order_release);
 }
 
-[[gnu::cold]] void waits_at(runtime::ThreadProcess& self, Here at) noexcept {
+void waits_at(runtime::ThreadProcess& self, Here at) noexcept {
   if (of_the_program(at.file)) self.stands_at(runtime::in_file(nullptr, at.file), at.line);
 }
 

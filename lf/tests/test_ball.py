@@ -40,7 +40,9 @@ def test_the_reactors_of_figure_8_7(examples: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("name, latest", [("Ball", 1.0), ("BallPio", 0.0)])
+@pytest.mark.parametrize(
+    "name, latest", [pytest.param("Ball", 1.0, marks=pytest.mark.soak), ("BallPio", 0.0)]
+)
 def test_the_ball_passes_at_full_speed(examples: Path, name: str, latest: float) -> None:
     """Section 8.3: the ball passes at each drop. No step comes later than `latest` us; the thesis
     asks for 3.06 us."""

@@ -28,6 +28,7 @@ main reactor { a = new Task()  b = new Task(first = 7 usec)
 """
 
 
+@pytest.mark.soak
 def test_a_table_takes_fewer_cycles_than_a_queue(write: Write) -> None:
     """R23: the cycles from the end of a reaction to the beginning of the next tag's reaction, in a
     program that is always late."""
@@ -38,6 +39,7 @@ def test_a_table_takes_fewer_cycles_than_a_queue(write: Write) -> None:
     assert min(queue) >= max(table) + 25, (min(queue), max(queue))
 
 
+@pytest.mark.soak
 def test_a_delay_by_table_takes_fewer_cycles_than_by_queue(write: Write) -> None:
     """R23: the cycles from the end of the sending reaction to the beginning of the receiving one,
     whose tag is 10 us later, in a program that is always late."""
@@ -155,6 +157,7 @@ main reactor { timer t(0, 5 msec)  state n: int = 0
     assert len(at) >= 5 and all(abs(b - a - 5_000_000) < 100_000 for a, b in pairwise(at[-4:]))
 
 
+@pytest.mark.soak
 def test_both_cores_on_the_pico_sdk(write: Write) -> None:
     path = write("""target C { platform: rp2040 }
 preamble {= #include "hardware/gpio.h" =}

@@ -206,7 +206,13 @@ PROGRAMS: dict[str, Callable[[], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.soak if name in ("once", "bank") else ())
+        for name in PROGRAMS
+    ],
+)
 def test_the_same_as_one(write: Write, name: str) -> None:
     """R19: one, two and four enclaves give the interpreter's trace. Programs with threads run five
     times, because their timing differs from run to run."""

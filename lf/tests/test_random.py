@@ -18,8 +18,8 @@ from weft_lf.conform import by_reactor
 from weft_lf.oracle import Oracle
 
 SEED = int(os.environ.get("WEFT_LF_SEED", "1"))
-BATCHES = int(os.environ.get("WEFT_LF_BATCHES", "6"))
-PAIRS = int(os.environ.get("WEFT_LF_PAIRS", "3"))  # the number of batches with two workers
+BATCHES = int(os.environ.get("WEFT_LF_BATCHES", "4"))
+PAIRS = int(os.environ.get("WEFT_LF_PAIRS", "1"))  # the number of batches with two workers
 SIZE = int(os.environ.get("WEFT_LF_SIZE", "40"))
 
 
@@ -62,6 +62,7 @@ def test_random_programs_with_two_workers(write: object, seed: int) -> None:
     assert batch(write, seed, modes=seed % 2 == 1, workers=2) > 1000
 
 
+@pytest.mark.soak
 @settings(
     max_examples=4,
     deadline=None,

@@ -198,7 +198,7 @@ def test_fixed_delays_are_in_the_table(write: Write) -> None:
     for seed in range(40):
         path = write(random_delays(seed))
         table = planned(path)
-        if table is None or tables == 6:
+        if table is None or tables == 2:
             continue
         tables += 1
         oracle = Oracle(model(path))
@@ -208,7 +208,7 @@ def test_fixed_delays_are_in_the_table(write: Write) -> None:
             printed, trace = run(path, table=by_table)
             assert by_reactor(trace) == wanted, (seed, by_table)
             assert sorted(printed.splitlines()) == said, (seed, by_table)
-    assert tables == 6
+    assert tables == 2
 
 
 PIPE = """target C {{ fast: true, timeout: 9 msec }}
@@ -267,6 +267,7 @@ def test_far_times_keep_the_timers_of_a_device(write: Write) -> None:
     assert planned(path) is not None and planned(path, DEVICE) is None
 
 
+@pytest.mark.soak
 def test_large_programs_fill_the_table_in_loops(write: Write) -> None:
     path = write("""target C { fast: true, timeout: 2 msec }
 reactor A(bank_index: int = 0) { state n: int = 0  timer t(0, 1 msec)

@@ -45,6 +45,7 @@ def text_of(period: int, loops: int, target: str = "") -> str:
     return TASKS.format(period=period, half=period // 2, loops=loops, target=target)
 
 
+@pytest.mark.soak
 def test_overhead_at_saturation_on_both_cores(write: Write) -> None:
     """Section 7.3: the cycles from the end of a run to the start of the next; the thesis has 4,000,
     on one core."""
@@ -54,6 +55,7 @@ def test_overhead_at_saturation_on_both_cores(write: Write) -> None:
         assert len(gaps) > 100 and max(gaps) <= 180, (pin, max(gaps))
 
 
+@pytest.mark.soak
 def test_start_deviation(write: Write) -> None:
     """Sections 7.4, 7.5: the standard deviation of the time from start to start, for two tasks of
     10 kHz at light load; the thesis has 4.3 us."""
@@ -101,6 +103,7 @@ main reactor {{ p = new Printer()  one = new Loop1()  two = new Loop2()
     assert said[:20] == [str(n) for n in range(20)]
 
 
+@pytest.mark.soak
 def test_loops_held_in_flash(tmp_path: Path) -> None:
     """Section 7.5, with bus conflicts modelled: both tasks hold 10 kHz with 235 loops. In the
     thesis the LTA holds it up to 220 loops, and LF up to 190 with one task."""
@@ -109,10 +112,12 @@ def test_loops_held_in_flash(tmp_path: Path) -> None:
         assert 101.8 < one.execution < 106 and one.overhead <= 180
 
 
+@pytest.mark.soak
 def test_loops_held_in_sram(tmp_path: Path) -> None:
     assert all(one.holds for one in tasks(tmp_path, 270, conflicts=True))
 
 
+@pytest.mark.soak
 def test_8000_minimal_reactors(tmp_path: Path) -> None:
     """Section 5.3: each of 8,000 reactors has a timer of its own, and each tag fires one of them.
     The thesis has at most 681 reactors, of 360 bytes each."""
@@ -123,6 +128,7 @@ def test_8000_minimal_reactors(tmp_path: Path) -> None:
     assert len(gaps) > 500 and max(gaps) <= 1100, "cycles; 10,000 were to be reached"
 
 
+@pytest.mark.soak
 def test_a_bank_as_the_thesis_has_it(tmp_path: Path) -> None:
     """Section 5.3: 20,000 reactors that share one timer fit into memory, and run."""
     image = built(tmp_path, "Most", bank(20_000, apart=False))
@@ -131,6 +137,7 @@ def test_a_bank_as_the_thesis_has_it(tmp_path: Path) -> None:
     assert len(rises) >= 20_000
 
 
+@pytest.mark.soak
 def test_interference(tmp_path: Path) -> None:
     """Section 6.1: if core 1 spins in one instruction instead of being idle, fib in flash takes
     longer, and the matrices less so. RESULTS.md has all figures."""

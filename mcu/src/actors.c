@@ -1,9 +1,9 @@
-/* actors.c: what stands on the queues (weft_mcu/actors.h): stopping, 64-bit times, periodic events,
- * rings, deadlines.
+/* actors.c: what is built on the event queues (weft_mcu/actors.h): stopping, 64-bit times, periodic
+ * events, message rings, deadlines.
  *
- * Invariant: nothing here touches a queue's contents but through its calls. Each variant's `event`
- * has an action of this file that finds the variant around the event, which is therefore its first
- * member.
+ * Invariant: code here changes a queue only by the queue's own calls. The action of each
+ * structure's `event` is a function of this file, which finds the structure from the event's
+ * address; therefore the event is the first member.
  */
 #include "weft_mcu/actors.h"
 
@@ -21,8 +21,8 @@ void weft_resume_(weft_queue *q) {
   weft_unlock(q->lock, irq);
 }
 
-/* A release longer ago counts as this long ago: half of what WEFT_HORIZON keeps for events that are
- * late. */
+/* A release further in the past counts as this far in the past (us): half of what WEFT_HORIZON
+ * leaves for late events. */
 enum { PAST = 1u << 23 };
 
 int weft_at(uint64_t release, uint32_t *low) {
@@ -61,8 +61,8 @@ static uint32_t periodic_action(weft_event *e, uint32_t release) {
   weft_periodic_runs(p, 1);
   p->action(e, release);
   weft_periodic_runs(p, 0);
-  /* It has been started anew: that post stands. For another actor the other core may have taken it
-   * by now. */
+  /* The action has started the event anew: the new post counts. If the new start is for another
+   * actor, the other core may already have taken the event. */
   if (WEFT_PEEK(e->next) || e->actor != actor) return WEFT_DONE;
   uint32_t step = 0, late = weft_now32() - release;
   for (;; p->skipped++) {
@@ -74,7 +74,7 @@ static uint32_t periodic_action(weft_event *e, uint32_t release) {
 int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, weft_rate rate) {
   if (!rate.whole || rate.whole > HOP)
     return WEFT_MISTAKE(WEFT_E_HORIZON, "a period must be 1 us to 2^30 us");
-  if (p->event.next) return WEFT_OK; /* runs already: the post that follows says so */
+  if (p->event.next) return WEFT_OK; /* already running: the post that follows reports it */
 #if WEFT_DEBUG
   uint32_t runs = p->runs;
   if (runs && p->rate.whole && p->event.actor != a)
@@ -102,8 +102,8 @@ int weft_ring_put_(weft_any q, weft_ring *r, const void *message) {
   } else r->overflows++;
   weft_unlock(q.queue->lock, irq);
   if (!room) return WEFT_FULL;
-  /* Queued already: its action has not begun, and will find the message. If it has taken it by now,
-   * it runs once for nothing. */
+  /* If the event is queued already, its action has not begun and will find the message. If the
+   * action has just taken the message, it runs once more and finds nothing. */
   uint32_t now = weft_now32();
   int code = q.heap ? weft_heap_post_as((weft_heap *)(void *)q.queue, &r->event, now, WEFT_KEEP)
                     : weft_list_post_as(q.queue, &r->event, now, WEFT_KEEP);

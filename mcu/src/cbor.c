@@ -59,7 +59,8 @@ static float half(uint32_t n) {
   for (e = 113; !(m & 1024); e--) m <<= 1;
   return make_float(sign | e << 23 | (m & 1023) << 13);
 }
-/* Bits are cut off, not rounded: no library of doubles is needed. What is too large is infinite. */
+/* Narrow a double to a float with integers only, so that no library for doubles is linked. Surplus
+ * bits are cut off, not rounded; a number that is too large becomes infinite. */
 static float narrowed(uint64_t n) {
   uint32_t sign = (uint32_t)(n >> 63) << 31, e = n >> 52 & 2047, m = (uint32_t)(n >> 29) & 0x7fffff;
   if (e == 2047) return make_float(sign | 0x7f800000 | m | ((n & 0x1fffffff) != 0));
@@ -68,7 +69,7 @@ static float narrowed(uint64_t n) {
   return make_float(sign | (e - 896) << 23 | m);
 }
 
-/* 0 is a whole head; what else cannot be is `bad`. */
+/* Read the head of an item. True: the head is whole. False: it is not, and `bad` is set. */
 static bool take_head(weft_cbor *r, unsigned *major, unsigned *low, uint64_t *n) {
   if (r->bad || r->at == r->end) return r->bad = true, false;
   *major = *r->at >> 5, *low = *r->at & 31;
@@ -107,7 +108,7 @@ weft_cbor_item weft_cbor_next(weft_cbor *r) {
   weft_cbor_item item = {WEFT_CBOR_NONE, 0, 0, 0};
   unsigned major, low;
   if (r->at == r->end || !take_head(r, &major, &low, &item.n)) return item;
-  if (major == 6) { /* 2 or 3, and its bytes */
+  if (major == 6) { /* tag 2 or 3 (a big number), and its bytes */
     unsigned inner;
     bool large = item.n == 2 || item.n == 3;
     if (!take_head(r, &inner, &low, &item.n) || !large || inner != 2 ||
@@ -131,7 +132,7 @@ weft_cbor_item weft_cbor_next(weft_cbor *r) {
     return item;
   }
   if (major >= 2 && item.n > (size_t)(r->end - r->at))
-    return r->bad = true, item; /* an item has a byte at least */
+    return r->bad = true, item; /* each item has at least one byte */
   if (major == 2 || major == 3) {
     item.bytes = r->at;
     r->at += item.n;
@@ -157,8 +158,8 @@ float weft_cbor_read_float(weft_cbor *r) {
   return i.kind == WEFT_CBOR_UINT ? (float)i.n : -1.0f - (float)i.n;
 }
 
-/* No recursion: how many items each level still wants. A map's are counted as two each, and keys
- * are the even ones. */
+/* Works without recursion: `left` has how many items each level still needs. An entry of a map
+ * counts as two items; its key is the item with the even number. */
 bool weft_cbor_is_whole(const uint8_t *from, size_t length) {
   weft_cbor r = weft_cbor_reader(from, length);
   uint64_t left[DEEPEST + 1];
@@ -177,7 +178,7 @@ bool weft_cbor_is_whole(const uint8_t *from, size_t length) {
     if ((key && nests) || (i.kind == WEFT_CBOR_LARGE && depth == DEEPEST)) return false;
     if (!nests) continue;
     if (depth == DEEPEST) {
-      if (i.n) return false; /* what is in it would be too deep; an empty one is not */
+      if (i.n) return false; /* its items would be too deep; an empty one is allowed */
       continue;
     }
     left[++depth] = i.kind == WEFT_CBOR_MAP ? 2 * i.n : i.n;

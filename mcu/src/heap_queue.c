@@ -2,21 +2,23 @@
  *
  * Invariants
  *  1. one[1 … count] (one = index - 1) is a heap: no entry goes before its parent, i / 2. The upper
- *     half of an entry is the event's offset from `base` in words, the lower 14 bits are the upper
- *     bits of its post's number.
- *  2. An event in the heap has a place: 4 i, its entry's offset in bytes, or that of a descendant;
- *     for an entry that sinks writes the place, and one that rises, to its parent, does not: a pop
- *     would pay for it at every level. So it is found in a walk towards the root, and its link is
- *     not 0 (idle). While a core holds it (claimed) the place is 0x8000 + the upper bits of the
- *     number, which the entry has no more.
- *  3. Order: release time, then priority (high first), then the number of the post. So ties are
- *     first in, first out, and an event put back has its old place. The number has 30 bits and is
- *     compared by the sign of the difference: an event may wait while 2^29 others are posted.
+ *     half of an entry is the event's offset from `base` in words; the lower 14 bits are the upper
+ *     bits of the post's number.
+ *  2. An event in the heap has a place. It is 4 i, the offset of the event's entry in bytes, or the
+ *     place of a descendant: an entry that sinks writes its place, but an entry that rises to its
+ *     parent does not, because each pop would pay for that at every level. So an event is found by
+ *     walking from its place towards the root. Its link is never 0 (idle). While a core holds the
+ *     event (claimed), the place is 0x8000 + the upper bits of the post's number, which then stand
+ *     nowhere else.
+ *  3. Order: release time, then priority (high first), then the number of the post. So equal events
+ *     are first in, first out, and an event that is put back gets its old position. The number has
+ *     30 bits and is compared by the sign of the difference: an event may wait while 2^29 others
+ *     are posted.
  *
- * Pop sinks the hole to a leaf and lets the last entry rise from there. Four children to an entry
- * were tried: push 212, pop 780. The first event whose actor is free is looked for from the root
- * downwards, and not below one that qualifies: with b events of busy actors above it that costs
- * O(b), as in the list.
+ * Pop lets the hole sink to a leaf, then lets the last entry rise from there. A heap with four
+ * children an entry was tried: push 212 cycles, pop 780. The search for the first event whose actor
+ * is free goes down from the root and stops below each event that qualifies. If b events of busy
+ * actors stand above that event, the search costs O(b), as in the list.
  */
 #define WEFT_OP(name) heap_##name
 #include "scheduler.h"
@@ -24,7 +26,7 @@
 enum { MOST = 16383, HELD = 0x8000, HIGH = 0x3fff }; /* 4 * MOST fits into a place */
 
 WEFT_INLINE weft_heap *heap_of(weft_queue *q) { return (weft_heap *)(void *)q; }
-/* One shift: the number's bits end where those of the offset begin, less two. */
+/* One shift is enough: the 14 lower bits go, and the offset in words becomes one in bytes. */
 WEFT_INLINE weft_event *event_at(uint8_t *base, weft_heap_entry entry) {
   return (weft_event *)(void *)(base + (entry >> 14));
 }
@@ -32,8 +34,8 @@ WEFT_INLINE weft_heap_entry *entry_at(weft_heap_entry *one, unsigned place) {
   return (weft_heap_entry *)(void *)((uint8_t *)one + place);
 }
 
-/* Of two events of the same release time: does a go before b? Out of line: ties are rare, and
- * registers few. */
+/* Does event a go before event b, if both have the same release time? Not inlined: ties are rare
+ * and registers are few. */
 static bool __attribute__((noinline))
 tie_before(uint8_t *base, weft_heap_entry entry_a, weft_heap_entry entry_b) {
   const weft_event *a = event_at(base, entry_a), *b = event_at(base, entry_b);
@@ -47,18 +49,18 @@ static bool before(uint8_t *base, weft_heap_entry a, weft_heap_entry b) {
   return d < 0 || (d == 0 && tie_before(base, a, b));
 }
 
-/* The two loops below count entries in bytes (4i: places) and leave ties to others: so all they
- * need is in the M0+'s low registers. */
+/* The two loops below count entries in bytes (4 i, a place) and leave ties to other functions. So
+ * the low registers of the Cortex-M0+ hold all that the loops need. */
 
-/* An entry goes down, or comes in: its event is told its place. One that rises is not (invariant
- * 2). */
+/* Store an entry that sinks or is new, and write its place into its event. An entry that rises does
+ * not come here (invariant 2). */
 WEFT_INLINE void put_at(weft_heap_entry *one, uint8_t *base, unsigned place,
                         weft_heap_entry entry) {
   *entry_at(one, place) = entry;
   event_at(base, entry)->node.place = (uint16_t)place;
 }
-/* The same if the parent of the hole has the release time of `entry`: they go by priority and
- * number. */
+/* Like climb() when the parent of the hole has the same release time as `entry`: priority and
+ * number decide. */
 static void __attribute__((noinline))
 climb_tie(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry) {
   unsigned above;
@@ -68,8 +70,8 @@ climb_tie(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry en
   }
   put_at(one, base, hole, entry);
 }
-/* Put an entry into the hole, or above it: ancestors that are later sink into the hole, three at a
- * time while it can be, for who goes before the parent of the parent's parent goes before those
+/* Put an entry into the hole or above it. Ancestors with a later time sink into the hole, while
+ * possible three at a time: an entry that goes before its third ancestor also goes before the two
  * between. */
 WEFT_HOT static void __attribute__((noinline))
 climb(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry) {
@@ -104,7 +106,7 @@ tie:
   climb_tie(one, base, hole, entry);
 }
 
-/* The hole has two children of the same time: let the one that goes first rise into it. */
+/* The hole has two children with the same time: the one that goes first rises into the hole. */
 static unsigned __attribute__((noinline))
 sink_tie(weft_heap_entry *one, uint8_t *base, unsigned hole) {
   unsigned child = hole * 2;
@@ -112,8 +114,9 @@ sink_tie(weft_heap_entry *one, uint8_t *base, unsigned hole) {
   *entry_at(one, hole) = *entry_at(one, child);
   return child;
 }
-/* Take out the entry at a place: the earlier child rises into the hole, down to a leaf; from there
- * the last entry climbs to where it belongs (above the place as well, if it was within). */
+/* Take out the entry at a place. The earlier child rises into the hole, level by level, down to a
+ * leaf. From there the last entry climbs to its position, which may be above the place where the
+ * hole began. */
 WEFT_HOT static void __attribute__((noinline)) take_out(weft_heap *h, unsigned hole) {
   unsigned end = 4 * --h->count;
   if (hole == end + 4) return;
@@ -149,7 +152,8 @@ tie:
   goto sink;
 }
 
-/* The number of a new post, for an event that is in no queue: its upper bits. */
+/* Give an event that is in no queue the number of a new post, and return the number's upper
+ * bits. */
 WEFT_INLINE unsigned heap_number(weft_heap *h, weft_event *e) {
   uint32_t number = ++h->posts;
   e->node.number_low = (uint16_t)number;
@@ -158,7 +162,7 @@ WEFT_INLINE unsigned heap_number(weft_heap *h, weft_event *e) {
 WEFT_INLINE void heap_hold(weft_queue *q, weft_event *e) {
   e->node.place = (uint16_t)(HELD | heap_number(heap_of(q), e));
 }
-/* Put in an event that has a number; `high`: its upper bits. */
+/* Put in an event that has a number; `high` is the number's upper bits. */
 WEFT_INLINE int heap_put(weft_heap *h, weft_event *e, unsigned high) {
   size_t offset = (size_t)((uintptr_t)e - (uintptr_t)h->base);
   unsigned count = h->count;
@@ -180,10 +184,11 @@ WEFT_INLINE void heap_put_back(weft_queue *q, weft_event *e) {
   (void)heap_put(heap_of(q), e, e->node.place & HIGH);
 }
 
-/* The place of the first entry whose actor is free, 0 if none; the root's is busy. */
+/* The place of the first entry whose actor is free, or 0 if there is none. The root's actor is
+ * busy. */
 static unsigned __attribute__((noinline)) first_below(weft_heap *h) {
   weft_heap_entry *one = h->index - 1;
-  uint16_t todo[20]; /* at most one a level waits here, and the two of the last */
+  uint16_t todo[20]; /* one entry a level waits here at most, and two of the last level */
   unsigned best = 0, n = 0;
   todo[n++] = 1;
   while (n) {
@@ -222,7 +227,8 @@ WEFT_INLINE bool heap_goes_first(weft_queue *q, uint32_t time) {
   return !h->count || (int32_t)(event_at(h->base, h->index[0])->time - time) > 0;
 }
 
-/* It is at its place or above it; the entry found says whether it is in this queue at all. */
+/* The event is at its place or above. The search also tells whether the event is in this queue at
+ * all. */
 WEFT_INLINE bool heap_remove(weft_queue *q, weft_event *e) {
   weft_heap *h = heap_of(q);
   weft_heap_entry *one = h->index - 1;

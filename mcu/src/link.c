@@ -1,5 +1,5 @@
-/* link.c: a session with a PC (weft_mcu/link.h): the line (WIRE.md 12.6, 13), compact frames
- * (12.7), delegated operations (4, 7, 8). */
+/* link.c: a session with a PC (weft_mcu/link.h): packets on the serial line (WIRE.md 12.6, 13),
+ * compact frames (12.7), delegated operations (4, 7, 8). */
 #include "weft_mcu/link.h"
 
 #include "weft_mcu/cbor.h"
@@ -18,7 +18,7 @@ enum {
   VALUE = 48
 };
 enum { WRITE = 1, BODY = 128 };
-enum { AWAITED, OURS, GIVEN_UP, REFUSED }; /* refused: given up before it was handed out */
+enum { AWAITED, OURS, GIVEN_UP, REFUSED }; /* REFUSED: given up before the PC handed it out */
 enum { OWES_POISON = 1, OWES_RETIRE = 2 };
 enum { RETIRED = 1, POISONED = 2, DIED = 3 };
 enum { START = 40, HEADER = 32, FIELDS = 5 };
@@ -55,8 +55,8 @@ static uint32_t key(uint32_t from, uint32_t to) {
   set32(b, from), set32(b + 4, to);
   return crc32(b, 8);
 }
-/* COBS in place: p has one byte of room before its n, and one behind. Less than 254 of them, so one
- * code each. */
+/* COBS in place: p has one byte of room before its n bytes, and one behind. n is less than 254, so
+ * each block needs only one code byte. */
 static size_t cobs(uint8_t *p, size_t n) {
   size_t last = 0;
   for (size_t i = 1; i <= n; i++)
@@ -66,7 +66,7 @@ static size_t cobs(uint8_t *p, size_t n) {
   return n + 2;
 }
 
-/* ---- what is said ---- */
+/* ---- sending ---- */
 
 static void push(weft_link *l, uint8_t b) {
   unsigned at = l->first + l->held++;
@@ -102,7 +102,8 @@ static bool writes(const weft_link_op *op) {
     if (op->guards[i].end->writes) return true;
   return false;
 }
-/* Bytes of the body of its OFFER, as a compact frame and as one that is not. */
+/* The number of bytes in the body of the operation's OFFER, as a compact frame and as an ordinary
+ * one. */
 static size_t body_of(const weft_link_op *op) {
   size_t n = 0;
   bool head = false;
@@ -135,8 +136,8 @@ static void put_offer(weft_link *l, weft_link_op *op) {
   }
 }
 
-/* What is not sent yet may go: OURS. An end that was given up since, and of which that is not said
- * yet, counts as ours still; after that the operation is closed: GIVEN_UP. */
+/* May an operation that is not sent yet be sent? OURS: yes. An end that was given up since counts
+ * as ours until the PC has been told so; after that the operation has a closed end: GIVEN_UP. */
 static unsigned may_go(const weft_link_op *op) {
   unsigned all = OURS;
   for (unsigned i = 0; i < op->count; i++) {
@@ -149,8 +150,9 @@ static unsigned may_go(const weft_link_op *op) {
 }
 static void finish(weft_link *l, weft_link_op *op, weft_link_status status, unsigned won);
 
-/* What waits for room, or for an end to be handed out, goes out: operations in their order, then
- * what is to be said of ends, so that an end that is given up has written all. */
+/* Send whatever was waiting for room or for an end to be handed out. Operations go first, in their
+ * order, then what the PC must learn about ends: so an end that is given up has written all its
+ * values. */
 static void say(weft_link *l) {
   if (!l->greeted || l->why) return;
   for (weft_link_op *op = l->ops, *next; op; op = next) {
@@ -159,7 +161,7 @@ static void say(weft_link *l) {
       unsigned may = may_go(op);
       if (may == AWAITED) continue;
       if (may == GIVEN_UP || body_of(op) + HEADER > l->largest) {
-        /* its `over` may change what comes next: once more, later */
+        /* its `over` may change which operation is next: start again, later */
         finish(l, op, may == GIVEN_UP ? WEFT_LINK_BAD_USE : WEFT_LINK_TOO_LONG, 0);
         l->fresh = true;
         return;
@@ -186,7 +188,7 @@ static void say(weft_link *l) {
 
 /* ---- operations ---- */
 
-/* It is over, and is told. */
+/* End an operation and tell the user. */
 static void finish(weft_link *l, weft_link_op *op, weft_link_status status, unsigned won) {
   for (weft_link_op **at = &l->ops; *at; at = &(*at)->next)
     if (*at == op) {
@@ -203,8 +205,8 @@ static weft_link_status status_of(const weft_link_end *e) {
                               : WEFT_LINK_RETIRED;
 }
 
-/* Is it over before it is offered? Guards whose channels have retired fall silent, until all that
- * decide have (rule 5.6). */
+/* Is the operation over before it is offered? Guards whose channels have retired fall silent until
+ * all deciding guards have (rule 5.6). */
 static weft_link_status look(const weft_link *l, weft_link_op *op, unsigned *won) {
   bool alive = false, out = writes(op);
   *won = 0;
@@ -268,7 +270,7 @@ static void over(weft_link *l, const char *why) {
     l->ends[i].owes = 0;
     if (!l->ends[i].how) l->ends[i].how = DIED;
   }
-  weft_link_op *all = l->ops; /* what is offered from now on waits for the next session */
+  weft_link_op *all = l->ops; /* operations offered from now on wait for the next session */
   l->ops = l->sink = 0;
   while (all) {
     weft_link_op *op = all;
@@ -328,7 +330,7 @@ void weft_link_begin(weft_link *l, uint32_t token, uint32_t random, uint32_t now
   while (n--) push(l, (uint8_t)*name++);
 }
 
-/* ---- the line ---- */
+/* ---- the serial line ---- */
 
 static uint32_t own_lease(const weft_link *l) {
   return l->lease == WEFT_LINK_NO_LEASE ? 0 : l->lease;
@@ -356,7 +358,7 @@ static size_t start(weft_link *l, uint8_t *to) {
   return cobs(to, START);
 }
 
-/* It is `now`: a lease may be over, what was not acknowledged goes again. */
+/* The time is `now`: check whether the lease has run out, and send unacknowledged packets again. */
 static void pass(weft_link *l, uint32_t now) {
   if (!l->linked || l->lost) return;
   if (l->lease_ && is_past(l->heard + l->lease_, now))
@@ -410,7 +412,7 @@ uint32_t weft_link_due(const weft_link *l, uint32_t now) {
   return in;
 }
 
-/* ---- frames that come ---- */
+/* ---- receiving frames ---- */
 
 static void fault(weft_link *l, const char *why) { bye(l, why); }
 
@@ -419,7 +421,7 @@ static weft_link_op *op_of(weft_link *l) {
     if (op->sent && op->number == l->field[OP]) return op;
   return 0;
 }
-/* The guard that is number `n` of those that were offered; count: there is none. */
+/* The index of the guard that was number `n` among those offered; op->count if there is none. */
 static unsigned guard_of(const weft_link_op *op, uint64_t n) {
   unsigned i = 0;
   for (; i < op->count; i++)
@@ -443,8 +445,8 @@ static void greet(weft_link *l) {
   l->greeted = l->fresh = true;
 }
 
-/* Body of a GIVE: key 8, "cbor", 0, the name that is asked for, perhaps a space and the channel's
- * own. */
+/* Take the body of a GIVE: key 8, "cbor", 0, the requested name, perhaps a space and the channel's
+ * own name. */
 static void give(weft_link *l) {
   char *text = (char *)l->text + 8, *name;
   if (l->field[VAL] > l->field[LENGTH] + 7 || l->field[VAL] < 13 || !same(text, "cbor"))
@@ -480,7 +482,7 @@ static void ended(weft_link *l, weft_link_op *op) {
   if (op->leaving) return finish(l, op, status_of(op->guards[i].end), i);
   status = look(l, op, &won); /* a choice goes on with the guards that are left */
   if (status) return finish(l, op, status, status == WEFT_LINK_RETIRED ? i : won);
-  /* its number is new: what may still come for the old one is nobody's */
+  /* the operation gets a new number: a late answer to the old number belongs to no operation */
   op->sent = false;
   l->fresh = true;
 }
@@ -497,7 +499,7 @@ static void done(weft_link *l, weft_link_op *op) {
   finish(l, op, WEFT_LINK_OK, i);
 }
 
-/* Its head is there: where does the body go? */
+/* The head of a frame is complete: decide where its body goes. */
 static void frame_begins(weft_link *l) {
   weft_link_op *op = l->kind == DONE || l->kind == VALUE ? op_of(l) : 0;
   l->sink = op && (l->kind == VALUE || l->flags & BODY) ? op : 0;
@@ -533,7 +535,7 @@ static void frame_ends(weft_link *l) {
     ended(l, op);
 }
 
-/* One byte of the session: kind, flags, five varints, the body. */
+/* Take one byte of the session: a frame is its kind, flags, five varints, and the body. */
 static void session_byte(weft_link *l, uint8_t b) {
   static const uint64_t most[FIELDS] = {ALL, ALL, ~(uint64_t)0, ~(uint64_t)0, 65496};
   if (l->why) return;
@@ -568,7 +570,7 @@ static void session_byte(weft_link *l, uint8_t b) {
   }
 }
 
-/* ---- packets that come ---- */
+/* ---- receiving packets ---- */
 
 static void link_now(weft_link *l, uint32_t now) {
   l->linked = true;
@@ -587,7 +589,7 @@ static void started(weft_link *l, uint32_t now) {
     return;
   }
   l->says = true;
-  if (to != NOBODY && to != l->mine) return; /* it means whoever was here before */
+  if (to != NOBODY && to != l->mine) return; /* meant for an earlier session of this board */
   l->theirs = from;
   if (lease > 3600000) lease = 3600000;
   if (again > 60000) again = 60000;
@@ -629,12 +631,12 @@ static void take_packet(weft_link *l, uint32_t now) {
   l->owes = true;
   if (number != l->due) return;
   l->due++;
-  /* unless `news` has begun the next session, whose bytes these are not */
+  /* stop if `news` has begun the next session: these bytes are not for it */
   for (unsigned i = WEFT_LINK_HEAD; i < n && l->mine == mine; i++) session_byte(l, p[i]);
 }
 
-/* COBS byte by byte: `left` bytes of a block are to come; a block but the last and those of 254
- * ends in a zero. */
+/* Undo COBS byte by byte. `left` bytes of a block are still to come. A block ends in a zero unless
+ * it is the last or has 254 bytes. */
 static void line_byte(weft_link *l, uint8_t b, uint32_t now) {
   if (b == 0) {
     if (!l->spoilt && !l->left && l->code) take_packet(l, now);

@@ -1,9 +1,10 @@
 /* list_queue.c: the sorted list.
  *
  * Invariants
- *  1. A ring through q->head, ordered by release time, then priority (high first), then order of
- *     posting. Times are compared by the sign of their difference, so all must lie within 2^31 us.
- *  2. q->near is in the ring: whoever takes it out sets it to what stood before it.
+ *  1. The list is a ring through q->head, ordered by release time, then priority (high first), then
+ *     order of posting. Times are compared by the sign of their difference, so all must lie within
+ *     2^31 us.
+ *  2. q->near is in the ring: whoever takes it out sets it to the node before it.
  */
 #define WEFT_OP(name) list_##name
 #include "scheduler.h"
@@ -17,9 +18,10 @@ WEFT_INLINE void link_between(weft_node *at, weft_event *e, weft_node *next) {
   at->next = &e->node;
 }
 
-/* Insert e behind those of its time and priority, or in front of them. The search begins at the
- * event that was inserted last, if that goes before e: an actor among others of its period has its
- * place right behind it, however many they are, and whatever waits far behind. */
+/* Insert e behind the events with its time and priority, or in front of them. The search begins at
+ * the event that was inserted last, if that goes before e. So an actor among others with the same
+ * period finds its place right behind that event, however many actors there are and whatever waits
+ * far behind. */
 WEFT_HOT static int __attribute__((noinline))
 insert_either(weft_queue *q, weft_event *e, bool in_front) {
   uint32_t time = e->time;
@@ -41,7 +43,7 @@ insert_either(weft_queue *q, weft_event *e, bool in_front) {
     if (!distance) break;
   }
 #endif
-  do { /* those of its time */
+  do { /* the events with its time */
     if (priority_of(next) < priority) break;
     at = next;
     next = at->next;
@@ -54,7 +56,7 @@ end:
 WEFT_INLINE int list_insert(weft_queue *q, weft_event *e) { return insert_either(q, e, false); }
 WEFT_INLINE void list_put_back(weft_queue *q, weft_event *e) { (void)insert_either(q, e, true); }
 
-/* The common cases, in line: a time before all others; the place right behind the event that was
+/* The common cases, inlined: a time before all others, and the place right behind the event
  * inserted last. */
 WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
   uint32_t time = e->time;
@@ -70,7 +72,7 @@ WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
   next = at->next;
   if (next != &q->head && (int32_t)(next->time - time) <= 0) return WEFT_TIED;
   q->near = &e->node;
-  __asm("" : "+r"(at)); /* GCC would store for both cases in one place, and move registers for it */
+  __asm("" : "+r"(at)); /* GCC would merge the two stores and move registers for it */
   link_between(at, e, next);
   return WEFT_OK;
 }

@@ -1,9 +1,9 @@
 /* lta.c: LTA's four functions (weft_mcu/lta.h).
  *
- * Invariants: an event of the arena is in its queue's `unused` list (under the queue's lock) or
- * posted, never both; it goes back to `unused` before its action runs, so an action can always
- * schedule one event more. The queue of an event is found by its actor's mark, which lies in
- * exactly one queue's array.
+ * Invariants: an event of the arena is posted or in its queue's `unused` list (under the queue's
+ * lock), never both. It goes back to `unused` before its action runs, so an action can always
+ * schedule one more event. The queue of an event is found through its actor's mark, which lies in
+ * the array of exactly one queue.
  */
 #include "weft_mcu/lta.h"
 
@@ -18,13 +18,13 @@ enum { WEFT_LTA_QUEUES = 4 };
 typedef struct lta_event {
   weft_event event;
   action fn;
-  void *arg; /* while unused: the next unused one */
+  void *arg; /* while unused: the next unused event */
   uint64_t release;
 } lta_event;
 
 static event_queue_t *queues;
 
-/* Memory for one queue; the last one that goes gives all of it back. */
+/* Memory for one queue. When the last queue goes, all of it is given back. */
 #ifdef WEFT_LTA_MALLOC
 static void *take(size_t bytes) { return malloc(bytes); }
 static void give(event_queue_t *q) { free(q->memory); }
@@ -33,7 +33,7 @@ static void give(event_queue_t *q) { free(q->memory); }
 static _Alignas(8) uint8_t arena[WEFT_LTA_ARENA];
 #define ARENA_BEGIN ((uintptr_t)arena)
 #define ARENA_END (ARENA_BEGIN + sizeof arena)
-#else /* what the program leaves free */
+#else /* the memory that the program leaves free */
 #define ARENA_BEGIN (((uintptr_t)WEFT_FREE_BEGIN + 7) & ~(uintptr_t)7)
 #define ARENA_END ((uintptr_t)WEFT_FREE_END)
 #endif
@@ -50,7 +50,8 @@ static void give(event_queue_t *q) {
 }
 #endif
 
-/* Post at e->release, or for a hop towards it if that is beyond the horizon. */
+/* Post the event at e->release; if that is beyond the horizon, post it for a hop in that
+ * direction. */
 static uint32_t hop(weft_event *e, uint32_t release);
 static uint32_t invoke(weft_event *e, uint32_t release);
 enum { HOP = 1 << 30 };

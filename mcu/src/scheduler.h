@@ -1,26 +1,26 @@
-/* scheduler.h: the worker, and post, re-post and cancel, once for every kind of queue.
+/* scheduler.h: the worker, and post, re-post and cancel, written once for every kind of queue.
  *
- * A kind of queue defines WEFT_OP(name) before the include, and the operations declared below after
- * it; everything here is inlined into it. (A constant table of functions came to the same code, but
- * not at -Og, where GCC inlines no call that was indirect.)
+ * A kind of queue defines WEFT_OP(name) before the include and the operations declared below after
+ * it; everything here is inlined into it. (A constant table of functions gave the same code, except
+ * at -Og, where GCC does not inline indirect calls.)
  *
- * The protocol (checked as a Promela model, tests/model/claim.pml, and with random schedules on
- * this very code, tests/host)
- *  - A worker takes the first event whose actor is free, and marks the actor, before it waits for
- *    the release time: at the release it has nothing left to do but to call. While it waits the
- *    event stands in claimed[core].
- *  - Whoever changes what a waiting core should hold (a post, a withdrawn claim) sets every core's
- *    news flag under the lock and wakes all cores. A waiter clears its own under the lock when it
- *    claims, and looks at it before every sleep; weft_wake is remembered, so none is lost in
- *    between.
- *  - A waiter that has news puts its claim back before it scans: an earlier event of its own actor
- *    counts too.
- *  - Giving an actor back after an action is no news, because there are at most two cores: what the
- *    other one, asleep, passed over before its own claim belongs to this actor alone, and this core
- *    takes the first of it at once.
+ * The protocol (checked as a Promela model in tests/model/claim.pml, and on this very code with
+ * random schedules in tests/host)
+ *  - Before it waits for a release time, a worker takes the first event whose actor is free and
+ *    marks the actor: so at the release it only has to call the action. While it waits, the event
+ *    stands in claimed[core].
+ *  - Whoever changes which event a waiting core should hold (by a post or a withdrawn claim) sets
+ *    the news flag of every core under the lock and wakes all cores. A waiting core clears its own
+ *    flag under the lock when it claims, and looks at the flag before every sleep. weft_wake is
+ *    remembered, so no news is lost in between.
+ *  - A waiting core that has news puts its claim back before it scans again, because an earlier
+ *    event of its own actor counts too.
+ *  - Freeing an actor after an action is not news, because there are at most two cores. The events
+ *    that the other, sleeping core passed over before its claim belong to this actor alone, and
+ *    this core takes the first of them at once.
  *  - About a microsecond before the release the worker commits: under the lock it confirms the
- *    claim and makes the event idle. From there on it neither looks nor can it be stopped; it polls
- *    the clock and calls.
+ *    claim and makes the event idle. From then on it looks at no flag and cannot be stopped; it
+ *    polls the clock and calls the action.
  */
 #ifndef WEFT_SCHEDULER_H
 #define WEFT_SCHEDULER_H
@@ -49,12 +49,13 @@ WEFT_INLINE void WEFT_OP(hold)(weft_queue *,
 WEFT_INLINE bool WEFT_OP(remove)(weft_queue *,
                                  weft_event *); /* out of the queue; false: it is not in it */
 
-/* A change that waiting cores must see; the caller holds the lock and calls weft_wake after it. */
+/* Announce a change that waiting cores must see. The caller holds the lock, and calls weft_wake
+ * after it. */
 WEFT_INLINE void weft_news(weft_queue *q) {
   if (WEFT_MUTANT != 1) WEFT_POKE(q->news.all, WEFT_NEWS(q->lock));
 }
 
-/* Give an actor back; the caller holds the lock. */
+/* Free an actor; the caller holds the lock. */
 WEFT_INLINE void weft_release(weft_actor *a) { a->mark = (uint8_t)(a->mark - WEFT_BUSY); }
 
 #if WEFT_DEBUG
@@ -97,15 +98,15 @@ WEFT_INLINE void weft_count_action(weft_queue *q, unsigned core, uint32_t releas
 #define weft_count_out(q) ((void)0)
 #endif
 
-/* The rest of a post: tell the other core, give the lock back. */
+/* Finish a post: tell the other core, give the lock back. */
 WEFT_INLINE int weft_posted(weft_queue *q, weft_lock_t *lock, weft_irq_t irq, int code) {
   if (WEFT_MUTANT != 1) WEFT_POKE(q->news.all, WEFT_NEWS(lock));
   weft_unlock(lock, irq);
   if (WEFT_MUTANT != 6) weft_wake();
   return code;
 }
-/* What is rare in a post, out of line and with the lock held: its arguments would keep registers
- * busy that the common case needs. */
+/* The rare cases of a post, in a function that is not inlined and is called with the lock held:
+ * their arguments would occupy registers that the common case needs. */
 WEFT_INLINE int weft_post_rare_with(weft_queue *q, weft_event *e, uint32_t release,
                                     weft_irq_t irq) {
   if (e->next) {
@@ -132,8 +133,8 @@ WEFT_INLINE int weft_post_with(weft_queue *q, weft_event *e, uint32_t release) {
   return weft_posted(q, lock, irq, code);
 }
 
-/* Take e out of the queue or out of the hands of a waiting core; the caller holds the lock. False:
- * it is in neither. */
+/* Take e out of the queue, or away from a waiting core; the caller holds the lock. False: e is in
+ * neither. */
 WEFT_INLINE bool weft_withdraw(weft_queue *q, weft_event *e) {
   if (!e->next) return false;
   for (unsigned core = 0; core < WEFT_CORES; core++)
@@ -183,7 +184,7 @@ WEFT_INLINE int weft_cancel_with(weft_queue *q, weft_event *e) {
   return out ? WEFT_OK : WEFT_LATE;
 }
 
-/* Wait with e claimed until it is nearly due; the lock is held on entry and on return. True: commit
+/* Wait with e claimed until e is nearly due; the lock is held on entry and on return. True: commit
  * to e. False: scan again. */
 WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint32_t release) {
   if (WEFT_MUTANT != 3) WEFT_POKE(q->news.of[core], 0);
@@ -194,7 +195,7 @@ WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint
   weft_wait_until(release, &q->news.of[core]);
   weft_lock_thread(q->lock);
   if (q->claimed[core] != e && WEFT_MUTANT != 4)
-    return false; /* withdrawn: who did it gave the actor back */
+    return false; /* withdrawn: the canceller has freed the actor */
   q->claimed[core] = 0;
   if (!q->news.of[core]) return true;
   if (WEFT_MUTANT != 2) weft_release(e->actor);
@@ -202,8 +203,8 @@ WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint
   return false;
 }
 
-/* An action asked for its event e again, but an action (this one, another) has posted it already:
- * that post stands. */
+/* An action asked for its event e again, but some action (the same one or another) has posted e
+ * already: that post counts. */
 WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
   if (__builtin_expect(!e->next, 1)) return false;
 #if WEFT_DEBUG
@@ -212,9 +213,9 @@ WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
   return true;
 }
 
-/* An event that asks to be released again before anything else in its queue is not put into it: its
- * core keeps it, and its actor. That is what inserting and taking it would come to, and nobody else
- * needs to know. */
+/* An event that asks to be released again before any other event in its queue is not put into the
+ * queue: the core keeps the event and its actor. The effect is the same as inserting the event and
+ * taking it out, and no other core needs to know. */
 WEFT_INLINE void weft_work_with(weft_queue *q) {
   unsigned core = weft_core();
   weft_wait_init();
@@ -269,7 +270,7 @@ WEFT_INLINE void weft_work_with(weft_queue *q) {
         continue;
       }
       weft_release(actor);
-      (void)WEFT_OP(insert)(q, e); /* a heap has room for what was in it */
+      (void)WEFT_OP(insert)(q, e); /* a heap still has the room that the event had */
       weft_news(q);
       weft_wake();
       break;

@@ -232,6 +232,7 @@ def test_a_device_that_is_gone_and_comes_again(board: Firmware) -> None:
         assert back() == 2
 
 
+@pytest.mark.soak
 def test_over_a_line_that_spoils_bytes_all_arrives_once_in_order(board: Firmware) -> None:
     """wire 12.6, 13.1"""
     faults = Spoiler(5, 2)

@@ -126,7 +126,9 @@ def test_a_cable_that_is_plugged_out_and_in_again(squares: Bare) -> None:
         assert back() == 9
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 2))]
+)
 def test_over_a_line_that_spoils_bytes_all_arrives_once_in_order(squares: Bare, seed: int) -> None:
     """wire 12.6, 13.1"""
     faults = Spoiler(seed, 4)

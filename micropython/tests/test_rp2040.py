@@ -91,6 +91,7 @@ def test_a_scheduler_on_each_core() -> None:
     assert done.stdout.splitlines() == RUN
 
 
+@pytest.mark.soak
 def test_flash_writes_and_a_soft_reset_with_a_scheduler_on_core_1() -> None:
     done = on_the_board(SCHEDULERS_LEFT, SCHEDULERS)
     assert done.returncode == 0, done.stderr
@@ -116,6 +117,7 @@ def test_core_0_writes_files_while_core_1_fills_a_ring() -> None:
     assert done.stdout == "0 True\n"
 
 
+@pytest.mark.soak
 def test_a_soft_reset_while_core_1_runs_and_allocates() -> None:
     """Upstream's issue 16619: after the reset both cores run the next program."""
     done = on_the_board(LEFT, CORES)

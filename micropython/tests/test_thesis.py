@@ -56,6 +56,7 @@ def test_those_that_wait_cost_nothing(where: str, way: str) -> None:
     assert least(where, "waiting30", way) <= 1.1 * least(where, "waiting1", way)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("way", ["await", "yield"])
 def test_nor_do_a_thousand_in_a_larger_heap(way: str) -> None:
     """There are 999 waiters and not 1,000, which would give a text of more than ten letters: such a

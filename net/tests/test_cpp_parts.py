@@ -20,6 +20,7 @@ def test_the_parts(build):  # wire 17.18, 17.19, 17.20
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_comes(seed, tmp_path):  # wire 17.2, 17.3, 17.13, 17.15, 17.18, 17.19
     """The input that crashes it is shown in hexadecimal."""

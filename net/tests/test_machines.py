@@ -68,7 +68,11 @@ def meeting(
 )
 @pytest.mark.parametrize(
     ("capacity", "n", "most"),
-    [(0, 60, 4000), (64, MESSAGES, 2000), (0, 3, 600_000)],
+    [
+        pytest.param(0, 60, 4000, marks=pytest.mark.soak),
+        (64, MESSAGES, 2000),
+        (0, 3, 600_000),
+    ],
     ids=["rendezvous", "buffer", "large"],
 )
 def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wire 17.7
@@ -154,6 +158,7 @@ def is_of(pid: int, ancestor: int) -> bool:
 # --- a server that is restarted -------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_a_server_that_is_restarted_under_load(keys, program, tmp_path, own_address):  # wire 17.8
     """By SIGKILL, again and again, while names are offered and withdrawn. Sessions go on meanwhile,
     and each time who comes next is met."""

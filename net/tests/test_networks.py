@@ -37,7 +37,9 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(
+    scope="module", params=[*list(CASES)[:2], pytest.param(list(CASES)[2], marks=pytest.mark.soak)]
+)
 def machines(
     request: pytest.FixtureRequest, keys: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ApartDriver]:

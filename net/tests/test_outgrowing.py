@@ -57,6 +57,7 @@ def test_on_two_machines_and_on_a_cluster(where, server, keys, agent, tmp_path):
     assert ended(start(here, "squares.py", WEFT_NET=str(tmp_path / "server"))) == SHOWN
 
 
+@pytest.mark.soak
 def test_a_tree_of_farms(server, keys, agent, tmp_path):
     """Whichever of the programs below had which batches, the sum is the same. One that came when
     all was done waits for the name, as the page says."""

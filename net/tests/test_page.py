@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PAGE = Path(__file__).resolve().parents[2] / "python/docs/network.md"
 
 EXAMPLE = PAGE.parents[2] / "examples/mandelbrot"
@@ -77,6 +79,7 @@ def test_the_class_that_is_accepted(server, keys, agent, tmp_path):
     assert done.stdout == "Point(name='a', at=(2, 2))\n"
 
 
+@pytest.mark.soak
 def test_the_picture_comes_though_a_host_is_killed(server, keys, agent, tmp_path):
     """examples/mandelbrot/over_hosts.py, unchanged; both hosts have drawn, and it is the
     picture."""

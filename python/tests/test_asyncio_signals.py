@@ -156,7 +156,7 @@ def test_a_handler_that_raises_as_a_future_is_cancelled_loses_no_cancellation(lo
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
     """The handler of Ctrl-C as it was: asyncio's stays behind where its runner's main task is left
-    so (CAVEATS.md)."""
+    so (python/docs/asyncio.md, Limits)."""
     before = signal.getsignal(signal.SIGINT)
     yield
     signal.signal(signal.SIGINT, before)

@@ -129,7 +129,7 @@ def test_its_driver_may_end_it_after_the_commit(
         assert await select(s, after(1)) == (1, None)
         await yield_()
 
-    run(main())
+    run(main(), clock="virtual")
 
 
 @pytest.mark.parametrize("then", ["throw", "close"])

@@ -1,7 +1,7 @@
 """The listings of the PyCSP paper and its examples, in our words, over weft.compat: each on threads
 and on greenlets.
 
-CAVEATS.md has the table of which test stands for which program.
+python/docs/compat.md ("What runs") lists the programs that these tests stand for.
 """
 
 from __future__ import annotations

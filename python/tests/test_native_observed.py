@@ -388,7 +388,7 @@ def test_a_guard_that_falls_silent_is_named_with_its_line(on: str) -> None:  # r
     said: list[str] = []
     with observing(seen), observing(_leaving.Naming(said.append).event):
         th.run(tasks().either(+a, +b, -log, 1, on=on), retires_then_writes(-a, -b), collect(+log))
-    # a select does not say where it stands (CAVEATS.md): the declaration does
+    # a select does not say where it stands (python/docs/native.md, Limits): the declaration does
     line = line_of("component_tasks.cpp", 'component.process<&either>("either")')
     (silent,) = (text for text in said if "guard 0" in text)
     assert silent.startswith("process main/either: guard 0 (input a) of its select fell silent")

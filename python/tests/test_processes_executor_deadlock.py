@@ -157,6 +157,7 @@ def test_once_the_last_call_is_over(
     assert call.done() and call.result() == "gone on"
 
 
+@pytest.mark.soak
 def test_once_what_waits_for_the_last_call_is_told(
     pool: Executor, rounds: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

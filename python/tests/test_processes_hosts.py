@@ -124,6 +124,7 @@ def test_a_cancelled_call_ends_and_the_host_goes_on(two: Hosts, tmp_path: Path) 
     assert run(away.who.on(two[0])()) == two[0].pid
 
 
+@pytest.mark.soak
 def test_more_calls_than_ends_that_a_session_holds(two: Hosts) -> None:
     """A session holds 4,096 ends at once; calls one after another use as many as they like."""
     pid = two[0].pid
@@ -503,6 +504,7 @@ def test_a_program_ends_while_a_daemon_thread_waits_for_a_host(tmp_path: Path) -
     assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")
 
 
+@pytest.mark.soak
 def test_a_call_leaves_no_name_behind() -> None:
     """A warm host's memory does not grow: each call's end has a name of its own there, which is
     freed with the end. The memory that malloc has given out is compared after each 400 calls.

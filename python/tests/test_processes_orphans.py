@@ -120,7 +120,8 @@ close = os.close
 
 def interrupted(fd):
     close(fd)
-    raise KeyboardInterrupt
+    if sys._getframe(1).f_code.co_name == "_stop_unlocked":  # a finaliser may close others meanwhile
+        raise KeyboardInterrupt
 
 with Hosts(1, start="forkserver"):
     pass
@@ -143,7 +144,7 @@ def test_rule_6_7_an_interrupted_start_leaves_no_zombie(
     done = program(
         tmp_path,
         f"""
-        import contextlib, os, subprocess, threading
+        import contextlib, os, subprocess, sys, threading
         from multiprocessing import resource_tracker, util
         from pathlib import Path
 

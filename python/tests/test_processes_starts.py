@@ -254,6 +254,7 @@ FORK_FAILS = """
     """
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("start", [pytest.param("spawn", marks=pytest.mark.soak), "forkserver"])
 def test_hosts_that_are_dropped_leave_nothing(server: None, start: str) -> None:
     """As in a notebook whose cell is run again. The test waits until no descriptor is left of

@@ -91,6 +91,7 @@ def test_coverage_counts_what_runs_in_a_child(tmp_path: Path, start: str) -> Non
     }, left
 
 
+@pytest.mark.soak
 def test_pytest_and_xdist(tmp_path: Path) -> None:
     """capfd has what a child prints, in each of xdist's workers."""
     write(

@@ -21,7 +21,7 @@ from weft._rounds import programs as _programs
 from weft._rounds import rounds as _rounds
 from weft.processes import Channel, Deadlock, Parallel, PeerDied
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.together]  # they use one program
 
 HERE = Path(__file__).resolve().parent
 

@@ -488,7 +488,7 @@ def test_a_second_ctrl_c_names_the_threads_that_are_waited_for(tmp_path: Path) -
 
 @pytest.mark.skipif(
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
-    reason="a thread that runs has no frames there that another could look at: CAVEATS.md",
+    reason="a thread that runs has no frames there that another could look at",
 )
 def test_who_runs_is_where_the_program_called_a_function_of_the_library(
     monkeypatch: pytest.MonkeyPatch,

@@ -18,6 +18,7 @@ FOLDERS = (
     "bench",
     "conformance",
     "cpp",
+    "decisions",
     "examples",
     "lf",
     "mcu",

@@ -40,6 +40,7 @@ def edit(file: Path, text: str) -> None:
     file.write_text(file.read_text() + text)
 
 
+@pytest.mark.soak
 def test_a_second_build_has_nothing_to_do(built: House) -> None:
     result = built.run("build")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

@@ -172,6 +172,7 @@ def test_a_source_that_all_blocks_are_linked_with(page: Path, tmp_path: Path) ->
     assert "answer.cpp" in lines[0]
 
 
+@pytest.mark.soak
 def test_the_library_in_one_header(page: Path) -> None:
     page.write_text(
         "```cpp run exit=3\n#include <weft/weft.hpp>\n"

@@ -140,6 +140,7 @@ def test_the_source_distribution_has_what_a_build_needs_and_no_more(sdist: Path)
     assert {name for name in names if name.startswith(apart)} == set()
 
 
+@pytest.mark.soak
 def test_the_wheel_has_the_package_the_extension_and_the_command(wheel: Path) -> None:
     assert wheel.name.startswith(f"weft-{VERSION}-cp3")
     with zipfile.ZipFile(wheel) as archive:

@@ -87,6 +87,7 @@ def test_a_budget_is_reported_and_never_enforced(house: House) -> None:
     assert not re.search(r"^all .* over", house.run("test", "good").stdout, re.MULTILINE)
 
 
+@pytest.mark.soak
 def test_a_room_that_gets_on_is_never_ended(house: House) -> None:
     # Over its budget and far over the time after which silence is a hang, but never silent: by its
     # output, and by what its tests tell. It ends when it has outlasted two such times, as it counts

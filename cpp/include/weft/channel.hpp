@@ -79,7 +79,8 @@ inline std::uint8_t poison_under_way() noexcept {
   if (!c || (c->dying | c->thrown) == 0) [[likely]]
     return 0;
   if (c->dying) return c->dying;
-  return std::uncaught_exceptions() > 0 && c->poison_lives() ? c->thrown : 0;
+  // a poison that was caught and is gone spreads no more
+  return std::uncaught_exceptions() > 0 && !c->poisoned.expired() ? c->thrown : 0;
 }
 // Values that a buffer drops are undelivered; they do not belong to the process that happens to
 // drop them. So ends among them are retired, even if that process is passing on a poison (rule

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <chrono>
 #include "config.hpp"
-#include "durations.hpp"
 
 namespace weft::inline WEFT_ABI::detail {
 

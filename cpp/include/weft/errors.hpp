@@ -33,18 +33,17 @@ class Error : public std::runtime_error {
   // of another type.
   template <class T>
   T* value() const noexcept {
-    return carried_.type && *carried_.type == typeid(T)
-               ? &static_cast<runtime::KeptValue<T>*>(carried_.value.get())->value
-               : nullptr;
+    return carried_.type && *carried_.type == typeid(T) ? static_cast<T*>(carried_.value.get())
+                                                        : nullptr;
   }
   // A value of any type, with that type.
   struct Carried {
-    runtime::Keeper value;
+    std::shared_ptr<void> value;
     const std::type_info* type = nullptr;
     template <class T>
     static Carried of(T&& v) {
-      return {runtime::Keeper(new runtime::KeptValue<std::decay_t<T>>(std::forward<T>(v))),
-              &typeid(std::decay_t<T>)};
+      using D = std::decay_t<T>;
+      return {std::make_shared<D>(std::forward<T>(v)), &typeid(D)};
     }
   };
   void carry(Carried c) noexcept { carried_ = std::move(c); }
@@ -68,15 +67,9 @@ class Retired final : public ChannelEnd {
 class Poisoned final : public ChannelEnd {
  public:
   Poisoned(const std::string& what, int guard_index, std::uint8_t s, bool by_operation = false)
-      : ChannelEnd(what, guard_index, by_operation), strength(s), spreading_(made()) {
-    count(1);
+      : ChannelEnd(what, guard_index, by_operation), strength(s) {
     under_way();
   }
-  Poisoned(const Poisoned& o) noexcept
-      : ChannelEnd(o), strength(o.strength), spreading_(o.spreading_) {
-    count(1);
-  }
-  ~Poisoned() override { count(-1u); }
   const std::uint8_t strength;
 
   // It is thrown in the process that runs: the channels of ends that this process lets go of while
@@ -85,17 +78,12 @@ class Poisoned final : public ChannelEnd {
     if (runtime::Context* c = runtime::this_context) {
       c->thrown = strength;
       c->attention = true;
-      c->poisoned = spreading_;
+      c->poisoned = lives_;
     }
   }
 
  private:
-  static runtime::Keeper made() { return runtime::Keeper(new runtime::Spreading); }
-  void count(std::uint32_t more) noexcept {
-    static_cast<runtime::Spreading*>(spreading_.get())
-        ->exceptions.fetch_add(more, std::memory_order_relaxed);
-  }
-  runtime::Keeper spreading_;  // shared by its copies; see Context::poison_lives()
+  std::shared_ptr<void> lives_ = std::make_shared<char>();  // its copies' too
 };
 class PeerDied final : public ChannelEnd {
  public:

@@ -71,8 +71,8 @@ void store_to(T& to, std::type_identity_t<T> v, std::memory_order o) noexcept {
 #endif
 
 #include <atomic>
+#include <chrono>
 #include <thread>
-#include "durations.hpp"
 
 namespace weft::inline WEFT_ABI::prim {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include <chrono>
 #include <functional>
 #include "config.hpp"
-#include "durations.hpp"
 #include "runtime/partial.hpp"
 
 namespace weft::inline WEFT_ABI {

@@ -1,9 +1,9 @@
 // Time (rule 8.5): sleeping, timers, and the clock of the run. Spans are std::chrono durations;
 // points are ns on the run's clock, which may be virtual.
 #pragma once
+#include <chrono>
 #include "compose.hpp"
 #include "count.hpp"
-#include "durations.hpp"
 
 namespace weft::inline WEFT_ABI {
 

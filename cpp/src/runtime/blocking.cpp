@@ -13,52 +13,39 @@ Helpers::~Helpers() {
 }
 
 void Helpers::submit(Job& j) {
-  j.run->enter_outside();
   {
     const std::lock_guard g(mutex_);
-    if (waiting_ <= queued_ && threads_.size() < kMost) {
+    queue_.push_back(&j);
+    j.run->enter_outside();
+    if (waiting_ < queue_.size() && threads_.size() < kMost) {
       try {
         threads_.emplace_back([this] { help(); });
       } catch (...) {
         if (threads_.empty()) {
+          queue_.pop_back();
           j.run->leave_outside();
           throw;
         }
       }
     }
-    j.next = nullptr;
-    (last_ ? last_->next : first_) = &j;
-    last_ = &j;
-    ++queued_;
   }
   some_.notify_one();
 }
 
 bool Helpers::withdraw(Job& j) noexcept {
-  {
-    const std::lock_guard g(mutex_);
-    Job* before = nullptr;
-    Job* x = first_;
-    while (x && x != &j) before = std::exchange(x, x->next);
-    if (!x) return false;
-    (before ? before->next : first_) = j.next;
-    if (last_ == &j) last_ = before;
-    --queued_;
-  }
-  return true;
+  const std::lock_guard g(mutex_);
+  return std::erase(queue_, &j) != 0;
 }
 
 void Helpers::help() {
   std::unique_lock l(mutex_);
   for (;;) {
     ++waiting_;
-    some_.wait(l, [this] { return first_ || ending_; });
+    some_.wait(l, [this] { return !queue_.empty() || ending_; });
     --waiting_;
-    if (!first_) return;
-    Job* j = first_;
-    first_ = j->next;
-    if (!first_) last_ = nullptr;
-    --queued_;
+    if (queue_.empty()) return;
+    Job* const j = queue_.front();
+    queue_.pop_front();
     l.unlock();
     Run& run = *j->run;
     j->call(*j);

@@ -29,8 +29,7 @@ const FunctionInfo* layout(FunctionInfos& first, const HeldAt* at, std::size_t n
   return enlist(first, a);
 }
 
-[[gnu::noinline]] const FunctionInfo* first_in_file(const FunctionInfo& a,
-                                                    const char* file) noexcept {
+const FunctionInfo* first_in_file(const FunctionInfo& a, const char* file) noexcept {
   for (const FunctionInfo* f = a.in_files.load(std::memory_order_acquire); f; f = f->next)
     if (f->file == file) return f;
   auto* const f = new (std::nothrow) FunctionInfo;

@@ -11,19 +11,15 @@ std::uint32_t next_process_id() noexcept {
   return Identity::nth(last.fetch_add(1, std::memory_order_relaxed));
 }
 
-[[gnu::noinline]] Group::Group(Run& r, Executor* e, ProcessBase* p) noexcept
-    : run(r), executor(e), parent(p) {
+Group::Group(Run& r, Executor* e, ProcessBase* p) noexcept : run(r), executor(e), parent(p) {
   run.add_group(*this);
 }
-[[gnu::noinline]] Group::~Group() {
-  run.remove_group(*this);
-  drop_failures();
-}
+Group::~Group() { run.remove_group(*this); }
 
 void Group::add(ProcessBase& p) {
   p.group = this;
   if (p.id == 0) p.id = next_process_id();
-  lock_.lock();
+  const std::lock_guard g(lock_);
   p.index = count_name(p.function);
   p.set_order(started_++);
   p.sibling_next = children_;
@@ -32,21 +28,18 @@ void Group::add(ProcessBase& p) {
   children_ = &p;
   ++live_;
   if (cancelled_) p.cancel().store(1, std::memory_order_relaxed);
-  lock_.unlock();
 }
 
-[[gnu::noinline]] void Group::unlink(ProcessBase& p) noexcept {
-  lock_.lock();
+void Group::unlink(ProcessBase& p) noexcept {
+  const std::lock_guard g(lock_);
   if (p.sibling_prev)
     p.sibling_prev->sibling_next = p.sibling_next;
   else
     children_ = p.sibling_next;
   if (p.sibling_next) p.sibling_next->sibling_prev = p.sibling_prev;
-  lock_.unlock();
 }
 
-[[gnu::noinline]] void Group::finished(std::uint32_t order, std::exception_ptr left,
-                                       Ending how) noexcept {
+void Group::finished(std::uint32_t order, std::exception_ptr left, Ending how) noexcept {
   if (left && how == Ending::failed)
     fail(order, std::move(left));
   else if (left)
@@ -74,30 +67,23 @@ void Group::add(ProcessBase& p) {
   }
 }
 
-[[gnu::noinline]] Status Group::begin_wait(core::Node& n) noexcept {
-  lock_.lock();
-  const bool done = live_ == 0;
-  if (!done) {
-    n.status = Status::pending;
-    waiter_ = &n;
-  }
-  lock_.unlock();
-  return done ? Status::ok : Status::pending;
+Status Group::begin_wait(core::Node& n) noexcept {
+  const std::lock_guard g(lock_);
+  if (live_ == 0) return Status::ok;
+  waiter_ = &n;
+  return n.status = Status::pending;
 }
 
 bool Group::end_wait(core::Node& n) noexcept {
-  lock_.lock();
+  const std::lock_guard g(lock_);
   const bool waits = waiter_ == &n;
   if (waits) waiter_ = nullptr;
-  lock_.unlock();
   return waits;
 }
 
-[[gnu::noinline]] bool Group::done() noexcept {
-  lock_.lock();
-  const bool d = live_ == 0;
-  lock_.unlock();
-  return d;
+bool Group::done() noexcept {
+  const std::lock_guard g(lock_);
+  return live_ == 0;
 }
 
 bool Group::abandon(Group& its) noexcept {
@@ -106,10 +92,9 @@ bool Group::abandon(Group& its) noexcept {
   successor->adopt();
   bool live = false;
   run.still([&] {  // the owner is about to go; paths leave it out from here on
-    lock_.lock();
+    const std::lock_guard g(lock_);
     live = live_ > 0;
     if (live) successor_ = successor;
-    lock_.unlock();
   });
   if (!live) {  // the last of them has just ended
     hand_over(*successor);
@@ -124,13 +109,12 @@ ProcessBase* Group::owner() const noexcept {
   return g->parent;
 }
 
-[[gnu::noinline, gnu::cold]] void Group::fail(std::uint32_t order, std::exception_ptr failure) {
-  auto* const f = new Failure{order, std::move(failure), nullptr};
-  lock_.lock();
-  f->before = std::exchange(failures_, f);
-  const bool first = !f->before;
-  lock_.unlock();
-  if (!first) return;
+void Group::fail(std::uint32_t order, std::exception_ptr failure) {
+  {
+    const std::lock_guard g(lock_);
+    failures_.push_back({order, std::move(failure)});
+    if (failures_.size() > 1) return;
+  }
   cancel();
   ask_block();
   if (also) {
@@ -139,24 +123,17 @@ ProcessBase* Group::owner() const noexcept {
   }
 }
 
-[[gnu::noinline, gnu::cold]] std::vector<std::exception_ptr> Group::take_failures(Group* then) {
+std::vector<std::exception_ptr> Group::take_failures(Group* then) {
   std::vector<std::exception_ptr> r;
   for (Group* g = this; g; g = g == this ? then : nullptr) {
-    std::vector<Failure*> those;  // of one process: the later first, as they are linked
-    for (Failure* f = g->failures_; f; f = f->before) those.push_back(f);
-    std::ranges::reverse(those);
+    auto those = std::exchange(g->failures_, {});
     std::ranges::stable_sort(those, {}, &Failure::order);
-    for (Failure* const f : those) r.push_back(std::move(f->what));
-    g->drop_failures();
+    for (Failure& f : those) r.push_back(std::move(f.what));
   }
   return r;
 }
 
-[[gnu::noinline, gnu::cold]] void Group::drop_failures() noexcept {
-  while (failures_) delete std::exchange(failures_, failures_->before);
-}
-
-[[gnu::noinline, gnu::cold]] void Group::cancel() noexcept {
+void Group::cancel() noexcept {
   CancelLine& line = cancel_line;
   if (line.at_work) {
     if (!std::exchange(in_line_, true)) next_in_line_ = std::exchange(line.first, this);
@@ -177,7 +154,7 @@ void Group::cancel(ProcessBase& p) noexcept {
   ask(p);
 }
 
-[[gnu::noinline, gnu::cold]] void Group::ask(ProcessBase& p) noexcept {
+void Group::ask(ProcessBase& p) noexcept {
   Executor* e = p.executor();
   if (e->here())
     e->withdraw(p);
@@ -185,16 +162,15 @@ void Group::cancel(ProcessBase& p) noexcept {
     e->nudge();
 }
 
-[[gnu::noinline, gnu::cold]] void Group::pass_on() noexcept {
+void Group::pass_on() noexcept {
   if (std::exchange(passed_on_, true)) return;
   cancel();
   if (also) also->cancel();
 }
 
 void Group::open_block() noexcept {
-  lock_.lock();  // nobody else looks at it before there is a failure
+  const std::lock_guard g(lock_);  // nobody else looks at it before there is a failure
   block_ = Block::open;
-  lock_.unlock();
 }
 
 void Group::close_block() noexcept {
@@ -205,34 +181,28 @@ void Group::close_block() noexcept {
 }
 
 void Group::serve_cancellations(Executor& e) noexcept {
-  lock_.lock();
-  for (ProcessBase* p = children_; p; p = p->sibling_next)
-    if (p->cancel().load(std::memory_order_acquire) != 0 && p->executor() == &e) e.withdraw(*p);
-  lock_.unlock();
+  each_child([&](ProcessBase& p) {
+    if (p.cancel().load(std::memory_order_acquire) != 0 && p.executor() == &e) e.withdraw(p);
+  });
 }
 
-[[gnu::noinline, gnu::cold]] std::uint32_t Group::started(const char* function) noexcept {
-  lock_.lock();
+std::uint32_t Group::started(const char* function) noexcept {
+  const std::lock_guard g(lock_);
   const std::string_view name = function ? function : "";
-  std::uint32_t r = 0;
-  if (name == first_name_)
-    r = first_count_;
-  else if (const auto n = other_names_.find(name); n != other_names_.end())
-    r = n->second;
-  lock_.unlock();
-  return r;
+  if (name == first_name_) return first_count_;
+  const auto n = other_names_.find(name);
+  return n == other_names_.end() ? 0 : n->second;
 }
 
-[[gnu::noinline, gnu::cold]] void Group::cancel_children() noexcept {
-  lock_.lock();
+void Group::cancel_children() noexcept {
+  const std::lock_guard g(lock_);
   cancelled_ = true;
   for (ProcessBase* p = children_; p; p = p->sibling_next)
     // else whoever asked before us sees to it
     if (p->cancel().fetch_or(Identity::Cancel::asked) == 0) ask(*p);
-  lock_.unlock();
 }
 
-[[gnu::noinline, gnu::cold]] void Group::ask_block() noexcept {
+void Group::ask_block() noexcept {
   run.groups_mutex_.lock();
   lock_.lock();
   const bool open = block_ == Block::open;
@@ -245,23 +215,13 @@ void Group::serve_cancellations(Executor& e) noexcept {
   lock_.unlock();
 }
 
-[[gnu::noinline, gnu::cold]] void Group::hand_over(Group& successor) {
-  Failure* in_order = nullptr;
-  while (Failure* const f = failures_) {
-    failures_ = f->before;
-    f->before = std::exchange(in_order, f);
-  }
-  while (Failure* const f = in_order) {
-    in_order = f->before;
-    successor.fail(f->order, std::move(f->what));
-    delete f;
-  }
+void Group::hand_over(Group& successor) {
+  for (Failure& f : std::exchange(failures_, {})) successor.fail(f.order, std::move(f.what));
 }
 
 void Group::adopt() noexcept {
-  lock_.lock();
+  const std::lock_guard g(lock_);
   ++live_;
-  lock_.unlock();
 }
 
 std::uint32_t Group::count_name(const char* f) {
@@ -291,23 +251,22 @@ void Run::remove_group(Group& g) noexcept {
   if (g.next_) g.next_->prev_ = g.prev_;
 }
 
-[[gnu::noinline, gnu::cold]] void Run::cancel_everybody() noexcept {
+void Run::cancel_everybody() noexcept {
   const std::lock_guard lock(groups_mutex_);
   for (Group* g = groups_; g; g = g->next_) g->cancel();
 }
 
-[[gnu::noinline, gnu::cold]] void Run::serve_cancellations(Executor& e) noexcept {
+void Run::serve_cancellations(Executor& e) noexcept {
   const std::lock_guard lock(groups_mutex_);
   for (Group* g = groups_; g; g = g->next_) g->serve_cancellations(e);
 }
 
-[[gnu::noinline, gnu::cold]] bool Run::meet_blocks(ProcessBase& owner) noexcept {
+bool Run::meet_blocks(ProcessBase& owner) noexcept {
   const std::lock_guard lock(groups_mutex_);
   for (Group* g = groups_; g; g = g->next_) {
     if (g->parent != &owner) continue;
-    g->lock_.lock();
+    const std::lock_guard l(g->lock_);
     if (g->block_ == Group::Block::asked) g->block_ = Group::Block::met;
-    g->lock_.unlock();
   }
   return owner.cancel().take(Identity::Cancel::block) != 0;
 }
@@ -316,15 +275,13 @@ void Run::withdraw_block(ProcessBase& owner) noexcept {
   const std::lock_guard lock(groups_mutex_);
   for (Group* g = groups_; g; g = g->next_) {
     if (g->parent != &owner) continue;
-    g->lock_.lock();
-    const bool asks = g->block_ == Group::Block::asked;
-    g->lock_.unlock();
-    if (asks) return;
+    const std::lock_guard l(g->lock_);
+    if (g->block_ == Group::Block::asked) return;
   }
   owner.cancel().take_back(Identity::Cancel::block);
 }
 
-[[gnu::noinline, gnu::cold]] void Run::find_watch() noexcept {
+void Run::find_watch() noexcept {
   while_all_sleep([this] {
     bool found = false;
     each_process([&](ProcessBase& p) {

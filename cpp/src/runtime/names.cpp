@@ -8,7 +8,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-[[gnu::noinline, gnu::cold]] std::string path_while_still(const ProcessBase& process) {
+std::string path_while_still(const ProcessBase& process) {
   constexpr int kPathLevels = 64;
   std::string r;
   int level = 0;
@@ -25,7 +25,7 @@ namespace weft::inline WEFT_ABI::runtime {
   return r;
 }
 
-[[gnu::noinline, gnu::cold]] std::string path_of(const ProcessBase& process) {
+std::string path_of(const ProcessBase& process) {
   std::string r;
   const auto walk = [&] { r = path_while_still(process); };
   if (process.group)
@@ -36,17 +36,17 @@ namespace weft::inline WEFT_ABI::runtime {
 }
 
 // FILE:LINE, without the folders.
-[[gnu::noinline, gnu::cold]] inline std::string at_line(const char* file, std::uint32_t line) {
+inline std::string at_line(const char* file, std::uint32_t line) {
   const char* const slash = std::strrchr(file, '/');
   return joined({slash ? slash + 1 : file, ":", std::to_string(line)});
 }
 
-[[gnu::noinline, gnu::cold]] std::string name_of(const core::SyncObject& c) {
+std::string name_of(const core::SyncObject& c) {
   const char* const name = c.name ? c.name : "?";
   return c.line == 0 ? joined({"'", name, "'"}) : at_line(name, c.line);
 }
 
-[[gnu::noinline, gnu::cold]] std::string where(const ProcessBase& p) {
+std::string where(const ProcessBase& p) {
   ProcessBase& it = const_cast<ProcessBase&>(p);  // of which nothing is changed
   const FunctionInfo* const about = it.stands_in();
   return about && about->file ? at_line(about->file, it.stands_on()) : "?";

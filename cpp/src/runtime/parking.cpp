@@ -7,7 +7,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-[[gnu::noinline, gnu::cold]] prim::atomic<std::int64_t>& patience() noexcept {
+prim::atomic<std::int64_t>& patience() noexcept {
   constexpr double second = 1e9, most = 9e18;
   static prim::atomic<std::int64_t> ns{[] {
     const char* const text = std::getenv("WEFT_STANDSTILL");
@@ -28,7 +28,7 @@ namespace weft::inline WEFT_ABI::runtime {
   return ns;
 }
 
-[[gnu::noinline, gnu::cold]] std::uint32_t Parking::sleep() noexcept {
+std::uint32_t Parking::sleep() noexcept {
   const Attending* const served = attending.load(std::memory_order_acquire);
   // Under a global lock one attends once that is given up, in park(), in place of the yields: until
   // then the links' own thread would be rung, and wait for the lock.
@@ -95,7 +95,7 @@ void Parking::begin_turn() noexcept {
   if (!leave_idle() && activity) activity->deactivated();  // the signaller has counted us
 }
 
-[[gnu::noinline]] void Parking::signal(std::uint32_t bit) noexcept {
+void Parking::signal(std::uint32_t bit) noexcept {
   // This object, and `a` with it, may be gone as soon as the bit is seen: what is needed then is
   // read before, and the sleeper's count is right before.
   Activity* const a = activity;

@@ -183,22 +183,18 @@ class Partial {
       p.places_.push_back({Pairs::number(&at), what});
       ++one.places.n;
     }
-    [[gnu::noinline, gnu::cold]] void channel(const core::SyncObject& c, bool writing) override {
+    void channel(const core::SyncObject& c, bool writing) override {
       add(c, writing ? Partial::channel + writes : Partial::channel);
     }
-    [[gnu::noinline, gnu::cold]] void ended(const core::SyncObject& c, std::uint32_t) override {
+    void ended(const core::SyncObject& c, std::uint32_t) override {
       if (!first) return;
       p.silent_.push_back({Pairs::number(&c), 0});
       ++one.silent.n;
     }
-    [[gnu::noinline, gnu::cold]] void barrier(const core::SyncObject& b) override {
-      add(b, Partial::barrier);
-    }
-    [[gnu::noinline, gnu::cold]] void nowhere() override { one.nowhere = true; }
-    [[gnu::noinline, gnu::cold]] void timed() override { one.timed = true; }
-    [[gnu::noinline, gnu::cold]] void end(const core::SyncObject& e) override {
-      add(e, Partial::end);
-    }
+    void barrier(const core::SyncObject& b) override { add(b, Partial::barrier); }
+    void nowhere() override { one.nowhere = true; }
+    void timed() override { one.timed = true; }
+    void end(const core::SyncObject& e) override { add(e, Partial::end); }
   };
   struct Holding final : Ends {
     Partial& p;

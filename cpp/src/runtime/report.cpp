@@ -27,22 +27,22 @@ struct Report::Collect final : WaitVisitor {
     const Blocked* const b = r.find(id);
     return b ? b->node : r.running();
   }
-  [[gnu::noinline, gnu::cold]] void at(const core::SyncObject& c, How how) {
+  void at(const core::SyncObject& c, How how) {
     r.find(self)->places.push_back(name_of(c));
     waits.add(Pairs::number(&c) | how, self);
   }
-  [[gnu::noinline, gnu::cold]] void channel(const core::SyncObject& c, bool writing) override {
+  void channel(const core::SyncObject& c, bool writing) override {
     at(c, writing ? to_write : to_read);
   }
-  [[gnu::noinline, gnu::cold]] void barrier(const core::SyncObject& c) override { at(c, to_sync); }
-  [[gnu::noinline, gnu::cold]] void end(const core::SyncObject& c) override { at(c, for_end); }
-  [[gnu::noinline, gnu::cold]] void ended(const core::SyncObject& c, std::uint32_t guard) override {
+  void barrier(const core::SyncObject& c) override { at(c, to_sync); }
+  void end(const core::SyncObject& c) override { at(c, for_end); }
+  void ended(const core::SyncObject& c, std::uint32_t guard) override {
     Blocked& b = *r.find(self);
     b.places.push_back(joined({name_of(c), " (ended)"}));
     b.silent.push_back(joined({std::to_string(guard), " ", name_of(c)}));
   }
 
-  [[gnu::noinline, gnu::cold]] void edges() {
+  void edges() {
     waits.sort();
     for (std::uint32_t i = 0; i < waits.size();) {
       const std::uintptr_t key = waits[i].key & ~kHow;
@@ -83,9 +83,8 @@ struct Report::Collect final : WaitVisitor {
                                                                     : " never had a writer end)");
   }
   // `never`: why nobody is known to be there; null: not known either.
-  [[gnu::noinline, gnu::cold]] void wait(const core::SyncObject& place,
-                                         std::span<const Pairs::Pair> those, const Ids& others,
-                                         const char* never = nullptr) {
+  void wait(const core::SyncObject& place, std::span<const Pairs::Pair> those, const Ids& others,
+            const char* never = nullptr) {
     if (those.empty()) return;
     bool any = false;
     for (const std::uint32_t other : others) {
@@ -106,12 +105,12 @@ struct Report::Collect final : WaitVisitor {
   }
 };
 
-[[gnu::noinline, gnu::cold]] Report::Blocked* Report::find(std::uint32_t id) noexcept {
+Report::Blocked* Report::find(std::uint32_t id) noexcept {
   const auto at = std::ranges::lower_bound(blocked, id, {}, &One::id);
   return at != blocked.end() && at->id == id ? &at->blocked : nullptr;
 }
 
-[[gnu::noinline, gnu::cold]] Report Report::of(Run& run) {
+Report Report::of(Run& run) {
   Report r;
   if (report_hooks.begin) report_hooks.begin(run);
   Pairs all;  // nothing can run, so they stay; paths take their groups' locks
@@ -153,17 +152,17 @@ struct Report::Collect final : WaitVisitor {
   return r;
 }
 
-[[gnu::noinline, gnu::cold]] std::vector<std::string> Report::knot_paths() const {
+std::vector<std::string> Report::knot_paths() const {
   std::vector<std::string> r;
   for (const std::uint32_t id : knot) r.push_back(of(id).path);
   return r;
 }
 
-[[gnu::noinline, gnu::cold]] inline void put_more(std::string& s, std::size_t n) {
+inline void put_more(std::string& s, std::size_t n) {
   put(s, {"\n  … and ", std::to_string(n), " more"});
 }
 
-[[gnu::noinline, gnu::cold]] std::string Report::text() const {
+std::string Report::text() const {
   std::size_t n = 0;
   for (const auto& x : blocked) n += !x.blocked.for_children;
   std::string s =
@@ -195,7 +194,7 @@ struct Report::Collect final : WaitVisitor {
 
 // It may be that the program took the end of one channel for the end of a process: say how it says
 // so.
-[[gnu::noinline, gnu::cold]] std::string Report::ended() const {
+std::string Report::ended() const {
   std::string s;
   std::size_t n = 0;
   for (const std::uint32_t id : order)
@@ -207,14 +206,14 @@ struct Report::Collect final : WaitVisitor {
   return s;
 }
 
-[[gnu::noinline, gnu::cold]] void Report::sort_by_path() {
+void Report::sort_by_path() {
   std::ranges::sort(order, {}, [this](std::uint32_t id) {
     return std::pair<std::string_view, std::uint32_t>(of(id).path, id);
   });
   for (std::uint32_t n = 0; n < order.size(); ++n) find(order[n])->node = n;
 }
 
-[[gnu::noinline, gnu::cold]] std::string Report::waiting(std::uint32_t id) const {
+std::string Report::waiting(std::uint32_t id) const {
   const Blocked& b = of(id);
   Numbers others;  // in the order of `order`
   for (const Pairs::Pair& e : edges_.of(b.node)) {
@@ -241,7 +240,7 @@ struct Report::Collect final : WaitVisitor {
   return s;
 }
 
-[[gnu::noinline, gnu::cold]] std::string Report::line(const Blocked& b) {
+std::string Report::line(const Blocked& b) {
   std::string s = joined({b.path, ": ", b.verb});
   std::size_t shown = 0;
   for (const std::string& place : b.places) {
@@ -252,12 +251,12 @@ struct Report::Collect final : WaitVisitor {
   return s;
 }
 
-[[gnu::noinline, gnu::cold]] bool Run::anybody_blocked() noexcept {
+bool Run::anybody_blocked() noexcept {
   bool any = false;
   each_process([&](ProcessBase& p) { any = any || (p.op && p.op->visit); });
   return any;
 }
-[[gnu::noinline, gnu::cold]] void Run::describe() noexcept {
+void Run::describe() noexcept {
   const Report r = Report::of(*this);
   report_ = r.text();
   knot_ = r.knot_paths();

@@ -6,21 +6,21 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-[[gnu::noinline, gnu::cold]] Run::Run(Clock clock) noexcept : clock_(clock) {}
-[[gnu::noinline, gnu::cold]] Run::~Run() { dismiss(); }
+Run::Run(Clock clock) noexcept : clock_(clock) {}
+Run::~Run() { dismiss(); }
 
 std::uint32_t Run::deactivated() noexcept {
   return active_.fetch_sub(1, std::memory_order_seq_cst) == 1 ? quiescent() : 0;
 }
 
-[[gnu::noinline, gnu::cold]] void Run::tell_who_is_held() const noexcept {
+void Run::tell_who_is_held() const noexcept {
   std::fprintf(stderr,
                "weft: %s\nweft: all were cancelled; who is left is held by an extended read whose "
                "block nobody ends (rule 1.6), and the run waits for that\n",
                report_.c_str());
 }
 
-[[gnu::noinline]] void Run::gone() noexcept {
+void Run::gone() noexcept {
   if (deactivated()) find_watch();
 }
 
@@ -130,7 +130,7 @@ void Run::disarm(TimerNode& t) noexcept {
   set_earliest();
 }
 
-[[gnu::noinline]] void Run::fire_due() noexcept {
+void Run::fire_due() noexcept {
   core::Wakes wakes;
   {
     const std::lock_guard g(mutex_);
@@ -153,17 +153,12 @@ RunsAt Run::which_executor(const Executor& e) const noexcept {
   return RunsAt::group;
 }
 
-[[gnu::noinline, gnu::cold]] void Run::dismiss() noexcept {
-  for (Part** const first : {&own_executors_, &parts_})
-    while (Part* const p = *first) {
-      *first = p->next_part;
-      delete p;
-    }
-  last_executor_ = &own_executors_;
-  last_part_ = &parts_;
+void Run::dismiss() noexcept {
+  decltype(own_executors_)().swap(own_executors_);
+  decltype(parts_)().swap(parts_);
 }
 
-[[gnu::noinline, gnu::cold]] void Run::keep(void (*body)(void*), void* of) {
+void Run::keep(void (*body)(void*), void* of) {
   std::list<std::thread> done;
   {
     const std::lock_guard g(mutex_);  // thread_done() looks for it
@@ -173,7 +168,7 @@ RunsAt Run::which_executor(const Executor& e) const noexcept {
   for (std::thread& t : done) t.join();
 }
 
-[[gnu::noinline, gnu::cold]] void Run::thread_done() noexcept {
+void Run::thread_done() noexcept {
   const std::lock_guard g(mutex_);
   const auto me = std::ranges::find(threads_, std::this_thread::get_id(), &std::thread::get_id);
   if (me == threads_.end()) return;  // somebody joins us
@@ -185,7 +180,7 @@ std::size_t Run::threads_kept() noexcept {
   return threads_.size() + threads_done_.size();
 }
 
-[[gnu::noinline, gnu::cold]] void Run::join_threads() noexcept {
+void Run::join_threads() noexcept {
   for (;;) {
     std::list<std::thread> those;
     {
@@ -217,7 +212,7 @@ bool Run::expects() noexcept {
   return so;
 }
 
-[[gnu::noinline, gnu::cold]] std::uint32_t Run::quiescent() noexcept {
+std::uint32_t Run::quiescent() noexcept {
   const Concluding hold;
   core::Wakes wakes;
   bool dead = false, again = false;

@@ -1,4 +1,6 @@
 // The definitions of runtime/source.hpp.
+#include <algorithm>
+
 #include <weft/runtime/group.hpp>
 #include <weft/runtime/source.hpp>
 
@@ -6,7 +8,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 struct Sources {
   std::mutex mutex;
-  Source* first = nullptr;
+  std::vector<const Source*> those;
   static Sources& all() noexcept {
     static auto& s = *new Sources;  // a source may outlive whatever else is static
     return s;
@@ -16,24 +18,20 @@ struct Sources {
 void Source::enter() {
   Sources& all = Sources::all();
   const std::lock_guard g(all.mutex);
-  next_ = std::exchange(all.first, this);
+  all.those.push_back(this);
   source_is_expected.store(&expected_by, std::memory_order_release);
 }
 
 Source::~Source() {
   Sources& all = Sources::all();
   const std::lock_guard g(all.mutex);
-  Source** at = &all.first;
-  while (*at != this) at = &(*at)->next_;
-  *at = next_;
+  std::erase(all.those, this);
 }
 
 bool Source::is_at(const core::SyncObject& channel) noexcept {
   Sources& all = Sources::all();
   const std::lock_guard g(all.mutex);
-  for (const Source* s = all.first; s; s = s->next_)
-    if (s->channel_ == &channel) return true;
-  return false;
+  return std::ranges::find(all.those, &channel, &Source::channel_) != all.those.end();
 }
 
 bool Source::expected_by(Run& run) noexcept {

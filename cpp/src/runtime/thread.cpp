@@ -18,7 +18,7 @@ struct ThreadProcess::Lone final : Activity {
   bool stood_still(std::uint32_t) noexcept override { return stands_alone(process); }
 };
 
-[[gnu::noinline, gnu::cold]] ThreadProcess& ThreadProcess::self() noexcept {
+ThreadProcess& ThreadProcess::self() noexcept {
   if (current) return *current;
   struct TimersOutsideRuns {  // for the timers of threads that are in no run; concludes nothing
     Run run;
@@ -29,7 +29,7 @@ struct ThreadProcess::Lone final : Activity {
   return guest.process;
 }
 
-[[gnu::noinline]] void ThreadProcess::block(const OpKind& kind) noexcept {
+void ThreadProcess::block(const OpKind& kind) noexcept {
   waits_in(&kind);
   if (cancel().load(std::memory_order_acquire) && kind.withdraw(*this)) {
     waits_in(nullptr);
@@ -58,7 +58,7 @@ void ThreadProcess::nudge() noexcept {
     parking_.signal(Parking::nudged);
 }
 
-[[gnu::noinline]] void ThreadProcess::Hosting::waits(const OpKind& op, void* place) noexcept {
+void ThreadProcess::Hosting::waits(const OpKind& op, void* place) noexcept {
   self_.place = place;
   self_.op = &op;
   if (self_.cancel().load(std::memory_order_seq_cst)) executor_.nudge();

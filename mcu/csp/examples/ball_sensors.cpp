@@ -5,11 +5,11 @@
 //                                    ├─choice─► timing ──► printer ──UART
 //   pin interrupt ──Port──► gate 2 ──┘
 //
-// A photogate's edge is a burst of edges within a few microseconds. A gate process takes the time
-// of the first and reads on until a deadline SETTLE later: the event of the queue ends the read,
-// and the pin's level then says what happened at the stamp. The timing process turns a sighting
-// into the microsecond at which the ball will be half through the disc. A dropper lets a ball go
-// now and then.
+// The edge of a photogate is a burst of edges within a few microseconds. A gate process takes the
+// time of the first edge and reads on until a deadline SETTLE later. An event of the queue then
+// ends the read, and the pin's level says whether the gate was blocked at the time of the first
+// edge. The timing process computes from each sighting the microsecond at which the ball will be
+// half through the disc. A dropper releases a ball now and then.
 #include "weft_mcu/csp.hpp"
 #include "controller.h"
 
@@ -53,7 +53,7 @@ Process gate(Scheduler&, unsigned pin, Reader<std::uint32_t> in, Writer<Sighting
     while (s == Status::ok);
     if (s != Status::timed_out) break;
     const bool blocked = pin_read(pin);
-    if (blocked == was) continue;  // noise alone
+    if (blocked == was) continue;  // only noise
     was = blocked;
     if (co_await out.write({stamp, blocked}) != Status::ok) break;
   }
@@ -80,7 +80,7 @@ Process printer(Scheduler&, Reader<Estimate> in) {
     say_line(e.blocked ? "blocked " : "free ", e.gate);
     say_line("at ", e.stamp);
     say_line("arrives ", e.arrival);
-    // The UART takes what its FIFO holds, and the rest later.
+    // The UART takes as much as its FIFO holds; the rest follows later.
     for (console_drain(); console_out != console_in; console_drain())
       co_await sleep_until(weft_now32() + kDrain);
   }
@@ -94,7 +94,7 @@ Process dropper(Scheduler&, Writer<std::uint32_t> first, Writer<std::uint32_t> s
     pin_low(PIN_MAGNET);
     co_await sleep_until(t += kFall);
   }
-  first.poison();  // everybody along the path learns of it, and ends
+  first.poison();  // every process along the path gets `poisoned`, and ends
   second.poison();
 }
 

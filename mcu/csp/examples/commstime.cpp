@@ -1,12 +1,13 @@
-// commstime: the classic measure of a process system: four processes in a ring of channels count
-// up; a consumer checks and times it.
+// commstime: the classic benchmark of a process system. Four processes in a ring of channels count
+// up; a consumer checks and times the numbers.
 //
 //   prefix ──a──► delta ──d──► consumer
 //     ▲             │
 //     c             b          a loop of the ring is four communications (a, b, c, d)
 //     └── succ ◄────┘
 //
-// Prints one JSON line over the UART: cycles a loop and a communication, the frame of each process.
+// Prints one JSON line over the UART: cycles per loop and per communication, and the frame size of
+// each process.
 #include "cycles.h"
 #include "weft_mcu/csp.hpp"
 
@@ -50,7 +51,7 @@ Process consumer(Scheduler&, Reader<std::uint32_t> in) {
     if (co_await in.read(v) != Status::ok || v != i) ++wrong;
   }
   cycles = cycles_since(start);
-}  // its end goes, and with it, one after the other, all
+}  // the consumer drops its end; then, one after the other, all processes end
 
 void start(Process p, const char* name) {
   put_figure(name, scheduler.last_frame());

@@ -1,6 +1,6 @@
-// pc_sensors: processes on a board, channels of a Python program on a PC. A sampler measures each
-// millisecond while it is asked to; a filter takes the mean of each so many samples; an uplink
-// writes it to the PC, which holds all of them back if it does not read.
+// pc_sensors: processes on a board use channels of a Python program on a PC. A sampler measures
+// every millisecond while it is asked to. A filter takes the mean of as many samples as the PC has
+// asked for. An uplink writes the mean to the PC; while the PC does not read, all of them wait.
 //
 //   PC: rates ──► control ──rate──► sampler ──samples──► filter ──means──► uplink ──► PC: means
 #include "weft_mcu/csp.hpp"
@@ -22,13 +22,13 @@ constinit std::uint8_t room[256] = {};
 constinit weft_link session = make_link(ends, room, "sensors");
 constinit Pc pc{scheduler, session};
 
-// What a sensor would say: a ramp.
+// The reading of a sensor; here a ramp.
 std::int32_t measure() {
   static std::int32_t n;
   return n++;
 }
 
-// One session after the other: how many samples a mean is made of comes from the PC.
+// Serves one session after the other. The PC sends how many samples make a mean.
 Process control(Scheduler&, FarReader<std::uint32_t> from_pc, Writer<std::uint32_t> out) {
   std::uint32_t n;
   for (;;) {
@@ -72,7 +72,7 @@ Process uplink(Scheduler&, Reader<std::int32_t> in, FarWriter<std::int32_t> to_p
   while (co_await in.read(v) == Status::ok) {
     const Status s = co_await to_pc.write(v);
     if (s == Status::retired || s == Status::poisoned)
-      break;  // the PC does not want more: everything ends
+      break;  // the PC wants no more means: every process ends
   }
 }
 

@@ -1,5 +1,5 @@
-// checks: what processes on the emulated chip do, one scenario after the other. Prints `name
-// value…`; tests/run.mjs says what it must be.
+// checks: scenarios of processes on the emulated chip, one after the other. Prints `name value…`;
+// tests/run.mjs says what the values must be.
 //
 // Every scenario starts processes and serves the queue until all have ended, so a lost wake-up
 // shows as a run that does not end.
@@ -33,7 +33,7 @@ void go(Process p) {
 // --- deadlines -----------------------------------------------------------------------------------
 
 namespace timeout {
-  // nobody writes: the event ends the read in its microsecond; pin 2 shows the cycle
+  // No process writes: the event ends the read in its microsecond. Pin 2 shows the cycle.
 constinit Channel<Int> c;
 volatile Int due;
 Process reader(Scheduler&, Reader<Int> in) {
@@ -64,7 +64,7 @@ Process reader(Scheduler&, Reader<Int> in) {
   const Int v = x;
   const Status second = co_await in.read(x);  // 1000 us later, past the first deadline
   show("in_time", {code(first), v, code(second), x});
-  // the writer waits already: what is there is read, however late
+  // The writer waits already: its value is read although the deadline is long past.
   const Status late = co_await in.read_until(x, t);
   show("late_but_there", {code(late), x});
   const Int before = weft_now32();
@@ -110,8 +110,8 @@ void run() {
 }  // namespace write_deadline
 
 namespace tie {
-  // value and deadline in the same microsecond, in both orders of posting: the read is ok or timed
-  // out, the value never lost
+  // A value and a deadline in the same microsecond, in both orders of posting: the read ends with
+  // ok or timed out, and the value is never lost.
 constinit Channel<Int> c;
 Int read_ok, timed, then;
 Process reader(Scheduler&, Reader<Int> in, Int at, Int begin) {
@@ -171,7 +171,7 @@ Process fills(Scheduler&, Writer<Int> out) {
   for (Int i = 1; i <= 3; ++i) co_await out.write(i);
 }
 Process drains(Scheduler&, Reader<Int> in) {
-  co_await sleep_until(weft_now32() + 300);  // the writer is long gone
+  co_await sleep_until(weft_now32() + 300);  // the writer has ended long before
   Int x = 0, sum = 0;
   Status s;
   while ((s = co_await in.read(x)) == Status::ok) sum += x;
@@ -212,13 +212,13 @@ Process chooser(Scheduler&, Reader<Int> first, Reader<Int> second, Writer<Int> t
     sum += x;
   }
   show("fair", {order, sum});  // in turn: 01010101
-  int g = co_await alt.select();  // both have ended by now: the merge is over
+  int g = co_await alt.select();  // both writers have ended by now, so the select is over
   show("over", {code(alt.status())});
   alt.enable(2, true);
   alt.ends(0);
   g = co_await alt.select();
   show("end_is_ready", {static_cast<Int>(g), code(alt.status())});
-  alt.ends(0, false);  // now both are silent, and the output decides
+  alt.ends(0, false);  // now both inputs are silent, and the output decides
   const Int t = weft_now32() + 300;
   g = co_await alt.select_until(t);
   show("select_until", {static_cast<Int>(g + 1), weft_now32() - t});
@@ -258,7 +258,7 @@ Process reader(Scheduler&, Reader<Int> in) {
     sum += x;
   }
   show("interrupt_values", {n, sum, wrong, pin.dropped()});
-  // Nobody reads for a while: the ring holds four, the rest is dropped and counted.
+  // No process reads for a while: the ring holds four values; the rest is dropped and counted.
   co_await sleep_until(weft_now32() + 2000);
   const Int lost = pin.dropped();
   n = 0;
@@ -271,7 +271,7 @@ void run() {
   pin_irq_both_edges(6);
   go(reader(scheduler, c.reader()));
   scheduler.run();
-  // the ring is empty; the end of the reader shows with the next value
+  // The ring is empty. The next value shows that the reader's end is gone.
   show("after_end", {pin.post_value(1) ? 1u : 0u});
   WEFT_REG(PPB_NVIC_ICER) = 1u << 13;
 }
@@ -313,7 +313,8 @@ void run() {
 // --- beside other actors -------------------------------------------------------------------------
 
 namespace beside {
-  // a ring of two processes that never rest, and an actor of the same queue with a period of 500 us
+  // A ring of two processes that never rest, and an actor of the same queue with a period of 500
+  // us.
 constinit Channel<Int> a, b;
 Int worst, ticks;
 bool stop;

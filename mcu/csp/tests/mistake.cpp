@@ -1,4 +1,4 @@
-// mistake: in a debug build a process that finds no room is named over the UART.
+// mistake: a debug build must report over the UART that a process's frame finds no room.
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 

@@ -1,9 +1,9 @@
 /**
- * Processes and channels on the emulated RP2040: what they do, what they cost, what is in the
- * image. Exact: the emulator is deterministic.
+ * Tests of processes and channels on the emulated RP2040: what they do, what they cost, how large
+ * the images are. All checks are exact, because the emulator is deterministic.
  *
- * run.mjs IMAGES writes one line a test and, last, `N passed, N failed`. IMAGES is the folder that
- * csp/tests/build fills.
+ * run.mjs IMAGES writes one line per test and, last, `N passed, N failed`. IMAGES is the folder
+ * that csp/tests/build fills.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -89,7 +89,7 @@ for (const name of ['commstime', 'ball_sensors', 'checks', 'two_cores']) {
   m.watch(2, (pin, level, cycle) => late.push(Math.round((m.micros - m.read32(due)) * US)));
   m.run(60e6, () => text().endsWith('ready\n'));
   const began = m.cycle;
-  // Ten edges with a reader, then eight while it is away for 2000 us.
+  // Ten edges while a reader reads, then eight while it sleeps for 2000 us.
   let level = 1;
   const values = [];
   m.watch(3, (pin, l, cycle) => values.push(cycle));

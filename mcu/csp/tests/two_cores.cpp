@@ -1,5 +1,5 @@
-// two_cores: an actor of core 1 posts a value every 37 us into a port of core 0, whose processes
-// check that all arrive, in order.
+// two_cores: an actor on core 1 posts a value every 37 us into a port of core 0. Processes there
+// check that all values arrive in order.
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 
@@ -29,7 +29,7 @@ Process reader(Scheduler&, Reader<std::uint32_t> in) {
   while (got < kValues) {
     if (co_await in.read_until(x, weft_now32() + 5000) != Status::ok) break;
     wrong += x != got++;
-    // Now and then it is away for three values, and the ring keeps them.
+    // Now and then the reader sleeps for the time of three values, which the ring keeps.
     if (x % 16 == 0) co_await sleep_until(weft_now32() + 3 * 37);
   }
   port.close();

@@ -1,12 +1,13 @@
 // @ts-check
 /**
- * The logic analyser: every change of a watched pad, hashed, and written as VCD (IEEE 1364-2005
- * section 18).
+ * The logic analyser: it hashes every change of a watched pad, and writes the changes as VCD
+ * (IEEE 1364-2005 section 18).
  *
  * Invariants
- * - The hash covers (cycle, pin, level) of every edge of all pins in order, so two runs with one
- *   hash made the same edges.
- * - A VCD file is complete after close(), also when the run was interrupted; times never decrease.
+ * - The hash covers (cycle, pin, level) of every edge of all pins in order. So two runs with the
+ *   same hash made the same edges.
+ * - A VCD file is complete after close(), also when the run was interrupted; times never
+ *   decrease.
  */
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';
@@ -50,7 +51,8 @@ export class VcdWriter {
    * @param {string} path
    * @param {{ levels: number, pins?: number[], names?: Record<number, string>, nanosOf: (cycle:
    *   number) => number }} options
-   *   levels: the pads' levels now; pins: those to record (default all); names: labels by pin
+   *   levels: the current levels of the pads; pins: the pads to record (default all); names: labels
+   *   by pin
    */
   constructor(path, { levels, pins, names = {}, nanosOf }) {
     this.file = openSync(path, 'w');

@@ -1,40 +1,40 @@
 // @ts-check
 /**
- * UARTs on Unix sockets, and a run in the time of the wall, for a program on this machine at the
- * other end of the line.
+ * Connects UARTs to Unix sockets and runs the machine in real time, for a program on this computer
+ * at the other end of the serial line.
  *
- * A socket stands for the cable: whoever is connected gets what the UART sends, and is heard.
- * Without anybody bytes are lost, as on a line that is plugged out; a second one who connects is
- * turned away.
+ * A socket stands for the cable: the connected program gets what the UART sends, and its bytes go
+ * to the UART. While no program is connected, bytes are lost, as on an unplugged cable. A second
+ * program that tries to connect is refused.
  *
  * Invariants
- * - The machine's time is never ahead of the wall's by more than a slice. It may fall behind: then
- *   nothing is caught up with.
- * - Bytes reach the machine between two slices only, so a slice is a run as any other.
+ * - The machine's time is never ahead of real time by more than a slice. It may fall behind; then
+ *   it does not catch up.
+ * - Bytes reach the machine only between two slices, so a slice is a run like any other.
  */
 import { createServer } from 'node:net';
 import { rmSync } from 'node:fs';
 
-/** A UART of the machine at a socket. */
+/** A UART of the machine, connected to a socket. */
 export class Cable {
   /** @param {import('./machine.mjs').Machine} machine @param {number} uart @param {string} path */
   constructor(machine, uart, path) {
     /** @type {import('node:net').Socket | null} */
     this.peer = null;
-    /** What the UART has sent since the last flush. @type {number[]} */
+    /** The bytes that the UART has sent since the last flush. @type {number[]} */
     this.said = [];
-    /** What has come since the last slice. @type {Buffer[]} */
+    /** The bytes that have come since the last slice. @type {Buffer[]} */
     this.heard = [];
     this.path = path;
     this.feed = (/** @type {Buffer} */ bytes) => machine.feed(bytes, uart);
-    /** Called when something has come. */
+    /** Called when bytes have come. */
     this.onNews = () => {};
     machine.onUart((byte) => void this.said.push(byte), uart);
     this.server = createServer((peer) => this.plug(peer));
   }
 
   /**
-   * Resolves once a program can connect; rejects if there can be no such socket.
+   * Resolves once a program can connect; rejects if the socket cannot be made.
    * @returns {Promise<void>}
    */
   open() {
@@ -64,7 +64,7 @@ export class Cable {
     });
   }
 
-  /** Between two slices: what was said goes out, what was heard goes in. */
+  /** Between two slices: sends the UART's bytes out and feeds the received bytes in. */
   exchange() {
     if (this.said.length) {
       const bytes = Buffer.from(this.said);
@@ -81,10 +81,10 @@ export class Cable {
   }
 }
 
-/** Microseconds of a slice: so long may a byte wait before the machine sees it. */
+/** Microseconds of a slice: the longest time that a byte may wait before the machine sees it. */
 const SLICE = 1000;
 
-/** Runs a machine no faster than the wall's clock, with cables. */
+/** Runs a machine no faster than real time, with cables. */
 export class Pace {
   /** @param {import('./machine.mjs').Machine} machine @param {Cable[]} cables */
   constructor(machine, cables) {
@@ -97,7 +97,7 @@ export class Pace {
   }
 
   /**
-   * One slice, after the wall's clock has come to it.
+   * Runs one slice, once real time has reached its start.
    * @param {number} limit cycle
    * @returns {Promise<import('./machine.mjs').Stop>}
    */
@@ -112,7 +112,8 @@ export class Pace {
     else await new Promise((resolve) => setImmediate(resolve));
     for (const cable of this.cables) cable.exchange();
     const end = machine.clock.cycleOf(machine.clock.nanos + SLICE * 1000);
-    const cancel = machine.at(end, () => {}); // two cores asleep for good may be woken by what is typed
+    // a byte that comes may wake two cores that would sleep for ever
+    const cancel = machine.at(end, () => {});
     const stop = machine.run(Math.min(end, limit));
     cancel();
     for (const cable of this.cables) cable.exchange();
@@ -120,7 +121,7 @@ export class Pace {
   }
 
   /**
-   * Until then, or until something has come: that is not kept waiting.
+   * Waits for the given time, or until bytes have come, so that they need not wait.
    * @param {number} ms
    * @returns {Promise<void>}
    */

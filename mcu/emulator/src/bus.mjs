@@ -1,19 +1,19 @@
 // @ts-check
 /**
- * What the cores cost each other: the AHB-Lite crossbar's ports and the XIP cache (RP2040 datasheet
- * 2.1, 2.6).
+ * How the cores slow each other down: the ports of the AHB-Lite crossbar, and the XIP cache (RP2040
+ * datasheet 2.1, 2.6).
  *
  * Invariants
- * - A port serves one core a cycle. `slots[n]` remembers core n's accesses of the last 256 cycles
+ * - A port serves one core per cycle. `slots[n]` remembers core n's accesses of the last 256 cycles
  *   as cycle * 32 + port * 2 + retry.
- * - Two fresh requests for a port in one cycle take turns at winning; the loser waits one cycle and
- *   then wins, without using its turn: round robin, the reset state of BUS_PRIORITY (2.1.1). A
- *   winner whose instruction is simulated second pushes back what the other has already done from
- *   that cycle on.
- * - The striped address of SRAM selects banks 0-3 by bits 3:2, the non-striped alias by bits 17:16;
- *   scratch X and Y are banks 4, 5.
- * - The XIP cache has 1024 sets of two 8-byte lines; a miss holds the port until the line is there
- *   (2.6.3).
+ * - When both cores request a port anew in the same cycle, they win in turn. The loser waits one
+ *   cycle and then wins, which does not count as its turn: round robin, the reset state of
+ *   BUS_PRIORITY (2.1.1). If the winner's instruction is simulated second, it pushes back what the
+ *   other core has already done from that cycle on.
+ * - In the striped address range of SRAM bits 3:2 select banks 0-3, in the non-striped alias bits
+ *   17:16; scratch X and Y are banks 4 and 5.
+ * - The XIP cache has 1024 sets of two 8-byte lines; a miss holds the port until the line has been
+ *   filled (2.6.3).
  *
  * Approximations: the instruction that begins earlier is arbitrated first; replacement is least
  * recently used; DMA is not a master.
@@ -22,7 +22,8 @@ import { UnimplementedPeripheralLike } from './package.mjs';
 
 /**
  * @typedef {{ missCycles?: number, xip?: boolean, banks?: boolean }} BusOptions
- *   missCycles: of a line fill over QSPI: 8 SCK of address and mode, 4 dummy, 16 of data at clk_sys / 2, and 4 cycles of hand-over
+ *   missCycles: cycles of a line fill over QSPI: 8 SCK of address and mode, 4 dummy, 16 of data at
+ *   clk_sys / 2, and 4 cycles to hand over
  */
 
 export const MISS_CYCLES = 2 * (8 + 4 + 16) + 4;
@@ -37,7 +38,7 @@ const NO_PORT = 15;
 /** Marks an access that has already lost once. */
 const RETRY = 1;
 
-/** Which downstream port an address belongs to. @param {number} address */
+/** The downstream port of an address. @param {number} address */
 export function portOf(address) {
   switch (address >>> 28) {
     case 0:
@@ -68,8 +69,8 @@ export class BusModel {
     /** @type {import('./core.mjs').Core[]} */
     this.cores = [];
     /**
-     * Per core: cycle of the last fetch ahead, first cycle its word can be executed, first cycle
-     * its bus is free.
+     * Per core: the cycle of the last fetch ahead, the first cycle in which its word can be
+     * executed, and the first cycle in which the core's bus is free.
      */
     this.ahead = [-1, -1];
     this.ready = [0, 0];
@@ -80,7 +81,7 @@ export class BusModel {
     this.apbFreeAt = 0;
     this.hits = 0;
     this.misses = 0;
-    /** Who wins the next conflict, by port. */
+    /** Which core wins the next conflict, by port. */
     this.turn = new Uint8Array(16);
     /** Conflicts by port. */
     this.conflicts = new Float64Array(16);
@@ -92,8 +93,8 @@ export class BusModel {
   }
 
   /**
-   * An instruction begins a word, or the first word after a branch: waits for that word, then
-   * fetches the next one ahead.
+   * Called when an instruction begins a word or follows a branch: waits for its word, then fetches
+   * the next word ahead.
    * @param {import('./core.mjs').Core} core
    * @param {number} cycle
    * @param {number} pc
@@ -111,7 +112,7 @@ export class BusModel {
   }
 
   /**
-   * The word a branch goes to: nothing can go on before it is there.
+   * Fetches the word to which a branch goes; the core waits until the word is there.
    * @param {import('./core.mjs').Core} core
    * @param {number} cycle
    * @param {number} address
@@ -186,8 +187,8 @@ export class BusModel {
   }
 
   /**
-   * Delays by one cycle the accesses a core has already made from `cycle` on; the first becomes a
-   * retry.
+   * Delays by one cycle the accesses that a core has already made from `cycle` on; the first of
+   * them becomes a retry.
    * @param {import('./core.mjs').Core} core @param {Float64Array} slots @param {number} cycle
    */
   pushBack(core, slots, cycle) {
@@ -205,7 +206,7 @@ export class BusModel {
       const next = slots[c & 255];
       slots[c & 255] = moved + 32;
       moved = next;
-      // The access of cycle c now stands in c + 1; what stood there moves on in turn.
+      // The access of cycle c now stands at c + 1; the access that was there moves on in turn.
     }
     if (this.free[id] > cycle) this.free[id]++;
     if (blocked) {

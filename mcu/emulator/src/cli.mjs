@@ -5,8 +5,8 @@
  * Invariants
  * - Every error is one line on stderr. Exit codes: 0 done, 1 the firmware failed, 2 bad usage or
  *   image, 130 interrupted.
- * - The trace is a complete file however the run ends. UART text goes to stdout, everything about
- *   the run to stderr; with --json stdout gets one JSON object as its last line.
+ * - The trace is a complete file however the run ends. UART text goes to stdout, messages about the
+ *   run go to stderr. With --json the last line of stdout is one JSON object.
  */
 import { readFileSync, writeSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -87,7 +87,7 @@ function readImage(path) {
 }
 
 /**
- * Writes all of it now: the process may be killed next.
+ * Writes all of `data` before it returns, because the process may be killed next.
  * @param {number} fd
  * @param {string | Uint8Array} data
  */
@@ -209,7 +209,10 @@ function info(path, image, json) {
   return 0;
 }
 
-/** A byte sink for --uart: a descriptor, or null for nothing. @param {string | undefined} target */
+/**
+ * The byte sink that --uart names: a descriptor, or null to drop the bytes.
+ * @param {string | undefined} target
+ */
 async function openSink(target) {
   if (target === undefined) return null;
   if (target === '-') return 1;
@@ -218,7 +221,8 @@ async function openSink(target) {
 }
 
 /**
- * A machine with an image, as the options of run and gdb ask for it, and what is to be seen of it.
+ * Makes a machine with an image, as the options of run and gdb ask for, and connects what shall be
+ * observed of it.
  * @param {import('./image.mjs').Image} image @param {Record<string, any>} values
  */
 async function prepare(image, values) {
@@ -267,7 +271,7 @@ async function prepare(image, values) {
   return { machine, say, vcd };
 }
 
-/** What says when `run` stops or what it counts: gdb decides that itself. */
+/** Options that say when `run` stops or what it counts; gdb decides that itself. */
 const NOT_FOR_GDB = [
   'max-cycles',
   'max-us',
@@ -350,7 +354,7 @@ async function run(path, image, values) {
   try {
     for (const cable of cables) await cable.open();
     const pace = cables.length ? new Pace(machine, cables) : null;
-    // In slices, so that an interrupt is noticed between them.
+    // The run is split into slices, so that an interrupt is noticed between them.
     for (;;) {
       stop = pace ? await pace.slice(limit) : machine.run(Math.min(limit, machine.cycle + 2e6));
       if (stop.reason !== 'limit' || machine.cycle >= limit) break;
@@ -422,9 +426,9 @@ function describe(stop) {
 }
 
 /**
- * Why the run counts as failed, in one line, or null.
+ * Why the run counts as failed, in one line; null if it does not.
  * @param {import('./machine.mjs').Stop} stop
- * @param {string | null} failed what the machine says of the firmware itself
+ * @param {string | null} failed what the machine reports about the firmware itself
  * @param {string | null} wanted @param {boolean} found @param {string | undefined} place
  */
 function judge(stop, failed, wanted, found, place) {

@@ -6,12 +6,12 @@
  * - `cycle` never decreases; an alarm runs with `cycle` equal to the cycle it was set for.
  * - Alarms run in order of their cycle; alarms of one cycle run in the order they were set (FIFO),
  *   so a run is reproducible.
- * - `next` is the cycle of the earliest alarm, Infinity without one: the run loop compares against
- *   it before every instruction.
+ * - `next` is the cycle of the earliest alarm, or Infinity: the run loop compares time with it
+ *   before every instruction.
  *
- * The peripherals of rp2040js think in nanoseconds (`nanos`, `schedule(deltaNanos)`); they are
- * served by a linear map nanos = baseNanos + (cycle - baseCycle) * cycleNanos, re-based when the
- * firmware changes clk_sys.
+ * The peripherals of rp2040js count in nanoseconds (`nanos`, `schedule(deltaNanos)`). For them a
+ * linear map gives nanos = baseNanos + (cycle - baseCycle) * cycleNanos; the map gets a new base
+ * when the firmware changes clk_sys.
  */
 
 /** One pending or idle alarm. */
@@ -37,7 +37,7 @@ export class Alarm {
     this.nanos = nanos;
   }
 
-  /** Sets the alarm for a cycle; one in the past runs at once. @param {number} cycle */
+  /** Sets the alarm for a cycle; an alarm in the past runs at once. @param {number} cycle */
   scheduleAt(cycle) {
     if (this.scheduled) this.cancel();
     this.cycle = cycle < this.clock.cycle ? this.clock.cycle : cycle;
@@ -67,10 +67,10 @@ export class Clock {
     return this.baseNanos + (this.cycle - this.baseCycle) * this.cycleNanos;
   }
 
-  /** First cycle not before a moment. @param {number} nanos */
+  /** The first cycle that is not before a moment. @param {number} nanos */
   cycleOf(nanos) {
-    // The small allowance keeps 3000.0000001 ns from costing a cycle: periods such as 1e9/12e6 are
-    // not exact in binary.
+    // The small allowance keeps 3000.0000001 ns from costing a cycle more: periods such as 1e9/12e6
+    // are not exact in binary.
     return this.baseCycle + Math.ceil((nanos - this.baseNanos) / this.cycleNanos - 1e-6);
   }
 
@@ -80,7 +80,8 @@ export class Clock {
   }
 
   /**
-   * Changes the frequency from the current cycle on; alarms set in nanoseconds keep their moment.
+   * Changes the frequency from the current cycle on. Alarms that were set in nanoseconds keep their
+   * moment.
    * @param {number} hz
    */
   setFrequency(hz) {

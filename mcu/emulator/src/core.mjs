@@ -6,11 +6,11 @@
  * Invariants
  * - `t` is the core's local time in cycles: the start of its next instruction. Only the run loop
  *   and wake() move it.
- * - `check` is true whenever an exception may have become takeable since the last look;
+ * - `check` is true whenever an exception may have become takeable since the last check;
  *   takeException() clears it.
- * - A peripheral's level lives in `line`; `pending` is the latch. Level falling never clears the
- *   latch: only handler entry and ICPR do, and ICPR or handler return re-latch while the line is
- *   still high (ARMv6-M B3.4.1).
+ * - `line` has the level of each peripheral's interrupt line; `pending` is the latch. A falling
+ *   level never clears the latch; only handler entry and ICPR do. ICPR and handler return set the
+ *   latch again while the line is still high (ARMv6-M B3.4.1).
  * - `sleeping` is AWAKE, WFI or WFE. PRIMASK is ignored when WFI decides to wake, respected when
  *   WFE does (ARMv6-M B1.5.17-19).
  *
@@ -68,7 +68,10 @@ export class Core {
     /** r0-r12, active SP, LR; r[15] is unused, see `pc`. */
     this.r = new Int32Array(16);
     this.pc = 0;
-    /** Sign carries N, zero carries Z; the two are separate because MSR can set both. */
+    /**
+     * `nr` has the sign (N), `zr` is zero exactly if Z is set. The two are separate because MSR can
+     * set both flags.
+     */
     this.nr = 1;
     this.zr = 1;
     this.c = false;
@@ -110,19 +113,19 @@ export class Core {
 
     /** @type {Contention | null} */
     this.contention = null;
-    /** The boot ROM's natives. @type {import('./rom.mjs').Rom | null} */
+    /** The native functions of the boot ROM. @type {import('./rom.mjs').Rom | null} */
     this.rom = null;
     /** @type {{ read(offset: number): number, write(offset: number, value: number): void }} */
     this.ppb = { read: () => 0, write: () => {} };
-    /** SEV reaches both cores. @type {() => void} */
+    /** Called by SEV, which reaches both cores. @type {() => void} */
     this.onSEV = () => {};
     /**
-     * BKPT ends the run: there is no debugger to take it.
+     * Called by BKPT, which ends the run: there is no debugger to take it.
      * @type {(core: Core, code: number) => void}
      */
     this.onBreak = () => {};
     /**
-     * A fault, before its exception is taken.
+     * Called at a fault, before its exception is taken.
      * @type {(core: Core, why: string, locked: boolean) => void}
      */
     this.onFault = () => {};
@@ -133,7 +136,7 @@ export class Core {
     this.onException = null;
   }
 
-  /** State after a core reset; the caller sets SP, PC and VTOR. */
+  /** Sets the state after a core reset; the caller sets SP, PC and VTOR. */
   reset() {
     this.r.fill(0);
     this.nr = this.zr = 1;
@@ -255,7 +258,10 @@ export class Core {
     if (this.sleeping) this.considerWaking();
   }
 
-  /** ICPR: an interrupt whose line is still high stays pending. @param {number} bits */
+  /**
+   * Clears pending bits (ICPR); an interrupt whose line is still high stays pending.
+   * @param {number} bits
+   */
   unpend(bits) {
     this.pending = (this.pending & ~bits) | (this.line & bits & ~this.active);
   }
@@ -298,8 +304,8 @@ export class Core {
   }
 
   /**
-   * The pending exception to take first, whatever the current priority: 0 without one. Ties go to
-   * the lower number.
+   * The pending exception with the highest priority, whatever the current priority is; 0 if none is
+   * pending. The lower number wins a tie.
    */
   firstPending() {
     let best = 0;

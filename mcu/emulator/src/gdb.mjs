@@ -4,12 +4,12 @@
  * remote :3333`.
  *
  * Invariants
- * - All-stop: a stop stops both cores, and while gdb looks no time passes at all.
- * - `Session.receive` answers every packet it is given with one reply, an empty one for what it
- *   does not know and E01 for what makes no sense; it throws at nothing that a client may send. A
- *   run answers later, through `send`.
- * - Only the loopback interface is listened on, for one client at a time; between clients time
- *   stands still.
+ * - All-stop: a stop stops both cores, and while gdb inspects the machine no time passes.
+ * - `Session.receive` answers every packet with one reply: an empty one for an unknown packet, E01
+ *   for one that makes no sense. It throws at nothing that a client may send. The answer to a
+ *   command that runs the machine comes later, through `send`.
+ * - It listens only on the loopback interface, and serves one client at a time. Between clients the
+ *   machine's time stands still.
  *
  *   HALTED ── c, s, vCont ──▶ RUNNING ── breakpoint, step done, Ctrl-C, end ──▶ HALTED
  */
@@ -17,7 +17,7 @@ import { createServer } from 'node:net';
 import { LIMIT, PacketReader, packet } from './gdb_packet.mjs';
 import { REGISTERS, TARGET_XML, Target, memoryMap } from './gdb_target.mjs';
 
-/** Cycles between two looks at the socket: a few milliseconds. */
+/** Cycles between two checks of the socket: a few milliseconds. */
 const SLICE = 200_000;
 const SIGINT = 2;
 const SIGTRAP = 5;
@@ -36,7 +36,7 @@ function fromHex(text) {
     : null;
 }
 
-/** A word as gdb writes registers: its bytes in memory order. @param {number} value */
+/** A word as gdb writes registers: the bytes in memory order. @param {number} value */
 function word(value) {
   const bytes = new Uint8Array(4);
   new DataView(bytes.buffer).setUint32(0, value, true);
@@ -47,7 +47,7 @@ function word(value) {
 const unword = (bytes, at = 0) => new DataView(bytes.buffer, bytes.byteOffset).getInt32(at, true);
 
 /**
- * Hex numbers out of a text, by a pattern whose groups they are; null if it does not match.
+ * The hex numbers that the groups of a pattern match in a text; null if the pattern does not match.
  * @param {string} text
  * @param {RegExp} pattern
  */
@@ -66,7 +66,7 @@ export class Session {
      *   running
      */
     this.orders = null;
-    /** The core that registers are read of, and the one that `c` and `s` mean. */
+    /** The core whose registers are read, and to which `c` and `s` apply. */
     this.looked = 0;
     this.last = `T${SIGTRAP.toString(16).padStart(2, '0')}thread:1;`;
     this.acks = true;
@@ -79,7 +79,7 @@ export class Session {
 
   /**
    * @param {string} text of a packet
-   * @returns {string | null} the reply; null: it comes when the target stops, or never
+   * @returns {string | null} the reply; null if the reply comes when the target stops, or never
    */
   receive(text) {
     const rest = text.slice(1);
@@ -168,7 +168,8 @@ export class Session {
   // ---- breakpoints and running ----
 
   /**
-   * Software and hardware breakpoints are the same here, and there is no end to them.
+   * Inserts or removes a breakpoint. Software and hardware breakpoints are the same here, and their
+   * number has no limit.
    * @param {boolean} insert
    * @param {string} rest
    */
@@ -191,7 +192,7 @@ export class Session {
   }
 
   /**
-   * The old way to resume: `c` and `s` with an optional address.
+   * The older packets to resume: `c` and `s` with an optional address.
    * @param {string} how
    * @param {string} rest
    */
@@ -207,7 +208,7 @@ export class Session {
   }
 
   /**
-   * vCont;ACTION[:THREAD]…: the first action that names a core, or all of them, is the core's.
+   * vCont;ACTION[:THREAD]…: a core gets the first action that names it or names all cores.
    * @param {string} text
    */
   continueAs(text) {
@@ -229,7 +230,7 @@ export class Session {
       for (const id of [0, 1]) if (all || Number(thread) === id + 1) orders[id] ??= order;
     }
     if (orders[0] === null && orders[1] === null) return 'E01';
-    // Two cores cannot step at a time: the second runs.
+    // Two cores cannot step at the same time: the second one runs.
     if (
       typeof orders[0] === 'object' &&
       orders[0] !== null &&
@@ -241,7 +242,7 @@ export class Session {
     return null;
   }
 
-  /** Runs one slice; sends the stop reply when something has ended the run. */
+  /** Runs one slice; sends the stop reply when the run has ended. */
   slice() {
     if (!this.orders) return;
     const halt = this.target.advance(this.orders, SLICE);
@@ -250,7 +251,7 @@ export class Session {
     this.stop(SIGTRAP, halt.core);
   }
 
-  /** Ctrl-C. */
+  /** Handles Ctrl-C. */
   interrupt() {
     if (!this.orders) return;
     this.stop(SIGINT, this.looked);
@@ -353,8 +354,8 @@ export class Session {
  * Serves a machine to gdb on the loopback interface until a client kills it or `signal` is aborted.
  * @param {import('./machine.mjs').Machine} machine
  * @param {{ port: number, signal?: AbortSignal, onListening?: (port: number) => void }} options
- *   port: 0 for any that is free
- * @returns {Promise<'killed' | 'aborted'>} rejects if the port cannot be had
+ *   port: 0 for any free port
+ * @returns {Promise<'killed' | 'aborted'>} rejects if the port is not available
  */
 export function serve(machine, { port, signal, onListening }) {
   const target = new Target(machine);
@@ -379,7 +380,7 @@ export function serve(machine, { port, signal, onListening }) {
 }
 
 /**
- * One client, to its end.
+ * Serves one client until it leaves.
  * @param {import('node:net').Socket} socket
  * @param {Target} target
  * @param {() => void} killed
@@ -405,7 +406,7 @@ function attend(socket, target, killed) {
     if (!turning) setImmediate(turn);
     turning = true;
   };
-  /** This client is done: the next one may come. */
+  /** Called when this client is done: the next one may come. */
   let left = () => {};
   socket.on('data', (bytes) => {
     for (const event of reader.push(bytes)) {
@@ -428,7 +429,7 @@ function attend(socket, target, killed) {
   return new Promise((resolve) => {
     socket.on('error', () => {}); // a reset connection: 'close' follows
     left = () => {
-      left = () => {}; // what closes after that must not touch what the next client sets
+      left = () => {}; // a late close must not touch what the next client sets
       target.clear();
       resolve();
     };

@@ -3,17 +3,18 @@
  * Packets of gdb's remote serial protocol (gdb manual, appendix E): bytes in, packets out.
  *
  * Invariants
- * - Text is kept as one character a byte (latin1). What PacketReader gives is unescaped and has a
+ * - A text has one character per byte (latin1). Packets from PacketReader are unescaped and have a
  *   right checksum.
- * - Any bytes at all may be pushed, in any pieces: nothing is thrown, and no more than LIMIT bytes
- *   are kept.
+ * - Any bytes may be pushed, in any pieces: nothing is thrown, and no more than LIMIT bytes are
+ *   kept.
  *
- *   IDLE ── '$' ──▶ BODY ── '#' ──▶ FIRST ──▶ SECOND ──▶ IDLE (a packet, or 'bad': wrong checksum, or longer
- * than LIMIT)
+ *   IDLE ── '$' ──▶ BODY ── '#' ──▶ FIRST ──▶ SECOND ──▶ IDLE
  *                    │ ▲ '$' begins again
+ *
+ * At the end there is a packet, or 'bad': its checksum is wrong, or it is longer than LIMIT.
  */
 
-/** The longest packet that is taken, which qSupported tells gdb. */
+/** The longest packet that is accepted; qSupported tells gdb. */
 export const LIMIT = 0x4000;
 
 const IDLE = 0;
@@ -39,7 +40,7 @@ const unescape = (text) =>
   text.replace(/\}([^])/g, (_, c) => String.fromCharCode(c.charCodeAt(0) ^ 0x20));
 
 /**
- * A packet around a text, escaped where the protocol needs it.
+ * Makes a packet of a text, escaped where the protocol needs it.
  * @param {string} text
  * @returns {string}
  */

@@ -1,14 +1,14 @@
 // @ts-check
 /**
- * The machine as gdb sees it: each core a thread (1 and 2), registers by gdb's numbers, memory by
- * address, breakpoints, and how far to run. No protocol here; see gdb.mjs.
+ * The machine as gdb sees it: each core is a thread (1 and 2), registers have gdb's numbers, memory
+ * has addresses, and there are breakpoints and orders how far to run. The protocol is in gdb.mjs.
  *
  * Invariants
- * - Time passes in `advance` alone. Looking and changing cost none.
- * - Memory (SRAM, flash, ROM) is read and written at once, flash too, as a debugger's loader would;
- *   registers of peripherals are accessed as by core 0, with all that such an access does.
- * - A breakpoint stops a core before the instruction. A core whose stop there has been told goes
- *   on; no other is let through.
+ * - Time passes only in `advance`. Inspecting and changing the machine takes no time.
+ * - Memory (SRAM, flash, ROM) is read and written directly, flash too, as a debugger's loader does.
+ *   Registers of peripherals are accessed as if by core 0, with all side effects of such an access.
+ * - A breakpoint stops a core before the instruction. A core whose stop there has been reported
+ *   goes on; any other core stops.
  */
 import { BusFault, FLASH, SRAM, SRAM_SIZE } from './memory.mjs';
 import { ROM_SIZE } from './rom.mjs';
@@ -45,7 +45,7 @@ export const TARGET_XML =
 const region = (start, length, type, more = '') =>
   `<memory type="${type}" start="0x${start.toString(16)}" length="0x${length.toString(16)}">${more}</memory>`;
 
-/** @param {number} flash its size in bytes */
+/** @param {number} flash the size of the flash in bytes */
 export const memoryMap = (flash) =>
   '<?xml version="1.0"?><!DOCTYPE memory-map PUBLIC "+//IDN gnu.org//DTD GDB Memory Map V1.0//EN" ' +
   '"http://sourceware.org/gdb/gdb-memory-map.dtd"><memory-map>' +
@@ -57,13 +57,13 @@ export const memoryMap = (flash) =>
   '</memory-map>';
 
 /**
- * Why time stopped: `core` is whose doing it was.
+ * Why time stopped; `core` is the core that caused it.
  * @typedef {{ why: 'slice' | 'breakpoint' | 'step' | 'end', core: number, note?: string }} Halt
  */
 
 /**
- * What one core is to do: run, stand still, or step while its pc is in [from, to). @typedef {'run'
- * | 'hold' | { from: number, to: number }} Order
+ * The order for one core: run, stand still, or step while its pc is in [from, to).
+ * @typedef {'run' | 'hold' | { from: number, to: number }} Order
  */
 
 /** @typedef {{ pc: number, instructions: number }} Told */
@@ -72,9 +72,9 @@ export class Target {
   /** @param {import('./machine.mjs').Machine} machine */
   constructor(machine) {
     this.machine = machine;
-    /** @type {Map<number, () => void>} breakpoints: how to take each out */
+    /** @type {Map<number, () => void>} for each breakpoint the function that removes it */
     this.set = new Map();
-    /** Where each core's last stop was that has been told. @type {[Told | null, Told | null]} */
+    /** Where each core's last reported stop was. @type {[Told | null, Told | null]} */
     this.told = [null, null];
   }
 
@@ -101,7 +101,8 @@ export class Target {
   }
 
   /**
-   * The exception number in xpsr and the stack in use (control) are not for writing.
+   * Writes a register. The exception number in xpsr and the stack in use (control) cannot be
+   * written.
    * @param {number} id
    * @param {number} n
    * @param {number} value
@@ -127,7 +128,7 @@ export class Target {
   /**
    * @param {number} address
    * @param {number} length
-   * @returns {Uint8Array | null} null: nothing answers there
+   * @returns {Uint8Array | null} null: nothing answers at that address
    */
   read(address, length) {
     const plain = this.plain(address, length);
@@ -139,7 +140,7 @@ export class Target {
         this.machine.memory.read32((at & ~3) >>> 0, this.machine.cores[0]),
       );
       if (word === null) return null;
-      // One access a word, however many of its bytes are wanted.
+      // One access per word, however many of its bytes are wanted.
       for (let n = at & 3; n < 4 && i < length; n++, i++) bytes[i] = word >>> (8 * n);
       i--;
     }
@@ -169,7 +170,7 @@ export class Target {
   }
 
   /**
-   * Memory that is only memory, as a window on it.
+   * Returns memory without side effects as a window on it.
    * @param {number} address
    * @param {number} length
    * @returns {Uint8Array | null}
@@ -181,7 +182,7 @@ export class Target {
         ? all.subarray(address - base, address - base + length)
         : null;
     const rom = new Uint8Array(rp.bootrom.buffer, rp.bootrom.byteOffset, ROM_SIZE);
-    // Reading the ROM is reading it; writing it changes a copy, as it changes nothing on the chip.
+    // The ROM is returned as a copy, because a write to it changes nothing on the chip.
     return within(rp.sram, SRAM) ?? within(rp.flash, FLASH) ?? within(rom.slice(), 0);
   }
 
@@ -227,7 +228,9 @@ export class Target {
     for (const at of [...this.set.keys()]) this.remove(at);
   }
 
-  /** Core 0 through the boot ROM again, core 1 back into it. Peripherals stay as they are. */
+  /**
+   * Sends core 0 through the boot ROM again, and core 1 back into it. Peripherals stay as they are.
+   */
   restart() {
     this.machine.waitForVector();
     this.machine.boot();
@@ -246,7 +249,7 @@ export class Target {
   }
 
   /**
-   * Lets at most so many cycles pass, each core by its order.
+   * Lets at most `cycles` cycles pass, in which each core follows its order.
    * @param {[Order, Order]} orders @param {number} cycles @returns {Halt}
    */
   advance(orders, cycles) {
@@ -286,7 +289,7 @@ export class Target {
   }
 
   /**
-   * A condition that holds once a core has executed something and is outside a range.
+   * A condition that holds once a core has executed an instruction and is outside a range.
    * @param {number} id
    * @param {{ from: number, to: number }} range
    */

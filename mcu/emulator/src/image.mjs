@@ -1,11 +1,11 @@
 // @ts-check
 /**
- * Firmware images: UF2, ELF32 and raw binaries become segments, symbols and a way to start.
+ * Firmware images: turns UF2, ELF32 and raw binaries into segments, symbols and a way to start.
  *
  * Invariants
- * - `segments` hold what a programmer would write: physical (load) addresses, in SRAM or flash, no
- *   overlaps checked, none empty.
- * - Every malformed input is an ImageError naming the file's fault and what to do; nothing else is
+ * - `segments` hold what a programmer would write: non-empty pieces at physical (load) addresses in
+ *   SRAM or flash. Overlaps are not checked.
+ * - Every malformed input is an ImageError that names the fault and what to do; nothing else is
  *   thrown.
  */
 import { FLASH, SRAM, SRAM_SIZE } from './memory.mjs';
@@ -44,7 +44,7 @@ function checkPlace({ address, bytes }) {
     );
 }
 
-/** Merges touching pieces. @param {Segment[]} pieces @returns {Segment[]} */
+/** Merges pieces that touch. @param {Segment[]} pieces @returns {Segment[]} */
 function merge(pieces) {
   const sorted = [...pieces].sort((a, b) => a.address - b.address);
   /** @type {{ address: number, parts: Uint8Array[], length: number }[]} */
@@ -208,10 +208,10 @@ export function rawBinary(data, base) {
 }
 
 /**
- * Tells the format from the content.
+ * Finds out the format from the content, and parses the image.
  * @param {Uint8Array} data
  * @param {number} [base] address of a raw binary
- * @param {string} [name] the file's name, for better errors
+ * @param {string} [name] the file's name, for better messages
  * @returns {Image}
  */
 export function parseImage(data, base = SRAM, name = '') {
@@ -226,7 +226,7 @@ export function parseImage(data, base = SRAM, name = '') {
 }
 
 /**
- * CRC-32 as the bootrom checks it over boot2 (polynomial 0x04c11db7, not reflected; datasheet
+ * The CRC-32 that the bootrom checks over boot2 (polynomial 0x04c11db7, not reflected; datasheet
  * 2.8.1.3.1).
  * @param {Uint8Array} bytes
  */

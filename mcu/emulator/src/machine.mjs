@@ -3,15 +3,17 @@
  * A whole RP2040: two cores, the package's peripherals around them, and one virtual clock.
  *
  * Invariants
- * - The core with the earlier local time runs next; on a tie they alternate, core 0 first. One
- *   instruction at a time, so a run is a function of the image and of the bench's inputs alone.
- * - Alarms of a cycle run before instructions that begin in it. An access takes effect in the cycle
- *   its instruction begins.
- * - `clock.cycle` is the time of whatever acts now, and never decreases.
+ * - The core with the earlier local time runs next; on a tie they alternate, core 0 first. Only one
+ *   instruction runs at a time, so a run depends on nothing but the image and the inputs of the
+ *   test bench.
+ * - The alarms of a cycle run before the instructions that begin in it. An access takes effect in
+ *   the cycle in which its instruction begins.
+ * - `clock.cycle` is the time of the instruction or alarm that is acting, and never decreases.
  *
- * start ── load() ──▶ ready ── run() ──▶ running ──▶ ready   (reason 'limit' or 'until')
- *                                          ├──────▶ stopped (reason 'break' or 'lockup')
- *                                          └──────▶ idle    (reason 'deadlock': both asleep, nothing set to wake them)
+ * start ── load() ──▶ ready ── run() ──▶ running ──▶ ready    ('limit' or 'until')
+ *                                          ├───────▶ stopped  ('break' or 'lockup')
+ *                                          └───────▶ idle     ('deadlock': both cores sleep, and
+ *                                                              nothing is set to wake them)
  */
 import { RP2040, Rosc, UnimplementedPeripheralLike } from './package.mjs';
 import { Alarm, Clock } from './clock.mjs';
@@ -38,15 +40,17 @@ import { ImageError, hex, parseImage, startOf } from './image.mjs';
  *   hz?: number,
  *   runBoot2?: boolean,
  * }} MachineOptions
- *   conflicts: model SRAM bank and XIP cache conflicts; uartDelay: characters take their time on the wire;
- *   alarmNow: what an alarm set to the current microsecond does; core1Delay: cycles from the last word of the launch handshake to
- *   core 1's first instruction (default 40); hz: clk_sys until the firmware sets it (default 125 MHz); runBoot2: execute the image's
- *   boot2 instead of skipping it
+ *   conflicts: model conflicts of SRAM banks and the XIP cache; uartDelay: characters take their
+ *   time on the line; alarmNow: what an alarm for the current microsecond does; core1Delay: cycles
+ *   from the last word of the launch handshake to core 1's first instruction (default 40); hz:
+ *   clk_sys until the firmware sets it (default 125 MHz); runBoot2: execute the image's boot2
+ *   instead of skipping it
  *
  * @typedef {{ reason:
  *   'limit' | 'until' | 'break' | 'lockup' | 'deadlock' | 'stopped' | 'bootsel' | 'watchdog',
  *   cycle: number, core?: number, code?: number, why?: string, failed?: string }} Stop
- *   failed: in one line, why the firmware has failed by itself, whatever the bench thinks of it; absent if it has not
+ *   failed: one line that says why the firmware itself has failed, whatever the bench decides;
+ *   absent if it has not
  */
 
 /** A place in the program: a symbol's name or an address. @typedef {string | number} Place */
@@ -76,7 +80,7 @@ export class Machine {
     /** @type {Profile | null} */
     this.profile = null;
     /**
-     * What went wrong without stopping the run.
+     * What went wrong but did not stop the run.
      * @type {{ cycle: number, core: number, pc: number, why: string }[]}
      */
     this.warnings = [];
@@ -94,14 +98,14 @@ export class Machine {
     this.injections = [];
     /** Called before every instruction. @type {((core: Core) => void) | null} */
     this.onInstruction = null;
-    /** The last fault of each core. */
+    /** The last fault of each core, as text. */
     this.faults = ['', ''];
-    /** @type {number[]} words of core 1's launch handshake so far */
+    /** @type {number[]} the words of core 1's launch handshake so far */
     this.handshake = [];
     this.connect();
   }
 
-  /** Puts our parts in the place of the package's. */
+  /** Replaces the package's parts by ours. */
   connect() {
     const { rp, clock, cores } = this;
     const peripherals = /** @type {Record<number, any>} */ (rp.peripherals);
@@ -209,9 +213,9 @@ export class Machine {
   }
 
   /**
-   * Why a breakpoint instruction ends the run as a failure, or null: its number is not 0; or it
-   * stands in an exception handler, as the pico-sdk's own for what a program does not handle do; or
-   * in `_exit`, called with a status that is not 0 (by panic, abort, assert).
+   * Why a breakpoint instruction ends the run as a failure, or null. It is a failure if its number
+   * is not 0; if it stands in an exception handler, like the pico-sdk's default handlers; or if it
+   * stands in `_exit` called with a status other than 0 (by panic, abort, assert).
    * @param {Core} core @param {number} code
    */
   failureOf(core, code) {
@@ -231,7 +235,7 @@ export class Machine {
   }
 
   /**
-   * Why the run up to a stop counts as failed, in one line, or null.
+   * Why the run up to a stop counts as failed, in one line; null if it does not.
    * @param {Stop} stop
    * @returns {string | null}
    */
@@ -260,7 +264,7 @@ export class Machine {
     this.sio.bootrom = () => {};
   }
 
-  /** Core 1 in the bootrom takes words until they are a launch. */
+  /** Core 1 waits in the bootrom and takes words until they form a launch. */
   waitForVector() {
     this.cores[1].running = false;
     this.cores[1].pc = WAIT_FOR_VECTOR;
@@ -268,7 +272,7 @@ export class Machine {
     this.sio.bootrom = (word) => this.bootWord(word);
   }
 
-  /** Out of reset core 1's bootrom says 0 and waits. */
+  /** Core 1 comes out of reset: its bootrom sends 0 and waits. */
   releaseCore1() {
     this.waitForVector();
     this.sio.deliver(0, 0);
@@ -276,7 +280,8 @@ export class Machine {
   }
 
   /**
-   * One word of 0, 0, 1, vectors, sp, pc; each is echoed, a wrong one starts over.
+   * Takes one word of the sequence 0, 0, 1, vectors, sp, pc. Each word is echoed; a wrong word
+   * starts the sequence again.
    * @param {number} word
    */
   bootWord(word) {
@@ -306,7 +311,7 @@ export class Machine {
   /**
    * Loads a UF2, ELF or raw image and resets the chip to its start.
    * @param {Uint8Array | import('./image.mjs').Image} image
-   * @param {{ base?: number, name?: string }} [options] base: of a raw binary
+   * @param {{ base?: number, name?: string }} [options] base: the address of a raw binary
    */
   load(image, { base, name } = {}) {
     const parsed = image instanceof Uint8Array ? parseImage(image, base, name) : image;
@@ -317,7 +322,7 @@ export class Machine {
     return this;
   }
 
-  /** Core 0 from its reset to the image's first instruction, at no cost in time. */
+  /** Takes core 0 from its reset to the image's first instruction, at no cost in time. */
   boot() {
     const start = this.start;
     if (start === null) throw new ImageError('load an image before starting it');
@@ -328,7 +333,7 @@ export class Machine {
       core.pc = start.pc;
       core.r[13] = SRAM + SRAM_SIZE;
     } else if (start.boot2 && this.options.runBoot2) {
-      // The bootrom copies boot2 to the top of scratch Y and calls it there with LR 0, its stack
+      // The bootrom copies boot2 to the top of scratch Y and calls it there with LR 0; the stack is
       // below (datasheet 2.8.1.3).
       this.write(0x20041f00, this.read(FLASH, 252));
       core.pc = 0x20041f00;
@@ -354,9 +359,9 @@ export class Machine {
   }
 
   /**
-   * Runs until a cycle, a condition or a stop. The condition is looked at after every instruction:
-   * give it only when needed.
-   * @param {number} [limit] cycle at which to return, absolute
+   * Runs until a cycle, a condition or a stop. The condition is checked after every instruction,
+   * which is slow: pass one only when needed.
+   * @param {number} [limit] the absolute cycle at which to return
    * @param {() => boolean} [until]
    * @returns {Stop}
    */
@@ -443,7 +448,7 @@ export class Machine {
     return this.run(this.clock.cycleOf(this.clock.nanos + micros * 1000));
   }
 
-  /** Runs one instruction of whichever core is next. @returns {Stop} */
+  /** Runs one instruction of the core that is next. @returns {Stop} */
   step() {
     const before = this.cores[0].instructions + this.cores[1].instructions;
     return this.run(
@@ -453,7 +458,7 @@ export class Machine {
   }
 
   /**
-   * Runs until an instruction of a place is about to execute.
+   * Runs until an instruction at `place` is about to execute.
    * @param {Place} place @param {number} [limit] cycle @param {number} [core] only on this core
    * @returns {Stop} reason 'stopped' when reached
    */
@@ -463,7 +468,7 @@ export class Machine {
     const at = this.cores.map((c) => c.pc === address && c.running);
     const counts = this.cores.map((c) => c.instructions);
     this.breakpoints.set(address, (c) => {
-      // Standing on the place already does not count as reaching it.
+      // A core that already stands on the place has not reached it yet.
       if (at[c.id] && c.instructions === counts[c.id]) return false;
       return core === undefined || c.id === core;
     });
@@ -494,7 +499,7 @@ export class Machine {
   }
 
   /**
-   * Drives a pad from outside; null lets go of it.
+   * Drives a pad from outside; null stops driving it.
    * @param {number} pin
    * @param {0 | 1 | null} level
    */
@@ -508,7 +513,7 @@ export class Machine {
   }
 
   /**
-   * Watches one pad, or all with `pin` null; returns a function that ends it.
+   * Watches one pad, or all pads with `pin` null; returns a function that ends the watch.
    * @param {number | null} pin @param {import('./pins.mjs').PinWatcher} watcher
    */
   watch(pin, watcher) {
@@ -523,7 +528,7 @@ export class Machine {
   }
 
   /**
-   * Stops run() before `place` executes; an action returning false lets it go on.
+   * Stops run() before `place` executes; if the action returns false, the run goes on.
    * @param {Place} place
    * @param {(core: Core) => boolean | void} [action]
    */
@@ -534,8 +539,8 @@ export class Machine {
   }
 
   /**
-   * Pends an interrupt just before a core executes its instruction number `instruction` (counted
-   * from its start, 0 first).
+   * Pends an interrupt just before a core executes its instruction number `instruction`, counted
+   * from the core's start (the first is 0).
    * @param {number} core @param {number} instruction @param {number} irq 0-31
    */
   injectInterrupt(core, instruction, irq) {
@@ -613,7 +618,7 @@ export class Machine {
   }
 
   /**
-   * Calls back with each byte a UART has sent.
+   * Calls `listener` with each byte that a UART has sent.
    * @param {(byte: number, cycle: number) => void} listener
    * @param {number} [uart]
    */
@@ -628,7 +633,7 @@ export class Machine {
     return this.profile;
   }
 
-  /** Figures of the run so far. */
+  /** Returns figures of the run so far. */
   statistics() {
     return {
       cycles: this.cycle,

@@ -1,15 +1,15 @@
 // @ts-check
 /**
- * The bus as a core sees it: which address is answered by what.
+ * The bus as a core sees it: which part of the chip answers at which address.
  *
  * Invariants
  * - SRAM banks 0-3 are one array in striped order; the non-striped aliases at 0x21000000 map onto
  *   it (RP2040 datasheet 2.6.2).
- * - Flash answers at its four XIP aliases (2.6.3); writes to it fault, as the XIP window is
+ * - Flash answers at its four XIP aliases (2.6.3). A write to it faults, because the XIP window is
  *   read-only.
- * - A misaligned access and an access to nothing throw BusFault; the core turns it into a HardFault
- *   (ARMv6-M B1.5.6).
- * - SIO and PPB accesses carry the core that makes them; everything else does not depend on it.
+ * - A misaligned access and an access to an empty address throw BusFault; the core turns it into a
+ *   HardFault (ARMv6-M B1.5.6).
+ * - Accesses to SIO and PPB carry the core that makes them; no other access depends on the core.
  */
 
 export const SRAM = 0x20000000;
@@ -18,7 +18,7 @@ export const SRAM_STRIPED = 0x40000;
 export const SRAM_ALIAS = 0x21000000;
 export const FLASH = 0x10000000;
 
-/** Thrown by an access nobody answers; caught by the core. */
+/** Thrown by an access at an address where nothing answers; caught by the core. */
 export class BusFault extends Error {
   /** @param {string} why @param {number} address */
   constructor(why, address) {
@@ -57,7 +57,10 @@ export class Memory {
     this.flash32 = new Int32Array(rp.flash.buffer);
   }
 
-  /** The address without its alias, for callers that index by place. @param {number} address */
+  /**
+   * The address without its alias, for callers that use it as an index.
+   * @param {number} address
+   */
   canonical(address) {
     const top = address >>> 24;
     if (top === 0x21) return SRAM + aliasOffset(address);
@@ -155,8 +158,8 @@ export class Memory {
   }
 
   /**
-   * A byte or halfword store outside memory: the bus replicates it over the word, and IO registers
-   * take the whole word (RP2040 datasheet 2.1.4).
+   * A store of a byte or halfword outside memory: the bus replicates it over the word, and IO
+   * registers take the whole word (RP2040 datasheet 2.1.4).
    * @param {number} a @param {number} value @param {1 | 2} size @param {BusMaster} core
    */
   narrow(a, value, size, core) {

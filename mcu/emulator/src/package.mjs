@@ -1,14 +1,14 @@
 // @ts-check
 /**
- * The one door to rp2040js: what we take from it, and what its entry point does not export but an
- * instance shows.
+ * What we use of rp2040js: the chip, the parts that the package does not export but an instance
+ * reveals, and peripherals made from them.
  */
 import { BasePeripheral, RP2040 } from 'rp2040js';
 
 export { BasePeripheral, RP2040 };
 
 /**
- * A block of registers that keep what is written: start-up code configures them, nothing here
+ * A block of registers that keep what is written. Start-up code configures them; nothing here
  * depends on them.
  */
 export class UnimplementedPeripheralLike extends BasePeripheral {

@@ -4,12 +4,13 @@
  * datasheet 2.19).
  *
  * Invariants
- * - A pad's level is, in this order: the output driver if enabled, the test bench's drive, the
- *   pull, else its last level (2.19.4). A driven output that the bench drives to the other level is
- *   a short: it is recorded in `shorts`, the driver wins.
- * - An input's edge is latched when its level changes, never by a change of enable; each core has
+ * - A pad's level comes from the first of these that applies: the output driver if enabled, the
+ *   test bench's drive, the pull, the pad's last level (2.19.4). If the bench drives an enabled
+ *   output to the other level, that is a short: it is recorded in `shorts`, and the driver wins.
+ * - An input's edge is latched when its level changes, never when an enable changes. Each core has
  *   its own enable, force and status registers (2.19.5).
- * - `watch` callbacks see every change of a pad's level with the cycle of the access that made it.
+ * - `watch` callbacks see every change of a pad's level, with the cycle of the access that caused
+ *   it.
  */
 import { GPIOPinState } from 'rp2040js';
 
@@ -29,13 +30,13 @@ export class Pins {
     this.clock = clock;
     this.setLine = setLine;
     this.levels = 0;
-    /** What the bench drives: 0, 1, or null for nothing. @type {(0 | 1 | null)[]} */
+    /** What the test bench drives: 0, 1, or null for nothing. @type {(0 | 1 | null)[]} */
     this.drives = new Array(PINS).fill(null);
-    /** Latched edges: bit n of low/high. */
+    /** Latched edges: bit n of edgeLow and edgeHigh is pin n's. */
     this.edgeLow = 0;
     this.edgeHigh = 0;
     this.inputs = 0;
-    /** Enable and force nibbles, by core, by register of eight pins. */
+    /** The enable and force nibbles, by core and by register of eight pins. */
     this.enables = [new Uint32Array(4), new Uint32Array(4)];
     this.forces = [new Uint32Array(4), new Uint32Array(4)];
     /** @type {PinWatcher[]} */
@@ -50,8 +51,8 @@ export class Pins {
     rp.gpio.forEach((pin, n) => {
       pin.padValue = 0x56; // the reset value of the pad: input enabled, pulled down (datasheet 2.19.6.3)
       pin.addListener(() => this.settle(n));
-      // The package latches an edge at every call; here only a change is an edge. Its notice to PIO
-      // and PWM is kept.
+      // The package latches an edge at every call; here only a change of level is an edge. The call
+      // still notifies PIO and PWM.
       const notify = pin.setInputValue.bind(pin);
       pin.setInputValue = (value) => {
         notify(value);

@@ -4,13 +4,13 @@
  * ticks (RP2040 datasheet 3.5.5).
  *
  * Invariants
- * - `next[n]` is machine n's next tick in 1/256 cycles; ticks lie `divider(n)` apart, so a
+ * - `next[n]` is machine n's next tick in 1/256 cycles. Ticks are `divider(n)` apart, so a
  *   fractional divider jitters by one cycle and never drifts. An instruction takes one tick and its
  *   delay.
- * - A stalled machine is parked: it costs nothing until something it may wait for changes, then
- *   looks at its next tick. WAIT on a pin sees the pad two cycles late, through the input
- *   synchroniser (3.5.6.3).
- * - All machines that tick in one cycle execute before the pads change.
+ * - A stalled machine is parked: it costs nothing until something that it may wait for changes;
+ *   then it checks at its next tick. WAIT on a pin sees the pad two cycles late, because of the
+ *   input synchroniser (3.5.6.3).
+ * - All machines that tick in the same cycle execute before the pads change.
  */
 import { FIFO, RPPIO } from 'rp2040js';
 import { Alarm } from './clock.mjs';
@@ -45,16 +45,16 @@ export class LockstepPio extends RPPIO {
     });
   }
 
-  /** Distance of two ticks in 1/256 cycles. @param {number} n */
+  /** The distance between two ticks in 1/256 cycles. @param {number} n */
   divider(n) {
     const machine = this.machines[n];
-    // An integer part of 0 means 65536, and then there is no fraction (3.5.5).
+    // An integer part of 0 means 65536 without a fraction (3.5.5).
     return machine.clockDivInt === 0
       ? 65536 * 256
       : machine.clockDivInt * 256 + machine.clockDivFrac;
   }
 
-  /** The package looks whether machine n's wait is over. @param {number} n */
+  /** Lets the package check whether machine n's wait is over. @param {number} n */
   mayGoOn(n) {
     const machine = this.machines[n];
     if (this.ticking || !machine.enabled) {
@@ -73,7 +73,7 @@ export class LockstepPio extends RPPIO {
   }
 
   /**
-   * Moves machine n's next tick to the first one of its lattice in or after a cycle.
+   * Moves machine n's next tick to its first possible tick in or after a cycle.
    * @param {number} n
    * @param {number} cycle
    */
@@ -132,13 +132,13 @@ export class LockstepPio extends RPPIO {
       this.machines.forEach((machine, n) => {
         if (!machine.enabled) return;
         if (!enabled[n]) this.next[n] = (this.clock.cycle + 1) * 256;
-        // Also after a restart, which ends a stall: the machine looks again.
+        // A restart ends a stall too, so the machine checks again.
         this.parked[n] = false;
       });
     else if (offset >= 0xc8 && (offset - SHIFTCTRL) % STRIDE === 0 && offset < 0x128)
       this.joinFifos((offset - SHIFTCTRL) / STRIDE);
     else if (offset >= 0xc8 && offset < 0x128)
-      // An instruction written to SMn_INSTR may have begun or ended a stall, and moves pads at
+      // An instruction written to SMn_INSTR may have begun or ended a stall, and it moves pads at
       // once.
       this.parked = this.parked.map((parked, n) => parked && this.machines[n].waiting);
     if (offset < 0x48 || offset >= 0xc8) {
@@ -165,7 +165,7 @@ export class LockstepPio extends RPPIO {
   }
 
   run() {
-    // The package would step in wall-clock time; writeUint32 has armed the clock instead.
+    // Does nothing: the package would step in real time, but writeUint32 has armed the clock.
   }
 
   stop() {

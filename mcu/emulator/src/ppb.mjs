@@ -3,10 +3,10 @@
  * The private peripherals of one core: NVIC and SCB registers, SysTick (ARMv6-M B3.2-B3.4).
  *
  * Invariants
- * - SysTick is never ticked: its value is computed from the cycle at which it last held a known
- *   value (`base`, `value`), and one alarm waits for the next 1 -> 0 transition.
- * - The period is RELOAD + 1 cycles; a write to CVR clears it, and the next tick loads RELOAD
- *   (ARMv6-M B3.3).
+ * - SysTick does not count every cycle: its value is computed from the cycle at which it last had a
+ *   known value (`base`, `value`), and one alarm waits for the next transition from 1 to 0.
+ * - The period is RELOAD + 1 cycles. A write to CVR clears the counter, and the next tick loads
+ *   RELOAD (ARMv6-M B3.3).
  */
 import { Alarm } from './clock.mjs';
 
@@ -54,7 +54,7 @@ export class Ppb {
   }
 
   /**
-   * Makes now the known point of the counter and sets the alarm for the next zero.
+   * Makes the current cycle the known point of the counter, and sets the alarm for the next zero.
    * @param {number} value
    */
   rebase(value) {
@@ -132,7 +132,7 @@ export class Ppb {
       for (let i = 0; i < 4; i++) value |= core.priority[offset - 0x400 + i] << (8 * i + 6);
       return value;
     }
-    return 0; // MPU absent by default, reserved registers read as zero
+    return 0; // no MPU by default; reserved registers read as zero
   }
 
   /** @param {number} offset @param {number} value */

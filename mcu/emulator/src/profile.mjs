@@ -1,12 +1,12 @@
 // @ts-check
 /**
- * Cycles by address, added up by function.
+ * Counts cycles by address, and adds them up by function.
  *
  * Invariants
- * - Every cycle a core is awake is counted once, at the instruction that spent it; exception entry
- *   counts at the handler's first instruction, as "exceptions" of that function.
- * - A function owns the addresses from its symbol to its size, or to the next function when the
- *   symbol has no size.
+ * - Every cycle in which a core is awake is counted once, at the instruction that spent it.
+ *   Exception entry counts at the handler's first instruction, as "exceptions" of that function.
+ * - A function owns the addresses from its symbol to the end of its size, or to the next function
+ *   if the symbol has no size.
  */
 import { FLASH, SRAM, SRAM_SIZE } from './memory.mjs';
 
@@ -50,7 +50,7 @@ export class Profile {
   }
 
   /**
-   * Cycles by function, most first.
+   * Returns the cycles by function, most cycles first.
    * @param {import('./image.mjs').Symbol[]} symbols
    * @returns {{ name: string, address: number, calls: number, cycles: number[], total: number }[]}
    */

@@ -1,14 +1,13 @@
 // @ts-check
 /**
- * The boot ROM: its image, and the functions behind its `udf` instructions (rom/rom.S).
+ * The boot ROM: its image, and the native functions behind its `udf` instructions (rom/rom.S).
  *
  * Invariants
- * - A native works when it is entered and writes its result when its cycles are over; until then
- *   the core stands on the `udf` and takes interrupts every CHUNK cycles. Calls under way are told
- *   apart by core and stack pointer; one that was
- * left for good (a longjmp, a
- *   reset) is forgotten as soon as a call with a higher stack pointer begins. One forgotten too early starts
- * again, to the same result.
+ * - A native does its work when it is entered, and writes its result when its cycles are over.
+ *   Until then the core stands on the `udf` and takes interrupts every CHUNK cycles. Calls under
+ *   way are told apart by core and stack pointer. A call that was left for good (by a longjmp or a
+ *   reset) is forgotten as soon as a call with a higher stack pointer begins. A call that is
+ *   forgotten too early starts again, with the same result.
  * - Only CODE … CODE_END may be executed: `guard` faults elsewhere, which finds null function
  *   pointers.
  */
@@ -16,24 +15,24 @@ import { CODE, CODE_END, IMAGE, STUBS } from './rom_image.mjs';
 import { DOUBLE, SINGLE } from './rom_float.mjs';
 import { BusFault, FLASH } from './memory.mjs';
 
-/** Longest time without looking for interrupts, in cycles. */
+/** The longest time in cycles between two checks for interrupts. */
 const CHUNK = 4;
-/** `bx lr` after the native. */
+/** Cycles of the `bx lr` after the native. */
 const RETURN_CYCLES = 2;
 const SINGLE_FIRST = 0x20;
 const DOUBLE_FIRST = 0x40;
 export const ROM_SIZE = 0x4000;
 
 /**
- * Typical times of a W25Q16 (its data sheet, 9.6), in microseconds: a sector of 4 KB erased, a page
- * of 256 bytes programmed.
+ * Typical times of a W25Q16 (its data sheet, 9.6) in microseconds: to erase a sector of 4 KB, and
+ * to program a page of 256 bytes.
  */
 export const ERASE_MICROS = 45000;
 export const PROGRAM_MICROS = 700;
-/** clk_sys cycles of the ROM's flash functions that send a few commands. */
+/** clk_sys cycles of those ROM flash functions that send only a few commands. */
 const COMMAND_CYCLES = 1000;
 
-/** Where core 1 waits to be launched; what it returns to when its program ends. */
+/** Where core 1 waits to be launched, and where it returns when its program ends. */
 export const WAIT_FOR_VECTOR = STUBS + 4;
 
 /** @param {Uint32Array} rom the 4,096 words to fill */
@@ -51,7 +50,7 @@ export function guard(pc) {
 }
 
 /**
- * What natives need of the machine.
+ * What the natives need from the machine.
  * @typedef {{
  *   boot(): void,
  *   waitForVector(): void,
@@ -79,7 +78,7 @@ export class Rom {
   }
 
   /**
-   * One step of the native that the core stands on.
+   * Runs one step of the native on whose `udf` the core stands.
    * @param {import('./core.mjs').Core} core
    * @param {number} n the number in `udf #n`
    * @returns {number} cycles
@@ -110,7 +109,7 @@ export class Rom {
    * @param {import('./core.mjs').Core} core
    * @param {number} n
    * @param {Int32Array} r r0-r3, to be replaced by the result
-   * @returns {number | null} cycles with the return, or null if the core does not go on from here
+   * @returns {number | null} cycles including the return; null if the core does not go on from here
    */
   begin(core, n, r) {
     const native =
@@ -169,7 +168,7 @@ export class Rom {
   }
 
   /**
-   * Programming turns ones to zeros, never back.
+   * Programs flash: this turns ones to zeros, never back.
    * @param {number} offset
    * @param {number} from
    * @param {number} count

@@ -1,20 +1,20 @@
 // @ts-check
 /**
- * The arithmetic behind the boot ROM's tables of single and double precision (RP2040 datasheet
- * 2.8.3.2): what each entry takes from the registers, what it gives back, and its cost.
+ * The arithmetic behind the boot ROM's tables for single and double precision (RP2040 datasheet
+ * 2.8.3.2): which registers each function reads, which it writes, and how many cycles it costs.
  *
  * Invariants
- * - Operands and results that are denormal become zero of the same sign; a NaN operand counts as
- *   infinity of its sign, and no result is a NaN: where IEEE 754 has one, the result is infinite.
- *   Else results are the nearest, ties to even.
+ * - A denormal operand or result becomes zero of the same sign. A NaN operand counts as infinity
+ *   of its sign, and no result is a NaN: where IEEE 754 gives one, the result is infinite. Other
+ *   results are the nearest number, ties to even.
  * - Conversions to integers round towards minus infinity and are clamped to the range of their
  *   type.
- * - A cost is the same whatever the operands are. It is near the mean that the datasheet names,
- *   return included; README.md has the list.
+ * - The cost of a function does not depend on its operands. It is near the mean in the
+ *   datasheet, return included; README.md has the list.
  */
 
 /**
- * A function's registers in and out.
+ * A native function: its cost, and what it does with the registers.
  * @typedef {{ cycles: number, call: (r: Int32Array) => void }} Native
  */
 
@@ -29,7 +29,7 @@ function toSingle(bits) {
   return buffer.getFloat32(0);
 }
 
-/** @param {number} value @param {number} [sign] of a result that would be a NaN */
+/** @param {number} value @param {number} [sign] the sign of the infinity in place of a NaN */
 function ofSingle(value, sign = 1) {
   buffer.setFloat32(0, Number.isNaN(value) ? sign * Infinity : value);
   const bits = buffer.getInt32(0);
@@ -68,7 +68,7 @@ const signOf = (value) => (value < 0 || Object.is(value, -0) ? -1 : 1);
 const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * 2^n without loss, also where 2 ** n alone would overflow.
+ * value * 2^n without loss, also where 2 ** n alone would overflow.
  * @param {number} value
  * @param {number} n
  */
@@ -79,7 +79,7 @@ function scale(value, n) {
 }
 
 /**
- * Towards minus infinity, clamped to the integers of so many bits.
+ * Rounds towards minus infinity, clamped to the integers of `bits` bits.
  * @param {number} value
  * @param {number} bits
  * @param {boolean} signed
@@ -106,8 +106,8 @@ function long(r, signed) {
 }
 
 /**
- * The nearest double of integer * 2^-n of at most 24 significant bits, ties to even: rounding to
- * double first would round twice.
+ * The nearest number to integer * 2^-n with at most 24 significant bits, as a double; ties to even.
+ * Rounding to double first would round twice.
  * @param {bigint} integer @param {number} n
  */
 function nearestSingle(integer, n) {
@@ -123,7 +123,8 @@ function nearestSingle(integer, n) {
 }
 
 /**
- * What the two precisions share. `in1`, `in2` read the operands, `out` writes the result.
+ * What differs between the two precisions: `get` reads an operand, `put` writes a result, `whole`
+ * converts an integer.
  * @typedef {{
  *   words: 1 | 2,
  *   get: (r: Int32Array, operand: 0 | 1) => number,
@@ -219,7 +220,7 @@ function table(p, costs, other) {
   return calls.map((call, n) => ({ call, cycles: costs[n] }));
 }
 
-/** Names by place in a table, for documents and messages. */
+/** The function names by their place in a table, for documents and messages. */
 export const NAMES = [
   'add',
   'sub',

@@ -1,15 +1,16 @@
 // @ts-check
 /**
  * The single-cycle IO block (RP2040 datasheet 2.3.1): CPUID, mailbox FIFOs, spinlocks, and each
- * core's divider and interpolators. GPIO registers and the interpolators' arithmetic are the
- * package's.
+ * core's divider and interpolators. The package provides the GPIO registers and the arithmetic of
+ * the interpolators.
  *
  * Invariants
- * - `words[n]` are waiting for core n, at most 8; the interrupt line SIO_IRQ_PROCn is VLD | WOF |
- *   ROE of core n (2.3.1.4).
- * - A spinlock is read by one core at a time: the run loop orders reads of one cycle (2.3.1.3).
+ * - `words[n]` are the words that wait for core n, at most 8. The interrupt line SIO_IRQ_PROCn is
+ *   VLD | WOF | ROE of core n (2.3.1.4).
+ * - Only one core at a time reads a spinlock: the run loop orders reads of the same cycle
+ *   (2.3.1.3).
  * - A quotient becomes readable 8 cycles after its operand was written; before that the old result
- *   is seen (2.3.1.5).
+ *   is read (2.3.1.5).
  */
 
 const IRQ_PROC0 = 15;
@@ -107,8 +108,8 @@ export class Sio {
     this.gpio = rp.sio;
     const Block = /** @type {new (rp: any) => any} */ (rp.sio.constructor);
     /**
-     * Interpolators: the package's own block for core 0, a second one, otherwise unused, for core
-     * 1.
+     * The interpolators: the package's own block for core 0, and a second block, otherwise unused,
+     * for core 1.
      */
     this.interpolators = [rp.sio, new Block({ gpio: [], qspi: [], core: { cycles: 0 } })];
     this.dividers = [new Divider(), new Divider()];
@@ -119,14 +120,14 @@ export class Sio {
     this.last = [0, 0];
     this.locks = 0;
     /**
-     * Core 1 waits in the bootrom: words for it go here.
+     * While core 1 waits in the bootrom, words for it go here.
      * @type {((word: number) => void) | null}
      */
     this.bootrom = null;
     /** @type {(core: number, irq: number, level: boolean) => void} */
     this.onLine = () => {};
     /**
-     * Called with each claim attempt and release.
+     * Called with each attempt to claim a spinlock and each release.
      * @type {((core: number, lock: number, taken: boolean | null) => void) | null}
      */
     this.onSpinlock = null;

@@ -1,14 +1,15 @@
 // @ts-check
 /**
- * The ARMv6-M instruction set with the Cortex-M0+'s timing (TRM table 3-1), one instruction a call.
+ * The ARMv6-M instruction set with the timing of the Cortex-M0+ (TRM table 3-1). One call executes
+ * one instruction.
  *
  * Invariants
- * - Nothing of the core but `t`-independent state changes before the last memory access of an
- *   instruction that may fault, except registers already loaded by LDM/POP; `pc` still names the
- *   instruction when it throws.
- * - The cycle counts assume memory without wait states; SIO answers in one cycle, APB registers add
- *   2 cycles to a load and 3 to a store over SRAM (RP2040 datasheet 2.1.3). With a contention model
- *   every access also passes through it at its own cycle.
+ * - If an instruction may fault, it changes no state of the core before its last memory access,
+ *   except registers that LDM or POP has already loaded; `pc` still names the instruction when it
+ *   throws.
+ * - The cycle counts assume memory without wait states. SIO answers in one cycle; an APB register
+ *   adds 2 cycles to a load and 3 to a store compared with SRAM (RP2040 datasheet 2.1.3). With a
+ *   contention model every access also passes through the model at its own cycle.
  * - `core.branched` tells the fetch model that the prefetch buffer is empty.
  */
 import { BusFault } from './memory.mjs';
@@ -17,13 +18,13 @@ import { ROM_SIZE, guard } from './rom.mjs';
 
 /** @typedef {import('./core.mjs').Core} Core */
 
-/** Cycles of a load beyond the first. @param {number} a */
+/** Cycles of a load after the first. @param {number} a */
 function loadCycles(a) {
   const top = a >>> 28;
   return top < 4 ? 1 : top === 13 ? 0 : top === 4 ? 3 : 1;
 }
 
-/** Cycles of a store beyond the first. @param {number} a */
+/** Cycles of a store after the first. @param {number} a */
 function storeCycles(a) {
   const top = a >>> 28;
   return top < 4 ? 1 : top === 13 ? 0 : top === 4 ? 4 : 1;
@@ -91,7 +92,7 @@ function fetch(core, pc) {
 }
 
 /**
- * A write to the PC that may be an exception return.
+ * Writes the PC; this may be an exception return.
  * @param {Core} core
  * @param {number} target
  * @returns {number} extra cycles
@@ -118,8 +119,8 @@ export function execute(core) {
   const t = core.t;
   let cycles = 1;
   if (bus !== null) {
-    // The prefetch buffer takes a word, two instructions: the word after this one is fetched when
-    // this one begins a word, or at once after a branch into the second half of a word.
+    // The prefetch buffer holds a word, which is two instructions. The next word is fetched when an
+    // instruction begins a word, or at once after a branch into the second half of a word.
     if ((pc & 2) === 0 || core.branched) cycles += bus.prefetch(core, t, pc);
     core.branched = false;
   }
@@ -526,7 +527,7 @@ function miscellaneous(core, op, cycles) {
       if (op & 0x100) {
         if (bus !== null) cycles += bus.data(core, core.t + cycles, a);
         const target = core.load32(a);
-        // SP moves first: an exception return unstacks from above the popped words.
+        // SP moves first: an exception return takes its frame from above the popped words.
         r[13] = a + 4;
         cycles += 3 + branchExchange(core, target);
         core.branched = true;
@@ -574,7 +575,7 @@ function wide(core, op, cycles) {
   const pc = core.pc;
   const op2 = fetch(core, pc + 2);
   const bus = core.contention;
-  // The second halfword begins a word when the first did not: its successor is fetched then.
+  // The second halfword begins a word if the first did not: then the next word is fetched.
   if (bus !== null && (pc & 2) !== 0) cycles += bus.prefetch(core, core.t + cycles - 1, pc + 2);
   if ((op2 & 0xd000) === 0xd000) {
     const s = (op >>> 10) & 1;

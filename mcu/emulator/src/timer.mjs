@@ -6,9 +6,9 @@
  * - The counter is virtual time in whole microseconds plus `offset`; nothing ticks.
  * - An armed alarm fires in the cycle in which TIMERAWL becomes equal to its target: never early,
  *   never late (4.6.3).
- * - A target equal to the current microsecond has missed its edge and fires a full turn (2^32 µs)
- *   later, as a past one does; with `alarmNow: 'fire'` it fires at once. The datasheet leaves the
- *   case open, so firmware must pass with both.
+ * - A target equal to the current microsecond has missed its edge: like a past target, it fires a
+ *   full turn (2^32 µs) later. With `alarmNow: 'fire'` it fires at once. The datasheet leaves this
+ *   case open, so firmware must pass with both settings.
  */
 import { BasePeripheral } from 'rp2040js';
 import { Alarm } from './clock.mjs';
@@ -40,7 +40,7 @@ export class Timer extends BasePeripheral {
 
   /** The counter in µs. */
   get micros() {
-    // The allowance undoes rounding at microsecond boundaries when a cycle is not a whole number of
+    // The allowance undoes rounding at microsecond boundaries if a cycle is not a whole number of
     // nanoseconds.
     return this.frozen ?? Math.floor(this.clock.nanos / 1000 + 1e-6) + this.offset;
   }

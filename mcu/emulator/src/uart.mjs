@@ -1,14 +1,14 @@
 // @ts-check
 /**
- * A PL011 UART (RP2040 datasheet 4.2): FIFOs, interrupts, and, when asked, the time a character
- * takes on the wire.
+ * A PL011 UART (RP2040 datasheet 4.2): FIFOs, interrupts, and, as an option, the time that a
+ * character takes on the line.
  *
  * Invariants
- * - Bytes leave in the order written. Without delay a byte is sent in the cycle it is written and
- *   TXFF is never seen.
- * - With delay one character is in the shifter, at most `depth` wait in the FIFO; a write to a full
- *   FIFO is lost and counted.
- * - A byte is reported to listeners in the cycle its stop bit ends.
+ * - Bytes leave in the order in which they were written. Without delay a byte is sent in the cycle
+ *   in which it is written, and TXFF never shows a full FIFO.
+ * - With delay one character is in the shifter and at most `depth` wait in the FIFO; a write to a
+ *   full FIFO is lost and counted.
+ * - Listeners get a byte in the cycle in which its stop bit ends.
  */
 import { BasePeripheral } from 'rp2040js';
 import { Alarm } from './clock.mjs';
@@ -47,7 +47,7 @@ export class Uart extends BasePeripheral {
     this.tx = [];
     /** @type {number[]} */
     this.rx = [];
-    /** Bytes on their way in. @type {number[]} */
+    /** Received bytes that have not reached the FIFO yet. @type {number[]} */
     this.incoming = [];
     /** @type {number | null} */
     this.shifting = null;
@@ -120,8 +120,8 @@ export class Uart extends BasePeripheral {
   // ---- receiving ----
 
   /**
-   * A byte from outside: at once if there is room and no delay is modelled, else when its stop bit
-   * has passed.
+   * Takes a byte from outside: at once if there is room and no delay is modelled, else when its
+   * stop bit has passed.
    * @param {number} byte
    */
   receive(byte) {

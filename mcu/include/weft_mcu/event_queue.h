@@ -1,13 +1,15 @@
-/* weft_mcu/event_queue.h: events, actors' marks, and the two queues (SEMANTICS.md, part II).
+/* weft_mcu/event_queue.h: events, the marks of actors, and the two kinds of queue (SEMANTICS.md,
+ * part II).
  *
  * Invariants
- *  1. An event is in at most one queue, at most once; its memory belongs to the caller and must
- *     stay while it is not idle.
- *  2. `link` is 0 exactly while the event is idle or its action has been committed to (it may then
- *     be posted again).
- *  3. Everything in a queue, the marks of its actors included, changes only under the queue's lock.
- *     An actor has one queue.
+ *  1. An event is in at most one queue, at most once. Its memory belongs to the caller and must
+ *     stay until the event is idle.
+ *  2. `link` is 0 exactly while the event is idle or a core has committed to its action (the event
+ *     may then be posted again).
+ *  3. The contents of a queue and the marks of its actors change only under the queue's lock. An
+ *     actor belongs to one queue.
  *  4. news.of[core] becomes non-zero whenever a waiting core should look again; it may be read
+ *     without the lock.
  *     without the lock.
  *
  *            weft_post                 take (worker)              commit (worker, <= 1 us before release)
@@ -18,8 +20,8 @@
  *     +-- weft_cancel -------+-------------------------------+       weft_post_as(…, WEFT_MOVE) is cancel and post in one
  *
  * Costs are cycles on the RP2040 (Cortex-M0+, code in SRAM), from call to return, measured by
- * bench/queue.c in the emulator. All calls below may be made from any core and any interrupt
- * priority unless they say otherwise.
+ * bench/queue.c in the emulator. All calls below may be made from any core and at any interrupt
+ * priority unless their comment says otherwise.
  */
 #ifndef WEFT_MCU_EVENT_QUEUE_H
 #define WEFT_MCU_EVENT_QUEUE_H
@@ -29,8 +31,8 @@
 extern "C" {
 #endif
 
-/* An actor is one byte: who holds it, and its priority. Zero-initialised is free, with the lowest
- * priority. */
+/* An actor is one byte: whether a core holds it, and its priority. A zero-initialised actor is free
+ * and has the lowest priority. */
 typedef struct weft_actor {
   uint8_t mark; /* bit 0: busy; bits 1-7: priority */
 } weft_actor;
@@ -39,7 +41,7 @@ enum { WEFT_BUSY = 1, WEFT_PRIORITY_SHIFT = 1, WEFT_PRIORITY_MAX = 127 };
 
 typedef struct weft_node {
   union {
-    struct weft_node *next; /* the list: the following node. 0: idle, in either queue */
+    struct weft_node *next; /* the list: the following node; 0 in either queue: idle */
     struct {
       uint16_t place, number_low;
     }; /* the heap: where its entry is, and half of the post's number */
@@ -48,18 +50,18 @@ typedef struct weft_node {
 } weft_node;
 
 typedef struct weft_event weft_event;
-/* An action: the event and the release time it was posted for (the event may already have been
- * posted again). Runs outside any lock with interrupts on, one at a time per actor; it must not
- * block. The event is idle while its action runs. Returns 0 (WEFT_DONE), or how many us after
- * `release` the same event is to be released again, 1 … 2^31-1: that is how a periodic actor is
- * written; it does not drift, and costs half of a weft_post. An event that its action has posted
- * already is left as it is (a debug build panics). */
+/* An action is called with the event and the release time for which the event was posted (the
+ * event may already have been posted again). It runs outside any lock with interrupts on, and
+ * one at a time per actor. It must not block. The event is idle while its action runs. The
+ * action returns 0 (WEFT_DONE), or after how many us, counted from `release`, the same event is
+ * to be released again: 1 … 2^31-1. That is how a periodic actor is written: it does not drift,
+ * and costs half of a weft_post. If the action has already posted the event, that post counts (a
+ * debug build panics). */
 typedef uint32_t (*weft_action)(weft_event *event, uint32_t release);
 enum { WEFT_DONE = 0 };
 
-/* 16 bytes. Only `action` and `actor` are the caller's to write, and only while the event is idle.
- *    An action that needs data has
- * the event inside its own structure. */
+/* 16 bytes. The caller may write only `action` and `actor`, and only while the event is idle. An
+ * action that needs data has the event inside a structure of its own. */
 struct weft_event {
   union {
     struct { struct weft_node *next; uint32_t time; };
@@ -70,28 +72,28 @@ struct weft_event {
 };
 #define WEFT_EVENT(the_action, the_actor) {{{0, 0}}, (the_action), (the_actor)}
 
-/* The sorted list, and what every queue begins with. 28 bytes (statistics off). */
+/* The sorted list, and the first member of every kind of queue. 28 bytes (without statistics). */
 typedef struct weft_queue {
   union {
-    weft_node head; /* the list is a ring through here; its time is not used */
+    weft_node head; /* the list is a ring through this node, whose time is not used */
     struct {
       weft_node *first, *near;
-    }; /* near: an event in the list, where the next insertion may begin; or the head */
+    }; /* near: an event in the list at which the next insertion may begin; or the head */
   };
   union { uint32_t all; uint16_t of[2]; } news; /* not 0: core i shall look again */
   weft_lock_t *lock;
-  weft_event *claimed[WEFT_CORES]; /* what each core holds while it waits for the release time */
+  weft_event *claimed[WEFT_CORES]; /* the event that each core holds while it waits */
   uint32_t stop;
 #if WEFT_DEBUG
-  int32_t owner; /* the only core that may use a queue with WEFT_LOCAL; -1: not known yet */
+  int32_t owner; /* the only core that may use a WEFT_LOCAL queue; -1: not known yet */
 #endif
 #if WEFT_STATS
   weft_stats stats;
 #endif
 } weft_queue;
 
-/* The index heap: for many timers. Its events must lie in the 256 KB above `base`; it keeps a word
- * for each: their offset, and the other half of the post's number. */
+/* The index heap, for many timers. Its events must lie in the 256 KB above `base`. For each event
+ * the heap keeps a word: the event's offset and half of the post's number. */
 typedef uint32_t weft_heap_entry;
 typedef struct weft_heap {
   weft_queue queue;
@@ -104,17 +106,17 @@ typedef struct weft_heap {
 
 /* What a post does when the event is in the queue already. */
 typedef enum {
-  WEFT_STRICT, /* a mistake: WEFT_E_QUEUED, a panic in a debug build. The event stays as it was. */
+  WEFT_STRICT, /* a mistake: WEFT_E_QUEUED, a panic in a debug build; the event stays as it was */
   WEFT_MOVE,   /* the event is moved to the new release time */
   WEFT_KEEP,   /* the event stays at its old release time: WEFT_IGNORED */
 } weft_policy;
 
-/* An empty queue. `lock`: a lock of its own, or WEFT_LOCAL for a queue that one core and its
- * interrupts use alone (posting to it from another core is a mistake that a debug build names). Not
- * while the queue is in use. */
+/* Make `q` an empty queue. `lock` is a lock of its own, or WEFT_LOCAL for a queue that only one
+ * core and its interrupts use (a debug build panics if another core posts to it). Not while the
+ * queue is in use. */
 void weft_list_init(weft_queue *q, weft_lock_t *lock);
-/* The same for a heap of at most `capacity` events (16,383 at most), which must lie in the 65,536
- * words above `base`; `index` is an array of `capacity` entries. */
+/* The same for a heap of at most `capacity` events (16,383 at most). The events must lie in the
+ * 65,536 words above `base`; `index` is an array of `capacity` entries. */
 void weft_heap_init(weft_heap *q, weft_lock_t *lock, void *base, weft_heap_entry *index,
                     uint32_t capacity);
 
@@ -151,19 +153,21 @@ static inline weft_queue *weft_base(weft_heap *q) { return &q->queue; }
 #define WEFT_EITHER(q, verb) \
   _Generic((q), weft_heap * : weft_heap_##verb, weft_queue * : weft_list_##verb)
 
-/* weft_post(q, e, release): queue `e` for the microsecond `release` (which may be past: then at
- * once). WEFT_OK or WEFT_E_QUEUED; a heap also WEFT_E_ARENA. All releases in a queue must lie
- * within 2^31 us of each other: post less than WEFT_HORIZON (35.5 minutes) ahead. Being 32 bits, a
- * time beyond looks like one past: a debug build panics at one more than 2^30 us past; weft_post_in
- * and weft_post_at check it always and return WEFT_E_HORIZON; weft_far_post takes any time. List:
- * 44 cycles before all others, 66 behind the one posted last or, from the head, + 11 an entry
- * passed; heap: see README.md. */
+/* weft_post(q, e, release): queue `e` for the microsecond `release`; if that is past, the event is
+ * released at once. Returns WEFT_OK or WEFT_E_QUEUED; a heap may also return WEFT_E_ARENA. All
+ * release times in a queue must lie within 2^31 us of each other, so post less than WEFT_HORIZON
+ * (35.5 minutes) ahead. Because times have 32 bits, a time beyond the horizon looks like a past
+ * one: a debug build panics if it is more than 2^30 us past. weft_post_in and weft_post_at always
+ * check and return WEFT_E_HORIZON; weft_far_post takes any time. Cost in a list: 44 cycles before
+ * all other events, 66 behind the event posted last, or, from the head, 11 more for each entry
+ * passed; in a heap: see RESULTS.md. */
 #define weft_post(q, e, release) WEFT_EITHER(q, post)((q), (e), (release))
 /* weft_post_as(q, e, release, policy): the same for an event that may be in the queue already. */
 #define weft_post_as(q, e, release, policy) WEFT_EITHER(q, post_as)((q), (e), (release), (policy))
-/* weft_cancel(q, e): take `e` out. WEFT_OK: its action will not run. WEFT_LATE: it was not in the
- * queue: idle, or a core has committed to its action (up to WEFT_EARLY_US + 1 before the release).
- * `e` must not be in another queue. Linear in a list, logarithmic in a heap; so is a move. */
+/* weft_cancel(q, e): take `e` out. WEFT_OK: its action will not run. WEFT_LATE: `e` was not in the
+ * queue, because it was idle or a core has committed to its action (up to WEFT_EARLY_US + 1 before
+ * the release). `e` must not be in another queue. The cost is linear in a list and logarithmic in a
+ * heap; the same is true of a move. */
 #define weft_cancel(q, e) WEFT_EITHER(q, cancel)((q), (e))
 /* weft_work(q): serve the queue on this core until weft_stop(q). Call it from the core's main
  * program with interrupts on, at most once per core at a time; both cores may serve the same queue

@@ -1,9 +1,10 @@
-/* weft_mcu/lf.h: the C interface that reaction bodies of Lingua Franca's C target are written
- * against, over weft_mcu/reactors.h.
+/* weft_mcu/lf.h: the C interface against which reaction bodies of Lingua Franca's C target are
+ * written, over weft_mcu/reactors.h.
  *
- * In the program's own file (where WEFT_RX_REACTIONS is defined) it is everything. In other C files
- * of a program it declares what does not need the program's sizes: types, times, printing, threads,
- * request_stop; actions are scheduled through lf_schedule_action.
+ * In the program's own file (where WEFT_RX_REACTIONS is defined) this header declares the whole
+ * interface. In other C files of the program it declares what does not depend on the program's
+ * sizes: types, times, printing, threads, request_stop. Such files schedule actions through
+ * lf_schedule_action.
  */
 #ifndef WEFT_MCU_LF_H
 #define WEFT_MCU_LF_H
@@ -77,7 +78,7 @@ instant_t lf_time_start(void);
 tag_t lf_tag_(void);
 void lf_request_stop_(void);
 void lf_sleep(interval_t ns);
-/* Upstream's functions take an environment, its bodies write none; both work. */
+/* Upstream's functions take an environment, reaction bodies pass none; both forms work. */
 #define lf_time_logical(...) lf_time_logical_()
 #define lf_time_logical_elapsed(...) lf_time_logical_elapsed_()
 #define lf_tag(...) lf_tag_()
@@ -173,8 +174,8 @@ typedef weft_rx_token_port lf_port_base_t;
 #define lf_set_destructor(port, fn) ((void)((port)->destructor = (void (*)(void *))(fn)))
 #define lf_set_copy_constructor(port, fn) \
   ((void)((port)->copy_constructor = (void *(*)(void *))(fn)))
-/* An action may come as a `void *`: so threads are given theirs. The weft_rx_action is its first
- * member. */
+/* An action may arrive as a `void *`, which is how threads get theirs. Its first member is the
+ * weft_rx_action. */
 #define WEFT_LF_ACTION(a) ((weft_rx_action *)(void *)(a))
 #define lf_schedule(a, extra) \
   weft_rx_schedule_event(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (weft_rx_payload){0}, false)
@@ -193,11 +194,11 @@ typedef weft_rx_token_port lf_port_base_t;
 #define lf_check_deadline(self, invoke) weft_rx_check((self), &weft_rx_limit_here, (invoke))
 #define lf_reactor_name(self) ((self)->_lf_name)
 #define lf_reactor_full_name(self) ((self)->_lf_full_name)
-/* An int as the value, whatever arithmetic type of 8 bytes or fewer the action has: its low bytes,
- * as upstream's copy. */
+/* Schedule an action with an int as its value. Whatever arithmetic type of up to 8 bytes the action
+ * has, it gets the int's low bytes, as upstream's copy does. */
 int weft_rx_schedule_int(weft_rx_action *a, int64_t extra, int value);
 
-/* Over the present channels of a multiport `p`, with p_width of them. */
+/* Iterates over the present channels of the multiport `p`, whose width is p_width. */
 typedef struct lf_multiport_iterator_t {
   weft_rx_port **channels;
   int width, at;
@@ -213,6 +214,7 @@ static inline lf_multiport_iterator_t lf_multiport_iterator_at(void *channels, i
 }
 #define lf_multiport_iterator(port) lf_multiport_iterator_at((void *)(port), port##_width)
 #endif
-/* From other files: `action` is the address of the action struct that a reaction has given away. */
+/* For other files: `action` is the address of the action's struct, which a reaction has handed
+ * out. */
 int lf_schedule_action(void *action, interval_t extra);
 #endif

@@ -1,10 +1,10 @@
 /* weft_mcu/link.h: channels whose other end is in a Weft program on a PC, over a serial line
  * (mcu/LINK.md; WIRE.md 2.6, 12.6 to 12.8).
  *
- * The channels are the PC's: an operation here is an offer to it, over with one answer or with the
- * session. This code does no input or output, asks no clock and has no heap: who has the line gives
- * it what has come, asks it for what is to go out, and says what time it is. link_uart.h does so
- * for the RP2040's UART.
+ * The home of the channels is the PC: an operation here is an offer to the PC, and ends with one
+ * answer or with the session. This code does no input or output, reads no clock and has no heap.
+ * The program that drives the serial line hands over the bytes that came, fetches the bytes to
+ * send, and passes the time. link_uart.h does so for the RP2040's UART.
  *
  *   begun ──START, START──► linked ──HELLO──► open ──BYE, a lease, a START of another, a fault──►
  *   over ──weft_link_begin──► begun
@@ -12,11 +12,12 @@
  * All calls for one link come from one context: an actor, or main.
  *
  * Invariants
- *  1 An operation is in `ops` from weft_link_offer until its `over` is called, once; its storage
- *    and values are the user's meanwhile.
- *  2 `out` is a ring: first the bytes of the `kept` packets, which are not acknowledged, then what
- *    is in no packet yet.
- *  3 A packet is taken whole or not at all, and only the next; what is no packet is passed over.
+ *  1 An operation is in `ops` from weft_link_offer until its `over` is called, which happens once;
+ *  until then its storage and values must stay as they are.
+ *  2 `out` is a ring: first the bytes of the `kept` packets, which are not acknowledged yet, then
+ *  the bytes that are in no packet yet.
+ *  3 A packet is taken whole or not at all, and only if it is the next in order; bytes that form no
+ *  packet are skipped.
  */
 #ifndef WEFT_MCU_LINK_H
 #define WEFT_MCU_LINK_H
@@ -28,7 +29,7 @@ extern "C" {
 #endif
 
 enum { WEFT_LINK_MOST = 192, WEFT_LINK_HEAD = 16, WEFT_LINK_WINDOW = 4, WEFT_LINK_GUARDS = 8 };
-/* The longest that weft_link_output gives: a packet in COBS. */
+/* The most bytes that weft_link_output returns: one packet in COBS. */
 enum { WEFT_LINK_PACKET = WEFT_LINK_HEAD + WEFT_LINK_MOST + 2 };
 
 typedef enum weft_link_status {
@@ -37,24 +38,23 @@ typedef enum weft_link_status {
   WEFT_LINK_RETIRED,
   WEFT_LINK_POISONED,
   WEFT_LINK_DIED,      /* the session is over; in_doubt: the value may have been taken */
-  WEFT_LINK_WITHDRAWN, /* by weft_link_withdraw: nothing was transferred */
+  WEFT_LINK_WITHDRAWN, /* by weft_link_withdraw; nothing was transferred */
   WEFT_LINK_TOO_LONG,  /* the value that was read has no room, and is lost; or the one to write is
                           too long for a frame */
   WEFT_LINK_BAD_USE,   /* the end is closed, or of the other side; no guards, or too many; both ends
                           of one channel in a choice */
 } weft_link_status;
 
-/* An end that the PC hands out by this name. Only `name`, `writes` and `dropped` are the user's to
- * set. */
+/* An end that the PC hands out under `name`. The user sets only `name`, `writes` and `dropped`. */
 typedef struct weft_link_end {
   const char *name;
   bool writes;
   uint8_t state;    /* 0: not handed out yet, 1: ours, 2: given up, 3: given up before it was
                        handed out */
-  uint8_t how;      /* how its channel has ended: 0, or 1 retired, 2 poisoned, 3 died */
+  uint8_t how;      /* how its channel has ended: 0 not, 1 retired, 2 poisoned, 3 died */
   uint8_t strength; /* of the poison */
   uint8_t owes;     /* what is to be sent: POISON, RETIRE, or one behind the other */
-  bool dropped;     /* nobody will use it any more: it is given up in each session that begins */
+  bool dropped;     /* no longer used: each new session gives it up at once */
   uint32_t number;
 } weft_link_end;
 #define WEFT_LINK_READER(its_name) \
@@ -62,34 +62,36 @@ typedef struct weft_link_end {
 #define WEFT_LINK_WRITER(its_name) \
   { its_name, true, 0, 0, 0, 0, false, 0 }
 
-/* What an operation offers: to read from a reader, or to write these bytes, one CBOR value, to a
- * writer (weft_mcu/cbor.h). */
+/* What an operation offers: to read from a reader, or to write `value`, one CBOR value, to a writer
+ * (weft_mcu/cbor.h). */
 typedef struct weft_link_guard {
   weft_link_end *end;
   const uint8_t *value;
   uint16_t length;
 } weft_link_guard;
 
-/* One operation: one guard, or a choice. Set up to `over`; the rest is the link's. */
+/* One operation: one guard, or a choice of several. The user sets the members down to `over`; the
+ * others are the link's. */
 typedef struct weft_link_op {
   const weft_link_guard *guards;
   uint8_t count;
-  uint8_t *into; /* where a value that is read goes: `room` bytes */
+  uint8_t *into; /* where a value that is read goes; it has `room` bytes */
   uint16_t room;
-  /* In the context of the link's calls; it may offer anew. 0: nobody is told. */
+  /* Called in the context of the link's calls when the operation is over; it may offer anew. 0: no
+   * call. */
   void (*over)(struct weft_link_op *op);
   uint8_t status; /* weft_link_status, once it is over */
   uint8_t won;    /* the guard that was chosen, or whose channel has ended */
   bool in_doubt;
   uint16_t length; /* of the value that was read */
   bool sent, leaving, asked;
-  uint8_t silent; /* bits of guards that were left out: their channels have retired */
+  uint8_t silent; /* bits of guards that were left out because their channels have retired */
   uint32_t number, whole;
   struct weft_link_op *next;
 } weft_link_op;
 
 typedef struct weft_link {
-  /* the user's, before weft_link_begin */
+  /* set by the user before weft_link_begin */
   weft_link_end *ends;
   uint8_t count;
   uint8_t *out; /* what goes to the PC waits here: at least 64 bytes more than the longest value,
@@ -99,9 +101,9 @@ typedef struct weft_link {
   uint32_t lease, again; /* ms; 0 and 0: 3000 and 200. No lease: WEFT_LINK_NO_LEASE */
   void (*news)(
       struct weft_link *link); /* an end was handed out, or the session is over; may be 0 */
-  const char *why;             /* why the session is over; 0: it is not */
+  const char *why;             /* why the session is over; 0 while it is not */
 
-  /* the link's own */
+  /* set by the link */
   uint32_t mine, theirs, random, lease_, again_;
   uint32_t base, due, start_at, heard, beat_at, again_at, last;
   uint16_t first, held, kept_bytes;
@@ -113,42 +115,45 @@ typedef struct weft_link {
   uint16_t in_length;
   uint8_t code, left;
   bool spoilt;
-  uint8_t stage, shift, kind, flags; /* of the frame that is coming */
+  uint8_t stage, shift, kind, flags; /* of the frame that is being received */
   uint64_t field[5];
   uint32_t body;
-  uint8_t text[96]; /* of its body, if it is no value */
+  uint8_t text[96]; /* of its body, if the body is not a value */
   weft_link_op *ops, *sink;
 } weft_link;
 enum { WEFT_LINK_NO_LEASE = 0xffffffff };
 
-/* Begins a session; what was before is over (its operations have been told). `token` and `random`:
- * two random words of this start. */
+/* Begins a session. An earlier session must be over (its operations have ended). `token` and
+ * `random` are two random words, new for each start. */
 void weft_link_begin(weft_link *link, uint32_t token, uint32_t random, uint32_t now_ms);
-/* What has come off the line. */
+/* Takes the `n` bytes that have come over the serial line. */
 void weft_link_input(weft_link *link, const uint8_t *bytes, size_t n, uint32_t now_ms);
-/* What is to go on the line now: at most WEFT_LINK_PACKET bytes, for which there is room at `to`.
- * 0: nothing more. */
+/* Writes to `to` the bytes that are to be sent now, at most WEFT_LINK_PACKET, and returns their
+ * number; 0: nothing more to send. */
 size_t weft_link_output(weft_link *link, uint8_t *to, uint32_t now_ms);
-/* In how many ms weft_link_output has something to do if nothing comes and nothing is called;
+/* In how many ms weft_link_output has something to do if no bytes come and no call is made;
  * 0xffffffff: never. */
 uint32_t weft_link_due(const weft_link *link, uint32_t now_ms);
 
-/* Begins an operation. True: it is under way (as is one that was offered before and is not over),
- * `over` will be called. False: it is over already, op->status says how, `over` is not called. One at an end that the PC has not handed out yet waits
- * for that; one that is offered while the session is over waits for the next. */
+/* Begins an operation. True: the operation is under way (also if it was offered before and is not
+ * over), and `over` will be called. False: it is over already, op->status says how, and `over` is
+ * not called. An operation at an end that the PC has not handed out yet waits for the end; one that
+ * is offered while the session is over waits for the next session. */
 bool weft_link_offer(weft_link *link, weft_link_op *op);
-/* Asks an operation back. It is not over before the answer, and may still succeed (WIRE.md 4.3). */
+/* Asks to withdraw an operation. It is not over before the PC answers, and may still succeed
+ * (WIRE.md 4.3). */
 void weft_link_withdraw(weft_link *link, weft_link_op *op);
-/* Gives an end up: behind what was written before. The channel retires if it was the last of its
- * side. One that the PC has not handed out yet is given back as it comes. For this session: the
- * next has it again, unless it is `dropped`. */
+/* Gives an end up, after everything that was written before. The channel retires if this was the
+ * last end of its side. An end that the PC has not handed out yet is given back when it comes. This
+ * holds for the current session: the next session has the end again, unless it is `dropped`. */
 void weft_link_retire(weft_link *link, weft_link_end *end);
-/* Poisons its channel, with a strength of 1 to 255; one that is not handed out yet as it comes. */
+/* Poisons the end's channel with a strength of 1 to 255; if the end has not been handed out yet, as
+ * soon as it is. */
 void weft_link_poison(weft_link *link, weft_link_end *end, uint8_t strength);
-/* Ends the session in good order; `why` is told to the PC. Keep serving the line until
+/* Ends the session in good order and tells the PC `why`. Keep serving the serial line until
  * weft_link_settled. */
 void weft_link_close(weft_link *link, const char *why);
-/* Is all that was said acknowledged, or nobody there to do so? */
+/* Has the PC acknowledged all that was sent, or is there no PC that could? */
 bool weft_link_settled(const weft_link *link);
 
 #ifdef __cplusplus

@@ -5,19 +5,19 @@
  * queue of its own events, actors by number, 64-bit release times in microseconds since boot.
  * Names, signatures and return codes are LTA's; 0 is success, 1 an error.
  *
- *  - Memory is taken by event_queue_init alone, as much as it needs: 32 bytes an event and 1 an
- *    actor on the device. With a C library (a host, the pico-sdk) from malloc, as LTA does;
- *    without, from what the linker script leaves free behind the program, which event_queue_deinit
- *    gives back when the last queue goes. Compile src/lta.c with -DWEFT_LTA_ARENA=BYTES for a
- *    static arena of that size.
- *  - event_t and the headers that LTA's includes are there as well: stdlib.h, and with the pico-sdk
- *    pico/sync.h and pico/stdlib.h. An event_queue_t has other members than LTA's.
- *  - schedule_event may be called from both cores and from interrupts; work on both cores.
- *  - A release time beyond 2^31 us waits aside and comes back by itself; one in the past is invoked
- *    at once.
- *  - Events of one release time are invoked in the order in which they were scheduled.
- *  - What LTA left open is checked: an actor that does not exist or a full queue returns 1 (a debug
- *    build names it and stops).
+ *  - Only event_queue_init takes memory, as much as it needs: on the device 32 bytes an event and 1
+ *    an actor. With a C library (a host, the pico-sdk) the memory comes from malloc, as in LTA.
+ *    Without one it comes from what the linker script leaves free behind the program, and
+ *    event_queue_deinit gives it back when the last queue goes. Compile src/lta.c with
+ *    -DWEFT_LTA_ARENA=BYTES for a static arena of that size.
+ *  - event_t is there, and so are the headers that LTA's header includes: stdlib.h, and with the
+ *    pico-sdk pico/sync.h and pico/stdlib.h. An event_queue_t has other members than LTA's.
+ *  - schedule_event may be called from both cores and from interrupts; work may run on both cores.
+ *  - An event with a release time beyond 2^31 us waits aside and comes back by itself; one with a
+ *    past release time is invoked at once.
+ *  - Events with the same release time are invoked in the order in which they were scheduled.
+ *  - Mistakes that LTA does not check are checked: for an actor that does not exist or a full
+ *    queue, schedule_event returns 1 (a debug build panics with the reason).
  */
 #ifndef WEFT_MCU_LTA_H
 #define WEFT_MCU_LTA_H
@@ -36,11 +36,11 @@
 extern "C" {
 #endif
 
-/* An action: its release time in us since boot, the actor it is for, and the argument it was
- * scheduled with. */
+/* An action is called with its release time in us since boot, its actor, and the argument given
+ * when it was scheduled. */
 typedef void (*action)(uint64_t release_time_us, size_t actor_id, void *arg);
 
-/* An event as LTA describes it, for programs that name the type: no call takes one. */
+/* An event as LTA describes it, for programs that use the type's name: no call takes an event_t. */
 typedef struct event {
   uint64_t time; /* release time, us since boot */
   size_t actor_id;
@@ -50,25 +50,25 @@ typedef struct event {
 
 typedef struct event_queue {
   weft_queue queue;
-  struct event_queue *next; /* the queues that are initialised */
+  struct event_queue *next; /* the next queue that is initialised */
   struct lta_event *unused;
   weft_actor *actors;
   size_t num_actors;
   void *memory;
 } event_queue_t;
 
-/* An empty queue for at most max_size events at a time (one that is being invoked does not count)
- * of actors 0 … num_actors-1. 0, or 1: no memory, or more than WEFT_LTA_QUEUES queues. Not
- * concurrently with itself or event_queue_deinit. */
+/* Make `queue` an empty queue for at most max_size events at a time (an event that is being invoked
+ * does not count) of actors 0 … num_actors-1. Returns 0, or 1 if there is no memory or there are
+ * more than WEFT_LTA_QUEUES queues. Not concurrently with itself or event_queue_deinit. */
 int event_queue_init(event_queue_t *queue, size_t max_size, size_t num_actors);
-/* Let work() return on every core, after the action it is in, and give the memory back. Call it
- * when no core is in work() any more or never schedule again. */
+/* Let work() return on every core, after the action that is running, and give the memory back. Call
+ * this only when no core is in work() any more or will schedule again. */
 void event_queue_deinit(event_queue_t *queue);
-/* Wait for events and invoke them, for ever (until event_queue_deinit). Once per core. */
+/* Wait for events and invoke them until event_queue_deinit. Once per core. */
 void work(event_queue_t *queue);
 /* Invoke fn(release_time_us, actor_id, arg) at release_time_us, or as soon after it as the actor is
- * free. 0, or 1: the queue is full, or there is no such actor. Any core, any interrupt. About 150
- * cycles. */
+ * free. Returns 0, or 1 if the queue is full or the actor does not exist. Any core, any interrupt.
+ * About 150 cycles. */
 int schedule_event(event_queue_t *queue, uint64_t release_time_us, size_t actor_id, action fn,
                    void *arg);
 

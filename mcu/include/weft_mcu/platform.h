@@ -1,39 +1,49 @@
 /* weft_mcu/platform.h: what the runtime asks of a machine.
  *
- * A port is one folder with a `weft_port.h` (found by the include path) that defines everything
- * below as inline functions, and the few lines of start-up code the machine needs. `ports/template`
- * compiles and says in comments what to fill in; README.md has the page "Writing a port". Times are
- * microseconds.
+ * A port is one folder with a `weft_port.h` (found through the include path) that defines
+ * everything below as inline functions, and the few lines of start-up code that the machine needs.
+ * `ports/template` compiles, and its comments say what to fill in; README.md has the page "Writing
+ * a port". Times are in microseconds.
  *
- *   weft_lock_t                       what two cores exclude each other with (a hardware spin lock, a word, a mutex)
- *   weft_irq_t                        what weft_lock() returns: the interrupt state to restore
- *   WEFT_CORES                        how many cores may serve a queue: 1 or 2
- *   WEFT_EARLY_US                     a sleeping core is woken this much before a release time and polls the rest (1)
- *   WEFT_HOT                          attribute of functions that belong into the fastest memory
- *   WEFT_HOT_PART(name)               the same, in a section of its own so that the linker can leave it out (not given: WEFT_HOT)
+ *   weft_lock_t          what two cores exclude each other with: a spin lock, a word, a mutex
+ *   weft_irq_t           what weft_lock() returns: the interrupt state to restore
+ *   WEFT_CORES           how many cores may serve a queue: 1 or 2
+ *   WEFT_EARLY_US        how long before a release time a sleeping core is woken; it polls the rest
+ *   WEFT_HOT             attribute of functions that belong in the fastest memory
+ *   WEFT_HOT_PART(name)  the same, in a section of its own that the linker can leave out; without
+ *                        it: WEFT_HOT
  *
- *   uint32_t   weft_now32(void)       the clock, low 32 bits. Any context, any core.
- *   uint64_t   weft_now64(void)       the clock; never goes back. Any context, any core.
- *   unsigned   weft_core(void)        the number of this core: 0 … WEFT_CORES - 1
- *   void       weft_wait_init(void)   once per core, before its first weft_wait
- *   void       weft_arm(uint32_t t)   weft_wait of this core shall return at t at the latest. A later call replaces an earlier one,
- *                                     which may fire until then: see "Writing a port". t may be now
- *                                     or past: then nothing is promised (the caller looks at the
- *                                     clock again).
- *   void       weft_wait(void)        sleep until weft_wake, an interrupt, or the armed time. May return early, for no reason. Must
- *                                     return at once if weft_wake was called since the last
- *                                     weft_wait of this core (like WFE).
- *   void       weft_wake(void)        every core's weft_wait returns, or its next one does. Any context, any core.
- *   weft_irq_t weft_lock(l)           interrupts off on this core, then the lock taken. Any context. Not recursive.
- *   void       weft_unlock(l, irq)    the lock given back, the interrupt state restored
- *   void       weft_lock_thread(l)    the same for a caller outside interrupt handlers that runs with interrupts on: the worker.
- *   void       weft_unlock_thread(l)  (may be two cycles instead of six)
- *   weft_lock_t *WEFT_SPINLOCK(n)     the port's locks, n = 0 … WEFT_SPINLOCKS - 1; lta.h takes the last four
- *   weft_lock_t *WEFT_LOCAL           a lock that never waits: for a queue used by one core and its own interrupts alone
- *   int        weft_start_core(fn, stack, bytes)  run fn on core 1, once; 0, or WEFT_E_CORE if there is none or it runs already
- *   WEFT_STACK1, WEFT_STACK1_BYTES    a stack for core 1 that belongs to nobody else; reactors with enclaves or workers start it there
- *   void       weft_panic(text)       does not return: debug builds name a mistake here (over UART on a board, stderr on a host)
- *   int        weft_stack_ok(void)    debug builds: is the guard word at the end of this core's stack untouched?
+ *   uint32_t weft_now32(void)       the clock, low 32 bits. Any context, any core.
+ *   uint64_t weft_now64(void)       the clock; it never goes back. Any context, any core.
+ *   unsigned weft_core(void)        the number of this core: 0 … WEFT_CORES - 1
+ *   void weft_wait_init(void)       once per core, before its first weft_wait
+ *   void weft_arm(uint32_t t)       weft_wait of this core shall return at t at the latest. A later
+ *                                   call replaces an earlier one, whose alarm may still fire until
+ *                                   then: see "Writing a port". If t is now or past, nothing is
+ *                                   promised: the caller looks at the clock after arming.
+ *   void weft_wait(void)            sleep until weft_wake, an interrupt, or the armed time. It may
+ *                                   return early, for no reason. Like WFE, it must return
+ *                                   at once if weft_wake was called since its last return.
+ *   void weft_wake(void)            every core's weft_wait returns, or its next one does. Any
+ *                                   context, any core.
+ *   weft_irq_t weft_lock(l)         turn interrupts off on this core, then take the lock. Any
+ *                                   context. Not recursive.
+ *   void weft_unlock(l, irq)        give the lock back and restore the interrupt state
+ *   void weft_lock_thread(l)        the same for a caller outside interrupt handlers that runs with
+ *   void weft_unlock_thread(l)      interrupts on, the worker; may take two cycles instead of six
+ *   weft_lock_t *WEFT_SPINLOCK(n)   the port's locks, n = 0 … WEFT_SPINLOCKS - 1; lta.h takes the
+ *                                   last four
+ *   weft_lock_t *WEFT_LOCAL         a lock that never waits, for a queue that only one core and its
+ *                                   own interrupts use
+ *   int weft_start_core(fn, stack, bytes)
+ *                                   run fn on core 1, once. 0, or WEFT_E_CORE if there is no core 1
+ *                                   or it runs already
+ *   WEFT_STACK1, WEFT_STACK1_BYTES  a stack for core 1 that nothing else uses; reactors with
+ *                                   enclaves or workers start core 1 on it
+ *   void weft_panic(text)           does not return: debug builds report a mistake here (over UART
+ *                                   on a board, to stderr on a host)
+ *   int weft_stack_ok(void)         debug builds: is the guard word at the end of this core's stack
+ *                                   untouched?
  */
 #ifndef WEFT_MCU_PLATFORM_H
 #define WEFT_MCU_PLATFORM_H
@@ -47,8 +57,8 @@ enum {
   WEFT_OK = 0,
   WEFT_LATE = 1, /* cancel, re-post: the event's action has been committed to or was never posted;
                     nothing was withdrawn */
-  WEFT_IGNORED = 2,    /* WEFT_KEEP: the event was in the queue already and stays as it was */
-  WEFT_FULL = 3,       /* weft_ring_put: no room; the message is counted and not kept */
+  WEFT_IGNORED = 2,    /* WEFT_KEEP: the event was queued already and stays as it was */
+  WEFT_FULL = 3,       /* weft_ring_put: no room; the message is counted and dropped */
   WEFT_E_QUEUED = -1,  /* * the event is in the queue already */
   WEFT_E_HORIZON = -2, /* * the release time is WEFT_HORIZON us or more from now */
   WEFT_E_ARENA = -3, /* * an event outside the memory that its heap can number, or more events than
@@ -70,8 +80,8 @@ extern "C" {
 #error "weft_mcu needs GCC or clang"
 #endif
 WEFT_NORETURN void weft_panic(const char *what);
-/* Compile-time mutants of the two-core protocol and of arming: tests build each and must see it
- * fail. 0 in every product. */
+/* Compile-time mutants of the two-core protocol and of arming. Tests build each mutant and must see
+ * it fail. 0 in every product. */
 #ifndef WEFT_MUTANT
 #define WEFT_MUTANT 0
 #endif
@@ -83,12 +93,12 @@ WEFT_NORETURN void weft_panic(const char *what);
 }
 #endif
 
-/* A mistake of the caller: named in a debug build, a return code otherwise. */
-/* A 32-bit word with a non-zero low and high half, cheap to come by where the lock has just been
- * used. */
+/* A 32-bit word whose low and high halves are both non-zero, cheap to compute where the lock has
+ * just been used. */
 #ifndef WEFT_NEWS
 #define WEFT_NEWS(lock) ((uint32_t)0x00010001)
 #endif
+/* A mistake of the caller: a panic in a debug build, a return code otherwise. */
 #if WEFT_DEBUG
 #define WEFT_MISTAKE(code, text) (weft_panic("weft: " text), (code))
 #else

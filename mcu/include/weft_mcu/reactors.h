@@ -1,20 +1,20 @@
 /* weft_mcu/reactors.h: reactors (SEMANTICS.md, part III): types, and what reactions call.
  * REACTORS.md is the page for users.
  *
- * The program's C file defines how much it needs (WEFT_RX_REACTIONS, …), includes this, defines its
- * reactions and tables, and includes weft_mcu/reactors_run.h, the engine. One translation unit, so
- * that all sizes and tables are constants to the compiler.
+ * The program's C file defines how much it needs (WEFT_RX_REACTIONS, …), includes this header,
+ * defines its reactions and tables, and includes weft_mcu/reactors_run.h, the engine. The program
+ * is one translation unit, so that the compiler knows all sizes and tables as constants.
  *
  * Invariants
  *  1. The number of a reaction is its place in the order: whatever a running reaction makes pending
  *     has a greater number.
- *  2. A port or action is in its enclave's list of present ones exactly while is_present; the list
+ *  2. A port or action is in its enclave's `present` list exactly while is_present is set; the list
  *     is emptied when the tag ends.
  *  3. A queue is ordered by time, then microstep; timers (microstep 0) come first among equal
- *     times. No event in it is at or before the current tag. Events for the next microstep are in
- *     the list `soon`, not in the queue.
- *  4. Only its own core touches an enclave, except for `inbox` and what goes with it, which are
- *     under its lock.
+ *     times. No event in the queue is at or before the current tag. Events for the next microstep
+ *     are in the list `soon`, not in the queue.
+ *  4. Only an enclave's own core touches the enclave, except for `inbox` and the fields that belong
+ *     to it, which are under the inbox lock.
  */
 #ifndef WEFT_MCU_REACTORS_H
 #define WEFT_MCU_REACTORS_H
@@ -92,7 +92,7 @@ void *memset(void *, int, size_t);
 #ifndef WEFT_RX_TIME64
 #define WEFT_RX_TIME64 WEFT_RX_HOST
 #endif
-#ifndef WEFT_RX_FAST /* 1: `fast` may be asked for; on a host it always may */
+#ifndef WEFT_RX_FAST /* 1: the option `fast` is allowed; on a host it always is */
 #define WEFT_RX_FAST WEFT_RX_HOST
 #endif
 #ifndef WEFT_RX_STRICT /* 1: a reaction that finds a pool empty stops the program, in release \
@@ -113,7 +113,7 @@ void *memset(void *, int, size_t);
                        WEFT_RX_MODES || WEFT_RX_ENCLAVES > 1)
 #error "weft: a static schedule has no timers, events, delays, modes or enclaves"
 #endif
-/* Events come from outside of the enclave's own reactions: through the inbox. */
+/* 1 if events may come from outside the enclave's own reactions, through the inbox. */
 #if WEFT_RX_ENCLAVES > 2 && !WEFT_RX_HOST
 #error "weft: a device has an enclave for each of its two cores, no more"
 #endif
@@ -136,8 +136,8 @@ enum { WEFT_RX_RESET = 1, WEFT_RX_HISTORY = 2 };
 #define WEFT_RX_MSEC(n) ((int64_t)(n) * 1000000)
 #define WEFT_RX_SEC(n) ((int64_t)(n) * 1000000000)
 #define WEFT_RX_FOREVER INT64_MAX
-/* ns to ticks, to the nearest, a positive time at least 1 (R22); a constant if ns is one. 32-bit
- * times: see weft_rx_check for the horizon. */
+/* Nanoseconds to ticks, rounded to the nearest; a positive time is at least 1 tick (R22). A
+ * constant if ns is one. With 32-bit times weft_rx_check checks the horizon. */
 #define WEFT_RX_TICKS(ns)                                    \
   (WEFT_TICK_NS == 1 ? (int64_t)(ns)                         \
    : (ns) <= 0       ? 0                                     \
@@ -169,7 +169,8 @@ typedef uint16_t weft_rx_index;
 #define WEFT_RX_END UINT16_MAX
 #endif
 #define WEFT_RX_WORDS ((WEFT_RX_REACTIONS + WEFT_RX_WORD_BITS - 1) / WEFT_RX_WORD_BITS)
-/* How many levels of bitmap: one word; a word over words; a word over words over words. */
+/* How many levels of bitmap there are: one word; a word over words; a word over words over
+ * words. */
 #define WEFT_RX_DEPTH (WEFT_RX_WORDS <= 1 ? 1 : WEFT_RX_WORDS <= WEFT_RX_WORD_BITS ? 2 : 3)
 #if WEFT_RX_HOST ? WEFT_RX_REACTIONS <= 64 : WEFT_RX_REACTIONS <= 32
 #define WEFT_RX_MASKS 1
@@ -252,8 +253,8 @@ typedef struct weft_rx_mode {
   void (*reset_state)(void *self);
   weft_rx_trig startup, reset, shutdown;
   struct weft_rx_once *onces;
-  bool entered; /* it was active at some tag */
-  bool active;  /* so is the mode around it */
+  bool entered; /* active at some tag so far */
+  bool active;  /* the mode around it is active too */
   bool started, wiped; /* reactors/modes.h */
 } weft_rx_mode;
 typedef struct weft_rx_modal {
@@ -271,7 +272,8 @@ typedef struct weft_rx_modal {
 #define WEFT_RX_MODE_FIELD
 #define WEFT_RX_OFFSET_FIELD
 #endif
-/* Times are in `time` (as offset before the start), period 0 marks what is no timer. */
+/* `time` is the next time (before the start: the offset). `period` 0 marks a node that is not a
+ * timer. */
 #define WEFT_RX_NODE_FIELDS                                                                    \
   struct weft_rx_timer *next;                                                                  \
   weft_rx_time time, period
@@ -292,7 +294,7 @@ typedef struct weft_rx_event {
   WEFT_RX_NODE_FIELDS; /* period: 0 */
   uint32_t step;
   void (*fire)(struct weft_rx_env *, struct weft_rx_event *);
-  void *owner; /* action or delay; 0: another kind */
+  void *owner; /* action or delay; 0: an event of another kind */
   weft_rx_payload payload;
   uint8_t has_value, from_outside;
 } weft_rx_event;
@@ -326,7 +328,7 @@ typedef struct weft_rx_once {
     .event = {.fire = weft_rx_fire_once}, .offset = (weft_rx_time)WEFT_RX_TICKS(the_offset), \
     .trig = (the_trig), .mode = (the_mode)                                                   \
   }
-/* A period of ticks / per: `whole` ticks, and `rest` / `per` that add up. */
+/* A period of ticks / per: `whole` ticks, plus `rest` / `per`, whose sum is carried over. */
 typedef struct weft_rx_ratio {
   weft_rx_once once;
   weft_rx_time whole;
@@ -346,7 +348,7 @@ typedef struct weft_rx_ratio {
   bool has_value;                                                                               \
   uint8_t policy, origin, value_at; /* origin: 0 logical, else 1 + the enclave; value_at: where \
                                        the value is in the struct */                            \
-  uint32_t size;                    /* bytes of the value; of an element of a token */          \
+  uint32_t size;                    /* bytes of the value; of a token: bytes of an element */   \
   weft_rx_time min_delay, min_spacing;                                                          \
   weft_rx_time last_time, latest; /* of the event scheduled last; of the greatest tag queued */ \
   uint32_t latest_step, queued, spaced; /* spaced: last_time is set (weft_rx_last_in_full) */   \
@@ -435,7 +437,7 @@ typedef struct weft_rx_delay {
   uint8_t value_at, kind, to;
   WEFT_RX_MODE_FIELD
 } weft_rx_delay;
-/* The port stands right behind the delay. */
+/* The port follows directly after the delay. */
 #define WEFT_RX_DELAY(port_T) struct { weft_rx_delay delay; port_T port; }
 #define WEFT_RX_KIND_FLAGS(p) \
   _Generic((p)->weft_rx_kind, weft_rx_plain * : 0, weft_rx_tokens * : WEFT_RX_IS_TOKEN)
@@ -467,13 +469,13 @@ typedef struct weft_rx_delay {
   } while (0)
 void weft_rx_delay_send(void *delay);
 #if WEFT_RX_STATIC
-/* A delayed connection of a static schedule: what is on its way waits in a ring, and the table
- * triggers weft_rx_hold_arrive whenever something may arrive. */
+/* A delayed connection of a static schedule. Values on their way wait in a ring, and the table
+ * triggers weft_rx_hold_arrive whenever a value may arrive. */
 typedef struct weft_rx_hold {
   weft_rx_port *from, *to;
-  weft_rx_time interval, *due; /* due: `capacity` of them, as of values */
+  weft_rx_time interval, *due; /* due: `capacity` times, one for each value */
   void *values;
-  uint32_t size; /* of a value */
+  uint32_t size; /* of one value */
   uint16_t capacity, first, count;
   uint8_t value_at;
 } weft_rx_hold;
@@ -501,7 +503,7 @@ typedef struct { weft_rx_timer *first; uint32_t count, stride; } weft_rx_range;
 typedef struct { weft_rx_time gap; weft_rx_trig trig; } weft_rx_slot;
 #define WEFT_RX_LAST_GAP \
   (WEFT_RX_TIME64 ? (weft_rx_time)(INT64_MAX / 4) : (weft_rx_time)0x80000000u)
-#define WEFT_RX_SLOTS_END {WEFT_RX_LAST_GAP, 0} /* behind the last slot */
+#define WEFT_RX_SLOTS_END {WEFT_RX_LAST_GAP, 0} /* marks the end, after the last slot */
 typedef struct { uint8_t from, to; int64_t delay_ns; } weft_rx_link;
 typedef struct {
   const char *name;
@@ -512,7 +514,7 @@ typedef struct {
 } weft_rx_program;
 typedef struct {
   bool fast, keepalive, no_keepalive;
-  int64_t timeout_ns; /* < 0: none */
+  int64_t timeout_ns; /* < 0: no timeout */
   unsigned workers;   /* 0: WEFT_RX_WORKERS */
 } weft_rx_options;
 #define WEFT_RX_OPTIONS ((weft_rx_options){.timeout_ns = -1})

@@ -1,12 +1,13 @@
-/* weft_mcu/reactors_run.h: the engine, included once, at the end of the program's file, where its
- * tables are known. */
+/* weft_mcu/reactors_run.h: the engine. A program includes it once, at the end of its file, where
+ * its tables are known. */
 #ifndef WEFT_MCU_REACTORS_RUN_H
 #define WEFT_MCU_REACTORS_RUN_H
 #ifndef WEFT_MCU_REACTORS_H
 #error "include weft_mcu/reactors.h (or weft_mcu/lf.h) at the top of the file, and this at its end"
 #endif
 #if WEFT_RX_HOST
-static weft_rx_event *weft_rx_chunks; /* what events were made of, by `owner` */
+static weft_rx_event *weft_rx_chunks; /* every block of events allocated so far, chained by
+                                         `owner` */
 #endif
 #include "weft_mcu/reactors/queue.h"
 #include "weft_mcu/reactors/tokens.h"
@@ -30,7 +31,7 @@ static void weft_rx_fire_start(weft_rx_env *env, weft_rx_event *e) {
 #endif
 }
 #endif
-/* What an event holds goes back; the event too. */
+/* Give back an event and whatever value it holds. */
 __attribute__((unused)) static void weft_rx_discard_event(weft_rx_env *env, weft_rx_event *e) {
   bool action = e->fire == weft_rx_fire_action;
 #if WEFT_RX_ASYNC
@@ -136,7 +137,7 @@ static void weft_rx_end(weft_rx_env *env) {
   free(env->heap);
 #endif
 #if WEFT_RX_ASYNC
-  irq = weft_lock(WEFT_RX_INBOX_LOCK); /* somebody outside may look at `stopped` at any moment */
+  irq = weft_lock(WEFT_RX_INBOX_LOCK); /* code outside may look at `stopped` at any moment */
   *env = (weft_rx_env){.number = env->number, .stopped = true};
   weft_unlock(WEFT_RX_INBOX_LOCK, irq);
 #else
@@ -168,7 +169,7 @@ int weft_rx_run(const weft_rx_options *options) {
   weft_rx_begin(env, (weft_rx_time)start, (uint32_t)(start >> 32), options);
 #if !WEFT_RX_STATIC
   static weft_rx_event begin = {.fire = weft_rx_fire_start};
-  begin.next = 0; /* what came before the start of a run before was behind it */
+  begin.next = 0; /* left over from the start of an earlier run */
   env->soon = env->soon_last = &begin;
 #endif
 #if WEFT_RX_WORKERS > 1

@@ -1,6 +1,6 @@
 /* weft_mcu/stats.h: what a queue counts about itself when the whole program is built with
- * -DWEFT_STATS=1. Off (the default) the code and the structures are the same as if this file did
- * not exist; tests/size compares the bytes.
+ * -DWEFT_STATS=1. When that is off (the default), code and structures are the same as if this file
+ * did not exist; tests/size compares the bytes.
  *
  * All numbers change under the queue's lock; weft_stats_read() takes a consistent copy.
  */
@@ -19,6 +19,6 @@ typedef struct weft_stats {
   uint32_t actions[WEFT_CORES];             /* actions run by each core */
   uint32_t busy_us[WEFT_CORES];             /* time each core spent in actions, us (wraps) */
   uint32_t since; /* when counting began, us: load = busy_us / (now - since) */
-  uint32_t depth, depth_max;                /* events in the queue or claimed, now and at most */
+  uint32_t depth, depth_max;                /* events queued or claimed: now, and at most */
 } weft_stats;
 #endif

@@ -1,10 +1,11 @@
-/* The MPS2 board with the AN521 image: two Cortex-M33 without caches. Run in QEMU (mps2-an521);
- * never on the board.
+/* The MPS2 board with the AN521 image: two Cortex-M33 without caches. It has run in QEMU
+ * (mps2-an521) only, never on the board.
  *
- * The clock is the FPGA's microsecond counter (32 bits; weft_now64 counts its turns, so ask it at
- * least once an hour). Each core's alarm is a CMSDK timer whose line is pending but not enabled
- * (SEVONPEND), restarted by weft_wait when it covers only part of the time: 20 counts a microsecond
- * in 32 bits are 214 s. QEMU's WFE returns at once, so there the alarm is never needed.
+ * The clock is the FPGA's 32-bit microsecond counter. weft_now64 counts its turns, so call that at
+ * least once an hour. Each core's alarm is a CMSDK timer whose interrupt line is pending but not
+ * enabled (SEVONPEND). The timer covers at most 214 s, because it counts 20 times a microsecond in
+ * 32 bits; weft_wait restarts it for a longer time. QEMU's WFE returns at once, so there the alarm
+ * is never needed.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
@@ -38,13 +39,13 @@ WEFT_INLINE unsigned weft_core(void) { return WEFT_REG(CPU_ID); }
 WEFT_INLINE void weft_wait_init(void) { WEFT_REG(SCR) = 16; /* SEVONPEND */ }
 WEFT_INLINE void weft_wake(void) { __asm volatile("dsb\n\tsev" ::: "memory"); }
 /* The timer stands still from the first write to the last, so no old alarm fires in between.
- * Interrupts are off: one that came between the look at the clock and the start would make the
- * alarm late by as much. */
+ * Interrupts are off: an interrupt between reading the clock and starting the timer would delay the
+ * alarm by its duration. */
 WEFT_INLINE void an521_start_timer(unsigned core) {
   uint32_t irq;
   __asm volatile("mrs %0, primask\n\tcpsid i" : "=r"(irq)::"memory");
   uint32_t timer = CMSDK_TIMER0 + 0x1000 * core, us = an521_alarm[core] - weft_now32();
-  if ((int32_t)us < 1) us = 1; /* it may be late; not never */
+  if ((int32_t)us < 1) us = 1; /* the alarm may be late, but it must fire */
   if (us > ALARM_LONGEST) us = ALARM_LONGEST;
   WEFT_REG(timer) = 0;
   WEFT_REG(timer + 12) = 1; /* INTCLEAR */
@@ -82,7 +83,7 @@ WEFT_INLINE void weft_unlock(weft_lock_t *l, weft_irq_t irq) {
 WEFT_INLINE void weft_lock_thread(weft_lock_t *l) { (void)weft_lock(l); }
 WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) { weft_unlock(l, 0); }
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes);
-#define WEFT_STACK1 ((void *)0) /* the linker script's */
+#define WEFT_STACK1 ((void *)0) /* the linker script has it */
 #define WEFT_STACK1_BYTES 0u
 WEFT_INLINE int weft_stack_ok(void) { return 1; }
 void an521_puts(const char *text); /* semihosting */

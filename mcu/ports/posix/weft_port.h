@@ -1,9 +1,9 @@
-/* A host with threads: for trying programs out and for tests under the sanitizers. Real time, or
- * virtual time that goes on only when every core waits (weft_posix_virtual).
+/* The port for a host with threads: for trying programs out, and for tests under the sanitizers.
+ * Time is real, or virtual: then it goes on only when every core waits (weft_posix_virtual).
  *
  * A core is a thread: the main program is core 0, weft_start_core makes core 1. There are no
- * interrupts; any other thread may post to a queue that has a lock (in virtual time the clock does
- * not wait for it). weft_wait sleeps to the exact time: nothing is polled.
+ * interrupts. Any other thread may post to a queue that has a lock (virtual time does not wait for
+ * such a thread). weft_wait sleeps to the exact time, so nothing is polled.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
@@ -21,17 +21,17 @@ extern weft_lock_t weft_posix_locks[WEFT_SPINLOCKS + 1];
 #define WEFT_LOCAL (&weft_posix_locks[WEFT_SPINLOCKS])
 
 uint64_t weft_posix_now(void);
-/* The clock in ns since 1970, counted on by the monotonic clock; in virtual time weft_now64() *
- * 1000. */
+/* The clock in ns since 1970, read once and counted on by the monotonic clock; with virtual time it
+ * is weft_now64() * 1000. */
 int64_t weft_posix_now_ns(void);
 unsigned weft_posix_core(void);
 void weft_posix_arm(uint32_t t);
 void weft_posix_wait(void);
 void weft_posix_wake(void);
-/* Before anything else: virtual time, beginning at `start` us. */
+/* Use virtual time, beginning at `start` us. Call this before anything else. */
 void weft_posix_virtual(uint64_t start);
-/* The main program waits until core 1's function has returned (in virtual time it counts as waiting
- * meanwhile). */
+/* Block the main program until core 1's function has returned. With virtual time the main program
+ * counts as waiting meanwhile. */
 void weft_posix_join(void);
 
 WEFT_INLINE uint64_t weft_now64(void) { return weft_posix_now(); }

@@ -18,7 +18,7 @@ WEFT_INLINE void pin_high(unsigned pin) { WEFT_REG(SIO_GPIO_OUT_SET) = 1u << pin
 WEFT_INLINE void pin_low(unsigned pin) { WEFT_REG(SIO_GPIO_OUT_CLR) = 1u << pin; }
 WEFT_INLINE void pin_toggle(unsigned pin) { WEFT_REG(SIO_GPIO_OUT_XOR) = 1u << pin; }
 WEFT_INLINE bool pin_read(unsigned pin) { return WEFT_REG(SIO_GPIO_IN) >> pin & 1; }
-/* Both edges of a pin raise IO_IRQ_BANK0 on core 0 (weft_isr_io_bank0). */
+/* Let both edges of a pin raise IO_IRQ_BANK0 on core 0 (weft_isr_io_bank0). */
 WEFT_INLINE void pin_irq_both_edges(unsigned pin) {
   WEFT_REG(IO_BANK0_INTR0 + 4 * (pin / 8)) = 12u
                                              << 4 * (pin % 8); /* what came before does not count */

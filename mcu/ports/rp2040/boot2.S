@@ -1,7 +1,9 @@
-/* boot2.S: the 252 bytes (and a checksum that tools/image.py adds) that the boot ROM copies from flash to SRAM and runs.
+/* boot2.S: the second-stage boot code: 252 bytes that the boot ROM copies from flash to SRAM and
+ * runs, and a checksum that tools/image.py adds.
  *
- * Sets the flash interface to serial reads with command 03h, which every flash chip knows, at clk_sys / 4; then starts the program
- * behind it. Slower than quad reads, which need chip-specific commands: hot code is in SRAM anyway.
+ * The code sets the flash interface to serial reads with command 03h, which every flash chip knows,
+ * at clk_sys / 4; then it starts the program behind it. Quad reads would be faster but need
+ * chip-specific commands; hot code is in SRAM anyway.
  */
   .syntax unified
   .cpu cortex-m0plus
@@ -24,7 +26,7 @@ __weft_boot2:
   ldr   r1, =0x03000218     /* SPI_CTRLR0: command 03h, 8-bit instruction, 24-bit address */
   str   r1, [r2]
   movs  r1, #1
-  str   r1, [r3, #0x08]     /* on: the flash is memory from here on */
+  str   r1, [r3, #0x08]     /* on: the flash can be read as memory from now on */
   ldr   r0, =0x10000100     /* the program's vector table */
   ldr   r1, =0xe000ed08     /* VTOR */
   str   r0, [r1]

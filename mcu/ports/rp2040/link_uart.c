@@ -1,5 +1,5 @@
-/* link_uart.c: what link_uart.h says. The sender is polled: its FIFO holds 32 characters, 2.7 ms,
- * and is looked at each ms. */
+/* link_uart.c: the functions of link_uart.h. The sender is polled: its FIFO holds 32 characters,
+ * which take 2.7 ms, and is looked at each ms. */
 #include "link_uart.h"
 
 enum { UART0_IRQ = 20, RECEIVE = 1 << 4, TIMEOUT = 1 << 6, EMPTY = 1 << 4, FULL = 1 << 5 };
@@ -51,7 +51,8 @@ static void turn(weft_link_uart *u) {
                                                    : FAR),
                WEFT_MOVE);
 }
-/* The events lie in the structure, so one is enough to find it; UART 0 is one anyway. */
+/* The events lie in the structure, so an event would be enough to find it; but there is only one
+ * UART 0. */
 static uint32_t on_event(weft_event *e, uint32_t release) {
   (void)e, (void)release;
   turn(the_line);

@@ -1,15 +1,15 @@
-/* link_uart.h: a link (weft_mcu/link.h) at the RP2040's UART 0, served by an actor; session after
- * session.
+/* link_uart.h: a link (weft_mcu/link.h) over the RP2040's UART 0, served by an actor. It runs one
+ * session after another.
  *
  *   static weft_link_uart line = {.link = &pc, .queue = &queue, .actor = &me};
  *   weft_link_uart_start(&line);                 // after uart_init() and weft_list_init()
  *
- * Each of the link's calls is made in an action of that actor; after one that was made elsewhere
- * than in `over` and `news`, say weft_link_uart_kick(). When a session is over the next one begins
- * by itself, once the PC has been told.
+ * Call the link's functions in actions of that actor. After a call that is made outside `over` and
+ * `news`, call weft_link_uart_kick(). When a session is over, the next one begins by itself once
+ * the PC has been told.
  *
- * Invariant: the interrupt writes `in` and the ring, the actor's actions everything else. What
- * finds the ring full is counted and sent again by the PC.
+ * Invariant: the interrupt writes `in` and the ring; the actor's actions write everything else. A
+ * byte that finds the ring full is counted, and the PC sends its packet again.
  */
 #ifndef WEFT_RP2040_LINK_UART_H
 #define WEFT_RP2040_LINK_UART_H
@@ -24,7 +24,7 @@ typedef struct weft_link_uart {
   weft_link *link;
   weft_queue *queue;
   weft_actor *actor;
-  void (*after)(struct weft_link_uart *line); /* after each turn of it; may be 0 */
+  void (*after)(struct weft_link_uart *line); /* called after each turn of the link; may be 0 */
   uint32_t overflows;
   weft_event news, due;
   uint32_t ms, us, over_at;

@@ -1,11 +1,11 @@
-/* port.c: the second core, and how a mistake is named on a board. */
+/* port.c: starts the second core, and reports a mistake on a board. */
 #include "weft_mcu/platform.h"
 
 _Alignas(8) struct weft_local weft_local = {0, 1};
 
-/* One word to core 1's boot code, and its answer. The boot code waits for the sequence 0, 0, 1,
- * vectors, stack, entry and echoes every word; a wrong echo begins the sequence again (RP2040
- * datasheet, 2.8.2). */
+/* Send one word to core 1's boot code and return its answer. The boot code waits for the sequence
+ * 0, 0, 1, vectors, stack, entry and echoes every word; after a wrong echo the sequence begins
+ * again (RP2040 datasheet, 2.8.2). */
 static uint32_t say(uint32_t word) {
   if (!word) {
     while (WEFT_REG(SIO_FIFO_ST) & 1) (void)WEFT_REG(SIO_FIFO_RD);
@@ -36,8 +36,8 @@ int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
   return WEFT_OK;
 }
 
-/* Weak: a program may bring its own. Writes the text to UART 0 (set up by the program or not at
- * all: then only the stop is seen) and stops this core at a breakpoint. */
+/* Write the text to UART 0 and stop this core at a breakpoint. If the program has not set up the
+ * UART, only the stop can be seen. The function is weak: a program may define its own. */
 __attribute__((weak)) void weft_panic(const char *what) {
   __asm volatile("cpsid i" ::: "memory");
   if (!(WEFT_REG(RESETS_RESET) & 1u << 22))

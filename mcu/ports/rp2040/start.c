@@ -1,9 +1,8 @@
 /* start.c: from reset to main: memory, clocks, the timer's tick.
  *
  * The crystal (12 MHz) drives clk_ref and, through the watchdog's divider, the 1 MHz tick of the
- * timer; the system PLL makes
- * 125 MHz for clk_sys and clk_peri (VCO 1500 MHz = 12 MHz * 125, divided by 6 and 2). The USB PLL
- *     stays off.
+ * timer. The system PLL makes 125 MHz for clk_sys and clk_peri (VCO 1500 MHz = 12 MHz * 125,
+ * divided by 6 and 2). The USB PLL stays off.
  */
 #include "weft_mcu/platform.h"
 
@@ -24,15 +23,15 @@ enum {
   TIMER = 1u << 21,
   CORE1 = 1u << 16
 };
-/* Six bytes a step: the address above 0x40000000 in words, the value in halves. */
+/* Each step has six bytes: the address above 0x40000000 in words, and the value as two halves. */
 #define STEP(address, value)                                     \
   {                                                              \
     (uint16_t)(((address)-0x40000000u) >> 2), (uint16_t)(value), \
         (uint16_t)((uint32_t)(value) >> 16)                      \
   }
 static const struct { uint16_t place, low, high; } steps[] = {
-  /* Core 1 may still run what was here before a soft reset: force it off, and on again into its
-   * boot code. */
+  /* Core 1 may still run an earlier program after a soft reset: force the core off, then on again
+   * into its boot code. */
   STEP(PSM_FRCE_OFF + SET, CORE1),
   STEP(PSM_FRCE_OFF + UNTIL, CORE1),
   STEP(PSM_FRCE_OFF + CLR, CORE1),
@@ -41,7 +40,7 @@ static const struct { uint16_t place, low, high; } steps[] = {
   STEP(XOSC_CTRL, 0xaa0),   /* 1-15 MHz */
   STEP(XOSC_CTRL + SET, 0xfabu << 12), /* on; its start-up time is 4 ms out of reset */
   STEP(XOSC_STATUS + UNTIL, 1u << 31),
-  /* clk_sys must not run from the PLL while that is set up: after a soft reset it may. */
+  /* clk_sys must not run from the PLL while the PLL is set up; after a soft reset it may. */
   STEP(CLK_SYS_CTRL + CLR, 1),
   STEP(CLK_SYS_SELECTED + UNTIL, 1),
   STEP(CLK_REF_CTRL, 2),    /* the crystal */
@@ -61,7 +60,7 @@ static const struct { uint16_t place, low, high; } steps[] = {
   STEP(CLK_PERI_CTRL, 1u << 11), /* from clk_sys */
 };
 
-/* In flash and without data or bss: it runs before they exist. */
+/* This code is in flash and uses neither data nor bss: it runs before these exist. */
 static void clocks(void) {
   for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
     uint32_t address = 0x40000000u + 4u * steps[i].place,

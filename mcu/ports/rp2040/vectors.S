@@ -1,8 +1,9 @@
 /* vectors.S: vector table, reset, and the second-stage boot code of a flash image.
  *
- * An image for SRAM begins with the vector table, and the boot ROM (after a UF2 download to SRAM) jumps to the first byte of the
- * image: so the table must be harmless when run as code. It is: the words 0x20042000 and 0x2000xxxx decode as shifts and moves of
- * low registers, up to the fifth word, which is reserved by the architecture and holds a branch to reset.
+ * An image for SRAM begins with the vector table. After a UF2 download to SRAM the boot ROM jumps
+ * to the first byte of the image, so the table must be harmless when it is run as code. It is: the
+ * words 0x20042000 and 0x2000xxxx decode as shifts and moves of low registers. The fifth word,
+ * which the architecture reserves, holds a branch to reset.
  */
   .syntax unified
   .cpu cortex-m0plus
@@ -42,7 +43,7 @@ weft_reset:
   bl    weft_start
   .pool
 
-/* What no program has defined stops here, at a breakpoint. */
+/* An interrupt for which the program defines no handler stops here, at a breakpoint. */
   .section .text.weft_isr_default, "ax"
   .global weft_isr_default
   .type weft_isr_default, %function

@@ -1,18 +1,18 @@
-/* The RP2040 by its registers: two Cortex-M0+, the 1 MHz timer, hardware spin locks, the event
+/* The RP2040 through its registers: two Cortex-M0+, the 1 MHz timer, hardware spin locks, the event
  * register.
  *
  * Each core sleeps in WFE. Its alarm (0 for core 0, 1 for core 1) is enabled in the timer but not
- * in the NVIC, and SEVONPEND is set: when the alarm's line becomes pending the core gets an event
- * and no handler runs. A line that is pending already gives no second event, so weft_arm clears it,
- * and after it has set the alarm: the old one may fire until then. If it is the new one that fires
- * in between and is cleared, its time has come, which the caller sees: it looks at the clock after
- * arming (the timer fires on equality only).
+ * in the NVIC, and SEVONPEND is set: when the alarm's line becomes pending, the core gets an event
+ * and no handler runs. A line that is already pending gives no second event. So weft_arm clears the
+ * line after it has set the alarm, because the old alarm may fire until then. If the new alarm
+ * fires in between and is cleared, its time has come; the caller notices, because it looks at the
+ * clock after arming (the timer fires on equality only).
  *
  * Ordering: the M0+ has no write buffer and performs accesses in program order, so a compiler
- * barrier is all a lock needs here.
+ * barrier is all that a lock needs here.
  *
- * Under the pico-sdk define WEFT_PICO_SDK; alarms 0 and 1 must be free (the SDK's default pool uses
- * 3) and the spin locks chosen by WEFT_SPINLOCK(n) must be ones the program owns.
+ * With the pico-sdk define WEFT_PICO_SDK. Alarms 0 and 1 must be free (the SDK's default pool uses
+ * 3), and the program must own the spin locks that it chooses by WEFT_SPINLOCK(n).
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
@@ -35,13 +35,13 @@ typedef uint32_t weft_irq_t;
 #define WEFT_SPINLOCKS 32
 #define WEFT_SPINLOCK(n) \
   ((weft_lock_t *)(uintptr_t)((uint32_t)SIO_SPINLOCK0 + 4u * (n))) /* n: 0 … 31 */
-/* An ordinary word that is never zero, the second of an aligned pair: so the low half of its
- * address is not zero (WEFT_NEWS). */
+/* An ordinary word that is never zero. It is the second word of an aligned pair, so the low half of
+ * its address is not zero either (WEFT_NEWS). */
 extern struct weft_local { uint32_t unused; weft_lock_t lock; } weft_local;
 #define WEFT_LOCAL (&weft_local.lock)
 
-/* The address of a lock has two non-zero halves: 0xd000 and 0x0100 … 0x017c, and 0x20xx and a
- * multiple of 8, plus 4. */
+/* The address of a lock has two non-zero halves: 0xd000 and 0x0100 … 0x017c for a spin lock, 0x20xx
+ * and a multiple of 8, plus 4, for the local one. */
 #define WEFT_NEWS(lock) ((uint32_t)(uintptr_t)(lock))
 
 #define WEFT_BARRIER() __asm volatile("" ::: "memory")
@@ -65,7 +65,8 @@ WEFT_INLINE void weft_arm(uint32_t t) {
   uint32_t line = 1u << core;
   if (WEFT_MUTANT != 8) WEFT_REG(TIMER_ALARM0 + 4 * core) = t;
   WEFT_REG(TIMER_INTR) = line;     /* the timer's latch, which holds the line up, … */
-  WEFT_REG(PPB_NVIC_ICPR) = line; /* … before the NVIC's, which a line that is up would set again */
+  WEFT_REG(PPB_NVIC_ICPR) = line; /* … before the NVIC's latch, which a raised line would set
+                                     again */
   if (WEFT_MUTANT == 8)
     WEFT_REG(TIMER_ALARM0 + 4 * core) =
         t; /* mutant: an old alarm leaves the line up, the new one makes no edge */
@@ -95,8 +96,8 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
   __asm volatile("cpsie i" ::: "memory");
 }
 
-/* The search of the sorted list (src/list_queue.c), from `at` on: 11 cycles an entry passed. GCC
- * would take 14. next->time is at offset 4. */
+/* The search of the sorted list (src/list_queue.c) from `at` on: 11 cycles for each entry passed;
+ * GCC's code would take 14. next->time is at offset 4. */
 #define WEFT_SEARCH_RING(head, time, at, next, end)                         \
   do {                                                                      \
     uint32_t weft_distance;                                                 \
@@ -111,8 +112,9 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
                : end);                                                      \
   } while (0)
 
-/* The loops of the heap (heap_queue.c), for the same reason: they need all low registers, and none
- * of them moved to and fro. Without optimisation one of these is the frame's. */
+/* The loops of the heap (heap_queue.c), in assembly for the same reason: they need all low
+ * registers, and must not move any of them to and fro. Not used without optimisation, because then
+ * one low register is the frame pointer. */
 #ifdef __OPTIMIZE__
 #define WEFT_HEAP_SINK(one, times, hole, end, tie)                                                 \
   do {                                                                                             \
@@ -132,7 +134,7 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
         : "cc", "memory"                                                                           \
         : tie);                                                                                    \
   } while (0)
-/* The entry is kept in lr, which is free: to free another one costs four cycles more. */
+/* The entry is kept in lr, which is free; freeing another register costs four cycles more. */
 #define WEFT_HEAP_CLIMB(one, base, hole, time, entry, tie)                                         \
   do {                                                                                             \
     __label__ weft_tied;                                                                           \
@@ -168,7 +170,7 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes);
 #ifdef WEFT_PICO_SDK
 WEFT_INLINE int weft_stack_ok(void) { return 1; }
-/* What the SDK's linker script keeps for core 1, in scratch X. */
+/* The stack for core 1 that the SDK's linker script provides, in scratch X. */
 extern uint32_t __StackOneBottom, __StackOneTop;
 #define WEFT_STACK1 ((void *)&__StackOneBottom)
 #define WEFT_STACK1_BYTES ((size_t)((uintptr_t)&__StackOneTop - (uintptr_t)&__StackOneBottom))
@@ -180,8 +182,8 @@ enum { WEFT_STACK_GUARD = 0x57454654 };
 WEFT_INLINE int weft_stack_ok(void) {
   return (weft_core() ? __weft_stack1_end : __weft_stack0_end) == WEFT_STACK_GUARD;
 }
-/* What the linker script leaves free of the 256 KB behind the program; lta.c takes from it, if it
- * is linked. */
+/* The part of the 256 KB that the linker script leaves free behind the program. lta.c takes memory
+ * from it, if it is linked. */
 extern uint8_t __weft_free_begin, __weft_free_end;
 #define WEFT_FREE_BEGIN (&__weft_free_begin)
 #define WEFT_FREE_END (&__weft_free_end)

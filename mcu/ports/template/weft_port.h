@@ -1,6 +1,6 @@
-/* A port to begin with: one core, a clock somebody else counts, waiting by looking. It compiles and
- * works (slowly); replace each part by what your machine has. platform.h says what each call must
- * promise.
+/* A port to begin with: one core, a clock that other code counts, and waiting by polling. It
+ * compiles and works (slowly); replace each part by what your machine has. platform.h says what
+ * each call must promise.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
@@ -51,7 +51,7 @@ WEFT_INLINE int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
   (void)fn, (void)stack, (void)bytes;
   return WEFT_E_CORE;
 }
-#define WEFT_STACK1 ((void *)0) /* core 1's, lowest address */
+#define WEFT_STACK1 ((void *)0) /* core 1's stack, lowest address */
 #define WEFT_STACK1_BYTES 0u
 WEFT_INLINE int weft_stack_ok(void) { return 1; }
 #endif

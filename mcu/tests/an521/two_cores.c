@@ -1,6 +1,6 @@
-/* two_cores: the runtime on two Cortex-M33 with LDREX/STREX locks, in QEMU: list, heap and lta.h,
- * two cores on one queue. The last line is `N passed, N failed`; the exit status is the number of
- * failures. */
+/* two_cores: the runtime on two Cortex-M33 with LDREX/STREX locks, in QEMU. Two cores serve one
+ * queue: a list, a heap, and lta.h's queue. The last line is `N passed, N failed`; the exit status
+ * is the number of failures. */
 #include "weft_mcu/lta.h"
 
 enum { EVENTS = 12, ACTORS = 4, ROUNDS = 200 };
@@ -11,7 +11,7 @@ static weft_queue list;
 static weft_heap heap;
 static bool use_heap;
 static uint32_t runs[EVENTS], inside[ACTORS], overlaps, early, left, by_core[2], seed;
-static volatile uint32_t job, done1; /* core 1 serves the job's queue, then says so */
+static volatile uint32_t job, done1; /* core 1 serves the job's queue, then sets done1 */
 static event_queue_t lta;
 static uint32_t lta_runs, lta_wrong;
 

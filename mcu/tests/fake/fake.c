@@ -1,9 +1,10 @@
 /* fake.c: the fake machine.
  *
- * Invariants: one coroutine runs at a time; every call of the platform is a point where the choice
- * may go to the other core, to an interrupt of this core (if it has them on), or to the clock. An
- * alarm fires only when the clock becomes equal to it, as the RP2040's do: one armed for now or the
- * past never fires. A wake is remembered by a sleeping or waking core once.
+ * Invariants: one coroutine runs at a time. Every call of the platform is a point where the random
+ * choice may go to the other core, to an interrupt of this core (if it has interrupts on), or to
+ * the clock. An alarm fires only when the clock becomes equal to it, like the RP2040's: an alarm
+ * armed for now or the past never fires. Each core remembers one wake, whether it sleeps or is
+ * about to.
  */
 #include "fake.h"
 #include <stdio.h>
@@ -43,10 +44,11 @@ static void tick(void) {
     fake_outside_at = 0;
     for (int i = 0; i < 2; i++)
       cores[i].event |=
-          cores[i].alive; /* the interrupt wakes its core; which one is chosen below */
+          cores[i].alive; /* the interrupt wakes its core; the choice below says which core gets
+                             it */
   }
 }
-static bool inside; /* a core runs; else the test itself calls the platform, alone */
+static bool inside; /* a core runs; otherwise the test itself calls the platform, alone */
 static void leave(void) {
   if (!inside) return;
   core_t *self = &cores[current];

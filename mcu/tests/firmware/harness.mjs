@@ -1,8 +1,9 @@
 /**
- * What the firmware tests share: images loaded into the emulator, one line a check, and the closing
- * line.
+ * What the firmware tests share: loading images into the emulator, one line per check, and the
+ * closing line.
  *
- * X.mjs [--emulator DIR] IMAGES. IMAGES is the folder of the built firmware (tests/firmware/build).
+ * X.mjs [--emulator DIR] IMAGES, where IMAGES is the folder of the built firmware
+ * (tests/firmware/build).
  */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';

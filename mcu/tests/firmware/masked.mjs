@@ -1,15 +1,15 @@
 /**
- * How long every call keeps interrupts off, at its worst, with 10, 100 and 10,000 events in the
- * queue: counted from the instruction that turns them off to the one that turns them on, in cycles,
- * and asserted (mcu/README.md has the table).
+ * Measures how long each call keeps interrupts off at worst, in cycles, with 10, 100 and 10,000
+ * events in the queue. It counts from the instruction that turns interrupts off to the one that
+ * turns them on, and asserts the result (mcu/RESULTS.md has the table).
  *
  * masked.mjs [--emulator DIR] IMAGES writes one line a test and, last, `N passed, N failed`.
  */
 import { check, finish, load } from './harness.mjs';
 
 /**
- * By call: cycles at 10, 100 and 10,000 events: list; heap; heap of equal times. The figures of
- * README.md with a little room.
+ * For each call the limits in cycles at 10, 100 and 10,000 events: for a list, for a heap, for a
+ * heap with equal times. They are the figures of mcu/RESULTS.md with a little room.
  */
 const limits = {
   1: ['weft_post', [210, 1200, 110200], [122, 158, 245], [365, 570, 1040]],

@@ -1,4 +1,5 @@
-/* mistake: one piece of bad use each (KIND), named over the UART by a debug build. */
+/* mistake: each KIND is one misuse of the runtime, which a debug build must report over the
+ * UART. */
 #include "board.h"
 #include "weft_mcu/actors.h"
 

@@ -1,10 +1,10 @@
-/* moved: an event that core 0 holds and waits for is moved by a pin's interrupt, at any cycle
- * around its old alarm (M9, M18).
+/* moved: core 0 holds an event and waits for it. The interrupt of a pin moves the event, at any
+ * cycle around the event's old alarm (M9, M18).
  *
- * The event is released 40 us after `first`, which pin 2 marks. A falling edge of pin 6 moves it to
- * 30 us (NEARER: to 3 us) from then. `late` says by how many microseconds it was late, at most. The
- *    queue holds a second event, an hour's third away: a core
- * that sleeps through its alarm sleeps on.
+ * The event is released 40 us after `first`, which pin 2 marks. A falling edge of pin 6 moves the
+ * event to 30 us from then (NEARER: to 3 us). `late` is the most microseconds by which the event
+ * was late. The queue holds a second event, 20 minutes away: a core that misses its alarm sleeps
+ * on.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -15,7 +15,7 @@
 static weft_queue queue;
 static weft_actor actor, other;
 volatile uint32_t runs, late, moves,
-    wanted = 1; /* runs there must be: one more if the core had committed to the first */
+    wanted = 1; /* expected runs: one more if the core had committed to the first */
 
 WEFT_HOT static uint32_t run(weft_event *e, uint32_t release) {
   (void)e;
@@ -30,7 +30,7 @@ static weft_event event = WEFT_EVENT(run, &actor), distant = WEFT_EVENT(far, &ot
 void weft_isr_io_bank0(void);
 WEFT_HOT void weft_isr_io_bank0(void) {
   pin_irq_ack(6);
-  if (runs) return; /* it has run already: then nothing is moved */
+  if (runs) return; /* it has run already: nothing is moved */
   moves++;
   if (!event.next) wanted++;
   weft_post_as(&queue, &event, weft_now32() + (NEARER ? 3 : 30), WEFT_MOVE);

@@ -1,12 +1,12 @@
 /**
- * Reactors on the emulated RP2040: what a tag and a reaction cost, in cycles, exactly; how many
- * fit; and that they run when they should.
+ * Reactors on the emulated RP2040: the exact cost of a tag and of a reaction in cycles, how many
+ * fit, and whether they run on time.
  *
  * reactors.mjs [--emulator DIR] IMAGES
  */
 import { check, edges, finish, load, text, US } from './harness.mjs';
 
-/** What lies between a falling and the next rising edge of pin 2, in cycles, once it is steady. */
+/** The cycles between a falling and the next rising edge of pin 2, once they are steady. */
 function gaps(name, cycles = 400000) {
   const m = load(name),
     list = edges(m, 2);
@@ -18,7 +18,8 @@ function gaps(name, cycles = 400000) {
 }
 const most = (list) => Math.max(...list);
 /**
- * Of groups of n reactions a tag: the gaps between tags (the longest of each n), and those within.
+ * For tags with groups of n reactions: the gaps between tags (the longest of each n gaps), and
+ * those within a tag.
  */
 function tags(name, n) {
   const g = gaps(name),
@@ -95,7 +96,10 @@ check('reactors: a tag with anything from outside, cycles', most(gaps('reactors-
   check('reactors: bytes in the heap for each timer, above 64', q.bytes_in_heap, 4);
   check('reactors: a tag that fires one of 8,000, cycles', most(g), 1000);
 }
-/** Two enclaves, one a core: the periods and gaps of both pins, and how many messages were lost. */
+/**
+ * Two enclaves, one for each core: the periods and gaps of both pins, and how many messages were
+ * lost.
+ */
 function cores(name, options) {
   const m = load(name, options),
     pins = [edges(m, 2), edges(m, 3)],
@@ -152,7 +156,7 @@ check('reactors: a tag with both cores, cycles', most(cores('reactors-cores-300'
     m.at(cycle, () => m.drive(6, (level ^= 1)));
   }
   for (let k = 0; k < 125; k++) {
-    // so close to a tick that both are on their way
+    // so close to a tick that the interrupt and the tick come together
     const cycle =
       2000000 + 200 * 25013 + (k + 4) * 125000 - ((2000000 + 200 * 25013) % 125000) - 300 + 5 * k;
     driven.push(cycle);

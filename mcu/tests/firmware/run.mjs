@@ -1,9 +1,9 @@
 /**
- * Firmware on the emulated RP2040: every budget of the runtime, asserted, and every example, used.
- * Exact: the emulator is deterministic.
+ * Firmware on the emulated RP2040: asserts every budget of the runtime, and uses every example. All
+ * checks are exact, because the emulator is deterministic.
  *
- * run.mjs [--emulator DIR] IMAGES writes one line a test and, last, `N passed, N failed`. IMAGES is
- * the folder of the built firmware.
+ * run.mjs [--emulator DIR] IMAGES writes one line per test and, last, `N passed, N failed`. IMAGES
+ * is the folder of the built firmware.
  */
 import { check, edges, finish, load, text, US } from './harness.mjs';
 
@@ -50,7 +50,7 @@ for (const name of ['periodic-own-235', 'periodic-shared-235'])
     12500 + 60,
   );
 {
-  // the unit of work is the thesis's: 250 loops are 90.0 us
+  // the unit of work is the one of the thesis: 250 loops are 90.0 us
   const t = tasks('periodic-own-saturated', 20)[0];
   const loop = (t.periods[0] - t.gaps[0]) / 300;
   check(
@@ -89,7 +89,7 @@ for (const name of ['periodic-own-light', 'periodic-shared-light']) {
   check('jitter of the entry, cycles', worst - best, 8);
 }
 {
-  // the same when the core's last action ended shortly before: cycle by cycle nearer
+  // the same when the core's previous action ended shortly before: one cycle closer each time
   const near = [],
     waited = [];
   for (let stall = 0; stall < 420; stall++) {
@@ -154,8 +154,8 @@ for (const name of ['periodic-own-light', 'periodic-shared-light']) {
   check('queue bench ends, breakpoint', stop.code, 0);
   check('each entry passed, cycles', q.entry_passed, 11);
   check('post behind the last inserted, cycles', q.post_behind_last, 68);
-  // 3 % above what they were (229, 480) before an event in the heap knew its place, by which cancel
-  // and move are logarithmic.
+  // The limits are 3 % above the figures (229, 480) from before an event in the heap knew its
+  // place; the place makes cancel and move logarithmic.
   check('heap push at 10,000, cycles', Math.max(q.heap_push_worst, q.heap_push_random_worst), 236);
   check('heap pop at 10,000, cycles', Math.max(q.heap_pop_worst, q.heap_pop_random_worst), 480);
   check('heap push at 10,000, mean of random times, cycles', q.heap_push_random_mean, 120);
@@ -164,7 +164,8 @@ for (const name of ['periodic-own-light', 'periodic-shared-light']) {
   check('heap pop among ties, cycles', q.heap_pop_ties_worst, 1000);
 }
 {
-  // actors of one period, saturated; the few instructions of the action that counts are in these
+  // saturated actors with the same period; the figures include the few instructions of the counting
+  // action
   const m = load('many'),
     out = text(m);
   m.run(500e6);
@@ -237,7 +238,7 @@ for (const [image, limits] of [
   check('blink from flash: edges in 1.2 s', led.length, 2, led.length === 2);
 }
 {
-  // as the boot ROM starts an image in SRAM: at its first byte, which is the vector table
+  // started as the boot ROM starts an image in SRAM: at its first byte, which is the vector table
   const m = load('blink'),
     led = edges(m, 25);
   m.cores[0].pc = 0x20000000;
@@ -246,7 +247,7 @@ for (const [image, limits] of [
   check('blink, vector table run as code: edges in 1.2 s', led.length, 2, led.length === 2);
 }
 {
-  // boot2 itself: the checksum is right, and it reaches the program with the vector table set
+  // boot2 itself runs: its checksum is right, and it reaches the program with the vector table set
   const m = load('blink-flash', { runBoot2: true }),
     led = edges(m, 25);
   m.run(1.2e6 * US);
@@ -307,8 +308,8 @@ for (const [what, uartDelay] of [
   );
 }
 {
-  // more than the ring holds, while a line is answered: told, and no line is made of the pieces of
-  // two
+  // more input than the ring holds comes while a line is answered: the overflow is reported, and no
+  // line is made of pieces of two lines
   const m = load('console', { uartDelay: true }),
     out = text(m);
   m.at(10000 * US, () => m.feed('blink 12345\r'.repeat(300)));

@@ -1,7 +1,7 @@
-/* sweep: a short program that posts, claims, waits, puts back, cancels and moves, for the emulator
- * to interrupt before every instruction. The handler (interrupt 5, never raised by hardware here)
- * posts one more event and moves another. Both cores serve the queue. Ends with bkpt 0 if
- * everything ran exactly as often as it should, else with its own number.
+/* sweep: a short program that posts, claims, waits, puts back, cancels and moves. The emulator
+ * interrupts it before every instruction. The handler (of interrupt 5, which no hardware raises
+ * here) posts one more event and moves another. Both cores serve the queue. The program ends with
+ * bkpt 0 if everything ran exactly as often as it should, else with the number of the failure.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -24,16 +24,16 @@ static uint32_t count(weft_event *e, uint32_t release) {
   ran[i]++;
   inside[a] = 0;
   if (i == 0 && ran[0] == 1)
-    removed = weft_cancel(&queue, &event[2]) == WEFT_OK; /* which the other core holds by now */
+    removed = weft_cancel(&queue, &event[2]) == WEFT_OK; /* the other core holds it by now */
   return i == 0 && ran[0] < 4 ? 20 : WEFT_DONE;
 }
 void weft_isr_usb(void);
-WEFT_HOT void weft_isr_usb(void) { /* line 5; pended by the test */
+WEFT_HOT void weft_isr_usb(void) { /* interrupt 5; pended by the test */
   WEFT_REG(PPB_NVIC_ICPR) = 1u << 5;
   if (interrupts++) return;
   weft_post(&queue, &event[3], weft_now32() + 2);
   weft_post_as(&queue, &event[1], weft_now32() + 30,
-               WEFT_MOVE); /* it may have run already: then it runs again */
+               WEFT_MOVE); /* if it has run already, it runs again */
 }
 static uint32_t finish(weft_event *e, uint32_t release) {
   (void)e, (void)release;

@@ -1,8 +1,8 @@
 /**
- * The same firmware again and again, with something that happens one instruction, one cycle or one
- * offset later each time.
+ * Runs the same firmware again and again; each time an interrupt or a start comes one instruction,
+ * one cycle or one offset later.
  *
- * sweep.mjs [--emulator DIR] IMAGES writes one line a test and, last, `N passed, N failed`.
+ * sweep.mjs [--emulator DIR] IMAGES writes one line per test and, last, `N passed, N failed`.
  */
 import { check, edges, finish, load, US } from './harness.mjs';
 
@@ -27,9 +27,9 @@ import { check, edges, finish, load, US } from './harness.mjs';
   check(`core 1 started at ${n} offsets: runs with a late or missing task`, bad, 0);
 }
 {
-  // an interrupt that posts, before every instruction of a stretch that has scheduling, claiming,
-  // waiting and put-back in it; each at two phases of the alarms' microsecond, which all in all
-  // come to each of the 125
+  // an interrupt posts before every instruction of a stretch that schedules, claims, waits and puts
+  // back. Each is tried at two phases of the alarms' microsecond; together they cover all 125
+  // phases.
   const probe = load('sweep');
   probe.run(1000 * US);
   const first = 400,
@@ -55,8 +55,8 @@ import { check, edges, finish, load, US } from './harness.mjs';
   );
 }
 {
-  // An event that is waited for, moved by a pin at each cycle of 8 us around its alarm: it runs
-  // within 2 us of its new time, which is what the interrupt's handler takes.
+  // A core waits for an event, and a pin moves the event at each cycle of 8 us around its alarm:
+  // the event runs within 2 us of its new time, which is how long the interrupt handler takes.
   const lost = (name) => {
     let bad = 0,
       moved = 0;
@@ -68,7 +68,7 @@ import { check, edges, finish, load, US } from './harness.mjs';
       moved += m.read32('moves');
       if (m.read32('runs') !== m.read32('wanted') || m.read32('late') > 2) bad++;
     }
-    return moved > 500 && moved < 1000 ? bad : NaN; // or the phases are not around the alarm
+    return moved > 500 && moved < 1000 ? bad : NaN; // NaN if the phases are not around the alarm
   };
   for (const name of ['moved', 'moved-nearer'])
     check(`${name} at 1,000 phases of its alarm: runs lost or late (M9, M10, M18)`, lost(name), 0);

@@ -1,5 +1,5 @@
-/* bad_use.c: mistakes are named in a debug build and are return codes otherwise; nothing is
- * corrupted (rule M15). Built twice. */
+/* bad_use.c: a debug build reports each misuse by a panic, other builds return a code, and nothing
+ * is corrupted (rule M15). Built once for each. */
 #include "../fake/fake.h"
 #include "check.h"
 #include "weft_mcu/lta.h"
@@ -22,8 +22,8 @@ static void begin(weft_lock_t *l) {
   weft_list_init(&queue, l);
 }
 static void serve(void) { weft_work(&queue); }
-/* In a debug build: `statement` panics with a text that has `word` in it. Otherwise it is evaluated
- * and must give `code`. */
+/* In a debug build `expression` must panic with a text that contains `word`. Otherwise it must
+ * return `code`. */
 #if WEFT_DEBUG
 #define MISTAKE(expression, code, word)                         \
   do {                                                          \
@@ -63,7 +63,7 @@ static void beyond_the_horizon(void) {
   begin(&lock);
   MISTAKE(weft_post_in(&queue, &a, 1u << 31), WEFT_E_HORIZON, "horizon");
   MISTAKE(weft_post_at(&queue, &a, fake_now() + (1ull << 31)), WEFT_E_HORIZON, "horizon");
-#if WEFT_DEBUG /* 32 bits cannot tell; the debug build takes far past for far ahead */
+#if WEFT_DEBUG /* 32 bits cannot tell; the debug build reports a far past time */
   MISTAKE(weft_post(&queue, &a, (uint32_t)fake_now() + (1u << 31) + 5), 0, "horizon");
 #endif
   CHECK(!a.next);
@@ -86,7 +86,7 @@ static void queue_without_lock_shared(void) {
   CHECK(fake_panicked && strstr(fake_panicked, "without a lock"));
 #else
   (void)post_from_core1, (void)serve_then_end,
-      (void)second_core_code; /* WEFT_LOCAL promises it: no check, no cost */
+      (void)second_core_code; /* WEFT_LOCAL is the caller's promise: no check, no cost */
 #endif
 }
 /* M15 */
@@ -147,7 +147,7 @@ static void periodic_for_another_actor(void) {
     CHECK(fake_panicked && strstr(fake_panicked, "another actor"));
 #else
     CHECK(!fake_panicked);
-    CHECK(actions == 3); /* the first, and two of the other actor's */
+    CHECK(actions == 3); /* the first one, and two of the other actor */
     CHECK(!(actor.mark & WEFT_BUSY) && !(other.mark & WEFT_BUSY));
 #endif
   }

@@ -1,5 +1,5 @@
-/* check.h: the least that a C test needs: checks that count, and a closing line that tests/run adds
- * up. */
+/* check.h: the minimum for a C test: checks that are counted, and a closing line that tests/run
+ * adds up. */
 #ifndef WEFT_CHECK_H
 #define WEFT_CHECK_H
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// headers.cpp: the public headers as C++ (what the freestanding core of cpp/ includes): list and
-// heap by overloading.
+// headers.cpp: the public headers must compile as C++, where overloading chooses between list and
+// heap.
 #include "weft_mcu/lta.h"
 static uint32_t nothing(weft_event *, uint32_t) { return WEFT_DONE; }
 int use(weft_queue *list, weft_heap *heap, weft_event *e, weft_periodic *p, weft_far *f,

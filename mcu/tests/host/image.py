@@ -1,5 +1,6 @@
-"""image.py's outputs against the UF2 and RP2040 documents, and its answers to what it cannot use.
-`image.py FLASH.elf TOOL`."""
+"""Tests image.py's outputs against the UF2 and RP2040 documents, and its messages for unusable
+input. `image.py FLASH.elf TOOL`.
+"""
 
 import struct
 import subprocess
@@ -19,7 +20,7 @@ def check(name: str, ok: bool) -> None:
 
 
 def crc(data: bytes) -> int:
-    """CRC-32/MPEG-2 by its table-free definition on a big integer, unlike the tool's loop."""
+    """CRC-32/MPEG-2 by its definition on a big integer: no table, and not the loop of the tool."""
     value = int.from_bytes(data, "big") << 32 ^ 0xFFFFFFFF << 8 * len(data)
     for bit in range(8 * len(data) + 31, 31, -1):
         if value >> bit & 1:

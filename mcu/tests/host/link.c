@@ -1,11 +1,11 @@
-/* link.c: the client of weft_mcu/link.h by itself: what it says byte for byte
- * (conformance/wire/serial.txt), and what it makes of what a PC may answer. The whole of it, with a
- * PC, is in micropython/tests/test_link_mcu.py. Usage: link VECTORS
+/* link.c: tests the client of weft_mcu/link.h alone: the bytes that it sends
+ * (conformance/wire/serial.txt), and how it takes everything that a PC may answer.
+ * micropython/tests/test_link_mcu.py tests it with a PC. Usage: link VECTORS
  */
 #include "link_kit.h"
 
 static const char *vectors;
-/* The bytes of a vector. */
+/* Reads the bytes of a vector. */
 static unsigned vector(const char *name, uint8_t *to) {
   static char line[1024];
   unsigned n = 0, byte;
@@ -124,7 +124,7 @@ static void a_read_is_done_with_its_value_and_no_more(void) {
   weft_link_guard a = {&ends[0], 0, 0};
   weft_link_op op = {.guards = &a, .count = 1, .into = got, .room = 4, .over = count_over};
   kit_linked();
-  CHECK(weft_link_offer(&pc, &op)); /* before the end is there: it waits */
+  CHECK(weft_link_offer(&pc, &op)); /* before the end has come: the operation waits */
   CHECK(kit_says() == 0);
   kit_give("a", false, 5);
   CHECK(kit_says() > 0);
@@ -212,7 +212,8 @@ static size_t frame_at(size_t at, size_t n, uint8_t kind, uint8_t number) {
   return 0;
 }
 
-/* Rules 2.1, 4.1: who poisons and then gives up has poisoned; both are said in this order. */
+/* Rules 2.1, 4.1: a poison that is followed by giving up the end counts; the PC is told both, in
+ * this order. */
 static void a_poison_is_said_before_the_end_is_given_up(void) {
   kit_linked();
   kit_give("a", false, 5);
@@ -245,8 +246,8 @@ static void a_write_that_waits_for_room_goes_before_the_retirement(void) {
   CHECK(overs == 3 && ops[2].status == WEFT_LINK_OK);
 }
 
-/* Rule 2.3: an end that nobody will use is given back when the PC hands it out, poisoned or not, in
- * later sessions too if it is dropped; who waits at it is told. */
+/* Rule 2.3: an end that is given up early is given back when the PC hands it out, poisoned or not;
+ * in later sessions too if it is dropped. An operation that waits at the end is over. */
 static void an_end_that_was_given_up_before_it_came_is_given_back(void) {
   weft_link_guard a = {&ends[0], 0, 0};
   weft_link_op op = {
@@ -290,8 +291,8 @@ static void an_operation_offered_twice_is_under_way_once(void) {
 static void begin_next(weft_link *l) {
   if (l->why) weft_link_begin(l, KIT_MINE + 1, 8, kit_now);
 }
-/* Who begins the next session as it is told of the end of one: what else was in that packet is of
- * the session that is over. */
+/* The user begins the next session in the call that reports the end of the old one. The rest of
+ * that packet belongs to the old session. */
 static void the_next_session_may_begin_in_news(void) {
   static const uint8_t bye_and_more[] = {41, 0, 0, 0, 0, 1, 8, 'x', 0, 0, 0, 0, 0, 0, 0, 21, 0, 0};
   kit_linked();
@@ -339,7 +340,7 @@ static void time_is_taken_from_its_caller(void) {
   kit_linked();
   uint32_t t = kit_now;
   CHECK(weft_link_output(&pc, line, t) == 0);
-  CHECK(weft_link_due(&pc, t) == 1000); /* a third of the lease: a sign of life */
+  CHECK(weft_link_due(&pc, t) == 1000); /* a third of the lease: time for a sign of life */
   CHECK(weft_link_output(&pc, line, t + 1000) > 0);
   CHECK(weft_link_output(&pc, line, t + 2999) > 0 && !pc.why);
   CHECK(weft_link_output(&pc, line, t + 3000) == 0 && pc.why &&

@@ -1,10 +1,10 @@
-/* link_fuzz.c: a fuzz target for what may come off the line (clang
+/* link_fuzz.c: a fuzz target for everything that may come over the serial line (clang
  * -fsanitize=fuzzer,address,undefined). The first byte of the input says how the rest is taken: as
- * bytes of the line; as the bytes of packets that are put right; as answers to what is open; or as
- * a CBOR value.
+ * raw bytes of the line; as packets whose checksums are put right; as answers to open operations;
+ * or as a CBOR value.
  *
- * Held: nothing crashes, no byte beyond a buffer is touched, each operation is over once, and
- * afterwards a new session works.
+ * Checked: nothing crashes, no byte beyond a buffer is touched, each operation is over exactly
+ * once, and afterwards a new session works.
  */
 #include "link_kit.h"
 

@@ -1,5 +1,5 @@
-/* link_kit.h: a link, and a PC that says what a test wants: its own checksums and COBS, so that
- * nothing is checked against itself. */
+/* link_kit.h: a link, and a PC that sends what a test wants. It computes checksums and COBS itself,
+ * so that the link's code is not checked against itself. */
 #include <string.h>
 
 #include "check.h"
@@ -26,7 +26,7 @@ static uint32_t kit_crc(const uint8_t *p, size_t n) {
 static void kit_put32(uint8_t *p, uint32_t v) {
   p[0] = (uint8_t)v, p[1] = (uint8_t)(v >> 8), p[2] = (uint8_t)(v >> 16), p[3] = (uint8_t)(v >> 24);
 }
-/* Onto the line, in COBS. */
+/* Send to the link over the line, in COBS. */
 static void kit_line(const uint8_t *p, size_t n) {
   uint8_t out[600];
   size_t at = 0, k = 1;
@@ -77,7 +77,8 @@ static void kit_give(const char *name, bool writes, uint32_t number) {
   memcpy(body + 13, name, n);
   kit_frame(30, writes, number, 0, 13 + n, body, 13 + n);
 }
-/* What is said to the PC, which acknowledges all of it: how many bytes of the session, in `said`.
+/* Take everything that the link sends to the PC, and acknowledge it. Returns how many bytes of the
+ * session are in `said`.
  */
 static size_t kit_says(void) {
   uint8_t line[WEFT_LINK_PACKET];
@@ -102,7 +103,7 @@ static void kit_greet(void) {
   kit_says();
 }
 static inline void kit_linked(void) {
-  pc.ops = 0; /* those of the test before are not there any more */
+  pc.ops = 0; /* those of the previous test are gone */
   kit_begin(KIT_MINE, 7);
   kit_greet();
 }

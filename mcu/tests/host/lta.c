@@ -1,6 +1,6 @@
-/* lta.c: a program in LTA's style, unchanged but for its include, on two fake cores (rules M16,
- * M17). */
-#include "weft_mcu/lta.h" /* first: it needs no other */
+/* lta.c: a program in LTA's style, which differs from one for LTA only in its include, on two fake
+ * cores (rules M16, M17). */
+#include "weft_mcu/lta.h" /* first, because it must need no other header */
 #include "../fake/fake.h"
 #include "check.h"
 #include <string.h>
@@ -48,7 +48,7 @@ static void once(uint64_t t, size_t id, void *arg) {
   CHECK(fake_now() >= t);
   note(t, id);
 }
-/* M16: one in the past runs at once, before later ones. */
+/* M16: an event in the past runs at once, before later ones. */
 static void order_and_far_times(void) {
   static const uint64_t when[] = {700, 5, 1ull << 34, 600, 600, (1ull << 31) + 5, 600, 0};
   fake_reset(5, 500);
@@ -73,13 +73,15 @@ static void several_queues_and_reuse(void) {
     event_queue_deinit(&q);
   }
 }
-/* LTA's header has the type of an event, and these includes (nothing else here brings div_t). */
+/* LTA's header defines the type of an event and includes these headers (nothing else here brings
+ * div_t). */
 static void header_is_whole(void) {
   event_t e = {.time = 1ull << 40, .actor_id = 3, .fn = once, .arg = 0};
   struct event *same = &e;
   CHECK(same->time == 1ull << 40 && sizeof(div_t) && e.actor_id == 3 && e.fn == once && !e.arg);
 }
-/* M16, M17: what cannot be had is refused, and what was given back can be had again. */
+/* M16, M17: a request for too much memory is refused, and memory that was given back can be taken
+ * again. */
 static void memory_is_what_is_asked_for(void) {
   fake_reset(5, 500);
   CHECK(event_queue_init(&q, SIZE_MAX / 8, 1) == 1);

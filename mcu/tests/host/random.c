@@ -1,17 +1,17 @@
 /* random.c: random two-core schedules on the production code, against an oracle (rules M2-M12).
  *
- * Two cores serve one queue while actions, interrupts and the outside post and cancel, and the fake
- * machine interleaves them at every platform call. The oracle keeps for each event the list of
- * releases that are still to run. It checks
+ * Two cores serve one queue while actions, interrupts and outside code post and cancel; the fake
+ * machine interleaves them at every platform call. For each event the oracle keeps the list of
+ * releases that have not run yet. It checks:
  *  - an action starts only if a post for exactly its release is open, not before that time, and
- *    while its actor has no other;
- *  - at every moment when all cores sleep, they hold the first events in order whose actors are
- *    distinct: nothing runnable was overlooked (that is what a lost wake-up looks like);
+ *    while its actor runs no other action;
+ *  - whenever all cores sleep, they hold the first events in order whose actors are distinct: a
+ *    lost wake-up would show as a runnable event that no core holds;
  *  - while one core is in an action and the other sleeps, no event that the other could run is
- *    earlier than what it holds;
- *  - at the end every open post has run, or was cancelled; stop leaves the rest in the queue.
- * Built once for each kind of queue (HEAP=0, 1) and for each WEFT_MUTANT, which must fail. `random
- * SEEDS [FIRST]`.
+ *    earlier than the one it holds;
+ *  - at the end every open post has run or was cancelled; after a stop the rest is in the queue.
+ * Built once for each kind of queue (HEAP=0, 1), and once for each WEFT_MUTANT, which must fail.
+ * `random SEEDS [FIRST]`.
  */
 #include "../fake/fake.h"
 #include <stdio.h>
@@ -40,7 +40,8 @@ typedef struct {
   uint32_t last;
   uint32_t last_run;
 } item;
-/* The heap numbers words of 4 bytes from its base: any 8-byte aligned host event has one. */
+/* The heap numbers memory from its base in words of 4 bytes, and every event on the host is 8-byte
+ * aligned, so each has a number. */
 static item items[EVENTS];
 static long total_runs, total_quiets;
 static int running[ACTORS], actions_left, runs, seed_failed;
@@ -71,12 +72,12 @@ static bool open_remove(item *it, uint32_t release) {
 
 static uint32_t near_release(void) { return (uint32_t)fake_now() + fake_random(60) - 5; }
 
-/* Something random that any context may do. Only the event's open list changes; what the runtime
- * did is read off its return code. */
+/* A random operation that any context may do. The test changes only the event's open list; the
+ * return code tells what the runtime did. */
 static void act(void) {
   item *it = &items[fake_random(EVENTS)];
   uint32_t release = near_release();
-  if (it->mover) { /* moved, never cancelled: its last release must be the last that runs */
+  if (it->mover) { /* moved, never cancelled: only its last release must run */
     it->last = release;
     open_add(it, release);
     ORACLE(weft_post_as(&queue, &it->event, release, WEFT_MOVE) == WEFT_OK);
@@ -110,8 +111,8 @@ static void act(void) {
     }
   }
 }
-/* Cancels of one event race with posts of it by the other core: serialise the test's own operations
- * (not the worker's). */
+/* The other core may post an event while this one cancels it: let only one of the test's own
+ * operations run at a time (not the worker's). */
 static int acting;
 static void act_alone(void) {
   if (acting) return;
@@ -120,8 +121,8 @@ static void act_alone(void) {
   acting = 0;
 }
 
-/* The other core sleeps while this one is in an action: is there nothing it should rather be doing?
- * (M9) */
+/* The other core sleeps while this one is in an action: check that it has nothing better to do
+ * (M9). */
 static void other_has_nothing_to_do(void) {
   unsigned other = !fake_core();
   if (acting || !fake_asleep(other)) return;
@@ -165,7 +166,7 @@ static void on_outside(void) {
   if (actions_left > 0) actions_left--, fake_outside_at = fake_now() + 1 + fake_random(100);
 }
 
-/* All cores sleep: do they hold what they should? */
+/* All cores sleep: check that they hold the events that they should hold. */
 static void on_quiet(void) {
   if (acting || stopping) return;
   total_quiets++;

@@ -1,4 +1,4 @@
-/* stats.c: what a queue counts with WEFT_STATS=1 (built only so). */
+/* stats.c: tests what a queue counts with WEFT_STATS=1 (built only with it). */
 #include "../fake/fake.h"
 #include "check.h"
 

@@ -1,6 +1,6 @@
-/* threads.c: the posix port: two threads serve one queue while a third posts, under ThreadSanitizer
- * (REAL=1: real time; else virtual). What is checked does not depend on how fast the machine is.
- * `threads [SEED]`. */
+/* threads.c: tests the posix port. Two threads serve one queue while a third posts, under
+ * ThreadSanitizer (REAL=1: real time; else virtual). The checks do not depend on the machine's
+ * speed. `threads [SEED]`. */
 #include "check.h"
 #include "weft_mcu/actors.h"
 #include <string.h>
@@ -23,7 +23,7 @@ static unsigned next_random(unsigned *state, unsigned n) {
 static uint32_t act(weft_event *e, uint32_t release) {
   int i = (int)(e - events), a = (int)(e->actor - actors);
   if (inside[a]++)
-    overlaps++; /* plain: a second action of this actor would be a data race for TSan as well */
+    overlaps++; /* not atomic: a second action of this actor would be a data race for TSan too */
   if ((int32_t)(weft_now32() - release) < 0) early++;
   runs[i]++;
   inside[a]--;
@@ -41,7 +41,7 @@ static uint32_t end(weft_event *e, uint32_t release) {
 static void core1(void) { weft_work(&queue); }
 #if REAL
 static weft_event pokes[2];
-static int poked; /* by two actors, so by both cores at once */
+static int poked; /* called by two actors, so by both cores at once */
 static uint32_t poke(weft_event *e, uint32_t release) {
   return (void)e, (void)release, __atomic_add_fetch(&poked, 1, __ATOMIC_RELAXED), WEFT_DONE;
 }

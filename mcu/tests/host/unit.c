@@ -1,5 +1,5 @@
-/* unit.c: one rule a test, on the fake machine (SEMANTICS.md, part II). Built for the list and the
- * heap (HEAP=0, 1). */
+/* unit.c: one test for each rule, on the fake machine (SEMANTICS.md, part II). Built for the list
+ * and for the heap (HEAP=0, 1). */
 #include "../fake/fake.h"
 #include "check.h"
 #include <string.h>
@@ -70,8 +70,8 @@ static void order_is_time_priority_post(void) {
     for (int i = 0; i < n; i++) CHECK(log_[i].event == expected[i]);
   }
 }
-/* M4, M5, M8: the same with cancels and moves in between; what is moved counts as posted anew. Also
- * where a heap's numbers wrap. */
+/* M4, M5, M8: the same with cancels and moves in between; an event that is moved counts as posted
+ * anew. Also where the numbers of a heap's posts wrap. */
 static void order_is_kept_by_cancels_and_moves(void) {
   for (uint64_t seed = 1; seed <= 400; seed++) {
     begin(5000);
@@ -124,8 +124,8 @@ static void post_others(void) {
   weft_post(&queue, &pool[2], 1150); /* goes before it: it is put back */
   fake_quiet = 0;
 }
-/* M5, M7, M9: an event that its action asked for again, held by its core and put back, was posted
- * before what came since. */
+/* M5, M7, M9: an action asks for its event again, and the core holds the event and then puts it
+ * back: the event counts as posted before those that came since. */
 static void held_event_keeps_its_order(void) {
   begin(1000);
   pool[0].action = again_once;
@@ -146,8 +146,8 @@ static uint32_t forty_times(weft_event *e, uint32_t release) {
   weft_post(&queue, e, release + 25);
   return WEFT_DONE;
 }
-/* M4, M5: actors of one period, some in the same microsecond, asking for their next release and
- * posting it; one waits far behind. */
+/* M4, M5: actors with the same period, some in the same microsecond: some return the next delay,
+ * some post it. One event waits far behind. */
 static void actors_of_one_period(void) {
   for (int n = 1; n < 12; n++)
     for (int every = 0; every < 4; every++) {
@@ -169,8 +169,7 @@ static uint32_t posts_last(weft_event *e, uint32_t release) {
   weft_post(&queue, &pool[3], 3000);
   return WEFT_DONE;
 }
-/* M4: the event behind which the list would begin its search is taken out, and another is posted.
- * */
+/* M4: the event at which the list would begin its search is taken out, and another is posted. */
 static void post_after_the_last_inserted_has_run(void) {
   begin(1000);
   pool[1].action = posts_last;
@@ -297,7 +296,7 @@ static void stop_and_resume(void) {
   (void)fake_run(serve, serve, 100000);
   CHECK(logged == 3 && log_[1].event == 0 && log_[1].release == 1020 && log_[2].event == 1);
 }
-/* M10: with nothing due a core sleeps: two sleeps for an event a millisecond away, not a poll. */
+/* M10: a core with nothing due sleeps: twice for an event a millisecond away, without polling. */
 static void idle_does_no_work(void) {
   begin(1000);
   weft_post(&queue, &pool[0], 1000000);
@@ -410,7 +409,7 @@ static uint32_t posts_itself_and_asks(weft_event *e, uint32_t release) {
   }
   return WEFT_DONE;
 }
-/* M7: a post in the action stands, what it returns is ignored. */
+/* M7: if the action posts its event, that post counts and the return value is ignored. */
 static void post_in_action_stands(void) {
   begin(1000);
   pool[0].action = posts_itself_and_asks;
@@ -424,8 +423,8 @@ static void heap_refuses_what_it_cannot_number(void) {
   weft_event *outside = (weft_event *)(void *)((char *)pool + (1 << 18) + 8);
   weft_heap small;
   weft_heap_entry two[2];
-  /* an event object at an address out of range: only its address is looked at before it is refused,
-   * so use a real one far away */
+  /* The event's address is out of range. Only the address is checked before the refusal, but a real
+   * event far away is used here. */
   static char arena[(1 << 18) + 4096];
   outside = (weft_event *)(void *)(((uintptr_t)arena + (1 << 18) + 64) & ~(uintptr_t)15);
   *outside = (weft_event)WEFT_EVENT(record, &actors[0]);
@@ -445,7 +444,8 @@ static void sizes(void) {
   CHECK(sizeof(weft_actor) == 1);
 }
 
-/* M12: k delays of a rate are floor(k * us / per) us, whichever; 62.5 us is 2 in 125. */
+/* M12: for any k, the first k delays of a rate add up to floor(k * us / per) us; 62.5 us is 2
+ * releases in 125 us. */
 static void rates_do_not_drift(void) {
   weft_rate half = WEFT_RATE(125, 2), audio = WEFT_RATE(1000000, 44100), whole = WEFT_RATE(100, 1);
   uint64_t sums[3] = {0, 0, 0};
@@ -482,7 +482,8 @@ static uint32_t in_parts(weft_event *e, uint32_t release) {
   if (log_[8].event++ < 3) weft_post_in(&queue, e, 0);
   return WEFT_DONE;
 }
-/* M5: a long piece of work in parts, each posted for now, lets go first what has become due. */
+/* M5: a long piece of work is split into parts, each posted for now: events that have become due go
+ * first. */
 static void parts_let_others_go_first(void) {
   begin(1000);
   memset(log_, 0, sizeof log_);
@@ -501,8 +502,8 @@ static uint32_t step(weft_event *e, uint32_t release) {
   if (logged == 40) weft_periodic_stop(&queue, stepper);
   return WEFT_DONE;
 }
-/* M12: every 62.5 us, though one action takes more than three periods, whose releases are left out
- * and counted. */
+/* M12: every 62.5 us, although one action takes more than three periods; the missed releases are
+ * skipped and counted. */
 static void fractional_period(void) {
   begin(1000);
   stepper = (weft_periodic *)(void *)&pool[10];
@@ -520,7 +521,7 @@ typedef struct { uint8_t bytes[5]; } message;
 static message slots[7];
 static uint32_t taken_last, taken_sum, put_sum, put_next, refused, wrong_order, batch;
 static uint32_t take_some(weft_event *e, uint32_t release);
-#define ring (*(weft_ring *)(void *)&pool[40]) /* where a heap may number it */
+#define ring (*(weft_ring *)(void *)&pool[40]) /* where a heap can number it */
 static message numbered(uint32_t n) {
   return (message){{(uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n * 7), (uint8_t)~n, 42}};
 }
@@ -537,7 +538,7 @@ static uint32_t take_some(weft_event *e, uint32_t release) {
   if (ring.count) weft_post_as(&queue, e, release, WEFT_KEEP);
   return WEFT_DONE;
 }
-static void put_one(void) { /* an interrupt: one at a time, so what is put has an order */
+static void put_one(void) { /* an interrupt; one at a time, so that the messages have an order */
   static bool within;
   if (within || put_next > 300) return;
   within = true;
@@ -552,8 +553,8 @@ static uint32_t put_often(weft_event *e, uint32_t release) {
   put_one();
   return put_next > 300 ? WEFT_DONE : 1 + fake_random(6);
 }
-/* M22: put by an interrupt and by an actor, on two cores: what was accepted comes out once, whole
- * and in order; the rest is counted. */
+/* M22: an interrupt and an actor put messages on two cores. Accepted messages come out once, whole
+ * and in order; the others are counted. */
 static void ring_keeps_what_it_accepts(void) {
   uint32_t lost = 0, kept = 0;
   for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -570,7 +571,7 @@ static void ring_keeps_what_it_accepts(void) {
     CHECK(ring.overflows == refused);
     lost += refused, kept += taken_sum;
   }
-  CHECK(lost && kept); /* or nothing was shown */
+  CHECK(lost && kept); /* otherwise the test would show nothing */
 }
 #undef ring
 

@@ -1,18 +1,24 @@
 /* claim.pml: the claim and wake-up protocol of src/scheduler.h, for spin.
  *
- * Two cores serve one queue; an interrupt posts an event at any moment, another context cancels one at any moment; the clock ticks at
- * any moment and an alarm fires only on equality. What the code does under the lock is one step; everything else (the look at the
- * flag and the clock, arming, falling asleep, the wake after a post, the action) is a step of its own.
+ * Two cores serve one queue. At any moment an interrupt may post an event, another context may
+ * cancel an event, and the clock may tick; an alarm fires only on equality. What the code does
+ * under the lock is one step; everything else (reading the flag and the clock, arming, falling
+ * asleep, the wake after a post, the action) is a step of its own.
  *
- * Equal times go by number here: their order is the queue's business (unit tests), not the protocol's.
- * Checked: one action of an actor at a time (M3); no action before its release (M2); none runs after a cancel that succeeded, none twice
- * (M4); when both cores sleep they hold what they should (M9); at the end everything posted has run or was cancelled.
- * MUTANT=1 … 6 as in the code (1 no news, 2 actor not given back at put-back, 3 flag cleared too late, 4 withdrawn claim not noticed,
- * 5 claimed but not marked, 6 no wake), 7: a wake between the look and the sleep is forgotten, 8 as in the RP2040 port (the alarm set
- * after the latches are cleared): each must fail.
+ * Equal times are ordered by number here: their order is a property of the queue (unit tests), not
+ * of the protocol.
+ * Checked: one action of an actor at a time (M3); no action before its release (M2); none after a
+ * successful cancel, none twice (M4); when both cores sleep they hold the events that they should
+ * hold (M9); at the end every posted event has run or was cancelled.
+ * MUTANT=1 … 6 as in the code (1 no news, 2 actor not given back at put-back, 3 flag cleared too
+ * late, 4 withdrawn claim not noticed, 5 claimed but not marked, 6 no wake), 7 a wake between the
+ * look and the sleep is forgotten, 8 as in the RP2040 port (the alarm is set after the latches are
+ * cleared). Each mutant must fail.
  *
- * Arming is as the RP2040 does it, a step for each of its registers, and the clock may tick in between: the alarm, the timer's latch (`line`, up
- * until it is cleared), the NVIC's (`pend`, set as long as the line is up). A core is woken when its `pend` becomes set, not while it is.
+ * Arming works as on the RP2040: one step for each register, and the clock may tick in between. The
+ * registers are the alarm, the timer's latch (`line`, up until it is cleared) and the NVIC's latch
+ * (`pend`, set as long as the line is up). A core is woken when its `pend` becomes set, not while
+ * it is set.
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -25,13 +31,13 @@ mtype = { idle, queued, claimed, running, done, cancelled };
 mtype state[EVENTS];
 byte time[EVENTS], actor[EVENTS];
 bit busy[2];           /* the actors' marks */
-byte inside[2];        /* actions of each actor that run: the property, not the protocol */
+byte inside[2];        /* running actions of each actor: for the property, not the protocol */
 byte claim[2];         /* claimed[core] */
 bit news[2], woken[2], asleep[2], armed[2];
 bit line[2], pend[2];  /* the alarm's latch in the timer, and in the core's NVIC */
 byte alarm[2];
 byte now = 0;
-byte outside = 0;      /* posts and cancels in the middle of what they do */
+byte outside = 0;      /* posts and cancels that are under way */
 
 inline WAKE() { d_step { if :: MUTANT != 6 -> woken[0] = 1; woken[1] = 1 :: else fi; outside-- } }
 inline NEWS() { outside++; if :: MUTANT != 1 -> news[0] = 1; news[1] = 1 :: else fi }
@@ -52,7 +58,8 @@ inline SCAN(e) {
   i = 0
 }
 
-/* The cores are alike and their alarms their own: one that arms in steps beside one that does not is enough, and half the states. */
+/* The cores are alike, and each has its own alarm. One core that arms in steps, beside one that
+ * arms at once, is enough, and needs half the states. */
 #ifdef ALL
 #define STEPS(c) true
 #else
@@ -63,7 +70,7 @@ inline SCAN(e) {
 inline LOOK() {
   SCAN(e);
   if
-  :: e == NONE -> news[c] = 0 /* the alarm stays: it only wakes for nothing */
+  :: e == NONE -> news[c] = 0 /* the alarm stays: it only wakes the core for nothing */
   :: e != NONE && time[e] > now ->
      state[e] = claimed;
      claim[c] = e;
@@ -154,7 +161,8 @@ proctype cancel(byte e) {
   : time[x] < time[claim[c]] && (!busy[actor[x]] || actor[x] == actor[claim[c]])))
 #define SLEEPS(c) (asleep[c] && !woken[c])
 
-/* The alarm fires on equality only; the core has an event if its NVIC did not have the line pending already. */
+/* The alarm fires on equality only. The core gets an event unless its NVIC had the line pending
+ * already. */
 inline FIRE(c) {
   if
   :: armed[c] && alarm[c] == now ->
@@ -189,8 +197,8 @@ init {
   atomic {
     claim[0] = NONE;
     claim[1] = NONE;
-    /* two actors, three events, two of them there from the start. ALL: any releases; else the posted one is the earliest, so that
-     * claims are put back. */
+    /* Two actors and three events, two of which are there from the start. ALL: any releases;
+     * otherwise the posted event is the earliest, so that claims are put back. */
     select(k : 0 .. 1);
     actor[0] = 0; actor[1] = k;
     select(k : 0 .. 1);
@@ -213,7 +221,7 @@ init {
     select(k : 0 .. 2);
     run cancel(k)
   }
-  timeout -> /* nothing can move: all must be over */
+  timeout -> /* nothing can move: every event must be over */
   k = 0;
   do
   :: k < EVENTS -> assert(state[k] == done || state[k] == cancelled); assert(!busy[actor[k]]); k++

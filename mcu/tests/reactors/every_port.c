@@ -1,5 +1,4 @@
-/* every_port.c: a program with everything in it that goes together, to be compiled for each port.
- * */
+/* every_port.c: a program with every feature that can be combined, compiled for each port. */
 #define WEFT_RX_REACTIONS 40
 #define WEFT_RX_TIMERS 70
 #define WEFT_RX_EVENTS 4

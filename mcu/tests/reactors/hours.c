@@ -1,5 +1,5 @@
-/* hours.c: R6, R8, R9, R22 where nothing happens for longer than half of what a 32-bit time can
- * count: ticks of 1 us, as on a device, in virtual time. Core 1 is who is outside. */
+/* hours.c: R6, R8, R9, R22 when nothing happens for longer than half the range of a 32-bit time:
+ * ticks of 1 us, as on a device, in virtual time. Core 1 plays the outside. */
 #define WEFT_TICK_NS 1000
 #define WEFT_RX_TIME64 0
 #define WEFT_RX_PHYSICAL 1
@@ -60,7 +60,7 @@ static void new_pressed(const int *minutes, int64_t its_extra) {
                                          WEFT_RX_LOGICAL);
   weft_rx_programs[0].startup = on(1, s);
 }
-/* R9: the tag of what comes from outside is the physical time, however long ago the last one was. */
+/* R9: the tag of an outside event is the physical time, however long ago the previous event was. */
 static void after_a_long_silence(void) {
   static const int minutes[] = {36, 76, 150, 260, 0};
   new_pressed(minutes, 0);
@@ -68,8 +68,8 @@ static void after_a_long_silence(void) {
   EXPECT("press36.0 0 later37.0 0 press76.0 0 later77.0 0 press150.0 0 later151.0 0 press260.0 0 "
          "later261.0 0 ");
 }
-/* The same beside a timer: the last tag and the event are further from each other than 32 bits can
- * tell, but neither from the clock. */
+/* The same beside a timer: the last tag and the event are further apart than 32 bits can tell, but
+ * both are near the clock. */
 static void tick(void *self) { (void)self, say("tick%g ", (double)weft_rx_elapsed() / 60e9); }
 static void far_from_the_last_tag(void) {
   static const int minutes[] = {28, 0};
@@ -81,7 +81,7 @@ static void far_from_the_last_tag(void) {
   run_virtual();
   EXPECT("tick30 press48.0 0 later49.0 0 ");
 }
-/* R8: who is last long ago keeps nobody away. */
+/* R8: an event of long ago delays no later event. */
 static int rounds;
 static void each_20_minutes(void *self) {
   (void)self;

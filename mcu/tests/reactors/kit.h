@@ -1,9 +1,9 @@
-/* kit.h: reactors put together while a test runs, and a log to compare. A scenario fills the
- * tables, runs, and compares its log.
+/* kit.h: builds reactors while a test runs, and has a log to compare. A scenario fills the tables,
+ * runs, and compares its log.
  *
- * The same scenarios are compiled with other sizes and switches (tests/reactors/build): one word or
- * three levels, list or heap, with and without what comes from outside, so every engine is held to
- * the same rules.
+ * The same scenarios are compiled with different sizes and switches (tests/reactors/build): one
+ * word or three levels, list or heap, with and without outside events. So every variant of the
+ * engine is held to the same rules.
  */
 #ifndef KIT_H
 #define KIT_H
@@ -17,7 +17,7 @@
 #define WEFT_RX_DELAYS 1
 #define WEFT_RX_TOKENS 1
 #define WEFT_RX_TABLE
-#ifndef BASE /* the first reaction's number: others before it are never triggered */
+#ifndef BASE /* the number of the first reaction; those before it are never triggered */
 #define BASE 0
 #endif
 #include "weft_mcu/reactors.h"
@@ -41,7 +41,7 @@ static void kit_new(void) {
   triggers_used = 1;
   for (int i = 0; i < BASE; i++) weft_rx_reactions[i] = (weft_rx_reaction){nothing_to_do, 0};
 }
-/* The next reaction in the order; its number. */
+/* Adds the next reaction in the order; returns its number. */
 static unsigned reaction(weft_rx_fn fn, void *self) {
   unsigned r = weft_rx_programs[0].count++;
   weft_rx_reactions[r] = (weft_rx_reaction){fn, self};
@@ -76,7 +76,7 @@ say(const char *format, ...) {
     said_length += (size_t)vsnprintf(said + said_length, sizeof said - said_length, format, list);
   va_end(list);
 }
-/* "name@ms.step " of the current tag */
+/* Writes "name@ms.step " of the current tag to the log. */
 __attribute__((unused)) static void tell(const char *name) {
   say("%s@%g.%u ", name, (double)weft_rx_elapsed() / 1e6, weft_rx_microstep());
 }

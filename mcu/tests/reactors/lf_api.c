@@ -1,5 +1,5 @@
-/* lf_api.c: a program as lf/ emits it, static tables and lf.h: every name of the interface that
- * bodies use. */
+/* lf_api.c: a program as lf/ emits it, with static tables and lf.h. It uses every name of the
+ * interface that reaction bodies may use. */
 #define WEFT_RX_REACTIONS 6
 #define WEFT_RX_TIMERS 1
 #define WEFT_RX_EVENTS 8

@@ -1,5 +1,5 @@
-/* modes.c: R16 to R18. A reactor with modes A and B; in B one with modes X and Y. What each mode
- * has: a timer that tells, an action. */
+/* modes.c: R16 to R18. A reactor has modes A and B; in B there is a reactor with modes X and Y.
+ * Each mode has a timer that writes to the log, and an action. */
 #define WEFT_RX_MODES 1
 #include "kit.h"
 

@@ -1,5 +1,5 @@
-/* outside.c: R9, R10, R12, R13, R14: what comes from other threads, in real time. Nothing here
- * depends on how long anything takes. */
+/* outside.c: R9, R10, R12, R13, R14: events from other threads, in real time. No check depends on
+ * how long anything takes. */
 #define WEFT_RX_PHYSICAL 1
 #include "kit.h"
 #include <pthread.h>
@@ -50,7 +50,7 @@ static void run_real(void) {
   said_length = 0, said[0] = 0;
   CHECK(weft_rx_run(0) == 0);
 }
-/* R14: with nothing else left it waits for physical actions, which it has. */
+/* R14: with nothing else left, the run waits for physical actions, because it has some. */
 static void from_threads(void) {
   kit_new();
   unsigned s = reaction(start_threads, 0);
@@ -72,7 +72,7 @@ static void from_threads(void) {
   for (int i = 0; i < SENDERS; i++) CHECK(got[i] == EACH);
   CHECK(array_sum <= EACH * (EACH - 1) / 2);
   int v = 1;
-  CHECK(weft_rx_schedule_copy(&in[0], 0, &v, 1) == 0); /* R13: nobody is there */
+  CHECK(weft_rx_schedule_copy(&in[0], 0, &v, 1) == 0); /* R13: the run is over */
   int *gone = malloc(sizeof *gone);
   CHECK(weft_rx_schedule_value(&arrays, 0, gone, 1) == 0); /* and it is freed */
 }
@@ -107,8 +107,8 @@ static void ends_a_wait(void) {
   pthread_join(threads[0], 0);
   EXPECT("woken7 ");
 }
-/* Drop: of many within the spacing the first is kept; a reaction may schedule a physical action
- * too. */
+/* Drop: of many events within the spacing the first is kept. A reaction may schedule a physical
+ * action too. */
 static int_action spaced;
 static void burst(void *self) {
   (void)self;
@@ -128,8 +128,8 @@ static void drop_from_outside(void) {
   run_real();
   EXPECT("got0 ");
 }
-/* A physical connection: the tag is the time of sending, so not before the clock of the sender, and
- * later than its tag. */
+/* A physical connection: the tag is the time of sending. So it is not before the sender's clock,
+ * and later than the sender's tag. */
 static int_port out;
 static int_delay connection;
 static int64_t sent;
@@ -172,8 +172,8 @@ static void deadline_missed(void) {
   run_real();
   EXPECT("late ");
 }
-/* R9: what is scheduled before the start, by an interrupt that is on already or from main, is there
- * at the start tag. */
+/* R9: an event that is scheduled before the start, by main or by an interrupt that is on already,
+ * is there at the start tag. */
 static int_action early;
 static void on_early(void *self) {
   (void)self;
@@ -191,7 +191,7 @@ static void before_the_start(void) {
   run_real();
   EXPECT("got0 early1 at@0.0 early2 at@0.1 ");
 }
-/* R13: at the stop tag nothing is scheduled any more, by a reaction neither. */
+/* R13: at the stop tag nothing can be scheduled any more, not even by a reaction. */
 static void at_the_end(void *self) {
   (void)self;
   int v = 1;

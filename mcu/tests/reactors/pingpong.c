@@ -1,4 +1,4 @@
-/* pingpong: Savina's PingPong as lf/ would write it; ns a reaction on this machine. */
+/* pingpong: Savina's PingPong as lf/ would write it; prints ns per reaction on this machine. */
 #define WEFT_RX_REACTIONS 5
 #ifdef WORKERS
 #define WEFT_RX_WORKERS WORKERS
@@ -63,7 +63,7 @@ const weft_rx_program weft_rx_programs[] = {{.name = "PingPong",
 #include "weft_mcu/reactors_run.h"
 int main(void) {
   struct timespec before,
-      after; /* the processor's time, of all threads: others may be using the machine */
+      after; /* the CPU time of all threads, because other programs may be using the machine */
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
   weft_rx_run(0);
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);

@@ -1,11 +1,11 @@
-/* random.c: random programs, run by the engine and by a slow model of SEMANTICS.md, part III; their
- * traces are equal. `random [PROGRAMS [FIRST]]`.
+/* random.c: random programs are run by the engine and by a slow model of SEMANTICS.md, part III;
+ * both traces must be equal. `random [PROGRAMS [FIRST]]`.
  *
- * A program: nodes in an order, each a reaction with a timer perhaps, an action with a spacing,
- * inputs from earlier nodes' ports, and delayed inputs from any. What a body does follows from its
- * state, which folds all that it sees; so a difference anywhere shows in every later line of the
- * trace. The model knows no queue, no list of present ports, no bitmap: it looks through all events
- * for the earliest tag, and through all nodes in order.
+ * A program has nodes in an order. Each node is a reaction, perhaps with a timer, with an action
+ * that has a spacing, with inputs from ports of earlier nodes, and with delayed inputs from any
+ * node. A body decides by its state, into which it folds everything that it sees; so any difference
+ * shows in every later line of the trace. The model has no queue, no list of present ports and no
+ * bitmap: it searches all events for the earliest tag, and goes through all nodes in order.
  */
 enum { NODES = 12, INPUTS = 3, DELAYS = NODES, LINES = 4000, WAITING = 1000 };
 #ifndef WEFT_RX_REACTIONS
@@ -51,7 +51,7 @@ typedef struct {
   void (*stop)(void);
 } world;
 static uint32_t mix(uint32_t a, uint32_t b) { return (a ^ b) * 0x9e3779b1u + (a >> 15); }
-/* No budget: many microsteps have gone by, nothing new is begun. */
+/* Without budget (after many microsteps) the body begins nothing new. */
 static void body(const world *w, int n, uint32_t *state, bool budget) {
   const plan *p = &program.nodes[n];
   uint32_t v, s = mix(*state, 1);
@@ -61,7 +61,7 @@ static void body(const world *w, int n, uint32_t *state, bool budget) {
     if (p->late[i] >= 0 && w->delayed(p->late[i], &v)) s = mix(s, v + 10 + (uint32_t)i);
   if (w->action(n, &v)) s = mix(s, v + 20);
   if (s & 3 && budget) w->set(n, s);
-  if (!(s >> 2 & 7) && budget) w->set(n, s + 1); /* the last one counts */
+  if (!(s >> 2 & 7) && budget) w->set(n, s + 1); /* the last set counts */
   if (!(s >> 5 & 3) && budget)
     for (uint32_t k = 0; k <= (s >> 7 & 1); k++)
       s = mix(s, (uint32_t)(w->schedule(n, (int)(s >> 9 & 3) - 1, s + k) > 0));
@@ -125,7 +125,7 @@ static int m_schedule(int n, int extra, uint32_t v) {
   if (p->spacing) { /* R8 */
     event *last = m.spaced[n] ? waiting(m.last_number[n]) : 0;
     if (last && program.timeout >= 0 && last->time > program.timeout)
-      last = 0; /* it will never be */
+      last = 0; /* it will never happen */
     if (m.spaced[n] && time < m.last_time[n] + p->spacing) {
       if (p->policy == WEFT_RX_DROP) return 0;
       if (p->policy == WEFT_RX_REPLACE && last) return last->value = v, 0;

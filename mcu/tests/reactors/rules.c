@@ -1,4 +1,4 @@
-/* rules.c: the rules of SEMANTICS.md, part III, one scenario each, in logical time (fast). */
+/* rules.c: one scenario for each rule of SEMANTICS.md, part III, in logical time (fast). */
 #include "kit.h"
 
 typedef WEFT_RX_PORT(int) int_port;

@@ -1,5 +1,5 @@
-/* static.c: R23: a static schedule has the trace of its timers; compiled with TIMERS=1 the same
- * program runs from timers. */
+/* static.c: R23: a static schedule has the same trace as timers. With TIMERS=1 the same program is
+ * compiled to run from timers. */
 #define WEFT_RX_REACTIONS 5
 #define WEFT_RX_TABLE
 #ifdef TIMERS
@@ -10,8 +10,8 @@
 #include "weft_mcu/reactors.h"
 #include "../host/check.h"
 
-/* 2 ms from 0, 3 ms from 1, 6 ms from 1; in order: three, two, six, a reader of a port of two, the
- *   end */
+/* The periods: 2 ms from 0, 3 ms from 1, 6 ms from 1. The order: three, two, six, a reader of a
+ * port of two, the end. */
 enum { THREE, TWO, SIX, READ, END };
 #define BIT(r) WEFT_RX_TRIG_ONE(r)
 typedef WEFT_RX_PORT(int) port;

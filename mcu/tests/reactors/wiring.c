@@ -1,5 +1,5 @@
-/* wiring.c: R22, R24: what is wrong is named before the start, and nothing runs; ticks of 1 us,
- * 32-bit times. */
+/* wiring.c: R22, R24: mistakes in the tables are reported before the start, and nothing runs; ticks
+ * of 1 us, 32-bit times. */
 #define WEFT_TICK_NS 1000
 #define WEFT_RX_TIME64 0
 #define WEFT_RX_FAST 1

@@ -1,9 +1,9 @@
-/* workers.c: R19: a random layered network of reactors, run by 1, 2, 3 and 4 threads: each reactor
- * has the same sequence of (tag, value).
+/* workers.c: R19: a random layered network of reactors is run by 1, 2, 3 and 4 threads; each
+ * reactor must have the same sequence of (tag, value).
  *
- * Every reactor folds what its inputs have into its state, logs the tag and the state, and sets
- * some of its outputs; some schedule actions, some ask for tokens. The log of each reactor is
- * compared with that of one thread, and a sum over these with that of the engine for one core
+ * Every reactor folds its inputs into its state, logs the tag and the state, and sets some of its
+ * outputs; some reactors schedule actions, some ask for tokens. The log of each reactor is compared
+ * with that of a single thread, and a sum over the logs with that of the engine for one core
  * (WORKERS=1).
  */
 #ifndef WORKERS
@@ -76,8 +76,8 @@ static void heard(void *self) {
   r->state ^= r->a.value;
   note(r);
 }
-/* Numbers: the actions' reactions (a level), then layer by layer. A reactor's own two are in
- * different levels. */
+/* Reaction numbers: first the actions' reactions (one level), then layer by layer. The two
+ * reactions of a reactor are in different levels. */
 static weft_rx_trig readers_of(uint32_t number, unsigned *used) {
   unsigned at = *used;
   for (uint32_t r = 0; r < REACTORS; r++)
@@ -140,7 +140,7 @@ static void same_with_any_number(void) {
     }
     CHECK(WORKERS == 1 || events > 1000);
   }
-  uint32_t sum = 0; /* what the engine for one core (WORKERS=1) has logged too */
+  uint32_t sum = 0; /* the engine for one core (WORKERS=1) must log the same sum */
   for (int n = 0; n < REACTORS; n++)
     for (uint32_t i = 0; i < one[n].logged; i++)
       sum = sum * 31 + one[n].log[i].state + (uint32_t)(one[n].log[i].time / 1000) +

@@ -1,9 +1,9 @@
 /**
- * The pico-sdk program of this folder on the emulated chip, started in every way there is; by its
- * UART, its pads and its exit status.
+ * Runs this folder's pico-sdk program on the emulated chip, started in every possible way, and
+ * checks its UART, its pads and its exit status.
  *
- * run.mjs FOLDER writes one line a test and, last, `N passed, N failed`. FOLDER holds two_cores.elf
- * and two_cores.uf2.
+ * run.mjs FOLDER writes one line per test and, last, `N passed, N failed`. FOLDER holds
+ * two_cores.elf and two_cores.uf2.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -32,8 +32,8 @@ const EXPECTED = [
 ];
 
 /**
- * Runs an image; checks its text, how late the actors were, its end, and the pads against the
- * periods.
+ * Runs an image; checks its text, its end, how late the actors were, and the edges of the pads
+ * against the periods.
  */
 function run(name, file, options, late) {
   const m = new Machine(options).load(readFileSync(`${folder}/${file}`), { name: file });
@@ -73,8 +73,7 @@ const plain = run('ELF', 'two_cores.elf', {}, 0);
 run('UF2', 'two_cores.uf2', {}, 0);
 run('by boot2', 'two_cores.elf', { runBoot2: true }, 0);
 run('with the UART at its speed', 'two_cores.elf', { uartDelay: true }, 0);
-// The program of a task is in flash but for its hot part; a miss of the cache costs half a
-// microsecond.
+// The task's program is in flash except for its hot part; a cache miss costs half a microsecond.
 run('with bus conflicts', 'two_cores.elf', { conflicts: true }, 2);
 
 // README's "pico-sdk": the runtime's hot code runs from SRAM, whatever else runs from flash.

@@ -1,6 +1,6 @@
-/* two_cores: the runtime in a program of the pico-sdk. Its start-up, clocks, stdio, floating point,
- * multicore and flash; our actors on both cores. run.mjs reads what it prints; anything that is not
- * so is printed and ends in exit status 1. */
+/* two_cores: the runtime in a program of the pico-sdk, with the SDK's start-up, clocks, stdio,
+ * floating point, multicore and flash, and with our actors on both cores. run.mjs reads what it
+ * prints. A failed check is printed and ends in exit status 1. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +15,9 @@
 
 enum { PIN_0 = 2, PIN_1 = 3, PERIOD_0 = 100, PERIOD_1 = 70, RELEASES = 200, ROUNDS = 50 };
 
-/* One periodic actor on each core: what it saw. */
+/* One periodic actor on each core, and what it has seen. */
 typedef struct {
-  weft_event event; /* first: the action finds the rest by it */
+  weft_event event; /* first: the action finds the rest through it */
   unsigned pin, core, times, wrong_core;
   uint32_t period, late; /* us */
 } task;
@@ -38,7 +38,7 @@ static uint32_t __time_critical_func(tick)(weft_event *e, uint32_t release) {
   return WEFT_DONE;
 }
 
-/* A message to and fro between the cores, each time by a post to the other's queue. */
+/* A message goes to and fro between the cores, each time by a post to the other core's queue. */
 static uint32_t to_core1(weft_event *e, uint32_t release) {
   (void)e;
   weft_post(&own[1], &pong, release + 20);
@@ -86,8 +86,8 @@ static void rom(void) {
          sin(d), exp(d));
 }
 
-/* The last sector of the flash: erased, programmed, read back; boot2 brings execution from flash
- * back. */
+/* The last sector of the flash is erased, programmed and read back; boot2 then enables execution
+ * from flash again. */
 static void flash(void) {
   static uint8_t page[FLASH_PAGE_SIZE];
   const uint32_t where = PICO_FLASH_SIZE_BYTES - FLASH_SECTOR_SIZE;
@@ -103,7 +103,7 @@ static void flash(void) {
 int main(void) {
   stdio_init_all();
   printf("clk_sys %lu Hz\n", (unsigned long)clock_get_hz(clk_sys));
-  hardware_alarm_claim(0); /* the runtime's, one a core: the SDK must know */
+  hardware_alarm_claim(0); /* the runtime uses one alarm on each core: the SDK must know */
   hardware_alarm_claim(1);
   rom();
   weft_list_init(&own[0], WEFT_SPINLOCK((unsigned)spin_lock_claim_unused(true)));
@@ -134,7 +134,7 @@ int main(void) {
            tasks[i].wrong_core, (unsigned long)tasks[i].late);
   printf("%u rounds\n", rounds);
   uint32_t before = time_us_32();
-  sleep_ms(3); /* the SDK's own alarms beside ours */
+  sleep_ms(3); /* the SDK's own alarms work beside ours */
   uint32_t slept = time_us_32() - before;
   check(slept >= 3000 && slept < 3100, "sleep_ms");
   multicore_reset_core1();

@@ -7,6 +7,7 @@
 // with the run.
 #pragma once
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -19,7 +20,6 @@ struct Job {
   void (*call)(Job&) noexcept = nullptr;  // the function, on a helper; nothing escapes
   ProcessBase* process = nullptr;
   Run* run = nullptr;
-  Job* next = nullptr;
 };
 
 class Helpers final : public Part {
@@ -39,9 +39,7 @@ class Helpers final : public Part {
   std::mutex mutex_;
   std::condition_variable some_;
   std::vector<std::thread> threads_;
-  Job* first_ = nullptr;
-  Job* last_ = nullptr;
-  std::size_t queued_ = 0;
+  std::deque<Job*> queue_;
   std::size_t waiting_ = 0;
   bool ending_ = false;
 };

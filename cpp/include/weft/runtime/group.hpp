@@ -114,9 +114,8 @@ class Group {
 
   template <class F>
   void each_child(F&& f) {
-    lock_.lock();
+    const std::lock_guard g(lock_);
     for (ProcessBase* p = children_; p; p = p->sibling_next) f(*p);
-    lock_.unlock();
   }
   // How many of that name were started here (a path has an index only where there are several).
   std::uint32_t started(const char* function) noexcept;
@@ -128,7 +127,6 @@ class Group {
   // Its request is set: let its executor act on it.
   void ask_block() noexcept;
   void hand_over(Group& successor);
-  void drop_failures() noexcept;
   std::uint32_t count_name(const char* f);
 
   core::SpinLock lock_;
@@ -155,9 +153,8 @@ class Group {
   struct Failure {
     std::uint32_t order;
     std::exception_ptr what;
-    Failure* before;
   };
-  Failure* failures_ = nullptr;    // the last first
+  std::vector<Failure> failures_;
   Group* next_in_line_ = nullptr;  // of those to be cancelled
   bool in_line_ = false;
   Group* next_ = nullptr;  // in the run's list

@@ -33,8 +33,8 @@ class Outsiders {
  private:
   std::mutex mutex_;
   std::condition_variable unpinned_;
-  unsigned pins_ = 0;    // who leaves waits for these
-  Run* runs_ = nullptr;  // a list
+  unsigned pins_ = 0;       // who leaves waits for these
+  std::vector<Run*> runs_;  // the oldest first
   Run::Look look_ = nullptr;
   unsigned tokens_ = 0;     // whose threads wait for something that is due
   unsigned strangers_ = 0;  // of whose threads nobody knows

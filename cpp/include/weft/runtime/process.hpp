@@ -13,12 +13,12 @@
 // executor whoever serves cancellations while runs_on is 0, see crew.hpp); the sibling links under
 // the group's lock; `cancel` anybody.
 #pragma once
-#include <cstdint>
-
 #include <atomic>
+#include <cstdint>
+#include <memory>
+
 #include "../core/waiter.hpp"
 #include "../prim.hpp"
-#include "kept.hpp"
 
 namespace weft::inline WEFT_ABI {
 
@@ -273,13 +273,7 @@ struct Context {
   std::uint8_t thrown = 0;
   // before another one goes on: to be looked at (`thrown` is to be cleared; its loop is to halt)
   bool attention = false;
-  Keeper poisoned{};  // its Spreading
-
-  // Does that exception live? A poison that was caught and is gone spreads no more.
-  bool poison_lives() const noexcept {
-    const auto* const s = static_cast<const Spreading*>(poisoned.get());
-    return s && s->exceptions.load(std::memory_order_relaxed) != 0;
-  }
+  std::weak_ptr<void> poisoned{};  // expired once that exception and its copies are gone
   void attended() noexcept {
     attention = false;
     thrown = 0;

@@ -49,10 +49,9 @@ inline std::atomic<bool (*)(Run&) noexcept> source_is_expected{nullptr};
 
 enum class Clock : std::uint8_t { steady, virtual_time };
 
-// What a run owns and ends, in a list of its own: the code for it is the same for all kinds.
+// What a run owns and ends.
 struct Part {
   virtual ~Part() = default;  // joins its threads
-  Part* next_part = nullptr;
 };
 
 // An executor with threads of its own, which a run uses and ends.
@@ -156,8 +155,6 @@ class Run final : public Activity {
   }
   void fire_due() noexcept;
 
-  Run* next_run = nullptr;  // in the list of Outsiders, which has its lock
-
   // Where spawned processes go (rule 7.4): the outermost network's, while there is one.
   Group* spawned = nullptr;
 
@@ -169,20 +166,12 @@ class Run final : public Activity {
   // At::group: there is no room for another.
   template <class Make>
   RunsAt hire(const std::shared_ptr<const void>& key, Make&& make) {
-    struct Hired final : Part {
-      std::shared_ptr<const void> key;  // lives as long as it is known
-      std::unique_ptr<RunExecutor> it;
-    };
     const std::lock_guard g(hiring_);
     for (std::size_t i = 0; i < hired_; ++i)
       if (keys_[i] == key.get()) return at_of(i);
     if (hired_ == executors_.size()) return RunsAt::group;
-    auto h = std::make_unique<Hired>();
-    h->key = key;
-    h->it = make();
-    enlist(key.get(), h->it->executor());
-    *last_executor_ = h.get();
-    last_executor_ = &h.release()->next_part;
+    own_executors_.emplace_back(key, make());
+    enlist(key.get(), own_executors_.back().second->executor());
     return at_of(hired_ - 1);
   }
   // The run began with this one, which has that key; whoever has the key keeps it during the run.
@@ -193,12 +182,9 @@ class Run final : public Activity {
   template <class T>
   T& part() {
     const std::lock_guard g(hiring_);
-    for (Part* p = parts_; p; p = p->next_part)
-      if (T* t = dynamic_cast<T*>(p)) return *t;
-    auto* const t = new T;
-    *last_part_ = t;
-    last_part_ = &t->next_part;
-    return *t;
+    for (const auto& p : parts_)
+      if (T* const t = dynamic_cast<T*>(p.get())) return *t;
+    return static_cast<T&>(*parts_.emplace_back(std::make_unique<T>()));
   }
   void dismiss() noexcept;
 
@@ -325,10 +311,9 @@ class Run final : public Activity {
   }
   prim::Mutex hiring_;  // hired_, keys_ and the two lists
   std::size_t hired_ = 0;
-  Part* own_executors_ = nullptr;
-  Part** last_executor_ = &own_executors_;
-  Part* parts_ = nullptr;
-  Part** last_part_ = &parts_;
+  // each with its key, which lives as long as it is known
+  std::list<std::pair<std::shared_ptr<const void>, std::unique_ptr<RunExecutor>>> own_executors_;
+  std::list<std::unique_ptr<Part>> parts_;
   std::array<const void*, static_cast<std::size_t>(RunsAt::last)> keys_{};
   std::array<std::atomic<Executor*>, static_cast<std::size_t>(RunsAt::last)> executors_{};
 };

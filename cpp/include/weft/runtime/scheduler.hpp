@@ -5,6 +5,7 @@
 //   loop:  run_ready() ─► empty: inbox ─► empty: timers ─► sleep (parking.hpp)
 #pragma once
 #include <coroutine>
+#include <forward_list>
 #include <mutex>
 #include <utility>
 
@@ -25,9 +26,6 @@ class Scheduler final : public Executor {
   }
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
-  [[gnu::noinline, gnu::cold]] ~Scheduler() {
-    while (homed_) delete std::exchange(homed_, homed_->next);
-  }
 
   static Scheduler* current() noexcept { return this_scheduler; }
 
@@ -45,11 +43,11 @@ class Scheduler final : public Executor {
   // These ops, for processes that are at home here. From any thread.
   const ProcessOps& ops_here(const ProcessOps& base) override {
     const std::lock_guard g(homed_lock_);
-    for (const Homed* h = homed_; h; h = h->next)
-      if (h->executor == base.executor && h->run == base.run) return *h;
-    homed_ = new Homed{base, homed_};
-    homed_->home = &queue_;
-    return *homed_;
+    for (const ProcessOps& ops : homed_)
+      if (ops.executor == base.executor && ops.run == base.run) return ops;
+    ProcessOps& made = homed_.emplace_front(base);
+    made.home = &queue_;
+    return made;
   }
   bool anything_ready() const noexcept { return !queue_.empty(); }
   bool nobody_ready() noexcept override {
@@ -285,10 +283,7 @@ class Scheduler final : public Executor {
   alignas(kLine) Context context_;
   core::RunQueue queue_;
   core::SpinLock homed_lock_;
-  struct Homed : ProcessOps {
-    Homed* next;
-  };
-  Homed* homed_ = nullptr;
+  std::forward_list<ProcessOps> homed_;
   std::uint8_t halt_ = 0;  // why the loop does not just go on: kStop, kWatched
   bool looping_ = false;
   unsigned handed_on_ = 0;

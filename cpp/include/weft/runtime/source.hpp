@@ -35,7 +35,6 @@ class Source {
   static bool expected_by(Run& run) noexcept;
 
   const core::SyncObject* const channel_;
-  Source* next_ = nullptr;
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -1,5 +1,5 @@
 // How a thread waits for another thread or program before it asks the system to put it to sleep.
-// This is the whole policy; measurements and reasons are in DECISIONS.md.
+// This is the whole policy; decisions/threads-spin-before-they-sleep.md has measurements and reasons.
 //
 // | a thread waits                          | the other side    | so it                 | at most     | code          |
 // |-----------------------------------------|-------------------|-----------------------|-------------|---------------|

@@ -4,12 +4,12 @@
 //   alt.input(0, a, x);  alt.output(1, b, &y);
 //   switch (co_await alt.select_until(deadline)) { case 0: … case 1: … case alt.timed_out: … }
 //
-// Invariant: between two selects no guard's node is in a line and the event in no queue; while one
-// is pending, its process sleeps.
+// Invariant: between two selects no guard's node is in a waiting queue and the event is in no
+// queue. While a select is pending, its process sleeps.
 #pragma once
 #include "weft_mcu/csp_channel.hpp"
 
-#include "weft/core/select.hpp"  // after the above, which names the platform's primitives
+#include "weft/core/select.hpp"  // after the header above, which names the platform's primitives
 
 namespace weft::inline WEFT_ABI::mcu {
 
@@ -18,14 +18,14 @@ class Alternative {
  public:
   static constexpr int timed_out = -1;
 
-  // Mode::fair serves the guards in turn, Mode::priority the lowest index first, Mode::random any
-  // (rule 5.4).
+  // Mode::fair serves the guards in turn, Mode::priority prefers the lowest index, Mode::random
+  // takes any ready guard (rule 5.4).
   explicit Alternative(Mode mode = Mode::fair) noexcept : mode_(mode) {}
   Alternative(const Alternative&) = delete;
   Alternative& operator=(const Alternative&) = delete;
 
-  // Guard i: read from `in` into `to`, or write what `from` points to when it is chosen. Both live
-  // as long as the alternative is used.
+  // Sets guard i: read from `in` into `to`, or write what `from` points to when the guard is
+  // chosen. `to` and `*from` must live as long as the alternative is used.
   template <class T>
   void input(std::uint32_t i, const Reader<T>& in, T& to) noexcept {
     guard(i, core::Kind::input, &core::channel_ops<ChannelEngine<T>, Side::in>, in.core(), &to);
@@ -34,20 +34,21 @@ class Alternative {
   void output(std::uint32_t i, const Writer<T>& out, T* from) noexcept {
     guard(i, core::Kind::output, &core::channel_ops<ChannelEngine<T>, Side::out>, out.core(), from);
   }
-  // Its precondition for the following selects (rule 5.2).
+  // Sets the precondition of guard i for the following selects (rule 5.2).
   void enable(std::uint32_t i, bool on) noexcept { guards_[i].enabled = on; }
-  // That the channel of guard i has retired is an outcome at once, as poison is. Without it such a
-  // guard falls silent, and the select is over once all that decide have: the outputs that are on,
-  // or else the inputs (rule 5.6).
+  // Makes the retirement of guard i's channel an outcome of the select, as poison always is.
+  // Without this call the guard falls silent when its channel retires, and the select is over once
+  // all guards that decide are silent: the enabled outputs, or the inputs if there are none (rule
+  // 5.6).
   void ends(std::uint32_t i, bool yes = true) noexcept { guards_[i].ends = yes; }
-  // Of the guard that was chosen: ok, or how its channel has ended; `retired` without ends(): all
-  // that decide have.
+  // The outcome of the chosen guard: ok, or how its channel has ended. `retired` without ends()
+  // means that all deciding guards are silent.
   Status status() const noexcept { return select_.status(); }
 
-  // co_await: the index of the guard that was chosen.
+  // co_await gives the index of the chosen guard.
   [[nodiscard]] auto select() noexcept { return Awaiter<false>{this, 0}; }
-  // The same, or `timed_out` at the microsecond `deadline`; what is ready is chosen, however late
-  // it is.
+  // The same, or `timed_out` at the microsecond `deadline`. A ready guard is chosen even after the
+  // deadline.
   [[nodiscard]] auto select_until(std::uint32_t deadline) noexcept {
     return Awaiter<true>{this, deadline};
   }
@@ -94,7 +95,7 @@ class Alternative {
   int finish() noexcept {
     if (chosen_ != core::Select::parked) return chosen_;
     if (event_.action) event_.end(me_->scheduler());
-    return select_.finish();  // none is timed_out
+    return select_.finish();  // no guard chosen means timed_out
   }
   static_assert(core::Select::none == timed_out);
 

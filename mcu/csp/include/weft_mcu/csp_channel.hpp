@@ -1,16 +1,18 @@
-// weft_mcu/csp_channel.hpp: channels, their ends, and the operations a process awaits.
+// weft_mcu/csp_channel.hpp: channels, their ends, and the operations that a process awaits.
 //
-// Every operation returns a weft::Status when it is over: ok, or retired, poisoned, timed_out. An
+// Every operation, when it is over, returns a weft::Status: ok, or retired, poisoned, timed_out. An
 // operation with a deadline is a choice between the channel and an event of the queue (rules M19,
-// M20): both compete for the choice's word.
+// M20): the two compete to claim the choice.
 //
-//   read_until:  IDLE ──arm, enrol──► WAITING ──partner──► DONE        (the event is cancelled, or has nothing left to do)
-//                                        └─────the event──► TIMED_OUT  (the node leaves the line)
+//   read_until:  IDLE ──arm, enrol──► WAITING ──partner──► DONE       (the event is cancelled, or
+//                                        │                             does nothing any more)
+//                                        └───the event──► TIMED_OUT  (the node leaves the waiting
+//                                                                     queue)
 //
 // Invariants
-//  1 A pending operation's node, value slot and event lie in the frame of its process, which sleeps
-//    until it is over.
-//  2 When an operation is over its node is in no line and its event in no queue.
+//  1 The node, value slot and event of a pending operation lie in the frame of its process, which
+//  sleeps until the operation is over.
+//  2 When an operation is over, its node is in no waiting queue and its event in no queue.
 #pragma once
 #include <type_traits>
 
@@ -25,7 +27,7 @@ using ChannelEngine = core::ChannelEngine<T, OneCore>;
 
 namespace detail {
 
-// A plain read or write: the process's own node waits.
+// A plain read or write. It waits with the process's own node.
 template <class T, Side S>
 struct Plain {
   union {
@@ -61,7 +63,7 @@ struct Plain {
   Status await_resume() const noexcept { return me->status; }
 };
 
-// An event that ends a choice.
+// An event that ends a choice by its deadline.
 struct Deadline : weft_event {
   core::Choice* choice;
   void post(Scheduler& s, core::Choice& c, std::uint32_t release) noexcept {
@@ -71,8 +73,8 @@ struct Deadline : weft_event {
     choice = &c;
     weft_post(s.queue(), this, release);
   }
-  // In an action of the same actor: so it is queued, or its action has ended. It cannot be on its
-  // way.
+  // Called in an action of the same actor. So the event is still queued, or its action has ended; a
+  // core cannot have committed to it.
   void end(Scheduler& s) noexcept {
     if (next) weft_cancel(s.queue(), this);
   }
@@ -92,7 +94,7 @@ inline bool is_past(std::uint32_t t) noexcept {
   return static_cast<std::int32_t>(t - weft_now32()) <= 0;
 }
 
-// A read or write that an event may end.
+// A read or write that an event may end at a deadline.
 template <class T, Side S>
 struct Timed {
   ChannelEngine<T>* channel;
@@ -140,7 +142,7 @@ struct Timed {
   }
 };
 
-// Sleeping: an event and nothing else.
+// Sleeping: an event without a channel.
 struct Sleep {
   std::uint32_t until;
   core::Choice choice{};
@@ -156,7 +158,7 @@ struct Sleep {
   void await_resume() const noexcept {}
 };
 
-// A counted end (rule 2.1): dropped when destroyed; the last of its side retires the channel.
+// A counted end (rule 2.1). Its destructor drops it; the last end of a side retires the channel.
 template <class T, Side S>
 class End {
  public:
@@ -170,8 +172,8 @@ class End {
     return *this;
   }
   ~End() { drop(); }
-  // False: moved from, dropped, or taken from a channel whose side had ended. Its operations return
-  // retired.
+  // False if the end was moved from or dropped, or was taken from a channel whose side had ended.
+  // Operations of such an end return `retired`.
   explicit operator bool() const noexcept { return core_ != nullptr; }
   ChannelEngine<T>* core() const noexcept { return core_; }
 
@@ -184,9 +186,9 @@ class End {
         c->drop_writer();
     }
   }
-  // The count it holds passes to the caller.
+  // Passes this end's count to the caller.
   [[nodiscard]] ChannelEngine<T>* release() noexcept { return std::exchange(core_, nullptr); }
-  // End the channel for everybody, at once (rule 4).
+  // Ends the channel for all its ends, at once (rule 4).
   void poison(std::uint8_t strength = 1) noexcept {
     if (core_) core_->poison(strength);
   }
@@ -214,14 +216,14 @@ template <class T>
 class Reader : public detail::End<T, Side::in> {
  public:
   constexpr Reader() noexcept = default;
-  // A second end of the same channel.
+  // Returns another end of the same channel.
   Reader share() const noexcept { return Reader{this->another()}; }
-  // co_await: ok and `to` written; retired; poisoned.
+  // co_await gives ok after `to` was written, retired, or poisoned.
   [[nodiscard]] auto read(T &to) const noexcept {
     return detail::Plain<T, Side::in>{{this->core_}, &to};
   }
-  // The same, or timed_out at the microsecond `deadline` (less than WEFT_HORIZON ahead). What is
-  // there is read, however late it is.
+  // The same, or timed_out at the microsecond `deadline` (less than WEFT_HORIZON ahead). A value
+  // that is there is read even after the deadline.
   [[nodiscard]] auto read_until(T &to, std::uint32_t deadline) const noexcept {
     return detail::Timed<T, Side::in>{this->core_, &to, deadline};
   }
@@ -250,11 +252,11 @@ class Writer : public detail::End<T, Side::out> {
   explicit Writer(ChannelEngine<T>* c) noexcept : detail::End<T, Side::out>(c) {}
 };
 
-// co_await sleep_until(t): returns at the microsecond t, at once if it is past.
+// co_await sleep_until(t) returns at the microsecond t, or at once if t is past.
 [[nodiscard]] inline auto sleep_until(std::uint32_t t) noexcept { return detail::Sleep{t}; }
 
-// A rendezvous (N = 0) or a buffer of N values; `overflow`: what a full one does. Static storage,
-// constant initialisation.
+// A channel: a rendezvous (N = 0) or a buffer of N values; `overflow` says what a full buffer does.
+// For static storage with constant initialisation.
 template <class T, std::uint32_t N = 0>
 class Channel : public ChannelEngine<T> {
   static_assert(std::is_trivially_copyable_v<T>,
@@ -270,7 +272,8 @@ class Channel : public ChannelEngine<T> {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // The first call of either connects the buffer. An end taken after its side has ended is empty.
+  // The first call of reader() or writer() connects the buffer. An end that is taken after its side
+  // has ended is empty.
   Reader<T> reader() noexcept {
     connect();
     return Reader<T>{this->first_reader() ? this : nullptr};
@@ -279,7 +282,7 @@ class Channel : public ChannelEngine<T> {
     connect();
     return Writer<T>{this->first_writer() ? this : nullptr};
   }
-  // Values that a full buffer dropped.
+  // The number of values that the full buffer has dropped.
   core::Tally dropped() const noexcept
     requires(N > 0)
   {

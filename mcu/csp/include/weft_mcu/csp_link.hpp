@@ -1,20 +1,13 @@
-// weft_mcu/csp_link.hpp: processes that read and write channels of a Weft program on a PC
+// weft_mcu/csp_link.hpp: lets processes read and write channels of a Weft program on a PC
 // (mcu/LINK.md).
 //
-//   weft_link_end ends[] = {WEFT_LINK_READER("numbers"), WEFT_LINK_WRITER("squares")};
-//   uint8_t room[256] = {};
-//   weft_link session = make_link(ends, room, "squares");
-//   Pc pc{scheduler, session};      // these are static and constinit; pc.start() after uart_init()
-//   FarReader<int32_t> numbers{pc, ends[0]};
-//   while (co_await numbers.read(n) == Status::ok) …
+// The home of the channel is the PC. An operation is an offer to the PC; its data lies in the frame
+// of its process. The operation waits until the PC has handed the end out. When the session is over
+// it returns died (in_doubt: a value may have been taken); the next operation waits for the next
+// session.
 //
-// The channel is the PC's: an operation is an offer to it, whose operation, guard and bytes lie in
-// the frame of its process. Before the PC has handed the end out the operation waits; when the
-// session is over it returns died (in_doubt: a value may have been taken), and the next one waits
-// for the next session.
-//
-// Invariant: the link is touched in actions of the scheduler's actor alone; what became runnable in
-// a turn of the line runs behind it.
+// Invariant: only actions of the scheduler's actor use the link. A process that becomes runnable in
+// a turn of the link runs after that turn.
 #pragma once
 #include <concepts>
 #include <limits>
@@ -25,8 +18,8 @@
 
 namespace weft::inline WEFT_ABI::mcu {
 
-// How a T is a value of the PC's. Specialise it for a type of your own: `room` bytes are enough for
-// each value; get() sets r.bad for what is no T.
+// How a T becomes a value of the PC and back. Specialise it for a type of your own: `room` bytes
+// are enough for each value; get() sets r.bad for a value that is not a T.
 template <class T>
 struct FarValue;
 template <std::integral T>
@@ -59,12 +52,12 @@ struct FarValue<bool> {
 };
 template <>
 struct FarValue<float> {
-  static constexpr std::uint16_t room = 9;  // a PC sends 64 bits
+  static constexpr std::uint16_t room = 9;  // a PC sends doubles, of 64 bits
   static void put(weft_cbor& w, float v) noexcept { weft_cbor_float(&w, v); }
   static float get(weft_cbor& r) noexcept { return weft_cbor_read_float(&r); }
 };
 
-// A link of these ends; what goes out waits in `room`.
+// Makes a link with these ends; bytes to be sent wait in `room`.
 template <std::size_t Ends, std::size_t Bytes>
 constexpr weft_link make_link(weft_link_end (&ends)[Ends], std::uint8_t (&room)[Bytes],
                               const char* name) noexcept {
@@ -78,7 +71,7 @@ constexpr weft_link make_link(weft_link_end (&ends)[Ends], std::uint8_t (&room)[
   return l;
 }
 
-// The line and the processes that use it.
+// The serial line, and the processes that use it.
 class Pc : weft_link_uart {
  public:
   constexpr Pc(Scheduler& s, weft_link& l) noexcept : weft_link_uart{}, scheduler_(&s) {
@@ -93,7 +86,7 @@ class Pc : weft_link_uart {
     queue = scheduler_->queue();
     weft_link_uart_start(this);
   }
-  // True: it is under way.
+  // True: the operation is under way.
   bool offer(weft_link_op& op) noexcept {
     const bool waits = weft_link_offer(link, &op);
     weft_link_uart_kick(this);
@@ -164,7 +157,7 @@ struct Far : weft_link_op {
     if constexpr (!Writes) {
       weft_cbor r = weft_cbor_reader(bytes, length);
       const T v = status == WEFT_LINK_OK ? FarValue<T>::get(r) : T{};
-      if (status == WEFT_LINK_TOO_LONG || r.bad) {  // silence would be worse: the PC reads why
+      if (status == WEFT_LINK_TOO_LONG || r.bad) {  // the PC must learn why no value is read
         pc->close("a value that is not of the type that the board reads");
         return Status::died;
       }
@@ -176,7 +169,7 @@ struct Far : weft_link_op {
 
 }  // namespace detail
 
-// An end that is the process's own: given up when it is destroyed.
+// An end that belongs to one process. It is given up when it is destroyed.
 template <class T, bool Writes>
 class FarEnd {
  public:
@@ -186,7 +179,7 @@ class FarEnd {
   ~FarEnd() { drop(); }
   void drop() noexcept {
     if (Pc* p = std::exchange(pc_, nullptr)) {
-      end_->dropped = true;  // of sessions to come too: nobody would serve it
+      end_->dropped = true;  // in later sessions too: no process would use it
       p->retire(*end_);
     }
   }
@@ -199,7 +192,7 @@ class FarEnd {
 template <class T>
 struct FarReader : FarEnd<T, false> {
   using FarEnd<T, false>::FarEnd;
-  // co_await: ok and `to` written; retired, poisoned, died.
+  // co_await gives ok after `to` was written, retired, poisoned, or died.
   [[nodiscard]] auto read(T& to) noexcept {
     return detail::Far<T, false>{*this->pc_, *this->end_, &to};
   }
@@ -207,7 +200,8 @@ struct FarReader : FarEnd<T, false> {
 template <class T>
 struct FarWriter : FarEnd<T, true> {
   using FarEnd<T, true>::FarEnd;
-  // co_await: ok once the PC's channel has taken the value; retired, poisoned, died, in_doubt.
+  // co_await gives ok once the PC's channel has taken the value, or retired, poisoned, died,
+  // in_doubt.
   [[nodiscard]] auto write(T value) noexcept {
     struct Write : detail::Far<T, true> {
       T held;

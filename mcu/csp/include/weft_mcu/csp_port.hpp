@@ -1,9 +1,9 @@
-// weft_mcu/csp_port.hpp: how an interrupt, an actor or the other core writes into a channel.
+// weft_mcu/csp_port.hpp: lets an interrupt, an actor or the other core write into a channel.
 //
 // post_value() puts a value into a small ring, under the lock of the scheduler's queue, and posts
-// the port's event. The event's action, one of the scheduler's actor, writes the ring's values into
-// the channel as any writer does; while no reader takes them they wait in the ring. So an interrupt
-// never touches a channel.
+// the port's event. The action of the event belongs to the scheduler's actor. It writes the values
+// of the ring into the channel like any writer; while no reader takes them they wait in the ring.
+// So an interrupt never touches a channel.
 //
 //   IDLE ──post_value, event──► pumping ──ring empty──► IDLE
 //                                │  ▲
@@ -11,9 +11,9 @@
 //                               WAITING
 //
 // Invariants
-//  1 in_ and ring_ change under the queue's lock; out_ changes in the scheduler's actions alone.
+//  1 in_ and ring_ change under the queue's lock; only the scheduler's actions change out_.
 //  2 A ring that is not empty has its event queued, or is being pumped, or waits for a reader, or
-//    its channel has ended.
+//  its channel has ended.
 #pragma once
 #include "weft_mcu/csp_channel.hpp"
 
@@ -32,15 +32,17 @@ class Port : core::Node {
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  // Before the first value: where they go. The port's end counts as any writer's.
+  // Sets the channel for the values. Call it before the first value. The port holds its end as any
+  // writer does.
   void connect(Writer<T> out) noexcept {
     channel_ = out.release();
     ops_.home = scheduler_->home;
     ops = &ops_;
   }
 
-  // False: the ring was full or the channel has ended; the value is dropped and counted. Any core,
-  // any interrupt, any action; the scheduler's queue must have a lock if another core calls it.
+  // Puts a value into the ring. False: the ring was full or the channel has ended; the value is
+  // dropped and counted. May be called from any core, interrupt or action; if another core calls
+  // it, the scheduler's queue must have a lock.
   bool post_value(T value) noexcept {
     weft_queue* q = scheduler_->queue();
     const weft_irq_t irq = weft_lock(q->lock);
@@ -56,8 +58,8 @@ class Port : core::Node {
     if (room && !WEFT_PEEK(waiting_)) weft_post_as(q, &event_, weft_now32(), WEFT_KEEP);
     return room;
   }
-  // No more values (from the scheduler's processes): the port's end is dropped once the ring is
-  // empty.
+  // Ends the stream of values; called from a process of the scheduler. The port drops its end once
+  // the ring is empty.
   void close() noexcept {
     closing_ = true;
     if (!waiting_) pump();
@@ -87,7 +89,7 @@ class Port : core::Node {
     ChannelEngine<T>* c = channel_;
     while (c && out_ != WEFT_PEEK(in_)) {
       slot = &ring_[out_ % N];
-      WEFT_POKE(waiting_, true);  // before the value can be taken, and before an interrupt looks
+      WEFT_POKE(waiting_, true);  // before the value can be taken or an interrupt looks
       const Status s = c->template begin<Side::out>(*this);
       if (s == Status::pending) return;
       WEFT_POKE(waiting_, false);
@@ -109,7 +111,8 @@ class Port : core::Node {
   core::WakerOps ops_;
   Scheduler* scheduler_;
   Event event_;
-  // a counted writer of it; not a Writer, so that a static port needs no destructor
+  // A counted writer end of the channel. It is not a Writer, so that a static port needs no
+  // destructor.
   ChannelEngine<T>* channel_ = nullptr;
   std::uint32_t in_ = 0, out_ = 0, dropped_ = 0;
   bool waiting_ = false, ended_ = false, closing_ = false;

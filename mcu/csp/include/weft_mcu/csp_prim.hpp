@@ -1,12 +1,12 @@
-// weft_mcu/csp_prim.hpp: weft/prim.hpp's primitives for one core of a microcontroller, on
+// weft_mcu/csp_prim.hpp: the primitives of weft/prim.hpp for one core of a microcontroller, on
 // weft_mcu's platform layer.
 //
-// The Cortex-M0+ has no atomic instructions. Loads and stores of a word or less are atomic as they
-// are; a read-modify-write turns interrupts off for its few instructions. That excludes this core's
-// interrupts, not the other core: what crosses cores goes through a weft::mcu::Port, whose queue
-// has a lock.
+// The Cortex-M0+ has no atomic instructions. A load or store of a word or less is atomic by itself;
+// a read-modify-write turns interrupts off for its few instructions. That excludes this core's
+// interrupts but not the other core: values that cross cores go through a weft::mcu::Port, whose
+// queue has a lock.
 //
-// Invariant: nothing else is called while interrupts are off, so WEFT_LOCAL is never taken twice.
+// Invariant: while interrupts are off nothing else is called, so WEFT_LOCAL is never taken twice.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -67,8 +67,8 @@ class atomic {
   T value_;
 };
 
-// Waiting for another party's few instructions: on one core there is none, for processes do not
-// preempt each other.
+// Waits while another party is within a few instructions. On one core there is nothing to wait for,
+// because processes do not preempt each other.
 inline void pause(unsigned) noexcept {}
 inline void yield() noexcept {}
 [[noreturn]] inline void fatal(const char* message) noexcept { weft_panic(message); }

@@ -1,18 +1,22 @@
 // weft_mcu/csp_scheduler.hpp: processes (coroutines) and the actor that runs them.
 //
-// A Scheduler is one actor of a weft_queue. Whatever reaches its processes from outside (a start, a
-// deadline, a Port's values) is an event of that actor, whose action ends by running what has
-// become runnable. So channels need no lock: everything that touches them is an action of one
-// actor, and of those one runs at a time (rule M3).
+// A Scheduler is one actor of a weft_queue. Everything that reaches its processes from outside (a
+// start, a deadline, the values of a Port) is an event of that actor; the event's action ends by
+// running the processes that have become runnable. So channels need no lock: everything that
+// touches them is an action of one actor, and such actions run one at a time (rule M3).
 //
-//   made ──start()──► runnable ──turn──► running ──co_await: not yet──► waiting ──partner, deadline──► runnable
-//                                           └──co_return──► ended: frame back to the arena, its ends dropped
+//   made ──start()──► runnable ──turn──► running ──co_await must wait──► waiting
+//                        ▲                 │                                │
+//                        │                 └──co_return──► ended            │
+//                        └───────────partner, deadline──────────────────────┘
+//
+//   An ended process has dropped its ends, and its frame is back in the arena.
 //
 // Invariants
 //  1 Between two actions of the actor the run queue is empty, or `turn_` is posted.
-//  2 A channel's processes are all of one scheduler.
-//  3 A frame lies in its scheduler's arena. Frames of equal size share storage over time; when no
-//    process is left the arena is whole again.
+//  2 All processes of a channel belong to the same scheduler.
+//  3 A frame lies in its scheduler's arena. Frames of equal size reuse each other's storage; when
+//  no process is left the whole arena is free again.
 #pragma once
 #if !defined(WEFT_PRIM_HEADER)  // before anything of weft/core
 #define WEFT_PRIM_HEADER "weft_mcu/csp_prim.hpp"
@@ -30,8 +34,8 @@ namespace weft::inline WEFT_ABI::mcu {
 
 class Scheduler;
 
-// The policy of channels here: no lock, and waking is a push on the run queue of the woken
-// process's scheduler.
+// The policy of channels on one core: no lock, and waking a process pushes it onto the run queue of
+// its scheduler.
 struct OneCore {
   using Lock = core::NoLock;
   using Count = core::Count<false>;
@@ -43,8 +47,8 @@ struct OneCore {
   }
 };
 
-// What a process function returns: made, not started. Its first parameter is a Scheduler&, in whose
-// arena its frame goes.
+// The result of a process function: a process that is made but not started. The function's first
+// parameter is a Scheduler&, whose arena holds the process's frame.
 class [[nodiscard]] Process {
  public:
   struct promise_type;
@@ -54,7 +58,7 @@ class [[nodiscard]] Process {
   ~Process() {
     if (handle_) handle_.destroy();
   }
-  // False: the arena had no room for its frame.
+  // False: the arena had no room for the frame.
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
 
  private:
@@ -72,8 +76,8 @@ struct Arena {
 
 class Scheduler : public core::WakerOps {
  public:
-  // `queue`: where its events go, served by weft_work as ever. Constant initialisation (constinit):
-  // no start-up code is needed.
+  // `queue` is the queue for the scheduler's events; weft_work serves it as usual. Constant
+  // initialisation (constinit): no start-up code is needed.
   template <std::uint32_t Bytes>
   constexpr Scheduler(weft_queue *queue, Arena<Bytes> &arena) noexcept
       : core::WakerOps{&wake_one, nullptr, &runnable_, 0},
@@ -83,20 +87,21 @@ class Scheduler : public core::WakerOps {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Make a process runnable. WEFT_OK; WEFT_E_ARENA (a debug build panics): its frame found no room,
-  // nothing runs. From main or a process.
+  // Makes a process runnable. Returns WEFT_OK, or WEFT_E_ARENA if the arena had no room for its
+  // frame (a debug build panics); then nothing runs. Call it from main or a process.
   int start(Process p) noexcept;
-  // Serve the queue until every process has ended (at once if there is none). From a core's main
-  // program.
+  // Serves the queue until every process has ended, or returns at once if there is none. Call it
+  // from a core's main program.
   void run() noexcept;
 
   weft_queue* queue() const noexcept { return events_; }
-  std::uint32_t processes() const noexcept { return live_; }       // started or made, not ended
+  std::uint32_t processes() const noexcept { return live_; }       // made and not ended
   std::uint32_t arena_used() const noexcept { return used_; }      // most bytes ever taken
-  // bytes of the latest frame, refused ones included
+  // Bytes of the latest frame, also if it was refused.
   std::uint32_t last_frame() const noexcept { return last_; }
 
-  // For actions of this scheduler's events (deadlines, ports): wake, then run what is runnable.
+  // For actions of this scheduler's events (deadlines, ports): push() what is woken, then run what
+  // is runnable.
   constexpr weft_actor* actor() noexcept { return &actor_; }
   void push(core::Waker* w) noexcept { runnable_.push(w); }
   void run_runnable() noexcept;
@@ -107,8 +112,8 @@ class Scheduler : public core::WakerOps {
     Free* next;
     std::size_t size;
   };
-  // How many resumptions make a turn: then other events that are due have theirs. As many operations
-  // of a process may complete at once, one after another; then the others run.
+  // How many resumptions make a turn; after a turn other due events have theirs. Also how many
+  // operations of a process may complete at once in sequence before the other processes run.
   static constexpr unsigned kTurn = 32;
 
   static void wake_one(core::Waker* w) noexcept { w->ops->home->push(w); }
@@ -129,13 +134,14 @@ class Scheduler : public core::WakerOps {
   unsigned char* arena_;
   std::uint32_t bytes_, top_ = 0, used_ = 0, last_ = 0, live_ = 0;
   Free* freed_ = nullptr;
-  // all that have given a frame, so that one given back finds its arena
+  // The list of all schedulers that have allocated a frame: a frame that is given back finds its
+  // arena there.
   Scheduler* next_ = nullptr;
   bool listed_ = false;
   static inline constinit Scheduler* all_ = nullptr;
 };
 
-// The promise is the process's waker and the one waiter of its plain operations.
+// The promise is the process's waker, and the waiter of its plain operations.
 struct Process::promise_type : core::Node {
   template <class... A>
   explicit promise_type(Scheduler& s, A&...) noexcept {
@@ -151,9 +157,10 @@ struct Process::promise_type : core::Node {
   Scheduler &scheduler() const noexcept {
     return *const_cast<Scheduler *>(static_cast<const Scheduler *>(ops));
   }
-  // An operation has completed at once. True: the process lets the others run, and is behind them
-  // (rule M20). One that has met a process does not count: there are only as many as wait. (A node
-  // that belongs to no choice has no use for its index otherwise.)
+  // Called when an operation has completed at once. True: the process lets the others run and goes
+  // to the end of the run queue (rule M20). An operation that has met a waiting process does not
+  // count, because the number of waiting processes is finite. (`index` is free for this counter:
+  // the node belongs to no choice.)
   [[gnu::noinline]] bool gives_way() noexcept {
     if (++index % Scheduler::kTurn != 0) return false;
     scheduler().push(this);
@@ -173,7 +180,7 @@ struct Process::promise_type : core::Node {
   std::suspend_always initial_suspend() const noexcept { return {}; }
   std::suspend_never final_suspend() const noexcept { return {}; }
   void return_void() const noexcept {}
-  void unhandled_exception() const noexcept {}  // there are none
+  void unhandled_exception() const noexcept {}  // there are no exceptions
 };
 
 inline int Scheduler::start(Process p) noexcept {

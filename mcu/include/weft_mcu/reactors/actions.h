@@ -1,17 +1,17 @@
-/* reactors/actions.h: events put in their places: actions with their spacing, delays, onces,
+/* reactors/actions.h: puts events in their places: actions with their spacing, delays, onces,
  * ratios. Part of weft_mcu/reactors_run.h.
  *
  * Invariants
  *  1. `queued` of an action or delay counts its events in the queue and in `soon`; `latest` is no
  *     earlier than any of them.
- *  2. No two events of one owner have one tag (R7).
- *  3. An event's payload is: the value, if it has 8 bytes or fewer; else a block with it; or a
- *     token of which it holds a reference.
+ *  2. No two events of the same owner have the same tag (R7).
+ *  3. An event's payload is the value itself if that has 8 bytes or fewer, else a block that
+ *     contains it, or a token of which the event holds a reference.
  */
 #ifndef WEFT_RX_ACTIONS_H
 #define WEFT_RX_ACTIONS_H
 
-/* Has `owner` an event for this tag? */
+/* Does `owner` already have an event for this tag? */
 static bool __attribute__((noinline))
 weft_rx_taken(weft_rx_env *env, void *owner, weft_rx_time t, uint32_t step) {
   if (t == env->now && step == env->step + 1)
@@ -30,7 +30,8 @@ weft_rx_taken(weft_rx_env *env, void *owner, weft_rx_time t, uint32_t step) {
   return false;
 }
 
-/* Into `soon` or the queue, at (t, step) or the next microstep that the owner has free. */
+/* Put the event into `soon` or the queue, at (t, step) or the next microstep that is free for its
+ * owner. */
 WEFT_INLINE void weft_rx_place(weft_rx_env *env, weft_rx_event *e, weft_rx_time t, uint32_t step,
                                weft_rx_time *latest, uint32_t *latest_step, uint32_t *queued) {
   if (__builtin_expect(*queued != 0, 0)) {
@@ -57,7 +58,7 @@ WEFT_INLINE void weft_rx_copy_value(void *to, const void *from, uint32_t size) {
   else if (size == 8) memcpy(to, from, 8);
   else memcpy(to, from, size);
 }
-/* `n` bytes at `value` as a payload; false: no block. */
+/* Make a payload of the `size` bytes at `value`. False: there is no block for them. */
 WEFT_INLINE bool weft_rx_pack(weft_rx_payload *payload, const void *value, uint32_t size) {
   void *to = payload->bytes;
   if (size > sizeof payload->bytes) {
@@ -96,7 +97,7 @@ WEFT_INLINE void weft_rx_discard_action_event(weft_rx_env *env, weft_rx_event *e
 void weft_rx_fire_action(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_action *a = (weft_rx_action *)e->owner;
 #if WEFT_RX_MODES
-  if (a->mode && !a->mode->active) { /* from outside, or scheduled as its mode was left */
+  if (a->mode && !a->mode->active) { /* came from outside, or was scheduled as its mode was left */
     weft_rx_discard_action_event(env, e);
     return;
   }
@@ -114,8 +115,9 @@ void weft_rx_fire_action(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_free_event(env, e);
   weft_rx_appear(env, (weft_rx_port *)(void *)a);
 }
-/* The time of the event scheduled last, in full: 32-bit times can be compared over half their range
- * alone, and there may have been none for hours. `spaced` is 1 + its upper bits. */
+/* The full time of the event scheduled last. 32-bit times alone can be compared over half their
+ * range only, and hours may have passed since that event. `spaced` is 1 + the upper bits of its
+ * time. */
 enum { WEFT_RX_LOW_BITS = 31 };
 WEFT_INLINE int64_t weft_rx_last_in_full(const weft_rx_action *a) {
 #if WEFT_RX_TIME64
@@ -133,7 +135,7 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
           due = weft_rx_last_in_full(a) + (int64_t)a->min_spacing;
   if (a->spaced && full < due) { /* R8 */
     if (last && env->stop.fire && !env->stop_soon && weft_rx_before(env->stop.time, last->time))
-      last = 0; /* after the timeout: it will never be */
+      last = 0; /* its time is after the timeout: it will never happen */
     if (a->policy == WEFT_RX_DROP) return 0;
     if (a->policy == WEFT_RX_REPLACE && last) {
       if (last->has_value) weft_rx_discard_payload(a->flags, a->size, &last->payload);
@@ -166,8 +168,9 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
   a->last = e;
   return 1;
 }
-/* Put e, an event of a, at (t, step) or where its spacing lets it. 0: it was not put, what it held
- * is given back. Less than 0: it was not put, and what it held is the caller's. */
+/* Put e, an event of a, at (t, step) or where its spacing allows it. Returns 0 if e was not put
+ * and its value has been given back; less than 0 if e was not put and its value is the caller's
+ * again. */
 WEFT_INLINE int weft_rx_put_action(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e,
                                    weft_rx_time t, uint32_t step) {
   int code = a->min_spacing ? weft_rx_space(env, a, e, &t, &step) : 1;
@@ -180,7 +183,8 @@ WEFT_INLINE int weft_rx_put_action(weft_rx_env *env, weft_rx_action *a, weft_rx_
   return 1;
 }
 #if WEFT_RX_ASYNC
-/* An event from outside joins the queue: it carries its time, and the inbox's order. */
+/* Move an event from outside into the queue, at the time that it carries; events of one time keep
+ * the inbox's order. */
 void weft_rx_admit_action(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_action *a = (weft_rx_action *)e->owner;
   weft_rx_time t = e->time;
@@ -221,7 +225,7 @@ WEFT_INLINE int weft_rx_schedule_here(weft_rx_env *env, weft_rx_action *a, weft_
                : weft_rx_put_action(env, a, e, env->now, env->step + 1);
 }
 #if WEFT_RX_WORKERS > 1
-WEFT_INLINE bool weft_rx_enter(weft_rx_env *env); /* the lock, if several reactions run */
+WEFT_INLINE bool weft_rx_enter(weft_rx_env *env); /* takes the lock if several reactions run */
 WEFT_INLINE void weft_rx_leave(bool entered);
 #endif
 WEFT_HOT_PART(weft_rx_schedule_event)
@@ -365,7 +369,7 @@ void weft_rx_delay_send(void *delay) {
     (void)weft_rx_post(to, e, d->interval, d->kind != WEFT_RX_AFTER);
   }
 #else
-  else { /* a physical connection without anything from outside: its time is that of sending */
+  else { /* a physical connection in a program without the inbox: it carries the time of sending */
     weft_rx_time t = weft_rx_clock() + d->interval;
     e->fire = weft_rx_fire_delay;
     if (weft_rx_before(env->now, t))
@@ -398,7 +402,8 @@ void weft_rx_hold_send(void *hold) {
   weft_rx_hold_copy((uint8_t *)h->values + at * h->size, (const uint8_t *)h->from + h->value_at,
                     h->size);
 }
-/* The reactions of a tag that begins with this: nothing may have been sent. */
+/* Called at a tag at which a value may arrive, before the tag's reactions. It may be that none was
+ * sent. */
 void weft_rx_hold_arrive(void *hold) {
   weft_rx_hold *h = (weft_rx_hold *)hold;
   weft_rx_env *env = weft_rx_here();
@@ -423,8 +428,8 @@ void weft_rx_fire_ratio(weft_rx_env *env, weft_rx_event *e) {
   e->time = env->now + gap;
   weft_rx_insert_event(env, e);
 }
-/* From the current tag on. Before the start that is microstep -1 of the start's time, so an offset
- * of 0 is the start tag. */
+/* Start a once, counted from the current tag. Before the start the current tag is microstep -1 of
+ * the start time, so an offset of 0 means the start tag. */
 int weft_rx_start_once(weft_rx_once *once) {
   weft_rx_env *env = weft_rx_here();
   once->event.time = env->now + once->offset;

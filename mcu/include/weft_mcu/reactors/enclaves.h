@@ -1,18 +1,18 @@
 /* reactors/enclaves.h: several enclaves, each with a core or thread of its own (R20). Part of
  * weft_mcu/reactors_run.h.
  *
- * One lock guards what enclaves know of each other: `next`, `idle`, `blocked`, `acked`, `done`, the
- * inboxes and their news.
+ * One lock guards what the enclaves know of each other: `next`, `idle`, `blocked`, `acked`, `done`,
+ * the inboxes and their news.
  *
  * Invariants
- *  1. An enclave sends nothing for a tag before `next` + the delay of the link: `next` is its
- *     current tag's time, or that of the first event that it has. Whoever posts to it something
- *     earlier lowers it.
- *  2. So the earliest time at which an enclave can still do anything is the least of its `next` and
- *     what can reach it over links. It begins a tag only if that is later, plus the delay, for
- *     every enclave that links to it.
- *  3. Enclaves stop together: each says where it is and waits; the stop tag is the microstep after
- *     the latest of them.
+ *  1. An enclave sends nothing for a tag before `next` + the delay of the link. `next` is the time
+ *     of its current tag, or that of its first event. Whoever posts an earlier event to the enclave
+ *     lowers `next`.
+ *  2. So the earliest time at which an enclave can still act is the least of its `next` and of what
+ *     can reach it over links. An enclave begins a tag only if, for every enclave that links to it,
+ *     that time plus the link's delay is later than the tag.
+ *  3. Enclaves stop together: each one announces its current tag and waits. The stop tag is the
+ *     microstep after the latest of these tags.
  */
 #ifndef WEFT_RX_ENCLAVES_H
 #define WEFT_RX_ENCLAVES_H
@@ -27,10 +27,10 @@ static uint32_t weft_rx_stop_step;
 #if WEFT_RX_HOST
 static pthread_cond_t weft_rx_changed;
 static void weft_rx_wake_all(void) { pthread_cond_broadcast(&weft_rx_changed); }
-/* Until news, or the time (ns of the clock; 0: none). */
+/* Wait until there is news, or until a time (ns of the clock; 0: no time). */
 static void weft_rx_wait_until_ns(weft_rx_env *env, int64_t ns) {
   struct timespec t = {0, 0};
-  if (ns) { /* the condition's clock is the monotonic one */
+  if (ns) { /* the condition variable uses the monotonic clock */
     clock_gettime(CLOCK_MONOTONIC, &t);
     int64_t at = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec + ns - weft_rx_clock_ns();
     t = (struct timespec){(time_t)(at / 1000000000), (long)(at % 1000000000)};
@@ -51,10 +51,10 @@ static void weft_rx_wake_all(void) { weft_wake(); }
 static void weft_rx_enclave_wait(weft_rx_env *env) { weft_wait_news(&env->news); }
 #endif
 
-/* The lock is held in what follows. */
+/* Call the following functions with the lock held. */
 static void weft_rx_tell(weft_rx_env *env) { WEFT_POKE(env->news, 1); }
-/* `next` of some enclave has risen, or it is idle or done: who was held back by it looks again.
- * True: somebody is to be woken. */
+/* The `next` of some enclave has risen, or the enclave is idle or done: let the enclaves that it
+ * held back look again. True: some thread must be woken. */
 static bool weft_rx_tell_blocked(weft_rx_env *but) {
   bool any = false;
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++)
@@ -105,8 +105,8 @@ static bool weft_rx_may_begin(weft_rx_env *env, weft_rx_time t) {
 }
 #endif
 
-/* From here on it takes the lock itself. */
-/* The next tag is at t, if nothing comes. False: something has come. */
+/* The following functions take the lock themselves. */
+/* Announce that the next tag is at t, if no event comes. False: an event has come. */
 static bool weft_rx_publish(weft_rx_env *env, weft_rx_time t) {
 #if WEFT_RX_LINKS
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
@@ -122,15 +122,14 @@ static bool weft_rx_publish(weft_rx_env *env, weft_rx_time t) {
   return (void)t, !WEFT_PEEK(env->news);
 #endif
 }
-/* May the tag at t, which is due, begin? If not, this waits until there is a reason to look again.
- * */
+/* May the tag at t, which is due, begin? If not, wait until there is a reason to look again. */
 static bool weft_rx_granted(weft_rx_env *env, weft_rx_time t) {
 #if WEFT_RX_LINKS
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   bool good = !env->news && weft_rx_may_begin(env, t), news = env->news;
   env->blocked = !good && !news;
   weft_unlock(WEFT_RX_LOCK, irq);
-#if WEFT_RX_PHYSICAL /* the clock alone may be what is missing */
+#if WEFT_RX_PHYSICAL /* perhaps only the clock must go on */
   if (!good && !news) weft_rx_sleep(env, weft_rx_clock() + 1);
 #else
   if (!good && !news) weft_rx_enclave_wait(env);
@@ -140,7 +139,7 @@ static bool weft_rx_granted(weft_rx_env *env, weft_rx_time t) {
   return (void)env, (void)t, true;
 #endif
 }
-/* Nothing is left to do here: until something comes, or all have nothing. */
+/* Nothing is left to do here: wait until an event comes, or until no enclave has anything left. */
 static void weft_rx_idle(weft_rx_env *env) {
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   bool wake = false;
@@ -180,8 +179,8 @@ static void weft_rx_decide_stop(void) {
   weft_rx_stop_decided = true;
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) weft_rx_tell(&weft_rx_envs[i]);
 }
-/* This enclave stands between two tags; it goes on when all do, or have ended, and has the stop
- * tag. */
+/* This enclave stands between two tags. Wait until every enclave does, or has ended; then set the
+ * stop tag. */
 static void __attribute__((noinline)) weft_rx_join_stop(weft_rx_env *env) {
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   env->acked = true;
@@ -226,7 +225,7 @@ static void weft_rx_run_one(weft_rx_env *env) {
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   env->done = true;
   if (!weft_rx_stop_all)
-    WEFT_POKE(weft_rx_timed_out, true); /* the others, idle or not, go on to that tag */
+    WEFT_POKE(weft_rx_timed_out, true); /* the other enclaves, idle or not, go on to that tag */
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) {
     weft_rx_envs[i].blocked = false;
     weft_rx_tell(&weft_rx_envs[i]);
@@ -277,7 +276,8 @@ static void weft_rx_run_enclaves(uint64_t start, const weft_rx_options *options)
   for (unsigned i = 1; i < WEFT_RX_ENCLAVES; i++) pthread_join(threads[i], 0);
   pthread_cond_destroy(&weft_rx_changed);
 #else
-  unsigned here = WEFT_RX_PROGRAM(&weft_rx_envs[0])->core ? 1 : 0; /* which enclave is core 0's */
+  unsigned here = WEFT_RX_PROGRAM(&weft_rx_envs[0])->core ? 1 : 0; /* the enclave that runs on
+                                                                      core 0 */
   weft_rx_mine[0] = &weft_rx_envs[here];
   weft_rx_mine[1] = &weft_rx_envs[1 - here];
   if (weft_start_core(weft_rx_core1, WEFT_STACK1, WEFT_STACK1_BYTES))

@@ -1,9 +1,9 @@
-/* reactors/engine.h: from tag to tag. Part of weft_mcu/reactors_run.h.
+/* reactors/engine.h: takes a program from tag to tag. Part of weft_mcu/reactors_run.h.
  *
- * A tag is collected (its timers and events taken from the queue, presence and pending reactions
- * set), waited for, run, and ended. Without anything from outside it is collected before its time,
- * so that at its time the first reaction only has to be called; else something earlier may still
- * come, and it is collected when its time has come.
+ * A tag is collected (its timers and events are taken from the queue, presence and pending
+ * reactions are set), waited for, run, and ended. In a program that gets no events from outside, a
+ * tag is collected before its time, so that at its time the first reaction only has to be called.
+ * Otherwise an earlier event may still come, so the tag is collected only when its time has come.
  */
 #ifndef WEFT_RX_ENGINE_H
 #define WEFT_RX_ENGINE_H
@@ -29,7 +29,7 @@ bool weft_rx_check(void *self, const weft_rx_limit *limit, bool invoke) {
 #if WEFT_RX_TRACE
 #if WEFT_RX_HOST
 static _Thread_local bool weft_rx_missed;
-#else /* no threads, and no thread-local storage, but two cores */
+#else /* no threads and no thread-local storage, but two cores */
 static bool weft_rx_missed_on[WEFT_CORES];
 #define weft_rx_missed weft_rx_missed_on[weft_core()]
 #endif
@@ -67,7 +67,7 @@ void weft_rx_told_missed(void) {}
 static bool weft_rx_runs_at_shutdown(weft_rx_env *env, weft_rx_mode *mode, unsigned r);
 #endif
 /* ---- running --------------------------------------------------------------------------------- */
-/* `step`: the unit of r, bytes of the table or reactions. */
+/* `step` is the unit of r: bytes of the table, or reactions. */
 WEFT_INLINE void weft_rx_call_by(weft_rx_env *env, unsigned r, unsigned step) {
   WEFT_RX_TABLE weft_rx_reaction *own = weft_rx_reactions + WEFT_RX_PROGRAM(env)->first;
   WEFT_RX_TABLE weft_rx_reaction *reaction =
@@ -102,15 +102,15 @@ WEFT_INLINE void weft_rx_run_pending(weft_rx_env *env) {
   }
 }
 #else
-/* All of word w, and what its reactions make pending in it. */
+/* Run all pending reactions of word w, and those that they make pending in it. */
 WEFT_INLINE void weft_rx_run_word(weft_rx_env *env, unsigned w) {
   for (weft_rx_word pending; (pending = env->words[w]);) {
     env->words[w] = pending & (pending - 1);
     weft_rx_call(env, w * WEFT_RX_WORD_BITS + weft_rx_lowest(env, pending));
   }
 }
-/* A bit of a word above is cleared when what it stands for is empty: until then nothing before it
- * can become pending (invariant 1). */
+/* A bit of the upper word is cleared when the lower word is empty: until then no reaction before it
+ * can become pending (invariant 1 of reactors.h). */
 WEFT_HOT_PART(weft_rx_run_pending) static void weft_rx_run_pending(weft_rx_env *env) {
   for (weft_rx_word top; (top = env->top);) {
     unsigned t = weft_rx_lowest(env, top);
@@ -156,13 +156,13 @@ void weft_rx_fire_stop(weft_rx_env *env, weft_rx_event *e) {
   weft_unlock(WEFT_RX_INBOX_LOCK, irq);
 #endif
   env->stop.next = 0;
-  env->soon = &env->stop; /* weft_rx_serve looks there */
+  env->soon = &env->stop; /* weft_rx_serve looks into `soon` */
   weft_rx_trigger(env, WEFT_RX_PROGRAM(env)->shutdown);
 #if WEFT_RX_MODES
   weft_rx_shut_modes(env);
 #endif
 }
-/* The stop tag is the next microstep, whatever it was. */
+/* Make the next microstep, whatever it was meant for, the stop tag. */
 static void weft_rx_stop_next(weft_rx_env *env) {
   if (env->stopping || env->stop_soon) return;
   env->stop_soon = true;
@@ -210,7 +210,7 @@ static int64_t weft_rx_link_ticks[WEFT_RX_LINKS + 1] __attribute__((unused));
 #else
 #define weft_rx_wake_all() weft_wake()
 #endif
-/* Sleep until t, or news. It may return early. */
+/* Sleep until t or until there is news. It may return early. */
 WEFT_INLINE void weft_rx_sleep(weft_rx_env *env, weft_rx_time t) {
   (void)env;
 #if WEFT_RX_ENCLAVES > 1 && WEFT_RX_HOST
@@ -223,7 +223,7 @@ WEFT_INLINE void weft_rx_sleep(weft_rx_env *env, weft_rx_time t) {
   weft_wait_until(weft_now32() + (uint32_t)(us < 1 << 30 ? us : 1 << 30), WEFT_RX_NEWS(env));
 #endif
 }
-/* Until t, whatever comes. */
+/* Wait until t, even if events come. */
 WEFT_INLINE void weft_rx_await(weft_rx_env *env, weft_rx_time t) {
   if (__builtin_expect(!weft_rx_before(weft_rx_clock(), t), 1)) return;
   if (WEFT_RX_FAST && env->fast) return;
@@ -245,8 +245,8 @@ WEFT_INLINE void weft_rx_advance(weft_rx_env *env, weft_rx_time t) {
 /* ---- what comes from outside (R9) ------------------------------------------------------------ */
 #if WEFT_RX_ASYNC
 static void weft_rx_discard_event(weft_rx_env *env, weft_rx_event *e);
-/* Any thread, core or interrupt. after: with `now` a delay from the present, else not used: e->time
- * is set. */
+/* Post an event from any thread, core or interrupt. If `now`, its time is `after` from the present;
+ * otherwise e->time is set already. */
 static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, bool now) {
   weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
   bool stopped = env->stopped;
@@ -270,16 +270,16 @@ static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, 
   return 0;
 }
 #if !WEFT_RX_TIME64
-/* 32-bit times can be compared over half their range. So that what comes is later than `now`,
- * however long there was nothing to do, `now` follows the clock at a distance: half of what
- * WEFT_RX_HORIZON leaves for events that are late. It is called before anything from outside is
- * looked at, and at least once in WEFT_RX_NAP ticks. */
+/* 32-bit times can be compared only over half their range. An event that comes must be later than
+ * `now`, however long the program was idle. So `now` follows the clock at a distance: half of what
+ * WEFT_RX_HORIZON leaves for late events. This is called before any event from outside is looked
+ * at, and at least once in WEFT_RX_NAP ticks. */
 enum { WEFT_RX_BEHIND = 1 << 23, WEFT_RX_NAP = 1 << 30 };
 static void __attribute__((noinline)) weft_rx_follow(weft_rx_env *env, weft_rx_time t) {
   weft_rx_timer *first = weft_rx_first(env);
   bool free = !env->soon && (!first || weft_rx_before(t, first->time));
 #if WEFT_RX_LINKS
-  weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK); /* nobody sends for a tag before its `next` */
+  weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK); /* no enclave sends for a tag before its `next` */
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) {
     weft_rx_env *e = &weft_rx_envs[i];
     bool sends = e != env && !e->done && (!e->idle || e->inbox);
@@ -292,7 +292,7 @@ static void __attribute__((noinline)) weft_rx_follow(weft_rx_env *env, weft_rx_t
   env->step = 0;
 }
 #endif
-/* Everything posted so far joins the queue. */
+/* Move everything posted so far into the queue. */
 static void __attribute__((noinline)) weft_rx_drain(weft_rx_env *env) {
   weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
   weft_rx_event *e = env->inbox;
@@ -312,7 +312,7 @@ static void __attribute__((noinline)) weft_rx_drain(weft_rx_env *env) {
   if (WEFT_PEEK(weft_rx_stop_all) && !env->acked) weft_rx_join_stop(env);
 #endif
 }
-/* True: t has come, and nothing earlier can come any more. False: something came; look again. */
+/* True: t has come, and no earlier event can come any more. False: an event came; look again. */
 WEFT_INLINE bool weft_rx_reach(weft_rx_env *env, weft_rx_time t) {
   for (;;) {
     bool due = (WEFT_RX_FAST && env->fast) || !weft_rx_before(weft_rx_clock(), t);
@@ -331,7 +331,7 @@ WEFT_INLINE bool weft_rx_reach(weft_rx_env *env, weft_rx_time t) {
 #endif
 
 /* ---- collecting ------------------------------------------------------------------------------ */
-/* The first trigger of a tag, when nothing is pending. */
+/* Make the first trigger of a tag pending, when nothing is pending yet. */
 WEFT_INLINE void weft_rx_begin_pending(weft_rx_env *env, weft_rx_trig trig) {
 #if WEFT_RX_MASKS
   env->top = trig;
@@ -340,7 +340,7 @@ WEFT_INLINE void weft_rx_begin_pending(weft_rx_env *env, weft_rx_trig trig) {
 #endif
 }
 #if !WEFT_RX_STATIC
-/* The timers and events that the queue has at (now, step). */
+/* Take the timers and events at (now, step) out of the queue. */
 WEFT_HOT_PART(weft_rx_take_tag)
 static void __attribute__((noinline))
 weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
@@ -358,11 +358,11 @@ weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
     e->fire(env, e);
   }
 }
-/* The same for a tag that begins with timer n, so is of microstep 0. */
+/* The same for a tag that begins with the timer n, so has microstep 0. */
 WEFT_INLINE void weft_rx_take_timers(weft_rx_env *env, weft_rx_timer *n, weft_rx_time t) {
 #if !WEFT_RX_HEAP
   weft_rx_timer *x = n->next;
-  if (__builtin_expect(!x || x->time != t, 1)) { /* alone: it goes back, from its place on */
+  if (__builtin_expect(!x || x->time != t, 1)) { /* alone: the timer goes back, from its place on */
     weft_rx_time next = t + n->period;
     weft_rx_timer **at = &env->head;
     *at = x;
@@ -377,7 +377,7 @@ WEFT_INLINE void weft_rx_take_timers(weft_rx_env *env, weft_rx_timer *n, weft_rx
   (void)n;
   weft_rx_take_tag(env, t, 0);
 }
-/* Any tag but that of a timer alone. False: nothing came yet, look again. */
+/* Collect any tag except that of a timer alone. False: nothing to run yet; look again. */
 WEFT_HOT_PART(weft_rx_collect)
 static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   if (env->stopping) return false;
@@ -391,11 +391,11 @@ static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   if (!env->soon &&
       (!first || (!waits && weft_rx_as_event(first) == &env->stop && !weft_rx_several(env)))) {
 #if WEFT_RX_ENCLAVES > 1
-    weft_rx_idle(env); /* until something comes, or no enclave has anything left */
+    weft_rx_idle(env); /* until an event comes, or no enclave has anything left */
     weft_rx_drain(env);
     return false;
 #endif
-    if (!env->keepalive) weft_rx_stop_next(env); /* nothing left to wait for */
+    if (!env->keepalive) weft_rx_stop_next(env); /* nothing is left to wait for */
 #if WEFT_RX_ASYNC
     else {
 #if WEFT_RX_TIME64
@@ -415,7 +415,7 @@ static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   if (env->soon) {
 #if WEFT_RX_ASYNC
     if (WEFT_PEEK(env->news))
-      weft_rx_drain(env); /* what has come by now may have a place at this very tag */
+      weft_rx_drain(env); /* an event that has come by now may belong to this very tag */
 #endif
     weft_rx_event *e = env->soon;
     env->soon = 0;
@@ -445,8 +445,8 @@ static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
 #if WEFT_RX_MODES
 static void weft_rx_change_modes(weft_rx_env *env);
 #endif
-/* The loop: until the stop tag has run. That leaves something in `soon`, so that it need not be
- * asked for at every tag. */
+/* The loop, until the stop tag has run. The stop tag leaves an event in `soon`, so that the loop
+ * need not ask for it at every tag. */
 WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve(weft_rx_env *env) {
   for (;;) {
     weft_rx_timer *n = weft_rx_first(env);
@@ -474,8 +474,9 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
   }
 }
 #else
-/* A static schedule (R23): the tags are those of the table, and no queue is looked at. What is rare
- * (the stop tag, a request, 2^30 ticks gone by) is asked for at tags from env->until on. */
+/* A static schedule (R23): the table gives the tags, and there is no queue to look at. Rare things
+ * (the stop tag, a request to stop, 2^30 ticks gone by) are checked only at tags from env->until
+ * on. */
 enum { WEFT_RX_OFTEN = 1 << 30 };
 static void weft_rx_set_until(weft_rx_env *env, weft_rx_time t) {
   env->until = t + WEFT_RX_OFTEN;
@@ -516,7 +517,8 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
   weft_rx_end_tag(env);
   if (env->stopping) return;
   for (;;) {
-    t = env->now + slot->gap; /* not kept in a register over the reactions, which need them */
+    t = env->now + slot->gap; /* not kept in a register while reactions run: they need the
+                                 registers */
     if (__builtin_expect(!weft_rx_before(t, env->until),
                          0)) { /* so is the time of the table's end, whose gap is 2^31 */
       if (slot == end) {
@@ -535,7 +537,7 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
     weft_rx_advance(env, t);
     weft_rx_await(env, t);
 #if WEFT_RX_MASKS
-    if (!env->top) __builtin_unreachable(); /* weft_rx_wrong has looked */
+    if (!env->top) __builtin_unreachable(); /* weft_rx_wrong has checked it */
 #endif
     weft_rx_run_pending(env);
     weft_rx_end_tag(env);

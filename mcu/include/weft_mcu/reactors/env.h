@@ -1,35 +1,35 @@
-/* reactors/env.h: an enclave's state, and what reactions do with it: set, pend, the time. Part of
- * weft_mcu/reactors.h. */
+/* reactors/env.h: the state of an enclave, and what reactions do with it: set, pend, read the time.
+ * Part of weft_mcu/reactors.h. */
 #ifndef WEFT_RX_ENV_H
 #define WEFT_RX_ENV_H
 
-/* No CTZ and no CLZ there: by a multiplication and a table, which is first in the enclave's state,
- * where its address is at hand anyway. */
+/* The Cortex-M0+ has neither CTZ nor CLZ: the lowest bit is found by a multiplication and a table.
+ * The table is first in the enclave's state, whose address is at hand anyway. */
 #if defined(__ARM_ARCH_6M__) && !WEFT_RX_HOST
 #define WEFT_RX_BIT_TABLE 1
 #else
 #define WEFT_RX_BIT_TABLE 0
 #endif
-/* With one word the table has the offsets of reactions in their table of 8 bytes each, not their
- * numbers: a shift less. */
+/* With one word the table has the offsets of reactions in their own table, of 8 bytes each, instead
+ * of their numbers: that saves a shift. */
 #define WEFT_RX_BIT_STEP (WEFT_RX_WORDS <= 1 ? sizeof(weft_rx_reaction) : 1)
 typedef struct weft_rx_env {
 #if WEFT_RX_BIT_TABLE
   uint8_t bits[32];
 #endif
 #if WEFT_RX_HEAP
-  weft_rx_timer **heap; /* entries: chains (by next) of one tag */
+  weft_rx_timer **heap; /* an entry is a chain (by `next`) of nodes with one tag */
   uint32_t count, capacity;
-  weft_rx_timer *near; /* the entry that was inserted last, while it is in the heap */
+  weft_rx_timer *near; /* the entry inserted last, while it is in the heap */
 #else
   weft_rx_timer *head; /* the list */
 #endif
   weft_rx_event *soon, *soon_last; /* events of the next microstep, in order */
   weft_rx_port *present;
-  weft_rx_time now; /* the current tag: ticks, and microstep */
+  weft_rx_time now; /* the current tag: ticks and microstep */
   uint32_t step;
 #if WEFT_RX_STATIC
-  weft_rx_time until; /* tags from here on are looked at more closely */
+  weft_rx_time until; /* from this tag on the rare cases are checked */
 #endif
   weft_rx_word
       top; /* pending reactions; with more than one word: which words (of `middle`) are not 0 */
@@ -45,11 +45,11 @@ typedef struct weft_rx_env {
                     wrapped */
   weft_rx_time start;
   int64_t start_ns;
-  weft_rx_event stop; /* the timeout, or the request */
+  weft_rx_event stop; /* the timeout, or the request to stop */
   bool stop_soon;
   weft_rx_event *free;
 #if WEFT_RX_ASYNC
-  weft_rx_event *inbox, *inbox_last; /* under WEFT_RX_INBOX_LOCK, as `stopped` and all below */
+  weft_rx_event *inbox, *inbox_last; /* under WEFT_RX_INBOX_LOCK, like `stopped` and all below */
   uint16_t news;
 #if WEFT_RX_ENCLAVES > 1 /* enclaves.h */
   weft_rx_time next;
@@ -57,16 +57,17 @@ typedef struct weft_rx_env {
 #endif
 #endif
 #if WEFT_RX_MODES
-  bool changing; /* some reaction has set a mode */
+  bool changing; /* a reaction has set a mode */
   weft_rx_timer *suspended, *suspended_last; /* in the order of their tags */
 #endif
 #if WEFT_RX_WORKERS > 1
-  bool parallel; /* several reactions run: set, pend and schedule lock */
+  bool parallel; /* several reactions run: set, pend and schedule take the lock */
 #endif
 } weft_rx_env;
 
 static weft_rx_env weft_rx_envs[WEFT_RX_ENCLAVES];
-/* No field: what is outside may come before the start, and while the end clears the fields. */
+/* The lock is not a field: code outside may use it before the start, and while the end of the run
+ * clears the fields. */
 #define WEFT_RX_INBOX_LOCK WEFT_SPINLOCK(WEFT_RX_SPINLOCK + 1)
 #if WEFT_RX_ENCLAVES == 1
 WEFT_INLINE weft_rx_env *weft_rx_here(void) { return &weft_rx_envs[0]; }
@@ -151,7 +152,7 @@ void weft_rx_hold_token(weft_rx_token *token);
 void weft_rx_drop_token(weft_rx_token *token);
 void weft_rx_own_copy(void *port_copy, bool last);
 void weft_rx_done_copy(void *port_copy);
-/* A set pointer becomes a token of one element. */
+/* Set a pointer: it becomes a token of one element. */
 void weft_rx_set_pointer(void *port, void *value);
 WEFT_INLINE void weft_rx_set_plain(void *port, void *value) {
   (void)value, weft_rx_set_head((weft_rx_port *)port);
@@ -182,8 +183,8 @@ WEFT_INLINE bool weft_rx_before(weft_rx_time a, weft_rx_time b) {
 #if WEFT_RX_HOST
 WEFT_INLINE int64_t weft_rx_ticks(int64_t ns) { return WEFT_RX_TICKS(ns); }
 #else
-/* Bit by bit: 900 cycles, and 600 bytes less than the library's division of 64 bits. Constants are
- * divided by the compiler. */
+/* Divides bit by bit: 900 cycles, and 600 bytes less than the library's 64-bit division. The
+ * compiler divides constants. */
 __attribute__((unused)) static int64_t __attribute__((noinline)) weft_rx_ticks(int64_t ns) {
   if (ns <= 0) return 0;
   uint64_t rest = (uint64_t)ns + WEFT_TICK_NS / 2, result = 0;
@@ -225,8 +226,8 @@ WEFT_INLINE uint64_t weft_rx_clock64(void) {
   return weft_now64() / (WEFT_TICK_NS / 1000);
 #endif
 }
-/* The current tag's time in full. One of 32 bits that waits for the clock is near it: within 2^31
- * ticks. */
+/* The full time of the current tag. A 32-bit time of a program that waits for the clock is near the
+ * clock: within 2^31 ticks. */
 WEFT_INLINE int64_t weft_rx_in_full(weft_rx_env *env) {
 #if WEFT_RX_TIME64
   return env->now;

@@ -1,5 +1,5 @@
-/* reactors/host.h: a program's command line on a host, as upstream's programs have it. Part of
- * weft_mcu/reactors_run.h. */
+/* reactors/host.h: a program's command line on a host, with the options of upstream's programs.
+ * Part of weft_mcu/reactors_run.h. */
 #ifndef WEFT_RX_HOST_H
 #define WEFT_RX_HOST_H
 #include <stdio.h>
@@ -18,7 +18,7 @@ static int weft_rx_bool(const char *text, bool *value) {
   *value = text[0] == 't';
   return 0;
 }
-/* N UNIT in ns; < 0: neither. Upstream's spellings. */
+/* A duration given as NUMBER UNIT, in ns, with upstream's spellings; < 0: not a duration. */
 static int64_t weft_rx_duration(const char *number, const char *unit) {
   static const struct { const char *name; int64_t ns;
   } units[] = {{"ns", 1},

@@ -1,5 +1,5 @@
-/* reactors/lf_run.h: the functions of weft_mcu/lf.h. Part of weft_mcu/reactors_run.h, if lf.h is
- * what the program included. */
+/* reactors/lf_run.h: the functions of weft_mcu/lf.h. Part of weft_mcu/reactors_run.h if the program
+ * includes lf.h. */
 #ifndef WEFT_RX_LF_RUN_H
 #define WEFT_RX_LF_RUN_H
 

@@ -1,17 +1,17 @@
 /* reactors/modes.h: modes (R16 to R18). Part of weft_mcu/reactors_run.h, with WEFT_RX_MODES.
  *
  * Invariants
- *  1. Between tags, what waits in the queue or in `soon` belongs to no mode or to an active one;
- *     what belongs to another waits in `suspended`, its time being what remained when its mode was
+ *  1. Between tags, an event in the queue or in `soon` belongs to no mode or to an active one. An
+ *     event of an inactive mode waits in `suspended`; its time is what remained when its mode was
  *     left.
  *  2. A mode is `started` while its timers and onces are in the queue or suspended.
- *  3. weft_rx_modals names outer reactors before inner ones, so one pass knows what is around a
- *     mode.
+ *  3. weft_rx_modals lists outer reactors before inner ones, so one pass can find the modes around
+ *     a mode.
  */
 #ifndef WEFT_RX_MODES_H
 #define WEFT_RX_MODES_H
 
-/* The mode that a node of the queue belongs to; 0: none. */
+/* The mode to which a node of the queue belongs; 0: no mode. */
 static weft_rx_mode *weft_rx_mode_of_node(weft_rx_timer *n) {
   if (n->period) return n->mode;
   weft_rx_event *e = weft_rx_as_event(n);
@@ -75,8 +75,8 @@ static void weft_rx_resume(weft_rx_env *env, weft_rx_timer *n) {
   }
 #endif
 }
-/* The mode's timers and onces begin, counted from now; those of offset 0 are at microstep `step`.
- * */
+/* Begin the mode's timers and onces, counted from now; those of offset 0 are at microstep
+ * `step`. */
 static void weft_rx_start_mode(weft_rx_env *env, weft_rx_mode *mode, uint32_t step) {
   mode->started = true;
 #if WEFT_RX_TIMERS
@@ -97,7 +97,7 @@ static void weft_rx_start_mode(weft_rx_env *env, weft_rx_mode *mode, uint32_t st
     weft_rx_insert_event(env, &once->event);
   }
 }
-/* Which modes are active now; those for the first time have their startup. */
+/* Find out which modes are active now; a mode that is active for the first time has its startup. */
 static void weft_rx_activate(void) {
   for (weft_rx_modal *WEFT_RX_TABLE *m = weft_rx_modals; *m; m++) {
     bool live = !(*m)->outer || (*m)->outer->active;
@@ -137,7 +137,8 @@ void weft_rx_change_mode(weft_rx_mode *mode, int how) {
   weft_rx_leave(entered);
 #endif
 }
-/* n, out of the queue, is of a mode that was wiped, or is not active: it is dealt with. */
+/* The node n, out of the queue, may be of a mode that was wiped or is not active. True: it was, and
+ * is dealt with. */
 static bool weft_rx_leaves(weft_rx_env *env, weft_rx_timer *n) {
   weft_rx_mode *mode = weft_rx_mode_of_node(n);
   if (!mode || (mode->active && !mode->wiped)) return false;
@@ -150,7 +151,8 @@ static bool weft_rx_leaves(weft_rx_env *env, weft_rx_timer *n) {
   return true;
 }
 static void weft_rx_fire_nothing(weft_rx_env *env, weft_rx_event *e) { (void)env, (void)e; }
-/* What the modes set at this tag come to, at its end. The next tag is the next microstep. */
+/* Carry out, at the end of a tag, the mode changes that the tag has set. The next tag is the next
+ * microstep. */
 static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
   env->changing = false;
   if (env->stopping) return;
@@ -165,8 +167,8 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
     modal->change = 0;
   }
   weft_rx_activate();
-  /* everything that waits: what was wiped goes, what is not active is suspended, what is active
-   * again is resumed */
+  /* every waiting node: those of wiped modes go, those of inactive modes are suspended, those of
+   * modes that are active again are resumed */
   weft_rx_timer *stay = 0, *suspended = env->suspended, *n, *next;
   env->suspended = 0;
   weft_rx_event *soon = env->soon, *following;
@@ -183,7 +185,7 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
   while ((n = weft_rx_first(env))) {
     (void)weft_rx_take_first(env);
     if (weft_rx_leaves(env, n)) continue;
-    n->next = stay; /* the last first, so that each goes back to the front */
+    n->next = stay; /* the last first: each is put back at the front */
     stay = n;
   }
   for (n = stay; n; n = next) {
@@ -222,8 +224,8 @@ static void weft_rx_shut_modes(weft_rx_env *env) {
     for (unsigned i = 0; i < (*m)->count; i++)
       if ((*m)->modes[i].entered) weft_rx_trigger(env, (*m)->modes[i].shutdown);
 }
-/* Reaction r, of an inactive mode, runs at the stop tag if it is triggered by shutdown and the mode
- * was ever active. */
+/* Does reaction r of an inactive mode run at the stop tag? It does if shutdown triggers it and the
+ * mode was ever active. */
 static bool weft_rx_runs_at_shutdown(weft_rx_env *env, weft_rx_mode *mode, unsigned r) {
   if (!env->stopping) return false;
   for (; mode; mode = mode->modal->outer) {

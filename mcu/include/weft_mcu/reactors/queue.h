@@ -1,11 +1,11 @@
-/* reactors/queue.h: the queue of timers and events: a sorted list, or above 64 entries a heap of
- * chains. Part of weft_mcu/reactors_run.h.
+/* reactors/queue.h: the queue of timers and events: a sorted list, or for more than 64 entries a
+ * heap of chains. Part of weft_mcu/reactors_run.h.
  *
  * Invariants
  *  1. Order: time, then microstep. A timer has microstep 0 and stands before events of its time and
  *     microstep.
- *  2. Heap: an entry is a chain by `next` of nodes of one tag, in the order of insertion. Two
- *     entries may have one tag: then each is a chain of its own.
+ *  2. Heap: an entry is a chain, by `next`, of nodes with the same tag, in the order of insertion.
+ *     Two entries may have the same tag: each is then a chain of its own.
  *  3. `near` is an entry of the heap, or 0.
  */
 #ifndef WEFT_RX_QUEUE_H
@@ -19,7 +19,7 @@ WEFT_INLINE uint32_t weft_rx_step_of(weft_rx_timer *n) {
 
 #if !WEFT_RX_HEAP
 WEFT_INLINE weft_rx_timer *weft_rx_first(weft_rx_env *env) { return env->head; }
-/* A timer goes before those of its time: none of them is passed. */
+/* Insert a timer before all nodes of its time, so that it passes none of them. */
 WEFT_INLINE void weft_rx_insert_timer(weft_rx_env *env, weft_rx_timer *n) {
   weft_rx_timer **at = &env->head, *x;
   weft_rx_time time = n->time;
@@ -43,7 +43,8 @@ static bool weft_rx_remove(weft_rx_env *env, weft_rx_timer *n) {
     }
   return false;
 }
-/* Every node, once, in any order; *place is 0 at first. The queue must not change meanwhile. */
+/* Visit every node once, in any order; *place is 0 at first. The queue must not change
+ * meanwhile. */
 WEFT_INLINE weft_rx_timer *weft_rx_each(weft_rx_env *env, uint32_t *place, weft_rx_timer *last) {
   (void)place;
   return last ? last->next : env->head;
@@ -57,7 +58,7 @@ WEFT_INLINE weft_rx_timer *weft_rx_take_first(weft_rx_env *env) {
   return n;
 }
 #else
-/* The microstep is looked at where times are equal, which is rare. */
+/* The microstep is compared only if the times are equal, which is rare. */
 WEFT_INLINE bool weft_rx_earlier(weft_rx_timer *a, weft_rx_timer *b) {
   return a->time == b->time ? weft_rx_step_of(a) < weft_rx_step_of(b)
                             : weft_rx_before(a->time, b->time);
@@ -105,7 +106,7 @@ WEFT_INLINE void weft_rx_insert_timer(weft_rx_env *env, weft_rx_timer *n) {
 WEFT_INLINE void weft_rx_insert_event(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_insert(env, weft_rx_as_node(e));
 }
-/* The hole at i goes down, and what was last is put where it fits. */
+/* Let the hole at i sink, and put the last entry where it fits. */
 WEFT_HOT_PART(weft_rx_close) static void weft_rx_close(weft_rx_env *env, uint32_t i) {
   weft_rx_timer **heap = env->heap, *last = heap[--env->count];
   uint32_t count = env->count;
@@ -123,7 +124,7 @@ WEFT_HOT_PART(weft_rx_close) static void weft_rx_close(weft_rx_env *env, uint32_
 }
 WEFT_INLINE weft_rx_timer *weft_rx_take_first(weft_rx_env *env) {
   weft_rx_timer *n = env->heap[0], *rest = n->next;
-  if (rest) { /* the chain goes on as this entry: equal tags, so the order stands */
+  if (rest) { /* the chain goes on as this entry: tags are equal, so the order holds */
     env->heap[0] = rest;
     if (env->near == n) env->near = rest;
   } else {
@@ -139,7 +140,7 @@ static bool weft_rx_remove(weft_rx_env *env, weft_rx_timer *n) {
         if (env->near == n) env->near = 0;
         *at = n->next;
         if (!env->heap[i]) {
-          env->heap[i] = n; /* the comparisons of the way down may look at it */
+          env->heap[i] = n; /* comparisons on the way down may look at it */
           weft_rx_close(env, i);
         }
         return true;

@@ -1,8 +1,8 @@
 /* reactors/tokens.h: events, blocks and tokens from their pools. Part of weft_mcu/reactors_run.h.
  *
- * On a host the pools are malloc's; on a device static arrays, free members chained. Events of the
- * enclave's own reactions need no lock; what other threads, cores and interrupts may take or give
- * back is under the pools' lock.
+ * On a host, memory comes from malloc; on a device the pools are static arrays whose free members
+ * are chained. Events of the enclave's own reactions need no lock. Whatever other threads, cores
+ * and interrupts may take or give back is under the lock of the pools.
  */
 #ifndef WEFT_RX_TOKENS_H
 #define WEFT_RX_TOKENS_H
@@ -106,7 +106,7 @@ WEFT_INLINE weft_rx_event *weft_rx_new_event(weft_rx_env *env) {
     if (!e) return 0;
 #if WEFT_RX_HOST
     weft_irq_t irq = weft_rx_lock_pools();
-    e->owner = weft_rx_chunks; /* all are remembered, to be freed at the end */
+    e->owner = weft_rx_chunks; /* every chunk is remembered, to be freed at the end */
     weft_rx_chunks = e;
     weft_rx_unlock_pools(irq);
     e = weft_rx_as_event(e->next);
@@ -196,7 +196,8 @@ void weft_rx_drop_token(weft_rx_token *t) {
   weft_rx_unlock_pools(irq);
 #endif
 }
-/* What an action's value fields are, seen from its head: they stand elsewhere in the struct. */
+/* Where an action's or port's value fields are: their place in the struct differs from type to
+ * type. */
 typedef struct {
   void *value;
   weft_rx_token **token;
@@ -217,7 +218,7 @@ static weft_rx_view weft_rx_view_of(void *port) {
   return (weft_rx_view){&p->value,     &p->token,           &p->length, p->element_size,
                         p->destructor, p->copy_constructor, p->readers};
 }
-/* The port now holds `t`, of which it has a reference already, in place of what it held at this
+/* Let the port hold `t`, whose reference it takes over, in place of the token that it held at this
  * tag. */
 static void weft_rx_put_token(void *port, weft_rx_token *t) {
   weft_rx_view v = weft_rx_view_of(port);
@@ -266,8 +267,8 @@ weft_rx_token *weft_rx_writable(void *port) {
   if (!t || (t->ref_count == 1 && v.readers == 1)) return t;
   return weft_rx_copy_token(t);
 }
-/* `port` is a copy of the struct, on a reaction's stack: it gets a token that nobody else changes
- * or sees changed. */
+/* `port` is a copy of the struct on a reaction's stack. Give it a token that no other reaction
+ * changes or sees changed. */
 void weft_rx_own_copy(void *port, bool last) {
   weft_rx_view v = weft_rx_view_of(port);
   if (!((weft_rx_port *)port)->is_present || !*v.token) {

@@ -1,4 +1,4 @@
-/* reactors/wiring.h: what is wrong in a program's tables, found before the start (R24). Part of
+/* reactors/wiring.h: finds mistakes in a program's tables before the start (R24). Part of
  * weft_mcu/reactors_run.h. */
 #ifndef WEFT_RX_WIRING_H
 #define WEFT_RX_WIRING_H
@@ -6,7 +6,7 @@
 WEFT_INLINE weft_rx_timer *weft_rx_in_range(WEFT_RX_TABLE weft_rx_range *range, uint32_t i) {
   return (weft_rx_timer *)(void *)((uint8_t *)range->first + (size_t)i * range->stride);
 }
-/* On a device a debug build looks; a release build has no room for the texts. */
+/* On a device only a debug build checks; a release build has no room for the texts. */
 #if WEFT_RX_HOST || WEFT_DEBUG
 #if !WEFT_RX_MASKS
 static bool weft_rx_bad_trig(weft_rx_trig trig, weft_rx_index count) {
@@ -20,7 +20,7 @@ static bool weft_rx_bad_trig(weft_rx_trig trig, weft_rx_index count) {
   return count < WEFT_RX_WORD_BITS && trig >> count;
 }
 #endif
-/* 0, or what is wrong. */
+/* 0, or a text that says what is wrong. */
 static const char *weft_rx_wrong(const weft_rx_options *options) {
   if (options->fast && !WEFT_RX_FAST)
     return "weft: fast is asked for; define WEFT_RX_FAST 1 (devices)";

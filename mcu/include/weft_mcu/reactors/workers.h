@@ -1,16 +1,16 @@
-/* reactors/workers.h: reactions of one level run together, by threads on a host, by the second core
- * on a device (R19). Part of weft_mcu/reactors_run.h.
+/* reactors/workers.h: runs the reactions of one level together, by threads on a host, by the second
+ * core on a device (R19). Part of weft_mcu/reactors_run.h.
  *
- * The main thread alone goes from level to level. Two or more pending reactions of a level become a
- * job: whoever is free claims the next of them.
+ * Only the main thread goes from level to level. Two or more pending reactions of a level become a
+ * job; each free thread or core claims the next reaction of the job.
  *
  * Invariants
- *  1. Host: a claim is a change of `state` (the job's number, how many reactions it has, how many
- *     are claimed: in one word), so it fails if the job has become another one meanwhile, and what
- *     it claims is of the job whose number it has read.
- *  2. A job ends when all that was claimed is done; `ready` does not change before.
- *  3. While `parallel` is set, what several reactions may touch (pending, present, the queue, free
- *     events) is under the lock. Outside of jobs nobody locks.
+ *  1. Host: a claim changes `state`, one word with the job's number, the number of its reactions
+ *     and how many are claimed. So a claim fails if another job has begun meanwhile, and a claimed
+ *     reaction belongs to the job whose number was read.
+ *  2. A job ends when every claimed reaction is done; `ready` does not change before.
+ *  3. While `parallel` is set, whatever several reactions may touch (pending, present, the queue,
+ *     free events) is under the lock. Outside of jobs no thread locks.
  */
 #ifndef WEFT_RX_WORKERS_H
 #define WEFT_RX_WORKERS_H
@@ -50,7 +50,7 @@ static struct {
 _Static_assert(WEFT_RX_REACTIONS < 1 << 20, "weft: workers have room for 2^20 reactions");
 WEFT_INLINE uint32_t weft_rx_claimed(uint64_t state) { return (uint32_t)(state & 0xfffff); }
 WEFT_INLINE uint32_t weft_rx_of_job(uint64_t state) { return (uint32_t)(state >> 20 & 0xfffff); }
-/* Claim and run until nothing is left to claim. */
+/* Claim and run reactions until none is left to claim. */
 static void weft_rx_work_on(weft_rx_env *env) {
   for (uint64_t state = atomic_load_explicit(&weft_rx_job.state, memory_order_acquire);;) {
     uint32_t i = weft_rx_claimed(state);
@@ -132,7 +132,7 @@ static void weft_rx_work_on(weft_rx_env *env) {
     weft_unlock_thread(WEFT_RX_WORK_LOCK);
   }
 }
-/* Core 1: woken only for a job, or to end. */
+/* Core 1's program. It is woken only for a job, or to end. */
 static void weft_rx_core1(void) {
   weft_wait_init();
   while (!weft_rx_job.quit) {
@@ -168,7 +168,7 @@ static void weft_rx_stop_workers(void) {
 }
 #endif
 
-/* The lowest pending reaction, still pending; or WEFT_RX_END. */
+/* The lowest pending reaction, which stays pending; or WEFT_RX_END. */
 static weft_rx_index weft_rx_lowest_pending(weft_rx_env *env) {
   unsigned step = WEFT_RX_BIT_TABLE ? WEFT_RX_BIT_STEP : 1;
   while (env->top) {
@@ -209,7 +209,8 @@ static void weft_rx_run_pending(weft_rx_env *env) {
     }
     while (*ends <= r) ends++;
     weft_rx_index next = weft_rx_lowest_pending(env);
-    if (next >= *ends) { /* none, or of a later level: nobody is woken for one */
+    if (next >= *ends) { /* no reaction, or one of a later level: no thread is woken for a single
+                            reaction */
       weft_rx_call(env, r);
       continue;
     }
