@@ -91,8 +91,8 @@ main reactor { timer t(0, 62500 nsec)  timer u(0, 10 usec)  logical action a
 
 
 def test_every_timer_has_a_place_in_the_queue(write: Write) -> None:
-    """WEFT_RX_TIMERS counts one-shot timers too, because a device's heap has so many places and no
-    more."""
+    """WEFT_RX_TIMERS counts one-shot timers too, because a device's heap has only that many
+    places."""
     lines = "\n".join(f"  timer t{n}({n} msec)\n  reaction(t{n}) {{= =}}" for n in range(70))
     path = write(
         f"target C\nmain reactor {{\n{lines}\n timer u(0, 1 msec)\n reaction(u) {{= =}} }}\n"

@@ -25,7 +25,7 @@ class Allocates:
 
     def put(self):
         self.n += 1
-        ring.put([self.n])  # a list made in the interrupt: refused
+        ring.put([self.n])  # this allocates a list, which must fail in the interrupt
 
 
 def beats(what, most):
@@ -50,7 +50,7 @@ async def main():
     from weft.coroutines import Parallel
 
     source = ring.reader()
-    beats(Beats(), 10)  # nobody lets the scheduler look meanwhile
+    beats(Beats(), 10)  # the scheduler does not look at the ring meanwhile
     return (await Parallel(take(source)))[0], ring.overflows
 
 

@@ -51,10 +51,10 @@ class Cable:
         self.woken, self.wake = os.pipe()
         self.board = board
         self.pc, self.kept = -1, -1
-        self.gone: list[int] = []  # to be closed
-        self.cut = False  # nothing gets through
+        self.gone: list[int] = []  # descriptors for the thread to close
+        self.cut = False  # the cable carries no bytes
         self.faults: Spoiler | None = None
-        self.carried = 0  # bytes from the PC
+        self.carried = 0  # the number of bytes from the PC to the board
         self.closed = False
         self.thread = threading.Thread(target=self.carry)
         self.plug_in_pc()

@@ -38,7 +38,7 @@ async def pump(source, to):
 
 
 async def two_pumps(pc):
-    """Two processes of the board; each has its ends, and lets them go."""
+    """Runs two processes on the board; each lets go of its own ends when it ends."""
     a, b = await pc.reader("a"), await pc.reader("b")
     x, y = await pc.writer("x"), await pc.writer("y")
     await Parallel(pump(a, x), pump(b, y))
@@ -58,7 +58,7 @@ async def chooses(pc):
     say("chose", which, v)
     which, v = await pc.select(
         a, after(0.01), Input(idle).when(False)
-    )  # the guard that is off holds it open
+    )  # the guard that is off holds the select open
     say("chose", which, v)
     try:
         await pc.select(a, after(10), b)
@@ -102,7 +102,7 @@ async def poisons(pc):
 
 
 async def slow(pc):
-    """Takes one value for each word."""
+    """Reads one value for each word that the PC sends."""
     go, numbers, told = await pc.reader("go"), await pc.reader("numbers"), await pc.writer("told")
     async for _ in go:
         await told.write(await numbers.read())
@@ -139,7 +139,7 @@ async def gives_up(pc):
 
 
 async def waits(pc):
-    """For what never comes; then how it ended."""
+    """Reads a value that never comes, and prints how the read ended."""
     numbers, out = await pc.reader("numbers"), await pc.writer("out")
     await out.write("ready")
     try:

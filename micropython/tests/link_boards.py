@@ -91,7 +91,8 @@ class CortexM3(Firmware):
     def image(self, files: dict[str, bytes]) -> bytes:
         return board.image({**board.package(), **files})
 
-    # The emulator connects to us, for its UART stops for good if it sends while nobody is there.
+    # The emulator connects to a socket of this test: its UART stops for good if it sends bytes
+    # while no program is connected.
     def before(self) -> None:
         self.listening = socket.socket(socket.AF_UNIX)
         self.listening.bind(self.path)

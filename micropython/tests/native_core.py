@@ -330,7 +330,7 @@ def test_once_suspends_once():
 
     async def steps(x):
         for _ in range(2):
-            core.cur().at = "here"  # what `at` is says nothing
+            core.cur().at = "here"  # `at` may be any object
             await ONCE
             turns.append(x)
             try:

@@ -29,7 +29,7 @@ def total(source):
     return n, sorted(cores), mem32[CPUID]
 
 
-for n in (1, 200):  # one network after the other: core 1 is free again
+for n in (1, 200):  # the second network needs core 1, which the first has left
     c = T.Channel("numbers")
     print(T.run(numbers(-c, n), total(+c)))
 

@@ -110,7 +110,7 @@ async def wants_more(source):
 
 
 up = core1.to_main(1, "up")
-print(run(wants_more(+up), core1.run(numbers(-up, 4)))[0])  # which cannot end yet
+print(run(wants_more(+up), core1.run(numbers(-up, 4)))[0])  # the first network cannot end yet
 there = [True]
 
 

@@ -58,7 +58,7 @@ def carries(line: cable.Cable, board: socket.socket) -> None:
         os.write(pc, b"down")
         assert board.recv(4, socket.MSG_WAITALL) == b"down"
         got = b""
-        # A device that is full loses it, and then there is something to read.
+        # A device that is full loses the bytes; then there are earlier bytes to read.
         while b"up" not in got:
             board.sendall(b"up")
             got += os.read(pc, 1000)
@@ -87,7 +87,7 @@ def test_a_board_that_is_changed_as_the_thread_begins_to_wait(held: Stops) -> No
         held.hold_up(line)
         line.plug_board(second.detach())
         held.let_go()
-        assert old.recv(1) == b""  # its other end was let go of
+        assert old.recv(1) == b""  # the cable has closed the first board's descriptor
         carries(line, board)
 
 

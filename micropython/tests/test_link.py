@@ -302,7 +302,7 @@ def test_a_board_that_is_killed_has_died(tier: str) -> None:
         mine = back.reader()
         there(1)
         there(2)
-        there(3)  # taken once 1 and 2 are in the buffer
+        there(3)  # this write completes once 1 and 2 are in the buffer
         board.kill()
         with pytest.raises(PeerDied):
             while True:
@@ -387,8 +387,8 @@ def test_a_program_on_the_pc_that_ends_and_the_next_one() -> None:
                 (out,) = ends(pc, out="w")
                 assert [out(), out()] == [0, 1]
         said = board.said()
-        # The write that was under way: it may have been taken, or the board had just heard that the
-        # PC had gone (8.3).
+        # The PC may have taken the board's last write, or the board may have learned before that
+        # the PC had gone (8.3).
         assert (
             said[-1] == "left"
             and len(said) == 3

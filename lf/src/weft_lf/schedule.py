@@ -42,7 +42,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The table of a program."""
+    """The static schedule of a program: the slots of its beginning and of one round."""
 
     slots: list[Slot]
     loop: int  # the index of the slot that follows the last one

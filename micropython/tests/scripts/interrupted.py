@@ -1,5 +1,5 @@
-# Ctrl-C while all wait: each is cancelled and cleans up, its ends are let go, and nobody is left in
-# the line of a channel, whom a later writer would meet.
+# Ctrl-C while all processes wait: each is cancelled, cleans up and lets go of its ends. No process
+# stays in a channel's waiting queue, where a later writer would meet it.
 from weft import _time
 from weft.coroutines import Cancelled, Channel, Parallel, Retired, process, run, select, sleep_ms
 

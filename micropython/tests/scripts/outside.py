@@ -1,4 +1,4 @@
-# What comes from outside a run: rings in one run after another, io calls, waiting for days.
+# Events from outside a run: rings in one run after another, io calls, waits of several days.
 from weft import _beside, _io, _time
 from weft.coroutines import (
     Cancelled,

@@ -1,6 +1,6 @@
-# Ctrl-C in threads: it lands in the main program's thread, wherever that is. The first one cancels all
-# and is raised when they have ended (rule 6.7, as far as MicroPython goes), the lock is free, and
-# nobody is left in the line of a channel; a second one leaves at once.
+# Ctrl-C in threads is raised in the main program's thread. The first one cancels all processes and
+# is raised when they have ended (rule 6.7, as far as MicroPython goes). Then the lock is free, and
+# no process is left in a channel's waiting queue. A second Ctrl-C ends the run at once.
 from weft import _machine, threads
 from weft.threads import Cancelled, Channel, process, run, sleep
 

@@ -1,5 +1,5 @@
-# rp2's one thread besides the main program, played where there are more: two processes at a time,
-# no third.
+# Plays rp2, which has one thread besides the main program, on a port with more: two processes can
+# run at a time, and a third is refused.
 from weft import _beside
 from weft.threads import Channel, NoRoom, Parallel, Spawn, process, run
 

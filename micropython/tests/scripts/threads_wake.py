@@ -1,6 +1,6 @@
-# weft.threads: who wakes a process has let go of the one lock before, or the woken one only runs
-# into it. A process that is woken for nothing waits on, and one that two wake in the same moment
-# wakes once.
+# weft.threads: a thread wakes a process after it has released the lock, for which the woken process
+# would only wait. A process that is woken without a reason goes on waiting. A process that two
+# threads wake at the same moment wakes once.
 from weft import _machine
 from weft.threads import Channel, current_process, process, run, yield_
 

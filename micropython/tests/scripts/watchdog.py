@@ -1,6 +1,6 @@
-# The watchdog names who computes without an operation, and nobody else. The ticks come from the
-# processes themselves, by micropython.schedule, which runs them between two bytecodes, as a timer's
-# soft callback does.
+# The watchdog names processes that compute without an operation, and no others. The processes
+# themselves make the ticks, by micropython.schedule, which runs them between two bytecodes, as a
+# timer's soft callback does.
 import micropython
 from weft.coroutines import BadUse, Channel, Group, process, run, sleep, yield_
 from weft.watchdog import Watchdog
