@@ -173,6 +173,7 @@ def test_the_wheel_has_the_package_the_extension_and_the_command(wheel: Path) ->
         assert (ROOT / name.removeprefix("weft_lf/")).is_file()
 
 
+@pytest.mark.soak
 def test_the_metadata_of_the_wheel_says_what_is_needed_and_needs_no_repository(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         metadata = archive.read(f"weft-{VERSION}.dist-info/METADATA").decode()
@@ -210,6 +211,7 @@ def test_links_that_lead_nowhere_are_found() -> None:
     assert links_that_lead_nowhere(text) == ["b/c.md", "p.svg"]
 
 
+@pytest.mark.soak
 def test_what_is_installed_runs(wheel: Path, tmp_path: Path) -> None:
     pip("install", "--no-deps", "--target", tmp_path, wheel)
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from weft.cli import main; main()"
