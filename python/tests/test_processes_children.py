@@ -324,7 +324,8 @@ def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
     found = dict(line.strip().split(": ", 1) for line in lines)
     assert len(found) == len(lines), err
     tells = found.pop("main/tells")
-    assert tells.startswith("read 'ready' at program.py:"), err
+    # it has told, and may not have come to its next read yet
+    assert tells.startswith(("read 'ready' at program.py:", "running at program.py:")), err
     there = [f"read 'silent' at program.py:15 in OS process {one}" for one in pids]
     if how == "stop":
         assert found == {"main/waits": f"OS process {pid} does not say where it is"}, err
