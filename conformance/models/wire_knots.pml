@@ -20,8 +20,8 @@
  * MUT 148: only one round. 149: figures do not count. 150: frames under way in the sessions do not
  * count. 151: an end that the home has noted for a peer is held by the peer, whether the peer says
  * so or not. 152: an end in a value belongs to nobody. 153: a running process is stuck. 154: it is
- * never known that a peer holds an end. With ROUNDS=2 all mutants but these pass: the third round
- * is for choices over several homes, which are not modelled here.
+ * never known that a peer holds an end. With ROUNDS=2 the model passes too: the third round is
+ * for choices over several homes, which are not modelled here.
  *
  * Checked: a named process is never woken. When nothing moves, exactly the stuck processes are
  * named; but nobody is named at a channel of which an end lies in a waiting value.
@@ -29,7 +29,6 @@
  * Not modelled: choices (those over several homes may go on while they are asked), buffers,
  * barriers, calls and parents, several processes in a space, several ends of one side in a space,
  * spaces with two sessions or that die, a withdrawal.
- * space, several ends of one side in one space, spaces with two sessions or that die, a withdrawal.
  */
 #ifndef MUT
 #define MUT 0
