@@ -170,9 +170,9 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "src/wire/home.cpp",
-        "  if (!back) {\n    port.end_extended(guest);\n",
+        "  if (!back) {\n    port.end_extended(visitor);\n",
         "  if (!back || WEFT_MUTANT == 103) {\n"
-        "    if (WEFT_MUTANT != 102 || guest.home) port.end_extended(guest);\n",
+        "    if (WEFT_MUTANT != 102 || visitor.home) port.end_extended(visitor);\n",
     ),
     (
         "src/wire/space.cpp",
@@ -186,8 +186,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "src/wire/home.cpp",
-        "  if (guest.chose_a_write()) space.answer_decided();\n",
-        "  if (guest.chose_a_write() != (WEFT_MUTANT == 31)) space.answer_decided();\n",
+        "  if (visitor.chose_a_write()) space.answer_decided();\n",
+        "  if (visitor.chose_a_write() != (WEFT_MUTANT == 31)) space.answer_decided();\n",
     ),
     (
         "src/wire/home.cpp",
@@ -207,25 +207,25 @@ EDITS: list[tuple[str, str, str]] = [
     (
         "src/wire/home.cpp",
         "  if (!it->second->withdraw())\n",
-        "  if (!it->second->withdraw() && !(WEFT_MUTANT == 107 && it->second->stage == Guest::Stage::making))\n",
+        "  if (!it->second->withdraw() && !(WEFT_MUTANT == 107 && it->second->stage == Visitor::Stage::making))\n",
     ),
     (
         "src/wire/home.cpp",
         "  close(g, f.val == 1);\n",
         "  if (WEFT_MUTANT == 36)\n"
-        "    for (auto& [op, guest] : open_)\n"
-        "      if (guest->at[0].port == g.port) guest->withdraw();\n"
+        "    for (auto& [op, visitor] : open_)\n"
+        "      if (visitor->at[0].port == g.port) visitor->withdraw();\n"
         "  close(g, f.val == 1);\n",
     ),
     (
         "src/wire/home.cpp",
-        "      guest->fail();\n",
-        "      if (WEFT_MUTANT != 106) guest->fail();\n",
+        "      visitor->fail();\n",
+        "      if (WEFT_MUTANT != 106) visitor->fail();\n",
     ),
     (
         "src/wire/home.cpp",
-        "    if (guest->withdraw()) continue;\n",
-        "    if (WEFT_MUTANT != 34 && !(WEFT_MUTANT == 110 && guest->at[0].port->barrier()) && guest->withdraw()) continue;\n",
+        "    if (visitor->withdraw()) continue;\n",
+        "    if (WEFT_MUTANT != 34 && !(WEFT_MUTANT == 110 && visitor->at[0].port->barrier()) && visitor->withdraw()) continue;\n",
     ),
     (
         "wire/barrier.hpp",

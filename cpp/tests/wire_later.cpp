@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "weft/weft.hpp"
-#include "weft/wire/joint.hpp"
+#include "weft/wire/link_base.hpp"
 #include "weft/wire/stream.hpp"
 #include "wire_pair.hpp"
 #include "wire_world.hpp"

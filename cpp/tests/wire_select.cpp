@@ -11,7 +11,7 @@
 
 #include "random.hpp"
 #include "weft/weft.hpp"
-#include "weft/wire/joint.hpp"
+#include "weft/wire/link_base.hpp"
 #include "weft/wire/stream.hpp"
 #include "wire_pair.hpp"
 
@@ -154,7 +154,7 @@ TEST_CASE("wire: few values lie in their list, more elsewhere; all are there, mo
   for (unsigned seed = 1; seed <= 50; ++seed) {
     CAPTURE(seed);
     weft::test::Random dice(seed);
-    auto few = std::make_unique<w::Few<std::unique_ptr<int>, 4>>();
+    auto few = std::make_unique<w::InlineVector<std::unique_ptr<int>, 4>>();
     std::vector<int> as;
     for (int step = 0; step < 60; ++step) {
       switch (dice.below(8)) {
@@ -162,7 +162,7 @@ TEST_CASE("wire: few values lie in their list, more elsewhere; all are there, mo
           few->clear();
           as.clear();
           break;
-        case 1: few = std::make_unique<w::Few<std::unique_ptr<int>, 4>>(std::move(*few)); break;
+        case 1: few = std::make_unique<w::InlineVector<std::unique_ptr<int>, 4>>(std::move(*few)); break;
         default:
           as.push_back(step);
           CHECK(*few->push_back(std::make_unique<int>(step)) == step);

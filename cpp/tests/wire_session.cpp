@@ -162,7 +162,7 @@ TEST_CASE("wire 4.2: so it is when a third party's leaving lets the two meet, wh
 }
 
 TEST_CASE(
-    "wire 1.4: a remote party is a guest like any other: a local read takes a remote write, and "
+    "wire 1.4: a remote party is a visitor like any other: a local read takes a remote write, and "
     "the other way round") {
   Two t;
   Channel<int> c, d{buffer(1)};

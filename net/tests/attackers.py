@@ -31,7 +31,7 @@ from weft._commands import main as _commands_main
 from weft._net import certificates as _net_certificates
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
-from weft._net import named as _net_named
+from weft._net import name_rules as _net_named
 from weft._net import names as _net_names
 from weft.errors import BadUse, PeerDied
 

@@ -32,7 +32,7 @@ from weft import threads as th
 from weft._commands import net as _commands_net
 from weft._net import agent as _net_agent
 from weft._net import keys as _net_keys
-from weft._net import named as _net_named
+from weft._net import name_rules as _net_named
 from weft._net import names as _net_names
 from weft._net import server as _net_server
 from weft.errors import BadUse, PeerDied

@@ -20,11 +20,11 @@ from conftest import SANITIZED, built, several_come
 
 from weft import net
 from weft import threads as th
+from weft._distributed_deadlock import programs as _programs
+from weft._distributed_deadlock import rounds as _rounds
 from weft._net import names as _net_names
 from weft._net import server as _net_server
 from weft._net import values as _net_values
-from weft._rounds import programs as _programs
-from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, Deadlock, PeerDied, Retired
 
 

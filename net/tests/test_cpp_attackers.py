@@ -27,9 +27,9 @@ from nats.js import errors as js_errors
 from odd import TEXTS, drawn, packed, says, with_odd_fields
 
 from weft import net
+from weft._net import foreign_json as _net_said
 from weft._net import keys as _net_keys
-from weft._net import named as _net_named
-from weft._net import said as _net_said
+from weft._net import name_rules as _net_named
 from weft.errors import BadUse
 
 

@@ -1,5 +1,5 @@
 """Programs, agents, their OS processes and the server, killed at each step of the protocol
-(`weft._net.steps`; WIRE.md 17.22). WEFT_KILLS=all: at every one; else at every fifth.
+(`weft._net.kill_points`; WIRE.md 17.22). WEFT_KILLS=all: at every one; else at every fifth.
 
 Each time: the step was reached; who waited for the killed one is told so by an error of Weft's, and
 goes on; who comes next is met.
@@ -20,10 +20,10 @@ import pytest
 from weft import net
 from weft import processes as ps
 from weft import threads as th
-from weft._net import hosts as _net_hosts
+from weft._net import kill_points as _net_steps
 from weft._net import names as _net_names
+from weft._net import remote_hosts as _net_hosts
 from weft._net import server as _net_server
-from weft._net import steps as _net_steps
 from weft.errors import BadUse, ChannelEnd
 
 HERE = Path(__file__).resolve().parent

@@ -23,12 +23,12 @@ from test_hosts import gone
 
 from weft import net
 from weft import threads as th
+from weft._distributed_deadlock import rounds as _rounds
 from weft._hosts import pool as _pool
 from weft._hosts.pickling import RemoteTraceback
 from weft._net import calls as _net_calls
-from weft._net import executor as _net_executor
+from weft._net import host_executor as _net_executor
 from weft._net import loop as _net_loop
-from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, Deadlock, ProcessDied
 from weft.processes import Executor, Hosts
 

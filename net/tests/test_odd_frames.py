@@ -21,12 +21,12 @@ from weft import threads as th
 from weft._commands import main as _commands_main
 from weft._net import calls as _net_calls
 from weft._net import entries as _net_entries
-from weft._net import executor as _net_executor
-from weft._net import hosts as _net_hosts
+from weft._net import foreign_json as _net_said
+from weft._net import host_executor as _net_executor
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
 from weft._net import names as _net_names
-from weft._net import said as _net_said
+from weft._net import remote_hosts as _net_hosts
 from weft.errors import BadUse, ProcessDied, WeftError
 from weft.processes import Executor, run
 

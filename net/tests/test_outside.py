@@ -14,8 +14,8 @@ import pytest
 from weft import coroutines as co
 from weft import net
 from weft import threads as th
+from weft._distributed_deadlock import rounds as _rounds
 from weft._net import agent as _net_agent
-from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, Deadlock
 from weft.processes import Parallel
 

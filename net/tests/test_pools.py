@@ -15,7 +15,7 @@ from weft import net
 from weft import processes as ps
 from weft import threads as th
 from weft._net import loop as _net_loop
-from weft._net import named as _net_named
+from weft._net import name_rules as _net_named
 from weft.errors import BadUse
 
 pytestmark = pytest.mark.usefixtures("never_away")

@@ -18,7 +18,7 @@ import pytest
 
 from weft._net import keys as _net_keys
 from weft._net import nodes as _net_nodes
-from weft._net import up as _net_up
+from weft._net import ssh_agents as _net_up
 from weft._net.nodes import Node
 from weft.errors import BadUse
 

@@ -20,10 +20,10 @@ import far_parts as parts
 import pytest
 
 from weft import threads as th
+from weft._distributed_deadlock import remote_calls as _remote_calls
 from weft._net import calls as _net_calls
-from weft._net import executor as _net_executor
+from weft._net import host_executor as _net_executor
 from weft._net import loop as _net_loop
-from weft._rounds import away as _away
 from weft.processes import Executor
 
 HEARD = 300.0  # seconds until a test that hangs fails
@@ -152,7 +152,7 @@ import sys, time
 sys.path.insert(0, sys.argv[3])
 import far_parts
 from weft import net, threads as th
-from weft._rounds import away as _away
+from weft._distributed_deadlock import remote_calls as _remote_calls
 from weft.processes import Executor
 
 @th.process
@@ -165,7 +165,7 @@ def calls(pool, pids):
         except TimeoutError as error:
             told = str(error)
     while "read 'jobs'" not in told:  # after what it has said
-        told = "".join(line for _, line in _away.lines(_away.asked(), time.monotonic() + 1))
+        told = "".join(line for _, line in _remote_calls.lines(_remote_calls.asked(), time.monotonic() + 1))
     print("ready", flush=True)
     call.result()
 
@@ -219,14 +219,18 @@ def test_calls_that_do_not_answer_hold_up_nobody() -> None:
         raise OSError("its network has been left")
 
     asks = (lambda: never), (lambda: over), gone
-    calls = [_away.FarCall("gpu1", pid, ask) for pid, ask in enumerate(asks)]
-    with _away.called(calls[0]), _away.called(calls[1]), _away.called(calls[2]):
-        lines = [line for _, line in _away.lines(_away.asked(), 0.0)]
+    calls = [_remote_calls.FarCall("gpu1", pid, ask) for pid, ask in enumerate(asks)]
+    with (
+        _remote_calls.called(calls[0]),
+        _remote_calls.called(calls[1]),
+        _remote_calls.called(calls[2]),
+    ):
+        lines = [line for _, line in _remote_calls.lines(_remote_calls.asked(), 0.0)]
     assert sorted(lines) == [
         "a call that does not say where it is in OS process 0 on host 'gpu1'",
         "main/x: running at x.py:1 in OS process 1 on host 'gpu1'",
     ]
-    assert never.cancelled() and _away.asked() == []
+    assert never.cancelled() and _remote_calls.asked() == []
 
 
 # --- a caller that goes ---------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import socket
 import struct
 from typing import Any
 
-import away
+import os_process_targets as targets
 from components import basics
 from conftest import Backend
 from counted_calls import BACKENDS, CALLS, Mark, call, gives, refused, stays
@@ -274,7 +274,7 @@ VALUES = [1, -(2**70), 1.5, "größer", b"b", None, True, (1, [2, {"a": {3}}])]
 
 @call
 def far_reads(fault: Any) -> None:
-    away_process, th_process = away.write_all.on(host()), th_reads
+    away_process, th_process = targets.write_all.on(host()), th_reads
     with fault:
         c = th.Channel("c")
         assert th.run(away_process(-c, VALUES), th_process(+c))[1] == VALUES
@@ -282,7 +282,7 @@ def far_reads(fault: Any) -> None:
 
 @call
 def far_writes(fault: Any) -> None:
-    away_process = away.total.on(host())
+    away_process = targets.total.on(host())
     with fault:
         c = th.Channel("c")
         assert th.run(away_process(+c), th_writes(-c, range(4)))[0] == 6
@@ -290,7 +290,7 @@ def far_writes(fault: Any) -> None:
 
 @call
 def far_choices(fault: Any) -> None:
-    away_process = away.double.on(host())
+    away_process = targets.double.on(host())
     with fault:
         c, d = th.Channel("c"), th.Channel("d")
         assert th.run(away_process(+c, -d), th_offers(-c), th_chooses(+d))[2] == [2, 4, 6]
@@ -298,15 +298,15 @@ def far_choices(fault: Any) -> None:
 
 @call
 def far_failures(fault: Any) -> None:
-    process = away.fail.on(host())
+    process = targets.fail.on(host())
     with fault:
         refused(lambda: th.run(process(KeyError("as asked"))), KeyError)
-        refused(lambda: th.run(process(away.Unsendable())))
+        refused(lambda: th.run(process(targets.Unsendable())))
 
 
 @call
 def far_ends(fault: Any) -> None:
-    away_process = away.total.on(host())
+    away_process = targets.total.on(host())
     with fault:
         for end in (lambda e: e.poison(), lambda e: e.retire()):
             c = th.Channel("c")

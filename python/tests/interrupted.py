@@ -36,7 +36,7 @@ import weft
 import weft.coroutines as co
 import weft.threads as th
 from weft import observe
-from weft._hosts import said
+from weft._hosts import child_output
 from weft.processes import Channel, Executor, Hosts, Supervisor, process
 
 OURS = str(Path(weft.__file__).parent)
@@ -280,7 +280,7 @@ def main(every: int, names: list[str]) -> int:
         all_places = Tracer()
         traced(f, all_places)
         gc.collect()
-        while said._all:  # the standard error of a child is read until it ends
+        while child_output._all:  # the standard error of a child is read until it ends
             os.sched_yield()
         before = there_is()
         first: dict[Place, int] = {}

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import away_ends as away
+import os_process_targets_ends as targets
 import pytest
 
 import weft.threads as th
@@ -43,7 +43,7 @@ def offers_here(out: Any) -> list[int]:
     return list(reader)
 
 
-@pytest.mark.parametrize("offers", [away.offers, away.offers_async], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("offers", [targets.offers, targets.offers_async], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("capacity", [0, 1])
 def test_an_end_comes_from_another(offers: Any, capacity: int) -> None:
     """Whose channel it is; it is let go of with the process that got it, and so the channel
@@ -54,20 +54,20 @@ def test_an_end_comes_from_another(offers: Any, capacity: int) -> None:
 
 def test_an_end_goes_to_another() -> None:
     c = Channel("c")
-    got, pid = Parallel(offers_here(c.writer()), away.writes_to_what_comes(c.reader(), 4))
+    got, pid = Parallel(offers_here(c.writer()), targets.writes_to_what_comes(c.reader(), 4))
     assert got == [0, 1, 2, 3] and pid
 
 
-@pytest.mark.parametrize("offers", [offers_here, away.offers], ids=["here", "elsewhere"])
+@pytest.mark.parametrize("offers", [offers_here, targets.offers], ids=["here", "elsewhere"])
 def test_an_end_goes_on_through_others(offers: Any) -> None:
     """Over two that do not look to a third; a home elsewhere has not heard of them yet (WIRE.md
     7.4)."""
     a, b, c = Channel("a"), Channel("b", capacity=2), Channel("c")
     results = Parallel(
         offers(a.writer()),
-        away.passes_on(a.reader(), b.writer()),
-        away.passes_on(b.reader(), c.writer()),
-        away.writes_to_what_comes(c.reader(), 5),
+        targets.passes_on(a.reader(), b.writer()),
+        targets.passes_on(b.reader(), c.writer()),
+        targets.writes_to_what_comes(c.reader(), 5),
     )
     assert results[0] == [0, 1, 2, 3, 4]
 
@@ -78,9 +78,9 @@ def test_requests_with_the_end_for_the_answer() -> None:
     c = Channel("requests")
     with Hosts(3) as hosts:
         a, b, served = Parallel(
-            away.asks.on(hosts[0])(c.writer(), [1, 2, 3]),
-            away.asks.on(hosts[1])(c.writer(), [4, 5]),
-            away.serves.on(hosts[2])(c.reader()),
+            targets.asks.on(hosts[0])(c.writer(), [1, 2, 3]),
+            targets.asks.on(hosts[1])(c.writer(), [4, 5]),
+            targets.serves.on(hosts[2])(c.reader()),
         )
     assert (a, b, served) == ([1, 4, 9], [16, 25], 5)
 
@@ -98,16 +98,16 @@ def test_a_request_that_is_never_answered(capacity: int) -> None:  # rules 3.1, 
         server.write([reply.writer()])
         return _outcome(reader)
 
-    assert Parallel(asks(c.writer()), away.takes_and_drops(c.reader())) == ["Retired", None]
+    assert Parallel(asks(c.writer()), targets.takes_and_drops(c.reader())) == ["Retired", None]
 
 
 def test_a_request_to_another_that_ends_without_an_answer() -> None:  # WIRE.md 7.4, rule 3.1
     """The home of the end is neither who takes it nor who passes it on, and may hear of that last:
     who takes it has ended in good order all the same."""
-    take = [away.takes_and_drops, away.takes_and_poisons, away.takes_and_drops]
+    take = [targets.takes_and_drops, targets.takes_and_poisons, targets.takes_and_drops]
     requests = [Channel(f"requests {i}") for i in range(len(take))]
     said = Parallel(
-        *(away.is_not_answered(c.writer()) for c in requests),
+        *(targets.is_not_answered(c.writer()) for c in requests),
         *(takes(c.reader()) for takes, c in zip(take, requests, strict=True)),
     )
     assert said[: len(take)] == ["Retired", "Poisoned", "Retired"]
@@ -127,7 +127,7 @@ def test_what_was_sent_is_closed() -> None:  # rules 2.2, 2.4
     def takes(inp: Any) -> None:
         inp.read().write("through it")
 
-    said = Parallel(away.uses_what_it_sent(c.writer()), takes(c.reader()))[0]
+    said = Parallel(targets.uses_what_it_sent(c.writer()), takes(c.reader()))[0]
     assert "BadUse" in said[0] and "sent" in said[0]
     assert "BadUse" in said[1] and said[2] == "through it"
 
@@ -144,7 +144,7 @@ def test_a_write_that_is_given_up_leaves_the_end() -> None:
             return type(error).__name__
 
     got = Parallel(
-        away.keeps_what_was_not_taken(c.writer(), ready.writer()),
+        targets.keeps_what_was_not_taken(c.writer(), ready.writer()),
         reads_late(c.reader(), ready.reader()),
     )
     assert got == [7, "Retired"]
@@ -152,7 +152,7 @@ def test_a_write_that_is_given_up_leaves_the_end() -> None:
 
 def test_an_exception_comes_without_the_ends_in_it() -> None:
     with pytest.raises(LookupError) as caught:
-        Parallel(away.fails_with(Channel("c").writer()))
+        Parallel(targets.fails_with(Channel("c").writer()))
     assert caught.value.args == ("with it", [None])
 
 
@@ -168,7 +168,7 @@ def test_who_is_cancelled_as_it_sends_an_end_was_cancelled() -> None:  # rules 6
 
     with pytest.raises(KeyError, match="here"):
         Parallel(
-            away.sends_an_end_that_nobody_takes(c.writer(), ready.writer()),
+            targets.sends_an_end_that_nobody_takes(c.writer(), ready.writer()),
             fails(ready.reader(), c.reader()),
         )
 
@@ -180,7 +180,7 @@ def test_a_result_may_have_ends() -> None:
     def sends(out: Any, end: Any) -> None:
         out.write(end)
 
-    result = Parallel(away.returns_what_it_got(c.reader()), sends(c.writer(), other.writer()))[0]
+    result = Parallel(targets.returns_what_it_got(c.reader()), sends(c.writer(), other.writer()))[0]
     reader = other.reader()
     with th.Group() as g:
 
@@ -202,7 +202,7 @@ def test_who_dies_with_an_end_that_it_got() -> None:  # rule 4.5
     @th.process
     def dies(inp: Any, ready: Any) -> None:
         with pytest.raises(ProcessDied):
-            Parallel(away.takes_and_dies(inp, ready))
+            Parallel(targets.takes_and_dies(inp, ready))
 
     @th.process
     def waits(inp: Any, ready: Any) -> str:
@@ -230,7 +230,7 @@ def test_an_end_that_nobody_takes_is_given_back() -> None:
         inp.read().write([end])
 
     got = Parallel(
-        away.lets_it_lie(c.writer()), sends(c.reader(), other.writer()), _ends(other.reader())
+        targets.lets_it_lie(c.writer()), sends(c.reader(), other.writer()), _ends(other.reader())
     )
     assert got[2] == "Retired"
 
@@ -256,7 +256,7 @@ def test_there_and_back() -> None:
         return []
 
     got = Parallel(
-        away.echoes(a.reader(), b.writer()),
+        targets.echoes(a.reader(), b.writer()),
         sends(a.writer(), other.writer()),
         takes(b.reader()),
         _all(other.reader()),
@@ -281,7 +281,7 @@ def test_an_end_that_is_not_chosen_stays_with_its_sender() -> None:
     """Rules 2.4, 5.10. The packed end was taken for an end when the choice went, which was seen
     only where bits 32 to 35 of its address are 0: so programs are started until one has such.
     """
-    code = "import away_ends; away_ends.sends_no_end()"
+    code = "import os_process_targets_ends as targets; targets.sends_no_end()"
     lies_elsewhere = 77
     first = f"import sys\nif id(object()) >> 32 & 15: sys.exit({lies_elsewhere})\n"
     status, said = lies_elsewhere, ""

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import away_choice
+import os_process_targets_choice as targets_choice
 import pytest
 from test_processes import nobody_is_left  # noqa: F401 – a fixture
 
@@ -44,7 +44,7 @@ def test_far_and_local_ends_in_one_choice(kind: str) -> None:  # rules 5.1, 5.6,
     results = Parallel(
         numbers(a.writer(), 20),
         numbers(b.writer(), 20, 100),
-        away_choice.merge(kind, a.reader(), b.reader(), out.writer(), 20),
+        targets_choice.merge(kind, a.reader(), b.reader(), out.writer(), 20),
         one(out.reader()),
     )
     got = results[2]
@@ -65,7 +65,7 @@ def test_timers_skips_and_limits() -> None:  # rules 5.2, 5.7, 7.12
         w.write("late")
 
     results = Parallel(
-        away_choice.times_out(a.reader(), out.writer(), ready.writer()),
+        targets_choice.times_out(a.reader(), out.writer(), ready.writer()),
         late(ready.reader(), kept[0]),
     )
     assert results[0] == [
@@ -93,7 +93,8 @@ def test_the_end_of_a_process_is_a_guard() -> None:  # rule 7.11
         w.write("late")
 
     results = Parallel(
-        away_choice.waits_for_an_end(a.reader(), ready.writer()), late(ready.reader(), a.writer())
+        targets_choice.waits_for_an_end(a.reader(), ready.writer()),
+        late(ready.reader(), a.writer()),
     )
     timed, *ends, value = results[0]
     assert timed == (2, None)
@@ -104,7 +105,7 @@ def test_the_end_of_a_process_is_a_guard() -> None:  # rule 7.11
 def test_the_end_of_an_os_process_is_a_guard() -> None:
     a = Channel("a")
     kept = a.writer()
-    assert run(away_choice.ends_elsewhere(a.reader())) == [1, "failed", 9]
+    assert run(targets_choice.ends_elsewhere(a.reader())) == [1, "failed", 9]
     kept.retire()
 
 
@@ -125,7 +126,7 @@ def test_how_it_ends(how: str) -> None:  # rules 5.6, 4.1
 
     kept = b.writer() if how == "poison" else None
     results = Parallel(
-        first(a.writer()), second(b.writer()), away_choice.how_it_ends(a.reader(), b.reader())
+        first(a.writer()), second(b.writer()), targets_choice.how_it_ends(a.reader(), b.reader())
     )
     if how == "retire":
         assert sorted(results[2][:2]) == ["0 1", "1 2"]
@@ -144,7 +145,9 @@ def test_retirement_is_an_outcome_if_it_is_asked_for() -> None:  # rule 5.6
     def first(out: Any) -> None:
         out.write(1)
 
-    results = Parallel(first(a.writer()), away_choice.raises_at_the_first(a.reader(), b.reader()))
+    results = Parallel(
+        first(a.writer()), targets_choice.raises_at_the_first(a.reader(), b.reader())
+    )
     assert results[1] == ["0 1", "Retired 0"]
     kept.retire()
 
@@ -156,7 +159,7 @@ def test_alternatives(mode: str) -> None:  # rules 5.3, 5.4
     for i in range(40):
         w.write(i)
         v.write(i)
-    chosen = run(away_choice.alternative(a.reader(), b.reader(), mode, 20))
+    chosen = run(targets_choice.alternative(a.reader(), b.reader(), mode, 20))
     if mode == "fair":
         assert sorted(chosen[:20]) == [0] * 10 + [1] * 10
     else:
@@ -169,8 +172,8 @@ def test_choices_that_span_meet_each_other() -> None:  # WIRE.md 5.4
     a, b = Channel("a"), Channel("b")
     n = 30
     results = Parallel(
-        away_choice.meets_another(a.reader(), b.writer(), n, True),
-        away_choice.meets_another(b.reader(), a.writer(), n, False),
+        targets_choice.meets_another(a.reader(), b.writer(), n, True),
+        targets_choice.meets_another(b.reader(), a.writer(), n, False),
     )
     assert results[0] == [x for i in range(n) for x in (1, i)]
     assert results[1] == [x for i in range(n) for x in (i, 1)]
@@ -188,7 +191,7 @@ def test_a_choice_is_cancelled(tmp_path: Path) -> None:  # rules 6.1, 6.2
 
     with pytest.raises(ValueError, match="enough"):
         Parallel(
-            away_choice.is_cancelled(ready.writer(), a.reader(), out.writer(), str(said)),
+            targets_choice.is_cancelled(ready.writer(), a.reader(), out.writer(), str(said)),
             fails(ready.reader()),
         )
     assert said.read_text(encoding="utf-8") == "cancelled"
@@ -203,7 +206,7 @@ def test_who_looks_is_cancelled_before_its_home_has_answered(how: str) -> None:
     @co.process
     async def main() -> list[str]:
         async with co.Group() as group:
-            group.start(away_choice.keeps_a_channel(here.writer(), over.reader()))
+            group.start(targets_choice.keeps_a_channel(here.writer(), over.reader()))
             ends, told = here.reader(), over.writer()
             pid, inp = await ends.read()
             said: list[str] = []
@@ -234,7 +237,7 @@ async def looks(inp: Any, instead: Any, said: list[str]) -> None:
 def test_an_asyncio_task_is_cancelled() -> None:  # rule 6.6
     a = Channel("a")
     kept = a.writer()
-    assert run(away_choice.task_is_cancelled(a.reader())) == ["CancelledError"] * 3
+    assert run(targets_choice.task_is_cancelled(a.reader())) == ["CancelledError"] * 3
     kept.retire()
 
 
@@ -246,7 +249,9 @@ def test_what_is_bad_use_there() -> None:  # rules 5.5, 11.2
     def after_it(out: Any) -> None:
         out.write("alive")
 
-    results = Parallel(away_choice.misuses(a.reader(), both.reader(), both.writer()), after_it(w))
+    results = Parallel(
+        targets_choice.misuses(a.reader(), both.reader(), both.writer()), after_it(w)
+    )
     said = results[0]
     assert all(s.startswith("BadUse") for s in said[:2]), said
     assert "barrier" in said[0] and "both ends" in said[1]
@@ -286,7 +291,7 @@ def test_a_process_is_killed_in_its_choice(enough: int) -> None:  # rules 4.5, 6
             writes(a.writer(), 0),
             writes(b.writer(), 1000),
             reads(out.reader(), kill.writer()),
-            away_choice.killed_when_told(a.reader(), b.reader(), out.writer(), kill.reader()),
+            targets_choice.killed_when_told(a.reader(), b.reader(), out.writer(), kill.reader()),
         )
     assert caught.value.signal == signal.SIGKILL
     written = [*range(ended[0]), *range(1000, ended[1000])]
@@ -305,7 +310,7 @@ def test_choices_that_are_left_take_nothing() -> None:  # rule 6.2
         w.write("late")
 
     results = Parallel(
-        away_choice.leaves_choices(a.reader(), ready.writer()), late(ready.reader(), a.writer())
+        targets_choice.leaves_choices(a.reader(), ready.writer()), late(ready.reader(), a.writer())
     )
     assert results[0] == [2] * 6 + [True, (0, "late")]
     assert statistics(a).transfers == 1
@@ -314,5 +319,5 @@ def test_choices_that_are_left_take_nothing() -> None:  # rule 6.2
 def test_a_value_that_waits_in_a_choice_goes_on_to_another_os_process() -> None:  # WIRE.md 7.4
     a = Channel("a")
     kept = a.writer()
-    assert run(away_choice.hands_out_meanwhile(a.reader())) == [1, {"k": [1]}]
+    assert run(targets_choice.hands_out_meanwhile(a.reader())) == [1, {"k": [1]}]
     kept.retire()

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import away_left
+import os_process_targets_left as targets_left
 import pytest
 from test_processes import nobody_is_left  # noqa: F401 – a fixture
 
@@ -69,7 +69,7 @@ def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
         await co.yield_()  # once the timer has come; the choice has gone then
         os.kill(pid, signal.SIGCONT)
 
-    assert with_home(away_left.reads_one, does) == "PeerDied"
+    assert with_home(targets_left.reads_one, does) == "PeerDied"
     assert made == []
     kept.retire()
 
@@ -89,7 +89,7 @@ def test_the_ends_of_a_choice_go_with_it(spans: bool) -> None:
         os.kill(pid, signal.SIGCONT)
         await told.write(None)
 
-    assert with_home(away_left.writes_when_told, does) == "Retired"
+    assert with_home(targets_left.writes_when_told, does) == "Retired"
     kept.retire()
 
 
@@ -135,7 +135,7 @@ def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> Non
     async def main() -> Any:
         ends, told, answer = here.reader(), over.writer(), said.reader()
         async with co.Group() as group:
-            group.start(away_left.writes_when_told(here.writer(), over.reader(), said.writer()))
+            group.start(targets_left.writes_when_told(here.writer(), over.reader(), said.writer()))
             got = list(await ends.read())
             pid = got[0]
             stop(pid)
@@ -161,4 +161,4 @@ def test_an_extended_read_that_had_happened_when_it_was_left(in_task: bool) -> N
         leave(inp.extended().__aenter__())
         os.kill(pid, signal.SIGCONT)
 
-    assert with_home(away_left.writes_one, does, in_task) == "written"
+    assert with_home(targets_left.writes_one, does, in_task) == "written"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import away_left
+import os_process_targets_left as targets_left
 import pytest
 from test_processes import nobody_is_left  # noqa: F401 – a fixture
 
@@ -25,7 +25,7 @@ def beside_a_far_end(does: Any) -> Any:
     async def main() -> Any:
         ends, told, answer = here.reader(), over.writer(), said.reader()
         async with co.Group() as group:
-            group.start(away_left.writes_when_told(here.writer(), over.reader(), said.writer()))
+            group.start(targets_left.writes_when_told(here.writer(), over.reader(), said.writer()))
             _, inp = await ends.read()
             result = await does(inp)
             inp.retire()

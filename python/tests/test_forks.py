@@ -13,7 +13,7 @@ import pytest
 from test_processes import program
 
 import weft.threads as th
-from weft import _own_threads
+from weft import _helper_threads
 from weft._extension import native
 from weft.errors import BadUse
 from weft.processes import Channel, Deadlock, Parallel
@@ -58,7 +58,7 @@ def test_a_thread_that_helped_the_parent_helps_nobody() -> None:
     began, stop = threading.Event(), threading.Event()
 
     def helps() -> None:
-        _own_threads.helps()
+        _helper_threads.helps()
         began.set()
         stop.wait()
 

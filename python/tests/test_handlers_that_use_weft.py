@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import away
+import os_process_targets as targets
 import pytest
 
 import weft.coroutines as co
@@ -127,6 +127,6 @@ def pool() -> Iterator[Executor]:
 @pytest.mark.parametrize("who", WHO)
 def test_an_executor_may_be_used_there(pool: Executor, who: str) -> None:  # rule 12.1
     def uses() -> Any:
-        return [pool.submit(away.power, 3).result(), *pool.map(away.power, [1, 2])]
+        return [pool.submit(targets.power, 3).result(), *pool.map(targets.power, [1, 2])]
 
     assert handled(WHO[who], uses) == [9, 1, 4]

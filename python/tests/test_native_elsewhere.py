@@ -7,7 +7,7 @@ import functools
 import os
 from typing import Any
 
-import away_native
+import os_process_targets_native as targets_native
 import pytest
 from components import basics, collect, needs_compiler, parties, source, tasks
 
@@ -40,7 +40,7 @@ def at_a_far_reader(host: Any, make: Any, values: list[Any], out: Any) -> list[A
     """What `make(reader, writer)` writes; the reader's channel was made in the host."""
     ends = Channel("ends")
     return th.run(
-        away_native.makes.on(host)(-ends, values),
+        targets_native.makes.on(host)(-ends, values),
         with_far_reader(+ends, make, -out),
         collect(+out),
     )[2]
@@ -52,7 +52,7 @@ def at_a_far_reader(host: Any, make: Any, values: list[Any], out: Any) -> list[A
 def test_an_extended_read_here_of_a_writer_elsewhere(host: Any) -> None:  # rules 1.6, 16.7
     a, d = Channel("a"), Channel("d")
     with pytest.raises(ComponentError, match="BadUse: " + EXTENDED.format("a")):
-        th.run(away_native.gives.on(host)(-a, [1]), parties().extends(+a, -d), collect(+d))
+        th.run(targets_native.gives.on(host)(-a, [1]), parties().extends(+a, -d), collect(+d))
 
 
 @pytest.mark.parametrize("on", ["process", "host"])
@@ -74,13 +74,13 @@ def test_an_extended_read_of_a_channel_that_came_from_elsewhere(host: Any) -> No
 def test_a_computed_output_here_for_a_reader_elsewhere(host: Any) -> None:  # rules 5.8, 16.7
     a, c = Channel("a"), Channel("c")
     with pytest.raises(ComponentError, match="BadUse: select with a " + COMPUTED):
-        th.run(source(-a, [1]), parties().serves(+a, -c), away_native.takes.on(host)(+c, 1))
+        th.run(source(-a, [1]), parties().serves(+a, -c), targets_native.takes.on(host)(+c, 1))
 
 
 def test_a_computed_output_beside_an_input_from_elsewhere(host: Any) -> None:  # rules 5.8, 16.7
     a, c = Channel("a"), Channel("c")
     with pytest.raises(ComponentError, match=COMPUTED):
-        th.run(away_native.gives.on(host)(-a, [1]), parties().serves(+a, -c), collect(+c))
+        th.run(targets_native.gives.on(host)(-a, [1]), parties().serves(+a, -c), collect(+c))
 
 
 @pytest.mark.parametrize("on", ["process", "host"])
@@ -100,7 +100,7 @@ def test_the_component_goes_on_after_it(host: Any, on: str) -> None:  # rule 16.
     a, c, log = Channel("a"), Channel("c"), Channel("log")
     where = host if on == "host" else on
     got, _, said = th.run(
-        away_native.asks.on(host)(-a, +c, [0, 41]),
+        targets_native.asks.on(host)(-a, +c, [0, 41]),
         parties().tries(+a, -c, -log, on=where),
         collect(+log),
     )
@@ -155,7 +155,7 @@ def test_a_barrier_beside_a_channel_that_was_made_here(host: Any) -> None:  # ru
         return said + list(log)
 
     got = th.run(
-        away_native.gives.on(host)(-a, [1]),
+        targets_native.gives.on(host)(-a, [1]),
         parties().syncs_or_reads(barrier, +a, -log),
         meets(+log),
     )
@@ -196,7 +196,7 @@ def test_a_channel_gets_ends_elsewhere_while_the_pool_waits_there(host: Any) -> 
         ready.read()
         while a.stats().waiting_readers == 0:  # it goes back to its read
             os.sched_yield()
-        th.Parallel(away_native.gives.on(host)(writer, [5, 6]))
+        th.Parallel(targets_native.gives.on(host)(writer, [5, 6]))
 
     @th.process
     def first(writer: Any, got: Any, ready: Any) -> None:

@@ -13,8 +13,8 @@ import sysconfig
 import threading
 from typing import Any
 
-import away_native
 import numpy as np
+import os_process_targets_native as targets_native
 import pytest
 from components import HERE, basics, collect, messages, needs_compiler, source
 
@@ -237,8 +237,8 @@ def test_an_end_goes_away_while_a_component_waits_here(host: Any) -> None:
     w, r = a.writer(), c.reader()
     with th.Group() as group:
         group.start(f.ints(+a, -c).named("here"))
-        th.run(source(a.writer(), [1, 2]), away_native.takes.on(host)(c.reader(), 2))
-        th.run(away_native.gives.on(host)(a.writer(), [3, 4]), takes_here(c.reader(), 2))
+        th.run(source(a.writer(), [1, 2]), targets_native.takes.on(host)(c.reader(), 2))
+        th.run(targets_native.gives.on(host)(a.writer(), [3, 4]), takes_here(c.reader(), 2))
         w.retire()
         assert collect_here(r) == []
 
@@ -265,7 +265,7 @@ def test_a_channel_is_wired_while_components_are_busy_there(
     @th.process
     def joins(go: Any, out: Any) -> None:
         go.read()
-        th.Parallel(away_native.gives.on(host)(out, [-1, -2, -3]))
+        th.Parallel(targets_native.gives.on(host)(out, [-1, -2, -3]))
 
     got = th.run(
         hears(+c, -go),
@@ -298,7 +298,7 @@ def test_values_that_wait_are_converted_either_way(host: Any) -> None:  # rules 
     into = b.writer()
     call = f.floats(+b, -d)  # native: what is written from here on is converted
     th.run(source(into, [3]))
-    assert th.run(away_native.takes.on(host)(d.reader(), 1), call)[0] == [3.0]
+    assert th.run(targets_native.takes.on(host)(d.reader(), 1), call)[0] == [3.0]
 
 
 def test_a_python_process_elsewhere_writes_what_does_not_convert(host: Any) -> None:  # rule 16.7
@@ -307,7 +307,9 @@ def test_a_python_process_elsewhere_writes_what_does_not_convert(host: Any) -> N
         r"a value read from channel 'a'.* which carries int .*int is wanted, and 'x' is of type str"
     )
     with pytest.raises(ComponentError, match=text):
-        th.run(away_native.gives.on(host)(-a, [1, "x"]), basics().ints(+a, -c), until_it_ends(+c))
+        th.run(
+            targets_native.gives.on(host)(-a, [1, "x"]), basics().ints(+a, -c), until_it_ends(+c)
+        )
 
 
 @pytest.mark.parametrize("on", ["thread", "host"])
@@ -333,7 +335,7 @@ def test_what_does_not_convert_is_told_at_the_write(host: Any, on: str) -> None:
 def test_a_buffer_with_a_value_that_does_not_convert(host: Any) -> None:  # rules 16.3, 16.7
     a, c = Channel("a", capacity=2), Channel("c")
     r = a.reader()
-    th.run(away_native.gives.on(host)(-a, ["x"]))
+    th.run(targets_native.gives.on(host)(-a, ["x"]))
     with pytest.raises(BadUse, match=r"a value that waits at channel 'a'.*int is wanted"):
         basics().ints(r, -c)
     assert th.run(takes_here(r, 1)) == ["x"]  # it stays as it was
@@ -542,6 +544,6 @@ def test_an_end_goes_away_while_a_value_is_converted(host: Any) -> None:  # rule
         it_is_there.set()
 
     fed.writer().retire()
-    away = away_native.says_then_takes.on(host)(here.writer(), c.reader())
+    away = targets_native.says_then_takes.on(host)(here.writer(), c.reader())
     got = th.run(writes(c.writer()), away, hears(here.reader()), component)
     assert got[1] == 5

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-import away_native
+import os_process_targets_native as targets_native
 import pytest
 from components import basics, collect, needs_compiler, parties, source, tasks
 from parts import hows
@@ -21,8 +21,8 @@ from parts import hows
 import weft.threads as th
 from weft import PeerDied, _native
 from weft import coroutines as co
-from weft._watching import leaving as _leaving
 from weft._watching import observers as _observers
+from weft._watching import quiet_ends as _quiet_ends
 from weft._watching import trace as _trace
 from weft.native import ComponentError
 from weft.observe import debug, measuring, tracing, watchdog
@@ -364,7 +364,7 @@ def test_who_left_is_named_with_its_line(on: str, end: str, why: str, tmp_path: 
         getattr(w, end)()
 
     said: list[str] = []
-    with observing(seen), observing(_leaving.Naming(said.append).event):
+    with observing(seen), observing(_quiet_ends.Naming(said.append).event):
         by = traced(tmp_path / "t", tasks().sums(+a, -c, on=on), ends(w), collect(+c))
     line = line_of("component_tasks.cpp", "sum += co_await in.read()")
     left = by["sums"][-1]
@@ -386,7 +386,7 @@ def test_a_guard_that_falls_silent_is_named_with_its_line(on: str) -> None:  # r
         w.write(1)
 
     said: list[str] = []
-    with observing(seen), observing(_leaving.Naming(said.append).event):
+    with observing(seen), observing(_quiet_ends.Naming(said.append).event):
         th.run(tasks().either(+a, +b, -log, 1, on=on), retires_then_writes(-a, -b), collect(+log))
     # a select does not say where it stands (python/docs/native.md, Limits): the declaration does
     line = line_of("component_tasks.cpp", 'component.process<&either>("either")')
@@ -540,7 +540,9 @@ def test_operations_at_far_channels_are_seen_once(tmp_path: Path) -> None:  # ru
     a, c = Channel("a"), Channel("c")
     ints = Seen("ints")
     with Hosts(1) as host, observing(ints):
-        got = th.run(away_native.gives.on(host)(-a, [1, 2, 3]), basics().ints(+a, -c), collect(+c))
+        got = th.run(
+            targets_native.gives.on(host)(-a, [1, 2, 3]), basics().ints(+a, -c), collect(+c)
+        )
     assert got[2] == [1, 2, 3]
     ints.check()
     assert ints.shape()[1:-1] == [
@@ -557,7 +559,9 @@ def test_a_choice_at_far_channels_is_seen_once() -> None:  # rules 14.6, 16.7
     place = Seen("place")
     with Hosts(1) as host, observing(place):
         got = th.run(
-            away_native.gives.on(host)(-a, [1, 2]), tasks().place(+a, -c, on="thread"), collect(+c)
+            targets_native.gives.on(host)(-a, [1, 2]),
+            tasks().place(+a, -c, on="thread"),
+            collect(+c),
         )
     assert got[2] == [1, 2]
     place.check()

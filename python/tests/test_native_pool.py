@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from away_native import gives
 from components import HERE, basics, needs_compiler, tasks
+from os_process_targets_native import gives
 from parts import co_echo, gr_echo, hows, th_echo
 
 import weft.native

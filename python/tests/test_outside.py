@@ -596,7 +596,7 @@ if __name__ == "__main__":
 
 
 def test_over_several_os_processes(tmp_path: Path) -> None:  # rules 10.3, 10.6, wire 10
-    program = tmp_path / "away.py"
+    program = tmp_path / "os_process_targets.py"
     program.write_text(AWAY, encoding="utf-8")
     with child(str(program)) as p:
         out, err = p.communicate()

@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import away
+import os_process_targets as targets
 import pytest
 from parts import hows
 
@@ -82,7 +82,9 @@ def nobody_is_left() -> Any:
 def test_two_writers_and_a_reader_each_in_its_own_process() -> None:
     c = Channel("c")
     a, b, sum_ = Parallel(
-        away.source(c.writer(), 100), away.source(c.writer(), 100, 100), away.total(c.reader())
+        targets.source(c.writer(), 100),
+        targets.source(c.writer(), 100, 100),
+        targets.total(c.reader()),
     )
     assert len({a, b, os.getpid()}) == 3
     assert sum_ == sum(range(200))
@@ -97,7 +99,9 @@ def test_a_pipeline_through_another_process_keeps_order() -> None:
     def here(inp: Any) -> None:
         got.extend(inp)
 
-    Parallel(away.source(a.writer(), 50), away.double(a.reader(), b.writer()), here(b.reader()))
+    Parallel(
+        targets.source(a.writer(), 50), targets.double(a.reader(), b.writer()), here(b.reader())
+    )
     assert got == [2 * i for i in range(50)]
 
 
@@ -113,12 +117,14 @@ def test_coroutines_there_and_here() -> None:
     async def add(inp: Any) -> int:
         return sum([v async for v in inp])
 
-    results = run(numbers(a.writer()), away.double_async(a.reader(), b.writer()), add(b.reader()))
+    results = run(
+        numbers(a.writer()), targets.double_async(a.reader(), b.writer()), add(b.reader())
+    )
     assert results[2] == 2 * sum(range(20))
 
 
 def test_a_network_within_a_process() -> None:
-    assert run(away.inner_network(30)) == sum(range(30))
+    assert run(targets.inner_network(30)) == sum(range(30))
 
 
 VALUES = [0, -1, 1.5, "é", b"\0\xff", None, True, (1, [2, {"k": {3}}]), "x" * 60_000, 10**30]
@@ -132,7 +138,7 @@ def test_values_pass_by_copy_as_they_are() -> None:  # rule 9.1
     def here(inp: Any) -> None:
         got.extend(inp)
 
-    Parallel(away.write_all(c.writer(), VALUES), here(c.reader()))
+    Parallel(targets.write_all(c.writer(), VALUES), here(c.reader()))
     assert got == VALUES
 
 
@@ -147,7 +153,7 @@ def test_an_end_is_closed_where_it_was_given_away_and_where_it_is_closed() -> (
     def here(inp: Any) -> None:
         got.extend(inp)
 
-    said, _ = Parallel(away.closes_early(w), here(c.reader()))
+    said, _ = Parallel(targets.closes_early(w), here(c.reader()))
     assert got == [1]
     assert said.startswith("BadUse") and "retired" in said
     with pytest.raises(BadUse):
@@ -156,14 +162,14 @@ def test_an_end_is_closed_where_it_was_given_away_and_where_it_is_closed() -> (
 
 def test_an_end_goes_on_to_a_process_of_a_process() -> None:
     c = Channel("c")
-    pid, sum_ = Parallel(away.nested(c.writer(), 10), away.total(c.reader()))
+    pid, sum_ = Parallel(targets.nested(c.writer(), 10), targets.total(c.reader()))
     assert pid != os.getpid() and sum_ == 45
 
 
 def test_one_end_for_two_processes_retires_with_the_last() -> None:  # rule 2.3
     c = Channel("c")
     w = c.writer()
-    results = Parallel(away.source(w, 5), away.source(w, 5), away.total(c.reader()))
+    results = Parallel(targets.source(w, 5), targets.source(w, 5), targets.total(c.reader()))
     assert results[2] == 20
 
 
@@ -183,7 +189,7 @@ def test_what_waits_there_already_goes_too() -> None:
     def begin(inp: Any, ready: Any) -> list[Any]:
         ready.read()
         r = full.reader()
-        return [Parallel(away.total_of_text(r))[0], Parallel(away.first_of(inp))[0]]
+        return [Parallel(targets.total_of_text(r))[0], Parallel(targets.first_of(inp))[0]]
 
     ready = Channel("ready")
     results = Parallel(early(plain.writer(), ready.writer()), begin(plain.reader(), ready.reader()))
@@ -201,13 +207,13 @@ def test_retirement_ends_a_process_elsewhere_quietly() -> None:  # rules 3.1, 3.
         for i in range(3):
             out.write(i)
 
-    results = Parallel(three(d.writer()), away.ends_quietly(d.reader()))
+    results = Parallel(three(d.writer()), targets.ends_quietly(d.reader()))
     assert hows(results) == [None, "<retired>"]
     e = Channel("e")
     with pytest.raises(Retired):  # the one process of a run: loud (rule 7.1)
         w, r = e.writer(), e.reader()
         w.retire()
-        run(away.ends_quietly(r))
+        run(targets.ends_quietly(r))
 
 
 @pytest.mark.parametrize("strength", [1, 7])
@@ -222,7 +228,7 @@ def test_poison_crosses_over(strength: int) -> None:  # rule 4
             return error.strength
         return 0
 
-    assert Parallel(away.poison_it(c.writer(), strength), reads(c.reader()))[1] == strength
+    assert Parallel(targets.poison_it(c.writer(), strength), reads(c.reader()))[1] == strength
 
 
 def test_an_immune_channel_stays() -> None:  # rule 4.4
@@ -235,7 +241,7 @@ def test_an_immune_channel_stays() -> None:  # rule 4.4
 
     @th.process
     def first_poison_then_write(out: Any, poisoned: Any) -> None:
-        Parallel(away.poison_it(c.writer(), 4))
+        Parallel(targets.poison_it(c.writer(), 4))
         poisoned.write(None)
         out.write("alive")
 
@@ -265,10 +271,10 @@ def test_a_select_at_home_over_ends_that_others_have() -> None:  # rule 5
             return n
 
     results = Parallel(
-        away.source(a.writer(), 20),
-        away.source(b.writer(), 20, 100),
+        targets.source(a.writer(), 20),
+        targets.source(b.writer(), 20, 100),
         merge(a.reader(), b.reader(), out.writer()),
-        away.total(out.reader()),
+        targets.total(out.reader()),
     )
     assert results[2:] == [40, sum(range(20)) + sum(range(100, 120))]
 
@@ -292,13 +298,13 @@ def test_a_guard_that_is_off_holds_a_choice_open_if_its_channel_is(is_open: bool
     on.reader().retire()
     if not is_open:
         reader.retire()
-    results = Parallel(away.held_open(*ends, ended.writer()), writes(writer))
+    results = Parallel(targets.held_open(*ends, ended.writer()), writes(writer))
     assert results[0] == ("5 at 0" if is_open else "retired at 1")
 
 
 def test_what_is_not_built_says_so() -> None:
     a, b = Channel("a"), Channel("b")
-    said = run(away.bad_uses(a.reader(), b.writer()))
+    said = run(targets.bad_uses(a.reader(), b.writer()))
     assert len(said) == 3 and all(s.startswith("BadUse") for s in said), said
     assert all("another OS process" in s for s in said), said
 
@@ -308,10 +314,10 @@ def test_what_is_not_built_says_so() -> None:
 
 def test_an_exception_arrives_with_its_traceback() -> None:
     with pytest.raises(ValueError, match="of mine") as caught:
-        run(away.fail(ValueError("of mine")))
+        run(targets.fail(ValueError("of mine")))
     cause = caught.value.__cause__
     assert isinstance(cause, _pickling.RemoteTraceback)
-    assert "away.py" in str(cause) and "raise error" in str(cause)
+    assert "os_process_targets.py" in str(cause) and "raise error" in str(cause)
 
 
 def test_a_group_of_exceptions_arrives() -> None:
@@ -319,24 +325,24 @@ def test_a_group_of_exceptions_arrives() -> None:
     if not hasattr(group, "ExceptionGroup"):
         pytest.skip("3.11")
     with pytest.raises(group.ExceptionGroup) as caught:
-        run(away.fail(group.ExceptionGroup("two", [ValueError("a"), KeyError("b")])))
+        run(targets.fail(group.ExceptionGroup("two", [ValueError("a"), KeyError("b")])))
     assert [type(e) for e in caught.value.exceptions] == [ValueError, KeyError]
 
 
 def test_an_end_that_is_a_failure_arrives_as_what_it_is() -> None:  # rules 4.5, 7.2
     with pytest.raises(PeerDied, match="the other side died") as caught:
-        run(away.loses_its_peer())
+        run(targets.loses_its_peer())
     assert caught.value.channel is None
 
 
 def test_an_exception_that_cannot_be_pickled_arrives_as_its_text() -> None:
     with pytest.raises(RuntimeError, match="Picky: picky 1 2"):
-        run(away.fail_pickily())
+        run(targets.fail_pickily())
 
 
 def test_a_result_that_cannot_be_pickled() -> None:
     with pytest.raises(BadUse, match="Unsendable"):
-        run(away.unpicklable_result())
+        run(targets.unpicklable_result())
 
 
 def test_values_that_cannot_go_are_refused_at_the_write() -> None:  # rule 11.2
@@ -346,7 +352,7 @@ def test_values_that_cannot_go_are_refused_at_the_write() -> None:  # rule 11.2
     def reads(inp: Any) -> Any:
         return inp.read()
 
-    said, value = Parallel(away.bad_writes(c.writer()), reads(c.reader()))
+    said, value = Parallel(targets.bad_writes(c.writer()), reads(c.reader()))
     assert value == "good"
     assert len(said) == 4 and all(
         s.startswith("BadUse: write on channel 'numbers'") for s in said
@@ -363,13 +369,13 @@ def test_the_home_refuses_them_too() -> None:
 
     @th.process
     def writes(out: Any) -> None:
-        for value in (away.Unsendable(), [lambda: 0], [c]):
+        for value in (targets.Unsendable(), [lambda: 0], [c]):
             try:
                 out.write(value)
             except BadUse as error:
                 said.append(str(error))
         try:
-            select(Output(out, away.Unsendable()), after(280))
+            select(Output(out, targets.Unsendable()), after(280))
         except BadUse as error:
             said.append(str(error))
         out.write(5)
@@ -384,7 +390,7 @@ def test_the_home_refuses_them_too() -> None:
 
     writes_body = writes.__wrapped__
     results = Parallel(
-        first(ready.reader(), c.writer()), away.ready_then_total(ready.writer(), c.reader())
+        first(ready.reader(), c.writer()), targets.ready_then_total(ready.writer(), c.reader())
     )
     assert results[1] == 5
     assert len(said) == 4 and all("channel 'numbers'" in s for s in said), said
@@ -393,19 +399,19 @@ def test_the_home_refuses_them_too() -> None:
 
 def test_arguments_that_cannot_go() -> None:
     with pytest.raises(BadUse, match="process write_all"):
-        run(away.write_all(Channel("c").writer(), [away.Unsendable()]))
+        run(targets.write_all(Channel("c").writer(), [targets.Unsendable()]))
     with pytest.raises(BadUse, match=r"give it an end, reader\(\) or writer\(\)"):
-        run(away.write_all(Channel("c"), []))
+        run(targets.write_all(Channel("c"), []))
 
 
 def test_what_cannot_be_pickled_is_named_by_its_parameter() -> None:
     c = Channel("c")
     inp, out, other = c.reader(), c.writer(), c.writer()
     with pytest.raises(BadUse, match=r"process source: argument n: a value of type lock cannot go"):
-        run(away.source(out, threading.Lock()))
+        run(targets.source(out, threading.Lock()))
     with pytest.raises(BadUse, match=r"process source: argument first: .* type function cannot go"):
-        run(away.source(other, 1, first=lambda: 0))
-    assert run(away.total(inp)) == 0, "a call that came to nothing lets go of its ends"
+        run(targets.source(other, 1, first=lambda: 0))
+    assert run(targets.total(inp)) == 0, "a call that came to nothing lets go of its ends"
 
 
 def test_a_function_that_nobody_can_import() -> None:
@@ -423,7 +429,7 @@ def test_a_function_that_nobody_can_import() -> None:
 
 
 def test_process_refuses_what_is_no_function() -> None:
-    for wrong in (5, int, away.source):
+    for wrong in (5, int, targets.source):
         with pytest.raises(BadUse, match="@process"):
             process(wrong)
 
@@ -443,7 +449,7 @@ def test_a_failure_here_cancels_them_there(tmp_path: Path) -> None:  # rules 6.1
 
     with pytest.raises(ValueError, match="enough"):
         Parallel(
-            away.wait_to_be_cancelled(ready.writer(), never.reader(), str(said)),
+            targets.wait_to_be_cancelled(ready.writer(), never.reader(), str(said)),
             fails(ready.reader()),
         )
     assert said.read_text(encoding="utf-8") == "cancelled"
@@ -462,7 +468,7 @@ def test_a_write_that_is_withdrawn_keeps_its_value(tmp_path: Path) -> None:  # r
 
     with pytest.raises(ValueError, match="enough"):
         Parallel(
-            away.value_of_cancelled(ready.writer(), never.writer(), str(said)),
+            targets.value_of_cancelled(ready.writer(), never.writer(), str(said)),
             fails(ready.reader()),
         )
     assert said.read_text(encoding="utf-8") == "mine yet"
@@ -513,4 +519,4 @@ def test_ctrl_c_ends_all_of_them(tmp_path: Path) -> None:
 
 
 def test_one_after_another() -> None:
-    assert Sequence(away.inner_network(2), away.inner_network(3)) == [1, 3]
+    assert Sequence(targets.inner_network(2), targets.inner_network(3)) == [1, 3]

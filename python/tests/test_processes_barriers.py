@@ -10,7 +10,7 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
-import away_barriers
+import os_process_targets_barriers as targets_barriers
 import pytest
 
 import weft.coroutines as co
@@ -46,7 +46,7 @@ def test_parties_of_three_processes_meet(kind: str) -> None:
     c = Channel("said", capacity=8)
     b = Barrier(3)
     got: list[tuple[int, int]] = []
-    function = getattr(away_barriers, kind)
+    function = getattr(targets_barriers, kind)
 
     @th.process
     def mine() -> None:
@@ -72,8 +72,8 @@ def test_two_parties_in_one_process() -> None:
     got: list[tuple[int, int]] = []
     Parallel(
         gather(c.reader(), got, 3 * N),
-        away_barriers.phases_of_two(b, c.writer(), 1, N),
-        away_barriers.phases(b, c.writer(), 3, N),
+        targets_barriers.phases_of_two(b, c.writer(), 1, N),
+        targets_barriers.phases(b, c.writer(), 3, N),
     )
     for i in range(N):
         assert {phase for _, phase in got[3 * i : 3 * i + 3]} == {i}, got
@@ -82,14 +82,14 @@ def test_two_parties_in_one_process() -> None:
 @pytest.mark.parametrize("kind", ["counts", "counts_in_coroutines"])
 def test_parties_are_enrolled_from_elsewhere(kind: str) -> None:  # rule 8.2
     b = Barrier(2)
-    assert run(getattr(away_barriers, kind)(b)) == (2, 3, 2)
+    assert run(getattr(targets_barriers, kind)(b)) == (2, 3, 2)
     assert b.parties == 2
 
 
 def test_with_nobody_enrolled_it_is_bad_use(
     capfd: pytest.CaptureFixture[str],
 ) -> None:  # rule 8.2
-    said = run(away_barriers.misuses(Barrier(0)))
+    said = run(targets_barriers.misuses(Barrier(0)))
     assert len(said) == 3
     assert all("enrol" in text for text in said), said
 
@@ -102,7 +102,7 @@ def test_an_arrival_that_was_given_up_is_missing() -> None:  # rule 8.3
         assert c.reader().read() == "gave up"
         b.sync()
 
-    Parallel(away_barriers.gives_up(b, c.writer()), mine())
+    Parallel(targets_barriers.gives_up(b, c.writer()), mine())
 
 
 def test_a_resignation_from_elsewhere_completes_the_phase() -> None:  # rule 8.2
@@ -113,7 +113,7 @@ def test_a_resignation_from_elsewhere_completes_the_phase() -> None:  # rule 8.2
     def mine() -> None:
         b.sync()
 
-    Parallel(mine(), away_barriers.resigns(b, c.reader()))
+    Parallel(mine(), targets_barriers.resigns(b, c.reader()))
     assert b.parties == 1
 
 
@@ -128,7 +128,7 @@ def test_a_choice_of_a_channel_and_a_barrier(kind: str) -> None:
         c.reader().read()
         b.sync()
 
-    got = Parallel(getattr(away_barriers, kind)(a.reader(), b, c.writer()), mine())
+    got = Parallel(getattr(targets_barriers, kind)(a.reader(), b, c.writer()), mine())
     assert got[0] == [(0, 5), (1, None)]
 
 
@@ -140,13 +140,13 @@ def test_who_only_looks() -> None:  # rules 5.7, 8.4
         c.writer().write(None)
         b.sync()
 
-    got = Parallel(away_barriers.looks(b, c.reader()), mine())
+    got = Parallel(targets_barriers.looks(b, c.reader()), mine())
     assert got[0] == [1, 0, 1, 1]
 
 
 def test_what_its_home_cannot_decide_alone_is_bad_use() -> None:  # wire 4.10
     c = Channel("mine", capacity=8)
-    said = run(away_barriers.chooses_among_homes(c.writer(), Barrier(1)))
+    said = run(targets_barriers.chooses_among_homes(c.writer(), Barrier(1)))
     assert len(said) == 3, said
     assert all("barrier" in text and "process of its own" in text for text in said), said
 
@@ -160,7 +160,7 @@ def test_a_barrier_goes_in_a_value() -> None:
         c.writer().write(b)
         b.sync()
 
-    assert Parallel(away_barriers.gets_it(c.reader()), mine())[0] == 2
+    assert Parallel(targets_barriers.gets_it(c.reader()), mine())[0] == 2
 
 
 def test_a_barrier_goes_on_to_a_third() -> None:  # wire 7.4
@@ -172,8 +172,8 @@ def test_a_barrier_goes_on_to_a_third() -> None:  # wire 7.4
         b.sync()
 
     got = Parallel(
-        away_barriers.hands_it_on(c.reader(), d.writer()),
-        away_barriers.gets_it_third(d.reader()),
+        targets_barriers.hands_it_on(c.reader(), d.writer()),
+        targets_barriers.gets_it_third(d.reader()),
         mine(),
     )
     assert got[1] == 3
@@ -182,7 +182,7 @@ def test_a_barrier_goes_on_to_a_third() -> None:  # wire 7.4
 def test_it_is_the_same_one_that_comes_back() -> None:
     b, c = Barrier(1), Channel("back", capacity=1)
     reader = c.reader()
-    run(away_barriers.brings_it_back(b, c.writer()))
+    run(targets_barriers.brings_it_back(b, c.writer()))
     assert reader.read() is b
     b.sync()
 
@@ -196,7 +196,7 @@ def test_a_process_there_starts_another_with_it() -> None:
         for _ in range(3):
             b.sync()
 
-    Parallel(away_barriers.starts_one(b, c.writer()), gather(c.reader(), got, 3), mine())
+    Parallel(targets_barriers.starts_one(b, c.writer()), gather(c.reader(), got, 3), mine())
     assert got == [(7, 0), (7, 1), (7, 2)]
 
 
@@ -209,7 +209,7 @@ def a_home_that_stands_still(parties: list[int]) -> Iterator[Any]:
     end."""
     c, go = Channel("its own"), Channel("go", capacity=1)
     with th.Group() as group:
-        home = group.start(away_barriers.keeps_its_own(c.writer(), go.reader()))
+        home = group.start(targets_barriers.keeps_its_own(c.writer(), go.reader()))
         pid, barrier = c.reader().read()
         out = go.writer()
         os.kill(pid, signal.SIGSTOP)
@@ -275,7 +275,7 @@ def test_a_scheduler_does_not_wait_for_ever() -> None:
         th.Parallel(*(kind(barrier, told) for kind, told in zip(kinds, all_told, strict=True)))
     assert parties == [1 + len(kinds)]
     for first, second in all_told:
-        assert first.startswith("enrol on barrier ") and "away_barriers.py" in first
+        assert first.startswith("enrol on barrier ") and "os_process_targets_barriers.py" in first
         assert "has not answered" in first and "stopped" in first
         assert second == "beside"
 
@@ -313,7 +313,7 @@ def test_who_is_cancelled_can_resign(kind: str) -> None:
     @th.process
     def mine() -> None:
         with th.Group() as workers:
-            p = workers.start(getattr(away_barriers, kind)(b, c.writer(), never.reader()))
+            p = workers.start(getattr(targets_barriers, kind)(b, c.writer(), never.reader()))
             c.reader().read()
             p.cancel()
         b.sync()
@@ -342,10 +342,10 @@ def test_the_death_of_one_is_told_to_all() -> None:
     @th.process
     def dying(place: Any) -> None:
         with pytest.raises(ProcessDied):
-            Parallel(away_barriers.dies.on(place)(b, go.reader()))
+            Parallel(targets_barriers.dies.on(place)(b, go.reader()))
 
     with Hosts(2) as hosts:
-        got = Parallel(away_barriers.waits.on(hosts[0])(b, c.writer()), dying(hosts[1]), mine())
+        got = Parallel(targets_barriers.waits.on(hosts[0])(b, c.writer()), dying(hosts[1]), mine())
     assert len(got[0]) == 4
     assert all("barrier" in text and "died" in text for text in got[0]), got
     assert len(told) == 1
@@ -375,7 +375,7 @@ def test_who_is_killed_before_it_has_the_barrier_counts_too() -> None:
     @th.process
     def dying(place: Any) -> None:
         with pytest.raises(ProcessDied):
-            Parallel(away_barriers.phases.on(place)(b, c.writer(), Kills(place.pid), 1))
+            Parallel(targets_barriers.phases.on(place)(b, c.writer(), Kills(place.pid), 1))
 
     with Hosts(1) as hosts:
         Parallel(dying(hosts[0]), mine())
@@ -390,16 +390,16 @@ def test_so_does_one_that_was_to_get_the_barrier_of_a_third() -> None:
         b = inp.read()
         assert b.parties == 2
         with pytest.raises(ProcessDied):
-            Parallel(away_barriers.phases.on(place)(b, c.writer(), Kills(place.pid), 1))
+            Parallel(targets_barriers.phases.on(place)(b, c.writer(), Kills(place.pid), 1))
         for use in (b.sync, b.enrol, lambda: b.parties):  # nobody comes here either
             with pytest.raises(PeerDied, match="barrier"):
                 use()
         with pytest.raises(BadUse, match="has died"):
-            Parallel(away_barriers.phases.on(place)(b, Channel("d").writer(), 0, 1))
+            Parallel(targets_barriers.phases.on(place)(b, Channel("d").writer(), 0, 1))
 
     with Hosts(2) as hosts:
         text, _ = Parallel(
-            away_barriers.makes_one.on(hosts[0])(made.writer()), between(made.reader(), hosts[1])
+            targets_barriers.makes_one.on(hosts[0])(made.writer()), between(made.reader(), hosts[1])
         )
     assert "barrier" in text and "died" in text
 
@@ -421,7 +421,7 @@ def test_a_choice_in_the_program_of_its_home_hears_of_it() -> None:
     @th.process
     def dying() -> None:
         with pytest.raises(ProcessDied):
-            Parallel(away_barriers.dies(b, go.reader()))
+            Parallel(targets_barriers.dies(b, go.reader()))
 
     assert Parallel(mine(), dying())[0] == 1
     with pytest.raises(PeerDied):
@@ -431,9 +431,9 @@ def test_a_choice_in_the_program_of_its_home_hears_of_it() -> None:
 
 def test_who_ends_in_good_order_takes_nothing_with_him() -> None:
     b = Barrier(1)
-    run(away_barriers.leaves(b))
+    run(targets_barriers.leaves(b))
     with Hosts(1) as hosts:
-        Parallel(away_barriers.leaves.on(hosts)(b))
+        Parallel(targets_barriers.leaves.on(hosts)(b))
     b.sync()
     assert b.parties == 1
 
@@ -455,7 +455,7 @@ def test_one_that_is_supervised_dies_for_nobody_before_it_is_given_up() -> None:
         b.sync()
 
     with Hosts(1) as hosts:
-        worker = away_barriers.step_by_step.on(Supervisor(hosts[0], restarts=2, backoff=0.0))
+        worker = targets_barriers.step_by_step.on(Supervisor(hosts[0], restarts=2, backoff=0.0))
         Parallel(worker(b, c.writer(), go.reader()), mine())
     assert len(set(pids)) == 2
 
@@ -472,7 +472,7 @@ def test_one_that_is_given_up_has_died() -> None:
 
     @th.process
     def supervised(place: Any) -> None:
-        worker = away_barriers.step_by_step.on(Supervisor(place, restarts=0))
+        worker = targets_barriers.step_by_step.on(Supervisor(place, restarts=0))
         with pytest.raises(ProcessDied):
             Parallel(worker(b, c.writer(), go.reader()))
 

@@ -19,15 +19,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import away
+import os_process_targets as targets
 import pytest
 from children import child, until_asleep
 from test_processes import TIMEOUT, program
 
 import weft
 import weft.threads as th
-from weft._hosts import said as _said
-from weft._rounds import rounds as _rounds
+from weft._distributed_deadlock import rounds as _rounds
+from weft._hosts import child_output as _child_output
 from weft.processes import Cancelled, Channel, Parallel, ProcessDied, run
 
 
@@ -106,14 +106,14 @@ def test_a_program_in_an_archive(tmp_path: Path, alone: bool) -> None:
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="a file needs a folder here")
 def test_it_needs_no_folder_to_write_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "there is none"))
-    assert run(away.who()) != os.getpid()
+    assert run(targets.who()) != os.getpid()
 
 
 def test_what_it_says_comes_out_here(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.warns(UserWarning, match="warned"):
-        run(away.says())
+        run(targets.says())
     out, err = capfd.readouterr()
     assert out == "printed\nwritten\n"
     assert "complained" in err and "logged" in caplog.text
@@ -129,9 +129,12 @@ def test_logging_and_warnings_are_the_parents(caplog: pytest.LogCaptureFixture) 
     """At the parent's levels and handlers; a record goes although it has what cannot be pickled, or
     is very long."""
     c = Channel("c")
-    with caplog.at_level(logging.INFO, "of.the"), pytest.warns(away.Wrong, match="of its own") as w:
-        Parallel(away.logs_and_warns(c.writer()), drops(c.reader()))
-    assert len(w) == 1 and w[0].filename == away.__file__
+    with (
+        caplog.at_level(logging.INFO, "of.the"),
+        pytest.warns(targets.Wrong, match="of its own") as w,
+    ):
+        Parallel(targets.logs_and_warns(c.writer()), drops(c.reader()))
+    assert len(w) == 1 and w[0].filename == targets.__file__
     records = [r for r in caplog.records if r.name == "of.the.child"]
     assert [r.levelname for r in records] == ["INFO", "ERROR", "WARNING"]
     assert records[0].getMessage() == "count 3 of five" and records[0].process != os.getpid()
@@ -142,14 +145,14 @@ def test_logging_and_warnings_are_the_parents(caplog: pytest.LogCaptureFixture) 
 def test_a_warning_that_is_an_error_in_the_parent_alone_is_shown() -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("error")
-        run(away.says())
+        run(targets.says())
     assert [str(w.message) for w in seen] == ["warned"]
 
 
 @pytest.mark.parametrize("how", ["abort", "kill"])
 def test_the_last_that_one_said_which_died(how: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ProcessDied) as caught:
-        run(away.complains_then_dies(how))
+        run(targets.complains_then_dies(how))
     error = caught.value
     assert "complaint 29\nfrom C: not a text: \ufffd" in error.stderr
     assert len(error.stderr.splitlines()) == 12 and error.stderr in str(error)
@@ -162,7 +165,7 @@ def test_a_program_that_it_leaves_behind_is_heard(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     go = tmp_path / "go"
-    run(away.leaves_a_program(str(go)))
+    run(targets.leaves_a_program(str(go)))
     assert "still here" not in capfd.readouterr().err
     go.touch()
     err = ""
@@ -173,14 +176,14 @@ def test_a_program_that_it_leaves_behind_is_heard(
 def test_a_fork_in_the_middle() -> None:
     """The copy has no part in the network: the process goes on, and its ends are its own."""
     c = Channel("c")
-    (status, pid), got = Parallel(away.forks(c.writer()), away.total(c.reader()))
+    (status, pid), got = Parallel(targets.forks(c.writer()), targets.total(c.reader()))
     assert os.waitstatus_to_exitcode(status) == 7
     assert pid != os.getpid() and got == 3
 
 
 def test_a_fork_that_is_killed_in_the_middle_ends_nobody_elses_channels() -> None:
     c = Channel("c")
-    (status, _), got = Parallel(away.forks(c.writer(), kill=True), away.total(c.reader()))
+    (status, _), got = Parallel(targets.forks(c.writer(), kill=True), targets.total(c.reader()))
     assert os.waitstatus_to_exitcode(status) == -9
     assert got == 3
 
@@ -188,7 +191,7 @@ def test_a_fork_that_is_killed_in_the_middle_ends_nobody_elses_channels() -> Non
 @pytest.mark.parametrize("code", [0, 4, "a text", None])
 def test_sys_exit_arrives_with_its_code(code: Any) -> None:
     with pytest.raises(SystemExit) as caught:
-        run(away.leaves(code))
+        run(targets.leaves(code))
     assert caught.value.code == code
 
 
@@ -261,7 +264,7 @@ def test_breakpoint_obeys_its_variable(tmp_path: Path) -> None:
 
 WAITS = """
     import os, signal, sys
-    from weft._rounds import rounds
+    from weft._distributed_deadlock import rounds
     from weft.processes import Channel, Parallel, process
     import weft.threads as th
 
@@ -367,22 +370,22 @@ class Handles(logging.Handler):
         logging.getLogger("told").propagate = True
 
 
-def told(heard: _said.Heard, *texts: str) -> None:
+def told(heard: _child_output.Heard, *texts: str) -> None:
     for text in texts:
         record = {"name": "told", "msg": text, "levelno": 40, "levelname": "ERROR"}
         heard._records_of_child.send(pickle.dumps(("record", record, "")))
 
 
 @pytest.fixture
-def heard() -> Iterator[_said.Heard]:
-    heard = _said.Heard()
+def heard() -> Iterator[_child_output.Heard]:
+    heard = _child_output.Heard()
     heard.open()
     yield heard
     heard.close_childs()
     heard.close()
 
 
-def test_a_handler_runs_under_no_lock(heard: _said.Heard) -> None:
+def test_a_handler_runs_under_no_lock(heard: _child_output.Heard) -> None:
     """Rule 12.1: while one waits for another thread, that asks for the last that was said, and
     takes what comes."""
     got: list[Any] = []
@@ -403,10 +406,10 @@ def test_a_handler_runs_under_no_lock(heard: _said.Heard) -> None:
 
 
 def test_a_handlers_own_lock_is_no_deadlock(
-    heard: _said.Heard, monkeypatch: pytest.MonkeyPatch
+    heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is held here; the thread that passes records on waits for it."""
-    monkeypatch.setattr(_said, "PATIENCE", 0.01)
+    monkeypatch.setattr(_child_output, "PATIENCE", 0.01)
     got: list[str] = []
     with Handles(got.append) as handler:
         passer = threading.Thread(target=heard.take)
@@ -421,7 +424,7 @@ def test_a_handlers_own_lock_is_no_deadlock(
     assert got == ["first", "second"]
 
 
-def test_what_a_handler_raises_loses_nothing_else(heard: _said.Heard) -> None:
+def test_what_a_handler_raises_loses_nothing_else(heard: _child_output.Heard) -> None:
     got: list[str] = []
 
     def leaves(text: str) -> None:
@@ -438,7 +441,7 @@ def test_what_a_handler_raises_loses_nothing_else(heard: _said.Heard) -> None:
 
 
 def test_a_handler_that_leaves_does_not_end_who_listens(
-    heard: _said.Heard, monkeypatch: pytest.MonkeyPatch
+    heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooked: queue.SimpleQueue[Any] = queue.SimpleQueue()
     monkeypatch.setattr(threading, "excepthook", hooked.put)
@@ -457,22 +460,22 @@ def test_a_handler_that_leaves_does_not_end_who_listens(
 
 
 def test_a_thread_that_does_not_start_is_tried_again(
-    heard: _said.Heard, monkeypatch: pytest.MonkeyPatch
+    heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Refused(threading.Thread):
         def start(self) -> None:
             raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(_said, "_bell", None)
+    monkeypatch.setattr(_child_output, "_bell", None)
     with monkeypatch.context() as patched:
         patched.setattr(threading, "Thread", Refused)
         with pytest.raises(RuntimeError):
             heard.begin()
-    assert _said._bell is None and heard not in _said._all
+    assert _child_output._bell is None and heard not in _child_output._all
 
 
 def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
-    heard: _said.Heard, monkeypatch: pytest.MonkeyPatch
+    heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As by a Ctrl-C, just then (rule 6.7): it would turn round for ever."""
     started: list[threading.Thread] = []
@@ -483,7 +486,7 @@ def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
             super().start()
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_said, "_bell", None)
+    monkeypatch.setattr(_child_output, "_bell", None)
     monkeypatch.setattr(_rounds, "_bell", None)
     with monkeypatch.context() as patched:
         patched.setattr(threading, "Thread", Interrupted)
@@ -492,23 +495,23 @@ def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
                 begin()
     for thread in started:
         thread.join()
-    assert len(started) == 2 and _said._bell is None and _rounds._bell is None
+    assert len(started) == 2 and _child_output._bell is None and _rounds._bell is None
 
 
 def test_a_handler_that_is_cancelled_leaves_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules 6.1, 7.2: what the call came to counts."""
-    monkeypatch.setattr(_said, "_add", lambda heard: None)  # nobody listens beside
+    monkeypatch.setattr(_child_output, "_add", lambda heard: None)  # nobody listens beside
 
     def cancelled(text: str) -> None:
         raise Cancelled
 
     with Handles(cancelled):
-        assert run(away.tells("told", "a", "b")) == "told"
+        assert run(targets.tells("told", "a", "b")) == "told"
 
 
 def test_a_warning_that_is_too_long_is_cut() -> None:
-    with pytest.warns(away.Wrong) as seen:
-        run(away.warns_at_length())
+    with pytest.warns(targets.Wrong) as seen:
+        run(targets.warns_at_length())
     texts = [str(w.message) for w in seen]
     assert [len(t) for t in texts] == [30_000] and set(texts[0]) == {"x"}
 

@@ -8,14 +8,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import away_stuck
+import os_process_targets_stuck as targets_stuck
 import pytest
 
 import weft.coroutines as co
 import weft.greenlets as gr
 import weft.threads as th
-from weft._rounds import knots as _knots
-from weft._rounds import rounds as _rounds
+from weft._distributed_deadlock import knots as _knots
+from weft._distributed_deadlock import rounds as _rounds
 from weft.processes import (
     Barrier,
     BlockedProcess,
@@ -45,7 +45,7 @@ def blocked(told: Deadlock) -> list[tuple[str, str, tuple[str, ...]]]:
 def test_two_os_processes_that_read_from_each_other_first() -> None:
     a, b = Channel("a"), Channel("b")
     told = stuck(
-        away_stuck.pass_on(a.reader(), b.writer()), away_stuck.pass_on(b.reader(), a.writer())
+        targets_stuck.pass_on(a.reader(), b.writer()), targets_stuck.pass_on(b.reader(), a.writer())
     )
     assert blocked(told) == [
         ("main/pass_on[0]", "read", ("'a'",)),
@@ -53,8 +53,8 @@ def test_two_os_processes_that_read_from_each_other_first() -> None:
     ]
     assert told.knot == ["main/pass_on[0]", "main/pass_on[1]"]
     assert isinstance(told.processes[0], BlockedProcess)
-    line = away_stuck.pass_on._weft_body.__code__.co_firstlineno + 3
-    assert told.processes[0].at == f"away_stuck.py:{line}"
+    line = targets_stuck.pass_on._weft_body.__code__.co_firstlineno + 3
+    assert told.processes[0].at == f"os_process_targets_stuck.py:{line}"
     assert "main/pass_on[0] waits for main/pass_on[1]" in told.report
     assert "3 OS processes" in told.report
 
@@ -64,9 +64,9 @@ def test_a_ring_through_hosts_a_thread_and_a_coroutine_again_and_again() -> None
         for _ in range(3):
             a, b, c = Channel("a"), Channel("b"), Channel("c")
             told = stuck(
-                away_stuck.pass_on.on(hosts[0])(a.reader(), b.writer()),
-                away_stuck.pass_on_here(b.reader(), c.writer()),
-                away_stuck.pass_on_async.on(hosts[1])(c.reader(), a.writer()),
+                targets_stuck.pass_on.on(hosts[0])(a.reader(), b.writer()),
+                targets_stuck.pass_on_here(b.reader(), c.writer()),
+                targets_stuck.pass_on_async.on(hosts[1])(c.reader(), a.writer()),
             )
             assert told.knot == ["main/pass_on", "main/pass_on_async", "main/pass_on_here"]
             for pid in hosts.pids:
@@ -75,7 +75,7 @@ def test_a_ring_through_hosts_a_thread_and_a_coroutine_again_and_again() -> None
         w = th.process(lambda out: out.write(7))
         r = th.process(lambda inp: inp.read())
         got = Parallel(
-            w(a.writer()), away_stuck.pass_on.on(hosts)(a.reader(), b.writer()), r(b.reader())
+            w(a.writer()), targets_stuck.pass_on.on(hosts)(a.reader(), b.writer()), r(b.reader())
         )
         assert got[2] == 7
 
@@ -83,9 +83,9 @@ def test_a_ring_through_hosts_a_thread_and_a_coroutine_again_and_again() -> None
 def test_a_choice_at_far_ends_names_its_channels() -> None:
     a, b, c = Channel("a"), Channel("b"), Channel("c")
     told = stuck(
-        away_stuck.choose(a.reader(), b.reader(), c.writer()),
-        away_stuck.pass_on_here(c.reader(), a.writer()),
-        away_stuck.pass_on_here(c.reader(), b.writer()),
+        targets_stuck.choose(a.reader(), b.reader(), c.writer()),
+        targets_stuck.pass_on_here(c.reader(), a.writer()),
+        targets_stuck.pass_on_here(c.reader(), b.writer()),
     )
     assert ("main/choose", "select", ("'a'", "'b'")) in blocked(told)
     assert "main/choose" in told.knot
@@ -95,7 +95,8 @@ def test_a_choice_at_far_ends_names_its_channels() -> None:
 def test_at_a_barrier_that_another_made_they_sync(kind: str) -> None:  # rule 8.7
     b, c = Barrier(2), Channel("c")
     told = stuck(
-        getattr(away_stuck, kind)(b, c.writer()), away_stuck.pass_on_here(c.reader(), c.writer())
+        getattr(targets_stuck, kind)(b, c.writer()),
+        targets_stuck.pass_on_here(c.reader(), c.writer()),
     )
     assert [(path, operation) for path, operation, _ in blocked(told)] == [
         (f"main/{kind}", "sync"),
@@ -108,10 +109,10 @@ def test_at_a_barrier_that_another_made_they_sync(kind: str) -> None:  # rule 8.
 def test_the_knot_is_smaller_than_what_is_blocked() -> None:
     a, b, c, d = Channel("a"), Channel("b"), Channel("c"), Channel("d")
     told = stuck(
-        away_stuck.pass_on(a.reader(), b.writer()),
-        away_stuck.pass_on_here(b.reader(), a.writer()),
-        away_stuck.pass_on_here(c.reader(), d.writer()).named("waits"),
-        away_stuck.choose(d.reader(), b.reader(), c.writer()).named("behind"),
+        targets_stuck.pass_on(a.reader(), b.writer()),
+        targets_stuck.pass_on_here(b.reader(), a.writer()),
+        targets_stuck.pass_on_here(c.reader(), d.writer()).named("waits"),
+        targets_stuck.choose(d.reader(), b.reader(), c.writer()).named("behind"),
     )
     assert len(told.processes) == 4
     assert (
@@ -122,9 +123,9 @@ def test_the_knot_is_smaller_than_what_is_blocked() -> None:
 def test_hosts_of_hosts() -> None:
     a, b, c, d = Channel("a"), Channel("b"), Channel("c"), Channel("d")
     told = stuck(
-        away_stuck.two_more(a.reader(), c.writer(), d.reader(), b.writer()),
-        away_stuck.pass_on_here(c.reader(), d.writer()),
-        away_stuck.pass_on_here(b.reader(), a.writer()).named("last"),
+        targets_stuck.two_more(a.reader(), c.writer(), d.reader(), b.writer()),
+        targets_stuck.pass_on_here(c.reader(), d.writer()),
+        targets_stuck.pass_on_here(b.reader(), a.writer()).named("last"),
     )
     paths = {path for path, _, _ in blocked(told)}
     assert paths == {
@@ -140,15 +141,15 @@ def test_hosts_of_hosts() -> None:
 def test_a_group_of_ordinary_code() -> None:
     a, b = Channel("a"), Channel("b")
     with pytest.raises(Deadlock) as caught, Group() as g:
-        g.start(away_stuck.pass_on(a.reader(), b.writer()))
-        g.start(away_stuck.pass_on(b.reader(), a.writer()))
+        g.start(targets_stuck.pass_on(a.reader(), b.writer()))
+        g.start(targets_stuck.pass_on(b.reader(), a.writer()))
     assert len(caught.value.knot) == 2
 
 
 def test_a_process_of_its_own_that_nobody_writes_to() -> None:
     a, b = Channel("a"), Channel("b")
     kept, also = a.writer(), b.reader()
-    told = stuck(away_stuck.pass_on(a.reader(), b.writer()))
+    told = stuck(targets_stuck.pass_on(a.reader(), b.writer()))
     assert told.knot == ["main/pass_on"]
     assert "nobody that is known" in told.report
     kept.retire()
@@ -162,7 +163,8 @@ def test_a_timer_in_a_host_is_no_deadlock() -> None:
     a, b = Channel("a"), Channel("b")
     r = th.process(lambda inp, out: out.write(inp.read()))
     assert (
-        Parallel(away_stuck.asleep(a.reader(), b.writer()), r(b.reader(), a.writer()))[0] == "slept"
+        Parallel(targets_stuck.asleep(a.reader(), b.writer()), r(b.reader(), a.writer()))[0]
+        == "slept"
     )
 
 
@@ -185,7 +187,7 @@ def test_who_computes_is_asked_and_does_not_wait(
     a = Channel("a")
     r = th.process(lambda inp: inp.read())
     try:
-        assert Parallel(away_stuck.computes(str(fifo), a.writer()), r(a.reader()))[1] == b"go on"
+        assert Parallel(targets_stuck.computes(str(fifo), a.writer()), r(a.reader()))[1] == b"go on"
     finally:
         os.close(keep)
     assert answers[:4] == [False] * 4
@@ -198,8 +200,8 @@ def test_a_cancellation_that_is_being_carried_out_is_no_deadlock(tmp_path: Path)
         os.mkfifo(fifo)
     a, b = Channel("a"), Channel("b")
     with Hosts(1) as hosts:
-        run(away_stuck.will_obey_late.on(hosts)(str(said), str(go_on)))
-        waits = away_stuck.greets_and_reads.on(hosts)(b.writer(), a.reader())
+        run(targets_stuck.will_obey_late.on(hosts)(str(said), str(go_on)))
+        waits = targets_stuck.greets_and_reads.on(hosts)(b.writer(), a.reader())
 
         @th.process
         def cancels(inp: Any, held: Any) -> list[bool]:
@@ -236,7 +238,7 @@ def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(
     r = th.process(lambda inp: inp.read())
     with caplog.at_level(logging.WARNING, "weft"):
         thread.start()
-        got = Parallel(away_stuck.pass_on(a.reader(), b.writer()), r(b.reader()))
+        got = Parallel(targets_stuck.pass_on(a.reader(), b.writer()), r(b.reader()))
         thread.join()
     assert got[1] == "late"
     (said,) = [m for m in caplog.messages if m.startswith("standstill")]
@@ -350,10 +352,10 @@ async def _writes(out: Any) -> None:
 
 
 KINDS = {
-    "processes": (process(away_stuck.reads), process(away_stuck.writes)),
+    "processes": (process(targets_stuck.reads), process(targets_stuck.writes)),
     "coroutines": (co.process(_reads), co.process(_writes)),
-    "greenlets": (gr.process(away_stuck.reads), gr.process(away_stuck.writes)),
-    "threads": (th.process(away_stuck.reads), th.process(away_stuck.writes)),
+    "greenlets": (gr.process(targets_stuck.reads), gr.process(targets_stuck.writes)),
+    "threads": (th.process(targets_stuck.reads), th.process(targets_stuck.writes)),
 }
 
 
@@ -368,15 +370,17 @@ def test_a_side_that_never_had_an_end_is_named(kind: str) -> None:
             a, b, c = Channel("a"), Channel("b"), Channel("lonely")
             told = stuck(
                 reads(c.reader()) if side == "writer" else writes(c.writer()),
-                away_stuck.pass_on(a.reader(), b.writer()),
-                away_stuck.pass_on_here(b.reader(), a.writer()),
+                targets_stuck.pass_on(a.reader(), b.writer()),
+                targets_stuck.pass_on_here(b.reader(), a.writer()),
             )
             assert f"other side of 'lonely' ('lonely' never had a {side} end)" in told.report
 
 
 def test_a_run_that_ends_leaves_nothing_behind_that_might_wake_another() -> None:
     a, b = Channel("a"), Channel("b")
-    stuck(away_stuck.pass_on(a.reader(), b.writer()), away_stuck.pass_on(b.reader(), a.writer()))
+    stuck(
+        targets_stuck.pass_on(a.reader(), b.writer()), targets_stuck.pass_on(b.reader(), a.writer())
+    )
     assert not _rounds._members
     c = Channel("c")
     kept = c.writer()  # nobody's: a thread that is no process might have it

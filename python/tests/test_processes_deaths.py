@@ -12,7 +12,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import away
+import os_process_targets as targets
 import pytest
 
 import weft.threads as th
@@ -37,7 +37,7 @@ from weft.processes import (
 )
 def test_a_process_that_dies_says_how(how: str, number: int | None, status: int | None) -> None:
     with pytest.raises(ProcessDied) as caught:
-        run(away.die(how))
+        run(targets.die(how))
     assert (caught.value.signal, caught.value.status) == (number, status)
     assert "'die'" in str(caught.value) and str(caught.value.pid) in str(caught.value)
     crashed = how == "segv"  # then it says where, and so does a copy of the exception
@@ -65,17 +65,17 @@ def test_the_system_was_out_of_memory(
         counters.write_text("nr_free_pages 7\noom_kill 4\n", encoding="ascii")
 
     with pytest.raises(ProcessDied) as caught:
-        Parallel(away.die(how, go.reader()), system(go.writer()))
+        Parallel(targets.die(how, go.reader()), system(go.writer()))
     assert caught.value.out_of_memory == (how == "kill") == ("out of memory" in str(caught.value))
     assert pickle.loads(pickle.dumps(caught.value)).out_of_memory == caught.value.out_of_memory
     with pytest.raises(ProcessDied) as caught:  # it has not grown since this one began
-        run(away.die(how))
+        run(targets.die(how))
     assert not caught.value.out_of_memory
 
 
 def test_sys_exit_is_an_exception_of_the_process() -> None:
     with pytest.raises(SystemExit) as caught:
-        run(away.die("sys.exit"))
+        run(targets.die("sys.exit"))
     assert caught.value.code == 4
 
 
@@ -96,7 +96,7 @@ def test_who_reads_from_one_that_died_drains_and_is_told() -> None:  # rule 4.5
     @th.process
     def dies(out: Any) -> None:
         try:
-            Parallel(away.write_then_die(out, 5))
+            Parallel(targets.write_then_die(out, 5))
         except ProcessDied as error:
             done.append(error.signal)
 
@@ -110,9 +110,9 @@ def test_a_reader_elsewhere_is_told_of_a_writer_elsewhere_that_died() -> None:
     @th.process
     def dies(out: Any) -> None:
         with pytest.raises(ProcessDied):
-            Parallel(away.write_then_die(out, 3))
+            Parallel(targets.write_then_die(out, 3))
 
-    assert Parallel(dies(c.writer()), away.lost_writer(c.reader()))[1] == ([0, 1, 2], "False")
+    assert Parallel(dies(c.writer()), targets.lost_writer(c.reader()))[1] == ([0, 1, 2], "False")
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["it_reads_on", "it_ends"])
@@ -137,7 +137,7 @@ def test_a_value_that_could_not_be_made_is_not_the_end_of_a_channel(again: bool)
 
     got = Parallel(
         writes(c.writer(), ready.reader()),
-        away.reads_past_a_death(ready.writer(), c.reader(), again),
+        targets.reads_past_a_death(ready.writer(), c.reader(), again),
     )[1]
     assert (got, met) == (("the next", []) if again else (None, ["Retired"]))
 
@@ -152,7 +152,9 @@ def test_a_failure_after_a_cancellation_is_told_too() -> None:  # rules 6.1, 7.2
         raise ValueError("first")
 
     with pytest.raises(Exception, match="2 processes failed") as caught:
-        Parallel(fails(ready.reader()), away.fails_when_cancelled(ready.writer(), never.reader()))
+        Parallel(
+            fails(ready.reader()), targets.fails_when_cancelled(ready.writer(), never.reader())
+        )
     assert sorted(str(e) for e in caught.value.exceptions) == ["first", "second"]  # type: ignore[attr-defined]
     kept.retire()
 
@@ -165,11 +167,11 @@ def test_virtual_time_is_for_one_os_process() -> None:  # rule 8.6
 
     process = sleeps()
     with Hosts(1) as hosts:
-        run(away.who.on(hosts)())
+        run(targets.who.on(hosts)())
         with pytest.raises(BadUse, match=r"other OS processes.*Close the Hosts"):
             run(process, clock="virtual")
         with pytest.raises(BadUse, match="other OS processes"):  # a host has always one: its parent
-            run(away.virtual_run.on(hosts)())
+            run(targets.virtual_run.on(hosts)())
     assert round(run(process, clock="virtual")) == 1000
 
 
@@ -192,17 +194,17 @@ def test_a_process_itself_goes_nowhere() -> (
         pass
 
     p = ends()
-    said = Parallel(away.total(c.reader()), sends(c.writer(), p), p)[1]
+    said = Parallel(targets.total(c.reader()), sends(c.writer(), p), p)[1]
     assert "ends" in said
     with pytest.raises(BadUse, match="itself cannot go"):
-        run(away.total(p))
+        run(targets.total(p))
 
 
 def test_a_host_that_wants_more_memory_than_it_may_have_fails_that_call_alone() -> None:
     with Hosts(1, memory_limit=2 << 30) as hosts:
         with pytest.raises(MemoryError):
-            run(away.takes_memory.on(hosts)(4 << 30))
-        assert run(away.takes_memory.on(hosts)(1 << 20)) == 1 << 20
+            run(targets.takes_memory.on(hosts)(4 << 30))
+        assert run(targets.takes_memory.on(hosts)(1 << 20)) == 1 << 20
 
 
 def test_a_measurement_and_a_trace_see_the_channels_of_a_process_elsewhere(tmp_path: Path) -> None:
@@ -221,7 +223,7 @@ def test_a_measurement_and_a_trace_see_the_channels_of_a_process_elsewhere(tmp_p
 
     trace = tmp_path / "trace"
     with observe.tracing(trace), observe.measuring() as measured:
-        Parallel(writes(a.writer()), away.double(a.reader(), b.writer()), reads(b.reader()))
+        Parallel(writes(a.writer()), targets.double(a.reader(), b.writer()), reads(b.reader()))
     assert (measured[a].transfers, measured[b].transfers) == (5, 5)
     events = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()[1:]]
     elsewhere = [e for e in events if e.get("p") == "main/double"]

@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-import away
+import os_process_targets as targets
 import pytest
 from children import child
 from test_processes import children, program
@@ -66,19 +66,19 @@ def either(request: pytest.FixtureRequest) -> Iterator[cf.Executor]:
 
 
 def test_submit_gives_a_future(either: cf.Executor) -> None:
-    assert either.submit(away.power, 2, b=10).result() == 1024
-    assert isinstance(either.submit(away.power, 2), cf.Future)
+    assert either.submit(targets.power, 2, b=10).result() == 1024
+    assert isinstance(either.submit(targets.power, 2), cf.Future)
     assert either._max_workers == 2  # type: ignore[attr-defined]  # dask asks for it
 
 
 def test_map_keeps_the_order(either: cf.Executor) -> None:
-    assert list(either.map(away.power, range(500), range(500))) == [
-        away.power(i, i) for i in range(500)
+    assert list(either.map(targets.power, range(500), range(500))) == [
+        targets.power(i, i) for i in range(500)
     ]
-    assert list(either.map(away.power, range(50), chunksize=7)) == [i * i for i in range(50)]
-    assert list(either.map(away.power, [])) == []
+    assert list(either.map(targets.power, range(50), chunksize=7)) == [i * i for i in range(50)]
+    assert list(either.map(targets.power, [])) == []
     with pytest.raises(ValueError, match="chunksize"):
-        either.map(away.power, [1], chunksize=0)
+        either.map(targets.power, [1], chunksize=0)
 
 
 def test_what_the_inputs_of_a_map_raise_comes_at_once(either: cf.Executor, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_what_the_inputs_of_a_map_raise_comes_at_once(either: cf.Executor, tmp_p
 
     with pytest.raises(KeyError, match="no more"):
         either.map(Path.touch, inputs())
-    list(either.map(away.power, range(100)))  # they are served in order
+    list(either.map(targets.power, range(100)))  # they are served in order
     until = time.monotonic() + 280
     while not all(mark.exists() for mark in marks) and time.monotonic() < until:
         pass
@@ -99,14 +99,14 @@ def test_what_the_inputs_of_a_map_raise_comes_at_once(either: cf.Executor, tmp_p
 
 
 def test_map_raises_what_a_call_raised_in_its_place(either: cf.Executor) -> None:
-    results = either.map(away.inverse, [1, 2, 0, 4])
+    results = either.map(targets.inverse, [1, 2, 0, 4])
     assert [next(results), next(results)] == [1, 0.5]
     with pytest.raises(ZeroDivisionError):
         next(results)
 
 
 def test_an_exception_has_the_traceback_of_there(either: cf.Executor) -> None:
-    error = either.submit(away.inverse, 0).exception()
+    error = either.submit(targets.inverse, 0).exception()
     assert isinstance(error, ZeroDivisionError)
     assert "in inverse" in str(error.__cause__)
 
@@ -115,8 +115,8 @@ def test_map_gives_up_after_its_timeout(either: cf.Executor, tmp_path: Path) -> 
     paths = [tmp_path / "a", tmp_path / "b"]
     for path in paths:
         os.mkfifo(path)
-    busy = [either.submit(away.wait_for_file, str(path)) for path in paths]
-    results = either.map(away.power, range(20), timeout=0)
+    busy = [either.submit(targets.wait_for_file, str(path)) for path in paths]
+    results = either.map(targets.power, range(20), timeout=0)
     with pytest.raises(cf.TimeoutError):
         next(results)
     for path in paths:
@@ -126,7 +126,7 @@ def test_map_gives_up_after_its_timeout(either: cf.Executor, tmp_path: Path) -> 
 
 def test_done_callbacks_and_wait(either: cf.Executor) -> None:
     seen: queue.SimpleQueue[int] = queue.SimpleQueue()
-    futures = [either.submit(away.power, i) for i in range(20)]
+    futures = [either.submit(targets.power, i) for i in range(20)]
     for f in futures:
         f.add_done_callback(lambda f: seen.put(f.result()))
     done, pending = cf.wait(futures)
@@ -138,10 +138,10 @@ def test_done_callbacks_and_wait(either: cf.Executor) -> None:
 
 def test_what_cannot_be_sent_fails_its_call_alone(either: cf.Executor) -> None:
     futures = [
-        either.submit(away.power, 3),
-        either.submit(away.power, away.Unsendable()),
-        either.submit(away.unsendable),
-        either.submit(away.power, 4),
+        either.submit(targets.power, 3),
+        either.submit(targets.power, targets.Unsendable()),
+        either.submit(targets.unsendable),
+        either.submit(targets.power, 4),
     ]
     assert [f.exception() is None for f in futures] == [True, False, False, True]
     assert futures[3].result() == 16
@@ -150,15 +150,15 @@ def test_what_cannot_be_sent_fails_its_call_alone(either: cf.Executor) -> None:
 @pytest.mark.parametrize("kind", POOLS)
 def test_so_does_the_first_call_of_all(kind: Any) -> None:
     with kind(1) as e:
-        futures = [e.submit(away.power, away.Unsendable()), e.submit(away.power, 4)]
+        futures = [e.submit(targets.power, targets.Unsendable()), e.submit(targets.power, 4)]
         assert futures[0].exception() is not None
         assert not isinstance(futures[0].exception(), BrokenProcessPool)
         assert futures[1].result() == 16
 
 
 def test_a_call_that_exits_fails_with_that(either: cf.Executor) -> None:
-    assert isinstance(either.submit(away.exits).exception(), SystemExit)
-    assert either.submit(away.power, 5).result() == 25
+    assert isinstance(either.submit(targets.exits).exception(), SystemExit)
+    assert either.submit(targets.power, 5).result() == 25
 
 
 @pytest.mark.parametrize("kind", POOLS)
@@ -177,29 +177,29 @@ def test_a_function_that_is_none(either: cf.Executor) -> None:
 def test_a_process_that_dies_breaks_the_pool_as_there() -> None:
     for kind in POOLS:
         with kind(1) as e:
-            assert isinstance(e.submit(away.exits_at_once).exception(), BrokenProcessPool)
+            assert isinstance(e.submit(targets.exits_at_once).exception(), BrokenProcessPool)
             with pytest.raises(BrokenProcessPool):
-                e.submit(away.power, 1)
+                e.submit(targets.power, 1)
 
 
 def test_an_initializer_that_fails_breaks_the_pool_as_there() -> None:
     for kind in POOLS:
-        with kind(1, initializer=away.fails_at_once) as e:
+        with kind(1, initializer=targets.fails_at_once) as e:
             with pytest.raises(BrokenProcessPool):
-                e.submit(away.power, 1).result()
+                e.submit(targets.power, 1).result()
             with pytest.raises(BrokenProcessPool):
-                e.submit(away.power, 1)
+                e.submit(targets.power, 1)
 
 
 def test_after_shutdown_nothing_more_as_there() -> None:
     for kind in POOLS:
         e = kind(1)
-        future = e.submit(away.power, 3)
+        future = e.submit(targets.power, 3)
         e.shutdown()
         e.shutdown()
         assert future.result() == 9
         with pytest.raises(RuntimeError, match="after shutdown"):
-            e.submit(away.power, 1)
+            e.submit(targets.power, 1)
 
 
 def test_what_waits_can_be_cancelled(tmp_path: Path) -> None:
@@ -208,9 +208,9 @@ def test_what_waits_can_be_cancelled(tmp_path: Path) -> None:
     path = tmp_path / "go"
     os.mkfifo(path)
     e = Executor(1)
-    first = e.submit(away.wait_for_file, str(path))
+    first = e.submit(targets.wait_for_file, str(path))
     with path.open("w", encoding="utf-8") as file:  # it has begun
-        others = [e.submit(away.power, i) for i in range(10)]
+        others = [e.submit(targets.power, i) for i in range(10)]
         assert others[9].cancel()
         with pytest.raises(cf.CancelledError):
             others[9].result()
@@ -225,14 +225,14 @@ def test_what_waits_can_be_cancelled(tmp_path: Path) -> None:
 
 
 def test_the_initializer_and_both_processes(tmp_path: Path) -> None:
-    with Executor(2, initializer=away.remember, initargs=("x",), preload=["colorsys"]) as e:
-        assert e.submit(away.memory_and_module).result() == ("x", True, "1")
+    with Executor(2, initializer=targets.remember, initargs=("x",), preload=["colorsys"]) as e:
+        assert e.submit(targets.memory_and_module).result() == ("x", True, "1")
         paths = [str(tmp_path / "a"), str(tmp_path / "b")]
         for path in paths:
             os.mkfifo(path)
         # Each waits for the other: they are two.
-        one = e.submit(away.meet, *paths)
-        two = e.submit(away.meet, *reversed(paths))
+        one = e.submit(targets.meet, *paths)
+        two = e.submit(targets.meet, *reversed(paths))
         assert len({one.result(), two.result(), os.getpid()}) == 3
 
 
@@ -247,21 +247,21 @@ def test_a_process_that_dies_while_it_has_nothing_to_do_breaks_the_pool_at_once(
 
 def test_after_so_many_calls_a_fresh_process() -> None:
     with Executor(1, max_tasks_per_child=3) as e:
-        pids = list(e.map(away.its_pid, range(7)))
+        pids = list(e.map(targets.its_pid, range(7)))
     assert len(set(pids)) == 3 and pids == sorted(pids, key=pids.index)
 
 
 def test_short_calls_go_many_at_a_time_and_none_is_lost(pool: Executor) -> None:
-    assert list(pool.map(away.power, range(5000))) == [i * i for i in range(5000)]
+    assert list(pool.map(targets.power, range(5000))) == [i * i for i in range(5000)]
 
 
 def test_a_result_does_not_wait_for_a_slow_call_behind_it(pool: Executor, tmp_path: Path) -> None:
-    list(pool.map(away.power, range(2000)))  # it sends batches now
+    list(pool.map(targets.power, range(2000)))  # it sends batches now
     path = tmp_path / "go"
     os.mkfifo(path)
-    futures = [pool.submit(away.power, i) for i in range(100)]
-    slow = pool.submit(away.wait_for_file, str(path))
-    rest = [pool.submit(away.power, i) for i in range(100)]
+    futures = [pool.submit(targets.power, i) for i in range(100)]
+    slow = pool.submit(targets.wait_for_file, str(path))
+    rest = [pool.submit(targets.power, i) for i in range(100)]
     assert [f.result() for f in futures[:50]] == [i * i for i in range(50)]
     path.write_text("go", encoding="utf-8")
     assert slow.result() == "go"
@@ -271,7 +271,7 @@ def test_a_result_does_not_wait_for_a_slow_call_behind_it(pool: Executor, tmp_pa
 def test_large_arrays(pool: Executor) -> None:
     numpy = pytest.importorskip("numpy")
     a = numpy.arange(200_000.0)
-    assert (pool.submit(away.doubled, a).result() == 2 * a).all()
+    assert (pool.submit(targets.doubled, a).result() == 2 * a).all()
 
 
 def test_lambdas_and_bound_methods(pool: Executor) -> None:
@@ -285,7 +285,7 @@ def test_many_threads_submit(pool: Executor) -> None:
     got: list[int] = []
 
     def submit() -> None:
-        got.extend(f.result() for f in [pool.submit(away.power, i) for i in range(100)])
+        got.extend(f.result() for f in [pool.submit(targets.power, i) for i in range(100)])
 
     threads = [threading.Thread(target=submit) for _ in range(5)]
     for t in threads:
@@ -310,9 +310,11 @@ class Reduced:
 def test_two_threads_that_submit_first_do_not_wait_for_each_other() -> None:  # rule 12.1
     both = threading.Barrier(2)
     got: list[int] = []
-    with Executor(2, initializer=away.remember, initargs=(Reduced(lambda: both.wait(280)),)) as e:
+    with Executor(
+        2, initializer=targets.remember, initargs=(Reduced(lambda: both.wait(280)),)
+    ) as e:
         threads = [
-            threading.Thread(target=lambda n=n: got.append(e.submit(away.power, n).result()))
+            threading.Thread(target=lambda n=n: got.append(e.submit(targets.power, n).result()))
             for n in (3, 4)
         ]
         for t in threads:
@@ -327,10 +329,10 @@ def test_an_initializers_argument_may_use_the_executor() -> None:  # rule 12.1
 
     def begins() -> None:
         if not inner:
-            inner.append(e.submit(away.power, 5))
+            inner.append(e.submit(targets.power, 5))
 
-    with Executor(1, initializer=away.remember, initargs=(Reduced(begins),)) as e:
-        assert e.submit(away.power, 3).result() == 9
+    with Executor(1, initializer=targets.remember, initargs=(Reduced(begins),)) as e:
+        assert e.submit(targets.power, 3).result() == 9
     assert inner[0].result() == 25
 
 
@@ -342,8 +344,8 @@ def test_shutdown_waits_for_a_process_that_is_being_started() -> None:
         begun.set()
         go.wait()
 
-    e = Executor(1, initializer=away.remember, initargs=(Reduced(begins),))
-    submits = threading.Thread(target=lambda: got.append(e.submit(away.power, 3)))
+    e = Executor(1, initializer=targets.remember, initargs=(Reduced(begins),))
+    submits = threading.Thread(target=lambda: got.append(e.submit(targets.power, 3)))
     submits.start()
     begun.wait()
     e.shutdown(wait=False)
@@ -360,11 +362,11 @@ def test_a_process_that_cannot_be_started_is_told_to_who_submits_and_the_call_is
             raise KeyError("not now")
 
     said: list[str] = []
-    with Executor(1, initializer=away.remember, initargs=(Reduced(begins),)) as e:
+    with Executor(1, initializer=targets.remember, initargs=(Reduced(begins),)) as e:
         with pytest.raises(BadUse, match="not now"):
-            e.submit(away.power, 3)
+            e.submit(targets.power, 3)
         assert not e._state.waiting
-        assert e.submit(away.power, 4).result() == 16
+        assert e.submit(targets.power, 4).result() == 16
 
 
 def test_an_executor_that_is_collected_takes_no_more_calls() -> None:
@@ -393,7 +395,7 @@ def test_shutdown_in_a_callback_waits_for_the_others_and_not_for_itself(tmp_path
 
     e = Executor(2)
     for mine, other in (paths, paths[::-1]):
-        e.submit(away.meet, mine, other).add_done_callback(ends)
+        e.submit(targets.meet, mine, other).add_done_callback(ends)
     assert [said.get(), said.get()] == [None, None]
     e.shutdown()
     with pytest.raises(RuntimeError, match="cannot schedule new futures after shutdown"):
@@ -410,20 +412,20 @@ def test_what_a_callback_raises_reaches_no_other_call(
     def fails(_: Any) -> None:
         raise error
 
-    called = pool.submit(away.power, 3)
+    called = pool.submit(targets.power, 3)
     called.add_done_callback(fails)
     assert called.result() == 9
-    assert list(pool.map(away.power, range(50))) == [i * i for i in range(50)]
+    assert list(pool.map(targets.power, range(50))) == [i * i for i in range(50)]
     assert reported == ([] if issubclass(error, Exception) else [error])  # the others are logged
 
 
 def test_a_future_that_the_program_tells_itself_harms_nobody(pool: Executor) -> None:
-    odd = [pool.submit(away.power, n) for n in range(30)]
+    odd = [pool.submit(targets.power, n) for n in range(30)]
     for future in odd[::2]:
         with contextlib.suppress(cf.InvalidStateError):
             future.set_result("mine")
     assert [f.result() for f in odd[1::2]] == [n * n for n in range(1, 30, 2)]
-    assert list(pool.map(away.power, range(50))) == [i * i for i in range(50)]
+    assert list(pool.map(targets.power, range(50))) == [i * i for i in range(50)]
 
 
 def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() -> None:
@@ -436,17 +438,17 @@ def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() ->
         go.wait()
         raise KeyError("not now")
 
-    e = Executor(1, initializer=away.remember, initargs=(Reduced(begins),))
+    e = Executor(1, initializer=targets.remember, initargs=(Reduced(begins),))
 
     def submits() -> None:
         with pytest.raises(BadUse, match="not now"):
-            e.submit(away.power, 3)
+            e.submit(targets.power, 3)
         told.append("first")
 
     first = threading.Thread(target=submits)
     first.start()
     begun.wait()
-    second = e.submit(away.power, 4)
+    second = e.submit(targets.power, 4)
     go.set()
     first.join()
     with pytest.raises(BadUse, match="not now"):
@@ -497,13 +499,13 @@ def test_ctrl_c_does_not_wait_for_calls(tmp_path: Path, block: bool) -> None:  #
 
 
 def test_the_cause_is_a_remote_traceback(pool: Executor) -> None:
-    error = pool.submit(away.inverse, 0).exception()
+    error = pool.submit(targets.inverse, 0).exception()
     assert error is not None and isinstance(error.__cause__, RemoteTraceback)
 
 
 def test_one_that_is_dropped_and_a_program_that_ends_without_shutdown(tmp_path: Path) -> None:
     e = Executor(1)
-    future, feeders = e.submit(away.power, 3), e._state.feeders
+    future, feeders = e.submit(targets.power, 3), e._state.feeders
     del e
     gc.collect()
     assert future.result() == 9

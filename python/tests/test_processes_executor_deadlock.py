@@ -14,8 +14,8 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-import away
-import away_stuck
+import os_process_targets as targets
+import os_process_targets_stuck as targets_stuck
 import pytest
 from test_processes import program
 
@@ -23,9 +23,9 @@ import weft
 import weft.coroutines as co
 import weft.greenlets as gr
 import weft.threads as th
+from weft._distributed_deadlock import knots as _knots
+from weft._distributed_deadlock import rounds as _rounds
 from weft._hosts import executor as _executor
-from weft._rounds import knots as _knots
-from weft._rounds import rounds as _rounds
 from weft.processes import Barrier, Channel, Deadlock, Executor, Hosts, Parallel, Retired
 
 # There other threads are not known by name, so an end that no process holds may be one of theirs.
@@ -45,11 +45,11 @@ def pool(tmp_path: Path) -> Iterator[Executor]:
     for path in paths:
         os.mkfifo(path)
     with Executor(2) as e:
-        both = [e.submit(away.meet, *paths), e.submit(away.meet, *reversed(paths))]
+        both = [e.submit(targets.meet, *paths), e.submit(targets.meet, *reversed(paths))]
         before = sorted(one.result() for one in both)
         assert pids(e) == before
         yield e
-        assert set(e.map(away.its_pid, range(50))) <= set(before)
+        assert set(e.map(targets.its_pid, range(50))) <= set(before)
         assert pids(e) == before
 
 
@@ -76,7 +76,7 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], Any]]
 
 @pytest.fixture
 def fifo(tmp_path: Path) -> tuple[str, Callable[[], Any]]:
-    """A path at which away.wait_for_file() waits, and what ends that."""
+    """A path at which targets.wait_for_file() waits, and what ends that."""
     path = tmp_path / "fifo"
     os.mkfifo(path)
     return str(path), lambda: path.write_text("gone on", encoding="utf-8")
@@ -94,7 +94,7 @@ PASS_ON = {
     "coroutines": co.process(_awaits),
     "greenlets": gr.process(_blocks),
     "threads": th.process(_blocks),
-    "processes": away_stuck.pass_on,
+    "processes": targets_stuck.pass_on,
 }
 
 
@@ -127,7 +127,7 @@ def test_beside_one_that_has_no_calls(kind: str, pool: Executor) -> None:
         assert f"they are in {3 if kind == 'processes' else 1} OS process" in told.report
         assert not any(str(pid) in told.report for pid in pids(pool))
         assert "2 processes are blocked" in told.report
-        assert pool.submit(away.power, 3).result() == 9
+        assert pool.submit(targets.power, 3).result() == 9
 
 
 def test_beside_hosts_and_one_in_an_os_process(pool: Executor) -> None:
@@ -135,8 +135,8 @@ def test_beside_hosts_and_one_in_an_os_process(pool: Executor) -> None:
     a, b = Channel("a"), Channel("b")
     with Hosts(1) as hosts, pytest.raises(Deadlock) as caught:
         Parallel(
-            away_stuck.with_an_executor.on(hosts)(a.reader(), b.writer()),
-            away_stuck.pass_on_here(b.reader(), a.writer()),
+            targets_stuck.with_an_executor.on(hosts)(a.reader(), b.writer()),
+            targets_stuck.pass_on_here(b.reader(), a.writer()),
         )
     assert [p.path for p in caught.value.processes] == [
         "main/pass_on_here",
@@ -150,7 +150,7 @@ def test_once_the_last_call_is_over(
 ) -> None:
     """Until then nothing is told."""
     path, go = fifo
-    call = pool.submit(away.wait_for_file, path)
+    call = pool.submit(targets.wait_for_file, path)
     found = rounds(5, go)  # who has found it so five times asks no more of itself
     stuck()
     assert found[:5] == [False] * 5
@@ -164,7 +164,7 @@ def test_once_what_waits_for_the_last_call_is_told(
     """A call's callback may wake a process. When it has come to its end nothing else asks: the
     OS process that had the call has waited for long, and said so."""
     go, over = threading.Event(), []
-    pool.submit(away.power, 3).add_done_callback(lambda _: (go.wait(), over.append(True)))
+    pool.submit(targets.power, 3).add_done_callback(lambda _: (go.wait(), over.append(True)))
     found, real = rounds(5, _rounds.standing), _rounds._look
 
     def look(ring: Any) -> None:
@@ -187,7 +187,7 @@ def test_a_network_whose_process_waits_for_a_call(
 
     @th.process
     def asks(out: Any) -> None:
-        call = pool.submit(away.wait_for_file, path)
+        call = pool.submit(targets.wait_for_file, path)
         _rounds.standing()  # as who waits for a channel says
         out.write(call.result())
 
@@ -207,7 +207,7 @@ def test_a_guest_of_asyncio_whose_process_awaits_a_call(pool: Executor) -> None:
     @co.process
     async def asks(out: Any) -> None:
         for n in range(20):
-            await out.write(await asyncio.wrap_future(pool.submit(away.power, n)))
+            await out.write(await asyncio.wrap_future(pool.submit(targets.power, n)))
 
     @co.process
     async def reads(inp: Any) -> list[int]:
@@ -225,7 +225,7 @@ def test_a_callback_that_wakes_a_process(
     rounds(4, go)
     c = Channel("c", capacity=1)
     out = c.writer()
-    pool.submit(away.wait_for_file, path).add_done_callback(lambda f: out.write(f.result()))
+    pool.submit(targets.wait_for_file, path).add_done_callback(lambda f: out.write(f.result()))
     assert Parallel(th.process(lambda inp: inp.read())(c.reader()))[0] == "gone on"
 
 
@@ -263,9 +263,9 @@ def test_a_call_whose_processes_wait_for_each_other() -> None:
     with Executor(2) as e:
         e.submit(abs, -1).result()
         with pytest.raises(BrokenProcessPool) as caught:
-            [f.result() for f in [e.submit(away_stuck.within), e.submit(away.power, 2)]]
+            [f.result() for f in [e.submit(targets_stuck.within), e.submit(targets.power, 2)]]
         assert "calls wait for ever: deadlock: 2 processes" in str(caught.value)
-        assert "/pass_on_here[0]: read 'a' at away_stuck.py" in str(caught.value)
+        assert "/pass_on_here[0]: read 'a' at os_process_targets_stuck.py" in str(caught.value)
         with pytest.raises(BrokenProcessPool):
             e.submit(abs, -1)
     stuck()
@@ -277,10 +277,10 @@ def test_a_call_that_waits_for_a_process_here(pool: Executor) -> None:
     here may be the end of the call too.)"""
     a, b, c = Channel("a"), Channel("b"), Channel("c")
     with Executor(1) as e:
-        call = e.submit(away_stuck.reads, c.reader())
+        call = e.submit(targets_stuck.reads, c.reader())
         with pytest.raises(Deadlock) as caught:
             Parallel(
-                away_stuck.pass_on_here(a.reader(), b.writer()),
+                targets_stuck.pass_on_here(a.reader(), b.writer()),
                 th.process(lambda inp, *out: out[0].write(inp.read()))(
                     b.reader(), a.writer(), c.writer()
                 ).named("other"),
@@ -300,7 +300,7 @@ def test_a_call_for_which_ordinary_code_writes(pool: Executor, rounds: Any) -> N
     c, looked = Channel("c"), threading.Event()
     out = c.writer()
     found = rounds(2, looked.set)
-    call = pool.submit(away_stuck.reads, c.reader())
+    call = pool.submit(targets_stuck.reads, c.reader())
     looked.wait()
     out.write(7)
     assert call.result() == 7 and found
@@ -325,15 +325,15 @@ def test_after_calls_that_come_to_nothing(fifo: tuple[str, Callable[[], Any]]) -
     """Whatever becomes of calls, afterwards none goes on."""
     path, go = fifo
     with Executor(1, max_tasks_per_child=3) as e:
-        assert [f.exception() is None for f in [e.submit(away.power, n) for n in range(7)]]
-        assert e.submit(away.power, away.Unsendable()).exception() is not None
-        assert e.submit(away.unsendable).exception() is not None
-        assert isinstance(e.submit(away.inverse, 0).exception(), ZeroDivisionError)
+        assert [f.exception() is None for f in [e.submit(targets.power, n) for n in range(7)]]
+        assert e.submit(targets.power, targets.Unsendable()).exception() is not None
+        assert e.submit(targets.unsendable).exception() is not None
+        assert isinstance(e.submit(targets.inverse, 0).exception(), ZeroDivisionError)
         stuck()
-        busy = e.submit(away.wait_for_file, path)
+        busy = e.submit(targets.wait_for_file, path)
         while not busy.running():
             pass
-        waits = [e.submit(away.power, n) for n in range(5)]
+        waits = [e.submit(targets.power, n) for n in range(5)]
         assert waits[1].cancel()
         assert e._state.going_on
         e._state.cancel()
@@ -343,14 +343,14 @@ def test_after_calls_that_come_to_nothing(fifo: tuple[str, Callable[[], Any]]) -
         assert not e._state.going_on
     stuck()
     with Executor(1) as e:
-        assert isinstance(e.submit(away.exits_at_once).exception(), BrokenProcessPool)
+        assert isinstance(e.submit(targets.exits_at_once).exception(), BrokenProcessPool)
         stuck()
 
 
 def test_shut_down_without_waiting(pool: Executor, fifo: tuple[str, Callable[[], Any]]) -> None:
     path, go = fifo
     with Executor(1) as e:
-        call = e.submit(away.wait_for_file, path)
+        call = e.submit(targets.wait_for_file, path)
         e.shutdown(wait=False)
         go()
         stuck()
@@ -481,7 +481,7 @@ def test_a_barrier_that_ordinary_code_is_yet_to_reach(monkeypatch: pytest.Monkey
     monkeypatch.setattr(_knots, "tell", tells)
     barrier = Barrier(2)
     with Executor(1) as e:
-        call = e.submit(away_stuck.syncs, barrier)
+        call = e.submit(targets_stuck.syncs, barrier)
         looked.wait()
         barrier.sync()
         assert call.result() == "met"
@@ -497,16 +497,16 @@ def test_a_callback_that_cancels_has_calls_in_hand_until_it_is_over(
             state.cancel()
             seen.append((state.waits_for_hosts(), state.going_on))
 
-        path_open = e.submit(away.power, 2)
+        path_open = e.submit(targets.power, 2)
         path_open.result()
         path, go = fifo
-        before = e.submit(away.wait_for_file, path)
-        later = e.submit(away.power, 3)  # behind it, so that its callback is there in time
+        before = e.submit(targets.wait_for_file, path)
+        later = e.submit(targets.power, 3)  # behind it, so that its callback is there in time
         later.add_done_callback(cancels)
         go()
         assert before.result() == "gone on"
         assert later.result() == 9
-        e.submit(away.power, 4).result()
+        e.submit(targets.power, 4).result()
         assert seen == [(False, True)]
 
 
@@ -524,7 +524,7 @@ class _Calls:
         return lambda: None
 
 
-@pytest.mark.parametrize("how", list(away_stuck.CALLS))
+@pytest.mark.parametrize("how", list(targets_stuck.CALLS))
 def test_an_executor_in_a_host_whose_call_waits_for_ever(how: str, tmp_path: Path) -> None:
     """Wire 10.4: its pool is broken, and says why; what waits there for the call ends."""
     told = tmp_path / "told"
@@ -532,15 +532,15 @@ def test_an_executor_in_a_host_whose_call_waits_for_ever(how: str, tmp_path: Pat
     with Hosts(1) as hosts:
         with pytest.raises(Deadlock) as caught:
             Parallel(
-                away_stuck.with_a_call.on(hosts)(how, a.reader(), b.writer(), str(told)),
-                away_stuck.pass_on_here(b.reader(), a.writer()),
+                targets_stuck.with_a_call.on(hosts)(how, a.reader(), b.writer(), str(told)),
+                targets_stuck.pass_on_here(b.reader(), a.writer()),
             )
         paths = [p.path for p in caught.value.processes]
         assert paths[-2:] == ["main/pass_on_here", "main/with_a_call"]
         assert sum("/pass_on_here[" in path for path in paths) == 2
         said = told.read_text(encoding="utf-8")
         assert said.startswith("BrokenProcessPool: calls wait for ever: deadlock: ")
-        assert "/pass_on_here[0]: read 'a' at away_stuck.py" in said
+        assert "/pass_on_here[0]: read 'a' at os_process_targets_stuck.py" in said
         stuck("processes")  # beside the host, which goes on
 
 
@@ -549,10 +549,10 @@ def test_an_executor_in_a_host_whose_call_waits_for_a_process_here() -> None:
     a, b, c = Channel("a"), Channel("b"), Channel("c")
     with Hosts(1) as hosts, pytest.raises(Deadlock) as caught:
         Parallel(
-            away_stuck.with_a_call_that_reads.on(hosts)(
+            targets_stuck.with_a_call_that_reads.on(hosts)(
                 a.reader(), b.writer(), c.reader(), c.writer()
             ),
-            away_stuck.pass_on_here(b.reader(), a.writer()),
+            targets_stuck.pass_on_here(b.reader(), a.writer()),
         )
     assert [p.path for p in caught.value.processes] == [
         "main/_compute",
@@ -562,7 +562,9 @@ def test_an_executor_in_a_host_whose_call_waits_for_a_process_here() -> None:
     stuck()
 
 
-@pytest.mark.parametrize("of", [away_stuck.with_a_call_for_a_file, away_stuck.with_calls_that_come])
+@pytest.mark.parametrize(
+    "of", [targets_stuck.with_a_call_for_a_file, targets_stuck.with_calls_that_come]
+)
 def test_an_executor_in_a_host_that_goes_on(
     of: Any, rounds: Any, fifo: tuple[str, Callable[[], Any]]
 ) -> None:
@@ -597,7 +599,7 @@ def test_calls_are_told_of_a_deadlock_that_another_program_tells(
 
 def test_a_child_of_a_fork_waits_for_no_feeder_of_its_parent() -> None:
     with Executor(1) as e:
-        e.submit(away.power, 2).result()
+        e.submit(targets.power, 2).result()
         assert e._state in _executor._states
         pid = os.fork()
         if pid == 0:

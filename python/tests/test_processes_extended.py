@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import away
+import os_process_targets as targets
 import pytest
 
 import weft.threads as th
@@ -43,7 +43,7 @@ def test_the_writer_or_the_slot_is_held_until_the_block_is_over(capacity: int) -
         go_on.write(None)
 
     results = Parallel(
-        away.in_block(c.reader(), inside.writer(), go.reader()),
+        targets.in_block(c.reader(), inside.writer(), go.reader()),
         writes(c.writer(), "v", log),
         in_turn(inside.reader(), go.writer(), c.writer()),
     )
@@ -65,7 +65,7 @@ def test_a_value_whose_block_ended_badly_is_the_next_to_be_read(
         failed = ProcessDied if then == "kill" else ZeroDivisionError
         with pytest.raises(failed):
             Parallel(
-                away.in_block(inp_there, inside.writer(), go.reader(), True, then),
+                targets.in_block(inp_there, inside.writer(), go.reader(), True, then),
                 lets_it(inside.reader(), go.writer()),
             )
         return inp.read()
@@ -104,7 +104,7 @@ def test_coroutines_and_many_blocks() -> None:
         return list(inp)
 
     results = Parallel(
-        feeds(c.writer()), away.in_async_blocks(c.reader(), d.writer()), collects(d.reader())
+        feeds(c.writer()), targets.in_async_blocks(c.reader(), d.writer()), collects(d.reader())
     )
     assert results[2] == [2 * i for i in range(50)]
 
@@ -119,7 +119,7 @@ def test_one_that_waits_is_cancelled() -> None:  # rule 6.2
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        Parallel(away.waits_for_a_block(c.reader(), inside.writer()), fails(inside.reader()))
+        Parallel(targets.waits_for_a_block(c.reader(), inside.writer()), fails(inside.reader()))
     kept.retire()
 
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import away
+import os_process_targets as targets
 import pytest
 
 import weft.coroutines as co
@@ -152,7 +152,7 @@ KINDS: dict[str, Any] = {
 def test_while_its_call_begins(hosts: Hosts, kind: str) -> None:  # rule 11.1
     """The writer runs before the call of the host has begun: it is started first."""
     c = Channel("c")
-    there = away.total.on(hosts)(c.reader())
+    there = targets.total.on(hosts)(c.reader())
     assert th.Parallel(KINDS[kind](c.writer()), there)[1] in (2, 6)
 
 
@@ -160,7 +160,7 @@ def test_while_its_call_begins(hosts: Hosts, kind: str) -> None:  # rule 11.1
 @pytest.mark.parametrize("kind", KINDS)
 def test_with_a_buffer(hosts: Hosts, kind: str, capacity: int) -> None:  # rule 11.1
     c = Channel("c", capacity=capacity)
-    there = away.total.on(hosts)(c.reader())
+    there = targets.total.on(hosts)(c.reader())
     assert th.Parallel(KINDS[kind](c.writer()), there)[1] in (2, 6)
 
 
@@ -168,14 +168,14 @@ def test_with_a_buffer(hosts: Hosts, kind: str, capacity: int) -> None:  # rule 
 def test_wherever_it_runs(hosts: Hosts, where: str) -> None:  # rule 11.1
     c = Channel("c", capacity=1)
     if where == "its own":
-        there = away.total(c.reader())
+        there = targets.total(c.reader())
     elif where == "supervised":
-        there = away.total.on(Supervisor(hosts))(c.reader())
+        there = targets.total.on(Supervisor(hosts))(c.reader())
     elif where == "moved later":
-        there = away.total(c.reader()).on(hosts)
+        there = targets.total(c.reader()).on(hosts)
     else:
         d = Channel("d", capacity=1)
-        there = away.double_async.on(hosts)(c.reader(), d.writer())
+        there = targets.double_async.on(hosts)(c.reader(), d.writer())
     writer = th.process(by_write)(c.writer())
     assert th.Parallel(writer, there)[1] in (2, None)
 
@@ -183,7 +183,7 @@ def test_wherever_it_runs(hosts: Hosts, where: str) -> None:  # rule 11.1
 def test_ordinary_code_that_writes_into_the_buffer() -> None:  # rule 11.1
     c = Channel("c", capacity=2)
     w = c.writer()
-    there = away.total(c.reader())
+    there = targets.total(c.reader())
     with pytest.raises(BadUse, match=WRONG):
         w.write(LOCK)
     w.write(2)
@@ -206,7 +206,7 @@ async def then_gives(c: Any, hosts: Hosts, writer: Any, parties: int = 1) -> Any
         group.start(writer)
         while statistics(c).waiting_writers < parties:
             await co.yield_()
-        there = group.start(away.total.on(hosts)(c.reader()))
+        there = group.start(targets.total.on(hosts)(c.reader()))
     return there.result
 
 
@@ -242,7 +242,7 @@ def test_a_task_that_waits_already(hosts: Hosts, task: Any) -> None:  # rules 6.
         writer = asyncio.create_task(writes())
         while not statistics(c).waiting_writers:
             await asyncio.sleep(0)
-        got = await co.run_async(away.total.on(hosts)(c.reader()))
+        got = await co.run_async(targets.total.on(hosts)(c.reader()))
         await writer
         return got
 
@@ -265,7 +265,7 @@ def test_what_waits_and_can_go_goes(hosts: Hosts) -> None:  # rule 11.1
                 group.start(writer(c.writer()))
                 while statistics(c).waiting_writers < n:
                     await co.yield_()
-            there = group.start(away.total.on(hosts)(c.reader()))
+            there = group.start(targets.total.on(hosts)(c.reader()))
         return there.result
 
     assert co.run(main()) == 82
@@ -286,7 +286,7 @@ def test_a_choice_that_commits_elsewhere_is_told_of_nothing(hosts: Hosts) -> Non
             group.start(chooses(c.writer(), other.reader()))
             await waits_at(c)
             await other.writer().write(1)  # it is decided, and has not run yet
-            group.start(away.total.on(hosts)(c.reader()))
+            group.start(targets.total.on(hosts)(c.reader()))
 
     co.run(main())
     assert chosen == [1]
@@ -311,7 +311,7 @@ def test_one_that_is_cancelled_as_well_is_told_and_cancelled_later(hosts: Hosts)
         async with co.Group() as group:
             writer = group.start(writes(c.writer()))
             await waits_at(c)
-            there = away.total.on(hosts)(c.reader())
+            there = targets.total.on(hosts)(c.reader())
             writer.cancel()
             there = group.start(there)
         return there.result
@@ -331,10 +331,10 @@ def test_a_value_in_the_buffer_is_told_to_who_gives_the_end(hosts: Hosts) -> Non
     w.write(first)
     w.write(LOCK)
     with pytest.raises(BadUse, match=r"a value that it holds cannot .* lock"):
-        away.total.on(hosts)(c.reader())
+        targets.total.on(hosts)(c.reader())
     assert r.read() is first
     assert r.read() is LOCK
-    there = away.total.on(hosts)(r)
+    there = targets.total.on(hosts)(r)
     w.write(7)
     w.retire()
     assert th.run(there) == 7
@@ -360,11 +360,11 @@ def test_an_end_whose_channel_has_such_a_value(hosts: Hosts, wait: bool) -> None
     async def main() -> Any:
         async with co.Group() as group:
             if not wait:
-                there = group.start(away.total.on(hosts)(c.reader()))
+                there = group.start(targets.total.on(hosts)(c.reader()))
             group.start(writes(c.writer()))
             if wait:
                 await waits_at(c)
-                there = group.start(away.total.on(hosts)(c.reader()))
+                there = group.start(targets.total.on(hosts)(c.reader()))
         return there.result
 
     assert co.run(main()) == 2
@@ -386,7 +386,7 @@ def test_a_writer_at_a_channel_whose_end_is_written(hosts: Hosts) -> None:  # ru
             group.start(writer(inner.writer()))
             await waits_at(inner)
             group.start(gives(c.writer(), inner.reader()))
-            there = group.start(away.sum_of_the_end.on(hosts)(c.reader()))
+            there = group.start(targets.sum_of_the_end.on(hosts)(c.reader()))
         return there.result
 
     assert co.run(main()) == 2
@@ -402,4 +402,4 @@ def test_a_value_that_a_function_makes_is_told_to_both(hosts: Hosts) -> None:  #
     c = Channel("c")
     writer = th.process(by_a_function)
     with pytest.raises(th.PeerDied):
-        th.Parallel(writer(c.writer()), away.total.on(hosts)(c.reader()))
+        th.Parallel(writer(c.writer()), targets.total.on(hosts)(c.reader()))

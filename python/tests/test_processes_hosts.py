@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import away
-import away_memory
+import os_process_targets as targets
+import os_process_targets_memory as targets_memory
 import pytest
 from parts import hows
 from test_processes import TIMEOUT, nobody_is_left, program  # noqa: F401
@@ -30,7 +30,7 @@ from weft.processes import BadUse, Channel, Group, Hosts, Parallel, ProcessDied,
 
 @pytest.fixture(scope="module")
 def two() -> Iterator[Hosts]:
-    with Hosts(2, initializer=away.remember, initargs=("begun",)) as hosts:
+    with Hosts(2, initializer=targets.remember, initargs=("begun",)) as hosts:
         yield hosts
 
 
@@ -41,13 +41,15 @@ def test_they_stay_warm_between_parallels(two: Hosts) -> None:
     pids = set(two.pids)
     assert len(pids) == len(two) == 2 and os.getpid() not in pids
     for _ in range(3):
-        assert set(Parallel(*(away.who.on(two)() for _ in range(4)))) <= pids
+        assert set(Parallel(*(targets.who.on(two)() for _ in range(4)))) <= pids
     assert set(two.pids) == pids
 
 
 def test_one_of_them_by_its_number_before_and_after_the_call(two: Hosts) -> None:
     for i in (0, 1):
-        results = Parallel(away.who().on(two[i]), away.who.on(two[i])(), away.who().on(host=two[i]))
+        results = Parallel(
+            targets.who().on(two[i]), targets.who.on(two[i])(), targets.who().on(host=two[i])
+        )
         assert results == [two[i].pid] * 3
     with pytest.raises(IndexError):
         two[2]
@@ -59,7 +61,7 @@ def test_many_of_one_network_in_one_host_at_once(two: Hosts) -> None:
     """A pipeline of five, all in one OS process, and its ends here."""
     channels = [Channel(f"c{i}") for i in range(6)]
     stages = [
-        away.double.on(two[0])(a.reader(), b.writer()) for a, b in itertools.pairwise(channels)
+        targets.double.on(two[0])(a.reader(), b.writer()) for a, b in itertools.pairwise(channels)
     ]
 
     @th.process
@@ -68,7 +70,7 @@ def test_many_of_one_network_in_one_host_at_once(two: Hosts) -> None:
             out.write(i)
 
     results = Parallel(
-        numbers(channels[0].writer()), *stages, away.total.on(two[1])(channels[5].reader())
+        numbers(channels[0].writer()), *stages, targets.total.on(two[1])(channels[5].reader())
     )
     assert results[-1] == 45 * 2**5
 
@@ -78,29 +80,29 @@ def test_processes_of_every_kind_go_there(two: Hosts) -> None:
 
     a, b = Channel("a"), Channel("b")
     Parallel(
-        away.source.on(two)(a.writer(), 5),
-        away.double_async.on(two)(a.reader(), b.writer()),
-        away.total.on(pr)(b.reader()),
+        targets.source.on(two)(a.writer(), 5),
+        targets.double_async.on(two)(a.reader(), b.writer()),
+        targets.total.on(pr)(b.reader()),
     )
-    assert run(away.thread_who.on(two)()) in two.pids
-    assert run(away.who.on("threads")()) == os.getpid()
-    assert run(away.who_async.on(co)()) == os.getpid() == run(away.who_async.on(th)())
-    assert run(away.thread_who.on("processes")()) not in (os.getpid(), *two.pids)
-    assert run(away.thread_who.on(two).on(th)()) == os.getpid()
+    assert run(targets.thread_who.on(two)()) in two.pids
+    assert run(targets.who.on("threads")()) == os.getpid()
+    assert run(targets.who_async.on(co)()) == os.getpid() == run(targets.who_async.on(th)())
+    assert run(targets.thread_who.on("processes")()) not in (os.getpid(), *two.pids)
+    assert run(targets.thread_who.on(two).on(th)()) == os.getpid()
 
 
 def test_what_the_initializer_did_is_there(two: Hosts) -> None:
-    assert run(away.remembered.on(two)()) == "begun"
+    assert run(targets.remembered.on(two)()) == "begun"
 
 
 def test_an_exception_and_a_retirement_leave_the_host_as_it_was(two: Hosts) -> None:
     pids = two.pids
     with pytest.raises(ValueError, match="of mine"):
-        run(away.fail.on(two)(ValueError("of mine")))
+        run(targets.fail.on(two)(ValueError("of mine")))
     c = Channel("c")
     w, r = c.writer(), c.reader()
     w.retire()
-    assert hows(Parallel(away.ends_quietly.on(two)(r))) == ["<retired>"]  # rule 3.5
+    assert hows(Parallel(targets.ends_quietly.on(two)(r))) == ["<retired>"]  # rule 3.5
     assert two.pids == pids
 
 
@@ -116,12 +118,12 @@ def test_a_cancelled_call_ends_and_the_host_goes_on(two: Hosts, tmp_path: Path) 
 
     with pytest.raises(ValueError, match="enough"):
         Parallel(
-            away.wait_to_be_cancelled.on(two[0])(ready.writer(), never.reader(), str(said)),
+            targets.wait_to_be_cancelled.on(two[0])(ready.writer(), never.reader(), str(said)),
             fails(ready.reader()),
         )
     assert said.read_text(encoding="utf-8") == "cancelled"
     kept.retire()
-    assert run(away.who.on(two[0])()) == two[0].pid
+    assert run(targets.who.on(two[0])()) == two[0].pid
 
 
 @pytest.mark.soak
@@ -129,7 +131,7 @@ def test_more_calls_than_ends_that_a_session_holds(two: Hosts) -> None:
     """A session holds 4,096 ends at once; calls one after another use as many as they like."""
     pid = two[0].pid
     for _ in range(36):
-        assert set(Parallel(*(away.thread_who.on(two[0])() for _ in range(60)))) == {pid}
+        assert set(Parallel(*(targets.thread_who.on(two[0])() for _ in range(60)))) == {pid}
 
 
 # --- settings -------------------------------------------------------------------------------------
@@ -140,7 +142,7 @@ def test_settings_reach_the_host() -> None:
     with Hosts(
         1, affinity=[{cpu}], nice=3, memory_limit=8 << 30, threads=2, preload=["colorsys"]
     ) as hosts:
-        (got,) = Parallel(away.settings.on(hosts)())
+        (got,) = Parallel(targets.settings.on(hosts)())
     assert got == {
         "cpus": {cpu},
         "nice": os.nice(0) + 3,
@@ -155,25 +157,25 @@ def test_they_end_at_the_same_time(tmp_path: Path) -> None:
     os.mkfifo(meeting)
     with Hosts(2) as hosts:
         for i in (0, 1):
-            run(away.ends_with_another.on(hosts[i])(str(meeting), i == 0, str(said[i])))
+            run(targets.ends_with_another.on(hosts[i])(str(meeting), i == 0, str(said[i])))
     assert [file.read_text(encoding="utf-8") for file in said] == ["met", "met"]
 
 
 def test_a_fresh_interpreter_collects_garbage_but_not_what_it_began_with(two: Hosts) -> None:
-    assert run(away.collector.on(two)()) == (True, True)
+    assert run(targets.collector.on(two)()) == (True, True)
 
 
 def test_after_max_tasks_calls_a_fresh_one() -> None:
     with Hosts(1, max_tasks=2) as hosts:
-        pids = [run(away.who.on(hosts)()) for _ in range(5)]
+        pids = [run(targets.who.on(hosts)()) for _ in range(5)]
     assert pids[0] == pids[1] != pids[2] == pids[3] != pids[4] != pids[0]
 
 
 def test_an_initializer_that_fails_fails_every_call() -> None:
-    with Hosts(1, initializer=away.fails_at_once) as hosts:
+    with Hosts(1, initializer=targets.fails_at_once) as hosts:
         for _ in range(2):
             with pytest.raises(ZeroDivisionError):
-                run(away.who.on(hosts)())
+                run(targets.who.on(hosts)())
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,7 @@ def test_an_initializer_that_fails_fails_every_call() -> None:
         ({"n": 1, "affinity": [["0"]]}, "a set of CPUs for each host"),
         ({"n": 1, "initializer": 3}, "initializer must be a function, not 3"),
         ({"n": 1, "preload": "os"}, "list"),
-        ({"n": 1, "initializer": away.remember, "initargs": (away.Unsendable(),)}, "not me"),
+        ({"n": 1, "initializer": targets.remember, "initargs": (targets.Unsendable(),)}, "not me"),
     ],
 )
 def test_bad_settings_say_what_is_wrong(keywords: dict[str, Any], said: str) -> None:
@@ -210,19 +212,19 @@ def test_a_limit_that_leaves_no_memory_at_all_says_so() -> None:
         Hosts(1, memory_limit=1_000_000) as hosts,
         pytest.raises(BadUse, match=r"memory_limit=1000000: .* MB of address space before"),
     ):
-        run(away.who.on(hosts)())
+        run(targets.who.on(hosts)())
 
 
 def test_bad_places_say_what_is_wrong(two: Hosts) -> None:
     with pytest.raises(BadUse, match=r"no such backend|give weft"):
-        away.thread_who.on("cores")
+        targets.thread_who.on("cores")
     with pytest.raises(BadUse, match="give weft"):
-        away.thread_who.on(5)
-    awaits = away.who_async_here()
+        targets.thread_who.on(5)
+    awaits = targets.who_async_here()
     with pytest.raises(BadUse, match="before it is called"):
         awaits.on(two)
     run(awaits)
-    p = away.thread_who()
+    p = targets.thread_who()
     run(p)
     with pytest.raises(BadUse, match="has started"):
         p.on(two)
@@ -230,7 +232,7 @@ def test_bad_places_say_what_is_wrong(two: Hosts) -> None:
     closed.close()
     closed.close()
     with pytest.raises(BadUse, match="closed"):
-        run(away.who.on(closed)())
+        run(targets.who.on(closed)())
 
 
 # --- forks (rule 11.2) --------------------------------------------------------------------------
@@ -293,7 +295,7 @@ def test_a_host_that_dies_fails_all_its_calls_and_is_replaced() -> None:
         @th.process
         def waits() -> None:
             with pytest.raises(ProcessDied) as caught:
-                Parallel(away.reads_when_ready.on(hosts)(ready.writer(), never.reader()))
+                Parallel(targets.reads_when_ready.on(hosts)(ready.writer(), never.reader()))
             deaths.append(caught.value.pid)
 
         @th.process
@@ -304,7 +306,7 @@ def test_a_host_that_dies_fails_all_its_calls_and_is_replaced() -> None:
 
         Parallel(waits(), waits(), waits(), kills(ready.reader()))
         assert deaths == [pid] * 3
-        assert run(away.who.on(hosts)()) not in (pid, os.getpid())
+        assert run(targets.who.on(hosts)()) not in (pid, os.getpid())
     kept.retire()
 
 
@@ -322,47 +324,47 @@ def test_a_host_is_started_under_no_lock(monkeypatch: pytest.MonkeyPatch) -> Non
     """Rule 12.1: what it is started with asks the hosts, and closes them; then the call is refused,
     and nobody is left."""
     asked: list[Any] = []
-    with Hosts(2, initializer=away.remember, initargs=(Asks(),), backoff=0) as hosts:
+    with Hosts(2, initializer=targets.remember, initargs=(Asks(),), backoff=0) as hosts:
         pids = hosts.pids
         with pytest.raises(ProcessDied):
-            run(away.die.on(hosts[0])("exit"))
+            run(targets.die.on(hosts[0])("exit"))
         monkeypatch.setattr(Asks, "does", lambda: asked.append((hosts.pids, hosts[0].pid)))
-        assert run(away.who.on(hosts[0])()) == hosts[0].pid
+        assert run(targets.who.on(hosts[0])()) == hosts[0].pid
         assert asked == [(pids[1:], None)]
         with pytest.raises(ProcessDied):
-            run(away.die.on(hosts[1])("exit"))
+            run(targets.die.on(hosts[1])("exit"))
         monkeypatch.setattr(Asks, "does", hosts.close)
         with pytest.raises(BadUse, match="closed"):
-            run(away.who.on(hosts[1])())
+            run(targets.who.on(hosts[1])())
 
 
 def test_a_host_cannot_be_called_by_what_it_is_started_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with Hosts(1, initializer=away.remember, initargs=(Asks(),), backoff=0) as hosts:
+    with Hosts(1, initializer=targets.remember, initargs=(Asks(),), backoff=0) as hosts:
         with pytest.raises(ProcessDied):
-            run(away.die.on(hosts)("exit"))
-        monkeypatch.setattr(Asks, "does", lambda: hosts.call(away.who, (), {}))
+            run(targets.die.on(hosts)("exit"))
+        monkeypatch.setattr(Asks, "does", lambda: hosts.call(targets.who, (), {}))
         with pytest.raises(BadUse, match=r"being started.*make the call before"):
-            run(away.who.on(hosts)())
+            run(targets.who.on(hosts)())
         monkeypatch.setattr(Asks, "does", int)
-        assert run(away.who.on(hosts)()) in hosts.pids
+        assert run(targets.who.on(hosts)()) in hosts.pids
 
 
 def test_calls_that_wait_for_a_host_share_it() -> None:
     with Hosts(1, backoff=0) as hosts:
         with pytest.raises(ProcessDied):
-            run(away.die.on(hosts)("exit"))
-        assert len(set(Parallel(*(away.who.on(hosts)() for _ in range(4))))) == 1
+            run(targets.die.on(hosts)("exit"))
+        assert len(set(Parallel(*(targets.who.on(hosts)() for _ in range(4))))) == 1
 
 
 def test_a_host_that_keeps_dying_is_given_up() -> None:
     with Hosts(1, restarts=1, backoff=0.0) as hosts:
         for _ in range(2):
             with pytest.raises(ProcessDied):
-                run(away.die.on(hosts)("exit"))
+                run(targets.die.on(hosts)("exit"))
         with pytest.raises(BadUse, match="died 2 times"):
-            run(away.who.on(hosts)())
+            run(targets.who.on(hosts)())
 
 
 def test_hosts_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
@@ -462,7 +464,7 @@ def test_a_group_of_coroutines_uses_them(two: Hosts) -> None:
     @co.process
     async def main() -> int:
         async with Group() as g:
-            p = g.start(away.who.on(two)())
+            p = g.start(targets.who.on(two)())
         return int(p.result)
 
     assert run(main()) in two.pids
@@ -473,7 +475,7 @@ def test_a_group_of_coroutines_uses_them(two: Hosts) -> None:
 def test_a_program_ends_with_hosts_that_it_never_closed(tmp_path: Path, held: str) -> None:
     """By a global, or in a cycle: either is let go when the interpreter has all but ended."""
     text = f"""
-        from away import who
+        from os_process_targets import who
         from weft.processes import Hosts, run
         if __name__ == "__main__":
             hosts = Hosts(2)
@@ -490,7 +492,7 @@ def test_a_program_ends_while_a_daemon_thread_waits_for_a_host(tmp_path: Path) -
     """It sleeps in a link when the program's statics are gone."""
     text = """
         import threading
-        from away import waits_for_ever
+        from os_process_targets import waits_for_ever
         from weft.processes import Channel, Hosts, run
         if __name__ == "__main__":
             hosts, begun = Hosts(1), Channel("begun")
@@ -511,13 +513,13 @@ def test_a_call_leaves_no_name_behind() -> None:
     """
     calls, most = 400, 40  # bytes for each call: it was once some 165
     with Hosts(1) as hosts:
-        used = away_memory.in_use.on(hosts)
+        used = targets_memory.in_use.on(hosts)
         if run(used()) < 0:
             pytest.skip("no mallinfo2")
         levels = []
         for _ in range(4):
             for _ in range(calls):
-                run(away_memory.nothing.on(hosts)())
+                run(targets_memory.nothing.on(hosts)())
             levels.append(run(used()))
     grown = min(b - a for a, b in itertools.pairwise(levels))
     assert grown < most * calls, levels

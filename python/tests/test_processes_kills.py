@@ -19,8 +19,8 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-import away
-import away_kills
+import os_process_targets as targets
+import os_process_targets_kills as targets_kills
 import pytest
 
 import weft.threads as th
@@ -110,7 +110,7 @@ def pipeline(place: Any, pid: int, pick: random.Random) -> None:
     dies(
         pid,
         numbers(a.writer(), when, pid),
-        away.double(a.reader(), b.writer()).on(place),
+        targets.double(a.reader(), b.writer()).on(place),
         gather(b.reader(), got),
     )
     assert got == [2 * i for i in range(len(got))]  # in order, and nothing doubled
@@ -126,7 +126,7 @@ def inputs(place: Any, pid: int, pick: random.Random) -> None:
         pid,
         numbers(a.writer(), when, pid, int, 2),
         numbers(b.writer(), -1, pid, lambda i: i + 1, 2),
-        away_kills.merge(a.reader(), b.reader(), c.writer()).on(place),
+        targets_kills.merge(a.reader(), b.reader(), c.writer()).on(place),
         gather(c.reader(), got),
     )
     for parity in (0, 1):  # each input's in order, and nothing doubled
@@ -153,7 +153,7 @@ def _divided(worker: Any, capacity: Any, place: Any, pid: int, pick: random.Rand
 
 
 def outputs(place: Any, pid: int, pick: random.Random) -> None:
-    _divided(away_kills.offer, lambda _: 0, place, pid, pick)
+    _divided(targets_kills.offer, lambda _: 0, place, pid, pick)
 
 
 def large(place: Any, pid: int, pick: random.Random) -> None:
@@ -163,7 +163,7 @@ def large(place: Any, pid: int, pick: random.Random) -> None:
     dies(
         pid,
         numbers(a.writer(), when, pid, lambda i: bytearray([i]) * LARGE, 6),
-        away_kills.spoil(a.reader(), b.writer()).on(place),
+        targets_kills.spoil(a.reader(), b.writer()).on(place),
         gather(b.reader(), got),
     )
     for i, value in enumerate(got):
@@ -178,7 +178,7 @@ def holding(place: Any, pid: int, pick: random.Random) -> None:
     dies(
         pid,
         numbers(a.writer(), when, pid),
-        away_kills.hold(a.reader(), b.writer()).on(place),
+        targets_kills.hold(a.reader(), b.writer()).on(place),
         gather(b.reader(), got),
     )
     assert got == [2 * i for i in range(len(got))]
@@ -187,7 +187,7 @@ def holding(place: Any, pid: int, pick: random.Random) -> None:
 
 def making(place: Any, pid: int, pick: random.Random) -> None:
     """WIRE.md 4.8: between the commit and the value there is a reader who waits for it."""
-    _divided(away_kills.make, lambda pick: pick.choice((0, 2)), place, pid, pick)
+    _divided(targets_kills.make, lambda pick: pick.choice((0, 2)), place, pid, pick)
 
 
 @th.process
@@ -210,7 +210,7 @@ def answering(place: Any, pid: int, pick: random.Random) -> None:
     a = Channel("a", capacity=pick.choice((0, 1)))
     got: list[int] = []
     when = pick.randrange(VALUES - 6)
-    dies(pid, asks(a.writer(), when, pid, got), away_kills.answer(a.reader()).on(place))
+    dies(pid, asks(a.writer(), when, pid, got), targets_kills.answer(a.reader()).on(place))
     assert when - 1 <= len(got) <= when + 1
     assert got == [i**2 for i in range(len(got))]
 
@@ -258,7 +258,7 @@ def handing_on(place: Any, pid: int, pick: random.Random) -> None:
     dies(
         pid,
         sends_lines(a.writer(), when, pid),
-        away_kills.hand_on(a.reader(), b.writer()).on(place),
+        targets_kills.hand_on(a.reader(), b.writer()).on(place),
         reads_lines(b.reader(), got),
     )
     assert got == sorted(set(got)) and len(got) <= VALUES
@@ -273,7 +273,7 @@ def opening(place: Any, pid: int, pick: random.Random) -> None:
     dies(
         pid,
         numbers(a.writer(), when, pid),
-        away_kills.open_lines(a.reader(), b.writer()).on(place),
+        targets_kills.open_lines(a.reader(), b.writer()).on(place),
         reads_lines(b.reader(), got),
     )
     assert got == list(range(len(got))) and when - 3 <= len(got) <= when + 1
@@ -294,7 +294,7 @@ def supervised(place: Any, pid: int, pick: random.Random) -> None:
     got: list[int] = []
     Parallel(
         jobs(a.writer(), pick.randrange(VALUES - 6), pid),
-        away_kills.hold.on(Supervisor(place, restarts=2, backoff=0.0))(a.reader(), b.writer()),
+        targets_kills.hold.on(Supervisor(place, restarts=2, backoff=0.0))(a.reader(), b.writer()),
         gather(b.reader(), got),
     )
     assert sorted(set(got)) == [2 * i for i in range(VALUES)] and got == sorted(got)
@@ -318,7 +318,7 @@ KINDS = (
 def one(hosts: Hosts, pick: random.Random) -> None:
     place = hosts[pick.randrange(len(hosts))]
     if place.pid is None:  # it gets a new one with its first call
-        Parallel(away.total(closed()).on(place))
+        Parallel(targets.total(closed()).on(place))
     pid = place.pid
     assert pid is not None
     pick.choice(KINDS)(place, pid, pick)
@@ -335,7 +335,7 @@ def starting(pick: random.Random) -> None:
         killer = threading.Timer(pick.random() * 0.4, os.kill, (pid, signal.SIGKILL))
         killer.start()
         try:
-            Parallel(away.source.on(hosts[0])(c.writer(), VALUES), gather(c.reader(), got))
+            Parallel(targets.source.on(hosts[0])(c.writer(), VALUES), gather(c.reader(), got))
             assert len(got) == VALUES
         except ProcessDied as error:
             assert error.signal == signal.SIGKILL and error.pid == pid
@@ -349,8 +349,8 @@ def executing(pick: random.Random, path: str) -> None:
     the pool is broken."""
     with Executor(2) as pool:
         pids = [pool.submit(os.getpid).result()]
-        calls = [pool.submit(away_kills.square, i) for i in range(200)]
-        stuck = pool.submit(away.wait_for_file, path) if pick.random() < 0.5 else None
+        calls = [pool.submit(targets_kills.square, i) for i in range(200)]
+        stuck = pool.submit(targets.wait_for_file, path) if pick.random() < 0.5 else None
         killer = threading.Timer(pick.random() * 0.1, os.kill, (pids[0], signal.SIGKILL))
         killer.start()
         for i, call in enumerate(calls):
@@ -360,7 +360,7 @@ def executing(pick: random.Random, path: str) -> None:
             assert isinstance(stuck.exception(), BrokenProcessPool)
         killer.join()
         with contextlib.suppress(BrokenProcessPool):  # it notices now or at the end
-            pool.submit(away_kills.square, 3).result()
+            pool.submit(targets_kills.square, 3).result()
 
 
 def closed() -> Any:

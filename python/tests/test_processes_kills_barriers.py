@@ -16,8 +16,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import away
-import away_kills_barriers
+import os_process_targets as targets
+import os_process_targets_kills_barriers as targets_kills_barriers
 import pytest
 from test_processes_kills import KILLS, Counts, closed
 
@@ -150,9 +150,9 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
     there: list[int] = []
     attends = pick.choice(
         (
-            away_kills_barriers.attends,
-            away_kills_barriers.attends_async,
-            away_kills_barriers.attends_by_choice,
+            targets_kills_barriers.attends,
+            targets_kills_barriers.attends_async,
+            targets_kills_barriers.attends_by_choice,
         )
     )
     mine = pick.choice((takes_part, takes_part_async))
@@ -166,7 +166,7 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
     )
     assert "barrier" in got[1]
     assert here == there == list(range(1, len(here) + 1))
-    if worker is not away_kills_barriers.meets_or_reads:
+    if worker is not targets_kills_barriers.meets_or_reads:
         # Each phase is said twice; the second time it has been met.
         assert said == [i // 2 for i in range(len(said))]
         assert len(here) - 1 <= len(said) // 2 <= len(here)
@@ -186,11 +186,11 @@ def home(place: Any, pid: int, other: Any, pick: random.Random) -> None:
     got = Parallel(
         dies(
             pid,
-            away_kills_barriers.owns.on(place)(
+            targets_kills_barriers.owns.on(place)(
                 first.writer(), second.writer(), a.reader(), c.writer()
             ),
         ),
-        away_kills_barriers.gets_it_and_attends.on(other)(second.reader(), d.writer()),
+        targets_kills_barriers.gets_it_and_attends.on(other)(second.reader(), d.writer()),
         feeds(a.writer(), kill),
         hears(c.reader(), said, kill),
         hears(d.reader(), there, kill),
@@ -210,13 +210,13 @@ def one(hosts: Hosts, kind: str, pick: random.Random) -> None:
     place, other = pick.sample([hosts[0], hosts[1]], 2)
     for each in (place, other):
         if each.pid is None:  # it gets a new one with its first call
-            Parallel(away.total(closed()).on(each))
+            Parallel(targets.total(closed()).on(each))
     pid = place.pid
     assert pid is not None
     if kind == "home":
         home(place, pid, other, pick)
     else:
-        victim(getattr(away_kills_barriers, kind), place, pid, other, pick)
+        victim(getattr(targets_kills_barriers, kind), place, pid, other, pick)
 
 
 @pytest.mark.parametrize("kind", KINDS)

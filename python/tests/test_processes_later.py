@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import away
+import os_process_targets as targets
 import pytest
 
 import weft.threads as th
@@ -21,7 +21,9 @@ def reads(inp: Any, n: int) -> list[Any]:
 def test_made_once_for_each_commit_and_by_the_one_that_selects(spans: bool) -> None:
     c, never = Channel("c"), Channel("never")
     kept = never.writer()
-    made, got = Parallel(away.makes(c.writer(), never.reader(), 20, spans), reads(c.reader(), 20))
+    made, got = Parallel(
+        targets.makes(c.writer(), never.reader(), 20, spans), reads(c.reader(), 20)
+    )
     assert made == list(range(20))
     assert got == [i * i for i in range(1, 21)]
     kept.retire()
@@ -30,7 +32,7 @@ def test_made_once_for_each_commit_and_by_the_one_that_selects(spans: bool) -> N
 def test_coroutines_and_large_values() -> None:
     c, never = Channel("c", capacity=2), Channel("never")
     kept = never.writer()
-    made, got = Parallel(away.makes_async(c.writer(), never.reader(), 5), reads(c.reader(), 5))
+    made, got = Parallel(targets.makes_async(c.writer(), never.reader(), 5), reads(c.reader(), 5))
     assert made == 5
     assert got == [bytes([i]) * 200_000 for i in range(1, 6)]
     kept.retire()
@@ -49,7 +51,7 @@ def test_a_value_that_is_not_made_is_told_to_its_reader(how: str) -> None:
         told.append("told")
 
     def both() -> Any:
-        return Parallel(away.makes_badly(c.writer(), never.reader(), how), is_told(c.reader()))
+        return Parallel(targets.makes_badly(c.writer(), never.reader(), how), is_told(c.reader()))
 
     if how == "kill":
         with pytest.raises(ProcessDied):

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import away
+import os_process_targets as targets
 import pytest
 from test_processes import nobody_is_left  # noqa: F401 – a fixture
 
@@ -42,7 +42,7 @@ def segments() -> int:
 def test_they_are_in_shared_memory_and_gone_with_the_hosts(over: str) -> None:
     before = segments()
     with Hosts(2) as hosts:
-        theirs = run(away.segments.on(hosts[0])())
+        theirs = run(targets.segments.on(hosts[0])())
         assert (segments() > before) == (theirs > 0) == (over == "memory")
     assert segments() == before
 
@@ -74,7 +74,7 @@ def test_many_threads_of_one_program_and_two_hosts_and_one_that_never_lets_go_of
             for i in range(6):
                 there, back = Channel(f"there{i}"), Channel(f"back{i}")
                 network += [
-                    away.echo.on(hosts[i % 2])(+there, -back),
+                    targets.echo.on(hosts[i % 2])(+there, -back),
                     asks(-there, +back, 100),
                 ]
             assert run(*network)[1::2] == [100] * 6
@@ -94,8 +94,8 @@ def test_hosts_that_were_introduced_to_each_other_send_arrays(over: str) -> None
 
     with Hosts(2) as hosts:
         *_, got = run(
-            away.arrays.on(hosts[0])(-numbers, 20, 30_000),
-            away.sums_and_scribbles.on(hosts[1])(+numbers, -sums),
+            targets.arrays.on(hosts[0])(-numbers, 20, 30_000),
+            targets.sums_and_scribbles.on(hosts[1])(+numbers, -sums),
             reads(+sums),
         )
     assert got == [30_000 * i for i in range(20)]
@@ -112,7 +112,7 @@ def test_coroutines_and_a_host(over: str) -> None:
 
     there, back = Channel("there"), Channel("back")
     with Hosts(1) as hosts:
-        assert co.run(away.echo.on(hosts[0])(+there, -back), asks_async(-there, +back))[1] == 49
+        assert co.run(targets.echo.on(hosts[0])(+there, -back), asks_async(-there, +back))[1] == 49
 
 
 @linux
@@ -126,7 +126,7 @@ def test_there_are_only_so_many_in_shared_memory_and_then_sockets() -> None:
                 links.append(native._Link(ours.detach(), "us", True))
         assert len(links) == 24
         with Hosts(1) as hosts:
-            assert run(away.who.on(hosts)()) == hosts.pids[0]
+            assert run(targets.who.on(hosts)()) == hosts.pids[0]
     finally:
         for link in links:
             link.close()
@@ -177,7 +177,7 @@ def test_a_link_that_is_made_first_of_all_knows_how_values_go() -> None:
 
 def test_a_plain_process_talks_to_a_thread(over: str) -> None:
     there, back = Channel("there"), Channel("back")
-    assert run(away.echo(+there, -back), asks(-there, +back, 50))[1] == 50
+    assert run(targets.echo(+there, -back), asks(-there, +back, 50))[1] == 50
 
 
 def sleeps_of_others() -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import away_names
+import os_process_targets_names as targets_names
 import pytest
 from test_processes import nobody_is_left as nobody_is_left
 
@@ -30,7 +30,7 @@ from weft.processes import (
 
 def test_every_name_in_another_os_process() -> None:
     """Rule 15.1: Group, Spawn, Sequence, io, timers, choice, limits, the end of a process."""
-    assert run(away_names.by_every_name()) == {
+    assert run(targets_names.by_every_name()) == {
         "Spawn": [0, 1],
         "Group": [0, 1],
         "Sequence": [0, 1, 2],
@@ -55,8 +55,8 @@ def test_its_end_is_a_guard_here() -> None:
 
     def here() -> tuple[int, Any, str]:
         with Hosts(1) as hosts, Group() as group:
-            p = away_names.returns.on(hosts)(7)
-            q = watched(away_names.returns.on(hosts)())  # it is called wrongly
+            p = targets_names.returns.on(hosts)(7)
+            q = watched(targets_names.returns.on(hosts)())  # it is called wrongly
             failed = q.ended()  # whoever asks before it fails is its watcher
             group.start(p)
             group.start(q)
@@ -87,7 +87,7 @@ def test_one_that_is_spawned_outlives_who_spawned_it() -> None:
     c = Channel("c")
 
     def spawns(out: Any) -> None:
-        Spawn(away_names.one(out, 3))
+        Spawn(targets_names.one(out, 3))
 
     def here(inp: Any) -> list[int]:
         return list(inp)
@@ -111,7 +111,7 @@ def test_a_limit_here_cancels_it_there(tmp_path: Path) -> None:
         return limit.expired
 
     with Hosts(1) as hosts:
-        worker = away_names.waits.on(hosts)(ready.writer(), never.reader(), said)
+        worker = targets_names.waits.on(hosts)(ready.writer(), never.reader(), said)
         assert run(here(ready.reader(), worker))
     assert said.exists()
     with pytest.raises(Retired):
@@ -120,12 +120,12 @@ def test_a_limit_here_cancels_it_there(tmp_path: Path) -> None:
 
 def test_context_variables_do_not_cross() -> None:
     """Rule 15.1: not there, and not back."""
-    away_names.variable.set("here")
+    targets_names.variable.set("here")
     with Hosts(1) as hosts:
-        assert Parallel(away_names.says_variable(), away_names.says_variable.on(hosts)()) == [
+        assert Parallel(targets_names.says_variable(), targets_names.says_variable.on(hosts)()) == [
             "outside",
             "outside",
         ]
         with move_on_after(None):
-            assert run(away_names.says_variable.on(hosts)()) == "outside"
-    assert away_names.variable.get() == "here"
+            assert run(targets_names.says_variable.on(hosts)()) == "outside"
+    assert targets_names.variable.get() == "here"

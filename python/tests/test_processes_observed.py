@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import away
-import away_observed as ao
+import os_process_targets as targets
+import os_process_targets_observed as ao
 import pytest
 from test_cli import weft
 from test_picture import hello
@@ -29,9 +29,9 @@ from test_processes import nobody_is_left, program  # noqa: F401
 
 import weft.threads as th
 from weft._commands import picture as _picture
-from weft._hosts import seen as _seen
-from weft._hosts import there as _there
-from weft._rounds import rounds as _rounds
+from weft._distributed_deadlock import rounds as _rounds
+from weft._hosts import host_recorders as _host_recorders
+from weft._hosts import remote_observers as _remote_observers
 from weft._watching import observers as _observers
 from weft._watching import trace as _trace
 from weft.observe import Hog, measure, measuring, tracing, watchdog
@@ -210,7 +210,7 @@ def test_switched_on_halfway_off_and_on_again(two: Hosts, tmp_path: Path) -> Non
 
 def test_two_at_a_time_and_a_long_one(two: Hosts, tmp_path: Path) -> None:
     """Rule 14.7: more than a piece, for each of two observers."""
-    n = 3 * _there.BLOCK
+    n = 3 * _host_recorders.BLOCK
     files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
     with tracing(files[0]), measuring() as m, tracing(files[1]):
         pipeline(two, n, Channel("a"), Channel("b"))
@@ -224,7 +224,7 @@ def test_a_record_that_is_too_long_for_a_piece(two: Hosts, tmp_path: Path) -> No
     """It is sent without its long parts, and what is around it is whole."""
     file = tmp_path / "t.jsonl"
     with tracing(file), pytest.raises(ValueError, match="xxxx"):
-        run(away.fail.on(two[0])(ValueError("x" * 400_000)))
+        run(targets.fail.on(two[0])(ValueError("x" * 400_000)))
     ends = [e for e in events_of(file) if e["e"] == "end" and "pid" in e]
     assert [(e["p"], e["how"], "error" in e) for e in ends] == [("main/fail", "failed", False)]
 
@@ -233,7 +233,7 @@ def test_of_a_host_that_is_killed_the_trace_has_what_it_had_sent(tmp_path: Path)
     """Rule 14.7: and it says which was lost."""
     file = tmp_path / "t.jsonl"
     a, b = Channel("asked"), Channel("said")
-    n = _there.BLOCK
+    n = _host_recorders.BLOCK
 
     @th.process
     def asks(out: Any, inp: Any) -> None:
@@ -249,7 +249,7 @@ def test_of_a_host_that_is_killed_the_trace_has_what_it_had_sent(tmp_path: Path)
                 ao.answers_then_dies.on(hosts)(a.reader(), b.writer(), n),
                 asks(a.writer(), b.reader()),
             )
-        assert run(away.who.on(hosts)()) != pid
+        assert run(targets.who.on(hosts)()) != pid
     events = events_of(file)
     done = operations(events)
     assert 0 < done["main/answers_then_dies", "write", "said"] <= n
@@ -264,10 +264,10 @@ def test_an_idle_host_that_is_killed_is_told_too(tmp_path: Path) -> None:
     """Rule 14.7."""
     file = tmp_path / "t.jsonl"
     with Hosts(2) as hosts:
-        pids = Parallel(away.who.on(hosts[0])(), away.who.on(hosts[1])())
+        pids = Parallel(targets.who.on(hosts[0])(), targets.who.on(hosts[1])())
         with tracing(file), measuring() as m:
             os.kill(pids[0], signal.SIGKILL)
-            assert run(away.who.on(hosts[1])()) == pids[1]
+            assert run(targets.who.on(hosts[1])()) == pids[1]
             with contextlib.suppress(ChildProcessError):  # its end has been noticed already
                 os.waitid(os.P_PID, pids[0], os.WEXITED | os.WNOWAIT)
         assert _trace.summarise(events_of(file)).lost == m.lost == [pids[0]]
@@ -480,9 +480,9 @@ def test_a_host_that_does_not_answer_is_lost_and_holds_up_nobody_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rule 14.7: it was stopped."""
-    monkeypatch.setattr(_seen, "PATIENCE", 1.0)
+    monkeypatch.setattr(_remote_observers, "PATIENCE", 1.0)
     with Hosts(1) as hosts:
-        pid = run(away.who.on(hosts)())
+        pid = run(targets.who.on(hosts)())
         os.kill(pid, signal.SIGSTOP)
         os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)  # no thread there runs
         try:
@@ -503,7 +503,7 @@ def forks_and_tells() -> tuple[int, int]:
     here = len(_observers._observers)
     pid = os.fork()
     if pid == 0:
-        os._exit(len(_observers._observers) + len(_seen._following))
+        os._exit(len(_observers._observers) + len(_remote_observers._following))
     return here, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
@@ -580,7 +580,7 @@ def test_hosts_that_are_killed_at_random_while_they_are_observed(tmp_path: Path)
     chance = random.Random(seed)
     for k in range(KILLS):
         file, a, b = tmp_path / f"{k}.jsonl", Channel("a"), Channel("b")
-        victim, at = chance.randrange(2), chance.randrange(2 * _there.BLOCK)
+        victim, at = chance.randrange(2), chance.randrange(2 * _host_recorders.BLOCK)
         got: list[int] = []
 
         @th.process

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import away_ordinary as away
+import os_process_targets_ordinary as targets
 import pytest
 
 import weft.coroutines as co
@@ -33,12 +33,12 @@ def gather(inp: Any) -> list[int]:
 @pytest.mark.parametrize(
     "between",
     [
-        away.thread_iterates,
-        away.thread_chooses,
-        away.thread_holds,
-        away.task_iterates,
-        away.task_chooses,
-        away.task_holds,
+        targets.thread_iterates,
+        targets.thread_chooses,
+        targets.thread_holds,
+        targets.task_iterates,
+        targets.task_chooses,
+        targets.task_holds,
     ],
     ids=lambda f: f.__name__,
 )
@@ -51,7 +51,7 @@ def test_ordinary_code_there_passes_on(between: Any, capacity: int) -> None:  # 
 def test_two_tasks_at_one_pair_of_far_ends() -> None:  # rule 2.3
     a, b = Channel("a"), Channel("b")
     said = Parallel(
-        numbers(a.writer(), 30), away.two_tasks(a.reader(), b.writer()), gather(b.reader())
+        numbers(a.writer(), 30), targets.two_tasks(a.reader(), b.writer()), gather(b.reader())
     )
     assert said[1] == 30 and sorted(said[2]) == [2 * i for i in range(30)]
 
@@ -67,7 +67,7 @@ def test_a_task_whose_read_is_cancelled_has_taken_nothing() -> None:  # rules 6.
 
     said = Parallel(
         late(a.writer(), ready.reader()),
-        away.task_gives_up(a.reader(), ready.writer(), b.writer()),
+        targets.task_gives_up(a.reader(), ready.writer(), b.writer()),
         gather(b.reader()),
     )
     assert said[1:] == ["cancelled", [7]]
@@ -87,8 +87,8 @@ def test_poison_to_and_from_ordinary_code_there(how: str) -> None:  # rule 4
             return type(error).__name__
 
     a, b = Channel("a"), Channel("b")
-    assert Parallel(away.meet_poison(a.reader(), how), poisons(a.writer()))[0] == "Poisoned"
-    assert Parallel(away.poisons(b.writer(), how), reads(b.reader()))[1] == "Poisoned"
+    assert Parallel(targets.meet_poison(a.reader(), how), poisons(a.writer()))[0] == "Poisoned"
+    assert Parallel(targets.poisons(b.writer(), how), reads(b.reader()))[1] == "Poisoned"
 
 
 def test_the_main_program_at_an_end_that_came_from_another() -> None:
@@ -97,7 +97,7 @@ def test_the_main_program_at_an_end_that_came_from_another() -> None:
     c, told = Channel("c"), Channel("told")
     reader, answer = c.reader(), told.reader()
     with th.Group() as group:
-        group.start(away.offers_and_reads(c.writer(), told.writer()))
+        group.start(targets.offers_and_reads(c.writer(), told.writer()))
         end = reader.read()
         for i in range(4):
             end.write(i)
@@ -112,7 +112,7 @@ def test_tasks_here_at_an_end_that_came_from_another() -> None:
 
     async def main() -> Any:
         there = asyncio.ensure_future(
-            co.run_async(away.offers_and_reads(c.writer(), told.writer()))
+            co.run_async(targets.offers_and_reads(c.writer(), told.writer()))
         )
         end = await reader.read()
         await end.write(5)

@@ -12,7 +12,7 @@ import signal
 import threading
 from typing import Any
 
-import away_places as away
+import os_process_targets_places as targets
 import pytest
 
 import weft.coroutines as co
@@ -48,7 +48,7 @@ ASKS = {
 def test_there_and_back(kind: str) -> None:
     c, d = Channel("c"), Channel("d")
     asked = ASKS[kind](c.writer(), d.reader(), 500)
-    assert Parallel(asked, away.answers(c.reader(), d.writer()))[0] == list(range(1, 501))
+    assert Parallel(asked, targets.answers(c.reader(), d.writer()))[0] == list(range(1, 501))
     assert d.stats().transfers == 500
 
 
@@ -63,7 +63,7 @@ def test_a_lender_is_not_counted_as_one_that_waits() -> None:  # rule 14.8
             await inp.read()
         seen.append(d.stats())
 
-    Parallel(asks(c.writer(), d.reader()), away.answers(c.reader(), d.writer()))
+    Parallel(asks(c.writer(), d.reader()), targets.answers(c.reader(), d.writer()))
     assert (seen[0].waiting_readers, seen[0].waiting_writers) == (0, 0)
 
 
@@ -102,7 +102,7 @@ def test_a_limit_of_time_does_not_wait_for_a_writer_that_is_stopped() -> None:  
             _has_it_go_on(pid)
         return inp.read()
 
-    stops = away.stops_itself(go.reader(), c.writer())
+    stops = targets.stops_itself(go.reader(), c.writer())
     assert Parallel(reads(c.reader()), paces(c, go.writer()), stops)[0] == "goes on"
 
 
@@ -116,7 +116,7 @@ def test_a_choice_does_not_wait_for_it_either() -> None:  # rule 5.7
         _has_it_go_on(pid)
         return which, await inp.read()
 
-    stops = away.stops_itself(go.reader(), c.writer())
+    stops = targets.stops_itself(go.reader(), c.writer())
     assert Parallel(reads(c.reader()), paces(c, go.writer()), stops)[0] == (1, "goes on")
 
 
@@ -153,7 +153,7 @@ def test_a_reader_that_is_cancelled_waits_for_the_writers_program_alone() -> Non
             reads(c.reader(), cancels.writer()),
             fails(cancels.reader()),
             paces(c, go.writer()),
-            away.stops_itself(go.reader(), c.writer(), last=False),
+            targets.stops_itself(go.reader(), c.writer(), last=False),
         )
     thread.join()
     assert left.is_set()
@@ -171,7 +171,7 @@ def test_what_was_written_before_the_writer_was_killed_is_read() -> None:  # rul
                     got.append(inp.read())
 
         with pytest.raises(ProcessDied):
-            Parallel(reads(c.reader()), away.dies(c.writer(), n))
+            Parallel(reads(c.reader()), targets.dies(c.writer(), n))
         assert got == list(range(n))
 
 
@@ -187,7 +187,7 @@ def test_poison_from_here_ends_the_read_and_the_writes() -> None:  # rule 3.1
         with pytest.raises(Retired):
             inp.read()
 
-    Parallel(asks(c.writer(), d.reader()), away.answers(c.reader(), d.writer()))
+    Parallel(asks(c.writer(), d.reader()), targets.answers(c.reader(), d.writer()))
 
 
 def test_a_limit_of_time_does_not_wait_for_an_interpreter_that_is_busy() -> None:  # rule 7.12
@@ -204,6 +204,6 @@ def test_a_limit_of_time_does_not_wait_for_an_interpreter_that_is_busy() -> None
             except TimeoutError:
                 timeouts += 1
 
-    busy = away.keeps_the_lock(go.reader(), c.writer(), 1.0)
+    busy = targets.keeps_the_lock(go.reader(), c.writer(), 1.0)
     timeouts, last = Parallel(reads(c.reader()), paces(c, go.writer()), busy)[0]
     assert last == "late" and timeouts > 1

@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
-import away_results as away
+import os_process_targets_results as targets
 import pytest
 
 import weft.threads as th
@@ -26,7 +26,7 @@ from weft.processes import (
     run,
 )
 
-FILE = "away_results.py"
+FILE = "os_process_targets_results.py"
 
 
 @th.process
@@ -61,15 +61,15 @@ def place(function: Any, after: int) -> str:
     return f"{FILE}:{body.__code__.co_firstlineno + after}"
 
 
-@pytest.mark.parametrize("way", away.WAYS)
+@pytest.mark.parametrize("way", targets.WAYS)
 def test_as_of_a_thread(host: Hosts, pool: Executor, way: str) -> None:  # rules 3.5, 4.3, 6.5
-    wanted = away.WAYS[way][1]
-    here = ended(away.left_here(way))
+    wanted = targets.WAYS[way][1]
+    here = ended(targets.left_here(way))
     there = [
-        ended(away.left.on(host)(way)),
-        ended(away.left_here.on(Supervisor(host, restarts=0))(way)),
+        ended(targets.left.on(host)(way)),
+        ended(targets.left_here.on(Supervisor(host, restarts=0))(way)),
     ]
-    call = pool.submit(away.leaves, way).exception()
+    call = pool.submit(targets.leaves, way).exception()
     if isinstance(wanted, str):
         assert [n.how for n in (here, *there)] == [wanted] * 3
         assert [n.process for n in there] == ["main/left", "main/left_here"]
@@ -87,16 +87,16 @@ def test_as_of_a_thread(host: Hosts, pool: Executor, way: str) -> None:  # rules
 
 def test_in_an_os_process_of_its_own() -> None:  # rules 3.5, 7.2
     with pytest.raises(Retired, match="mine"):
-        Parallel(away.left("Retired, made"), beside())
-    assert ended(away.left("Retired, met")).how == "retired"
+        Parallel(targets.left("Retired, made"), beside())
+    assert ended(targets.left("Retired, met")).how == "retired"
 
 
 def test_poison_of_its_own_poisons_what_it_holds(host: Hosts) -> None:  # rule 4.3
     """On a thread, in another OS process, under a supervisor; the strength is the same."""
     for process in (
-        away.left_here,
-        away.left.on(host),
-        away.left.on(Supervisor(host, restarts=0)),
+        targets.left_here,
+        targets.left.on(host),
+        targets.left.on(Supervisor(host, restarts=0)),
     ):
         c = Channel("c")
         r = c.reader()
@@ -118,7 +118,7 @@ def test_its_no_result_says_where_it_ended_there(host: Hosts, how: str) -> None:
     def writes(out: Any) -> None:
         out.write(1)
 
-    function = getattr(away, how)
+    function = getattr(targets, how)
     _, n = Parallel(writes(c.writer()), function.on(host)(c.reader()))
     assert isinstance(n, NoResult) and not n
     assert (n.process, n.how) == (f"main/{how}", "retired")
@@ -128,18 +128,18 @@ def test_its_no_result_says_where_it_ended_there(host: Hosts, how: str) -> None:
 
 
 def test_one_in_a_result_comes_as_it_was(host: Hosts) -> None:  # rules 7.1, 9.1
-    n, returned = run(away.a_network_of_its_own.on(host)())
+    n, returned = run(targets.a_network_of_its_own.on(host)())
     assert returned == "returned"
     assert isinstance(n, NoResult) and not n
     assert n.process.endswith("a_network_of_its_own/reads_here")
-    assert (n.how, n.where) == ("retired", place(away.reads_here.__wrapped__, 2))
-    with pytest.raises(NoResult, match="gave no result: it ended at away_results"):
+    assert (n.how, n.where) == ("retired", place(targets.reads_here.__wrapped__, 2))
+    with pytest.raises(NoResult, match="gave no result: it ended at os_process_targets_results"):
         n + 1
 
 
 def test_one_that_was_cancelled_there(host: Hosts) -> None:  # rules 6.5, 7.1
     ready = Channel("ready")
-    p = away.waits.on(host)(ready.writer())
+    p = targets.waits.on(host)(ready.writer())
 
     @th.process
     def cancels(r: Any) -> None:
@@ -149,4 +149,4 @@ def test_one_that_was_cancelled_there(host: Hosts) -> None:  # rules 6.5, 7.1
 
     n, _ = Parallel(p, cancels(ready.reader()))
     assert (n.process, n.how, n.reason) == ("main/waits", "cancelled", "cancelled")
-    assert n.where == place(away.waits, 3)
+    assert n.where == place(targets.waits, 3)

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import away_spread as there
+import os_process_targets_spread as there
 import pytest
 from test_processes import nobody_is_left  # noqa: F401 – a fixture
 
 import weft.threads as th
 from weft import Deadlock
-from weft._rounds import spread as _spread
+from weft._distributed_deadlock import partial as _partial
 from weft.observe import deadlocks, watching_deadlocks
 from weft.processes import Channel, Hosts, Parallel, run, statistics
 
@@ -81,7 +81,7 @@ def test_a_knot_over_two_hosts(two: Hosts, kind: Any) -> None:
         ("main/first", "read", ("'c'",), ("main/second",), two[0].pid),
         ("main/second", "read", ("'d'",), ("main/first",), two[1].pid),
     ]
-    assert "away_spread.py:" in found.processes[0].at
+    assert "os_process_targets_spread.py:" in found.processes[0].at
 
 
 def test_a_knot_of_a_host_and_of_processes_here(two: Hosts) -> None:
@@ -306,7 +306,7 @@ ROOT, HOST = 1, 2  # incarnations
 C, D, E, FAR_C, FAR_D = 10, 11, 12, 20, 21  # places
 
 
-def space(number: int, waits: dict[int, tuple[int, bool]], **different: Any) -> _spread.Moment:
+def space(number: int, waits: dict[int, tuple[int, bool]], **different: Any) -> _partial.Moment:
     """One with processes that wait, at (place, does it write), and are in nobody's group."""
     names = {C: "c", D: "d", FAR_C: "c", FAR_D: "d"}
     at = {place for place, _ in waits.values()}
@@ -330,14 +330,14 @@ def space(number: int, waits: dict[int, tuple[int, bool]], **different: Any) -> 
         "calls": {},
         "away": {},
     }
-    return _spread.Moment(**{**usual, **different})
+    return _partial.Moment(**{**usual, **different})
 
 
-def said(root: dict[str, Any] | None = None, host: dict[str, Any] | None = None) -> _spread.Round:
+def said(root: dict[str, Any] | None = None, host: dict[str, Any] | None = None) -> _partial.Round:
     """Process 7 of the root reads d and holds c's writer; process 8 of the host reads c and holds
     d's writer. Both channels are the root's.
     """
-    return _spread.Round(
+    return _partial.Round(
         [
             space(
                 ROOT,
@@ -364,8 +364,8 @@ def said(root: dict[str, Any] | None = None, host: dict[str, Any] | None = None)
     )
 
 
-def judged(*rounds: _spread.Round) -> set[Any]:
-    return _spread.judge(list(rounds))[1]
+def judged(*rounds: _partial.Round) -> set[Any]:
+    return _partial.judge(list(rounds))[1]
 
 
 BOTH = {(ROOT, 7), (HOST, 8)}
@@ -447,7 +447,7 @@ def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
             for at in [[(C, False)] if state == "places" else []]
         ]
         facts = [(mine, {C: ("c", True, (), (20,), 0, 0, (5, 0, 0))})]
-        return judged(*[_spread.Round([space(ROOT, {})._replace(facts=facts)]) for _ in range(3)])
+        return judged(*[_partial.Round([space(ROOT, {})._replace(facts=facts)]) for _ in range(3)])
 
     assert found("places", "places") == {(ROOT, 6), (ROOT, 20), (ROOT, 21)}
     assert found("places", "able") == {(ROOT, 6), (ROOT, 20)}
@@ -507,7 +507,7 @@ def test_who_is_at_a_barrier_goes_on_if_anybody_may() -> None:
     )
 
     def found(*spaces: Any) -> set[Any]:
-        return judged(*[_spread.Round(list(spaces)) for _ in range(3)])
+        return judged(*[_partial.Round(list(spaces)) for _ in range(3)])
 
     assert found(at_barrier) == {(3, 9)}
     assert found(at_barrier, runs) == set()

@@ -16,7 +16,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
-import away
+import os_process_targets as targets
 import pytest
 from test_processes import program
 
@@ -41,14 +41,14 @@ def test_by_a_server(server: None, capfd: pytest.CaptureFixture[str]) -> None:
         assert parent_of(hosts.pids[0]) != os.getpid()
         a, b = Channel("a"), Channel("b")
         results = Parallel(
-            away.source.on(hosts)(a.writer(), 50),
-            away.double.on(hosts)(a.reader(), b.writer()),
-            away.total.on(hosts)(b.reader()),
+            targets.source.on(hosts)(a.writer(), 50),
+            targets.double.on(hosts)(a.reader(), b.writer()),
+            targets.total.on(hosts)(b.reader()),
         )
         assert results[2] == 2 * sum(range(50))
         with pytest.warns(UserWarning, match="warned"):
-            run(away.says.on(hosts)())
-        settings = run(away.as_it_began.on(hosts[0])())
+            run(targets.says.on(hosts)())
+        settings = run(targets.as_it_began.on(hosts[0])())
     out, err = capfd.readouterr()
     assert (out, "complained" in err) == ("printed\nwritten\n", True)
     assert settings["decimal"] and settings["stdin"] == ""
@@ -60,10 +60,10 @@ def test_the_environment_is_that_of_the_moment(
     server: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Hosts(1, start="forkserver") as hosts:
-        assert run(away.as_it_began.on(hosts)())["WEFT_TEST"] is None
+        assert run(targets.as_it_began.on(hosts)())["WEFT_TEST"] is None
     monkeypatch.setenv("WEFT_TEST", "later")
     with Hosts(1, start="forkserver", threads=None) as hosts:
-        assert run(away.as_it_began.on(hosts)())["WEFT_TEST"] == "later"
+        assert run(targets.as_it_began.on(hosts)())["WEFT_TEST"] == "later"
 
 
 @pytest.mark.parametrize("how", ["kill", "exit", "segv"])
@@ -71,7 +71,7 @@ def test_a_child_of_a_server_says_how_it_died(server: None, how: str) -> None:
     with Hosts(1, start="forkserver") as hosts:
         for _ in range(2):  # and another comes in its place
             with pytest.raises(ProcessDied) as caught:
-                run(away.die.on(hosts)(how))
+                run(targets.die.on(hosts)(how))
         expected = {"kill": (9, None), "exit": (None, 3), "segv": (11, None)}[how]
         assert (caught.value.signal, caught.value.status) == expected
         assert ("in die" in caught.value.stack) == (how == "segv")
@@ -92,7 +92,7 @@ def os_parent(_: Any) -> int:
 def test_copies_draw_other_numbers(server: None) -> None:
     pytest.importorskip("numpy")
     with Hosts(2, start="forkserver", preload=["numpy.random"]) as hosts:
-        drawn = Parallel(*[away.draws.on(hosts[i])() for i in range(2)])
+        drawn = Parallel(*[targets.draws.on(hosts[i])() for i in range(2)])
     assert drawn[0][0] != drawn[1][0] and drawn[0][1] != drawn[1][1]
 
 
@@ -178,7 +178,7 @@ def test_a_fork_is_refused_beside_threads() -> None:
     with pytest.raises(BadUse, match="start must be one of"):
         Hosts(1, start="threads")
     with Hosts(1) as hosts:  # so there are some
-        run(away.who.on(hosts)())
+        run(targets.who.on(hosts)())
         with pytest.raises(BadUse, match=r"other threads live.*weft.*use start='forkserver'"):
             Hosts(1, start="fork")
 
@@ -267,7 +267,7 @@ def test_hosts_that_are_dropped_leave_nothing(server: None, start: str) -> None:
         hosts = Hosts(2, start=start)
         pids = hosts.pids
         if used:
-            run(away.who.on(hosts)())
+            run(targets.who.on(hosts)())
         del hosts
         while len(list(Path("/proc/self/fd").iterdir())) > before:
             gc.collect()
@@ -369,4 +369,4 @@ def test_a_server_that_goes_while_it_starts_somebody(
     # what was read of the first ones may have gone only since
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
     with Hosts(1, start="forkserver") as hosts:
-        assert run(away.who.on(hosts)()) in hosts.pids
+        assert run(targets.who.on(hosts)()) in hosts.pids

@@ -16,15 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import away
-import away_stuck_within as there
+import os_process_targets as targets
+import os_process_targets_stuck_within as there
 import pytest
 from test_cli import weft
 from test_processes import nobody_is_left, program  # noqa: F401
 
 import weft.threads as th
 from weft import Deadlock, WeftWarning
-from weft._rounds import rounds as _rounds
+from weft._distributed_deadlock import rounds as _rounds
 from weft._watching import debug as _debug
 from weft._watching import observers as _observers
 from weft.observe import Changed, Debug, deadlocks, debug, watching_deadlocks
@@ -153,7 +153,7 @@ def test_those_of_two_os_processes_and_of_this_one(two: Hosts) -> None:
 def test_an_os_process_that_does_not_answer_is_named(two: Hosts) -> None:
     """Rule 14.7: it was stopped, and nobody waits for it for ever."""
     with Hosts(1) as hosts:
-        pid = run(away.who.on(hosts)())
+        pid = run(targets.who.on(hosts)())
         stop(pid)
         try:
             found = deadlocks()
@@ -259,7 +259,7 @@ def test_by_the_environment_each_does_it_itself_and_tells_once(tmp_path: Path) -
         tmp_path,
         """
         from weft.processes import run
-        from away_stuck_within import changes_what_it_sent
+        from os_process_targets_stuck_within import changes_what_it_sent
 
         if __name__ == "__main__":
             run(changes_what_it_sent())
@@ -322,7 +322,7 @@ def test_weft_run_verbose_names_who_was_left_there(tmp_path: Path) -> None:
     """Rules 3.5, 14.7."""
     (tmp_path / "program.py").write_text(
         "from weft import Channel, Parallel\n"
-        "from away_stuck_within import reads_once\n"
+        "from os_process_targets_stuck_within import reads_once\n"
         'if __name__ == "__main__":\n'
         "    c = Channel('c')\n"
         "    out, inp = c.writer(), c.reader()\n"

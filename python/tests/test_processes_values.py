@@ -10,7 +10,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import away
+import os_process_targets as targets
 import pytest
 
 import weft.threads as th
@@ -44,7 +44,7 @@ def echoed(values: list[Any], capacity: int = 0) -> list[Any]:
     a = Channel("a", capacity=capacity) if capacity else Channel("a")
     b = Channel("b")
     results = Parallel(
-        write_each(a.writer(), values), away.echo(a.reader(), b.writer()), read_all(b.reader())
+        write_each(a.writer(), values), targets.echo(a.reader(), b.writer()), read_all(b.reader())
     )
     got: list[Any] = results[2]
     return got
@@ -134,7 +134,7 @@ def test_who_gets_an_array_may_write_to_it_and_who_sent_it_sees_nothing() -> Non
     mine = [numpy.full(50_000, i) for i in range(40)]
     results = Parallel(
         write_each(a.writer(), mine),
-        away.sums_and_scribbles(a.reader(), b.writer()),
+        targets.sums_and_scribbles(a.reader(), b.writer()),
         read_all(b.reader()),
     )
     assert results[2] == [50_000 * i for i in range(40)]
@@ -144,9 +144,9 @@ def test_who_gets_an_array_may_write_to_it_and_who_sent_it_sees_nothing() -> Non
 def test_what_is_kept_is_not_written_over() -> None:
     """More values than slots are kept for, all of them alive at their reader."""
     c = Channel("c")
-    assert Parallel(away.arrays(c.writer(), 60, 20_000), away.keeps(c.reader(), 60))[1] == list(
-        range(60)
-    )
+    assert Parallel(targets.arrays(c.writer(), 60, 20_000), targets.keeps(c.reader(), 60))[
+        1
+    ] == list(range(60))
 
 
 def test_more_values_wait_than_descriptors_are_taken_for() -> None:
@@ -158,14 +158,14 @@ def test_more_values_wait_than_descriptors_are_taken_for() -> None:
 
     @th.process
     def wait_until_full(out: Any) -> None:
-        Parallel(away.arrays(c.writer(), 300, 3_000))
+        Parallel(targets.arrays(c.writer(), 300, 3_000))
         full.append(descriptors() - before)
         out.write(None)
 
     @th.process
     def then_read(inp: Any) -> list[int]:
         inp.read()
-        (got,) = Parallel(away.keeps(c.reader(), 300))
+        (got,) = Parallel(targets.keeps(c.reader(), 300))
         return list(got)
 
     ready = Channel("ready")
@@ -193,7 +193,7 @@ def test_what_a_process_wrote_before_it_was_killed_is_read() -> None:  # rule 4.
     @th.process
     def dies(out: Any) -> None:
         with pytest.raises(ProcessDied):
-            Parallel(away.arrays(out, 5, 40_000, "kill"))
+            Parallel(targets.arrays(out, 5, 40_000, "kill"))
 
     @th.process
     def reads(inp: Any) -> list[int]:
@@ -215,7 +215,7 @@ def test_slots_of_readers_that_were_killed_do_not_gather() -> None:
         @th.process
         def survives(inp: Any) -> None:
             with pytest.raises(ProcessDied):
-                Parallel(away.takes_one_and_dies(inp))
+                Parallel(targets.takes_one_and_dies(inp))
 
         Parallel(write_each(c.writer(), [numpy.arange(200_000)]), survives(c.reader()))
     assert segments() <= before + 3
@@ -239,7 +239,7 @@ def test_in_the_child_of_a_fork_slots_are_the_parents() -> None:
 
     sent = [numpy.full(50_000, i) for i in range(20)]
     results = Parallel(
-        write_each(a.writer(), sent), away.echo(a.reader(), b.writer()), forks(b.reader())
+        write_each(a.writer(), sent), targets.echo(a.reader(), b.writer()), forks(b.reader())
     )
     assert results[2] == [True, *range(1, 20)]
 
@@ -247,9 +247,9 @@ def test_in_the_child_of_a_fork_slots_are_the_parents() -> None:
 def test_a_large_result_and_large_arguments() -> None:
     c = Channel("c")
     values = [numpy.arange(300_000), "x" * 500_000]
-    got = Parallel(away.write_all(c.writer(), values), read_all(c.reader()))[1]
+    got = Parallel(targets.write_all(c.writer(), values), read_all(c.reader()))[1]
     assert (got[0] == values[0]).all() and got[1] == values[1]
-    assert run(away.length_of("y" * 3_000_000)) == (3_000_000, "y" * 3_000_000)
+    assert run(targets.length_of("y" * 3_000_000)) == (3_000_000, "y" * 3_000_000)
 
 
 def test_a_refused_large_value_leaves_the_channel_going() -> None:  # rule 11.2
@@ -260,11 +260,11 @@ def test_a_refused_large_value_leaves_the_channel_going() -> None:  # rule 11.2
     def writes(out: Any) -> None:
         out.write(numpy.arange(50_000))
         try:
-            out.write([numpy.arange(50_000), away.Unsendable()])
+            out.write([numpy.arange(50_000), targets.Unsendable()])
         except Exception as error:
             said.append(str(error))
         out.write(numpy.arange(50_000) + 2)
 
-    assert Parallel(writes(c.writer()), away.keeps_last(c.reader()))[1] == [0, 2]
+    assert Parallel(writes(c.writer()), targets.keeps_last(c.reader()))[1] == [0, 2]
     assert len(said) == 1 and "channel 'c'" in said[0]
     assert statistics(c).transfers == 2

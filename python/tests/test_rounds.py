@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from weft._rounds import knots as _knots
-from weft._rounds import rounds as _rounds
-from weft._rounds.members import STATE
+from weft._distributed_deadlock import knots as _knots
+from weft._distributed_deadlock import rounds as _rounds
+from weft._distributed_deadlock.members import STATE
 
 
 def space(incarnation: int, waits: bool = True, sessions: Any = ()) -> _rounds.Space:

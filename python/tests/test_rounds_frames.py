@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import weft.threads as th
-from weft import _own_threads
+from weft import _helper_threads
+from weft._distributed_deadlock import programs as _programs
+from weft._distributed_deadlock import rounds as _rounds
 from weft._extension import native
-from weft._rounds import programs as _programs
-from weft._rounds import rounds as _rounds
 from weft.processes import Channel, Deadlock, Parallel, PeerDied
 
 DONE, GIVE, OFFER, PUT, HELLO, BYE, ASK, SAID, TELL = 20, 30, 1, 7, 40, 41, 43, 44, 45
@@ -70,7 +70,7 @@ class Peer:
         return got
 
     def _run(self) -> None:
-        _own_threads.ours()
+        _helper_threads.ours()
         try:
             while True:
                 size, kind, _, where, _, txn, op, val = struct.unpack(
@@ -87,7 +87,7 @@ class Peer:
             self.errors.append(e)
         finally:
             self.there.close()
-            _own_threads.not_ours()
+            _helper_threads.not_ours()
 
     def reads(self) -> Any:
         """A run of this program that waits for that one."""

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import away_stuck
+import os_process_targets_stuck as targets_stuck
 import pytest
 from components import needs_compiler
 
 import weft.threads as th
-from weft import _own_threads
+from weft import _helper_threads
+from weft._distributed_deadlock import programs as _programs
+from weft._distributed_deadlock import rounds as _rounds
 from weft._extension import native
-from weft._rounds import programs as _programs
-from weft._rounds import rounds as _rounds
 from weft.processes import Channel, Deadlock, Parallel, PeerDied
 
 pytestmark = [needs_compiler, pytest.mark.together]  # they use one program
@@ -82,14 +82,14 @@ def beside(program: Path) -> Iterator[Callable[[str], Beside]]:
 
 
 def line_below(text: str) -> str:
-    lines = Path(away_stuck.__file__).read_text().splitlines()
-    return f"away_stuck.py:{lines.index(text) + 2}"
+    lines = Path(targets_stuck.__file__).read_text().splitlines()
+    return f"os_process_targets_stuck.py:{lines.index(text) + 2}"
 
 
 def test_a_deadlock_is_told_in_both_with_names_and_lines_of_both(beside: Any) -> None:  # wire 10.8
     other = beside("passes")
     with pytest.raises(Deadlock) as caught:
-        Parallel(away_stuck.pass_on_here(other.b.reader(), other.a.writer()))
+        Parallel(targets_stuck.pass_on_here(other.b.reader(), other.a.writer()))
     report = caught.value.report
     assert "2 processes are blocked" in report and "they are in 2 programs" in report
     here = f"in python ({os.getpid()})"
@@ -110,7 +110,7 @@ def test_it_is_the_same_if_the_other_program_finds_it(
     monkeypatch.setattr(_rounds, "_look_beyond", lambda ring: False)
     other = beside("passes")
     with pytest.raises(Deadlock) as caught:
-        Parallel(away_stuck.pass_on_here(other.b.reader(), other.a.writer()))
+        Parallel(targets_stuck.pass_on_here(other.b.reader(), other.a.writer()))
     assert other.end() == (42, caught.value.report + "\n")
     assert caught.value.processes[0].path == "main/pass_on_here"
 
@@ -129,7 +129,7 @@ def test_the_ends_that_go_with_who_has_told_come_too_late(
 
     monkeypatch.setattr(_rounds, "_declare", late)
     with pytest.raises(Deadlock, match="they are in 2 programs"):
-        Parallel(away_stuck.pass_on_here(other.b.reader(), other.a.writer()))
+        Parallel(targets_stuck.pass_on_here(other.b.reader(), other.a.writer()))
 
 
 def test_a_root_answers_for_its_hosts(beside: Any) -> None:
@@ -137,8 +137,8 @@ def test_a_root_answers_for_its_hosts(beside: Any) -> None:
     c = Channel("c")
     with pytest.raises(Deadlock) as caught:
         Parallel(
-            away_stuck.pass_on(other.b.reader(), c.writer()),
-            away_stuck.pass_on_here(c.reader(), other.a.writer()),
+            targets_stuck.pass_on(other.b.reader(), c.writer()),
+            targets_stuck.pass_on_here(c.reader(), other.a.writer()),
         )
     report = caught.value.report
     assert "3 processes are blocked" in report and "they are in 3 programs" in report
@@ -186,7 +186,7 @@ def test_a_program_that_answers_no_rounds_may_do_anything(
     found = looked_at(3, monkeypatch, late.set)
 
     def writes() -> None:
-        _own_threads.ours()  # so this thread is not what keeps it from being told
+        _helper_threads.ours()  # so this thread is not what keeps it from being told
         late.wait(280)
         kept.pop().write("late")
 

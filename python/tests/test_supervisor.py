@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-import away_supervised as away
+import os_process_targets_supervised as targets
 import pytest
 
 import weft.threads as th
@@ -58,8 +58,8 @@ def numbers(out: Any) -> None:
             out.write(life)
 
 
-ALWAYS = [(away.holds_each, 0, "hosts"), (away.holds_each_async, 3, "alone")]
-ALL = itertools.product((away.holds_each, away.holds_each_async), (0, 3), ("alone", "hosts"))
+ALWAYS = [(targets.holds_each, 0, "hosts"), (targets.holds_each_async, 3, "alone")]
+ALL = itertools.product((targets.holds_each, targets.holds_each_async), (0, 3), ("alone", "hosts"))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_plain_read_has_taken_its_value() -> None:
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     result = Parallel(
         writes(jobs.writer(), list(range(6))),
-        away.reads_each.on(Supervisor(backoff=0))(
+        targets.reads_each.on(Supervisor(backoff=0))(
             jobs.reader(), done.writer(), {3: 1}, lives.reader()
         ),
         gathers(done.reader()),
@@ -114,7 +114,7 @@ def test_what_was_in_hand_is_reported() -> None:
     def supervised(*ends: Any) -> None:
         place = Supervisor(restarts=1, backoff=0, report=report)
         with pytest.raises(ProcessDied):
-            Parallel(away.holds_each.on(place)(*ends[:2], {1: 9, 3: 9}, ends[2]))
+            Parallel(targets.holds_each.on(place)(*ends[:2], {1: 9, 3: 9}, ends[2]))
 
     result = Parallel(
         writes(jobs.writer(), [0, 1, 2, 3]),
@@ -138,9 +138,9 @@ def test_a_value_that_cannot_be_unpickled_is_reported_as_its_error() -> None:
     def supervised(inp: Any) -> None:
         place = Supervisor(restarts=0, report=report)
         with pytest.raises(ProcessDied):
-            Parallel(away.dies_in_a_block.on(place)(inp))
+            Parallel(targets.dies_in_a_block.on(place)(inp))
 
-    Parallel(writes(jobs.writer(), [away.OnlyElsewhere()]), supervised(jobs.reader()))
+    Parallel(writes(jobs.writer(), [targets.OnlyElsewhere()]), supervised(jobs.reader()))
     ((number, (value,)),) = told
     assert number == signal.SIGKILL
     assert isinstance(value, LookupError) and "not here" in str(value)
@@ -154,7 +154,7 @@ def test_peers_learn_of_it_when_the_supervisor_gives_up() -> None:
     @th.process
     def supervised(out: Any) -> None:
         with pytest.raises(ProcessDied):
-            Parallel(away.dies.on(place)(out))
+            Parallel(targets.dies.on(place)(out))
 
     assert Parallel(supervised(c.writer()), gathers(c.reader()))[1] == ([], "PeerDied")
 
@@ -164,7 +164,7 @@ def test_one_that_was_started_again_and_ended_well_retires_its_ends() -> None:
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     result = Parallel(
         writes(jobs.writer(), [0, 1, None]),
-        away.holds_each.on(Supervisor(backoff=0))(
+        targets.holds_each.on(Supervisor(backoff=0))(
             jobs.reader(), done.writer(), {1: 1}, lives.reader()
         ),
         gathers(done.reader()),
@@ -177,7 +177,7 @@ def test_one_that_was_started_again_and_ended_well_retires_its_ends() -> None:
 
 @pytest.mark.parametrize(
     ("worker", "error"),
-    [(away.raises, ValueError), (away.leaves, SystemExit)],
+    [(targets.raises, ValueError), (targets.leaves, SystemExit)],
     ids=["raises", "leaves"],
 )
 def test_what_raises_is_not_started_again(worker: Any, error: type[BaseException]) -> None:
@@ -189,7 +189,7 @@ def test_what_raises_is_not_started_again(worker: Any, error: type[BaseException
 def test_the_death_of_another_is_a_failure_of_the_worker() -> None:
     c = Channel("c")
     with pytest.raises(ProcessDied, match="'dies'") as caught:
-        run(away.parent_of_one_that_dies.on(Supervisor(backoff=0))(c.writer()))
+        run(targets.parent_of_one_that_dies.on(Supervisor(backoff=0))(c.writer()))
     assert "in another OS process" in str(caught.value.__cause__)
 
 
@@ -210,7 +210,7 @@ def test_a_supervisor_is_cancelled_while_it_waits() -> None:
 
     with pytest.raises(ZeroDivisionError):
         Parallel(
-            away.dies.on(Supervisor(backoff=3600, report=report))(c.writer()),
+            targets.dies.on(Supervisor(backoff=3600, report=report))(c.writer()),
             ends_it(told.reader()),
         )
 
@@ -228,7 +228,7 @@ def test_one_that_dies_of_its_cancellation_is_not_started_again() -> None:
                 out.write(life)
                 lived.append(life)
 
-    worker = away.dies_when_cancelled.on(Supervisor(backoff=0))
+    worker = targets.dies_when_cancelled.on(Supervisor(backoff=0))
     with Group() as group:
         group.start(counts(lives.writer()))
         supervised = group.start(worker(lives.reader(), ready.writer(), never.reader()))
@@ -246,7 +246,7 @@ def test_what_the_report_raises_ends_it() -> None:
         raise LookupError(values)
 
     with pytest.raises(LookupError):
-        run(away.dies.on(Supervisor(report=report))(c.writer()))
+        run(targets.dies.on(Supervisor(report=report))(c.writer()))
 
 
 def test_what_comes_back_is_what_was_written() -> None:
@@ -255,7 +255,9 @@ def test_what_comes_back_is_what_was_written() -> None:
     value = bytearray(os.urandom(200_000))
     result = Parallel(
         writes(jobs.writer(), [value]),
-        away.holds_arrays.on(Supervisor(backoff=0))(jobs.reader(), done.writer(), lives.reader()),
+        targets.holds_arrays.on(Supervisor(backoff=0))(
+            jobs.reader(), done.writer(), lives.reader()
+        ),
         gathers(done.reader()),
         numbers(lives.writer()),
     )
@@ -275,7 +277,9 @@ def test_several_share_a_line_of_jobs() -> None:
     result = Parallel(
         jobs_of_all(jobs.writer()),
         *[
-            away.holds_each.on(place)(jobs.reader(), done.writer(), {5: 2, 11: 3}, lives.reader())
+            targets.holds_each.on(place)(
+                jobs.reader(), done.writer(), {5: 2, 11: 3}, lives.reader()
+            )
             for _ in range(2)
         ],
         gathers(done.reader()),
@@ -313,7 +317,9 @@ def forks() -> Hosts:
 # --- extended reads from another OS process -------------------------------------------------------
 
 
-@pytest.mark.parametrize("worker", [away.extended, away.extended_async], ids=lambda w: w.__name__)
+@pytest.mark.parametrize(
+    "worker", [targets.extended, targets.extended_async], ids=lambda w: w.__name__
+)
 @pytest.mark.parametrize("capacity", [0, 1], ids=["rendezvous", "buffer"])
 def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> None:  # rule 1.6
     """At a buffer of one the slot stays occupied: the second write waits too."""
@@ -355,7 +361,7 @@ def test_blocks_within_blocks() -> None:
 
     w = c.writer
     with Group() as g:
-        p = g.start(away.nested(c.reader(), said.writer()))
+        p = g.start(targets.nested(c.reader(), said.writer()))
         g.start(hears(said.reader()))
         g.start(one(w(), 1))
         g.start(one(w(), 2))
@@ -364,7 +370,7 @@ def test_blocks_within_blocks() -> None:
 
 def test_an_extended_read_is_entered_once() -> None:
     c = Channel("c")
-    said = Parallel(writes(c.writer(), [7]), away.entered_twice(c.reader()))[1]
+    said = Parallel(writes(c.writer(), [7]), targets.entered_twice(c.reader()))[1]
     assert "an extended read that is entered already" in said[0] and said[1] == "7"
 
 
@@ -375,7 +381,7 @@ def test_who_dies_in_a_block_has_taken_the_value() -> None:
     @th.process
     def dies(inp: Any) -> None:
         with pytest.raises(ProcessDied):
-            Parallel(away.dies_in_a_block(inp))
+            Parallel(targets.dies_in_a_block(inp))
 
     @th.process
     def writer(out: Any) -> str:

@@ -14,8 +14,8 @@ import pytest
 from test_processes import nobody_is_left, program  # noqa: F401
 
 from weft._hosts import child as _child
+from weft._hosts import log_records as _log_records
 from weft._hosts import pickling as _pickling
-from weft._hosts import records as _records
 
 
 class Box:
@@ -54,7 +54,7 @@ def test_a_log_record_that_is_cut_says_so(caplog: pytest.LogCaptureFixture) -> N
     sent: list[dict[str, Any]] = []
 
     def send(fields: dict[str, Any]) -> bool:
-        if any(isinstance(v, str) and len(v) > 2 * _records.LONG for v in fields.values()):
+        if any(isinstance(v, str) and len(v) > 2 * _log_records.LONG for v in fields.values()):
             return False
         sent.append(fields)
         return True
@@ -63,7 +63,7 @@ def test_a_log_record_that_is_cut_says_so(caplog: pytest.LogCaptureFixture) -> N
     named = {n: (k, k.handlers[:]) for n, k in logging.root.manager.loggerDict.items()
              if isinstance(k, logging.Logger)}  # fmt: skip
     try:
-        _records.begin(send, {"root": 30, "disable": 0, "named": {}})
+        _log_records.begin(send, {"root": 30, "disable": 0, "named": {}})
         logging.getLogger("long").warning("x" * 3_000_000)
         logging.getLogger("short").warning("y")
     finally:
@@ -71,7 +71,7 @@ def test_a_log_record_that_is_cut_says_so(caplog: pytest.LogCaptureFixture) -> N
         logging.root.setLevel(level)
         for logger, handlers in named.values():
             logger.handlers[:] = handlers
-    assert sent[0]["msg"].startswith("x" * _records.LONG + "…")
+    assert sent[0]["msg"].startswith("x" * _log_records.LONG + "…")
     assert sent[0]["msg"].endswith("(3,000,000 characters: an OS process sends 30,000 of them)")
     assert sent[1]["msg"] == "y"
 

@@ -176,8 +176,8 @@ IMPORTS = (ast.Import, ast.ImportFrom)
 # Imports from above that a function makes when it is called: the class of a component, and hosts of
 # a network, which need packages that other programs do without.
 FROM_ABOVE = [
-    "weft._components.hosts -> weft.native",
-    "weft._hosts.executor -> weft._net.executor",
+    "weft._components.host_runner -> weft.native",
+    "weft._hosts.executor -> weft._net.host_executor",
 ]
 
 
@@ -232,7 +232,7 @@ def test_a_folder_stands_on_one_line(where: str) -> None:
 
 def test_a_folder_says_what_is_in_it_and_does_nothing_else() -> None:
     """Each import of a module imports its folder."""
-    for name in folders("python/src/weft") - {"_without", "compat", "plugnplay"}:
+    for name in folders("python/src/weft") - {"_pure_fallback", "compat", "plugnplay"}:
         (said,) = ast.parse((PACKAGE / name / "__init__.py").read_text(encoding="utf-8")).body
         assert isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant)
 

@@ -14,16 +14,16 @@ void Decided::wake(core::Waker* w) noexcept {
   s->decided(w);
 }
 
-Guest::Guest(Home& h, std::uint64_t number)
+Visitor::Visitor(Home& h, std::uint64_t number)
     : Decided(h.space.shared_from_this()), home(&h), op(number) {
   set(core::NodeFlags::limited);  // its process is elsewhere, and may have a limit there
 }
-Guest::Guest(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part)
+Visitor::Visitor(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part)
     : Decided(std::move(s)), op(0), span(std::move(part)) {
   set(core::NodeFlags::limited);  // an attempt may be taken back at any moment
 }
 
-void Guest::told() noexcept {
+void Visitor::told() noexcept {
   look();
   if (span)
     span->decided();
@@ -37,27 +37,27 @@ void Guest::told() noexcept {
   }
 }
 
-void Back::end(std::unique_ptr<Guest> g, bool back) {
-  Guest& guest = *g;
-  Port& port = *guest.at[0].port;
+void Back::end(std::unique_ptr<Visitor> g, bool back) {
+  Visitor& visitor = *g;
+  Port& port = *visitor.at[0].port;
   if (!back) {
-    port.end_extended(guest);
+    port.end_extended(visitor);
     return;
   }
   std::unique_ptr<Back> b(new Back(std::move(g)));
-  const Status s = port.give_back(guest, *b);
+  const Status s = port.give_back(visitor, *b);
   if (s == Status::pending)
     static_cast<void>(b.release());  // told() comes, in a step after this one
   else if (!port.buffered())
-    port.end_extended(guest);
+    port.end_extended(visitor);
 }
 // Somebody has read it, or nobody will: its writer has been held until now.
 void Back::told() noexcept {
   const std::unique_ptr<Back> me(this);
-  guest_->at[0].port->end_extended(*guest_);
+  visitor_->at[0].port->end_extended(*visitor_);
 }
 
-bool Guest::bind() noexcept {
+bool Visitor::bind() noexcept {
   if (at.size() < 2) return true;
   guards = std::make_unique<core::Guard[]>(at.size());
   for (std::size_t i = 0; i < at.size(); ++i) {
@@ -72,7 +72,7 @@ bool Guest::bind() noexcept {
   return fault != core::Fault::both_ends && fault != core::Fault::barrier_twice;
 }
 
-bool Guest::begin() noexcept {
+bool Visitor::begin() noexcept {
   if (at.size() == 1) {
     slot = at[0].room->slot();
     if (at[0].later) set(core::NodeFlags::compute);
@@ -87,7 +87,7 @@ bool Guest::begin() noexcept {
   return decide(r, select.status());
 }
 
-bool Guest::decide(int guard, Status s) noexcept {
+bool Visitor::decide(int guard, Status s) noexcept {
   chosen = guard;
   outcome = s;
   const Seat& there = at[static_cast<std::size_t>(guard)];
@@ -95,14 +95,14 @@ bool Guest::decide(int guard, Status s) noexcept {
   return true;
 }
 
-bool Guest::withdraw() noexcept {
+bool Visitor::withdraw() noexcept {
   if (at.size() == 1) return at[0].port->withdraw(*this);
   if (select.held() || !select.choice.finish_as(core::CANCELLED)) return false;
   select.finish();
   return true;
 }
 
-bool Guest::has_met() noexcept {
+bool Visitor::has_met() noexcept {
   if (at.size() == 1) return at[0].port->has_met(*this);
   const int k = select.committed_to();
   if (k < 0) return false;
@@ -110,7 +110,7 @@ bool Guest::has_met() noexcept {
   return at[i].port->has_met(guards[i].node);
 }
 
-void Guest::look() noexcept {
+void Visitor::look() noexcept {
   if (stage == Stage::delivering) return;  // the block of the extended read that held it is over
   if (at.size() == 1) {
     decide(0, status);
@@ -134,7 +134,7 @@ struct Home::Part final : Spanned::Seat {
   void silent(std::uint32_t guard) override { say(Kind::ready, guard, 1); }
   void not_ready() override { say(Kind::not_ready, 0, 0); }
   void commit(std::uint32_t guard) override { say(Kind::commit, guard, 0); }
-  void over(std::uint32_t guard, Status s, Guest::Seat& at) override {
+  void over(std::uint32_t guard, Status s, Visitor::Seat& at) override {
     const auto me = home.parts_.extract(op);
     if (s == Status::ok)
       home.tell_done(op, guard, at);
@@ -208,7 +208,7 @@ const char* Home::adopt(const Frame& f) {
 std::size_t Home::untaken() const noexcept {
   std::size_t all = 0;
   for (const Before& b : before_) all += b.untaken.bytes();
-  for (const auto& [op, guest] : open_) all += guest->untaken.bytes();
+  for (const auto& [op, visitor] : open_) all += visitor->untaken.bytes();
   for (const auto& [op, part] : parts_) all += part->untaken.bytes();
   return all;
 }
@@ -287,7 +287,7 @@ const char* Home::asked(const Frame& f) {
   if (f.op <= last_) return "an OFFER's number is not above those before it";
   last_ = f.op;
   if (open() == kOffers) return "more offers are open than a peer may have";
-  std::vector<Guest::Seat> at;
+  std::vector<Visitor::Seat> at;
   bool dead = false;
   std::size_t bytes = f.body.size();  // that are held for it, if that is counted
   if (counts)
@@ -298,17 +298,17 @@ const char* Home::asked(const Frame& f) {
   if (counts)
     if (const char* wrong = space.relieve(*this, bytes)) return wrong;
   const bool spanning = (f.flags & Flag::spans) != 0;
-  std::unique_ptr<Guest> g;
+  std::unique_ptr<Visitor> g;
   if (!spanning || at.size() > 1) {
-    g = std::make_unique<Guest>(*this, f.op);
+    g = std::make_unique<Visitor>(*this, f.op);
     g->at = std::move(at);
     if (!g->bind()) {  // its place may know the two by different names: bad use there
       tell_bad_use(f.op, 5);
       return nullptr;
     }
   }
-  std::vector<Guest::Seat>& mine = g ? g->at : at;
-  for (const Guest::Seat& s : mine) {
+  std::vector<Visitor::Seat>& mine = g ? g->at : at;
+  for (const Visitor::Seat& s : mine) {
     core::BarrierEngine<Shared>* const b = s.port ? s.port->barrier() : nullptr;
     if (!b) continue;
     if (spanning || asked_[0].holds)
@@ -320,17 +320,17 @@ const char* Home::asked(const Frame& f) {
   if (spanning) return spans(f, std::move(mine), bytes);
   if (counts) g->untaken.add(space.untaken, bytes);
   if (asked_[0].holds) g->will_hold(asked_[0].keeps);
-  Guest& guest = *g;
+  Visitor& visitor = *g;
   open_.emplace(f.op, std::move(g));
-  if (!guest.begin()) return nullptr;
+  if (!visitor.begin()) return nullptr;
   // A reader that this write has met is in the list already, and goes before it.
-  if (guest.chose_a_write()) space.answer_decided();
-  answer(guest);
+  if (visitor.chose_a_write()) space.answer_decided();
+  answer(visitor);
   return nullptr;
 }
 
 // The guards of an OFFER. `dead`: one had died before the peer got it, and that has been answered.
-const char* Home::seats(const Frame& f, std::vector<Guest::Seat>& at, bool& dead) {
+const char* Home::seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& dead) {
   static constexpr const char* kSides =
       "an OFFER to write at a reader end, or to read at a writer end";
   if (const char* wrong = guards_of(f, asked_)) return wrong;
@@ -366,15 +366,15 @@ const char* Home::seats(const Frame& f, std::vector<Guest::Seat>& at, bool& dead
   return nullptr;
 }
 
-void Home::answer(Guest& g) {
+void Home::answer(Visitor& g) {
   if (g.to_make()) {
-    g.stage = Guest::Stage::making;
+    g.stage = Visitor::Stage::making;
     session_.send(Frame{Kind::commit, 0, static_cast<std::uint32_t>(g.chosen), 0, g.op, 0, {}});
     return;
   }
   auto node = open_.extract(g.op);
   const auto where = static_cast<std::uint32_t>(g.chosen);
-  Guest::Seat& at = g.at[where];
+  Visitor::Seat& at = g.at[where];
   if (g.outcome != Status::ok) return tell_ended(g.op, where, g.outcome, *at.port);
   const auto lender = may_lend(g);
   carrier_.by_copy(g.keeps);  // who has it may write to it, and what comes back is what was written
@@ -408,8 +408,8 @@ const char* Home::made(const Frame& f) {
     return nullptr;
   }
   const auto o = open_.find(f.op);
-  if (o == open_.end() || o->second->stage != Guest::Stage::making) return kNone;
-  Guest& g = *o->second;
+  if (o == open_.end() || o->second->stage != Visitor::Stage::making) return kNone;
+  Visitor& g = *o->second;
   if (f.where == 1) {
     g.fail();
     open_.erase(o);
@@ -427,12 +427,12 @@ const char* Home::held_end(const Frame& f) {
   const auto it = held_.find(f.op);
   if (it == held_.end()) return "a HELD-END of no read whose end is awaited";
   if (f.val == 1 && !it->second->keeps) return "a HELD-END that gives back what was not to be kept";
-  std::unique_ptr<Guest> guest = std::move(it->second);
+  std::unique_ptr<Visitor> visitor = std::move(it->second);
   held_.erase(it);
-  Back::end(std::move(guest), f.val == 1);
+  Back::end(std::move(visitor), f.val == 1);
   return nullptr;
 }
-bool Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::Seat& at,
+bool Home::tell_done(std::uint64_t op, std::uint32_t where, Visitor::Seat& at,
                      std::uint64_t lending) {
   Frame f{Kind::done, 0, where, 0, op, lending, {}};
   Keeper keeper;
@@ -525,14 +525,14 @@ const char* Home::poison(const Frame& f) {
 
 void Home::lost() noexcept {
   before_.clear();
-  for (auto& [op, guest] : open_) {
-    guest->home = nullptr;
-    if (guest->stage == Guest::Stage::making) {
-      guest->fail();
+  for (auto& [op, visitor] : open_) {
+    visitor->home = nullptr;
+    if (visitor->stage == Visitor::Stage::making) {
+      visitor->fail();
       continue;
     }
-    if (guest->withdraw()) continue;
-    space.adopt(std::move(guest));
+    if (visitor->withdraw()) continue;
+    space.adopt(std::move(visitor));
   }
   open_.clear();
   auto held = std::exchange(held_, {});
@@ -549,20 +549,20 @@ void Home::lost() noexcept {
 
 // --- credits (WIRE.md 6) -------------------------------------------------------------------------
 
-std::shared_ptr<Lender> Home::may_lend(const Guest& guest) {
+std::shared_ptr<Lender> Home::may_lend(const Visitor& visitor) {
   if (!(session_.theirs().profile & Profile::credits)) return {};
-  if (guest.at.size() > 1 || !guest.at[0].port->writes()) return {};
-  Given* const g = held(guest.at[0].end);
+  if (visitor.at.size() > 1 || !visitor.at[0].port->writes()) return {};
+  Given* const g = held(visitor.at[0].end);
   if (!g) return {};
   if (g->lender && !g->lender->is_over()) return {};
   g->lender = nullptr;
-  if (!guest.at[0].port->buffered()) {
+  if (!visitor.at[0].port->buffered()) {
     if (!lends_places || !(session_.theirs().profile & Profile::places)) return {};
     if (g->later > 0 && g->later-- > 0) return {};
   }
   const int n = g->port->lend(nullptr, 1);
   if (n < 0) return {};
-  return g->lender = std::make_shared<Lender>(*this, session_, guest.at[0].end, g->port,
+  return g->lender = std::make_shared<Lender>(*this, session_, visitor.at[0].end, g->port,
                                               static_cast<std::uint32_t>(n));
 }
 // An OFFER at an end with credits: of a rendezvous, for a buffer's are given up before.
@@ -597,7 +597,7 @@ const char* Home::recalled(const Frame& f) {
 
 // --- choices that span (WIRE.md 5) ---------------------------------------------------------------
 
-const char* Home::spans(const Frame& f, std::vector<Guest::Seat> at, std::size_t bytes) {
+const char* Home::spans(const Frame& f, std::vector<Visitor::Seat> at, std::size_t bytes) {
   if (f.txn == 0) return "an OFFER that spans without its place in the order";
   auto part = std::make_shared<Part>(*this, f.op);
   if (counts) part->untaken.add(space.untaken, bytes);

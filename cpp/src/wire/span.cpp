@@ -45,7 +45,7 @@ struct Span::Part {
 struct Span::There final : Part, FarOp {
   There(Span& s, Peer& p) noexcept : Part(s, &p), peer(p) {}
   Peer& peer;
-  Few<FarGuard, 2> mine;
+  InlineVector<FarGuard, 2> mine;
 
   void add(Guard& g) override {
     mine.push_back(
@@ -96,7 +96,7 @@ struct Span::Here final : Part, Spanned::Seat {
   void add(Guard&) override {}
   bool is_lost() const noexcept override { return false; }
   bool offer(bool tries) override {
-    std::vector<Guest::Seat> at;
+    std::vector<Visitor::Seat> at;
     at.reserve(size);
     for (std::size_t i = 0; i < span.seats_.size(); ++i) {
       if (span.seats_[i].part != this) continue;
@@ -131,7 +131,7 @@ struct Span::Here final : Part, Spanned::Seat {
     for (std::uint32_t i = 0; i < size; ++i)
       if (auto& room = from.room(i)) *span.guards_[span.guard_of(*this, i)].room = std::move(room);
   }
-  void over(std::uint32_t guard, Status s, Guest::Seat& a) override {
+  void over(std::uint32_t guard, Status s, Visitor::Seat& a) override {
     const std::uint8_t strength = s == Status::poisoned ? a.port->strength() : 0;
     const auto keep = std::move(part);
     take_back(*keep);

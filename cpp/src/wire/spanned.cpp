@@ -14,7 +14,7 @@ struct Spanned::Watch final : Decided {
   }
 };
 
-Spanned::Spanned(Space& s, Seat& p, Rank r, std::vector<Guest::Seat> at, bool looks)
+Spanned::Spanned(Space& s, Seat& p, Rank r, std::vector<Visitor::Seat> at, bool looks)
     : space_(s.shared_from_this()), place_(&p), rank_(r), looks_(looks), at_(std::move(at)) {
   space_->spans.push_back(this);
 }
@@ -81,8 +81,8 @@ bool Spanned::must_wait() const {
     if (s == this || !s->place_ || rank_ >= s->rank_) continue;
     if (looks_ && s->looks_) continue;  // neither waits, so they do not meet (rule 5.7)
     if (s->has_committed()) continue;
-    for (const Guest::Seat& mine : attempt_->at)
-      for (const Guest::Seat& theirs : s->at_)
+    for (const Visitor::Seat& mine : attempt_->at)
+      for (const Visitor::Seat& theirs : s->at_)
         if (!theirs.off && mine.port->channel() == theirs.port->channel() &&
             mine.port->writes() != theirs.port->writes())
           return true;
@@ -96,7 +96,7 @@ void Spanned::take_back_rooms() {
 }
 void Spanned::finish() {
   const auto me = shared_from_this();
-  if (attempt_->stage == Guest::Stage::delivering) return taken();
+  if (attempt_->stage == Visitor::Stage::delivering) return taken();
   take_back_rooms();
   const std::uint32_t guard = met_ = tried_[static_cast<std::size_t>(attempt_->chosen)];
   const Status s = attempt_->outcome;
@@ -106,7 +106,7 @@ void Spanned::finish() {
       attempt_.reset();
       return;
     }
-    attempt_->stage = Guest::Stage::making;
+    attempt_->stage = Visitor::Stage::making;
     place_->commit(guard);
     return space_->reconsider();
   }
@@ -145,7 +145,7 @@ void Spanned::taken() {
 }
 void Spanned::leave() {
   const auto me = shared_from_this();
-  if (attempt_->stage != Guest::Stage::offered) return;
+  if (attempt_->stage != Visitor::Stage::offered) return;
   if (!attempt_->withdraw()) return;  // it was decided, and is in the space's list
   take_back_rooms();
   attempt_.reset();
@@ -169,7 +169,7 @@ void Spanned::close() {
   if (making()) {
     attempt_->fail();
     attempt_.reset();
-  } else if (attempt_ && attempt_->stage == Guest::Stage::offered && attempt_->withdraw()) {
+  } else if (attempt_ && attempt_->stage == Visitor::Stage::offered && attempt_->withdraw()) {
     take_back_rooms();
     attempt_.reset();
   }

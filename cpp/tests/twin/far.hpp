@@ -10,7 +10,7 @@
 #include <weft/wire/end.hpp>
 #include <weft/wire/far_barrier.hpp>
 #include <weft/wire/held.hpp>
-#include <weft/wire/joint.hpp>
+#include <weft/wire/link_base.hpp>
 
 #include "placed.hpp"
 #include "rounds.hpp"
@@ -92,7 +92,7 @@ class Far {
 
   // links: by program; null: this one, or none. controls: to the others, of program 0.
   Far(const Network& n, const Placed& placed, int me, Standing& standing,
-      std::vector<w::Joint*> links, std::vector<int> controls = {})
+      std::vector<w::LinkBase*> links, std::vector<int> controls = {})
       : placed_(placed),
         me_(me),
         standing_(standing),
@@ -251,7 +251,7 @@ class Far {
       for (std::size_t i = 0; i < p.ends.size(); ++i) f(p, i, p.ends[i]);
   }
   // Ends of this program's channels, to who is to have them, by way of program 0.
-  w::Joint& towards(int program) { return *links_[static_cast<std::size_t>(me_ ? 0 : program)]; }
+  w::LinkBase& towards(int program) { return *links_[static_cast<std::size_t>(me_ ? 0 : program)]; }
   void hand_out(const Network& n, weft::Channel<int>& tick) {
     each_end(n, [&](const Proc& p, std::size_t i, const End& e) {
       if (placed_.home_of(e.channel) != me_) return;
@@ -294,7 +294,7 @@ class Far {
       const int home = placed_.home_of(e.channel), at = placed_.host_of(p.id);
       const Text name = Far::name(p, i);
       if (home == me_ || home == at || (me_ != 0 && at != me_)) return;
-      w::Joint& from = towards(home);
+      w::LinkBase& from = towards(home);
       if (e.side == 'r') {
         R r = from.reader_end<V>(name);
         at == me_ ? void(readers_.emplace(name, std::move(r)))
@@ -328,7 +328,7 @@ class Far {
   const Placed& placed_;
   const int me_;
   Standing& standing_;
-  const std::vector<w::Joint*> links_;
+  const std::vector<w::LinkBase*> links_;
   const std::int64_t start_ = weft::prim::now();
   bool buffers_ = false;
   std::map<int, weft::Channel<V>> channels_;  // whose home is here

@@ -30,8 +30,8 @@ int host_of_network(const std::string& text, const Spread& s) {
   const auto space = w::Space::make("program " + std::to_string(s.me));
   Standing standing(space);
   L over(space, w::inherited());
-  w::Joint& link = over;
-  std::vector<w::Joint*> links{&link};
+  w::LinkBase& link = over;
+  std::vector<w::LinkBase*> links{&link};
   Far far(net, placed, s.me, standing, links);
   std::thread asked(
       [&] { answer_all(standing, s.control, [&](int pid) { far.abandon(*net.process(pid)); }); });
@@ -56,7 +56,7 @@ int network_over_hosts(const std::string& text, const Spread& s) {
   Standing standing(space);
   std::vector<int> controls;
   std::vector<std::unique_ptr<w::ProgramOver<L>>> others;
-  std::vector<w::Joint*> links{nullptr};
+  std::vector<w::LinkBase*> links{nullptr};
   for (unsigned k = 1; k < s.programs; ++k) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0)
@@ -69,7 +69,7 @@ int network_over_hosts(const std::string& text, const Spread& s) {
                                  "--control", std::to_string(ends[1]), "--network", text}));
     ::close(ends[1]);
     controls.push_back(ends[0]);
-    w::Joint& link = others.back()->link();
+    w::LinkBase& link = others.back()->link();
     links.push_back(&link);
   }
   {

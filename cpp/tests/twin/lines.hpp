@@ -25,7 +25,7 @@ inline constexpr w::LineOptions kLine{.window = 8, .most = 512, .again_ms = 10, 
 class OverLine {
  public:
   OverLine(const std::shared_ptr<w::Space>& space, int socket) : link_(space, socket, kLine) {}
-  operator w::Joint&() { return link_; }
+  operator w::LinkBase&() { return link_; }
 
  private:
   w::SerialLink link_;
@@ -123,7 +123,7 @@ class OverLossyLine {
   static inline std::uint64_t seed = 0;  // of this program's lines
   OverLossyLine(const std::shared_ptr<w::Space>& space, int socket)
       : accidents_(socket, seed++), link_(space, accidents_.inner(), kLine) {}
-  operator w::Joint&() { return link_; }
+  operator w::LinkBase&() { return link_; }
 
  private:
   Accidents accidents_;
@@ -135,7 +135,7 @@ class OverTcp {
  public:
   static inline bool listens = false;  // of this program's links
   OverTcp(const std::shared_ptr<w::Space>& space, int socket) : link_(space, connection(socket)) {}
-  operator w::Joint&() { return link_; }
+  operator w::LinkBase&() { return link_; }
 
  private:
   static int checked(int result) {
@@ -171,6 +171,6 @@ class OverTcp {
 
 // Does it make sessions between two others?
 template <class L>
-inline constexpr bool kIntroduces = std::is_base_of_v<w::Joint, L>;
+inline constexpr bool kIntroduces = std::is_base_of_v<w::LinkBase, L>;
 
 }  // namespace twin

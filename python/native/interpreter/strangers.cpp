@@ -16,7 +16,7 @@
 //    for it, since the holder of the GIL may wait for that thread.
 //  2 Whoever looks for strangers sets `asked` first. So a thread that ends either is not found, or
 //    sees that it must make the runs look again.
-//  3 Without a GIL the states of other threads cannot be reached. There weft/_strangers.py waits
+//  3 Without a GIL the states of other threads cannot be reached. There weft/_foreign_threads.py waits
 //    for Python threads; C threads that have not used Weft are not known. While `watching`, it asks
 //    _strangers_wanted() each time it has found no thread, before it gives up. So it sees a run
 //    that came to stand still in between.
@@ -104,7 +104,7 @@ void leaves_python(PyObject* mark) {
 #else
 bool wanted = false;        // a run stands still for one
 bool watching = false;      // somebody waits for their ends, or is about to
-PyObject* watch = nullptr;  // weft._strangers.watch()
+PyObject* watch = nullptr;  // weft._foreign_threads.watch()
 
 void begin_watching() {
   const Owned r(PyObject_CallNoArgs(watch));

@@ -1,5 +1,5 @@
 // This program's part in the question whether a network over several OS processes stands still
-// (WIRE.md 10). The rounds, and what is told, are in weft/_rounds/rounds.py.
+// (WIRE.md 10). The rounds, and what is told, are in weft/_distributed_deadlock/rounds.py.
 //
 // Everything is read with the GIL held and without running Python code: one moment, as in
 // partial.cpp. A link takes frames in under the GIL too, so what has been received has woken whom
@@ -22,7 +22,7 @@ namespace weft::py {
 
 namespace {
 
-PyObject* standing = nullptr;  // weft._rounds.rounds.standing
+PyObject* standing = nullptr;  // weft._distributed_deadlock.rounds.standing
 
 unsigned long long name_of(std::uint64_t key) { return wire::detail::end_name(key); }
 PyObject* truth(bool is) { return is ? Py_True : Py_False; }

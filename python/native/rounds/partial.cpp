@@ -314,7 +314,7 @@ void put(runtime::GoingOn& g, std::string_view fact, std::uint32_t id, std::uint
   if (fact == "holds") g.holds(id, key);
 }
 // _going_on([(name of a function of GoingOn, process, key or 0)]): the processes that may go on.
-// They and the keys are numbered by who asks (weft/_rounds/spread.py).
+// They and the keys are numbered by who asks (weft/_distributed_deadlock/partial.py).
 PyObject* f_going_on(PyObject*, PyObject* facts) {
   runtime::GoingOn g;
   std::set<std::uint32_t> all, able;

@@ -18,7 +18,7 @@ using wire::Space;
 
 std::atomic<std::uint32_t> Feed::rings_{0}, Feed::unheard_{0};
 
-Feed::Feed(const std::shared_ptr<Space>& space) : Joint(space) {
+Feed::Feed(const std::shared_ptr<Space>& space) : LinkBase(space) {
   if (::pipe(bell_) != 0) weft::detail::bad_use("no descriptor is left for a link");
   for (const int fd : bell_) {
     ::fcntl(fd, F_SETFL, O_NONBLOCK);

@@ -23,12 +23,12 @@
 #include <thread>
 
 #include "native.hpp"
-#include "weft/wire/joint.hpp"
+#include "weft/wire/link_base.hpp"
 #include "wire/tls_in.hpp"
 
 namespace weft::py {
 
-class Feed final : public wire::Joint {
+class Feed final : public wire::LinkBase {
  public:
   // Throws BadUse if no descriptor is left.
   explicit Feed(const std::shared_ptr<wire::Space>& space);

@@ -43,7 +43,7 @@ EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o)
 // A link of any kind.
 class AnyLink {
  public:
-  AnyLink(wire::Joint& j, Carries c) noexcept : joint(j), what(c), board(c != Carries::pickle) {}
+  AnyLink(wire::LinkBase& j, Carries c) noexcept : joint(j), what(c), board(c != Carries::pickle) {}
   bool network = false;  // over a network (WIRE.md 17)
   bool counted = false;  // in `boards`
   const char* type() const noexcept { return type_of(what); }
@@ -54,7 +54,7 @@ class AnyLink {
   const std::shared_ptr<Peer>& peer() const noexcept { return joint.peer(); }
   std::uint32_t news() const noexcept { return joint.news(); }
   void wait_for_news(std::uint32_t seen) const noexcept { joint.wait_for_news(seen); }
-  wire::Joint& joint;
+  wire::LinkBase& joint;
   const Carries what;
   const bool board;  // its values are CBOR
 };

@@ -1,11 +1,11 @@
 """Weft without its extension module: coroutines and threads in pure Python.
 
-The build copies the package for MicroPython into the folder _pure. The folder _without has the
+The build copies the package for MicroPython into the folder _pure. The folder _pure_fallback has the
 modules `weft.coroutines`, `weft.threads` and `weft.errors` that use it. weft/__init__.py calls
 `take_over` if there is no extension module.
 
 Invariants
-- `take_over` runs before any other module of weft is imported. It puts _without before the
+- `take_over` runs before any other module of weft is imported. It puts _pure_fallback before the
   package's own folder; nothing else decides which of the two a module is.
 - `weft.errors` is imported before the rest of _pure, so that several failures are an exception
   group here too (rule 7.2).
@@ -58,10 +58,10 @@ NAMES = (
 
 
 def take_over(path: list[str]) -> None:
-    """Puts the modules in _without in place of the package's own. Says so in one line, unless
+    """Puts the modules in _pure_fallback in place of the package's own. Says so in one line, unless
     WEFT_PURE has asked for it.
     """
-    path.insert(0, str(Path(__file__).with_name("_without")))
+    path.insert(0, str(Path(__file__).with_name("_pure_fallback")))
     if os.environ.get("WEFT_PURE", "") in ("", "0"):
         print(
             f"weft: no extension module for this Python: coroutines and threads run in pure Python. {HOW}",
@@ -80,7 +80,7 @@ def pure(name: str = "") -> ModuleType:
 
 
 def not_here(module: str, name: str) -> Any:
-    """What `__getattr__` of a module in _without raises.
+    """What `__getattr__` of a module in _pure_fallback raises.
 
     For a name that the module has with the extension it is an ImportError, since `from … import`
     hides the text of an AttributeError.

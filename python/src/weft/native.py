@@ -26,7 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from weft._components import hosts as _native_hosts
+from weft._components import host_runner as _native_hosts
 from weft._components import stack as _native_stack
 from weft._components.build import build, cmake_dir, include_dir
 from weft._components.stubs import stub_of

@@ -22,17 +22,17 @@ import socket
 import weakref
 from typing import Any
 
+from weft._distributed_deadlock import rounds as _rounds
 from weft._extension import native as _native
 from weft._hosts import hosts as _hosts
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
 from weft._net import loop as _net_loop
-from weft._net.hosts import FarHost, FarHosts
 from weft._net.keys import make_keys
 from weft._net.link import Session
-from weft._net.named import Named, checked
+from weft._net.name_rules import Named, checked
+from weft._net.remote_hosts import FarHost, FarHosts
 from weft._net.values import accepts
-from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, PeerDied
 
 __all__ = [

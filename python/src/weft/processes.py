@@ -26,8 +26,8 @@ from weft._backends.shared import run as run
 from weft._backends.shared import run_async as run_async
 from weft._backends.shared import statistics as statistics
 from weft._hosts.hosts import Hosts as Hosts
-from weft._hosts.in_place import empty as empty
 from weft._hosts.processes import process as process
+from weft._hosts.shared_arrays import empty as empty
 from weft._hosts.supervisor import Supervisor as Supervisor
 from weft._native import Alternative as Alternative
 from weft._native import Barrier as Barrier

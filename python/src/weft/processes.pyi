@@ -2,7 +2,7 @@
 
 from weft._hosts.executor import Executor as Executor
 from weft._hosts.hosts import Hosts as Hosts
-from weft._hosts.in_place import empty as empty
+from weft._hosts.shared_arrays import empty as empty
 from weft._hosts.start import freeze_support as freeze_support
 from weft._hosts.supervisor import Supervisor as Supervisor
 from weft._native import Shared as Shared

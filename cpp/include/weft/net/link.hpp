@@ -13,7 +13,7 @@
 //  2 `out_` is one piece, with its length before it; the next is taken when it has gone. So beside
 //    what the session has queued there is at most one.
 #pragma once
-#include "../wire/joint.hpp"
+#include "../wire/link_base.hpp"
 #include "tls.hpp"
 
 namespace weft::inline WEFT_ABI::net::detail {
@@ -54,10 +54,10 @@ class Pieces {
   const char* why_ = nullptr;
 };
 
-class Link final : public wire::Joint {
+class Link final : public wire::LinkBase {
  public:
   Link(const std::shared_ptr<wire::Space>& space, Connection c, std::string who)
-      : Joint(space), host(std::move(who)) {
+      : LinkBase(space), host(std::move(who)) {
     std::tie(socket_, ssl_) = c.release();
     if (::pipe2(bell_, O_NONBLOCK | O_CLOEXEC) != 0) {
       SSL_free(ssl_);

@@ -1,7 +1,7 @@
 // A session's part as a home: the ends that were handed to the peer, and the peer's operations at
 // them (WIRE.md 4, 7).
 //
-// A remote operation is a guest at the channel: an ordinary party, plain or a select, whose waker
+// A remote operation is a visitor at the channel: an ordinary party, plain or a select, whose waker
 // answers by a frame.
 //
 //   OFFER ──asked()──► decided at once ──answer()──► DONE │ ENDED
@@ -13,7 +13,7 @@
 //   An extended read: answer() ──► held ──held_end(), lost()──► Back::end(): its writer goes on, or its value comes back
 //
 // Invariants (the space's lock)
-//  1 A guest is in `open_` until it is answered. It is destroyed only when it is in no line and no
+//  1 A visitor is in `open_` until it is answered. It is destroyed only when it is in no line and no
 //    wake-up of it is under way.
 //  2 What is answered is answered once. At one commit the reader's answer is queued before the
 //    writer's (WIRE.md 4.2).
@@ -51,16 +51,16 @@ class Decided : public core::Waker {
 class Lender;
 class Spanned;
 
-class Guest final : public Decided {
+class Visitor final : public Decided {
  public:
   // For an OFFER that does not span, or an attempt of `part`. Neither place is lent (WIRE.md 6.6).
-  Guest(Home& h, std::uint64_t op);
-  Guest(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part);
+  Visitor(Home& h, std::uint64_t op);
+  Visitor(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part);
 
   struct Seat {
     std::shared_ptr<Port> port;
     std::unique_ptr<Room> room;
-    std::uint32_t end = 0;  // its number, of a guest of a session
+    std::uint32_t end = 0;  // its number, of a visitor of a session
     // of a choice that spans: its precondition is false. Then the port is null if the end had died
     bool off = false;
     bool later = false;  // an output whose value is made after the commit
@@ -129,12 +129,12 @@ class Guest final : public Decided {
 class Back final : public Decided {
  public:
   // The block of `g` is over; `back`: its value is to be read again. In a step.
-  static void end(std::unique_ptr<Guest> g, bool back);
+  static void end(std::unique_ptr<Visitor> g, bool back);
   void told() noexcept override;
 
  private:
-  explicit Back(std::unique_ptr<Guest> g) : Decided(g->space), guest_(std::move(g)) {}
-  const std::unique_ptr<Guest> guest_;
+  explicit Back(std::unique_ptr<Visitor> g) : Decided(g->space), visitor_(std::move(g)) {}
+  const std::unique_ptr<Visitor> visitor_;
 };
 
 class Home {
@@ -189,8 +189,8 @@ class Home {
   const char* try_it(const Frame& f);
   const char* parties(const Frame& f);
 
-  // A guest of ours was decided, and has looked.
-  void answer(Guest& g);
+  // A visitor of ours was decided, and has looked.
+  void answer(Visitor& g);
   // The session is over: all that the peer held through it is dead.
   void lost() noexcept;
 
@@ -222,11 +222,11 @@ class Home {
     return it == ends_.end() ? nullptr : &it->second;
   }
   struct Part;  // of a choice that spans (WIRE.md 5)
-  const char* spans(const Frame& f, std::vector<Guest::Seat> at, std::size_t bytes);
-  const char* seats(const Frame& f, std::vector<Guest::Seat>& at, bool& dead);
+  const char* spans(const Frame& f, std::vector<Visitor::Seat> at, std::size_t bytes);
+  const char* seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& dead);
   // `lending`: of a write, 0, or 1 and how many credits come with it.
   // false: its value is too long
-  bool tell_done(std::uint64_t op, std::uint32_t guard, Guest::Seat& at, std::uint64_t lending = 0);
+  bool tell_done(std::uint64_t op, std::uint32_t guard, Visitor::Seat& at, std::uint64_t lending = 0);
   void tell_ended(std::uint64_t op, std::uint32_t guard, Status s, const Port& at);
   // The peer is told that it was bad use (WIRE.md 3.4, ENDED).
   void tell_bad_use(std::uint64_t op, std::uint64_t how) {
@@ -234,16 +234,16 @@ class Home {
   }
   void add(std::uint32_t end, std::uint64_t key, std::shared_ptr<Port> p);
   void close(Given& g, bool died);
-  std::shared_ptr<Lender> may_lend(const Guest& g);
+  std::shared_ptr<Lender> may_lend(const Visitor& g);
   void offered(Given& g);
 
   Session& session_;
   Carrier& carrier_;
   std::unordered_map<std::uint32_t, Given> ends_;  // that the peer holds, by number
   std::uint32_t next_ = 0, next_adopted_ = kAdopted;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Guest>> open_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Visitor>> open_;
   // extended reads that have happened: until HELD-END
-  std::map<std::uint64_t, std::unique_ptr<Guest>> held_;
+  std::map<std::uint64_t, std::unique_ptr<Visitor>> held_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Part>> parts_;
   // Of a value that needs several frames: what has come in front of its OFFER or PUT.
   struct Before {

@@ -83,7 +83,7 @@ class PortOf final : public Port {
   }
   ~PortOf() override {
     close(false);
-    weft::detail::release<T, Shared>(core_);  // its guests may have outlived the end
+    weft::detail::release<T, Shared>(core_);  // its visitors may have outlived the end
   }
 
   std::string type() const override { return Value<T>::type(); }

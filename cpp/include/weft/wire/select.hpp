@@ -34,7 +34,7 @@
 
 #include "../ended.hpp"
 #include "far_barrier.hpp"
-#include "few.hpp"
+#include "inline_vector.hpp"
 #include "span.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
@@ -378,7 +378,7 @@ class FarSelect {
 
     FarSelect& s_;
     // of a choice that spans or has a barrier: the ends, as they are asked
-    Few<std::size_t, kUsual> order_;
+    InlineVector<std::size_t, kUsual> order_;
     std::vector<FarGuard> offer_;  // with a barrier: the guards in that order
     bool looks_ = false;
     // the guard that is chosen if the homes say that nothing has happened; -1: none
@@ -506,8 +506,8 @@ class FarSelect {
     bool loud = false;
   };
   // By end, in the order in which they were added:
-  Few<End, kUsual> ends_;
-  Few<FarGuard, kUsual> guards_;
+  InlineVector<End, kUsual> ends_;
+  InlineVector<FarGuard, kUsual> guards_;
   std::vector<std::size_t> barriers_;          // which of them are barriers
   std::vector<std::function<void()>> makers_;  // of outputs with a function
   std::vector<Other> others_;

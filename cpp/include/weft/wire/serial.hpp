@@ -28,7 +28,7 @@
 #include <thread>
 
 #include "compact.hpp"
-#include "joint.hpp"
+#include "link_base.hpp"
 #include "line.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
@@ -78,11 +78,11 @@ inline int open_line(const std::string& path, unsigned baud = 115200) {
   return fd;
 }
 
-class SerialLink final : public Joint {
+class SerialLink final : public LinkBase {
  public:
   // Takes over the line, which make_line() or open_line() has set up. Throws BadUse if it is none.
   SerialLink(const std::shared_ptr<Space>& space, int line, const LineOptions& o = {})
-      : Joint(space),
+      : LinkBase(space),
         fd_(line),
         most_(o.most),
         linger_ms_(3 * std::int64_t{o.again_ms}),

@@ -18,12 +18,12 @@
 #include "aside.hpp"
 #include "attendant.hpp"
 #include "introduce.hpp"
-#include "joint.hpp"
+#include "link_base.hpp"
 #include "stream.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
-class ShmLink final : public Joint, private Attended {
+class ShmLink final : public LinkBase, private Attended {
  public:
   static constexpr std::uint32_t kRing = 1 << 16;  // bytes each way
 
@@ -73,7 +73,7 @@ class ShmLink final : public Joint, private Attended {
     std::uint64_t ring = kRing;
   };
 
-  ShmLink(std::shared_ptr<Peer> peer, int fd) : Joint(std::move(peer)), socket_(fd) {
+  ShmLink(std::shared_ptr<Peer> peer, int fd) : LinkBase(std::move(peer)), socket_(fd) {
     socket = fd;
     int domain = -1;
     socklen_t size = sizeof(domain);

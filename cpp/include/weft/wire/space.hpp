@@ -1,14 +1,14 @@
 // This program as a space, and its sessions (WIRE.md 1, 2).
 //
 // All of the wire's state is under one lock of the space. Whoever holds it is in a *step*: it takes
-// in what arrived, or begins or withdraws an operation. At its end a step answers the guests that
+// in what arrived, or begins or withdraws an operation. At its end a step answers the visitors that
 // were decided meanwhile and lets the links send.
 //
 //   Step() ──lock──► … ──~Step(): answer_decided(), Link::flush()──► unlock ──somebody was decided meanwhile, and nobody else steps──► lock
 //   …
 //
 // Invariants
-//  1 A waker of a guest is called on any thread, and waits for no lock; it steps itself only if
+//  1 A waker of a visitor is called on any thread, and waits for no lock; it steps itself only if
 //    nobody does. Who does looks for what was decided again after the lock is free. Both by a
 //    read-modify-write of `fresh_`: so one of the two sees the other, and nothing is left lying.
 //  2 In a step no lock of a channel is held when a link is called, and no code of the user's runs
@@ -127,7 +127,7 @@ class Space : public std::enable_shared_from_this<Space> {
 
   const Greeting& greeting() const noexcept { return greeting_; }
 
-  // A guest of one of our sessions was decided. From any thread.
+  // A visitor of one of our sessions was decided. From any thread.
   void decided(core::Waker* w) noexcept;
   // In a step: answer those that were.
   void answer_decided() noexcept;
@@ -135,15 +135,15 @@ class Space : public std::enable_shared_from_this<Space> {
   // were told in this step get theirs sent now: in one step frames of several commits gather, and
   // links are flushed one after the other (WIRE.md 4.2).
   void readers_first(const Home& h) noexcept;
-  // In a step: a guest whose session is over and whose wake-up is still to come; it has come.
-  void adopt(std::unique_ptr<Guest> g) noexcept { orphans_.push_back(std::move(g)); }
-  void bury(const Guest& g) noexcept {
-    std::erase_if(orphans_, [&](const std::unique_ptr<Guest>& o) { return o.get() == &g; });
+  // In a step: a visitor whose session is over and whose wake-up is still to come; it has come.
+  void adopt(std::unique_ptr<Visitor> g) noexcept { orphans_.push_back(std::move(g)); }
+  void bury(const Visitor& g) noexcept {
+    std::erase_if(orphans_, [&](const std::unique_ptr<Visitor>& o) { return o.get() == &g; });
   }
 
-  std::unique_ptr<Guest> unbury(const Guest& g) noexcept {
-    std::unique_ptr<Guest> mine;
-    for (std::unique_ptr<Guest>& o : orphans_)
+  std::unique_ptr<Visitor> unbury(const Visitor& g) noexcept {
+    std::unique_ptr<Visitor> mine;
+    for (std::unique_ptr<Visitor>& o : orphans_)
       if (o.get() == &g) mine = std::move(o);
     std::erase(orphans_, nullptr);
     return mine;
@@ -244,7 +244,7 @@ class Space : public std::enable_shared_from_this<Space> {
   std::mutex lock_;
   Greeting greeting_;
   std::vector<Peer*> peers_;
-  std::vector<std::unique_ptr<Guest>> orphans_;
+  std::vector<std::unique_ptr<Visitor>> orphans_;
   std::unordered_map<std::uint64_t, Known> keys_;
   // incarnations that were introduced to each other
   std::set<std::pair<std::uint64_t, std::uint64_t>> acquainted_;
@@ -303,7 +303,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   // something was handed to us, or by us has been taken up, or the session is over
   void (*news)(Peer&) noexcept = nullptr;
   void* listener = nullptr;    // of `news`
-  bool outside = true;         // may it wake somebody (Joint::be_outside)?
+  bool outside = true;         // may it wake somebody (LinkBase::be_outside)?
   std::shared_ptr<Fate> fate;  // null: nothing; written before the link is anybody's
   // the session is over; after all that was under way has been told
   void (*ended)(Peer&) noexcept = nullptr;

@@ -20,7 +20,7 @@
 #include <memory>
 
 #include "far.hpp"
-#include "few.hpp"
+#include "inline_vector.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -39,7 +39,7 @@ class Span {
     bool off = false;
     bool later = false;  // an output whose value is made after the commit: its room is filled then
   };
-  using Guards = Few<Guard, kUsual>;
+  using Guards = InlineVector<Guard, kUsual>;
   // What rule 5.6 makes of retired guards: it is over once all that keep it open have retired.
   // Neither: nothing but a guard ends it. The program may yet switch on what is off. So it is not
   // over while an input that is off is open, or inputs keep it open too while an output that is off
@@ -120,8 +120,8 @@ class Span {
   bool late_ = false;            // look_once(): no attempt is waited for
   bool* over_within_ = nullptr;  // of the attempt that go_on() is in after that: it is over
   alignas(std::max_align_t) std::byte here_[kHere][kPart];
-  Few<Part*, kHere> parts_;
-  Few<Seat, kUsual> seats_;
+  InlineVector<Part*, kHere> parts_;
+  InlineVector<Seat, kUsual> seats_;
   std::uint32_t rank_ = 0;
   Part* trying_ = nullptr;
   bool trying_writes_ = false;  // an output is among the guards that are tried

@@ -24,7 +24,7 @@
 #include <optional>
 #include <vector>
 
-#include "few.hpp"
+#include "inline_vector.hpp"
 #include "home.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
@@ -39,7 +39,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
     // it has committed with an output whose value is to be made: made(), or close()
     virtual void commit(std::uint32_t guard) = 0;
     // It is over: this guard has happened, or its channel has ended so.
-    virtual void over(std::uint32_t guard, Status s, Guest::Seat& at) = 0;
+    virtual void over(std::uint32_t guard, Status s, Visitor::Seat& at) = 0;
 
    protected:
     ~Seat() = default;
@@ -52,7 +52,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   };
 
   // `looks`: it asks each home once, and does not wait (WIRE.md 5.9).
-  Spanned(Space& s, Seat& p, Rank r, std::vector<Guest::Seat> at, bool looks);
+  Spanned(Space& s, Seat& p, Rank r, std::vector<Visitor::Seat> at, bool looks);
   ~Spanned();
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(at_.size()); }
@@ -68,7 +68,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   void close();
   // What commit() asked for: the value, whose room it is in then. False: that is none of its type,
   // and nothing has happened.
-  bool making() const noexcept { return attempt_ && attempt_->stage == Guest::Stage::making; }
+  bool making() const noexcept { return attempt_ && attempt_->stage == Visitor::Stage::making; }
   bool made(const Payload& value, Carrier& by);
   void made();
   // Its room, of a guard that is on; once it is closed.
@@ -89,17 +89,17 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   bool must_wait() const;
   // Then it meets nobody else, and nobody waits for it.
   bool has_committed() const {
-    return attempt_ && (attempt_->stage != Guest::Stage::offered || attempt_->has_met());
+    return attempt_ && (attempt_->stage != Visitor::Stage::offered || attempt_->has_met());
   }
 
   const std::shared_ptr<Space> space_;
   Seat* place_;  // null: closed
   const Rank rank_;
   const bool looks_;
-  std::vector<Guest::Seat> at_;
+  std::vector<Visitor::Seat> at_;
   std::vector<std::unique_ptr<Watch>> watches_;  // by guard, once there is one
-  mutable std::optional<Guest> attempt_;
-  Few<std::uint32_t, 4> tried_;  // the guards of the attempt
+  mutable std::optional<Visitor> attempt_;
+  InlineVector<std::uint32_t, 4> tried_;  // the guards of the attempt
   std::uint32_t met_ = 0;        // the guard that is making
 };
 

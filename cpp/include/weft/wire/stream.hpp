@@ -27,12 +27,12 @@
 
 #include "descriptors.hpp"
 #include "introduce.hpp"
-#include "joint.hpp"
+#include "link_base.hpp"
 #include "prompt.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
-class StreamLink final : public Joint {
+class StreamLink final : public LinkBase {
  public:
   // Takes over the socket. Throws BadUse if it is none. `passes`: a Unix socket passes descriptors;
   // false: it leads to who copies its bytes to somewhere else (WIRE.md 17.5).
@@ -77,7 +77,7 @@ class StreamLink final : public Joint {
 
  private:
   StreamLink(std::shared_ptr<Peer> peer, int socket, bool passes)
-      : Joint(std::move(peer)), socket_(socket), lingers_(!passes) {
+      : LinkBase(std::move(peer)), socket_(socket), lingers_(!passes) {
     sockaddr_storage address{};
     socklen_t size = sizeof(address);
     if (::fcntl(socket_, F_SETFL, ::fcntl(socket_, F_GETFL) | O_NONBLOCK) != 0 ||

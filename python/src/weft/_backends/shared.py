@@ -7,7 +7,7 @@ Invariants
   it does after a fork.
 - Ordinary code comes through `stop_at_run` before it starts a network, whichever way it starts it.
 - Two names are replaced by other modules, which are imported only where they are needed: `linked`
-  by _rounds/rounds.py, `at_run` by _hosts/child.py.
+  by _distributed_deadlock/rounds.py, `at_run` by _hosts/child.py.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def process(function: Any) -> Any:
 
 
 def linked() -> bool:
-    """Are there other OS processes of this program? There are none until _rounds/rounds.py, which is
+    """Are there other OS processes of this program? There are none until _distributed_deadlock/rounds.py, which is
     imported with the first one, replaces this.
     """
     return False
@@ -272,9 +272,9 @@ def _check_each(verb: str, wanted: str, given: tuple[Any, ...], but: type | None
 
 _native._set_stats(ChannelStats)
 if hasattr(_native, "_set_watch"):  # where there is no lock of the interpreter
-    from weft import _strangers
+    from weft import _foreign_threads
 
-    _native._set_watch(_strangers.watch)
+    _native._set_watch(_foreign_threads.watch)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native._after_fork_in_child)
 if os.environ.get("WEFT_DEBUG", "0") not in ("", "0"):  # other OS processes have it too

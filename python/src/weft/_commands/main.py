@@ -134,9 +134,9 @@ def run_program(
         tracing.__enter__()
     except weft.BadUse as error:
         raise BadUse(str(error)) from None
-    from weft._watching import leaving as _leaving
+    from weft._watching import quiet_ends as _quiet_ends
 
-    naming = _leaving.Naming(lambda text: click.echo(f"weft: {text}", err=True))
+    naming = _quiet_ends.Naming(lambda text: click.echo(f"weft: {text}", err=True))
     if verbose:
         naming.begin()
     main = ModuleType("__main__")

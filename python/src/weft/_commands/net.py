@@ -25,9 +25,9 @@ from weft._net import agent as _net_agent
 from weft._net import entries as _net_entries
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
-from weft._net import named as _net_named
+from weft._net import name_rules as _net_named
 from weft._net import server as _net_server
-from weft._net import up as _net_up
+from weft._net import ssh_agents as _net_up
 from weft.cli import EXIT
 from weft.errors import BadUse as Refused
 

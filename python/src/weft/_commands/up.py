@@ -1,7 +1,7 @@
 """The command `weft up`: agents on many nodes, for one program or until Ctrl-C.
 
 Invariants: those of _commands/main.py. However `weft up` ends, the agents that it started end too
-(_net/up.py), and the program ends before them.
+(_net/ssh_agents.py), and the program ends before them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from weft._net import calls as _net_calls
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
 from weft._net import nodes as _net_nodes
-from weft._net import up as _net_up
+from weft._net import ssh_agents as _net_up
 from weft.cli import EXIT
 from weft.errors import BadUse as Refused
 

@@ -31,20 +31,20 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from weft import _own_threads
+from weft import _helper_threads
 from weft._backends import shared as _shared
 from weft._backends.functions import is_coroutine
+from weft._distributed_deadlock import at_work as _at_work
+from weft._distributed_deadlock import call_names as _call_names
+from weft._distributed_deadlock import rounds as _rounds
 from weft._extension import native as _native
-from weft._hosts import apart as _apart
-from weft._hosts import forked as _forked
+from weft._hosts import child_output as _child_output
+from weft._hosts import foreign_exceptions as _foreign_exceptions
+from weft._hosts import forked_child as _forked_child
 from weft._hosts import host as _host
 from weft._hosts import pickling as _pickling
-from weft._hosts import safely as _safely
-from weft._hosts import said as _said
-from weft._hosts import seen as _seen
-from weft._rounds import at_work as _at_work
-from weft._rounds import naming as _naming
-from weft._rounds import rounds as _rounds
+from weft._hosts import remote_observers as _remote_observers
+from weft._hosts import user_values as _user_values
 from weft._watching import observers as _observers
 from weft.errors import BadUse, Cancelled, ChannelEnd
 
@@ -143,7 +143,7 @@ def _import_main(name: str | None, path: str | None, backend: str | None, goes_o
 def _obey(orders: Any, process: Any) -> None:
     """On a thread, while a call runs: waits until it is cancelled, or the parent has let go of
     it."""
-    _own_threads.ours()
+    _helper_threads.ours()
     show = _observers.hide()
     try:
         with contextlib.suppress(ChannelEnd, Cancelled):
@@ -152,7 +152,7 @@ def _obey(orders: Any, process: Any) -> None:
     finally:
         _at_work.attends_no_more(orders)
     show()
-    _own_threads.not_ours()  # another thread may get its number
+    _helper_threads.not_ours()  # another thread may get its number
 
 
 def _obedient(function: Any, orders: Any, call: str) -> Any:
@@ -217,15 +217,15 @@ def run_call(
     try:
         function, args, keywords = load()
     except BaseException as error:
-        _forked.end_if_forked(before, error)
-        return None, _pickling.Failure(_apart.not_rebuilt("a call and its arguments", error))
-    _forked.end_if_forked(before, None)
+        _forked_child.end_if_forked(before, error)
+        return None, _pickling.Failure(_user_values.not_rebuilt("a call and its arguments", error))
+    _forked_child.end_if_forked(before, None)
     try:
         process = _obedient(function, orders, call)(*args, **keywords)
         if (named := getattr(function, "_weft_name", None)) is not None:
             process = process.named(named(*args, **keywords))
         del args, keywords
-        with _naming.running(process, call):
+        with _call_names.running(process, call):
             return _shared.run(process), None
     except BaseException as error:
         return None, _pickling.Failure(error)
@@ -268,7 +268,7 @@ def _untold(brief: str, error: BaseException) -> _pickling.Failure:
     """A failure that can always be sent, in place of one that could not, for this `error`."""
     said, why = (
         text[:_SAID].encode("ascii", "backslashreplace").decode()
-        for text in (brief, _safely.text_of(error))
+        for text in (brief, _foreign_exceptions.text_of(error))
     )
     return _pickling.Failure(RuntimeError(f"{said} (it cannot be told as it was: {why})"))
 
@@ -285,9 +285,11 @@ def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException
                 lambda: _pickling.load_call(packed, lambda name: taken(link, name)), orders, ours[1]
             )
         )
-        _seen.tell()
+        _remote_observers.tell()
         with contextlib.suppress(ChannelEnd):
-            answer(lambda v, f: result.write((_apart.apart("its result", v), f)), value, failure)
+            answer(
+                lambda v, f: result.write((_user_values.apart("its result", v), f)), value, failure
+            )
     finally:  # the caller must not wait, whatever has happened here
         _let_go(result)
 
@@ -369,9 +371,9 @@ def _initialized(prepared: dict[str, Any]) -> BaseException | None:
             function, args, keywords = _pickling.load_call(prepared["initializer"], str)
             function(*args, **keywords)
         except BaseException as error:
-            _forked.end_if_forked(before, error)
+            _forked_child.end_if_forked(before, error)
             return error
-        _forked.end_if_forked(before, None)
+        _forked_child.end_if_forked(before, None)
     return None
 
 
@@ -389,9 +391,9 @@ def _begin(prepared: dict[str, Any], goes_on: GoesOn) -> BaseException | None:
                 prepared["main_name"], prepared["main_path"], prepared["compiled_for"], goes_on
             )
     except BaseException as error:
-        _forked.end_if_forked(before, error)
+        _forked_child.end_if_forked(before, error)
         return error
-    _forked.end_if_forked(before, None)
+    _forked_child.end_if_forked(before, None)
     return _initialized(prepared)
 
 
@@ -412,7 +414,7 @@ def _refused(link: Any) -> bool:
 
 def _end_with_parent(link: Any) -> None:
     """On a thread: once the parent is gone, ends this OS process a little later."""
-    _own_threads.ours()
+    _helper_threads.ours()
     _native._continue_with_parent()  # where it was stopped (SIGSTOP), it would never end
     link.wait()
     _refused(link)
@@ -471,7 +473,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
     calls: list[threading.Thread] = []
     try:
         while True:
-            _own_threads.ours()
+            _helper_threads.ours()
             _at_work.attends(jobs)
             ours, packed = jobs.read()
             if ours is None:  # a call that was cancelled before it came here
@@ -482,7 +484,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
                     del end
                 continue
             if not prepared["warm"]:
-                _own_threads.not_ours()
+                _helper_threads.not_ours()
                 _serve(link, ours, packed, wrong)
                 break
             _at_work.at_work(1)
@@ -499,7 +501,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
     for call in calls:
         call.join()
     _see_ends_off()
-    _seen.tell()
+    _remote_observers.tell()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
@@ -527,8 +529,8 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
     with open(preparation, "rb", closefd=False) as file:
         prepared = pickle.load(file)
     os.lseek(preparation, 0, os.SEEK_END)
-    _said.say_to(said, prepared["logging"])
-    _seen.follow(prepared["observed"])
+    _child_output.say_to(said, prepared["logging"])
+    _remote_observers.follow(prepared["observed"])
     threading.Thread(
         target=_rounds.answer,
         args=(questions,),

@@ -2,7 +2,7 @@
 concurrent.futures.ProcessPoolExecutor.
 
     Executor.submit(), map() ──► its State (pool.py) ──► feeders: to OS processes of this machine (feeding.py),
-                                                           or to hosts of a network (weft._net.executor)
+                                                           or to hosts of a network (weft._net.host_executor)
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def _far_state(on: Any, workers: int | None) -> _pool.State:
         raise BadUse(
             f"Executor: on={on!r} is the name of a host of a network, and none is joined: net.join() first"
         )
-    from weft._net import executor as _net_executor  # with such hosts, what it needs is installed
+    from weft._net import (
+        host_executor as _net_executor,  # with such hosts, what it needs is installed
+    )
 
     return _net_executor.State(where, workers)
 

@@ -23,15 +23,15 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft import _own_threads
+from weft import _helper_threads
+from weft._distributed_deadlock import rounds as _rounds
 from weft._extension import native as _native
-from weft._hosts import apart as _apart
-from weft._hosts import forked as _forked
+from weft._hosts import foreign_exceptions as _foreign_exceptions
+from weft._hosts import forked_child as _forked_child
 from weft._hosts import host as _host
 from weft._hosts import pickling as _pickling
 from weft._hosts import pool as _pool
-from weft._hosts import safely as _safely
-from weft._rounds import rounds as _rounds
+from weft._hosts import user_values as _user_values
 from weft.errors import BadUse, ChannelEnd
 
 __all__ = ["ARGUMENTS", "RESULT", "State", "in_order", "next_size", "send_each"]
@@ -73,9 +73,9 @@ def in_order(
         try:
             done.append((number, compute(*call), None))
         except BaseException as error:
-            _forked.end_if_forked(here, error)
+            _forked_child.end_if_forked(here, error)
             done.append((number, None, _pickling.Failure(error)))
-        _forked.end_if_forked(here, None)
+        _forked_child.end_if_forked(here, None)
         if time.monotonic() - last > LONG:
             send(done)
             done, last = [], time.monotonic()
@@ -97,11 +97,11 @@ def _compute(tasks: Any, results: Any) -> None:
     assert me is not None
 
     def call(packed: bytes, given: Any) -> Any:
-        args, keywords = _apart.opened(given)
+        args, keywords = _user_values.opened(given)
         function = functions.get(packed)
         if function is None:
             function = functions[packed] = _pickling.load_function(packed)
-        return _apart.apart(RESULT, function(*args, **keywords))
+        return _user_values.apart(RESULT, function(*args, **keywords))
 
     results.write([])  # this process is here: from now on, a call that cannot be sent fails alone
     _rounds.serves(me.id)
@@ -174,7 +174,7 @@ class _Feeder(_pool.Feeder):
             with contextlib.suppress(ChannelEnd):
                 self._pump(told, answers)
         except BaseException as error:
-            self.state.break_it(_safely.text_of(error), error)
+            self.state.break_it(_foreign_exceptions.text_of(error), error)
             raise
         finally:
             _let_go(told, answers)
@@ -185,12 +185,14 @@ class _Feeder(_pool.Feeder):
 
     def _call(self, tasks: Any, results: Any) -> None:
         """Runs the process in the host, and waits for its end. On a thread of its own."""
-        _own_threads.helps()
+        _helper_threads.helps()
         try:
             self._host.call(_compute, (tasks, results), {})
         except BaseException as error:
             self._why = error
-            self.state.break_it(f"a process of the pool failed: {_safely.text_of(error)}", error)
+            self.state.break_it(
+                f"a process of the pool failed: {_foreign_exceptions.text_of(error)}", error
+            )
         finally:  # the traceback keeps this frame, but not its ends
             _let_go(tasks, results)
 
@@ -198,7 +200,7 @@ class _Feeder(_pool.Feeder):
         """Fails the calls of the batch that are not over."""
         if self._batch and not self.state.broken:
             self._why = self._why or BadUse("a process of the pool ended before its calls")
-            self.state.break_it(_safely.text_of(self._why))
+            self.state.break_it(_foreign_exceptions.text_of(self._why))
         for call in self._batch:
             _pool.tell(call.future, error=self.state.broken_now(self._why))
             call.over()
@@ -252,11 +254,11 @@ class _Feeder(_pool.Feeder):
             except BaseException as error:
                 _fail(call, error)
                 continue
-            sent.append((packed, _apart.call_apart(ARGUMENTS, call.args, call.keywords)))
+            sent.append((packed, _user_values.call_apart(ARGUMENTS, call.args, call.keywords)))
             good.append(call)
         tasks.write(sent)
         for call, (_, given) in zip(good, sent, strict=True):
-            if type(given) is _apart.Apart and given.error is not None:
+            if type(given) is _user_values.Apart and given.error is not None:
                 # the error has been sent in place of the arguments, so the call fails there too
                 _pool.tell(call.future, error=given.error)
         return good

@@ -30,15 +30,15 @@ from typing import Any, NamedTuple
 
 from weft import _patched
 from weft._backends import shared as _shared
+from weft._distributed_deadlock import members as _members
+from weft._distributed_deadlock import rounds as _rounds
 from weft._extension import native as _native
-from weft._hosts import apart as _apart
+from weft._hosts import child_output as _child_output
+from weft._hosts import foreign_exceptions as _foreign_exceptions
+from weft._hosts import log_records as _log_records
 from weft._hosts import pickling as _pickling
-from weft._hosts import records as _records
-from weft._hosts import safely as _safely
-from weft._hosts import said as _said
-from weft._hosts import seen as _seen
-from weft._rounds import members as _members
-from weft._rounds import rounds as _rounds
+from weft._hosts import remote_observers as _remote_observers
+from weft._hosts import user_values as _user_values
 from weft._watching import observers as _observers
 from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied, Retired
 
@@ -109,7 +109,7 @@ def _preparation(setting: Setting) -> dict[str, Any]:
         if path is not None and (Path(path).exists() or Path(path).parent.is_file())
         else None,
         "backend": weft._chosen,
-        "logging": _records.as_here(),
+        "logging": _log_records.as_here(),
         "compiled_for": compiled_for,
         **setting._replace(initializer=initializer, initargs=())._asdict(),
     }
@@ -266,7 +266,7 @@ class Host:
     closed.
     """
 
-    _said: Any = None
+    _child_output: Any = None
 
     def __init__(self, setting: Setting | None = None) -> None:
         self.setting = setting or Setting()
@@ -327,7 +327,7 @@ class Host:
         forks = setting.start == "fork"
         if forks:
             _start.refuse_fork()
-        self._observed = _seen.settings()
+        self._observed = _remote_observers.settings()
         beginning = pickle.dumps({**_preparation(setting), "observed": self._observed})
         self._beginning = len(beginning)
         self._killed_before = _killed_for_memory()
@@ -336,7 +336,7 @@ class Host:
         self._asks, asked = socket.socketpair()
         # Says how to begin. If the child crashes, it writes where at the end of this file.
         self._said = preparation = _file()
-        self._heard = heard = _said.Heard()
+        self._heard = heard = _child_output.Heard()
         with theirs, asked:
             preparation.write(beginning)
             preparation.seek(0)
@@ -372,9 +372,9 @@ class Host:
         self._member.pid, self._member.heard = self.pid, self._heard
         self._member.kill = self._child.kill
         self._member.reap = functools.partial(_start.reap, self._child)
-        self._heard.seen = functools.partial(_seen.came, self._member)
+        self._heard.seen = functools.partial(_remote_observers.came, self._member)
         self._heard.begin()
-        _seen.join(self._member, self._observed)
+        _remote_observers.join(self._member, self._observed)
         jobs = _native.Channel("jobs")
         _observers.own(jobs)
         self._jobs = jobs.writer()
@@ -416,7 +416,9 @@ class Host:
                 "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
             )
         called = getattr(function, "_weft_called", None)  # in the report of its death
-        name_of_call = _safely.name_of(function) if called is None else called(*args, **keywords)
+        name_of_call = (
+            _foreign_exceptions.name_of(function) if called is None else called(*args, **keywords)
+        )
         given: dict[str, Any] = {}  # ends, by their names there
         barriers: list[Any] = []
 
@@ -498,7 +500,7 @@ class Host:
         # how it ended there counts, even if it was asked to end meanwhile (rules 6.1, 7.2)
         if failure is not None:
             raise _pickling.of_call(failure.exception(), cancelled)
-        return _apart.opened(value)
+        return _user_values.opened(value)
 
     def _died(self, name: str) -> ProcessDied:
         refused = why_refused(self._link)
@@ -506,7 +508,7 @@ class Host:
         _rounds.leave(self._member)
         status = self._child.wait()
         said = self._heard.last()
-        _seen.has_gone(self._member)
+        _remote_observers.has_gone(self._member)
         self._heard.close()
         wanted = status == -signal.SIGKILL and _killed_for_memory() > self._killed_before
         return ProcessDied(name, self.pid, status, self._crash(), wanted, said, refused=refused)

@@ -20,7 +20,7 @@ from typing import Any
 
 from weft._backends import shared as _shared
 from weft._extension import native as _native
-from weft._hosts import safely as _safely
+from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft.errors import BadUse, Cancelled, PeerDied, Poisoned, Retired, WeftError
 
 __all__ = [
@@ -138,20 +138,22 @@ def _unpicklable(what: str, value: Any, error: BaseException) -> BaseException:
     if issubclass(kind, MemoryError):
         return error
     if issubclass(kind, BadUse):
-        wrong = BadUse(f"{what}: {_safely.message_of(error)}")
+        wrong = BadUse(f"{what}: {_foreign_exceptions.message_of(error)}")
         wrong.__suppress_context__ = True
         return wrong
     tells = issubclass(kind, Exception) and not issubclass(kind, WeftError)
-    why = (_safely.message_of(error) if tells else "") or _safely.text_of(error)
-    from weft._hosts.remedies import remedy
+    why = (_foreign_exceptions.message_of(error) if tells else "") or _foreign_exceptions.text_of(
+        error
+    )
+    from weft._hosts.pickling_advice import remedy
 
-    kept = _safely.kind_of(value)
+    kept = _foreign_exceptions.kind_of(value)
     instead = remedy(why, kept)
     wrong = BadUse(
         f"{what}: a value of type {kept} cannot go to another OS process, for it cannot be pickled ({why})"
         + (f": {instead}" if instead else "")
     )
-    _safely.cause_set(wrong, error)
+    _foreign_exceptions.cause_set(wrong, error)
     return wrong
 
 
@@ -201,7 +203,7 @@ def why_not(what: str, value: Any, take: Callable[[Any], str] = _no_matter) -> B
     try:
         _pickled(what, value, take, [])
     except BaseException as error:
-        if _safely.is_ctrl_c(error):
+        if _foreign_exceptions.is_ctrl_c(error):
             raise
         return error if type(error) is BadUse else _unpicklable(what, value, error)
     return None
@@ -224,7 +226,7 @@ def dumps_apart(what: str, value: Any, buffers: list[pickle.PickleBuffer]) -> by
             buffers.clear()
             return _pickled(what, value, None)
     except BaseException as error:
-        if type(error) is BadUse or _safely.is_ctrl_c(error):
+        if type(error) is BadUse or _foreign_exceptions.is_ctrl_c(error):
             raise
         raise _unpicklable(what, value, error)  # noqa: B904  # it has its cause
 
@@ -295,7 +297,7 @@ def _by_value(function: Any) -> bytes:
             else "is no global name of a module"
         )
         raise BadUse(
-            f"{_safely.name_of(function)} {why}, so another OS process cannot import it: "
+            f"{_foreign_exceptions.name_of(function)} {why}, so another OS process cannot import it: "
             f"move it to {'a file' if typed else 'the top of its module'}, or install cloudpickle, which sends it by value "
             "(pip install weft[processes])"
         ) from None
@@ -337,7 +339,7 @@ def dump_call(
     name = name_of(function)
     what = name if name is not None else _by_value(function)
     shared: list[Any] = []
-    called = f"process {_safely.name_of(function)}"
+    called = f"process {_foreign_exceptions.name_of(function)}"
     try:
         packed = _pickled(called, (what, args, keywords), take, shared)
     except BadUse:
@@ -420,8 +422,8 @@ class Failure:
 
     def __init__(self, error: BaseException) -> None:
         kind = type(error)
-        self.text = _safely.traceback_of(error)
-        self.brief = _safely.text_of(error)
+        self.text = _foreign_exceptions.traceback_of(error)
+        self.brief = _foreign_exceptions.text_of(error)
         self.end = next((end.__name__ for end in _ENDS if issubclass(kind, end)), "")
         self.strength = _strength_of(error) if self.end else 1
         self.met = _is_met(error)  # rule 3.5
@@ -477,7 +479,7 @@ def raised_at(error: BaseException, at: str, text: str) -> BaseException:
     if at and issubclass(type(error), _ENDS):
         with contextlib.suppress(BaseException):  # a class of the user's may do anything
             error.__dict__["_at"] = at
-    _safely.cause_set(error, RemoteTraceback(text))
+    _foreign_exceptions.cause_set(error, RemoteTraceback(text))
     return error
 
 
@@ -505,11 +507,11 @@ def _is_met(error: BaseException) -> bool:
 
 def _place(error: BaseException) -> str:
     """FILE:LINE where it was raised; empty: that is not known."""
-    from weft._watching import leaving as _leaving  # late: a process mostly returns
+    from weft._watching import quiet_ends as _quiet_ends  # late: a process mostly returns
 
     with contextlib.suppress(BaseException):
         if at := getattr(error, "_at", None):
             return str(at)
-        file, line = _leaving.place_of(error)
+        file, line = _quiet_ends.place_of(error)
         return f"{file.rpartition(os.sep)[2]}:{line}" if line else ""
     return ""

@@ -40,10 +40,10 @@ from concurrent.futures import Future, InvalidStateError
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from weft import _own_threads, _patched
-from weft._hosts import apart as _apart
-from weft._hosts import safely as _safely
-from weft._rounds import rounds as _rounds
+from weft import _helper_threads, _patched
+from weft._distributed_deadlock import rounds as _rounds
+from weft._hosts import foreign_exceptions as _foreign_exceptions
+from weft._hosts import user_values as _user_values
 from weft.errors import BadUse
 
 __all__ = ["Call", "Feeder", "State", "tell", "tell_result"]
@@ -96,13 +96,13 @@ def tell(future: Future[Any], value: Any = None, error: BaseException | None = N
     except InvalidStateError:
         pass
     except BaseException as wrong:
-        _safely.report(wrong)
+        _foreign_exceptions.report(wrong)
 
 
 def tell_result(future: Future[Any], value: Any, error: BaseException | None) -> None:
     """Gives a call's future what has come from a host (apart.py)."""
     try:
-        value = _apart.opened(value)
+        value = _user_values.opened(value)
     except BaseException as wrong:
         value, error = None, wrong
     tell(future, value, error)
@@ -222,7 +222,7 @@ class Feeder(abc.ABC):
         if not self._begins.take():
             return
         self.state.begun.append(self)
-        _own_threads.helps()
+        _helper_threads.helps()
         _here.feeder = self
         try:
             context.run(self.begin)
@@ -233,8 +233,8 @@ class Feeder(abc.ABC):
         try:
             self.feed()
         except BaseException as error:
-            self.state.break_it(_safely.text_of(error), error)
-            _safely.report(error)
+            self.state.break_it(_foreign_exceptions.text_of(error), error)
+            _foreign_exceptions.report(error)
         finally:
             self._end()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from weft._backends.functions import is_coroutine
 from weft._backends.shared import process_of
-from weft._components import hosts as _native_hosts
+from weft._components import host_runner as _native_hosts
 from weft._extension import native as _native
 from weft._hosts import host as _host
 from weft._hosts import hosts as _hosts

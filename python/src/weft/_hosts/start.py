@@ -29,7 +29,7 @@ from multiprocessing import util as _mp_util
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft import _own_threads
+from weft import _helper_threads
 from weft._extension import native as _native
 from weft.errors import BadUse
 
@@ -138,7 +138,7 @@ def _end(pid: int) -> None:
 
 
 def _wait_for(child: Child) -> None:
-    _own_threads.helps()
+    _helper_threads.helps()
     child.wait()
 
 
@@ -285,7 +285,7 @@ def _other_numbers() -> None:
 _PRELOADED = (
     "weft._hosts.child",
     "weft._hosts.start",
-    "weft._hosts.there",
+    "weft._hosts.host_recorders",
     "weft._watching.measure",
     "inspect",
     "logging",

@@ -31,12 +31,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from weft._distributed_deadlock import rounds as _rounds
 from weft._hosts.hosts import Hosts
 from weft._net import calls as _net_calls
+from weft._net import kill_points as _net_steps
 from weft._net import link as _net_link
-from weft._net import named as _net_named
-from weft._net import steps as _net_steps
-from weft._rounds import rounds as _rounds
+from weft._net import name_rules as _net_named
 from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Agent"]

@@ -27,18 +27,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft import _own_threads
+from weft import _helper_threads
 from weft._backends import shared as _shared
+from weft._distributed_deadlock import at_work as _at_work
+from weft._distributed_deadlock import call_names as _call_names
 from weft._extension import native as _native
-from weft._hosts import apart as _apart
 from weft._hosts import child as _child
 from weft._hosts import feeding as _feeding
+from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import pickling as _pickling
-from weft._hosts import safely as _safely
-from weft._net import steps as _net_steps
+from weft._hosts import user_values as _user_values
+from weft._net import kill_points as _net_steps
 from weft._net.values import module_of
-from weft._rounds import at_work as _at_work
-from weft._rounds import naming as _naming
 from weft.errors import BadUse, Cancelled, ChannelEnd, Retired
 
 __all__ = [
@@ -102,7 +102,7 @@ def asked_of(function: Any) -> Asked:
     Raises:
         BadUse: another machine cannot find it by a name.
     """
-    called = _safely.name_of(function)
+    called = _foreign_exceptions.name_of(function)
     found = _pickling.name_of(function)
     main = sys.modules["__main__"]
     if found is None or (found[0] == "__main__" and getattr(main, "__file__", None) is None):
@@ -243,7 +243,7 @@ def _said(failure: _pickling.Failure) -> dict[str, Any]:
     """As plain values."""
     error = failure.exception()
     kind = type(error)
-    args = _safely.args_of(error)
+    args = _foreign_exceptions.args_of(error)
     return {
         "module": str(kind.__module__),
         "type": str(kind.__qualname__),
@@ -379,7 +379,7 @@ def _heard(orders: Any) -> tuple[Any, BaseException | None]:
     except (ChannelEnd, Cancelled):
         raise
     except BaseException as error:  # of a class that this program accepts
-        return None, _apart.not_rebuilt("arguments", error)
+        return None, _user_values.not_rebuilt("arguments", error)
 
 
 def _write(result: Any, value: Any, failure: _pickling.Failure | None, trusted: bool) -> None:
@@ -389,13 +389,13 @@ def _write(result: Any, value: Any, failure: _pickling.Failure | None, trusted: 
 def as_sent(args: tuple[Any, ...], keywords: dict[str, Any], trusted: bool) -> list[Any]:
     """One of the calls of a batch, as it is sent."""
     if trusted:
-        return [_apart.call_apart(_feeding.ARGUMENTS, args, keywords)]
+        return [_user_values.call_apart(_feeding.ARGUMENTS, args, keywords)]
     return [list(args), keywords]
 
 
 def result_sent(value: Any, trusted: bool) -> Any:
-    """The result as it is sent: pickled by itself where both sides trust (_hosts/apart.py)."""
-    return _apart.apart(_feeding.RESULT, value) if trusted else value
+    """The result as it is sent: pickled by itself where both sides trust (_hosts/user_values.py)."""
+    return _user_values.apart(_feeding.RESULT, value) if trusted else value
 
 
 def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
@@ -411,12 +411,12 @@ class _Caller:
         threading.Thread(target=self._wait, name="weft: obeys", daemon=True).start()
 
     def _wait(self) -> None:
-        _own_threads.ours()
+        _helper_threads.ours()
         with contextlib.suppress(BadUse):  # it was closed here: that has ended
             self._link.wait()
         self.gone = True
         self._process.cancel()
-        _own_threads.not_ours()  # another thread may get its number
+        _helper_threads.not_ours()  # another thread may get its number
 
 
 def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
@@ -437,10 +437,10 @@ def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
         def call(*given: Any) -> Any:
             if caller.gone:
                 raise Cancelled
-            args, keywords = _apart.opened(given[0]) if trusted else given
+            args, keywords = _user_values.opened(given[0]) if trusted else given
             return result_sent(_called(run, args, keywords), trusted)
 
-        with _naming.running(me, name), contextlib.suppress(Retired):
+        with _call_names.running(me, name), contextlib.suppress(Retired):
             while True:
                 calls, wrong = _heard(orders)
                 if wrong is None and not isinstance(calls, list):

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterable
 from pathlib import Path
 
-from weft._net import named as _net_named
+from weft._net import name_rules as _net_named
 from weft._net.keys import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, SERVER
 from weft.errors import BadUse
 

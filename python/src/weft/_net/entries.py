@@ -7,8 +7,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from weft._net import named as _net_named
-from weft._net import said as _net_said
+from weft._net import foreign_json as _net_said
+from weft._net import name_rules as _net_named
 from weft.errors import BadUse
 
 __all__ = ["BUCKET", "MOST", "MOST_HOSTS", "host_of", "named_of", "of", "where"]

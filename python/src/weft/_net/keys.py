@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from weft._net import named as _net_named
+from weft._net import name_rules as _net_named
 from weft.errors import BadUse
 
 __all__ = ["Keys", "context", "fingerprint_of", "folder_of", "make_keys", "server_of"]

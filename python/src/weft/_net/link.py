@@ -14,7 +14,7 @@ Invariants
 - What waits here is what the connection's transport holds: who does not read stops who writes. Of
   what passes to an OS process of an agent (couple()) at most LARGEST bytes more in each direction.
 - `_asking` is the loop's thread's, and empty in the child of a fork.
-- Nothing that a peer says here is more than JSON of at most 4,096 bytes (_net/said.py), and none of it
+- Nothing that a peer says here is more than JSON of at most 4,096 bytes (_net/foreign_json.py), and none of it
   is run.
 """
 
@@ -31,12 +31,12 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from weft import _own_threads
+from weft import _helper_threads
 from weft._extension import native as _native
+from weft._net import foreign_json as _net_said
 from weft._net import keys as _net_keys
+from weft._net import kill_points as _net_steps
 from weft._net import loop as _net_loop
-from weft._net import said as _net_said
-from weft._net import steps as _net_steps
 from weft._net import tls as _net_tls
 from weft._net.incoming import LARGEST, PIECE, Incoming
 from weft._net.tls import Came, Streams
@@ -365,7 +365,7 @@ async def _passed(
     held = there[0].held()
 
     def passes() -> None:
-        _own_threads.helps()
+        _helper_threads.helps()
         _native._be_prompt()
         rest = b""
         try:

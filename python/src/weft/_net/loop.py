@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
-from weft import _own_threads
+from weft import _helper_threads
 from weft._extension import native as _native
 from weft._watching import observers as _observers
 from weft.errors import BadUse, Retired
@@ -84,10 +84,12 @@ class _Looking(selectors.DefaultSelector):
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    _own_threads.helps()
+    _helper_threads.helps()
     asyncio.set_event_loop(loop)
     # for what blocks, as a look for the address of a name does
-    loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(initializer=_own_threads.helps))
+    loop.set_default_executor(
+        concurrent.futures.ThreadPoolExecutor(initializer=_helper_threads.helps)
+    )
     try:
         loop.run_forever()
         left = asyncio.all_tasks(loop)

@@ -30,14 +30,14 @@ from collections.abc import Callable
 from typing import Any
 
 from weft._net import entries as _net_entries
+from weft._net import foreign_json as _net_said
 from weft._net import keys as _net_keys
+from weft._net import kill_points as _net_steps
 from weft._net import link as _net_link
 from weft._net import loop as _net_loop
 from weft._net import relay as _net_relay
-from weft._net import said as _net_said
-from weft._net import steps as _net_steps
 from weft._net.entries import BUCKET
-from weft._net.named import HOST, Host, Named, NotYet, checked
+from weft._net.name_rules import HOST, Host, Named, NotYet, checked
 from weft._net.offer import MEETING, SIDES, Offer
 from weft.errors import BadUse, ChannelEnd
 

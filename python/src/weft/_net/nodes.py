@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft._net import named as _net_named
+from weft._net import name_rules as _net_named
 from weft.errors import BadUse
 
 __all__ = ["Node", "from_environment", "is_node", "lines_of", "named", "of_file", "of_slurm"]

@@ -33,7 +33,7 @@ from typing import Any
 import nats.errors
 
 from weft._extension import native as _native
-from weft._net import said as _net_said
+from weft._net import foreign_json as _net_said
 from weft._net.tls import Came, Streams, Tls
 
 __all__ = ["RELAY", "Relay", "Way"]

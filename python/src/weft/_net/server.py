@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from weft import _own_threads
+from weft import _helper_threads
 from weft._net import keys as _net_keys
 from weft.errors import BadUse
 
@@ -163,7 +163,7 @@ class Server:
 
 
 def _keep(log: IO[str], path: Path) -> None:
-    _own_threads.helps()  # it lives as long as the server
+    _helper_threads.helps()  # it lives as long as the server
     with path.open("w", encoding="utf-8") as file:
         for line in log:
             file.write(line)

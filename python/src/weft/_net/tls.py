@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 from weft._net import loop as _net_loop
 from weft._net.incoming import Incoming
-from weft._net.named import Member, member_of
+from weft._net.name_rules import Member, member_of
 
 __all__ = ["Came", "Coming", "Parts", "Streams", "Tls", "connect", "listen", "lock", "rooms"]
 

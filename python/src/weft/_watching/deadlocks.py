@@ -16,7 +16,7 @@ found as a least fixed point (cpp/include/weft/runtime/going_on.hpp):
 The others are stuck. (Ends of either side count, since the holder of any end may poison it.)
 
 Each OS process of the program finds its own. An end that it has lent, or has from elsewhere, is
-held by no process that it knows, so who waits there may go on; _rounds/spread.py asks all of them
+held by no process that it knows, so who waits there may go on; _distributed_deadlock/partial.py asks all of them
 together.
 """
 
@@ -175,7 +175,7 @@ def stuck_here(
 
 
 def to_tell(row: Stuck, pid: int) -> dict[str, Any]:
-    """One whose processes are named for the parent (_rounds/naming.py), as a record for it."""
+    """One whose processes are named for the parent (_distributed_deadlock/call_names.py), as a record for it."""
     named: Any = row.path
     rest = {"operation": row.operation, "places": row.places, "at": row.at}
     return {**named, **rest, "others": list(row.waits_for), "pid": pid}
@@ -193,7 +193,7 @@ def _nobody() -> tuple[list[Stuck], list[int]]:
     return [], []
 
 
-# Who is stuck in other OS processes, and which of them do not answer: _rounds/rounds.py, which is imported
+# Who is stuck in other OS processes, and which of them do not answer: _distributed_deadlock/rounds.py, which is imported
 # with the first of them, replaces it.
 stuck_elsewhere: Callable[[], tuple[list[Stuck], list[int]]] = _nobody
 
@@ -202,7 +202,7 @@ def _nothing() -> None:
     """There are no other OS processes."""
 
 
-# An executor has fallen idle, here or in a host: _rounds/spread.py, which is imported with the first of
+# An executor has fallen idle, here or in a host: _distributed_deadlock/partial.py, which is imported with the first of
 # them, replaces it.
 fell_idle: Callable[[], None] = _nothing
 

@@ -39,8 +39,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from weft._extension import native as _native
-from weft._watching import leaving as _leaving
 from weft._watching import observers as _observers
+from weft._watching import quiet_ends as _quiet_ends
 from weft.errors import WeftWarning
 
 _KEPT = 16
@@ -162,7 +162,7 @@ class _Sent:
         self.digest = digest
         self.path = path  # as Debug._sender() gives it
         self.channel = channel
-        self.file, self.line = _leaving.caller()
+        self.file, self.line = _quiet_ends.caller()
         self.thread = threading.get_ident()  # the sender's
         self.under_way = True
         self.stale = False  # a process of another thread, which may have changed it, has ended
@@ -367,7 +367,7 @@ class Debug:
     def _lent(self, value: Any, channel: Any) -> Changed:
         sender = self._sender(_native.current_process())
         name = "(an argument)" if channel is None else channel.name
-        return Changed(sender, type(value).__name__, name, *_leaving.caller(), "")
+        return Changed(sender, type(value).__name__, name, *_quiet_ends.caller(), "")
 
     def _touched(self, note: Changed, noticed: str) -> None:
         self._say(note._replace(noticed=noticed))
@@ -438,7 +438,7 @@ def _log(text: str) -> None:
     logging.getLogger("weft").warning(text)
 
 
-_naming = _leaving.Naming(_log, guards=False)
+_naming = _quiet_ends.Naming(_log, guards=False)
 
 
 def _from_environment() -> None:

@@ -11,7 +11,7 @@ Invariants
 - A child of a fork observes nothing.
 
 An observation that is to see the other OS processes of the program too (rule 14.7) says so by
-begin_everywhere(). _hosts/seen.py, which is imported with the first of them, does the rest.
+begin_everywhere(). _hosts/remote_observers.py, which is imported with the first of them, does the rest.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import Any
 from weft._extension import native as _native
 from weft._watching import deadlocks as _deadlocks
 from weft._watching.deadlocks import Place, Waiter
-from weft._watching.leaving import caller
+from weft._watching.quiet_ends import caller
 
 _LINES = 40  #: the most processes that a report lists
 

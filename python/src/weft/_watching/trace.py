@@ -23,8 +23,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from weft._extension import native as _native
-from weft._watching import leaving as _leaving
 from weft._watching import observers as _observers
+from weft._watching import quiet_ends as _quiet_ends
 from weft.errors import BadUse, WeftWarning
 
 SCHEMA = 1
@@ -72,7 +72,7 @@ class Recorder(abc.ABC):
         elif what == "left":
             fields["e"] = "end"
             kind = type(detail).__name__
-            left = _leaving.left_by(process, detail)
+            left = _quiet_ends.left_by(process, detail)
             quiet = kind == "Cancelled" or left is not None
             fields["how"] = kind if quiet else "failed"
             if left is not None:

@@ -27,7 +27,7 @@ from typing import Any
 
 from weft._extension import native as _native
 from weft._net import nodes as _net_nodes
-from weft._net import up as _net_up
+from weft._net import ssh_agents as _net_up
 from weft.compat.pycsp._errors import InfoException
 from weft.compat.pycsp._processes import BaseProcess, _Apart
 from weft.errors import BadUse

@@ -15,7 +15,7 @@ from typing import Any
 
 from weft._hosts import host as _host
 from weft._net import calls as _net_calls
-from weft._net import hosts as _net_hosts
+from weft._net import remote_hosts as _net_hosts
 from weft.compat.pycsp import _remote
 from weft.compat.pycsp._ssh import Child
 from weft.errors import ProcessDied

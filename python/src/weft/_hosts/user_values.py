@@ -18,8 +18,8 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import pickling as _pickling
-from weft._hosts import safely as _safely
 from weft.errors import BadUse, ChannelEnd
 
 __all__ = ["Apart", "apart", "call_apart", "not_rebuilt", "opened"]
@@ -80,8 +80,10 @@ def not_rebuilt(what: str, error: BaseException) -> BaseException:
     means_more = (StopIteration, StopAsyncIteration, ChannelEnd)
     if issubclass(kind, Exception) and not issubclass(kind, means_more):
         return error
-    wrong = BadUse(f"{what} cannot be rebuilt: unpickling raises {_safely.text_of(error)}")
-    _safely.cause_set(wrong, error)
+    wrong = BadUse(
+        f"{what} cannot be rebuilt: unpickling raises {_foreign_exceptions.text_of(error)}"
+    )
+    _foreign_exceptions.cause_set(wrong, error)
     return wrong
 
 
@@ -132,6 +134,6 @@ def _opened(
     try:
         return _Opened(pickle.loads(packed, buffers=buffers), None)
     except BaseException as error:
-        if _safely.is_ctrl_c(error):
+        if _foreign_exceptions.is_ctrl_c(error):
             raise
         return _Opened(None, not_rebuilt(what, error))

@@ -1,7 +1,7 @@
 """What an OS process and its hosts say of themselves to other programs, C++ ones too, in the words
 of WIRE.md 10.7; and what follows, which is found in C++ (wire/everywhere.hpp).
 
-Invariant: the answer of a space is that of one moment, as _rounds/rounds.py has it; nothing is asked here.
+Invariant: the answer of a space is that of one moment, as _distributed_deadlock/rounds.py has it; nothing is asked here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weft._extension import native as _native
 from weft._watching.deadlocks import Place, Waiter
 
 if TYPE_CHECKING:
-    from weft._rounds.members import Space
+    from weft._distributed_deadlock.members import Space
 
 __all__ = ["moved", "said", "still"]
 

@@ -6,7 +6,7 @@
 
 A space is one OS process; the root is the one that is not a host of another. Questions go by a
 socket of their own, beside the wire, so that they change none of its counters. By that socket hosts
-are also asked where their processes are, and told what to observe (_hosts/seen.py). A root that shares
+are also asked where their processes are, and told what to observe (_hosts/remote_observers.py). A root that shares
 channels with other programs, C++ ones too, answers for all its hosts, and asks, by frames of the
 wire (answer_programs(), WIRE.md 10.8). Whether all stand still is found in C++ in both cases.
 
@@ -30,15 +30,13 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weft import _own_threads
+from weft import _helper_threads
 from weft._backends import shared as _shared
-from weft._extension import native as _native
-from weft._readable import readable
-from weft._rounds import at_work as _at_work
-from weft._rounds import away as _away
-from weft._rounds import naming as _naming
-from weft._rounds import programs as _programs
-from weft._rounds.members import (
+from weft._distributed_deadlock import at_work as _at_work
+from weft._distributed_deadlock import call_names as _call_names
+from weft._distributed_deadlock import programs as _programs
+from weft._distributed_deadlock import remote_calls as _remote_calls
+from weft._distributed_deadlock.members import (
     ASKED,
     CALL,
     FOLLOW,
@@ -51,6 +49,8 @@ from weft._rounds.members import (
     Member,
     Space,
 )
+from weft._extension import native as _native
+from weft._readable import readable
 from weft._watching import deadlocks as _deadlocks
 
 if TYPE_CHECKING:
@@ -184,14 +184,14 @@ def members() -> list[Member]:
         return list(_members)
 
 
-# _hosts/seen.py sets both: does what a host is told by FOLLOW; and notes that one has gone.
+# _hosts/remote_observers.py sets both: does what a host is told by FOLLOW; and notes that one has gone.
 follow: Callable[[Any], Any] = lambda what: None  # noqa: E731
 has_gone: Callable[[Member], None] = lambda member: None  # noqa: E731
 
 
 def join(member: Member) -> None:
     """A host begins: it is asked from now on, until leave(), also if this raises."""
-    from weft._rounds import spread as _spread  # noqa: F401  # where there are hosts, who watches needs it
+    from weft._distributed_deadlock import partial as _partial  # noqa: F401  # where there are hosts, who watches needs it
 
     _begin()
     with _lock:
@@ -246,7 +246,7 @@ def leave(member: Member) -> None:
 def answer(by: socket.socket) -> None:
     """On a thread of a host: answers its parent, until the parent is gone."""
     global _up
-    _own_threads.ours()
+    _helper_threads.ours()
     _up = by
     _native._ask_links(standing)
     with contextlib.suppress(OSError):
@@ -258,9 +258,9 @@ def answer(by: socket.socket) -> None:
             elif question[:1] == STUCK:
                 said = pickle.dumps(_stuck())
             elif question[:1] == MOMENT:
-                from weft._rounds import spread as _spread
+                from weft._distributed_deadlock import partial as _partial
 
-                said = pickle.dumps(_spread.moments(PATIENCE / 2))
+                said = pickle.dumps(_partial.moments(PATIENCE / 2))
             elif question[:1] == WHERE:
                 said = pickle.dumps(where(_native._where(), PATIENCE / 2))
             else:
@@ -287,21 +287,21 @@ def where_in(pid: int, call: str, patience: float) -> list[str] | None:
 
 def _where_of(call: str) -> list[str]:
     """Where the processes of this call of the parent are."""
-    rows = _naming.rows_of(call)
-    return _naming.lines(where(rows, PATIENCE / 2, {number for number, _, _ in rows}))
+    rows = _call_names.rows_of(call)
+    return _call_names.lines(where(rows, PATIENCE / 2, {number for number, _, _ in rows}))
 
 
 def where(
-    rows: list[_naming.Row], patience: float, only: set[int] | None = None
-) -> list[_naming.Named]:
+    rows: list[_call_names.Row], patience: float, only: set[int] | None = None
+) -> list[_call_names.Named]:
     """Where these processes are, and those in hosts and on other machines that run for this program
     (rule 6.7), or, with `only`, for these processes alone. A signal's handler may call this, in the
     middle of anything.
     """
-    until, far = time.monotonic() + patience, _away.asked()
+    until, far = time.monotonic() + patience, _remote_calls.asked()
     answers, silent = ask(list(_members), WHERE, None, patience)
     answers += [(member, None) for member in silent]
-    return _naming.once_each(rows, answers, _away.lines(far, until), only)
+    return _call_names.once_each(rows, answers, _remote_calls.lines(far, until), only)
 
 
 def ask(
@@ -339,21 +339,23 @@ def ask(
     return answers, asked
 
 
-def _stuck() -> tuple[list[_naming.Named], list[int]]:
+def _stuck() -> tuple[list[_call_names.Named], list[int]]:
     """Who is stuck here and in our hosts, for the parent; and those that do not answer."""
     rows, silent = _stuck_in_hosts(PATIENCE / 2)
-    here = [_deadlocks.to_tell(row, os.getpid()) for row in _deadlocks.stuck_here(_naming.named)[0]]
+    here = [
+        _deadlocks.to_tell(row, os.getpid()) for row in _deadlocks.stuck_here(_call_names.named)[0]
+    ]
     return here + rows, silent
 
 
-def _stuck_in_hosts(patience: float) -> tuple[list[_naming.Named], list[int]]:
-    rows: list[_naming.Named] = []
+def _stuck_in_hosts(patience: float) -> tuple[list[_call_names.Named], list[int]]:
+    rows: list[_call_names.Named] = []
     answers, unheard = ask(members(), STUCK, None, patience)
     silent = [member.pid for member in unheard]
     for member, (found, no_answer) in answers:
         for row in found:
             for one in (row, *row["others"]):
-                _naming.name_here(member, one)
+                _call_names.name_here(member, one)
         rows += found
         silent += no_answer
     return rows, silent
@@ -363,17 +365,17 @@ def _stuck_elsewhere() -> tuple[list[_deadlocks.Stuck], list[int]]:
     rows, silent = _stuck_in_hosts(PATIENCE)
     stuck = [_deadlocks.told(row) for row in rows]
     if members() and not silent:
-        from weft._rounds import spread as _spread
+        from weft._distributed_deadlock import partial as _partial
 
-        stuck += _spread.found()
+        stuck += _partial.found()
     return stuck, silent
 
 
 _deadlocks.stuck_elsewhere = _stuck_elsewhere
 
 
-def _everywhere(rows: list[_naming.Row]) -> list[str]:
-    return _naming.lines(where(rows, PATIENCE))
+def _everywhere(rows: list[_call_names.Row]) -> list[str]:
+    return _call_names.lines(where(rows, PATIENCE))
 
 
 def _end_elsewhere() -> None:
@@ -389,7 +391,7 @@ def _end_elsewhere() -> None:
             give_up()
 
     # copies, as in where()
-    all_of_them = list(_members), _away.ways_out()
+    all_of_them = list(_members), _remote_calls.ways_out()
     threading.Thread(target=end, args=all_of_them, name="weft: kills", daemon=True).start()
 
 
@@ -412,7 +414,7 @@ def _ring(how: bytes) -> None:
 
 
 def _watch(ring: socket.socket) -> None:
-    _own_threads.helps()  # it outlives the hosts
+    _helper_threads.helps()  # it outlives the hosts
     with ring, contextlib.suppress(EOFError):  # who started it did not come to keep its bell
         while True:
             _attend(ring)
@@ -501,7 +503,7 @@ def _mine(members: list[Member]) -> Space:
     before = _at_work.look()
     incarnation, waits, sessions, lent, far, held = _native._network(sum(callers.values()))
     waits = waits and all(caller.waits_for_hosts() for caller in callers)
-    alien, others = _own_threads.strangers(), _others()
+    alien, others = _helper_threads.strangers(), _others()
     now = _at_work.look()
     waits = waits and callers == _with_calls()
     _late = waits and now.may_rest and not (now.at_rest and now == before)
@@ -536,7 +538,7 @@ def _look(ring: socket.socket) -> None:
             if _still(first):
                 second = _all_spaces()
                 if _still(second) and not _moved(first, second):
-                    from weft._rounds import knots as _knots
+                    from weft._distributed_deadlock import knots as _knots
 
                     _knots.tell(second)
                     break
@@ -634,7 +636,7 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
     """In each run here that waits for others: Deadlock. `tell`: what the other programs are told;
     none: they have told it, and `who` waited in the runs here that are condemned already.
     """
-    from weft._rounds import knots as _knots
+    from weft._distributed_deadlock import knots as _knots
 
     rows, callers = [], list(_waiting)  # a run that was condemned makes this space one that runs
     try:
@@ -655,12 +657,12 @@ def _forget() -> None:
     global _lock, _asking, _late, _server, _asked, _up, _bell, _answers
     _lock, _asking = threading.Lock(), Asking()
     _members.clear()
-    _away.forget()
+    _remote_calls.forget()
     _calls.clear()
     _executors.clear()
     _waiting.clear()
     _broken.clear()
-    _naming.forget()
+    _call_names.forget()
     if _bell is not None:
         os.close(_bell)
     _late, _server, _asked = False, None, False

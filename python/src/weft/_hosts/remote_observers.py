@@ -1,8 +1,11 @@
 """What runs in other OS processes, for those here who observe (rule 14.7).
 
-    begin_everywhere() ──FOLLOW: all that is wanted, by _rounds/rounds.py──► a host: one of KINDS (_hosts/there.py) observes there
-    there: a record ──a piece, by _hosts/said.py──► came(): the path of the network ──► the observation, or up to the parent
+    begin_everywhere() ──FOLLOW: all that is wanted──► a host: one of its KINDS observes there
+    there: a record ──a piece──► came(): the path of the network ──► the observation, or the parent
     end_everywhere() ──FOLLOW without it──► the host's last piece, its answer ──► Heard.take() ──► it is complete
+
+FOLLOW goes by _distributed_deadlock/rounds.py, a piece by _hosts/child_output.py. KINDS are in
+_hosts/host_recorders.py.
 
 Invariants
 - A host is told of everything that is wanted, each time, with a number: what is older than it has
@@ -10,7 +13,7 @@ Invariants
   A host that starts is told at its start, and again once it is a member if that has changed.
 - A host holds at most BLOCK records of an observation back, and for some PERIODs at most. All are
   sent before the result of a call is. They come by the socket of its log records, so they are
-  here when the result is (_hosts/said.py).
+  here when the result is (_hosts/child_output.py).
 - A record has the path there ("p"), and where that is part of a call of the parent's, the call and
   the path within. At each step up the caller's path takes the place of the call's.
 - No process waits for a host here, but who begins or ends an observation does, and who reads a
@@ -26,14 +29,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weft import _own_threads
-from weft._rounds import members as _members
-from weft._rounds import naming as _naming
-from weft._rounds import rounds as _rounds
+from weft import _helper_threads
+from weft._distributed_deadlock import call_names as _call_names
+from weft._distributed_deadlock import members as _members
+from weft._distributed_deadlock import rounds as _rounds
 from weft._watching import observers as _observers
 
 if TYPE_CHECKING:
-    from weft._hosts.there import There
+    from weft._hosts.host_recorders import There
 
 __all__ = ["came", "follow", "join", "settings", "source", "tell"]
 
@@ -111,7 +114,7 @@ def came(member: _members.Member, piece: Any) -> None:
         return
     for record in records:
         for named in (record, *record.get("others", ())):
-            _naming.name_here(member, named)
+            _call_names.name_here(member, named)
     _handed(one._came, source, records)
 
 
@@ -140,10 +143,10 @@ def follow(wanted: Wanted) -> bool:
             _source = os.getpid(), time.monotonic_ns()
         for key in those.keys() - _following.keys():
             # imported by who is observed, not by every host
-            from weft._hosts import there as _there
+            from weft._hosts import host_recorders as _host_recorders
 
             kind, setting = those[key]
-            one = _there.KINDS[kind](key, setting)
+            one = _host_recorders.KINDS[kind](key, setting)
             _following[key] = _observers.known[key] = _observers.wanted[key] = one
             one.begin()
         over = [_following.pop(key) for key in _following.keys() - those.keys()]
@@ -187,7 +190,7 @@ def _tick(on: bool) -> None:
 
 
 def _send_now_and_then(over: threading.Event) -> None:
-    _own_threads.helps()
+    _helper_threads.helps()
     pause = PERIOD
     while not over.wait(pause):
         since = time.monotonic()

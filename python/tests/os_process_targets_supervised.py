@@ -1,5 +1,5 @@
 """Processes of the operating system that test_supervisor.py starts, and that die when they are told
-to; see away.py."""
+to; see os_process_targets.py."""
 
 from __future__ import annotations
 

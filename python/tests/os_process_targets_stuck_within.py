@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft.coroutines as co
-from weft._hosts import seen as _seen
+from weft._hosts import remote_observers as _remote_observers
 from weft._watching import debug as _debug
 from weft.processes import Channel, Hosts, Parallel, process
 
@@ -82,7 +82,9 @@ def writes_lists(out: Any, n: int) -> list[int]:
     for i in range(n):
         out.write([i])
     return [
-        len(one._under_way) for one in _seen._following.values() if isinstance(one, _debug.Debug)
+        len(one._under_way)
+        for one in _remote_observers._following.values()
+        if isinstance(one, _debug.Debug)
     ]
 
 

@@ -11,8 +11,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from weft._distributed_deadlock.members import Member
 from weft._extension import native as _native
-from weft._rounds.members import Member
 from weft._watching import deadlocks as _deadlocks
 
 __all__ = [
@@ -113,7 +113,7 @@ def once_each(
     only: set[int] | None,
 ) -> list[Named]:
     """The processes in `rows`, those that hosts have named (None: the host does not answer), and
-    those of calls on other machines (away.lines()), each once. If a process here waits for its call
+    those of calls on other machines (remote_calls.lines()), each once. If a process here waits for its call
     elsewhere, the call's processes take its place. `only`: of what is elsewhere, only the calls of
     these processes here.
     """

@@ -1,5 +1,5 @@
 """Processes of the operating system that test_ends_abroad.py starts: they send ends of channels,
-and get them; see away.py."""
+and get them; see os_process_targets.py."""
 
 from __future__ import annotations
 

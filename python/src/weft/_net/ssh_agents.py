@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft._net import said as _net_said
+from weft._net import foreign_json as _net_said
 from weft._net.nodes import Node
 from weft._readable import readable
 from weft.errors import BadUse

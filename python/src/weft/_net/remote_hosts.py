@@ -18,16 +18,16 @@ import threading
 import time
 from typing import Any
 
+from weft._distributed_deadlock import remote_calls as _remote_calls
 from weft._extension import native as _native
-from weft._hosts import apart as _apart
 from weft._hosts import host as _host
 from weft._hosts import pickling as _pickling
+from weft._hosts import user_values as _user_values
 from weft._hosts.hosts import Elsewhere, whole
 from weft._net import calls as _net_calls
 from weft._net import link as _net_link
 from weft._net import loop as _net_loop
-from weft._net import named as _net_named
-from weft._rounds import away as _away
+from weft._net import name_rules as _net_named
 from weft._watching import observers as _observers
 from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied, Retired
 
@@ -101,7 +101,7 @@ class _Far(Elsewhere, abc.ABC):
         died = False
         try:
             call = self._far_call(host, session)
-            with _away.give_up_by(session._give_up), _away.called(call):
+            with _remote_calls.give_up_by(session._give_up), _remote_calls.called(call):
                 return self._run(asked, host, session, args, keywords, attempt)
         except ProcessDied:
             died = True
@@ -175,9 +175,9 @@ class _Far(Elsewhere, abc.ABC):
                     end.retire()
         if failure is not None:
             raise _pickling.of_call(_net_calls.exception_of(failure, asked), cancelled)
-        return _apart.opened(value)
+        return _user_values.opened(value)
 
-    def _far_call(self, host: str, session: Any) -> _away.FarCall:
+    def _far_call(self, host: str, session: Any) -> _remote_calls.FarCall:
         """What the session is for, as who asks where it is sees it."""
         network, call = self._network, str(session._said.get("call"))
 
@@ -186,7 +186,7 @@ class _Far(Elsewhere, abc.ABC):
                 raise BadUse("it was reached without a network, and has no agent to ask")
             return _net_loop.begin(network._loop, network._meeting.where(host, call))
 
-        return _away.FarCall(host, session._said.get("pid"), ask, _native.current_process())
+        return _remote_calls.FarCall(host, session._said.get("pid"), ask, _native.current_process())
 
     def _died(self, name: str, host: str, session: Any) -> ProcessDied:
         fate = None

@@ -1,5 +1,5 @@
 """The report of a deadlock over several OS processes: who waits where, and the knot (rule 10.2).
-See _rounds/rounds.py.
+See _distributed_deadlock/rounds.py.
 
 A channel has one name in all spaces: its home, and its place there. A process that waits for a call
 in a host gets no line of its own: the processes of that call are listed instead, under its path.
@@ -11,9 +11,9 @@ import os
 from collections import Counter
 from typing import Any, NamedTuple
 
+from weft._distributed_deadlock import rounds as _rounds
+from weft._distributed_deadlock.partial import Spaces
 from weft._extension import native as _native
-from weft._rounds import rounds as _rounds
-from weft._rounds.spread import Spaces
 from weft._watching.deadlocks import Place, Waiter, line
 from weft._watching.left_open import OUTSIDE
 

@@ -4,7 +4,7 @@ and what was observed there. All of it is passed on to its parent.
     child:  standard error ──a pipe──► parent: its own standard error (its end is kept: ProcessDied)
             a record ──a socket, a datagram each──► parent: the logger of that name
             a warning ──the same socket──► parent: its filters and showwarning
-            what was observed ──the same socket──► parent: _hosts/seen.py
+            what was observed ──the same socket──► parent: _hosts/remote_observers.py
 
 Invariants
 - Heard.take() may be called on any thread. It empties the pipe and the socket, and passes on what
@@ -30,9 +30,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from weft import _own_threads
-from weft._hosts import records as _records
-from weft._hosts import safely as _safely
+from weft import _helper_threads
+from weft._hosts import foreign_exceptions as _foreign_exceptions
+from weft._hosts import log_records as _log_records
 
 __all__ = ["Heard", "observed", "say_to"]
 
@@ -209,7 +209,7 @@ def _write(said: bytes) -> None:
 
 def _pass_on(kind: str, what: Any, text: str) -> None:
     if kind == "record":
-        _records.pass_on(what)
+        _log_records.pass_on(what)
         return
     try:
         message, filename, lineno = pickle.loads(what)
@@ -254,7 +254,7 @@ def _ring() -> None:
 
 
 def _hear(ring: socket.socket) -> None:
-    _own_threads.helps()  # it outlives the hosts
+    _helper_threads.helps()  # it outlives the hosts
     while True:
         of = _heard_by()
         poll = select.poll()  # select() knows no descriptor above 1,023
@@ -298,7 +298,7 @@ def _take_here(heard: Heard) -> None:
             heard.take()
             return
         except BaseException as error:  # and there may be more to be passed on
-            _safely.report(error)
+            _foreign_exceptions.report(error)
 
 
 def _forget() -> None:
@@ -352,7 +352,7 @@ def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
     """From now on logging and warnings go to the parent, by this socket."""
     global _up
     by = _up = socket.socket(fileno=descriptor)
-    _records.begin(lambda said: _send(by, "record", said, ""), as_there)
+    _log_records.begin(lambda said: _send(by, "record", said, ""), as_there)
     shown = warnings.showwarning
 
     def show(
@@ -365,10 +365,10 @@ def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
         if _send(by, "warning", _packed(message, filename, lineno), text):
             return
         try:
-            short = category(str(message)[: _records.LONG])
+            short = category(str(message)[: _log_records.LONG])
         except Exception:  # its class takes other arguments: only the text is sent
             short = None
-        if not _send(by, "warning", _packed(short, filename, lineno), text[: _records.LONG]):
-            _send(by, "warning", b"", text[: _records.LONG])
+        if not _send(by, "warning", _packed(short, filename, lineno), text[: _log_records.LONG]):
+            _send(by, "warning", b"", text[: _log_records.LONG])
 
     warnings.showwarning = show

@@ -21,14 +21,14 @@ import time
 from concurrent.futures import Future
 from typing import Any
 
-from weft._hosts import apart as _apart
+from weft._distributed_deadlock import remote_calls as _remote_calls
 from weft._hosts import feeding as _feeding
+from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import pool as _pool
-from weft._hosts import safely as _safely
+from weft._hosts import user_values as _user_values
 from weft._net import calls as _net_calls
 from weft._net import loop as _net_loop
-from weft._net.hosts import FarHost, FarHosts, _channels_of
-from weft._rounds import away as _away
+from weft._net.remote_hosts import FarHost, FarHosts, _channels_of
 from weft.errors import BadUse, ChannelEnd, ProcessDied
 
 __all__ = ["State"]
@@ -42,10 +42,10 @@ class _Future(Future[Any]):
 
     def __init__(self, function: Any, state: State) -> None:
         super().__init__()
-        self._name = _safely.name_of(function)
+        self._name = _foreign_exceptions.name_of(function)
         self._workers, self._over = state.workers, state.over
         self._where = ""  # once it has begun
-        self._call: _away.FarCall | None = None
+        self._call: _remote_calls.FarCall | None = None
 
     def _late(self, seconds: float | None) -> cf.TimeoutError:
         where, call = self._where, self._call
@@ -73,13 +73,13 @@ class _Future(Future[Any]):
         except cf.TimeoutError:
             raise self._late(timeout) from None
 
-    def begins_at(self, where: str, call: _away.FarCall) -> None:
+    def begins_at(self, where: str, call: _remote_calls.FarCall) -> None:
         self._where, self._call = where, call
 
 
-def _said_by(call: _away.FarCall, seconds: float) -> str:
+def _said_by(call: _remote_calls.FarCall, seconds: float) -> str:
     try:
-        found = _away.heard(call, call.ask(), seconds)
+        found = _remote_calls.heard(call, call.ask(), seconds)
     except BadUse:  # its network was left
         return ""
     if found is None:
@@ -141,7 +141,7 @@ class _Line:
             self.died = True
             raise self.hosts._died(self.asked.name, self.host, self.session) from None
         except BaseException as error:  # of a class that this program accepts
-            wrong = _apart.not_rebuilt(_feeding.RESULT, error)
+            wrong = _user_values.not_rebuilt(_feeding.RESULT, error)
             for call in batch:
                 _pool.tell(call.future, error=wrong)
             return False
@@ -158,7 +158,7 @@ class _Line:
         except (BadUse, MemoryError) as error:
             return error
         for call, (given, *_) in zip(batch, calls, strict=True):
-            if type(given) is _apart.Apart and given.error is not None:
+            if type(given) is _user_values.Apart and given.error is not None:
                 _pool.tell(call.future, error=given.error)
         return None
 
@@ -240,16 +240,16 @@ class _Feeder(_pool.Feeder):
     def _feed(self, lines: dict[int, _Line], batch: list[_pool.Call]) -> bool:
         """False: the pool is broken."""
         state = self.state
-        with _away.give_up_by(lambda: state.break_it(GIVEN_UP)):
+        with _remote_calls.give_up_by(lambda: state.break_it(GIVEN_UP)):
             line = self._line_for(lines, batch)
             if line is None:
                 return True
             try:
                 line.begin(batch)
-                with _away.called(line.call):
+                with _remote_calls.called(line.call):
                     usable = line.compute(batch)
             except BaseException as error:
-                state.break_it(f"a host of the pool failed: {_safely.text_of(error)}")
+                state.break_it(f"a host of the pool failed: {_foreign_exceptions.text_of(error)}")
                 if isinstance(error, ProcessDied):  # all who wait are told
                     return False
                 raise

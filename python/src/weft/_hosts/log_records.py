@@ -1,4 +1,4 @@
-"""Log records of a child, on their way to its parent (see _hosts/said.py).
+"""Log records of a child, on their way to its parent (see _hosts/child_output.py).
 
 Only a program that imports `logging` pays for it: a child goes without until something there
 imports it, and from that moment on its records go to the parent.

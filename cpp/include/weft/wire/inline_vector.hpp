@@ -13,12 +13,12 @@
 namespace weft::inline WEFT_ABI::wire {
 
 template <class T, std::size_t N>
-class Few {
+class InlineVector {
   static_assert(std::is_nothrow_move_constructible_v<T>);
 
  public:
-  Few() noexcept {}
-  Few(Few&& o) noexcept : more_(std::exchange(o.more_, nullptr)), room_(std::exchange(o.room_, N)) {
+  InlineVector() noexcept {}
+  InlineVector(InlineVector&& o) noexcept : more_(std::exchange(o.more_, nullptr)), room_(std::exchange(o.room_, N)) {
     if (!more_) std::uninitialized_move_n(o.begin(), o.n_, here());
     n_ = o.n_;
     if (more_)
@@ -26,8 +26,8 @@ class Few {
     else
       o.clear();
   }
-  Few& operator=(Few&&) = delete;
-  ~Few() {
+  InlineVector& operator=(InlineVector&&) = delete;
+  ~InlineVector() {
     clear();
     if (more_) std::allocator<T>().deallocate(more_, room_);
   }
@@ -36,7 +36,7 @@ class Few {
   bool empty() const noexcept { return n_ == 0; }
   T* begin() noexcept { return more_ ? more_ : here(); }
   T* end() noexcept { return begin() + n_; }
-  const T* begin() const noexcept { return const_cast<Few*>(this)->begin(); }
+  const T* begin() const noexcept { return const_cast<InlineVector*>(this)->begin(); }
   const T* end() const noexcept { return begin() + n_; }
   T& operator[](std::size_t i) noexcept { return begin()[i]; }
   const T& operator[](std::size_t i) const noexcept { return begin()[i]; }

@@ -1,4 +1,4 @@
-"""What observes in a host for its parent (_hosts/seen.py): each of KINDS records there what happens, and
+"""What observes in a host for its parent (_hosts/remote_observers.py): each of KINDS records there what happens, and
 sends it up.
 
 Invariant: a record is sent once, in the order in which records were made, at most BLOCK at a time.
@@ -12,14 +12,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from weft._distributed_deadlock import call_names as _call_names
 from weft._extension import native as _native
-from weft._hosts import said as _said
-from weft._hosts import seen as _seen
-from weft._rounds import naming as _naming
+from weft._hosts import child_output as _child_output
+from weft._hosts import remote_observers as _remote_observers
 from weft._watching import deadlocks as _deadlocks
 from weft._watching import debug as _debug
-from weft._watching import leaving as _leaving
 from weft._watching import observers as _observers
+from weft._watching import quiet_ends as _quiet_ends
 from weft._watching import trace as _trace
 from weft._watching import watchdog as _watchdog
 
@@ -60,10 +60,12 @@ class There(abc.ABC):
         with self._lock:
             records, self._records = self._records, []
             if records:
-                self._pass_up(_seen.source(), records)
+                self._pass_up(_remote_observers.source(), records)
 
-    def _pass_up(self, source: _seen.Source, records: list[dict[str, Any]] | None) -> None:
-        if _said.observed((self.key, source, records)) or records is None:
+    def _pass_up(
+        self, source: _remote_observers.Source, records: list[dict[str, Any]] | None
+    ) -> None:
+        if _child_output.observed((self.key, source, records)) or records is None:
             return
         if len(records) > 1:  # too long for one datagram
             half = len(records) // 2
@@ -71,9 +73,9 @@ class There(abc.ABC):
             self._pass_up(source, records[half:])
         else:
             short = {k: v for k, v in records[0].items() if len(repr(v)) < 1000}
-            _said.observed((self.key, source, [short]))
+            _child_output.observed((self.key, source, [short]))
 
-    def _came(self, source: _seen.Source, records: list[dict[str, Any]]) -> None:
+    def _came(self, source: _remote_observers.Source, records: list[dict[str, Any]]) -> None:
         with self._lock:
             self._pass_up(source, records)
 
@@ -84,7 +86,7 @@ class There(abc.ABC):
 
 def _named(process: Any) -> dict[str, Any]:
     """The path of a process, as came() takes it."""
-    return _naming.name_for_parent(process.path, _naming.call_of(process))
+    return _call_names.name_for_parent(process.path, _call_names.call_of(process))
 
 
 class _Trace(There, _trace.Recorder):
@@ -179,12 +181,12 @@ class _Debug(There, _debug.Debug):
         self.note({**fields.pop("sender"), **fields})
 
 
-class _Leaving(There, _leaving.Naming):
+class _Leaving(There, _quiet_ends.Naming):
     kind = "leaving"
 
     def __init__(self, key: _observers.Key, setting: bool) -> None:
         There.__init__(self, key, setting)
-        _leaving.Naming.__init__(self, lambda text: None, setting)
+        _quiet_ends.Naming.__init__(self, lambda text: None, setting)
 
     def begin(self) -> None:
         _observers.add(self.event)
@@ -199,7 +201,7 @@ class _Leaving(There, _leaving.Naming):
 class _Partial(There, _deadlocks._IdleCheck):
     kind = "partial"
     for_another = True
-    _named = staticmethod(_naming.named)
+    _named = staticmethod(_call_names.named)
 
     def __init__(self, key: _observers.Key, setting: _deadlocks.Action) -> None:
         There.__init__(self, key, setting)

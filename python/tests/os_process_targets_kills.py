@@ -1,4 +1,4 @@
-"""Processes of the operating system that test_processes_kills.py starts and kills; see away.py."""
+"""Processes of the operating system that test_processes_kills.py starts and kills; see os_process_targets.py."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-class Joint : protected Link {
+class LinkBase : protected Link {
  public:
-  Joint(const Joint&) = delete;
-  Joint& operator=(const Joint&) = delete;
+  LinkBase(const LinkBase&) = delete;
+  LinkBase& operator=(const LinkBase&) = delete;
 
   // Hands an end of a channel that was made here to the peer, by this name. Throws BadUse if it is
   // closed, or its type is too big.
@@ -135,10 +135,10 @@ class Joint : protected Link {
   }
 
  protected:
-  explicit Joint(const std::shared_ptr<Space>& space)
-      : Joint(std::make_shared<Peer>(detail::space_of(space))) {}
-  explicit Joint(std::shared_ptr<Peer> p) : peer_(std::move(p)) { peer_->space->linked(1); }
-  ~Joint() { peer_->space->linked(-1); }
+  explicit LinkBase(const std::shared_ptr<Space>& space)
+      : LinkBase(std::make_shared<Peer>(detail::space_of(space))) {}
+  explicit LinkBase(std::shared_ptr<Peer> p) : peer_(std::move(p)) { peer_->space->linked(1); }
+  ~LinkBase() { peer_->space->linked(-1); }
 
   // The link can carry: from now on flush() is called. Called once.
   void begin() {
@@ -148,7 +148,7 @@ class Joint : protected Link {
     peer_->home.counts = !this->passes();
     peer_->listener = this;
     peer_->news = [](Peer& p) noexcept {
-      auto& me = *static_cast<Joint*>(p.listener);
+      auto& me = *static_cast<LinkBase*>(p.listener);
       {
         const std::lock_guard g(me.news_lock_);
         me.news_.fetch_add(1);

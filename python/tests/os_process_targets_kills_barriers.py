@@ -1,5 +1,5 @@
 """Processes of the operating system that test_processes_kills_barriers.py starts and kills, at
-barriers; see away.py."""
+barriers; see os_process_targets.py."""
 
 from __future__ import annotations
 

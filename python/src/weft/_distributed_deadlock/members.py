@@ -1,5 +1,5 @@
 """The hosts of a space, each by its socket beside the wire: what they are asked, and their answers
-(_rounds/rounds.py).
+(_distributed_deadlock/rounds.py).
 
     Member.ask(what) ──question, its number──► _rounds.answer() in the host ──the same, length, pickle──► Member.take()
                      ◄──────────"!": a run of its stands still────────────
@@ -97,7 +97,7 @@ class Member:
     def __init__(self, by: socket.socket) -> None:
         self.pid = 0
         self.away: dict[str, Any] = {}  # the call → the process here that waits for it
-        self.heard: Any = None  # what it says: see _hosts/said.py
+        self.heard: Any = None  # what it says: see _hosts/child_output.py
         self.follows: set[Any] = set()  # the observations that it has been told of
         self.closing = False  # it has been let go of
         # of one that this program has started: ends it; and takes its status, once it has ended

@@ -1,7 +1,7 @@
 """Partial deadlock over several OS processes: a knot whose processes are in different ones, beside
 others that run (rules 14.3, 14.7, WIRE.md 10.9).
 
-    deadlocks() ─► found() ─► three rounds, by _rounds/rounds.py: MOMENT ─► Round: who is stuck
+    deadlocks() ─► found() ─► three rounds, by _distributed_deadlock/rounds.py: MOMENT ─► Round: who is stuck
         ─► in all three, and nothing moved ─► named
     watching: an executor falls idle, here or there ─► fell_idle() ─► the thread of _Looks
         ─► the same ─► the check is told
@@ -28,10 +28,10 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from weft import _own_threads
+from weft import _helper_threads
+from weft._distributed_deadlock import members as _members
+from weft._distributed_deadlock import rounds as _rounds
 from weft._extension import native as _native
-from weft._rounds import members as _members
-from weft._rounds import rounds as _rounds
 from weft._watching import deadlocks as _deadlocks
 from weft._watching.deadlocks import Place, Stuck, Waiter
 
@@ -364,7 +364,7 @@ class _Looks:
         self._idle.set()
 
     def _watch(self) -> None:
-        _own_threads.helps()
+        _helper_threads.helps()
         while True:
             self._idle.wait()
             self._idle.clear()
