@@ -16,6 +16,7 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 inline constexpr std::size_t kLine = 64;                        // a cache line
+inline constexpr std::size_t kShort = 16 * kLine;
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;  // as on x86-64 and, mostly, aarch64
 
 // What is in use already becomes huge pages, as far as it consists of them: nothing is taken that
@@ -56,8 +57,15 @@ class FixedArray {
   T& operator[](std::size_t i) const noexcept { return at_[i]; }
 
  private:
+  // A short array is aligned as malloc() aligns: asked for a cache line, glibc takes a block that is
+  // larger, and gives the rest back, which is a quarter of the instructions of a select made for the
+  // occasion.
   static std::align_val_t alignment(std::size_t n) noexcept {
-    return std::align_val_t(n * sizeof(T) < kHugePage ? kLine : kHugePage);
+    static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+    const std::size_t bytes = n * sizeof(T);
+    return std::align_val_t(bytes < kShort      ? __STDCPP_DEFAULT_NEW_ALIGNMENT__
+                            : bytes < kHugePage ? kLine
+                                                : kHugePage);
   }
   T* at_ = nullptr;
   std::size_t n_ = 0;
