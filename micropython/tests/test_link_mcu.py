@@ -173,6 +173,12 @@ def test_csp_processes_of_the_board_hold_their_sampler_back_while_the_pc_does_no
 def test_a_process_of_the_board_goes_on_with_the_next_session_and_ends_when_the_pc_wants_no_more(
     sensors: Bare,
 ) -> None:
+    # The filter writes nothing before it has been told a rate, and no test may have told one yet.
+    with serial.connect(sensors.cable.device, baud=19200, lease=PATIENT) as pc:
+        rates = Channel("rates")
+        pc.give("rates", rates.reader())
+        rate = rates.writer()
+        rate(1)
     with serial.connect(sensors.cable.device, baud=19200, lease=PATIENT) as pc:
         means = Channel("means")
         pc.give("means", means.writer())
