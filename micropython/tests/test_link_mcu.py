@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,10 +31,11 @@ def squares(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
     made.close()
 
 
-@pytest.fixture(scope="module")
-def sensors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
+# A board for each test: one of them ends the board's processes.
+@pytest.fixture
+def sensors(tmp_path: Path) -> Iterator[Bare]:
     subprocess.run([*MAKE, "-f", "csp/csp.mk", "pc_sensors"], check=True)
-    made = Bare(tmp_path_factory.mktemp("sensors"), "pc_sensors")
+    made = Bare(tmp_path, "pc_sensors")
     yield made
     made.close()
 
@@ -173,7 +175,7 @@ def test_csp_processes_of_the_board_hold_their_sampler_back_while_the_pc_does_no
 def test_a_process_of_the_board_goes_on_with_the_next_session_and_ends_when_the_pc_wants_no_more(
     sensors: Bare,
 ) -> None:
-    # The filter writes nothing before it has been told a rate, and no test may have told one yet.
+    # The filter writes nothing before it has been told a rate.
     with serial.connect(sensors.cable.device, baud=19200, lease=PATIENT) as pc:
         rates = Channel("rates")
         pc.give("rates", rates.reader())
