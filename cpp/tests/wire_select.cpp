@@ -162,7 +162,9 @@ TEST_CASE("wire: few values lie in their list, more elsewhere; all are there, mo
           few->clear();
           as.clear();
           break;
-        case 1: few = std::make_unique<w::InlineVector<std::unique_ptr<int>, 4>>(std::move(*few)); break;
+        case 1:
+          few = std::make_unique<w::InlineVector<std::unique_ptr<int>, 4>>(std::move(*few));
+          break;
         default:
           as.push_back(step);
           CHECK(*few->push_back(std::make_unique<int>(step)) == step);

@@ -15,7 +15,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-inline constexpr std::size_t kLine = 64;                        // a cache line
+inline constexpr std::size_t kLine = 64;  // a cache line
 inline constexpr std::size_t kShort = 16 * kLine;
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;  // as on x86-64 and, mostly, aarch64
 

@@ -226,7 +226,8 @@ class Home {
   const char* seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& dead);
   // `lending`: of a write, 0, or 1 and how many credits come with it.
   // false: its value is too long
-  bool tell_done(std::uint64_t op, std::uint32_t guard, Visitor::Seat& at, std::uint64_t lending = 0);
+  bool tell_done(std::uint64_t op, std::uint32_t guard, Visitor::Seat& at,
+                 std::uint64_t lending = 0);
   void tell_ended(std::uint64_t op, std::uint32_t guard, Status s, const Port& at);
   // The peer is told that it was bad use (WIRE.md 3.4, ENDED).
   void tell_bad_use(std::uint64_t op, std::uint64_t how) {

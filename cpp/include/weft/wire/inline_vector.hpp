@@ -18,7 +18,8 @@ class InlineVector {
 
  public:
   InlineVector() noexcept {}
-  InlineVector(InlineVector&& o) noexcept : more_(std::exchange(o.more_, nullptr)), room_(std::exchange(o.room_, N)) {
+  InlineVector(InlineVector&& o) noexcept
+      : more_(std::exchange(o.more_, nullptr)), room_(std::exchange(o.room_, N)) {
     if (!more_) std::uninitialized_move_n(o.begin(), o.n_, here());
     n_ = o.n_;
     if (more_)

@@ -28,8 +28,8 @@
 #include <thread>
 
 #include "compact.hpp"
-#include "link_base.hpp"
 #include "line.hpp"
+#include "link_base.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 

@@ -24,8 +24,8 @@
 #include <optional>
 #include <vector>
 
-#include "inline_vector.hpp"
 #include "home.hpp"
+#include "inline_vector.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -100,7 +100,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   std::vector<std::unique_ptr<Watch>> watches_;  // by guard, once there is one
   mutable std::optional<Visitor> attempt_;
   InlineVector<std::uint32_t, 4> tried_;  // the guards of the attempt
-  std::uint32_t met_ = 0;        // the guard that is making
+  std::uint32_t met_ = 0;                 // the guard that is making
 };
 
 }  // namespace weft::inline WEFT_ABI::wire
