@@ -266,7 +266,7 @@ class Host:
     closed.
     """
 
-    _child_output: Any = None
+    _said: Any = None
 
     def __init__(self, setting: Setting | None = None) -> None:
         self.setting = setting or Setting()
