@@ -12,7 +12,7 @@ from conftest import HERE, model
 
 from weft_lf.build import Wanted, build
 
-EMULATOR = HERE.parents[1] / "mcu" / "emulator"
+EMULATOR = HERE.parents[1] / "emulator"
 NS_A_CYCLE = 8
 
 

@@ -132,7 +132,7 @@ def test_the_source_distribution_has_what_a_build_needs_and_no_more(sdist: Path)
         "tools",
         "python/tests",
         ".ci",
-        "mcu/emulator",
+        "emulator",
         "mcu/tests",
         "mcu/csp",
         "lf/tests",

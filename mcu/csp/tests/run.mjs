@@ -8,7 +8,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Machine } from '../../emulator/src/index.mjs';
+import { Machine } from '../../../emulator/src/index.mjs';
 import { Plant } from '../../device/src/plant.mjs';
 
 const images = resolve(process.argv[2]);

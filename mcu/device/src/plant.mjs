@@ -44,7 +44,7 @@ export const PINS = Object.freeze({
 
 export class Plant {
   /**
-   * @param {import('../../emulator/src/index.mjs').Machine} machine
+   * @param {import('../../../emulator/src/index.mjs').Machine} machine
    * @param {PlantOptions} [options]
    */
   constructor(machine, options = {}) {

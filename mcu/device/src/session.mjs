@@ -10,7 +10,7 @@
  *   symbol, against the periods that went through PIO's FIFO.
  */
 import { readFileSync } from 'node:fs';
-import { Machine, parseImage } from '../../emulator/src/index.mjs';
+import { Machine, parseImage } from '../../../emulator/src/index.mjs';
 import { firmware } from './firmware.mjs';
 import { Plant, PINS } from './plant.mjs';
 

@@ -6,7 +6,7 @@
  *   node experiments/src/gaps.mjs IMAGE…     one line an image, with and without bus conflicts
  */
 import { readFileSync } from 'node:fs';
-import { Machine } from '../../emulator/src/index.mjs';
+import { Machine } from '../../../emulator/src/index.mjs';
 
 /** The first edges are the start-up's. */
 const SETTLED = 20;

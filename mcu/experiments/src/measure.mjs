@@ -10,7 +10,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Machine } from '../../emulator/src/index.mjs';
+import { Machine } from '../../../emulator/src/index.mjs';
 
 const MCU = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 export const US = 125;

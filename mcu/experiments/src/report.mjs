@@ -190,7 +190,7 @@ out.push(`# The thesis's experiments, repeated
 
 Written by \`./run experiments${full ? ' --full' : ''}\`: firmware on the emulated RP2040 at 125 MHz, exact and the same each time. The thesis's figures are from a
 board, with LTA, FreeRTOS and Lingua Franca (LF) on it. "Conflicts": with the emulator's model of SRAM bank and XIP cache conflicts,
-which is a bound to design with, not a promise (mcu/emulator/README.md). Everything runs from SRAM unless it says flash.
+which is a bound to design with, not a promise (emulator/README.md). Everything runs from SRAM unless it says flash.
 
 ## Budgets
 
