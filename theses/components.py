@@ -1,17 +1,17 @@
-"""./run thesis: the experiments of the thesis on compiled components, on its control, its design,
+"""./run thesis components: the experiments of the thesis on compiled components, on its control, its design,
 and Weft.
 
-    ./run thesis              five workloads with small counts, some minutes
-    ./run thesis --full       the thesis's own counts, some hours
-    ./run thesis --only WORD  those whose name contains WORD: messaging-100000, heavy
-    ./run thesis --runs N     measured runs of each (10), not counting the first ones
-    ./run thesis --quick      the fewest messages, two runs: does everything run?
-    ./run thesis --write      what it measures goes into bench/THESIS.md too
+    ./run thesis components              five workloads with small counts, some minutes
+    ./run thesis components --full       the thesis's own counts, some hours
+    ./run thesis components --only WORD  those whose name contains WORD: messaging-100000, heavy
+    ./run thesis components --runs N     measured runs of each (10), not counting the first ones
+    ./run thesis components --quick      the fewest messages, two runs: does everything run?
+    ./run thesis components --write      what it measures goes into theses/COMPONENTS.md too
 
 Runs are interleaved: in each round every program is started once; it makes a first run, which is
 reported separately, and its share of the others. Every result is checked. Writes
-out/thesis/NAME.json and tables.md; with --write also the tables between the marks of
-bench/THESIS.md, each with its machine and commit. A program whose libraries are not installed is
+out/components/NAME.json and tables.md; with --write also the tables between the marks of
+theses/COMPONENTS.md, each with its machine and commit. A program whose libraries are not installed is
 left out, with a line that says what to install. Exit status: 1 if a program failed, 130 after
 Ctrl-C, 143 after SIGTERM (what was finished is kept).
 """
@@ -28,14 +28,16 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-BENCH = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+BENCH = ROOT / "bench"
 sys.path.insert(0, str(BENCH))
 
 from harness import runner  # noqa: E402
 from harness.build import Missing, need  # noqa: E402
-from harness.page import filled, provenance  # noqa: E402
+from page import filled, provenance  # noqa: E402
 
-PAGE = BENCH / "THESIS.md"
+PAGE = HERE / "COMPONENTS.md"
 COUNTS = {  # messages to each worker: small; the thesis's
     "messaging": ((5_000,), (100_000, 500_000)),
     "light": ((5_000,), (100_000, 500_000)),
@@ -220,7 +222,7 @@ def here(say: Callable[[str], None]) -> list[str]:
                 need(one)
             people.append(who)
         except Missing as why:
-            say(f"thesis: {who} left out: {why}")
+            say(f"components: {who} left out: {why}")
     return people
 
 
@@ -236,7 +238,7 @@ def write(case: Case, text: str, said: str, page: Path = PAGE) -> None:
 
 def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="./run thesis",
+        prog="./run thesis components",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -248,19 +250,19 @@ def main(words: Sequence[str]) -> int:
     options = parser.parse_args(words)
     if options.write and options.quick:
         parser.error(
-            "--write puts results into bench/THESIS.md, and --quick has none: leave one out"
+            "--write puts results into theses/COMPONENTS.md, and --quick has none: leave one out"
         )
     if options.runs < 1:
         parser.error("--runs wants a number of at least 1")
     chosen = [c for c in cases(options.full, options.quick) if options.only in c.name]
     if not chosen:
         parser.error(f"no experiment's name contains {options.only!r}")
-    out = BENCH.parent / "out/thesis"
+    out = ROOT / "out/components"
     out.mkdir(parents=True, exist_ok=True)
     people = here(lambda text: print(text, file=sys.stderr, flush=True))
     runs = shares(2 if options.quick else options.runs, 2 if options.full else 5)
     tables = []
-    command = f"./run thesis{' --full' if options.full else ''} --runs {options.runs} --write"
+    command = f"./run thesis components{' --full' if options.full else ''} --runs {options.runs} --write"
     for case in chosen:
         said = provenance(command)  # its load is that before the first run
         found = measure(case, people, runs)
@@ -278,9 +280,9 @@ if __name__ == "__main__":
     try:
         sys.exit(
             runner.stopped_by(
-                lambda: main(sys.argv[1:]), "thesis", "finished tables are kept in out/thesis"
+                lambda: main(sys.argv[1:]), "components", "finished tables are kept in out/components"
             )
         )
     except Failed as error:
-        print(f"\nthesis: {error}", file=sys.stderr)
+        print(f"\ncomponents: {error}", file=sys.stderr)
         sys.exit(1)

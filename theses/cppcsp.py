@@ -1,10 +1,10 @@
-"""./run cppcsp: the experiments of the C++CSP paper over its whole grid; tables and plots to
+"""./run thesis cppcsp: the experiments of the C++CSP paper over its whole grid; tables and plots to
 out/cppcsp.
 
-    ./run cppcsp             Monte Carlo 2^24 iterations, Mandelbrot 2^8 to 2^11, StressedAlt 64 to 65,536, messages 8 B to 16 MB
-    ./run cppcsp --full      the paper's sizes: 2^30 iterations, Mandelbrot to 2^13
-    ./run cppcsp --only WORD the experiments whose name contains WORD
-    ./run cppcsp --quick     two sizes of each: does everything run?
+    ./run thesis cppcsp             Monte Carlo 2^24 iterations, Mandelbrot 2^8 to 2^11, StressedAlt 64 to 65,536, messages 8 B to 16 MB
+    ./run thesis cppcsp --full      the paper's sizes: 2^30 iterations, Mandelbrot to 2^13
+    ./run thesis cppcsp --only WORD the experiments whose name contains WORD
+    ./run thesis cppcsp --quick     two sizes of each: does everything run?
 
 Each point is the least of its samples in a few interleaved rounds, as in ./run bench; but no ratios
 are judged here, curves are drawn. Writes out/cppcsp/NAME.svg, NAME.json and tables.md. Exit status:
@@ -20,7 +20,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-BENCH = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parent.parent
+BENCH = ROOT / "bench"
 sys.path.insert(0, str(BENCH))
 
 from harness import runner  # noqa: E402
@@ -79,7 +80,7 @@ def measured(e: Experiment, builder: Builder, rounds: int) -> dict[str, dict[int
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="./run cppcsp",
+        prog="./run thesis cppcsp",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -90,10 +91,10 @@ def main(argv: Sequence[str]) -> int:
     chosen = [e for e in experiments(options.full, options.quick) if options.only in e.name]
     if not chosen:
         parser.error(f"no experiment's name contains {options.only!r}")
-    out = BENCH.parent / "out/cppcsp"
+    out = ROOT / "out/cppcsp"
     out.mkdir(parents=True, exist_ok=True)
     builder = Builder(
-        BENCH, BENCH.parent / ".build/bench", lambda text: print(text, file=sys.stderr, flush=True)
+        BENCH, ROOT / ".build/bench", lambda text: print(text, file=sys.stderr, flush=True)
     )
     tables = []
     for e in chosen:

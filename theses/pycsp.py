@@ -1,17 +1,17 @@
-"""./run pycsp: the experiments of the paper on PyCSP's three kinds of processes, on Weft's four
+"""./run thesis pycsp: the experiments of the paper on PyCSP's three kinds of processes, on Weft's four
 kinds.
 
-    ./run pycsp              rings to 4,096 processes, four token rings, 200 primes, jobs for 1 to 4 workers
-    ./run pycsp --full       rings until each kind's limit, 1,000 primes, ten workers, larger jobs
-    ./run pycsp --only WORD  the experiments whose name contains WORD
-    ./run pycsp --quick      two sizes of each: does everything run?
-    ./run pycsp --write      what it measures goes into bench/PYCSP.md and bench/plots too
+    ./run thesis pycsp              rings to 4,096 processes, four token rings, 200 primes, jobs for 1 to 4 workers
+    ./run thesis pycsp --full       rings until each kind's limit, 1,000 primes, ten workers, larger jobs
+    ./run thesis pycsp --only WORD  the experiments whose name contains WORD
+    ./run thesis pycsp --quick      two sizes of each: does everything run?
+    ./run thesis pycsp --write      what it measures goes into theses/PYCSP.md and theses/plots too
 
 The paper: three implementations of PyCSP's processes (threads, OS processes, greenlets), section 5
 and table 1. Each program is one text, which runs on coroutines, greenlets, threads and OS
 processes. Each point is the least of its samples in a few interleaved rounds; a curve ends at the
 limit of its kind of process. Writes out/pycsp/NAME.svg, NAME.json and tables.md; with --write also
-the tables between the marks of bench/PYCSP.md, each with its machine and commit. Exit status: 1 if
+the tables between the marks of theses/PYCSP.md, each with its machine and commit. Exit status: 1 if
 a program failed below its limit, 130 after Ctrl-C, 143 after SIGTERM (what was finished is kept).
 """
 
@@ -25,16 +25,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-BENCH = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+BENCH = ROOT / "bench"
 sys.path.insert(0, str(BENCH))
 
 from harness import runner  # noqa: E402
 from harness.build import Program  # noqa: E402
 from harness.grid import Experiment, Found, measure, number, plot, table  # noqa: E402
-from harness.page import filled, provenance  # noqa: E402
+from page import filled, provenance  # noqa: E402
 
-PAGE = BENCH / "PYCSP.md"
-PLOTS = BENCH / "plots"
+PAGE = HERE / "PYCSP.md"
+PLOTS = HERE / "plots"
 KINDS = ("coroutines", "greenlets", "threads", "processes")
 RINGS = (8, 16, 32, 64)
 TIMEOUT = 1800.0
@@ -54,7 +56,7 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
     samples = "2" if quick else "5"
     return [
         Experiment(
-            "ring", "A token in a ring of N processes", "processes", "µs a communication", "ring.py", 2,
+            "ring", "A token in a ring of N processes", "processes", "µs a communication", "../../bench/py/ring.py", 2,
             sizes(doubling(4, 2**20 if full else 4096)),
             {kind: ["{x}", samples, "2"] for kind in KINDS},
             1e-3,
@@ -159,7 +161,7 @@ def run(e: Experiment, rounds: int) -> Found:
 
     def program(kind: str, x: int) -> Program:
         words = [word.format(x=x) for word in e.curves[kind]]
-        argv = [weft, "run", str(BENCH / "py" / e.source), "--on", kind, *words]
+        argv = [weft, "run", str((HERE / "py" / e.source).resolve()), "--on", kind, *words]
         # One thread for each library: its own threads would spoil the speed-ups.
         return Program(argv, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"})
 
@@ -168,7 +170,7 @@ def run(e: Experiment, rounds: int) -> Found:
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="./run pycsp",
+        prog="./run thesis pycsp",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -179,16 +181,16 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     if options.write and options.quick:
         parser.error(
-            "--write puts results into bench/PYCSP.md, and --quick has none: leave one out"
+            "--write puts results into theses/PYCSP.md, and --quick has none: leave one out"
         )
     chosen = [e for e in experiments(options.full, options.quick) if options.only in e.name]
     if not chosen:
         parser.error(f"no experiment's name contains {options.only!r}")
-    out = BENCH.parent / "out/pycsp"
+    out = ROOT / "out/pycsp"
     out.mkdir(parents=True, exist_ok=True)
     tables = []
     said = provenance(
-        f"./run pycsp{' --full' if options.full else ''} --write"
+        f"./run thesis pycsp{' --full' if options.full else ''} --write"
     )  # before the first run is the machine's load
     for e in chosen:
         found = run(e, 1 if options.quick else 3)

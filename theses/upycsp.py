@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
-"""The thesis's experiments by its own names, on MicroPython and CPython of this machine, and what
-fits in small heaps: prints the tables with the thesis's figures beside, and draws
-out/micropython/*.svg.
+"""./run thesis upycsp: the experiments of the thesis on μPyCSP by its own names, on MicroPython and
+CPython of this machine, and what fits in small heaps: prints the tables with the thesis's figures
+beside, and draws out/upycsp/*.svg.
 
-    python3 micropython/bench/thesis.py [commstime] [select] [room] [lines] [waiting] [--full | --quick] [--runs N]
+    ./run thesis upycsp [commstime] [select] [room] [lines] [waiting] [--full | --quick] [--runs N]
 
 Without names all of them. 100 runs (or N) of 200 messages (on threads a quarter); --full: 5000, as
 the thesis; --quick: 2 runs of 20, to try it."""
@@ -17,12 +16,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
-from cppcsp import Experiment, plot  # noqa: E402
+from harness.grid import Experiment, plot  # noqa: E402
 
 from micropython.tests import tiers  # noqa: E402
+
+BENCH = ROOT / "micropython" / "bench"
 
 # The thesis's min, avg, max in µs: tables 7.1, 7.3, 7.4; uaPyCSP² is its rescheduling future.
 COMMSTIME = {
@@ -78,7 +79,7 @@ def figures(said: str) -> list[float]:
 
 def named(module: str, where: str, experiment: str, runs: int, per: int) -> list[float]:
     """The thesis's program on weft.compat; CPython is the one that runs this, with its own Weft."""
-    words = [str(HERE / "thesis_device.py"), module, experiment, str(runs), str(per)]
+    words = [str(HERE / "upycsp_device.py"), module, experiment, str(runs), str(per)]
     if where == "cpython":
         done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
         return figures(done.stdout)
@@ -87,7 +88,7 @@ def named(module: str, where: str, experiment: str, runs: int, per: int) -> list
 
 def own(way: str, bench: str, runs: int, per: int) -> list[float]:
     return figures(
-        tiers.run("pure", HERE / "on_device.py", bench, way, str(runs), str(per), heap=HEAP)
+        tiers.run("pure", BENCH / "on_device.py", bench, way, str(runs), str(per), heap=HEAP)
     )
 
 
@@ -133,7 +134,7 @@ def fits(what: str, where: str, heap: str, n: int = 0, folders: tuple[Path, ...]
     package."""
     try:
         said = tiers.run(
-            where, HERE / "room_on_device.py", what, str(n), heap=heap, folders=folders
+            where, BENCH / "room_on_device.py", what, str(n), heap=heap, folders=folders
         )
     except AssertionError as e:
         if "MemoryError" in str(e):
@@ -171,7 +172,7 @@ def limited(stack: int) -> int:
     limit of its own."""
     done = subprocess.run(
         ["prlimit", f"--as={SPACE}", *tiers.command("pure", "8m")]
-        + [str(HERE / "room_on_device.py"), "threads", str(stack)],
+        + [str(BENCH / "room_on_device.py"), "threads", str(stack)],
         env=tiers.environment("pure"),
         capture_output=True,
         text=True,
@@ -238,6 +239,7 @@ def draw(
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
+        prog="./run thesis upycsp",
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*")
@@ -249,7 +251,7 @@ def main(argv: Sequence[str]) -> int:
     if options.runs < 1:
         parser.error("--runs: at least 1")
     runs, per = (2, 20) if quick else (options.runs, 5000 if options.full else 200)
-    out = ROOT / "out" / "micropython"
+    out = ROOT / "out" / "upycsp"
     parts = {
         "commstime": lambda: commstime(runs, per),
         "select": lambda: select(runs, per),

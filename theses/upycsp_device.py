@@ -1,4 +1,4 @@
-"""The thesis's own programs, by its names: thesis_device.py MODULE EXPERIMENT SAMPLES PER, on
+"""The thesis's own programs, by its names: upycsp_device.py MODULE EXPERIMENT SAMPLES PER, on
 MicroPython and on CPython alike; prints `ns V V …`, a figure a sample.
 
 MODULE: apycsp or pycsp_locks, of weft.compat. EXPERIMENT: sequential, parallel (CommsTime's delta;

@@ -1,7 +1,6 @@
-"""Runs the thesis's experiments as Lingua Franca programs (experiments.py), and writes their
-figures, beside those of the thesis, to lf/RESULTS.md. The drawings go to lf/plots/.
-
-    .venv/bin/python lf/tests/report.py
+"""./run thesis lf: runs the thesis's experiments as Lingua Franca programs (lf_programs.py), and
+writes their figures, beside those of the thesis, to theses/lf/RESULTS.md. The drawings go to
+theses/lf/plots/. It
 
 takes some minutes; the figures are the same in each run.
 """
@@ -10,21 +9,24 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-import experiments as ex
-from conftest import HERE, model
+LF = Path(__file__).resolve().parent
+ROOT = LF.parents[1]
+sys.path += [str(ROOT / "lf" / "src"), str(ROOT / "lf" / "tests")]
 
-from weft_lf.graph import draw
+import lf_programs as ex  # noqa: E402
 
-LF = HERE.parent
+from weft_lf.graph import draw  # noqa: E402
+
 PLOTS = LF / "plots"
-CHARTS = LF.parent / "mcu" / "experiments" / "src" / "plot.mjs"
+CHARTS = LF.parent / "experiments" / "src" / "plot.mjs"
 
 
 def chart(name: str, kind: str, **what: object) -> str:
-    """Draws a chart with mcu's plot.mjs, and returns a line of Markdown that shows it."""
+    """Draws a chart with experiments' plot.mjs, and returns a line of Markdown that shows it."""
     script = f"import {{ {kind} }} from {json.dumps(str(CHARTS))}; process.stdout.write({kind}({json.dumps(what)}))"
     ran = subprocess.run(
         ["node", "--input-type=module", "-e", script], capture_output=True, text=True, check=True
@@ -82,7 +84,7 @@ def figure_8_5() -> str:
     return "![figure 8.5](plots/figure-8-5.svg)"
 
 
-# Figure 8.6: the actors of mcu/device/firmware/lta.c and the events that they schedule.
+# Figure 8.6: the actors of theses/device/firmware/lta.c and the events that they schedule.
 ACTORS = """digraph lta { rankdir=LR; node [shape=box, style=rounded, fontname=Helvetica]; edge [fontname=Helvetica, fontsize=9];
   motor -> motor [label="motor_loop"]; motor -> main [label="main_loop (position)"]; main -> button [label="check_button"];
   main -> sensors [label="check_sensors"]; button -> main [label="button_pressed"];
@@ -94,7 +96,7 @@ ACTORS = """digraph lta { rankdir=LR; node [shape=box, style=rounded, fontname=H
 def diagrams() -> None:
     with tempfile.TemporaryDirectory() as place:
         for name in ("Ball", "BallPio"):
-            draw(model(LF / "examples" / f"{name}.lf"), Path(place) / f"{name}.svg")
+            draw(ex.model(LF / f"{name}.lf"), Path(place) / f"{name}.svg")
             (PLOTS / f"{name}.svg").write_text((Path(place) / f"{name}.svg").read_text())
     ran = subprocess.run(["dot", "-Tsvg"], input=ACTORS, capture_output=True, text=True, check=True)
     (PLOTS / "figure-8-6.svg").write_text(ran.stdout)
@@ -245,14 +247,14 @@ def chapters_4_5(place: Path) -> list[str]:
     image = ex.built(place, "Blink", blink, flash=True)
     sizes.append(["blink", image.with_suffix(".bin").stat().st_size, "96,100"])
     for name in ("Ball", "BallPio"):
-        example = LF / "examples" / f"{name}.lf"
+        example = LF / f"{name}.lf"
         text = example.read_text().replace(
-            "../../mcu", str(LF.parent / "mcu")
+            "../device", str(LF.parent / "device")
         )  # built in another folder
         program = ex.built(place, name, text, flash=True)
         sizes.append(
             [
-                f"examples/{name}.lf",
+                f"{name}.lf",
                 program.with_suffix(".bin").stat().st_size,
                 "39,800 (its LTA version)" if name == "Ball" else "",
             ]
@@ -285,7 +287,7 @@ def chapter_6(place: Path) -> list[str]:
                 )
     lines += table(["", "mean, us", "against the same", "deviation, us"], rows)
     lines += [
-        "Figures 6.2 to 6.8 in full (thread stacks on two heaps) are actors', in mcu/experiments/RESULTS.md. Thesis: a loop costs 20 %.",
+        "Figures 6.2 to 6.8 in full (thread stacks on two heaps) are actors', in experiments/RESULTS.md. Thesis: a loop costs 20 %.",
         "",
     ]
     return lines
@@ -295,19 +297,19 @@ def chapter_8() -> list[str]:
     diagrams()
     lines = ["## The tunnelling ball (chapter 8)", ""]
     rows: list[list[object]] = [
-        ["`examples/Ball.lf`: every step a reaction, 62.5 us", "100 of 100", "0.568, constant"],
-        ["`examples/BallPio.lf`: steps by PIO", "100 of 100", "0, to the cycle"],
+        ["`Ball.lf`: every step a reaction, 62.5 us", "100 of 100", "0.568, constant"],
+        ["`BallPio.lf`: steps by PIO", "100 of 100", "0, to the cycle"],
         ["thesis: LF", "not at full speed: 200 us a toggle", ""],
         ["thesis: LF with PIO", "at full speed", ""],
     ]
     lines += table(["controller", "drops that pass (falls ±2000 us)", "steps late by, us"], rows)
     lines += [
-        "`tests/soak` repeats the drops (seed 11; the table's were seed 1: `./run ball --image bin/Ball.elf --drops 100`).",
+        "`tests/soak` repeats the drops (seed 11; the table's were seed 1: `./run thesis ball --image bin/Ball.elf --drops 100`).",
         "",
     ]
     lines += ["Figure 8.5, to scale (thesis: 1.92 mm):", "", figure_8_5(), ""]
     lines += [
-        "Figure 8.6, the actors of mcu/device/firmware/lta.c:",
+        "Figure 8.6, the actors of theses/device/firmware/lta.c:",
         "",
         "![figure 8.6](plots/figure-8-6.svg)",
         "",
@@ -341,9 +343,9 @@ def main() -> None:
     head = [
         "# The thesis's experiments in Lingua Franca",
         "",
-        "Written by `lf/tests/report.py`: programs compiled by `weft lf` on the emulated RP2040 at 125 MHz, exact and the same each time.",
+        "Written by `./run thesis lf`: programs compiled by `weft lf` on the emulated RP2040 at 125 MHz, exact and the same each time.",
         "The thesis's figures are from a board, with upstream's compiler of its time. What actors of the same runtime do is in",
-        "[mcu/experiments/RESULTS.md](../mcu/experiments/RESULTS.md).",
+        "[experiments/RESULTS.md](../experiments/RESULTS.md).",
         "",
     ]
     with tempfile.TemporaryDirectory() as made:

@@ -13,13 +13,14 @@ from pathlib import Path
 from statistics import pstdev
 
 import pytest
-from conftest import Write, model
+from conftest import Write
 from device import board
-from experiments import (
+from lf_programs import (
     bank,
     built,
     interference,
     lateral_error,
+    model,
     run,
     static_bytes,
     step_error,

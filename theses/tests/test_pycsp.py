@@ -1,5 +1,4 @@
-"""The PyCSP paper's experiments: the grid that measures them, and their programs on every kind of
-process."""
+"""The PyCSP paper's experiments: their programs on every kind of process, and their page."""
 
 import os
 import subprocess
@@ -10,11 +9,11 @@ from pathlib import Path
 
 import pycsp
 from harness import runner
-from harness.build import Program
-from harness.grid import Experiment, Found, measure, number, plot, table
-from harness.page import filled, provenance
+from harness.grid import Experiment, Found
+from page import filled, provenance
 
-BENCH = Path(pycsp.__file__).resolve().parent
+THESES = Path(pycsp.__file__).resolve().parent
+BENCH = pycsp.BENCH
 WEFT = Path(sys.executable).with_name("weft")
 
 
@@ -23,66 +22,13 @@ def experiment(points=(1, 2, 4), curves=("a", "b"), **more):
     return Experiment("e", "E", "n", "ns", "none.py", 1, points, words, **more)
 
 
-def measured(e, script, rounds=1, **more):
-    """`script` is Python, with the curve and the point in `curve` and `x`."""
-
-    def program(curve, x):
-        return Program([sys.executable, "-c", f"curve, x = {curve!r}, {x}\n{script}"], {})
-
-    return measure(e, program, sorted(os.sched_getaffinity(0))[-1:], rounds, **more)
-
-
-class Grid(unittest.TestCase):
-    def test_a_point_is_the_least_of_all_samples_in_its_unit(self):
-        with tempfile.TemporaryDirectory() as folder:
-            script = (
-                f"import pathlib; seen = pathlib.Path({folder!r}, f'{{curve}}{{x}}')\n"
-                "again = seen.exists(); seen.touch()\n"
-                "print('ns', 7000 - 1000 * again, 9000)\n"
-                "print('bytes', 40 + again)"
-            )
-            found = measured(experiment(scale=1e-3), script, rounds=2)
-        self.assertEqual(found.values, {c: dict.fromkeys((1, 2, 4), 6.0) for c in "ab"})
-        self.assertEqual(found.bytes["a"], dict.fromkeys((1, 2, 4), 41.0))
-        self.assertEqual(found.ended, {})
-
-    def test_a_curve_ends_where_its_program_fails_and_the_others_go_on(self):
-        script = "assert curve == 'b' or x < 2, 'too many'\nprint('ns', x)"
-        found = measured(experiment(), script, rounds=2, may_end=True)
-        self.assertEqual(found.values, {"a": {1: 1.0}, "b": {1: 1.0, 2: 2.0, 4: 4.0}})
-        self.assertEqual(found.ended["a"][0], 2)
-        self.assertIn("too many", found.ended["a"][1])
-
-    def test_a_failure_is_an_error_where_no_limit_is_looked_for(self):
-        with self.assertRaisesRegex(runner.RunError, "too many"):
-            measured(experiment(), "assert x < 2, 'too many'\nprint('ns', x)")
-
-    def test_what_is_beyond_a_curves_largest_is_not_tried(self):
-        e = experiment(largest={"a": 2})
-        script = "assert curve == 'b' or x < 4\nprint('ns', x)"
-        self.assertEqual(measured(e, script).values["a"], {1: 1.0, 2: 2.0})
-
-    def test_a_table_leaves_out_what_was_not_measured(self):
-        text = table(experiment(), {"a": {1: 1.5}, "b": {1: 123456.0, 4: 2.0}})
-        self.assertIn("| 1 | 1.5 | 123,456 |", text)
-        self.assertIn("| 2 |  |  |", text)
-        self.assertEqual(number(None), "")
-
-    def test_a_picture_has_a_line_for_each_curve_that_has_points(self):
-        drawn = plot(experiment(), {"a": {1: 1.0, 2: 10.0}, "b": {}})
-        self.assertEqual(drawn.count("<circle"), 2)
-        self.assertTrue(drawn.endswith("</svg>\n"))
-        with self.assertRaisesRegex(ValueError, "nothing to draw"):
-            plot(experiment(), {"a": {}, "b": {}})
-
-
 class Experiments(unittest.TestCase):
     def test_each_has_all_four_kinds_and_points_that_grow(self):
         for full, quick in ((False, False), (True, False), (False, True)):
             for e in pycsp.experiments(full, quick):
                 self.assertEqual(tuple(e.curves), pycsp.KINDS)
                 self.assertEqual(list(e.points), sorted(set(e.points)))
-                self.assertTrue((BENCH / "py" / e.source).exists())
+                self.assertTrue((THESES / "py" / e.source).exists())
 
     def test_the_tokens_are_those_of_the_figure(self):
         self.assertEqual(pycsp.tokens_of(8), [1, 2, 3, 4, 5, 6, 7])
@@ -155,14 +101,14 @@ class Page(unittest.TestCase):
             filled(text, e.name, "")
 
     def test_where_and_how_is_told(self):
-        said = provenance("./run pycsp --full --write")
-        self.assertTrue(said.startswith("`./run pycsp --full --write` at commit "))
+        said = provenance("./run thesis pycsp --full --write")
+        self.assertTrue(said.startswith("`./run thesis pycsp --full --write` at commit "))
         for fact in ("cpus ", "load ", "Python 3."):
             self.assertIn(fact, said)
 
     def test_a_quick_run_is_not_written(self):
         done = subprocess.run(
-            [sys.executable, str(BENCH / "pycsp.py"), "--quick", "--write"],
+            [sys.executable, str(THESES / "pycsp.py"), "--quick", "--write"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         self.assertEqual(done.returncode, 2)
@@ -172,7 +118,7 @@ class Page(unittest.TestCase):
 def program(kind, name, *words):
     path = os.pathsep.join(filter(None, (str(BENCH / "py"), os.environ.get("PYTHONPATH"))))
     return subprocess.run(
-        [WEFT, "run", str(BENCH / "py" / name), "--on", kind, *map(str, words)],
+        [WEFT, "run", str((THESES / "py" / name).resolve()), "--on", kind, *map(str, words)],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
@@ -185,7 +131,7 @@ class Programs(unittest.TestCase):
     def test_one_text_runs_on_every_kind(self):
         for kind in pycsp.KINDS:
             for words in (
-                ("ring.py", 3, 1, 1),
+                ("../../bench/py/ring.py", 3, 1, 1),
                 ("tokens.py", 3, 2, 1, 2),
                 ("primes.py", 3, 1),
                 ("jobs.py", "montecarlo", 2, 1, 4000),
@@ -197,7 +143,6 @@ class Programs(unittest.TestCase):
 
     def test_the_two_mandelbrot_workers_agree(self):
         """Each run adds up the steps of all its points, and refuses a sum that differs."""
-        sys.path.insert(0, str(BENCH / "py"))
         script = (
             "import sys; sys.argv = ['jobs.py', 'numpy', '1', '1', '1']\n"
             "import weft; weft.run = lambda p: None\n"
@@ -206,7 +151,7 @@ class Programs(unittest.TestCase):
             "sums = [sum(w.do(j) for j in jobs.jobs_of('numpy', 24)) for w in ours]\n"
             "assert 0 < sums[0] and abs(sums[0] - sums[1]) <= sums[0] / 100, sums"
         )
-        env = {**os.environ, "PYTHONPATH": str(BENCH / "py"), "PYTHONWARNINGS": "ignore"}
+        env = {**os.environ, "PYTHONPATH": f"{BENCH / 'py'}:{THESES / 'py'}", "PYTHONWARNINGS": "ignore"}
         done = subprocess.run(
             [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False
         )

@@ -1,4 +1,4 @@
-"""Tests of the thesis's experiments (bench/thesis.py): each program runs with only its imports
+"""Tests of the thesis's experiments (upycsp.py): each program runs with only its imports
 changed, and the tables have a row for each. The tests check counts, and never times."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from micropython.bench import thesis
+import upycsp
 from micropython.tests import tiers
 
 EXPERIMENTS = ("sequential", "parallel", "with5x2", "select5x2")
@@ -20,41 +20,41 @@ EXPERIMENTS = ("sequential", "parallel", "with5x2", "select5x2")
 def test_the_thesiss_program_runs_by_a_change_of_import(
     module: str, where: str, experiment: str
 ) -> None:
-    found = thesis.named(module, where, experiment, 3, 10)  # the program asserts what it reads
+    found = upycsp.named(module, where, experiment, 3, 10)  # the program asserts what it reads
     assert len(found) == 3
     assert all(v > 0 for v in found)
 
 
 @pytest.mark.parametrize("way", ["await", "yielding", "rescheduling"])
 def test_a_parallel_delta_ends_with_its_network(way: str) -> None:
-    assert len(thesis.own(way, "parallel", 3, 10)) == 3
+    assert len(upycsp.own(way, "parallel", 3, 10)) == 3
 
 
 def test_every_row_of_the_thesiss_tables_has_one_of_ours() -> None:
-    names = {name for name, _, _ in thesis.NAMES}
-    assert {name for _, name in [*thesis.COMMSTIME, *thesis.SELECT]} <= names
-    for least, average, most in [*thesis.COMMSTIME.values(), *thesis.SELECT.values()]:
+    names = {name for name, _, _ in upycsp.NAMES}
+    assert {name for _, name in [*upycsp.COMMSTIME, *upycsp.SELECT]} <= names
+    for least, average, most in [*upycsp.COMMSTIME.values(), *upycsp.SELECT.values()]:
         assert least <= average <= most
 
 
 def test_more_heap_takes_more_processes_and_a_small_one_says_so() -> None:
-    small, large = [int(thesis.fits("parked", "pure", heap)) for heap in ("256k", "512k")]
+    small, large = [int(upycsp.fits("parked", "pure", heap)) for heap in ("256k", "512k")]
     assert 0 < small < large
-    assert thesis.fits("parked", "pure", "24k") == "does not load"
+    assert upycsp.fits("parked", "pure", "24k") == "does not load"
 
 
 def test_larger_stacks_leave_room_for_fewer_threads() -> None:
-    few, many = thesis.limited(1024 * 1024), thesis.limited(256 * 1024)
+    few, many = upycsp.limited(1024 * 1024), upycsp.limited(256 * 1024)
     assert 10 < few < many
 
 
 @pytest.mark.parametrize("kind", ["list", "deque"])
 def test_a_line_is_measured_three_ways(kind: str) -> None:
-    assert len(thesis.measured_lines([500])[kind][500]) == 3
+    assert len(upycsp.measured_lines([500])[kind][500]) == 3
 
 
 def test_the_waiting_queue_is_drawn(tmp_path: Path) -> None:
-    told = thesis.waiting(True, 2, 20, tmp_path)
+    told = upycsp.waiting(True, 2, 20, tmp_path)
     assert len(re.findall(r"^\| \d+ \|", told, re.M)) == 3
     picture = (tmp_path / "waiting.svg").read_text(encoding="utf-8")
     assert all(way in picture for way in ("yielding", "rescheduling", "await"))
@@ -62,13 +62,13 @@ def test_the_waiting_queue_is_drawn(tmp_path: Path) -> None:
 
 def test_an_unknown_experiment_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        thesis.main(["comstime"])
+        upycsp.main(["comstime"])
     assert "no experiment comstime" in capsys.readouterr().err
 
 
 def test_no_runs_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        thesis.main(["commstime", "--full", "--runs", "0"])
+        upycsp.main(["commstime", "--full", "--runs", "0"])
     assert "at least 1" in capsys.readouterr().err
 
 

@@ -1,4 +1,4 @@
-// ball_sensors: the tunnelling ball's sensor path as processes (mcu/device has the device, and the
+// ball_sensors: the tunnelling ball's sensor path as processes (theses/device has the device, and the
 // whole controller as actors).
 //
 //   pin interrupt ──Port──► gate 1 ──┐

@@ -45,7 +45,7 @@ enum {
 
 /* How long before the ball is half through the disc each thing happens: the magnet lets go, gate 1
  * is blocked, is free again, gate 2 likewise. Calibrated for a nominal fall on the device of
- * mcu/device (a test recomputes them); the thesis's own belong to its own. */
+ * theses/device (a test recomputes them); the thesis's own belong to its own. */
 enum { E0, E1, E2, E3, E4, ESTIMATES };
 #if THESIS_CONSTANTS
 static const uint32_t before_disc[ESTIMATES] = {286300, 25300, 21800, 4800, 1600};

@@ -1,12 +1,12 @@
 // @ts-check
-/** ./run ball: shows a drop. See --help. */
+/** ./run thesis ball: shows a drop. See --help. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { CONTROLLERS, Session, SessionError } from './session.mjs';
 import { inWords, picture } from './picture.mjs';
 
-const HELP = `usage: ./run ball [OPTIONS]    drop the ball through the turning disc, on the emulated RP2040
+const HELP = `usage: ./run thesis ball [OPTIONS]    drop the ball through the turning disc, on the emulated RP2040
 
   --seed N             of fall times, photogate noise and bounces (1)
   --controller NAME    ${CONTROLLERS.join(', ')} (actors)
@@ -23,7 +23,7 @@ exit status: 0 if every ball passed, 1 if one did not, 2 for a wrong option`;
 
 /** @param {string} words @returns {never} */
 function refuse(words) {
-  console.error(`ball: ${words}; ./run ball --help lists the options`);
+  console.error(`ball: ${words}; ./run thesis ball --help lists the options`);
   process.exit(2);
 }
 

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const mcu = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+const mcu = join(dirname(fileURLToPath(import.meta.url)), '..', '..', '..', 'mcu');
 /** @type {Map<string, string>} */
 const built = new Map();
 
@@ -14,7 +14,7 @@ export function firmware(controller, { pulses = 1600, thesis = false } = {}) {
   const path = join(mcu, '..', '.build', 'mcu', name, `${controller}.elf`);
   if (!built.has(path)) {
     const out = join('..', '.build', 'mcu', name);
-    const extra = `-Idevice/firmware -DPULSES_PER_TURN=${pulses} -DTHESIS_CONSTANTS=${thesis ? 1 : 0}`;
+    const extra = `-I../theses/device/firmware -DPULSES_PER_TURN=${pulses} -DTHESIS_CONSTANTS=${thesis ? 1 : 0}`;
     execFileSync(
       'make',
       [
@@ -22,7 +22,7 @@ export function firmware(controller, { pulses = 1600, thesis = false } = {}) {
         '-C',
         mcu,
         '-f',
-        'device/firmware.mk',
+        '../theses/device/firmware.mk',
         `OUT=${out}`,
         `EXTRA=${extra}`,
         join(out, `${controller}.elf`),

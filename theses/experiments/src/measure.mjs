@@ -12,13 +12,13 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Machine } from '../../../emulator/src/index.mjs';
 
-const MCU = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+const MCU = join(dirname(fileURLToPath(import.meta.url)), '..', '..', '..', 'mcu');
 export const US = 125;
 
 /** @type {Map<string, Uint8Array>} */
 const images = new Map();
 /**
- * A firmware of this folder, of bench/ or of examples/.
+ * A firmware of this folder, or of mcu/bench or mcu/examples.
  * @param {string} name
  * @param {{ flash?: boolean }} [options]
  */
@@ -34,7 +34,7 @@ export function image(name, { flash = false } = {}) {
         '-C',
         MCU,
         '-f',
-        'experiments/firmware.mk',
+        '../theses/experiments/firmware.mk',
         `OUT=${out}`,
         ...(flash ? ['FLASH=1'] : []),
         join(out, `${name}.uf2`),
@@ -65,7 +65,7 @@ function periodic(loops, shared, posts) {
         '-C',
         MCU,
         '-f',
-        'experiments/firmware.mk',
+        '../theses/experiments/firmware.mk',
         `OUT=${out}`,
         'VARIANT=bench/periodic.c',
         `EXTRA=-DLOOPS=${loops} -DSHARED=${Number(shared)} -DREPOST=${Number(posts)}`,

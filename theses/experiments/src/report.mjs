@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * ./run experiments: measures everything, checks the budgets, writes RESULTS.md and plots/. See
+ * ./run thesis experiments: measures everything, checks the budgets, writes RESULTS.md and plots/. See
  * --help.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -19,11 +19,11 @@ import {
 } from './measure.mjs';
 import { bars, lines } from './plot.mjs';
 
-const HELP = `usage: ./run experiments [--full]    the thesis's experiments on the emulated RP2040, beside its figures
+const HELP = `usage: ./run thesis experiments [--full]    the thesis's experiments on the emulated RP2040, beside its figures
 
   --full   fib(25) and 100 matrix products a run, as the thesis has them (ten minutes and more); otherwise fib(20) and 10
 
-writes mcu/experiments/RESULTS.md and mcu/experiments/plots/; exit status 1 if a budget is exceeded`;
+writes theses/experiments/RESULTS.md and theses/experiments/plots/; exit status 1 if a budget is exceeded`;
 
 const args = process.argv.slice(2);
 if (args.includes('--help') || args.includes('-h')) {
@@ -33,7 +33,7 @@ if (args.includes('--help') || args.includes('-h')) {
 const unknown = args.find((a) => a !== '--full');
 if (unknown) {
   console.error(
-    `experiments: there is no option '${unknown}'; ./run experiments --help lists the options`,
+    `experiments: there is no option '${unknown}'; ./run thesis experiments --help lists the options`,
   );
   process.exit(2);
 }
@@ -188,7 +188,7 @@ const checked = budgets(figures);
 // ---- the page -----------------------------------------------------------------------------------
 out.push(`# The thesis's experiments, repeated
 
-Written by \`./run experiments${full ? ' --full' : ''}\`: firmware on the emulated RP2040 at 125 MHz, exact and the same each time. The thesis's figures are from a
+Written by \`./run thesis experiments${full ? ' --full' : ''}\`: firmware on the emulated RP2040 at 125 MHz, exact and the same each time. The thesis's figures are from a
 board, with LTA, FreeRTOS and Lingua Franca (LF) on it. "Conflicts": with the emulator's model of SRAM bank and XIP cache conflicts,
 which is a bound to design with, not a promise (emulator/README.md). Everything runs from SRAM unless it says flash.
 
@@ -350,6 +350,6 @@ for (const work of /** @type {const} */ (['fib', 'matrices']))
 for (const b of checked)
   console.log(`${b.ok ? 'ok' : 'not ok'} - ${b.name}: ${b.shown} (${b.limit})`);
 const failed = checked.filter((b) => !b.ok).length;
-console.log(`written: mcu/experiments/RESULTS.md, mcu/experiments/plots/`);
+console.log(`written: theses/experiments/RESULTS.md, theses/experiments/plots/`);
 console.log(`${checked.length - failed} passed, ${failed} failed`);
 process.exitCode = failed ? 1 : 0;

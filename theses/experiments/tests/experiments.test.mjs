@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The thesis's experiments in little, each against its budget (src/budgets.mjs); ./run experiments
+ * The thesis's experiments in little, each against its budget (src/budgets.mjs); ./run thesis experiments
  * has them whole.
  */
 import assert from 'node:assert/strict';

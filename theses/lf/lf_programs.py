@@ -1,7 +1,7 @@
 """The thesis's experiments (chapters 4 to 8) as Lingua Franca programs on the emulated RP2040, with
 functions that run them and return their figures.
 
-test_thesis.py checks some figures in short runs; report.py writes all of them to lf/RESULTS.md,
+tests/test_lf.py checks some figures in short runs; report.py writes all of them to RESULTS.md,
 beside those of the thesis. Times are taken from the edges of the pins; they are exact, and the same
 in each run. A cycle is 8 ns. The argument `conflicts` turns on the emulator's model of bus
 conflicts.
@@ -17,12 +17,14 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, pstdev
 
-from conftest import model
 from device import Ran, on_the_board
 
 from weft_lf.build import Wanted, build
+from weft_lf.elaborate import elaborate
+from weft_lf.load import load
+from weft_lf.model import Model
 
-# The unit of work is the same as in mcu/experiments: a loop in assembler that takes 45 cycles when
+# The unit of work is the same as in theses/experiments: a loop in assembler that takes 45 cycles when
 # the other core is idle. Its inner loop begins at a word boundary.
 LOOPS = r"""preamble {=
   #include "board.h"
@@ -56,6 +58,10 @@ class Task:
     @property
     def holds(self) -> bool:
         return abs(self.total - 100) < 0.01 and self.late <= 101
+
+
+def model(path: Path) -> Model:
+    return elaborate(load(path))
 
 
 def built(place: Path, name: str, text: str, flash: bool = False) -> Path:

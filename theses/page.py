@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from .machine import commit, machine
+from harness.machine import commit, machine
 
 
 def filled(text: str, name: str, body: str) -> str:
@@ -34,5 +34,5 @@ def filled(text: str, name: str, body: str) -> str:
 def provenance(command: str) -> str:
     """A line that says by which command it was measured, at which commit, and on what machine."""
     facts = ", ".join(f"{key} {value}" for key, value in machine().items() if value is not None)
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parent.parent
     return f"`{command}` at commit {commit(root)}; Python {sys.version.split()[0]}; {facts}."

@@ -1,6 +1,6 @@
-"""Tests of the thesis's experiments on the emulated Cortex-M3, with Weft and with the thesis's own
-implementations. They count instructions, which are the same in every run, and check the figures of
-RESULTS.md."""
+"""Tests of what operations cost on the emulated Cortex-M3: Weft's, and those of the futures and locks
+in bench/baselines.py. They count instructions, which are the same in every run, and check the figures
+of theses/UPYCSP.md."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_standing_alternative_costs_the_same_for_twenty_channels_as_for_five()
 def test_a_parallel_delta_costs_no_more_than_the_rescheduling_futures(
     where: str, most: float
 ) -> None:
-    """Weft starts two processes for each value; the thesis's futures start two tasks, by
+    """Weft starts two processes for each value; the baselines' futures start two tasks, by
     `gather`."""
     assert 0 < ratio(where, "parallel", "await", "rescheduling") <= most
 
@@ -92,7 +92,7 @@ def test_a_larger_heap_takes_more_processes_on_the_board() -> None:
 
 
 def test_the_pieces_of_a_process_that_waits() -> None:
-    """The parts that RESULTS.md adds up: 144 bytes are of the native core's objects."""
+    """The parts that theses/UPYCSP.md adds up: 144 bytes are of the native core's objects."""
     told = board.figures(measured("board-native", "room_on_device.py", "pieces"))
     own = ("coroutine", "Proc", "Chan", "reader end", "writer end")
     assert sum(told[name] for name in own) == 144
