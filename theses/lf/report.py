@@ -199,7 +199,7 @@ def chapters_4_5(place: Path) -> list[str]:
     lines += [
         "Listing 4.1's two loops post `print` and `increment` to one actor at the same times: which is first is left open.",
         "Listing 4.2's reactor has an order. Compiled by `weft lf`, on one core and, with delays, over both,",
-        "it printed 0, 1, 2, … 19 (`tests/test_thesis.py` asserts it).",
+        "it printed 0, 1, 2, … 19 (`theses/tests/test_lf.py` asserts it).",
         "",
         "## Memory (chapter 5)",
         "",
@@ -304,7 +304,7 @@ def chapter_8() -> list[str]:
     ]
     lines += table(["controller", "drops that pass (falls ±2000 us)", "steps late by, us"], rows)
     lines += [
-        "`tests/soak` repeats the drops (seed 11; the table's were seed 1: `./run thesis ball --image bin/Ball.elf --drops 100`).",
+        "`theses/tests/soak` repeats the drops (seed 11; the table's were seed 1: `./run thesis ball --image bin/Ball.elf --drops 100`).",
         "",
     ]
     lines += ["Figure 8.5, to scale (thesis: 1.92 mm):", "", figure_8_5(), ""]

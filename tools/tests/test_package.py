@@ -133,6 +133,7 @@ def test_the_source_distribution_has_what_a_build_needs_and_no_more(sdist: Path)
         "python/tests",
         ".ci",
         "emulator",
+        "theses",
         "mcu/tests",
         "mcu/csp",
         "lf/tests",
