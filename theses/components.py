@@ -262,7 +262,9 @@ def main(words: Sequence[str]) -> int:
     people = here(lambda text: print(text, file=sys.stderr, flush=True))
     runs = shares(2 if options.quick else options.runs, 2 if options.full else 5)
     tables = []
-    command = f"./run thesis components{' --full' if options.full else ''} --runs {options.runs} --write"
+    command = (
+        f"./run thesis components{' --full' if options.full else ''} --runs {options.runs} --write"
+    )
     for case in chosen:
         said = provenance(command)  # its load is that before the first run
         found = measure(case, people, runs)
@@ -280,7 +282,9 @@ if __name__ == "__main__":
     try:
         sys.exit(
             runner.stopped_by(
-                lambda: main(sys.argv[1:]), "components", "finished tables are kept in out/components"
+                lambda: main(sys.argv[1:]),
+                "components",
+                "finished tables are kept in out/components",
             )
         )
     except Failed as error:

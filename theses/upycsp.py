@@ -240,7 +240,8 @@ def draw(
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="./run thesis upycsp",
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="*")
     parser.add_argument("--full", action="store_true")

@@ -20,7 +20,7 @@
  *     └────────────────────────────┘ wake(): considerWaking() after a change of pending state, signalEvent() for WFE
  */
 import { BusFault, SRAM, SRAM_SIZE } from './memory.mjs';
-import { execute } from './thumb.mjs';
+import { WFE, WFI, execute } from './thumb.mjs';
 
 /**
  * Cycles from taking an exception to the first cycle of its handler; zero-wait-state memory
@@ -31,8 +31,6 @@ export const ENTRY_CYCLES = 15;
 export const EXIT_CYCLES = 13;
 
 export const AWAKE = 0;
-export const WFI = 1;
-export const WFE = 2;
 
 export const NMI = 2;
 export const HARDFAULT = 3;

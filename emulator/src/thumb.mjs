@@ -13,8 +13,11 @@
  * - `core.branched` tells the fetch model that the prefetch buffer is empty.
  */
 import { BusFault } from './memory.mjs';
-import { WFE, WFI } from './core.mjs';
 import { ROM_SIZE, guard } from './rom.mjs';
+
+/** What put a core to sleep (Core.sleeping). */
+export const WFI = 1;
+export const WFE = 2;
 
 /** @typedef {import('./core.mjs').Core} Core */
 

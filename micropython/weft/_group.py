@@ -4,8 +4,9 @@ first used."""
 from . import _core as core
 from . import _proc
 from ._chan import REQ, bad, begin
-from ._proc import Parallel, Party, flatten, never, quiet
+from ._proc import Parallel, Party, flatten, never
 from .errors import Cancelled
+from .errors import _quiet as quiet
 
 
 async def Sequence(*processes):

@@ -151,7 +151,11 @@ class Programs(unittest.TestCase):
             "sums = [sum(w.do(j) for j in jobs.jobs_of('numpy', 24)) for w in ours]\n"
             "assert 0 < sums[0] and abs(sums[0] - sums[1]) <= sums[0] / 100, sums"
         )
-        env = {**os.environ, "PYTHONPATH": f"{BENCH / 'py'}:{THESES / 'py'}", "PYTHONWARNINGS": "ignore"}
+        env = {
+            **os.environ,
+            "PYTHONPATH": f"{BENCH / 'py'}:{THESES / 'py'}",
+            "PYTHONWARNINGS": "ignore",
+        }
         done = subprocess.run(
             [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False
         )
