@@ -40,7 +40,6 @@ STAYS: dict[str, str] = {
 }
 
 
-
 def asks_for(proc: dict[str, Any], top: bool = True) -> set[str]:
     """What a process, or a process that it starts, needs of the things in STAYS."""
     found = (

@@ -149,8 +149,10 @@ def room(quick: bool) -> str:
     with tempfile.TemporaryDirectory() as name:
         made = Path(name) / "made"
         subprocess.run(
-            [sys.executable, str(tiers.HERE / "mkpackage.py"), "--compiled", str(made)]
-            + ["--mpy-cross", str(tiers.MADE / "mpy-cross")],
+            [
+                *(sys.executable, str(tiers.HERE / "mkpackage.py"), "--compiled", str(made)),
+                *("--mpy-cross", str(tiers.MADE / "mpy-cross")),
+            ],
             check=True,
             capture_output=True,
         )
@@ -171,8 +173,10 @@ def limited(stack: int) -> int:
     """How many threads with stacks of this size fit in SPACE bytes of addresses: unix has no other
     limit of its own."""
     done = subprocess.run(
-        ["prlimit", f"--as={SPACE}", *tiers.command("pure", "8m")]
-        + [str(BENCH / "room_on_device.py"), "threads", str(stack)],
+        [
+            *("prlimit", f"--as={SPACE}", *tiers.command("pure", "8m")),
+            *(str(BENCH / "room_on_device.py"), "threads", str(stack)),
+        ],
         env=tiers.environment("pure"),
         capture_output=True,
         text=True,

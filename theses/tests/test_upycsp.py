@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-
 import upycsp
+
 from micropython.tests import tiers
 
 EXPERIMENTS = ("sequential", "parallel", "with5x2", "select5x2")

@@ -21,16 +21,14 @@ from weft_lf.model import (
     Delay,
     Instance,
     Model,
-    ModeOf,
     ReactionOf,
-    Value,
     driver,
 )
 from weft_lf.modes import Modes
 from weft_lf.oracle import name_of
 from weft_lf.programs import program
 from weft_lf.timers import Timers
-from weft_lf.values import c_expr, c_type, resolved
+from weft_lf.values import resolved
 
 STATIC = 1500
 POLICIES = {
