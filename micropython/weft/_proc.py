@@ -15,8 +15,7 @@ from builtins import hasattr, int, isinstance, len
 from . import _chan
 from . import _core as core
 from ._chan import ENDS, FLIGHT, LATE, REQ, bad, begin, cancelled, resume, shut
-from .errors import Cancelled, NoRoom, Poisoned
-from .errors import _quiet as quiet
+from .errors import Cancelled, NoRoom, Poisoned, _quiet
 
 _all = []
 _roomy = 0  # the core's run queue has room for at least so many processes
@@ -251,7 +250,7 @@ def finish(proc, value, error):
         from ._ended import tell
 
         theirs = tell(proc)
-    proc.party.over(proc, None if error is None or theirs or quiet(error) else error)
+    proc.party.over(proc, None if error is None or theirs or _quiet(error) else error)
 
 
 _chan.install(ended, failed)
