@@ -2,7 +2,7 @@
 "processes+threads+coroutines" and so on; or on hosts of a network of machines:
 "machines+threads".
 
-    _Play.make ──► goes(proc)? ──► played.on(hosts)(…) ──► in the host: a _Play of that process
+    Play.make ──► goes(proc)? ──► played.on(hosts)(…) ──► in the host: a Play of that process
                                                            alone, which writes to the same file
 
 Invariants
@@ -21,10 +21,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from weft import net, threads
+from weft import net
 from weft.processes import Cancelled, Channel, Hosts, current_process, process
 
 from .interp import Record
+from .python_names import Names
+from .python_play import Play
+from .python_player import drive, drive_awaiting
+from .task_driver import UNIT
 
 # What a process cannot do from another OS process, and why. A process that needs one of these runs
 # here.
@@ -34,9 +38,6 @@ STAYS: dict[str, str] = {
     "a limit on an end": "the driver waits until a poison or a retirement has arrived, and the limit would be on that too",
     "another process": "to cancel one, or to wait for its end, is for who has the object",
 }
-
-
-stays = threads.process  # makes a process of the network that stays in this OS process
 
 
 def asks_for(proc: dict[str, Any], top: bool = True) -> set[str]:
@@ -138,6 +139,10 @@ class Away:
         os.truncate(self.file.name, 0)
         return Journal(self.file.name)
 
+    def takes(self, net: dict[str, Any], proc: dict[str, Any]) -> bool:
+        """Can the process run in another OS process?"""
+        return not shares_ends(net, proc) and not asks_for(proc)
+
     def process(
         self,
         journal: Journal,
@@ -160,10 +165,7 @@ KINDS = ("threads", "greenlets", "coroutines")
 def _there(
     path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], kind: str
 ) -> tuple[Any, Journal]:
-    from .python_driver import Names, _Play
-    from .task_driver import UNIT
-
-    class There(_Play):
+    class There(Play):
         def names_of(self, pid: int) -> Names:
             return by_kind[kind if pid == proc["id"] else kinds[pid % len(kinds)]]
 
@@ -210,8 +212,6 @@ def _there(
 
 @process
 def played(path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], *ends: Any) -> Any:
-    from .python_player import drive
-
     play, journal = _there(path, proc, tick, barriers, "threads")
     try:
         return drive(play, proc, ends)
@@ -223,8 +223,6 @@ def played(path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], *end
 async def played_awaiting(
     path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], *ends: Any
 ) -> Any:
-    from .python_player import drive_awaiting
-
     play, journal = _there(path, proc, tick, barriers, "coroutines")
     try:
         return await drive_awaiting(play, proc, ends)

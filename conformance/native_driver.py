@@ -1,7 +1,7 @@
 """Networks with some processes in a native component (rule 16.1): "native", or
 "native+threads+coroutines" and so on.
 
-    _Play.make ──► suits(proc)? ──► native_player.cpp ──► step(): the same Player names the next
+    Play.make ──► suits(proc)? ──► native_player.cpp ──► step(): the same Player names the next
                                                           operation; C++ does it
 
 Invariants
@@ -18,16 +18,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import re
 import traceback
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .python_player import Player, _Stop
-
-if TYPE_CHECKING:
-    from .python_driver import Names, _Play
+from .python_names import Names, Said
+from .python_player import Network, Player, _Stop
 
 HERE = Path(__file__).resolve().parent
 MOST_ENDS, BARRIERS = 4, 2
@@ -72,28 +69,6 @@ def _asked(body: list[Any]) -> set[str]:
         elif kind in ("sync", "enrol", "resign") and s[1] >= BARRIERS:
             found.add("too much")
     return found
-
-
-class Said(Exception):
-    """What an operation of the component threw; `kept` is the exception's number in the
-    component.
-    """
-
-    def __init__(self, name: str, kept: int, guard: int, value: str | None) -> None:
-        super().__init__(name)
-        self.name, self.kept = name, kept
-        if guard >= 0:
-            self.guard = guard
-        if value is not None:
-            self.value = value  # a write in C++ leaves the value with its caller
-
-
-def behind(error: BaseException) -> tuple[str, int] | None:
-    """The name and the number of the error with which a process of the component failed; None for
-    any other error.
-    """
-    found = re.fullmatch(r"(\w+) of p(\d+)", getattr(error, "message", ""))
-    return (found[1], int(found[2])) if found else None
 
 
 Op = tuple[Any, ...]
@@ -143,7 +118,7 @@ class _Barrier:
 
 
 class _Names:
-    """The part of python_driver.Names that the player of a native process needs."""
+    """The part of python_names.Names that the player of a native process needs."""
 
     tasks = awaits = False
 
@@ -186,7 +161,7 @@ class _Names:
 class _Played:
     """One process that is being played."""
 
-    def __init__(self, play: _Play, proc: dict[str, Any]) -> None:
+    def __init__(self, play: Network, proc: dict[str, Any]) -> None:
         pid = proc["id"]
         self.names = _Names(play.names_of(pid))
         here = SimpleNamespace(
@@ -290,7 +265,7 @@ def component() -> Any:
     return made
 
 
-def process(play: _Play, proc: dict[str, Any], ends: list[Any]) -> Any:
+def process(play: Network, proc: dict[str, Any], ends: list[Any]) -> Any:
     """Makes the process object with its ends."""
     _playing[proc["id"]] = _Played(play, proc)
     shape = "".join(side for _, side in proc["ends"])

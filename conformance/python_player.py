@@ -2,7 +2,7 @@
 makes its two records.
 
 The same generator plays every kind of process. It yields a function that starts an operation; its
-driver (python_driver.py, task_driver.py) awaits what the function returns, or takes that as the
+driver (python_play.py, task_driver.py) awaits what the function returns, or takes that as the
 result.
 """
 
@@ -11,12 +11,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from . import task_driver
-
-if TYPE_CHECKING:
-    from .python_driver import _Play
 
 Thunk = Callable[[], Any]
 
@@ -25,10 +22,38 @@ class Fail(Exception):
     """Raised by the statement `fail`, and by the function of an output that shall raise."""
 
 
+class Network(Protocol):
+    """The network of a process, as its player sees it (python_play.Play)."""
+
+    names: Any
+    records: Any
+    barriers: list[Any]
+    made: dict[int, Any] | None
+    returned: set[int]
+
+    def names_of(self, pid: int) -> Any: ...
+
+    def make(self, proc: dict[str, Any], slots: list[Any]) -> Any: ...
+
+    def process(self, player: Player, body: list[Any]) -> Generator[Thunk, Any, Any]: ...
+
+    def results(self, processes: list[dict[str, Any]], got: Any) -> list[Any]: ...
+
+    def cancel(self, pid: int) -> None: ...
+
+    def end_of(self, pid: int) -> Any: ...
+
+    def pids(self, error: BaseException, name: str) -> dict[str, Any]: ...
+
+    def written(self, done: Any, awaits: bool) -> Any: ...
+
+    def has_arrived(self, done: Any, awaits: bool) -> Any: ...
+
+
 class Player:
     """Plays the statements of one process."""
 
-    def __init__(self, play: _Play, pid: int, slots: list[Any]):
+    def __init__(self, play: Network, pid: int, slots: list[Any]):
         self.play, self.names, self.pid, self.slots = (
             play,
             play.names_of(pid),
@@ -376,7 +401,7 @@ def _next(it: Any) -> Any:
 # ----------------------------------------------------------------------------- who drives a player
 
 
-def drive(play: _Play, proc: dict[str, Any], given: Any) -> Any:
+def drive(play: Network, proc: dict[str, Any], given: Any) -> Any:
     """Plays a process as a plain function."""
     player = Player(play, proc["id"], list(given))
     steps, result, failure = play.process(player, proc["body"]), None, None
@@ -394,7 +419,7 @@ def drive(play: _Play, proc: dict[str, Any], given: Any) -> Any:
             failure = error
 
 
-async def drive_awaiting(play: _Play, proc: dict[str, Any], given: Any) -> Any:
+async def drive_awaiting(play: Network, proc: dict[str, Any], given: Any) -> Any:
     """Plays a process as a coroutine."""
     player = Player(play, proc["id"], list(given))
     steps, result, failure = play.process(player, proc["body"]), None, None

@@ -201,8 +201,8 @@ the other program takes. The other program does the same work, on the same CPUs,
 Each time is the least of many samples; where several programs contend or wait for each other, it is
 the median. A ratio tells more than a time: times move by half between machines and hours
 ([how it is measured](README.md)). Other pages have curves over sizes and numbers of processes:
-[the experiments of the C++CSP paper](CPPCSP.md), [those of the PyCSP paper](PYCSP.md), and
-[a thesis on compiled components](THESIS.md).
+[the experiments of the C++CSP paper](../theses/CPPCSP.md), [those of the PyCSP paper](../theses/PYCSP.md), and
+[a thesis on compiled components](../theses/COMPONENTS.md).
 """
 
 

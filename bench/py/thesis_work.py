@@ -1,5 +1,5 @@
 """The workloads of the thesis on compiled components, in Python, and how its main thread counts
-(bench/THESIS.md)."""
+(theses/COMPONENTS.md)."""
 
 import math
 import os

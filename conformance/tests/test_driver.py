@@ -11,7 +11,8 @@ from conformance.checker import check
 from conformance.driver import ModelDriver, ProgramDriver, conform, from_lines, to_lines
 from conformance.explore import frozen, run
 from conformance.networks import DEFAULT, FEATURES, generate
-from conformance.python_driver import Names, PythonDriver
+from conformance.python_driver import PythonDriver
+from conformance.python_names import Names
 from conformance.shrink import report
 from conformance.tests import toy
 from conformance.tests.kit import net, proc

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from conformance.checker import check
-from conformance.native_driver import MOST_ENDS, STAYS, Said, asks_for, behind, results
+from conformance.native_driver import MOST_ENDS, STAYS, asks_for, results
 from conformance.networks import DEFAULT, generate
 from conformance.python_driver import ApartDriver
+from conformance.python_names import Said, behind
 from conformance.retiring import retiring
 from conformance.shrink import report
 from conformance.tests.kit import agrees, net, proc

@@ -15,7 +15,8 @@ import pytest
 from conformance import pure
 from conformance.driver import conform, verdict
 from conformance.networks import DEFAULT, generate
-from conformance.python_driver import PURE, ApartDriver
+from conformance.python_driver import ApartDriver
+from conformance.python_names import PURE
 from conformance.scenarios import collect
 
 ALL = list(collect("coroutines"))

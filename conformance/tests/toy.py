@@ -211,7 +211,7 @@ def commits(op: Op, shape: Callable[[tuple], Any]) -> Callable[[Process], Callab
 
 def failing(out: tuple, value: Any = None) -> BaseException:
     if out[0] == "Fail":
-        from conformance.python_driver import Fail
+        from conformance.python_player import Fail
 
         return Fail()
     more = {"strength": out[2]} if out[0] == "Poisoned" else {}

@@ -4,7 +4,6 @@ programs in temporary folders."""
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -38,15 +37,6 @@ def write(tmp_path: Path) -> Write:
         return path
 
     return do
-
-
-@pytest.fixture(scope="session")
-def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The path of a copy of lf/examples in which to build. mcu/ is where the examples look for it."""
-    root = tmp_path_factory.mktemp("checkout")
-    (root / "mcu").symlink_to(HERE.parents[1] / "mcu")
-    copied = shutil.ignore_patterns("bin", "src-gen")
-    return Path(shutil.copytree(HERE.parent / "examples", root / "lf" / "examples", ignore=copied))
 
 
 def model(path: Path) -> Model:

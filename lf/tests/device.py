@@ -8,11 +8,11 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from conftest import HERE, model
-
 from weft_lf.build import Wanted, build
+from weft_lf.elaborate import elaborate
+from weft_lf.load import load
 
-EMULATOR = HERE.parents[1] / "mcu" / "emulator"
+EMULATOR = Path(__file__).resolve().parents[2] / "emulator"
 NS_A_CYCLE = 8
 
 
@@ -58,6 +58,6 @@ def on_the_board(image: Path, us: int, *options: str) -> Ran:
 
 def board(path: Path, us: int, *options: str, **wanted: bool) -> Ran:
     """Builds a program for the RP2040, and runs it for `us` microseconds."""
-    built = build(model(path), Wanted("rp2040", **wanted))
+    built = build(elaborate(load(path)), Wanted("rp2040", **wanted))
     assert built.program is not None
     return on_the_board(built.program, us, *options)

@@ -1,9 +1,9 @@
 // node run.mjs FIRMWARE.elf PROGRAM.py…: runs a program on MicroPython's firmware for the RP2040,
-// under mcu/emulator, by the raw prompt on UART 0, as mpremote does; further ones each after a soft
+// under emulator/, by the raw prompt on UART 0, as mpremote does; further ones each after a soft
 // reset, whatever core 1 does. Prints what the programs print; exit status 1 if one raises, or if
 // the board stops.
 import { readFileSync } from 'node:fs';
-import { Machine } from '../../mcu/emulator/src/index.mjs';
+import { Machine } from '../../emulator/src/index.mjs';
 
 const [firmware, ...programs] = process.argv.slice(2);
 if (!programs.length) {

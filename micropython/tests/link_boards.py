@@ -148,6 +148,6 @@ class Bare(Firmware):
         return b""
 
     def command(self) -> list[str]:
-        emulator = str(tiers.ROOT / "mcu" / "emulator" / "bin" / "weft-rp2040")
+        emulator = str(tiers.ROOT / "emulator" / "bin" / "weft-rp2040")
         elf = str(tiers.ROOT / ".build" / "mcu" / "rp2040" / f"{self.program}.elf")
         return [emulator, "run", elf, "--uart-socket", self.path, "--uart-delay", "--no-uart"]

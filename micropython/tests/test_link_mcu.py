@@ -1,5 +1,5 @@
 """Tests of channels between a bare RP2040 and a PC (mcu/LINK.md): the client in C11, used by an
-actor and by CSP processes, under mcu/emulator."""
+actor and by CSP processes, under emulator/."""
 
 from __future__ import annotations
 

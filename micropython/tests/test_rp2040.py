@@ -1,5 +1,5 @@
 """Tests of Weft frozen into MicroPython's firmware for the RP2040, which runs under
-mcu/emulator."""
+emulator/."""
 
 from __future__ import annotations
 

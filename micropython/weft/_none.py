@@ -1,17 +1,15 @@
 """NoResult, which stands for the result of a process that has none (rules 7.1, 7.11). This module
 is loaded when a program first meets such a process."""
 
-from .errors import Cancelled, Poisoned, WeftError
+from .errors import Cancelled, Poisoned, WeftError, _quiet
 
 
 def how_of(error):
     """How a process ended that raised `error`, or None: "returned", "failed", "cancelled",
     "poisoned" or "retired"."""
-    from ._proc import quiet
-
     if error is None:
         return "returned"
-    if not quiet(error):
+    if not _quiet(error):
         return "failed"
     if isinstance(error, Cancelled):
         return "cancelled"

@@ -2,7 +2,7 @@
 
 # MicroPython's cache of look-ups has 64 places, and names get places in the order in which they are
 # first met. With these two imports first, no two names of the core share a place
-# (tests/test_thesis.py counts).
+# (tests/test_costs.py counts).
 from .errors import *  # noqa: F403, I001
 from . import _core as _first  # noqa: F401
 from ._chan import Channel, poison, retire  # noqa: F401

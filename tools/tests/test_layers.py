@@ -202,6 +202,137 @@ def test_no_module_imports_itself_by_a_way_round() -> None:
     assert ways_round(python_edges()) == []
 
 
+# --- ways round in the other rooms ----------------------------------------------------------------
+
+
+def test_no_header_of_a_board_includes_itself_by_a_way_round() -> None:
+    """mcu/ and what is built with it."""
+    roots = tuple(ROOT / name for name in ("cpp/include", "mcu/include", "mcu/csp/include"))
+    files = [
+        file
+        for room in ("mcu", "theses", "micropython")
+        for pattern in ("*.h", "*.hpp", "*.c", "*.cpp")
+        for file in (ROOT / room).rglob(pattern)
+        if not APART & set(file.relative_to(ROOT).parts)
+    ]
+    assert len(files) > 60
+    edges = [(str(file), str(other)) for file in files for other in includes(file, roots, ROOT)]
+    assert ways_round(iter(edges)) == []
+
+
+REACTORS = ROOT / "mcu/include/weft_mcu"
+# What a program sees of the reactors: the parts may call what these declare, wherever it is.
+INTERFACE = ("reactors/types.h", "reactors/env.h", "lf.h")
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+
+
+def functions(text: str) -> set[str]:
+    """The functions that a part of the reactors defines."""
+    found = re.findall(r"^[A-Za-z_][^\n;{}#]*?\b(weft_rx_\w+)\([^;{}]*?\) *\{", text, re.M | re.S)
+    return set(found) | set(re.findall(r"^(weft_rx_\w+)\([^;{}]*?\) *\{", text, re.M | re.S))
+
+
+def declared(text: str) -> set[str]:
+    """The functions that it declares, and leaves to others."""
+    return set(re.findall(r"^[A-Za-z_][^\n;{}#=]*?\b(weft_rx_\w+)\([^;{}]*?\);", text, re.M | re.S))
+
+
+def test_a_part_of_the_reactors_calls_only_parts_that_it_includes() -> None:
+    """A part that declares a function, and leaves it to a part above, would hide a way round."""
+    files = [*REACTORS.glob("reactors*.h"), REACTORS / "lf.h", *REACTORS.glob("reactors/*.h")]
+    parts = {str(f.relative_to(REACTORS)): without_comments(f.read_text("utf-8")) for f in files}
+    assert len(parts) > 15
+    public = {name for part in INTERFACE for name in declared(parts[part])}
+    homes: dict[str, set[str]] = {}
+    for part, text in parts.items():
+        for name in functions(text) - public:
+            homes.setdefault(name, set()).add(part)
+    assert len(homes) > 100
+    below: dict[str, set[str]] = {}
+
+    def reached(part: str) -> set[str]:
+        if part not in below:
+            below[part] = set()
+            for other in re.findall(r'^#include "weft_mcu/([^"]+)"', parts[part], re.M):
+                if other in parts:
+                    below[part] |= {other} | reached(other)
+        return below[part]
+
+    wrong = []
+    for part, text in parts.items():
+        for name in sorted(set(re.findall(r"\bweft_rx_\w+", text)) & set(homes)):
+            if not homes[name] & (reached(part) | {part}):
+                wrong.append(f"{part} -> {name} of {', '.join(sorted(homes[name]))}")
+    assert wrong == []
+
+
+IMPORTING = {  # folder: the package in it
+    "lf/src/weft_lf": "weft_lf",
+    "conformance": "conformance",
+    "micropython/weft": "weft",
+    "bench/harness": "harness",
+}
+# Parts of the package for MicroPython that are loaded when a program first uses them, so that other
+# programs have the memory (decisions/micropython-loads-little.md).
+LOADED_LATE = {
+    ("weft.errors", "weft._none"),
+    ("weft.errors", "weft._rare"),
+    *(("weft._chan", f"weft.{part}") for part in ("_aio", "_alt", "_ext", "_full")),
+    *(("weft._proc", f"weft.{part}") for part in ("_aio", "_ended", "_limits", "_report")),
+}
+
+
+def imports_of(where: str) -> set[tuple[str, str]]:
+    """Which module of a package imports which, wherever it does: in a function, and for types
+    alone too."""
+    folder, package = ROOT / where, IMPORTING[where]
+    modules = {}
+    for file in folder.rglob("*.py"):
+        if "tests" not in file.relative_to(folder).parts:
+            parts = file.relative_to(folder).with_suffix("").parts
+            name = ".".join([package, *(parts[:-1] if parts[-1] == "__init__" else parts)])
+            modules[name] = file
+    edges = set()
+    for name, file in modules.items():
+        here = name if file.name == "__init__.py" else name.rpartition(".")[0]
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                above = here.split(".")[: len(here.split(".")) - node.level + 1]
+                base = ".".join([*(above if node.level else []), *filter(None, [node.module])])
+                inner = [f"{base}.{alias.name}" for alias in node.names]
+                names = [n if n in modules else base for n in inner]
+            edges |= {(name, other) for other in names if other in modules and other != name}
+    return edges
+
+
+@pytest.mark.parametrize("where", IMPORTING)
+def test_no_module_of_a_room_imports_itself_by_a_way_round(where: str) -> None:
+    edges = imports_of(where)
+    assert len(edges) > 10
+    if where == "micropython/weft":
+        assert edges >= LOADED_LATE
+        edges -= LOADED_LATE
+    assert ways_round(iter(sorted(edges))) == []
+
+
+def test_no_module_for_node_imports_itself_by_a_way_round() -> None:
+    edges = []
+    for room in ("emulator", "mcu", "theses", "micropython"):
+        for file in (ROOT / room).rglob("*.mjs"):
+            if "node_modules" in file.parts:
+                continue
+            for name in re.findall(
+                r"^(?:import|export)\b[^;]*?'(\.[^']+)'", file.read_text(), re.M
+            ):
+                edges.append((str(file), str((file.parent / name).resolve())))
+    assert len(edges) > 60
+    assert ways_round(iter(edges)) == []
+
+
 # --- folders --------------------------------------------------------------------------------------
 
 
@@ -332,7 +463,7 @@ def test_what_goes_upwards_is_found() -> None:
 
 def test_the_table_of_rooms_is_read() -> None:
     all_ = rooms()
-    assert all_["python"] == {"cpp", "lf"} and all_["cpp"] == set()
+    assert all_["python"] == {"cpp", "lf"} and all_["cpp"] == all_["emulator"] == set()
     assert stands_on("mcu/csp", all_) == {"cpp", "mcu"}
     assert "conformance" in all_ and "lf" in all_
     assert room_of(ROOT / "mcu/csp/include/x.hpp", all_) == "mcu/csp"

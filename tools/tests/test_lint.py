@@ -38,9 +38,9 @@ def test_files_that_are_not_clean_are_found(house: House) -> None:
     shutil.copytree(ROOT / ".ci", house.path / ".ci")
     house.bin.rmdir()
     (house.path / ".venv").symlink_to(ROOT / ".venv")
-    emulator = house.path / "mcu/emulator"
+    emulator = house.path / "emulator"
     emulator.mkdir(parents=True)
-    (emulator / "node_modules").symlink_to(ROOT / "mcu/emulator/node_modules")
+    (emulator / "node_modules").symlink_to(ROOT / "emulator/node_modules")
     (house.path / ".gitignore").write_text(".venv\n.build\nnode_modules\n")
     house.script("tools/setup", "")  # what it needs is there
     subprocess.run(["git", "init", "-q"], cwd=house.path, check=True)

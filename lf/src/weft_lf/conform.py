@@ -24,7 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weft_lf.build import Wanted, build
+from weft_lf.elaborate import elaborate
 from weft_lf.errors import LfError, rendered
+from weft_lf.load import load
 
 LIMIT = 300
 TIERS = (
@@ -91,8 +93,6 @@ def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
 def run_one(path: Path, project: Path, place: Path) -> Result:
     """Builds and runs the test `path` in a copy, under `place`, of the folder `project`, whose
     other files the test may use."""
-    from weft_lf.cli import model_of
-
     text = path.read_text(errors="replace")
     tier = tier_of(text)
     copy = place / project.name
@@ -105,7 +105,7 @@ def run_one(path: Path, project: Path, place: Path) -> Result:
     if path.with_suffix(".trace").exists():
         expected = path.with_suffix(".trace").read_text().splitlines()
     try:
-        built = build(model_of(here), Wanted("host", trace=bool(expected)))
+        built = build(elaborate(load(here)), Wanted("host", trace=bool(expected)))
     except LfError as error:
         return Result(path, tier, False, "\n".join(rendered(p) for p in error.problems)[-3000:])
     assert built.program is not None

@@ -13,15 +13,27 @@ Invariants
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from weft_lf import tree
+from weft_lf.classes import nearest
 from weft_lf.errors import Problem, Span, fail
+from weft_lf.load import Program
 from weft_lf.model import Channel, Delay, Forward, Instance, ModeOf, ReactionOf, driver
 from weft_lf.values import c_type
 
-if TYPE_CHECKING:
-    from weft_lf.elaborate import _Elaborator
+
+class Names(Protocol):
+    """Finds what the words of a connection name (elaborate.py)."""
+
+    problems: list[Problem]
+    program: Program
+
+    def time(self, expr: tree.Expr | None, scope: Instance, what: str) -> int | None: ...
+
+    def members(self, ref: tree.Ref, made: Instance) -> list[Instance]: ...
+
+    def port_named(self, ref: tree.Ref, inside: Instance) -> tree.Port: ...
 
 
 @dataclass
@@ -34,10 +46,10 @@ class Wiring:
     """Makes the connections of a program's instances, and checks them. `delays` and `forwards`
     collect the delayed connections, and those that become reactions."""
 
-    def __init__(self, elaborator: _Elaborator) -> None:
-        self.elaborator = elaborator
-        self.problems = elaborator.problems
-        self.warnings = elaborator.program.warnings
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.problems = names.problems
+        self.warnings = names.program.warnings
         self.delays: list[Delay] = []
         self.forwards: dict[Instance, list[tuple[_Made, ModeOf]]] = {}
         self.told: set[tuple[str, int, int]] = (
@@ -68,17 +80,17 @@ class Wiring:
                 self.say(decl.span, text, hint, "warning")
             delay = None
             if decl.delay is not None:
-                delay = self.elaborator.time(decl.delay, made, "delay of the connection")
+                delay = self.names.time(decl.delay, made, "delay of the connection")
             mode = made.modes.get(placed.mode)
             for source, sink in zip(left, right, strict=False):
                 self.link(source, sink, decl, delay, made, mode)
 
     def side(self, ref: tree.Ref, made: Instance, left: bool) -> list[Channel]:
         if ref.container:
-            members = self.elaborator.members(ref, made)
+            members = self.names.members(ref, made)
             if not members:
                 return []
-            port = self.elaborator.port_named(ref, members[0])
+            port = self.names.port_named(ref, members[0])
             if port.is_input == left:
                 role = "an input" if port.is_input else "an output"
                 hint = "a connection goes from outputs of contained reactors (or own inputs) to inputs of contained ones (or own outputs)"
@@ -90,8 +102,6 @@ class Wiring:
             rows = [m.ports[ref.variable].channels for m in members]
         else:
             if ref.variable not in made.ports:
-                from weft_lf.classes import nearest
-
                 raise fail(
                     ref.span,
                     f"'{made.cls.name}' has no port '{ref.variable}'",

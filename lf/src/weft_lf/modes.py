@@ -6,21 +6,17 @@ Invariant: a reactor with modes comes before the reactors with modes that it con
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from weft_lf import tree
+from weft_lf.emission import Emission
 from weft_lf.fills import Fills
 from weft_lf.model import ModeOf
 from weft_lf.values import resolved
-
-if TYPE_CHECKING:
-    from weft_lf.emit import Emitter
 
 
 class Modes:
     """Fills the tables, into the `fills` of `emitter`."""
 
-    def __init__(self, emitter: Emitter) -> None:
+    def __init__(self, emitter: Emission) -> None:
         self.emitter = emitter
 
     def fill(self) -> None:

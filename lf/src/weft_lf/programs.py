@@ -3,20 +3,19 @@ run when they start, and `main`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-if TYPE_CHECKING:
-    from weft_lf.emit import Emitter
+from weft_lf.emission import Emission
 
 
-def _enclave(e: Emitter, number: int) -> list[str]:
+def _enclave(e: Emission, number: int, ranges: Mapping[int, int]) -> list[str]:
     """The initialisers of an enclave's weft_rx_program."""
     counts = e.layout.counts
     parts = [f'.name = "{e.model.program.name}"', f".count = {counts[number]}"]
     if number:
         parts += [f".first = {sum(counts[:number])}", f".core = {min(number, 255)}"]
-    if number in e.timers.ranges:
-        parts += [f".first_range = {e.timers.ranges[number]}", ".ranges = 1"]
+    if number in ranges:
+        parts += [f".first_range = {ranges[number]}", ".ranges = 1"]
     if e.schedule is not None:
         parts += [f".slots = {len(e.schedule.slots)}", f".loop = {e.schedule.loop}"]
     for what in ("startup", "shutdown"):
@@ -30,15 +29,15 @@ def _enclave(e: Emitter, number: int) -> list[str]:
     return parts
 
 
-def program(e: Emitter) -> list[str]:
-    """The lines of the end of the C file."""
+def program(e: Emission, ranges: Mapping[int, int]) -> list[str]:
+    """The lines of the end of the C file. `ranges` has the place of each enclave's timers."""
     config, layout = e.model.program.config, e.layout
     e.starts[0] = [*e.start, *e.starts[0]]
     lines, programs = [], []
     for number, start in enumerate(e.starts):
         if start:
             lines += [f"static void lf_start_{number}(void) {{", *start, "}"]
-        programs.append(f"{{{', '.join(_enclave(e, number))}}}")
+        programs.append(f"{{{', '.join(_enclave(e, number, ranges))}}}")
     links = layout.enclaves.links()
     if links:
         rows = ", ".join(f"{{{a}, {b}, {ns}LL}}" for a, b, ns in links)

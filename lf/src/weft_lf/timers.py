@@ -4,20 +4,16 @@ has the schedule's table in place of all timers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from weft_lf.emission import Emission
 from weft_lf.model import ModeOf
 from weft_lf.schedule import Schedule
 from weft_lf.ticks import period_of
-
-if TYPE_CHECKING:
-    from weft_lf.emit import Emitter
 
 
 class Timers:
     """Writes the timers, or the schedule's table, into the `fills` of `emitter`."""
 
-    def __init__(self, emitter: Emitter) -> None:
+    def __init__(self, emitter: Emission) -> None:
         self.emitter = emitter
         self.fills, self.layout = emitter.fills, emitter.layout
         self.count = 0  # timers of the enclave that has the most: the queue has so many places

@@ -8,8 +8,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Machine } from '../../emulator/src/index.mjs';
-import { Plant } from '../../device/src/plant.mjs';
+import { Machine } from '../../../emulator/src/index.mjs';
 
 const images = resolve(process.argv[2]);
 const US = 125;
@@ -60,7 +59,7 @@ for (const [name, communication, bytes] of [
     .map(Number);
   atMost(`${name}: bytes of code, everything`, code, bytes);
 }
-for (const name of ['commstime', 'ball_sensors', 'checks', 'two_cores']) {
+for (const name of ['commstime', 'checks', 'two_cores']) {
   const symbols = execFileSync('arm-none-eabi-nm', ['-C', `${images}/${name}.elf`]).toString();
   const heap = symbols
     .split('\n')
@@ -184,68 +183,6 @@ for (const [image, wanted] of [
   const { m, text } = load(image);
   m.run(20e6);
   check(`${image}: no room in the arena (M21)`, JSON.stringify(text()), JSON.stringify(wanted));
-}
-// ---- the core sleeps while processes wait (M10) -------------------------------------------------
-{
-  const { m } = load('ball_sensors');
-  m.run(10e6); // the dropper holds the magnet
-  const before = m.cores[0].instructions;
-  m.run(12e6);
-  check('instructions in 16 ms in which every process waits', m.cores[0].instructions - before, 0);
-}
-// ---- the ball's sensor path ---------------------------------------------------------------------
-for (const [image, seed] of [
-  ['ball_sensors', 3],
-  ['ball_sensors', 4],
-  ['ball_sensors-os', 3],
-]) {
-  const { m, text } = load(image);
-  const plant = new Plant(m, { seed }),
-    drops = [];
-  plant.onVerdict = (drop) => drops.push(drop);
-  m.watch(22, (pin, level) => level && m.after(10, () => plant.placeBall()));
-  const stop = m.run(4e6 * US);
-  const label = `${image}, seed ${seed}`;
-  check(`${label}: ends`, `${stop.reason} ${stop.code}`, 'break 0');
-  check(`${label}: drops`, drops.length, 5);
-  const seen = [...text().matchAll(/^(blocked|free) (\d)\nat (\d+)\narrives (\d+)$/gm)].map(
-    ([, what, gate, at, arrives]) => ({
-      blocked: what === 'blocked',
-      gate: +gate,
-      at: +at,
-      arrives: +arrives,
-    }),
-  );
-  check(`${label}: sightings, four a drop`, seen.length, 20);
-  // Each burst is one sighting, stamped within a few microseconds of its first edge; the estimate
-  // is near the arrival.
-  let stamps = 0,
-    estimate = 0,
-    order = 0;
-  drops.forEach((drop, n) => {
-    const bursts = [];
-    for (const e of [...drop.gates].sort((a, b) => a.at - b.at))
-      if (!bursts.length || bursts.at(-1).pin !== e.pin || e.at - bursts.at(-1).last > 200)
-        bursts.push({ pin: e.pin, first: e.at, last: e.at, level: e.level });
-      else Object.assign(bursts.at(-1), { last: e.at, level: e.level });
-    bursts.forEach((b, i) => {
-      const s = seen[4 * n + i] ?? {};
-      if (s.gate !== (b.pin === 27 ? 1 : 2) || s.blocked !== (b.level === 1)) order++;
-      stamps = Math.max(stamps, Math.abs(s.at - b.first));
-      estimate = Math.max(estimate, Math.abs(s.arrives - drop.arrival));
-    });
-  });
-  check(`${label}: sightings that are not the burst's gate and level`, order, 0);
-  atMost(`${label}: stamp after the burst's first edge, us`, Math.round(stamps * 100) / 100, 3);
-  atMost(
-    `${label}: worst estimate of the arrival, us (air in the tube is +-200)`,
-    Math.round(estimate),
-    260,
-  );
-  const bytes = [...text().matchAll(/^bytes (\w+) (\d+)$/gm)].map(([, name, n]) => [name, +n]);
-  const limit = { gate: 184, timing: 360, printer: 112, dropper: 136 };
-  for (const [name, n] of bytes) atMost(`${label}: bytes of ${name}`, n, limit[name]);
-  check(`${label}: values that a full port dropped`, /dropped (\d+)/.exec(text())?.[1], 0);
 }
 // ---- an interrupt at every instruction ----------------------------------------------------------
 {

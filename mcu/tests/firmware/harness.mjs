@@ -11,7 +11,8 @@ import { pathToFileURL } from 'node:url';
 
 const args = process.argv.slice(2);
 const at = args.indexOf('--emulator');
-const emulator = at >= 0 ? args.splice(at, 2)[1] : resolve(import.meta.dirname, '../../emulator');
+const emulator =
+  at >= 0 ? args.splice(at, 2)[1] : resolve(import.meta.dirname, '../../../emulator');
 const images = resolve(args[0]);
 const { Machine } = await import(pathToFileURL(resolve(emulator, 'src/index.mjs')).href);
 /** Cycles of a microsecond. */

@@ -8,10 +8,10 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Machine } from '../../emulator/src/index.mjs';
+import { Machine } from '../../../emulator/src/index.mjs';
 
 const folder = resolve(process.argv[2]);
-const command = resolve(import.meta.dirname, '../../emulator/bin/weft-rp2040');
+const command = resolve(import.meta.dirname, '../../../emulator/bin/weft-rp2040');
 let passed = 0;
 let failed = 0;
 

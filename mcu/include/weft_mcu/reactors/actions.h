@@ -10,6 +10,9 @@
  */
 #ifndef WEFT_RX_ACTIONS_H
 #define WEFT_RX_ACTIONS_H
+#include "weft_mcu/reactors/parallel.h"
+#include "weft_mcu/reactors/tokens.h"
+#include "weft_mcu/reactors/waiting.h"
 
 /* Does `owner` already have an event for this tag? */
 static bool __attribute__((noinline))
@@ -224,10 +227,6 @@ WEFT_INLINE int weft_rx_schedule_here(weft_rx_env *env, weft_rx_action *a, weft_
   return delay ? weft_rx_put_action(env, a, e, env->now + delay, 0)
                : weft_rx_put_action(env, a, e, env->now, env->step + 1);
 }
-#if WEFT_RX_WORKERS > 1
-WEFT_INLINE bool weft_rx_enter(weft_rx_env *env); /* takes the lock if several reactions run */
-WEFT_INLINE void weft_rx_leave(bool entered);
-#endif
 WEFT_HOT_PART(weft_rx_schedule_event)
 int weft_rx_schedule_event(weft_rx_action *a, int64_t extra, weft_rx_payload payload,
                            bool has_value) {
@@ -438,4 +437,56 @@ int weft_rx_start_once(weft_rx_once *once) {
   weft_rx_insert_event(env, &once->event);
   return WEFT_OK;
 }
+
+/* ---- events that are not put (R9, R13) --------------------------------------------------------- */
+/* Give back an event and whatever value it holds. */
+__attribute__((unused)) static void weft_rx_discard_event(weft_rx_env *env, weft_rx_event *e) {
+  bool action = e->fire == weft_rx_fire_action;
+#if WEFT_RX_ASYNC
+  action = action || e->fire == weft_rx_admit_action;
+#endif
+  if (action) {
+    weft_rx_action *a = (weft_rx_action *)e->owner;
+    if (e->has_value) weft_rx_discard_payload(a->flags, a->size, &e->payload);
+    weft_rx_free_event(env, e);
+    return;
+  }
+#if WEFT_RX_DELAYS
+  bool delay = e->fire == weft_rx_fire_delay;
+#if WEFT_RX_ASYNC
+  delay = delay || e->fire == weft_rx_admit_delay;
+#endif
+  if (delay) {
+    weft_rx_delay *d = (weft_rx_delay *)e->owner;
+    weft_rx_discard_payload(weft_rx_delay_port(d)->flags, d->size, &e->payload);
+    weft_rx_free_event(env, e);
+  }
+#endif
+}
+#if WEFT_RX_ASYNC
+/* Post an event from any thread, core or interrupt. If `now`, its time is `after` from the present;
+ * otherwise e->time is set already. */
+static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, bool now) {
+  weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
+  bool stopped = env->stopped;
+  if (!stopped) {
+    if (now) e->time = weft_rx_clock() + after;
+    e->next = 0;
+    if (env->inbox) env->inbox_last->next = weft_rx_as_node(e);
+    else env->inbox = e;
+    env->inbox_last = e;
+    WEFT_POKE(env->news, 1);
+#if WEFT_RX_ENCLAVES > 1
+    if (env->idle || weft_rx_before(e->time, env->next)) env->next = e->time;
+#endif
+  }
+  weft_unlock(WEFT_RX_INBOX_LOCK, irq);
+  if (!stopped) {
+    weft_rx_wake_all();
+    return 1;
+  }
+  weft_rx_discard_event(env, e);
+  return 0;
+}
+#endif
 #endif

@@ -2,6 +2,7 @@
  * Part of weft_mcu/reactors.h. */
 #ifndef WEFT_RX_ENV_H
 #define WEFT_RX_ENV_H
+#include "weft_mcu/reactors/types.h"
 
 /* The Cortex-M0+ has neither CTZ nor CLZ: the lowest bit is found by a multiplication and a table.
  * The table is first in the enclave's state, whose address is at hand anyway. */
@@ -180,24 +181,6 @@ static void *weft_rx_nothing __attribute__((unused));
 WEFT_INLINE bool weft_rx_before(weft_rx_time a, weft_rx_time b) {
   return (weft_rx_distance)(a - b) < 0;
 }
-#if WEFT_RX_HOST
-WEFT_INLINE int64_t weft_rx_ticks(int64_t ns) { return WEFT_RX_TICKS(ns); }
-#else
-/* Divides bit by bit: 900 cycles, and 600 bytes less than the library's 64-bit division. The
- * compiler divides constants. */
-__attribute__((unused)) static int64_t __attribute__((noinline)) weft_rx_ticks(int64_t ns) {
-  if (ns <= 0) return 0;
-  uint64_t rest = (uint64_t)ns + WEFT_TICK_NS / 2, result = 0;
-  uint32_t high = 0;
-  for (int i = 0; i < 64; i++) {
-    high = high << 1 | (uint32_t)(rest >> 63);
-    rest <<= 1;
-    result <<= 1;
-    if (high >= WEFT_TICK_NS) high -= WEFT_TICK_NS, result |= 1;
-  }
-  return result ? (int64_t)result : 1;
-}
-#endif
 /* The clock in ticks, and in ns. */
 WEFT_INLINE int64_t weft_rx_clock_ns(void) {
 #if WEFT_RX_HOST

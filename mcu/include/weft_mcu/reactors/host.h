@@ -2,6 +2,7 @@
  * Part of weft_mcu/reactors_run.h. */
 #ifndef WEFT_RX_HOST_H
 #define WEFT_RX_HOST_H
+#include "weft_mcu/reactors/env.h"
 #include <stdio.h>
 
 static void weft_rx_usage(const char *program) {

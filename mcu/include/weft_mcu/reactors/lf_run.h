@@ -2,6 +2,7 @@
  * includes lf.h. */
 #ifndef WEFT_RX_LF_RUN_H
 #define WEFT_RX_LF_RUN_H
+#include "weft_mcu/lf.h"
 
 instant_t lf_time_logical_(void) { return weft_rx_logical(); }
 interval_t lf_time_logical_elapsed_(void) { return weft_rx_elapsed(); }

@@ -1,4 +1,4 @@
-/* reactors/modes.h: modes (R16 to R18). Part of weft_mcu/reactors_run.h, with WEFT_RX_MODES.
+/* reactors/modes.h: modes (R16 to R18). Part of weft_mcu/reactors_run.h.
  *
  * Invariants
  *  1. Between tags, an event in the queue or in `soon` belongs to no mode or to an active one. An
@@ -10,6 +10,9 @@
  */
 #ifndef WEFT_RX_MODES_H
 #define WEFT_RX_MODES_H
+#include "weft_mcu/reactors/actions.h"
+#include "weft_mcu/reactors/wiring.h"
+#if WEFT_RX_MODES
 
 /* The mode to which a node of the queue belongs; 0: no mode. */
 static weft_rx_mode *weft_rx_mode_of_node(weft_rx_timer *n) {
@@ -251,4 +254,5 @@ static void weft_rx_end_modes(weft_rx_env *env) {
   }
   env->suspended = 0;
 }
+#endif
 #endif

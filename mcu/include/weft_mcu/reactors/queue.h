@@ -10,6 +10,7 @@
  */
 #ifndef WEFT_RX_QUEUE_H
 #define WEFT_RX_QUEUE_H
+#include "weft_mcu/reactors/env.h"
 
 WEFT_INLINE weft_rx_event *weft_rx_as_event(weft_rx_timer *n) { return (weft_rx_event *)(void *)n; }
 WEFT_INLINE weft_rx_timer *weft_rx_as_node(weft_rx_event *e) { return (weft_rx_timer *)(void *)e; }

@@ -6,6 +6,7 @@
  */
 #ifndef WEFT_RX_TOKENS_H
 #define WEFT_RX_TOKENS_H
+#include "weft_mcu/reactors/queue.h"
 
 #define WEFT_RX_SHARED (WEFT_RX_ASYNC || WEFT_RX_WORKERS > 1)
 #if WEFT_RX_HOST
@@ -76,6 +77,10 @@ void weft_rx_free(void *block) { (void)block; }
 #if !WEFT_RX_HOST && WEFT_RX_EVENTS
 static weft_rx_event weft_rx_event_pool[WEFT_RX_EVENTS];
 static uint32_t weft_rx_fresh_events;
+#endif
+#if WEFT_RX_HOST
+static weft_rx_event *weft_rx_chunks; /* every block of events allocated so far, chained by
+                                         `owner` */
 #endif
 #if WEFT_RX_ASYNC
 static weft_rx_event

@@ -2,6 +2,7 @@
  * weft_mcu/reactors_run.h. */
 #ifndef WEFT_RX_WIRING_H
 #define WEFT_RX_WIRING_H
+#include "weft_mcu/reactors/env.h"
 
 WEFT_INLINE weft_rx_timer *weft_rx_in_range(WEFT_RX_TABLE weft_rx_range *range, uint32_t i) {
   return (weft_rx_timer *)(void *)((uint8_t *)range->first + (size_t)i * range->stride);

@@ -9,26 +9,12 @@
  *     and how many are claimed. So a claim fails if another job has begun meanwhile, and a claimed
  *     reaction belongs to the job whose number was read.
  *  2. A job ends when every claimed reaction is done; `ready` does not change before.
- *  3. While `parallel` is set, whatever several reactions may touch (pending, present, the queue,
- *     free events) is under the lock. Outside of jobs no thread locks.
  */
 #ifndef WEFT_RX_WORKERS_H
 #define WEFT_RX_WORKERS_H
-#define WEFT_RX_WORK_LOCK WEFT_SPINLOCK(WEFT_RX_SPINLOCK + 2)
-
-WEFT_INLINE bool weft_rx_enter(weft_rx_env *env) {
-  if (!env->parallel) return false;
-  weft_lock_thread(WEFT_RX_WORK_LOCK);
-  return true;
-}
-WEFT_INLINE void weft_rx_leave(bool entered) {
-  if (entered) weft_unlock_thread(WEFT_RX_WORK_LOCK);
-}
-void weft_rx_set_parallel(weft_rx_env *env, weft_rx_port *p) {
-  bool entered = weft_rx_enter(env);
-  if (!p->is_present) weft_rx_appear(env, p);
-  weft_rx_leave(entered);
-}
+#include "weft_mcu/reactors/parallel.h"
+#include "weft_mcu/reactors/running.h"
+#if WEFT_RX_WORKERS > 1
 
 static struct {
 #if WEFT_RX_HOST
@@ -222,4 +208,5 @@ static void weft_rx_run_pending(weft_rx_env *env) {
     weft_rx_do_job(env, n);
   }
 }
+#endif
 #endif

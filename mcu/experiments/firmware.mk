@@ -1,3 +1,0 @@
-# Builds the experiments' firmware with the rules and flags of the runtime's Makefile: make -C mcu -f experiments/firmware.mk [FLASH=1] NAME
-include Makefile
-$(OUT)/app/%.o: experiments/firmware/%.c; @mkdir -p $(@D); $(CC) $(FLAGS) -MMD -MP -c $< -o $@

@@ -1,0 +1,38 @@
+"""Writes results into a page that people wrote: only the lines between two marks.
+
+<!-- ring: begin -->
+…
+<!-- ring: end -->
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from harness.machine import commit, machine
+
+
+def filled(text: str, name: str, body: str) -> str:
+    """The page with `body` between the marks of this name.
+
+    Raises:
+        ValueError: the page does not have the two marks once each, in this order; or `body`
+            contains marks.
+    """
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise ValueError(
+            f"the page needs the lines {begin.strip()!r} and {end.strip()!r}, once each"
+        )
+    if "<!--" in body:
+        raise ValueError(f"what goes between the marks of {name!r} has marks itself")
+    before, _, rest = text.partition(begin)
+    return before + begin + body.rstrip("\n") + "\n" + end + rest.partition(end)[2]
+
+
+def provenance(command: str) -> str:
+    """A line that says by which command it was measured, at which commit, and on what machine."""
+    facts = ", ".join(f"{key} {value}" for key, value in machine().items() if value is not None)
+    root = Path(__file__).resolve().parent.parent
+    return f"`{command}` at commit {commit(root)}; Python {sys.version.split()[0]}; {facts}."

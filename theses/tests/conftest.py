@@ -1,0 +1,39 @@
+"""Fixtures, and the paths of what is measured: the bench's harness, Lingua Franca's package and the
+helpers of its tests, MicroPython's."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+THESES = Path(__file__).resolve().parent.parent
+ROOT = THESES.parent
+sys.path[:0] = [str(ROOT), str(THESES), str(THESES / "lf"), str(ROOT / "bench")]
+sys.path += [str(ROOT / "lf" / "src"), str(ROOT / "lf" / "tests")]
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """A function that writes a `.lf` file and returns its path."""
+
+    def do(text: str, name: str = "Main.lf") -> Path:
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return do
+
+
+@pytest.fixture(scope="session")
+def ball(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The path of a copy of theses/lf in which to build. device/ is where its programs look for it."""
+    root = tmp_path_factory.mktemp("theses")
+    (root / "device").symlink_to(THESES / "device")
+    built = shutil.ignore_patterns("bin", "src-gen")
+    return Path(shutil.copytree(THESES / "lf", root / "lf", ignore=built))
