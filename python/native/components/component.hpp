@@ -9,12 +9,14 @@
 #include <deque>
 #include <unordered_map>
 
-#include "choice/choice.hpp"
-#include "components/components.hpp"
-#include "process.hpp"
-#include "values/cells.hpp"
+#include "channels/channel.hpp"
+#include "processes/run.hpp"
+#include "weft/component_abi.h"
 
 namespace weft::py {
+
+struct BarrierObject;
+class NativeType;
 
 // An operation whose beginning those who observe were told of (component_observe.cpp). `op` null:
 // of none.

@@ -13,8 +13,10 @@
 //    go of its reader, and that (a Bell) tells the link's guests and waiters to let go: tasks that
 //    asyncio has left pending can then be collected, which gives up what they waited for.
 #pragma once
-#include "interpreter/interrupt.hpp"
-#include "process.hpp"
+#include <memory>
+#include <optional>
+
+#include "processes/outcome.hpp"
 
 namespace weft::py {
 
@@ -37,6 +39,8 @@ struct LinkObject {
   prim::atomic<bool> rung;
 };
 
+extern PyTypeObject LinkType;
+
 // The link of the loop that runs on this thread; borrowed. Null without an exception: none runs;
 // null with one: it cannot be joined.
 LinkObject* link_here() noexcept;
@@ -44,33 +48,6 @@ PyObject* loop_of(LinkObject* l) noexcept;  // owned; null without an exception:
 // ns of the running loop's own clock, if it says that its time is virtual (rule 13.7).
 std::optional<std::int64_t> loop_time() noexcept;
 void ring(LinkObject* l) noexcept;
-
-// In a method of the loop that is written in Python a signal's handler could raise half-way, and
-// leave a future done whose task is never told. So signals are held back while we call one
-// (HoldSignals). What the handlers of earlier signals raise does not belong here either: it is
-// kept, and raised in the main thread as soon as that runs Python code again.
-PyObject* raised_by_signals() noexcept;  // of those that are there already: owned, or null
-void raise_in_main(PyObject* owned_or_null) noexcept;
-PyObject* raised_meanwhile() noexcept;  // what is kept so far, on the main thread: owned, or null
-// The call's result; null: it raised something, which is cleared. A signal whose handler was set
-// after the loop was first met is not held back: if one raises, the call is made again: only what
-// may be done twice.
-template <class F>
-PyObject* with_signals_held(F call) noexcept {
-  Owned raised(raised_by_signals());
-  PyObject* r = nullptr;
-  {
-    const HoldSignals hold;
-    r = call();
-    if (!r && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {  // that one: the loop is closed
-      raised.reset(take_exception());
-      r = call();
-    }
-  }
-  if (!r) PyErr_Clear();
-  raise_in_main(raised.release());  // only now: it comes with the next Python code that runs
-  return r;
-}
 
 void set_future(PyObject* future) noexcept;  // to None, unless it is done
 
@@ -129,40 +106,5 @@ bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept;  // asynci
 // next point (rule 6.3).
 void owe_cancellation() noexcept;
 void raise_cancellation() noexcept;  // asyncio's, in place of what is raised
-
-// --- a process of a guest ------------------------------------------------------------------------
-
-struct GuestPart {
-  Owned<GuestObject> guest;
-  Owned<> task;              // what asyncio.current_task() gives
-  Owned<> wakeup;            // called when the future is done
-  Owned<> future;            // that it awaits
-  Owned<> message;           // of a cancellation
-  bool must_cancel = false;  // asked for by task.cancel(), not yet raised
-  bool interrupted = false;  // its operation was withdrawn for that
-};
-
-// a process starts on a guest's scheduler
-void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept;
-// Before a step; an exception to be thrown into it, or null. `woken_in`: what it waited in.
-PyObject* guest_begin(ProcessObject* p, const runtime::OpKind* woken_in, bool yielded) noexcept;
-// 1: parked on a future; 0: it is none; -1: an exception is set
-int guest_await(ProcessObject* p, PyObject* yielded) noexcept;
-void leave_guest(ProcessObject* p) noexcept;  // it has ended
-// is the current exception asyncio's cancellation of it?
-bool ended_by_asyncio(ProcessObject* p) noexcept;
-// the CancelledError due now, new reference, or null
-PyObject* guest_cancellation(ProcessBase& p) noexcept;
-
-// --- Group in a task -----------------------------------------------------------------------------
-
-GuestObject* guest_open() noexcept;  // null: an exception is set
-runtime::Group* group_of(GuestObject* g) noexcept;
-LinkObject* link_of(GuestObject* g) noexcept;
-// guests that nobody waits for: what should have waited never came to it
-void abandon_orphans(LinkObject* l) noexcept;
-void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept);
-// an awaitable; `block`: the exception that left the block, or null
-PyObject* guest_leave(GuestObject* g, PyObject* block);
 
 }  // namespace weft::py

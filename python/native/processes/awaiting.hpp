@@ -12,7 +12,8 @@
 //  3 While a process is `owed` a wake-up nothing begins at its node, and it does not end: it is run
 //    by that wake-up first.
 #pragma once
-#include "process.hpp"
+#include "processes/outcome.hpp"
+#include "processes/process.hpp"
 
 namespace weft::py {
 
@@ -76,6 +77,7 @@ Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept 
 void keep_until_woken(ProcessObject* p, PyObject* owned, Late late);
 void wake_up_came(ProcessObject* p) noexcept;
 // The process has ended, and left an operation that somebody else refers to.
+extern PyTypeObject OpType, SelectOpType, GroupOpType;
 void drop_awaited_operation(PyObject*) noexcept;   // operation.cpp
 void drop_awaited_select(PyObject*) noexcept;      // select.cpp
 void drop_awaited_group_wait(PyObject*) noexcept;  // group.cpp

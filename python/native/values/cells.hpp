@@ -18,9 +18,12 @@
 #pragma once
 #include <string>
 
-#include "values/native_types.hpp"
+#include "channels/channel.hpp"
+#include "weft/component_abi.h"
 
 namespace weft::py {
+
+class NativeType;
 
 // Without the GIL: a cell that takes `v` over; null: no memory. Its type is the channel's.
 PyObject* new_cell(const NativeType* t, weft_value v) noexcept;

@@ -2,7 +2,7 @@
 #pragma once
 #include "weft/wire/moving.hpp"
 #include "weft/wire/slot.hpp"
-#include "wire/wire.hpp"
+#include "wire/carries.hpp"
 
 namespace weft::py {
 
