@@ -1,5 +1,6 @@
 // The extension module weft._native.
-#include "native.hpp"
+#include "gate.hpp"
+#include "interpreter/error_types.hpp"
 #include "weft/version.hpp"
 
 namespace weft::py {

@@ -12,12 +12,28 @@
 // The node is the process's, or in an asyncio task a TaskWaiter's (asyncio.hpp); the slot is the
 // awaitable's `value`, or the Caller's.
 #include "channels/operation.hpp"
-#include "channels/channels.hpp"
-#include "interpreter/interpreter.hpp"
+
+#include "channels/ends.hpp"
+#include "channels/held.hpp"
+#include "channels/marks.hpp"
+#include "channels/operations.hpp"
+#include "channels/transit.hpp"
+#include "choice/barrier.hpp"
+#include "declare.hpp"
+#include "interpreter/end_errors.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "interpreter/returned.hpp"
 #include "interpreter/unawaited.hpp"
+#include "processes/asyncio.hpp"
+#include "processes/awaited.hpp"
+#include "processes/awaiting.hpp"
 #include "processes/caller.hpp"
+#include "processes/loops.hpp"
+#include "processes/outcome.hpp"
+#include "processes/ways.hpp"
 #include "watching/observe.hpp"
-#include "wire/wire.hpp"
+#include "wire/values.hpp"
 
 namespace weft::py {
 

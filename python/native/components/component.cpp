@@ -10,9 +10,15 @@
 
 #include <dlfcn.h>
 
-#include "channels/channels.hpp"
-#include "interpreter/door.hpp"
+#include "channels/ends.hpp"
+#include "choice/barrier.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/lock.hpp"
 #include "interpreter/sequences.hpp"
+#include "processes/run.hpp"
+#include "values/cells.hpp"
+#include "values/native_types.hpp"
 #include "weft/version.hpp"
 
 namespace weft::py {

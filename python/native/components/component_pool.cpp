@@ -18,10 +18,23 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "channels/marks.hpp"
+#include "choice/watch.hpp"
+#include "components/component.hpp"
 #include "components/component_calls.hpp"
 #include "components/components.hpp"
-#include "interpreter/interpreter.hpp"
-#include "processes/processes.hpp"
+#include "gate.hpp"
+#include "interpreter/aside.hpp"
+#include "interpreter/door.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/own_threads.hpp"
+#include "interpreter/pending.hpp"
+#include "processes/life.hpp"
+#include "processes/run.hpp"
+#include "values/cells.hpp"
+#include "values/native_types.hpp"
+#include "watching/observe.hpp"
+#include "watching/steps.hpp"
 
 namespace weft::py {
 

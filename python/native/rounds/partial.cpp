@@ -15,19 +15,24 @@
 #include <optional>
 #include <set>
 
+#include "channels/marks.hpp"
 #include "choice/choices.hpp"
-#include "interpreter/aside.hpp"
-#include "interpreter/interpreter.hpp"
+#include "choice/watch.hpp"
+#include "components/components.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
 #include "interpreter/outside.hpp"
 #include "interpreter/sequences.hpp"
-#include "processes/caller.hpp"
-#include "processes/processes.hpp"
+#include "interpreter/strangers.hpp"
+#include "processes/group.hpp"
+#include "processes/run.hpp"
 #include "rounds/facts.hpp"
+#include "rounds/report.hpp"
 #include "rounds/rounds.hpp"
+#include "rounds/runs.hpp"
 #include "weft/runtime/going_on.hpp"
 #include "weft/runtime/limit.hpp"
 #include "wire/far.hpp"
-#include "wire/wire.hpp"
 
 namespace weft::py {
 

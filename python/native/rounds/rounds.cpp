@@ -24,13 +24,15 @@
 #include <mutex>
 #include <set>
 
-#include "interpreter/door.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/lock.hpp"
 #include "interpreter/sequences.hpp"
-#include "process.hpp"
+#include "processes/run.hpp"
 #include "rounds/facts.hpp"
+#include "rounds/runs.hpp"
 #include "weft/wire/asking.hpp"
 #include "weft/wire/everywhere.hpp"
-#include "wire/far.hpp"
 
 namespace weft::py {
 

@@ -6,8 +6,12 @@
 //   a component's array ──view_of()──► memoryview of an ArrayObject, which has the block
 #include <mutex>
 
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
 #include "interpreter/numbers_alone.hpp"
+#include "owned.hpp"
 #include "values/native_type.hpp"
+#include "values/native_types.hpp"
 
 namespace weft::py {
 

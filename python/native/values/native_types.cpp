@@ -1,7 +1,11 @@
 // Types of native values, by their text, and the classes that Python has for aggregates
 // (native_types.hpp).
+#include "values/native_types.hpp"
+
 #include <map>
 
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
 #include "interpreter/sequences.hpp"
 #include "values/native_type.hpp"
 

@@ -1,8 +1,9 @@
 // Native values and Python's: conversion both ways (native_types.hpp).
-
-#include "values/native_type.hpp"
-
+#include "interpreter/error_types.hpp"
+#include "interpreter/errors.hpp"
 #include "interpreter/sequences.hpp"
+#include "values/native_type.hpp"
+#include "values/native_types.hpp"
 
 namespace weft::py {
 

@@ -1,8 +1,9 @@
 // weft.processes.Shared: the type, and its way through pickle.
 #include "wire/shared.hpp"
 
-#include "gate.hpp"
-#include "interpreter/door.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/lock.hpp"
 #include "interpreter/numbers_alone.hpp"
 #include "interpreter/sequences.hpp"
 
