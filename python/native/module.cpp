@@ -1,6 +1,7 @@
 // The extension module weft._native.
 #include "gate.hpp"
-#include "interpreter/error_types.hpp"
+#include "interpreter/errors.hpp"
+#include "owned.hpp"
 #include "weft/version.hpp"
 
 namespace weft::py {

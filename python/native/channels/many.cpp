@@ -25,7 +25,7 @@
 #include "processes/asyncio.hpp"
 #include "processes/loops.hpp"
 #include "processes/process.hpp"
-#include "watching/observe.hpp"
+#include "watching/observing.hpp"
 #include "wire/values.hpp"
 
 namespace weft::py {

@@ -24,6 +24,7 @@ inline constexpr std::uint32_t kBoard = 0x08000000;
 inline constexpr std::uint32_t kObjects = 0x04000000;
 inline bool is_wired(const ChannelObject* c) noexcept { return (c->generation & kWired) != 0; }
 inline bool is_far(const ChannelObject* c) noexcept { return (c->generation & kFar) != 0; }
+inline bool is_board(const ChannelObject* c) noexcept { return (c->generation & kBoard) != 0; }
 inline bool is_native(const ChannelObject* c) noexcept { return (c->generation & kNative) != 0; }
 // What is written to it is packed first.
 inline bool packs(const ChannelObject* c) noexcept {

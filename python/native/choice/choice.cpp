@@ -8,6 +8,7 @@
 #include "channels/held.hpp"
 #include "channels/marks.hpp"
 #include "channels/transit.hpp"
+#include "choice/abroad.hpp"
 #include "choice/barrier.hpp"
 #include "choice/choices.hpp"
 #include "choice/guard.hpp"

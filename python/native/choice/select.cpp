@@ -25,9 +25,9 @@
 #include "processes/awaiting.hpp"
 #include "processes/caller.hpp"
 #include "processes/loops.hpp"
-#include "processes/outcome.hpp"
 #include "processes/rare.hpp"
 #include "processes/signals_held.hpp"
+#include "processes/task_waiter.hpp"
 #include "processes/ways.hpp"
 #include "watching/observe.hpp"
 

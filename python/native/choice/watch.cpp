@@ -13,7 +13,6 @@
 #include "processes/no_result.hpp"
 #include "processes/process_type.hpp"
 #include "processes/rare.hpp"
-#include "processes/run.hpp"
 #include "weft/runtime/report.hpp"
 
 namespace weft::py {

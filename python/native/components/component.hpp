@@ -10,12 +10,13 @@
 #include <unordered_map>
 
 #include "channels/channel.hpp"
-#include "processes/run.hpp"
+#include "processes/process.hpp"
 #include "weft/component_abi.h"
 
 namespace weft::py {
 
 struct BarrierObject;
+struct ThreadProcess;
 class NativeType;
 
 // An operation whose beginning those who observe were told of (component_observe.cpp). `op` null:

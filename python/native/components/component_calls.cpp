@@ -30,10 +30,9 @@
 #include "interpreter/pending.hpp"
 #include "processes/life.hpp"
 #include "processes/limit.hpp"
-#include "processes/run.hpp"
+#include "processes/thread.hpp"
 #include "values/cells.hpp"
 #include "values/native_types.hpp"
-#include "watching/observe.hpp"
 
 namespace weft::py {
 

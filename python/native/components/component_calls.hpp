@@ -10,7 +10,7 @@
 
 #include "components/component.hpp"
 #include "interpreter/aside.hpp"
-#include "watching/observe.hpp"
+#include "watching/observing.hpp"
 #include "weft/runtime/timer.hpp"
 
 namespace weft::py {

@@ -8,7 +8,6 @@
 #include "components/component_calls.hpp"
 #include "interpreter/aside.hpp"
 #include "values/cells.hpp"
-#include "watching/observe.hpp"
 #include "wire/values.hpp"
 
 namespace weft::py::calls {

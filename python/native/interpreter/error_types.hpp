@@ -9,7 +9,6 @@ struct Errors {
   PyObject *ChannelEnd, *Retired, *Poisoned, *PeerDied, *Cancelled, *BadUse, *Deadlock, *several,
       *Blocked, *Ended, *NoResult;
 };
-extern Errors errors;
-int import_errors();
+extern Errors errors;  // once import_errors() has been called
 
 }  // namespace weft::py

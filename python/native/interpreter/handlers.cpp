@@ -39,8 +39,9 @@
 #include "interpreter/error_types.hpp"
 #include "interpreter/errors.hpp"
 #include "interpreter/interrupt.hpp"
-#include "interpreter/sequences.hpp"
+#include "processes/group.hpp"
 #include "processes/process.hpp"
+#include "sequences.hpp"
 
 namespace weft::py {
 

@@ -27,11 +27,11 @@
 
 #include "declare.hpp"
 #include "interpreter/errors.hpp"
-#include "interpreter/sequences.hpp"
 #include "processes/greenlet.hpp"
 #include "processes/run.hpp"
 #include "rounds/rounds.hpp"
 #include "rounds/runs.hpp"
+#include "sequences.hpp"
 
 namespace weft::py {
 

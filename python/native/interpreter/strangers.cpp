@@ -34,10 +34,10 @@
 #include "interpreter/interrupt.hpp"
 #include "interpreter/outside.hpp"
 #include "interpreter/own_threads.hpp"
-#include "interpreter/sequences.hpp"
 #include "processes/run.hpp"
 #include "rounds/report.hpp"
 #include "rounds/runs.hpp"
+#include "sequences.hpp"
 
 namespace weft::py {
 

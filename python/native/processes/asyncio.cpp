@@ -22,6 +22,7 @@
 #include "processes/loops.hpp"
 #include "processes/run.hpp"
 #include "processes/signals_held.hpp"
+#include "processes/task_waiter.hpp"
 #include "rounds/runs.hpp"
 
 namespace weft::py {

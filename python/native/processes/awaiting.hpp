@@ -12,7 +12,6 @@
 //  3 While a process is `owed` a wake-up nothing begins at its node, and it does not end: it is run
 //    by that wake-up first.
 #pragma once
-#include "processes/outcome.hpp"
 #include "processes/process.hpp"
 
 namespace weft::py {
@@ -73,6 +72,8 @@ Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept 
   return withdrawn ? Left::withdrawn : Left::decided;
 }
 
+// What is done at the wake-up with an operation that nobody awaits any longer (awaited.hpp).
+using Late = void (*)(PyObject*, ProcessBase&) noexcept;
 // A partner still holds the operation: it is kept until the wake-up, and `late` is called then.
 void keep_until_woken(ProcessObject* p, PyObject* owned, Late late);
 void wake_up_came(ProcessObject* p) noexcept;

@@ -16,10 +16,10 @@
 #include "channels/fork.hpp"
 #include "gate.hpp"
 #include "interpreter/door.hpp"
-#include "interpreter/sequences.hpp"
 #include "processes/life.hpp"
 #include "processes/process_type.hpp"
 #include "processes/run.hpp"
+#include "sequences.hpp"
 
 namespace weft::py {
 

@@ -22,7 +22,6 @@
 #include "interpreter/interrupt.hpp"
 #include "interpreter/pending.hpp"
 #include "interpreter/returned.hpp"
-#include "interpreter/sequences.hpp"
 #include "interpreter/unawaited.hpp"
 #include "processes/awaiting.hpp"
 #include "processes/block.hpp"
@@ -40,6 +39,7 @@
 #include "rounds/left_open.hpp"
 #include "rounds/report.hpp"
 #include "rounds/rounds.hpp"
+#include "sequences.hpp"
 #include "watching/observe.hpp"
 
 namespace weft::py {

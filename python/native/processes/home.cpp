@@ -12,7 +12,7 @@
 
 #include "interpreter/pending.hpp"
 #include "processes/generators.hpp"
-#include "processes/run.hpp"
+#include "processes/thread.hpp"
 #include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {

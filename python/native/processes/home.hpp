@@ -1,8 +1,11 @@
 // The thread of a block in ordinary code.
 #pragma once
-#include "processes/run.hpp"
+#include "value.hpp"
+#include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {
+
+struct ThreadProcess;
 
 // from here on it is a process of `s`
 void enter_home(ThreadProcess& t, runtime::Scheduler& s);

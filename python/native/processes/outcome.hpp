@@ -21,7 +21,4 @@ class Outcome {
   Owned<> value_, error_;
 };
 
-// What is done at the wake-up with an operation that nobody awaits any longer (awaited.hpp).
-using Late = void (*)(PyObject*, ProcessBase&) noexcept;
-
 }  // namespace weft::py

@@ -84,6 +84,11 @@ struct ProcessObject {
 extern PyTypeObject ProcessType;
 inline ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 
+// What its group knows it by, once it has been started.
+inline ProcessBase& base_of(ProcessObject* p) noexcept {
+  return p->kind == Kind::thread && p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
+}
+
 // how a coroutine process is run; it also marks its kind (coroutine_of)
 void coroutine_run(core::Waker* w);
 

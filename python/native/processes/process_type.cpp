@@ -21,7 +21,6 @@
 #include "processes/life.hpp"
 #include "processes/no_result.hpp"
 #include "processes/rare.hpp"
-#include "processes/run.hpp"
 #include "wire/wiring.hpp"
 
 namespace weft::py {

@@ -1,31 +1,13 @@
-// Threads that are processes, and outermost runs.
+// Outermost runs.
 #pragma once
 #include <vector>
 
-#include "processes/process.hpp"
+#include "processes/thread.hpp"
 #include "weft/runtime/report.hpp"
 
 namespace weft::py {
 
 struct ChannelObject;
-
-// A thread process, or (without an object) the thread that runs an outermost network.
-struct ThreadProcess final : runtime::ThreadProcess {
-  ProcessObject* object;
-  PyThreadState* state = nullptr;
-  // of a block in ordinary code: what it runs whenever it waits (home.cpp)
-  runtime::Scheduler* home = nullptr;
-#ifdef Py_GIL_DISABLED
-  bool asleep = false;  // its frames stand still
-#endif
-  ThreadProcess(runtime::Run* r, ProcessObject* o) noexcept
-      : runtime::ThreadProcess(r), object(o) {}
-};
-
-// What its group knows it by, once it has been started.
-inline ProcessBase& base_of(ProcessObject* p) noexcept {
-  return p->kind == Kind::thread && p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
-}
 
 // A channel at which a process was blocked at a deadlock, while ends of the other side were open
 // that no process had been given.

@@ -19,11 +19,10 @@
 //  3 give() is the last thing that is done with a result: a greenlet may have an exception instead.
 #pragma once
 #include "channels/marks.hpp"
-#include "processes/asyncio.hpp"
-#include "processes/awaiting.hpp"
 #include "processes/caller.hpp"
 #include "processes/limit.hpp"
 #include "processes/rare.hpp"
+#include "processes/task_waiter.hpp"
 
 namespace weft::py {
 

@@ -15,9 +15,9 @@
 #include "gate.hpp"
 #include "interpreter/errors.hpp"
 #include "interpreter/leaf.hpp"
-#include "interpreter/sequences.hpp"
 #include "interpreter/sites.hpp"
 #include "processes/run.hpp"
+#include "sequences.hpp"
 
 namespace weft::py {
 

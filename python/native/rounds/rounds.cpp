@@ -27,10 +27,10 @@
 #include "gate.hpp"
 #include "interpreter/errors.hpp"
 #include "interpreter/lock.hpp"
-#include "interpreter/sequences.hpp"
 #include "processes/run.hpp"
 #include "rounds/facts.hpp"
 #include "rounds/runs.hpp"
+#include "sequences.hpp"
 #include "weft/wire/asking.hpp"
 #include "weft/wire/everywhere.hpp"
 

@@ -10,7 +10,6 @@
 #include "interpreter/end_errors.hpp"
 #include "interpreter/errors.hpp"
 #include "values/native_types.hpp"
-#include "wire/carries.hpp"
 #include "wire/values.hpp"
 
 namespace weft::py {

@@ -6,7 +6,7 @@
 
 #include "declare.hpp"
 #include "interpreter/errors.hpp"
-#include "interpreter/sequences.hpp"
+#include "sequences.hpp"
 #include "values/native_type.hpp"
 
 namespace weft::py {

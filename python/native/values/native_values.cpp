@@ -1,7 +1,7 @@
 // Native values and Python's: conversion both ways (native_types.hpp).
 #include "interpreter/error_types.hpp"
 #include "interpreter/errors.hpp"
-#include "interpreter/sequences.hpp"
+#include "sequences.hpp"
 #include "values/native_type.hpp"
 #include "values/native_types.hpp"
 

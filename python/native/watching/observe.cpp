@@ -7,9 +7,9 @@
 
 #include "gate.hpp"
 #include "interpreter/errors.hpp"
-#include "interpreter/sequences.hpp"
 #include "processes/run.hpp"
 #include "rounds/runs.hpp"
+#include "sequences.hpp"
 #include "watching/steps.hpp"
 
 namespace weft::py {

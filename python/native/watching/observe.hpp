@@ -13,14 +13,11 @@
 #pragma once
 #include "owned.hpp"
 #include "value.hpp"
+#include "watching/observing.hpp"
 
 namespace weft::py {
 
 struct ProcessObject;
-
-// Written under the GIL, read without it too.
-extern prim::atomic<bool> observer_is_set;
-inline bool observing() noexcept { return observer_is_set.load(std::memory_order_relaxed); }
 
 // `what`: "begin" (detail: the value written), "park", "commit" (the value read, (index, value) of
 // a select), "raise" (the exception), "start", "end" (the result or the exception), "lent" (an end

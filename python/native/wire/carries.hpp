@@ -9,7 +9,6 @@ enum class Carries : std::uint8_t { pickle, cbor, typed, nothing };
 inline constexpr std::uint32_t marks_of(Carries what) noexcept {
   return what == Carries::typed ? kBoard | kObjects : what == Carries::cbor ? kBoard : 0;
 }
-inline bool is_board(const ChannelObject* c) noexcept { return (c->generation & kBoard) != 0; }
 inline Carries carries(const ChannelObject* c) noexcept {
   if (!is_board(c)) return Carries::pickle;
   return (c->generation & kObjects) != 0 ? Carries::typed : Carries::cbor;

@@ -23,7 +23,7 @@
 #include "declare.hpp"
 #include "interpreter/errors.hpp"
 #include "interpreter/owners.hpp"
-#include "interpreter/sequences.hpp"
+#include "sequences.hpp"
 #include "values/cells.hpp"
 #include "weft/wire/cbor.hpp"
 #include "wire/carries.hpp"

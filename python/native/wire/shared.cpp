@@ -5,7 +5,7 @@
 #include "interpreter/errors.hpp"
 #include "interpreter/lock.hpp"
 #include "interpreter/numbers_alone.hpp"
-#include "interpreter/sequences.hpp"
+#include "sequences.hpp"
 
 namespace weft::py {
 
