@@ -9,7 +9,7 @@
 // In a coroutine process or a task the operation is a small awaitable from a free list, whose life
 // awaited.hpp describes; elsewhere it is a call that blocks: block_in().
 //
-// The node is the process's, or in an asyncio task a TaskWaiter's (asyncio.hpp); the slot is the
+// The node is the process's, or in an asyncio task a TaskWaiter's (task_waiter.hpp); the slot is the
 // awaitable's `value`, or the Caller's.
 #include "channels/operation.hpp"
 

@@ -5,7 +5,7 @@
 //
 // Invariants
 //  1 Everything is read with the GIL held and without running Python code, so it is one moment:
-//    nothing of a run moves meanwhile (native.hpp, invariant 1), and the garbage collector is kept
+//    nothing of a run moves meanwhile (value.hpp, invariant 1), and the garbage collector is kept
 //    from running finalisers.
 //  2 So it is with components, which run without the GIL: as long as a look on demand lasts their
 //    operations take it (aside.hpp), so none that waits is committed, and none that is woken waits

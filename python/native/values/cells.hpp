@@ -45,7 +45,7 @@ void forget_native(ChannelObject* c) noexcept;  // it is gone
 const NativeType* type_of(const ChannelObject* c) noexcept;
 
 int check_move(ChannelObject* c, PyObject* value);         // for write(move=True)
-PyObject* pack_native(ChannelObject* c, PyObject* value);  // as pack() of wire.hpp
+PyObject* pack_native(ChannelObject* c, PyObject* value);  // as pack() of values.hpp
 PyObject* unpack_native(PyObject* cell);                   // as unpack()
 PyObject* unsent_native(PyObject* cell) noexcept;
 

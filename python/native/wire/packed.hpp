@@ -1,4 +1,4 @@
-// What packed.cpp shares with the wire: see there, and wire.hpp.
+// What packed.cpp shares with the wire: see there, and values.hpp.
 #pragma once
 #include "weft/wire/moving.hpp"
 #include "weft/wire/slot.hpp"
