@@ -7,6 +7,7 @@
 #include "components/component.hpp"
 #include "components/component_calls.hpp"
 #include "interpreter/aside.hpp"
+#include "processes/thread.hpp"
 #include "values/cells.hpp"
 #include "wire/values.hpp"
 
