@@ -13,7 +13,7 @@ struct PyRun;
 extern bool looking;                   // there is a function to call when an executor falls idle
 void locate(ProcessBase& p) noexcept;  // brings its file and line up to date
 void watch_standstill(runtime::Run& run) noexcept;  // rule 10.6
-void fell_idle() noexcept;             // an executor is about to sleep
+void fell_idle() noexcept;                          // an executor is about to sleep
 // Who waits where in a run that rests, as _facts() has it; null: it does not. It runs no code of
 // Python's.
 PyObject* facts_at_rest(PyRun& run) noexcept;

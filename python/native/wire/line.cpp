@@ -5,9 +5,10 @@
 //   line.queue(bytes) ──► what output(now) gives, which goes over the line ──► the other's input(now, bytes)
 //
 // Invariant: times are milliseconds of one clock; a line has no clock of its own.
+#include "weft/wire/line.hpp"
+
 #include "declare.hpp"
 #include "interpreter/errors.hpp"
-#include "weft/wire/line.hpp"
 
 namespace weft::py {
 
