@@ -13,6 +13,8 @@
 //  2 What has been taken from the buffer is in the list that is returned. So the list is made
 //    before the read begins, and gets room for a value before the value is taken. If a value cannot
 //    be converted to Python's, the exception is raised and the list is lost.
+#include <algorithm>
+
 #include "channels/ends.hpp"
 #include "channels/held.hpp"
 #include "channels/marks.hpp"

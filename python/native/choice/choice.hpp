@@ -11,6 +11,7 @@
 #include "channels/channel.hpp"
 #include "channels/transit.hpp"
 #include "choice/guard.hpp"
+#include "weft/core/standing.hpp"
 
 namespace weft::py {
 

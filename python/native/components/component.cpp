@@ -8,6 +8,8 @@
 // for ever.
 #include "components/component.hpp"
 
+#include <algorithm>
+
 #include <dlfcn.h>
 
 #include "channels/ends.hpp"
@@ -18,6 +20,7 @@
 #include "sequences.hpp"
 #include "values/cells.hpp"
 #include "values/native_types.hpp"
+#include "weft/runtime/function_info.hpp"
 #include "weft/version.hpp"
 
 namespace weft::py {

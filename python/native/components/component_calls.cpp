@@ -11,6 +11,8 @@
 //    it.
 #include "components/component_calls.hpp"
 
+#include <algorithm>
+
 #include <cxxabi.h>
 #include <pthread.h>
 #include <sched.h>

@@ -14,6 +14,8 @@
 //  1 A process stays on its thread: all of its steps and withdrawals are done there.
 //  2 A pooled process has a Scheduler of its run; a thread is there as long as it has processes.
 //    `live` and the run's list of its threads are under the GIL.
+#include <algorithm>
+
 #include <cxxabi.h>
 #include <pthread.h>
 #include <sched.h>

@@ -3,6 +3,8 @@
 //
 //   select():       begin() ──parked──► ThreadProcess::block() ──► end()
 //   start_select(): begin() ──parked──► WEFT_PENDING … finish_select() ──► end()
+#include <algorithm>
+
 #include "channels/marks.hpp"
 #include "components/component.hpp"
 #include "components/component_calls.hpp"

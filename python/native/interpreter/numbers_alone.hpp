@@ -4,6 +4,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <string>
+
 namespace weft::py {
 
 // What to do about an object that is more than its memory; empty: it is no more.

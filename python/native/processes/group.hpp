@@ -7,6 +7,7 @@
 #include "owned.hpp"
 #include "value.hpp"
 #include "weft/compose.hpp"
+#include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {
 

@@ -3,6 +3,7 @@
 #pragma once
 #include "owned.hpp"
 #include "processes/asyncio.hpp"
+#include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "value.hpp"
+#include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {
 

@@ -4,6 +4,8 @@
 //   Python's array ──lend(): its buffer is exported, or its tensor taken──► Lent ──give_back_lent() by any thread──► lent_back
 //        ──release_lent(), with the GIL──► given back
 //   a component's array ──view_of()──► memoryview of an ArrayObject, which has the block
+#include <algorithm>
+#include <memory>
 #include <mutex>
 
 #include "gate.hpp"

@@ -3,6 +3,7 @@
 #include "values/native_types.hpp"
 
 #include <map>
+#include <memory>
 
 #include "declare.hpp"
 #include "interpreter/errors.hpp"

@@ -1,4 +1,6 @@
 // Native values and Python's: conversion both ways (native_types.hpp).
+#include <algorithm>
+
 #include "interpreter/error_types.hpp"
 #include "interpreter/errors.hpp"
 #include "sequences.hpp"
