@@ -35,6 +35,7 @@
 #include "processes/thread.hpp"
 #include "values/cells.hpp"
 #include "values/native_types.hpp"
+#include "weft/runtime/function_info.hpp"
 
 namespace weft::py {
 

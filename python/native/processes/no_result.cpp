@@ -17,6 +17,7 @@
 #include "interpreter/error_types.hpp"
 #include "interpreter/errors.hpp"
 #include "processes/rare.hpp"
+#include "weft/runtime/function_info.hpp"
 
 namespace weft::py {
 

@@ -14,6 +14,7 @@
 #include "owned.hpp"
 #include "values/native_type.hpp"
 #include "values/native_types.hpp"
+#include "weft/prim.hpp"
 
 namespace weft::py {
 
