@@ -95,7 +95,7 @@ TEXT = [
         "j",
         "foreign: a standing output does not learn of it",
         "channel.hpp",
-        "      rematch(after);  // a standing output must learn of us\n",
+        "      rematch(after);  // a standing output must learn of this reader\n",
         "",
         "foreign reader meets a standing output",
     ),
@@ -215,8 +215,8 @@ TEXT = [
         "D",
         "crew: whoever puts something in from outside wakes nobody",
         "runtime/crew.hpp",
-        "    signal_one(Parking::woken);\n  }\n  // Somebody was cancelled.",
-        "  }\n  // Somebody was cancelled.",
+        "    signal_one(Parking::woken);\n  }\n  // Says that a process was cancelled.",
+        "  }\n  // Says that a process was cancelled.",
         "crew: what is put in from outside",
     ),
     Text(
@@ -303,8 +303,8 @@ TEXT = [
         "P",
         "together: an end that came before the process slept is forgotten",
         "runtime/together.hpp",
-        "      if (w & kEnded) {  // before",
-        "      if ((w & kEnded) && false) {  // before",
+        "      if (w & kEnded) {\n",
+        "      if ((w & kEnded) && false) {\n",
         "together: a poison that is met while",
     ),
     Text(
@@ -319,7 +319,7 @@ TEXT = [
         "R",
         "together: a cancellation takes no count of its own",
         "runtime/together.hpp",
-        "    self.word_.add(1, std::memory_order_relaxed);  // nobody else wakes us meanwhile\n"
+        "    self.word_.add(1, std::memory_order_relaxed);  // no other thread wakes the process meanwhile\n"
         "    self.withdraw_rest();\n    return self.one_decided(false);",
         "    self.withdraw_rest();\n    return (self.word_.load(std::memory_order_acquire) & kUndecided) == 0;",
         "together: a cancellation meets",
@@ -432,7 +432,7 @@ TEXT = [
         "af",
         "hosted: what ran on a thread goes while it is still told",
         "runtime/thread.hpp",
-        "      self_.nudging_.wait_until_none();  // who still found the executor here, which goes after us\n",
+        "      self_.nudging_.wait_until_none();\n",
         "",
         "hosted: a thread process is asked to end as its network has",
     ),

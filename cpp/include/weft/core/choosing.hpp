@@ -4,7 +4,7 @@
 //   begin() ─► chosen
 //      └────► parked ─► arm a timer for deadline(), sleep ──► woken() ─► chosen; none: withdrawn
 //                                   ▲   withdraw(), the timer and            │
-//                                   │   partners compete for the word        └► parked: a guard is silent (rule 5.6)
+//                                   │   partners compete for the word        └► parked (rule 5.6)
 //                                   └────────────────────────────────────────┘
 //
 // The owner does the rest: it makes the guards and asks find_fault() about them (guard.hpp),

@@ -298,8 +298,7 @@ class Notifier : public Buffered<T, P, Self> {
         if (!y->is(NodeFlags::notified)) tell(y, after);
         continue;
       }
-      if (y->is(NodeFlags::promised)) continue;  // it is told once the promise is kept or taken
-                                                 // back
+      if (y->is(NodeFlags::promised)) continue;  // told once the promise is kept or taken back
       if (!y->is(NodeFlags::standing)) {
         release(q, y);
         if (ends(y, s)) after.finish(y, s);

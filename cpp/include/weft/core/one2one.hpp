@@ -6,8 +6,8 @@
 // Moseley, Vachharajani, "FastForward", 2008).
 //
 //   begin() ──room, or a value──► committed ──look_: the other side waits──► serve() commits it
-//      └── neither ──begin_slow(): sets look_, looks again──► queued ──serve(), poison(), drop_*()──► woken
-//                                                                  └── withdraw()──► out
+//      └── neither ──begin_slow(): sets look_, looks again──► queued ──serve(), …──► woken
+//                                                               └── withdraw()──► out
 //
 // Invariants
 //  1 tail_ is the writer's and head_ the reader's. A side that waits in its queue lends its index

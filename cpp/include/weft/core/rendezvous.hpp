@@ -67,8 +67,7 @@ class Rendezvous : public ChannelBase<P> {
     if (w.is(NodeFlags::compute)) [[unlikely]] {
       w.hold(&r);
       r.status = Status::pending;
-      if (&peer == &r) return Attempt::committed;  // the caller is the writer, and computes the
-                                                   // value next
+      if (&peer == &r) return Attempt::committed;  // the writer computes its value next
       after.finish(&w, Status::ok);
       return Attempt::partner_holds;  // the writer computes the value, and then wakes the reader
     }

@@ -2,9 +2,9 @@
 // words).
 //
 //   A scan()    enrolled nowhere, so nobody can claim the select: commit with the first ready guard
-//   B enrol()   word := WAITING; at each guard look again, commit jointly, or join the waiting queue
+//   B enrol()   word := WAITING; at each guard look again, commit jointly, or join the queue
 //   C           the owner parks; a timer or a cancellation competes by finish_as()
-//   D leave()   leave every waiting queue
+//   D leave()   leave every queue
 //
 //   begin() ─► chosen (A) │ chosen (B) │ parked ──woken──► finish() ─► chosen
 //

@@ -2,8 +2,8 @@
 // for any number of them (rule 5.9).
 //
 //   start():  serve the ready list ─► chosen
-//             list empty: word := WAITING, read the list again ──found──► take WAITING back, serve it
-//                                                             └─empty──► parked ──woken──► finish()
+//             list empty: word := WAITING, read it again ──found──► take WAITING back, serve it
+//                                             └─empty──► parked ──woken──► finish()
 //
 // When a guard's channel retires, a select that waits is woken and looks for itself: finish()
 // returns `again` unless the select is over (rule 5.6). The guard stays linked, `silent`. It costs
@@ -156,8 +156,7 @@ class Standing : public Choosing<Standing> {
         if (x.silent) --gone_[static_cast<std::size_t>(x.kind)];
         x.silent = false;
         status_ = x.node.status;
-        if (listed) choice.mark(&x.node);  // the guard stays ready once its channel has ended (rule
-                                           // 5.6)
+        if (listed) choice.mark(&x.node);  // the guard stays ready at the end (rule 5.6)
         return static_cast<int>(i);
       default:
         if (x.node.contested) contested_ = true;

@@ -99,7 +99,8 @@ std::int32_t usable_cpus() noexcept;
 // CPU.
 class BriefWait {
  public:
-  // True: ready() came true. Polled rarely, since a poll disturbs the peer.
+  // Polls ready() for a moment. Returns true if it came true. Polls are rare, since a poll disturbs
+  // the thread on the other CPU.
   template <class F>
   bool until(F&& ready) noexcept {
     if (!worth_.now()) return false;
