@@ -41,7 +41,7 @@ class Segment {
   }
 
   enum class Peers : std::uint8_t { write, read };
-  // Makes a segment and maps it. `peers`: what programs may do that get its descriptor. Throws
+  // Makes a segment and maps it. `peers`: what programs that get its descriptor may do. Throws
   // BadUse if there is no memory, or no descriptor.
   static Segment make(std::size_t size, Peers peers, Descriptor& passed) {
     Segment s;
@@ -81,7 +81,8 @@ class Segment {
     (void)::mprotect(s.at_, size, PROT_READ);
     return s;
   }
-  // Maps a peer's segment. Null, or what is wrong; kNoRoom is a fault of this side, not the peer.
+  // Maps a peer's segment. Returns null, or what is wrong; kNoRoom is a fault of this side, not of
+  // the peer.
   static constexpr char kNoRoom[] = "a segment for which this program has no memory";
   static const char* map(const Descriptor& fd, std::size_t size, Peers we, Segment& out) {
     struct stat st;
