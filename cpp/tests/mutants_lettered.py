@@ -384,7 +384,7 @@ TEXT = [
         "Z",
         "hosted: virtual time jumps, and the run counts as idle while it wakes",
         "src/runtime/run.cpp",
-        "      activated();  // held until those who woke are counted\n",
+        "      activated();  // held until the processes that woke are counted\n",
         "",
         "hosted: virtual time jumps",
     ),

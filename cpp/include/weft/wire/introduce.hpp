@@ -64,8 +64,7 @@ class SocketIntroducer final : public Introducer,
     ++running_;
     try {
       peers_.push_back(make(*this, *by.space, socket, f.op, static_cast<std::uint32_t>(f.val)));
-      // no descriptor is left: an operation that needs the session finds no home
-    } catch (const BadUse&) {
+    } catch (const BadUse&) {  // no descriptor is left: the ends find no home
       ended();
     }
     return nullptr;

@@ -1,7 +1,7 @@
 // A choice whose guards live at several homes, at its place (WIRE.md 5). One of the homes may be
 // this space.
 //
-//   begin() ──► asks each home in the order of the guards, and offers at once ──NOTREADY──► the next
+//   begin() ──► asks each home in the order of the guards, offers at once ──NOTREADY──► the next
 //   all asked ──► waits ──READY──► tries that home ──► …
 //   DONE, ENDED ──► over: the other homes to which it was offered are told that it has gone
 //
