@@ -1,5 +1,5 @@
-// FarSelect with what is here beside far ends: timers, skips, ends of processes; and ends()
-// (WIRE.md 5.9, rules 5.2, 5.6, 5.7). And the list that it keeps its ends in.
+// FarSelect with guards of this program beside far ends: timers, skips, ends of processes; and
+// ends() (WIRE.md 5.9, rules 5.2, 5.6, 5.7). And the list in which it keeps its ends.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -162,7 +162,9 @@ TEST_CASE("wire: few values lie in their list, more elsewhere; all are there, mo
           few->clear();
           as.clear();
           break;
-        case 1: few = std::make_unique<w::InlineVector<std::unique_ptr<int>, 4>>(std::move(*few)); break;
+        case 1:
+          few = std::make_unique<w::InlineVector<std::unique_ptr<int>, 4>>(std::move(*few));
+          break;
         default:
           as.push_back(step);
           CHECK(*few->push_back(std::make_unique<int>(step)) == step);

@@ -1,9 +1,9 @@
-// Processes of a network that another program runs: who stands in for one here, and who runs it
-// there.
+// Processes of a network that run in another program: the process that stands for one here, and the
+// code that runs it there.
 //
 //   here: stand_in() ──"start 3"──► there: serve() ──spawns──► runs_here() ──► the process
 //               │ ◄───────────────how it ended────────────────────────┘
-//               └──"cancel 3", when it is asked to end itself──► serve()
+//               └──"cancel 3", when stand_in() is asked to end──► serve()
 #pragma once
 #include <sstream>
 

@@ -1,18 +1,20 @@
 // Plays a network: one coroutine per process, with a stack of its own for the blocks of the
 // network, and prints its history, a JSON object a line.
 //
-//   statement ──ok──► next          ──exception──► unwind(): leaves blocks (an extended read's is released), up to a try that catches it,
-//                                                  else the exception leaves the coroutine
+//   statement ──ok──► next
+//       └──exception──► unwind(): leaves blocks (an extended read's is released), up to a try that
+//                       catches it; else the exception leaves the coroutine
 //
 // Limits (rule 7.12) are weft::Timeouts, whose TimedOut is Cancelled in the history, as in the
-// rules; what leaves their block is Timeout. Where a network cancels a process by its number, or
-// asks for its end, each is run by a Watch, within one that ends as it did.
+// rules; the exception that leaves their block is Timeout. Where a network cancels a process by its
+// number, or asks for its end, each process is run by a Watch, within a process that ends as it
+// did.
 //
-// A process holds its ends in its coroutine's parameters, so what happens to them when it ends is
-// the library's doing. An end given to several processes (a slot of the maker) is a copy for each;
-// closing one closes them all, as the rules' one end would (rule 2.2).
+// A process holds its ends in its coroutine's parameters, so the library handles them when the
+// process ends. An end given to several processes (a slot of the maker) is a copy for each; closing
+// one copy closes them all, as for the one end of the rules (rule 2.2).
 //
-// K says what ends are and who makes them: near.hpp (one program), far.hpp (several).
+// K says what ends are and what makes them: near.hpp (one program), far.hpp (several).
 #pragma once
 #include <map>
 #include <memory>
