@@ -2,8 +2,8 @@
 //
 //   { auto x = co_await r.extended(); log(*x); }
 //
-// The reader's node must outlive the read, since it holds the writer, while the process does other
-// things. So the node is not the process's own but that of a choice with one guard, inside the
+// The reader's node holds the writer, so it must outlive the read, while the process runs other
+// operations. So the node is not the process's own but that of a choice with one guard, inside the
 // scope object.
 #pragma once
 #include "alt.hpp"

@@ -176,8 +176,8 @@ struct Waiting {
     }
   };
   std::vector<Row> rows;
-  runtime::Pairs
-      to;  // the edges between rows; the node behind the last row, for all that run, has no process
+  // The edges between rows. The node behind the last row, for all that run, has no process.
+  runtime::Pairs to;
   // By the program that has the end, and the end's home and name: the channel of the end.
   std::map<std::pair<std::uint64_t, Key>, Key> known;
 

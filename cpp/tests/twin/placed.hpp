@@ -16,7 +16,7 @@
 //
 // And these occur in no network for several programs (`--without`):
 //
-//   nested, sequence, spawn            an end in two processes is one end to the rules, and two here:
+//   nested, sequence, spawn            an end in two processes: one end to the rules, two here:
 //                                      to close one would have to close the other
 //   mobile                             the same: an end that was sent is open here until the write
 //                                      has returned

@@ -10,8 +10,8 @@
 //    on at the select
 //  - alt() is fair by rotation, pri_select exact, preconditions may be any list of bool; none true
 //    is weft::BadUse
-//  - a network of which nobody can go on is told on stderr, with who waits where, and throws
-//    weft::Deadlock out of par; C++CSP hangs
+//  - when no process of a network can go on, par writes to stderr which process waits where, and
+//    throws weft::Deadlock; C++CSP hangs
 //  - channels do not retire: like C++CSP's they live as long as anything refers to them
 #pragma once
 #include <atomic>

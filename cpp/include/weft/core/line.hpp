@@ -87,7 +87,8 @@ class ChannelBase : public SyncObject {
       if (w != 0 && q->front() && elsewhere(node(q->front()))) return true;
     return false;
   }
-  // Does anybody wait here? Asked by the holder of the last reference, and so without the lock.
+  // Returns whether any party waits here. Called by the holder of the last reference, without the
+  // lock.
   WEFT_OUTLINE_HOSTED bool waited() const noexcept {
     const std::uintptr_t w = reader_line_.word();
     return (w & ~Queue::kTag) != 0 || !writer_line_.empty();

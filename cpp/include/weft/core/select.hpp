@@ -116,7 +116,7 @@ class Select : public Choosing<Select> {
       switch (x.ops->enrol(x)) {
         case Attempt::committed: return left(i, Status::ok);
         case Attempt::ended: return left(i, x.node.status);
-        case Attempt::partner_holds:  // decided; the partner wakes us once more
+        case Attempt::partner_holds:  // committed; the partner wakes it once more
         case Attempt::gone: return parked;
         case Attempt::silent:
           if (const int c = fell_silent_in_line(i); c != none) return c;

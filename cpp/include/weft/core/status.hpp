@@ -15,7 +15,7 @@ enum class Status : std::uint8_t {
   poisoned,   // the channel was poisoned (rule 4)
   died,       // the other side was killed (rule 4.5)
   cancelled,  // the operation was withdrawn before its commit (rule 6.2)
-  timed_out,  // a timer guard won (rule 5.2)
+  timed_out,  // a timer guard was chosen (rule 5.2)
   // As died, for a write whose home died: its value may have been taken (WIRE.md 8.1).
   in_doubt,
 };

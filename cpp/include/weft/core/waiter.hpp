@@ -40,7 +40,7 @@ class RunQueue;
 
 // The distance in bytes from the start of a coroutine's frame to its promise. A frame begins with
 // two pointers; then comes the promise, whose alignment is no greater. That is so with every
-// compiler that we know.
+// known compiler.
 inline constexpr std::ptrdiff_t kFrame = 2 * sizeof(void*);
 
 struct WakerOps {

@@ -258,7 +258,7 @@ class Way {
   std::thread thread_;
 };
 
-// All ways of one program: what it sends and hears by the relay.
+// All ways of one program: what it sends and receives by the relay.
 class Ways {
  public:
   // Takes over the socket of a program that has come; returns false if too many have.

@@ -49,8 +49,8 @@ class Group {
   // Makes p a child; the caller makes it runnable.
   void add(ProcessBase& p);
 
-  // Takes p, which has finished, out of the list; it may be destroyed now. Its group is told by
-  // finished() once its ends are let go (rule 7.7).
+  // Takes p, which has finished, out of the list; it may be destroyed now. finished() informs
+  // its group, after its ends are let go (rule 7.7).
   void unlink(ProcessBase& p) noexcept;
   // A child has finished. `left` is its failure, or the exception that left it in a quiet end if
   // the group keeps ends; otherwise null.

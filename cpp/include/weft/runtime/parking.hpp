@@ -153,8 +153,8 @@ class Parking {
   static constexpr std::int64_t kNap = 50'000'000;  // ns
   // Leaves the idle state, unless another thread has signalled.
   bool leave_idle() noexcept;
-  // Lets whoever is to signal us run first. Under a global lock it pays more: who is woken runs into
-  // the lock that the waker holds, sleeps again, and is woken again.
+  // Lets the thread that is to signal this one run first. It pays more under a global lock, where a
+  // thread that is woken meets the lock that its waker holds, sleeps again, and is woken again.
   bool give_way() noexcept;
 
   // the parking by which this thread sleeps, while it serves other programs instead

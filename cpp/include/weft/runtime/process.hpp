@@ -8,7 +8,7 @@
 //                             └──op begins─────────┘
 //                             └──ends: Group::finished()
 //
-// What may be used by whom: `op`, `line`, `flags` only by the process's own thread (and by a
+// Who may use what: `op`, `line`, `flags` only by the process's own thread (and by a
 // reporter while nothing can run, by a report on demand through operation() and stands_in(), and on
 // a multi-core executor by the worker that serves cancellations while runs_on is 0, see crew.hpp);
 // the sibling links under the group's lock; `cancel` by any thread.

@@ -81,8 +81,8 @@ class Run final : public Activity {
   std::int64_t wake_time() noexcept override;
 
   // From now on until leave_outside() something beyond the run may wake it. `due`: it will, or is
-  // meant to take its time (an io call, a socket). Of things that are not due nothing is known, and
-  // there may be a standstill.
+  // meant to take its time (an io call, a socket). If it is not due, it may never come, and there
+  // may be a standstill.
   void enter_outside(bool due = true) noexcept {
     if (!due) strangers_.fetch_add(1, std::memory_order_seq_cst);
     outside_.fetch_add(1, std::memory_order_seq_cst);
@@ -96,7 +96,7 @@ class Run final : public Activity {
   bool (*anything_outside)(Run&) noexcept = nullptr;
 
   // --- standstill (rule 10.6) --------------------------------------------------------------------
-  // What was found by a look at a standstill; it is told afterwards, when all may go on.
+  // What a look at a standstill has found. It is reported afterwards, when all may go on.
   struct Standstill {
     virtual ~Standstill() = default;
     virtual void tell() noexcept = 0;

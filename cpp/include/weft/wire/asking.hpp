@@ -60,8 +60,8 @@ class Asking : private Inquirer {
   // returns its number; say() must follow. With `all` every program says what it is; otherwise they
   // are asked only whether all wait, and a program that does not wait asks no further program.
   std::uint32_t ask(bool all);
-  // Says what this program answers in that round. `waits`: do all processes that it knows of wait?
-  // `whole`: could it tell? The call does nothing if the asker has begun another round.
+  // Sets this program's answer in that round. `waits`: whether all processes that it knows wait.
+  // `whole`: whether it can know. The call does nothing if the asker has begun another round.
   void say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool waits, bool whole = true);
   // Ends the wait for answers to this program's own round, and returns those that came so far.
   Buffer give_up();

@@ -19,8 +19,8 @@
 //  2 Locks are taken in this order: list_, looks_, a space's. The looker does not take list_.
 //  3 A wake-up that was put off (owed, soft) is paid before the thread that owes it sleeps, or by
 //    the bells' thread within 2 ms.
-//  4 A thread that sleeps at `control_` first reads it, and then the things that a kick announces
-//    (stop_, wanted_, the list): so a kick between the two reads is seen.
+//  4 A thread that sleeps at `control_` first reads it, and then what a kick announces (stop_,
+//    wanted_, the list). So a kick between the two reads is seen.
 //  5 Every thread that sleeps in here can be woken by kick(): the destructor waits until no thread
 //    is inside (users_).
 #pragma once

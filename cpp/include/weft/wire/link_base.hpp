@@ -118,7 +118,8 @@ class LinkBase : protected Link {
   const std::shared_ptr<Peer>& peer() const noexcept { return peer_; }
   std::uint32_t news() const noexcept { return news_.load(); }
   void wait_for_news(std::uint32_t seen) const noexcept { news_.wait(seen); }
-  // Sets what is told beside the reason of its session's end. Before other threads know the link.
+  // Sets the object that also gets the reason when the session ends. Called before other threads
+  // know the link.
   void tells_of(std::shared_ptr<Fate> f) {
     const Space::Step step(*peer_->space);
     peer_->fate = std::move(f);

@@ -7,9 +7,9 @@
 //
 // A point is a Unix socket in a directory that belongs to the user and that no other user may
 // enter: $XDG_RUNTIME_DIR/weft, or /tmp/weft-UID. Both sides ask the system for the other's user
-// (SO_PEERCRED) and refuse another user. Beside the socket lies a lock, held as long as the point
-// lives: so a name that is taken is told from the name of a program that was killed, which is taken
-// over.
+// (SO_PEERCRED) and refuse another user. Beside the socket lies a lock, which is held
+// as long as the point lives. By the lock a name in use differs from the name of a program that was
+// killed, which is taken over.
 #pragma once
 #include <poll.h>
 #include <sys/file.h>

@@ -94,7 +94,7 @@ class Carrier {
   bool passes() const noexcept;
   void pass(int descriptor) noexcept;
   int passed() noexcept;
-  // Says that there is no memory here for the value that has come; wrong() says so then.
+  // Records that there is no memory here for the value that has come; wrong() returns that then.
   void no_room() noexcept { no_room_ = true; }
   // The incarnations of the spaces at the two sides.
   std::uint64_t mine() const noexcept;

@@ -101,8 +101,8 @@ class Started final : public Fate {
       return true;
     }
   }
-  // Waits until the program has ended, which it should do by itself, since its session has. A line
-  // on stderr says so if it goes on.
+  // Waits until the program has ended, which it should do by itself, since its session has. If it
+  // goes on, a line on stderr names it.
   void wait_and_tell() noexcept {
     const std::chrono::nanoseconds patience(runtime::patience().load(std::memory_order_relaxed));
     if (patience.count() > 0 && !ends_within(patience))
@@ -196,8 +196,8 @@ class ProgramOver {
   }
   ProgramOver(const ProgramOver&) = delete;
   ProgramOver& operator=(const ProgramOver&) = delete;
-  // Ends the session, and waits until the program has ended, which it does by itself when it hears
-  // of that. A program that does not is named on stderr after the time of a standstill (rule 10.6).
+  // Ends the session, and waits until the program has ended, which it does by itself once it knows
+  // that. A program that does not is named on stderr after the time of a standstill (rule 10.6).
   ~ProgramOver() {
     link_.reset();
     program_->wait_and_tell();

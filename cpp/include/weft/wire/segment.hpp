@@ -142,7 +142,7 @@ class Segment {
   std::size_t size_ = 0;
 };
 
-// Sends bytes and descriptors over a Unix socket, in one message. False: the socket refused it.
+// Sends bytes and descriptors over a Unix socket, in one message. Returns whether it did.
 inline bool send_descriptors(int socket, Bytes bytes, std::span<const int> fds) noexcept {
   constexpr std::size_t kMost = 4;
   iovec v{const_cast<std::byte*>(bytes.data()), bytes.size()};

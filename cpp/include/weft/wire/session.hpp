@@ -172,8 +172,8 @@ class Session {
   static constexpr std::uint64_t kUnread = 65'536, kEach = 64;
   std::uint64_t answers_ = 0, gone_ = 0;
   std::deque<std::uint64_t> unread_;
-  bool piles_up_ =
-      false;  // too many wait, for the peer does not read: if it sends more, that is a fault
+  // Too many wait, for the peer does not read; if it sends more, that is a fault.
+  bool piles_up_ = false;
   std::string refused_;  // why a HELLO was not good
   std::string why_;
   bool ours_ = false;

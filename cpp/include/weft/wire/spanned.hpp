@@ -19,7 +19,7 @@
 //    place has been told that the guard is ready or silent. The first attempt may be made before
 //    any watch.
 //  2 The place is answered once for an attempt: over() or not_ready(). After over() and close() the
-//    place hears nothing.
+//    place gets no message.
 //  3 A node that is queued, or whose wake-up is under way, keeps this object alive.
 #pragma once
 #include <compare>
