@@ -29,7 +29,7 @@
 
 namespace weft::explorer {
 
-// explore --mutant N: the defect that the code under exploration has; 0: none
+// explore --mutant N: the defect that the code under exploration has, or 0 for none
 inline int mutant = 0;
 
 enum class Op : std::uint8_t { load, store, exchange, cas, rmw, park, unpark, pause, begin };

@@ -218,7 +218,7 @@ struct TaskPromise {
   };
   Ended final_suspend() const noexcept { return {}; }
   void unhandled_exception() {
-    // Null: pthread_exit() ends the thread.
+    // There is no exception if pthread_exit() ends the thread.
     if (!(failed = std::current_exception())) throw;
   }
   // Awaits by a reference: g++ 12 would move or copy the awaited object.

@@ -170,7 +170,7 @@ concept Crosses = requires {
   Codec<T>::name();
 };
 
-// Does a T contain arrays? Then it is moved, and never copied.
+// Whether a T contains arrays. If so it is moved, and never copied.
 template <class T>
 inline constexpr bool kParts = false;
 

@@ -64,7 +64,7 @@ class Runner : public runtime::ThreadProcess {
     std::exception_ptr left;
     ~Over();
   };
-  const int cpu_;  // the CPU that the thread is pinned to; -1: none
+  const int cpu_;  // the CPU that the thread is pinned to, or -1
 };
 
 // A function, until it is dropped or moved away. (A std::optional that was moved from still has a

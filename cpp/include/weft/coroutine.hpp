@@ -48,7 +48,7 @@ using ElementOf = std::remove_cvref_t<decltype(*begin(std::declval<A&>()))>;
 using walk::ElementOf;
 using walk::Range;
 
-// Is A an end of a local channel, or a range of such ends?
+// Whether A is an end of a local channel, or a range of such ends.
 template <class A>
 struct IsLocalEnd : std::false_type {};
 template <class T>
@@ -77,7 +77,7 @@ void note_holder(const A& a, std::uint32_t id) {
   }
 }
 
-// Is an argument itself an end (or a container of ends) that the process holds?
+// Whether an argument is itself an end (or a container of ends) that the process holds.
 template <class A>
 inline constexpr bool kHolds = IsReader<A>::value || IsWriter<A>::value;
 template <class E, class Alloc>
@@ -130,7 +130,8 @@ inline constexpr runtime::OpKind giving_way{
   p->status = Status::ok;
   return gives_way(p);
 }
-// Called in await_ready() of an operation that is over: does its process go on at once?
+// Called in await_ready() of an operation that is over. Returns whether its process goes on at
+// once.
 inline bool goes_on(runtime::ProcessBase* p) noexcept {
   if (!p->line.at_once()) [[likely]]
     return true;

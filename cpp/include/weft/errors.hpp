@@ -102,7 +102,7 @@ class Cancelled final : public Error {
 class TimedOut final : public Error {
  public:
   explicit TimedOut(const runtime::Limit* l = nullptr) : Error("timed out"), limit_(l) {}
-  // Did this limit expire? For processes that have several.
+  // Returns whether limit t has expired. It serves processes that have several limits.
   bool of(const class Timeout& t) const noexcept;
 
  private:
@@ -136,9 +136,9 @@ namespace detail {
 // The path of the process that runs here, and a colon; empty if there is none.
 std::string who();
 
-// The exception that is being handled, if it is exactly an E, not a derived type. (To rethrow it,
-// so that a handler tells its type, would take as long as the whole unwinding so far.) Null: it is
-// not an E, or its type cannot be found out.
+// Returns the exception that is being handled, if it is exactly an E, not a derived type; null if
+// it is not, or its type cannot be found out. (To rethrow it, so that a handler tells its type,
+// would take as long as the whole unwinding so far.)
 template <class E>
 const E* handled() noexcept {
 #if __has_include(<cxxabi.h>)

@@ -564,8 +564,8 @@ inline void check_guard(const core::Guard& g, std::uint32_t i, const char* verb)
   if (!g.where) closed_end(verb, g.kind == core::Kind::input ? "reader" : "writer");
 }
 
-// Is a process in a select that others can reach too? There is no lock: two threads that come at
-// the same moment may both get in, as with any object that they share.
+// Marks that a process is in a select that others can reach too. There is no lock: two threads that
+// come at the same moment may both get in, as with any object that they share.
 class InUse {
  public:
   InUse() noexcept = default;

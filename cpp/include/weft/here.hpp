@@ -34,7 +34,8 @@ class Here {
   constexpr Here(N, const char* f, std::uint32_t l) noexcept : file(f), line(l) {}
 };
 
-// Is a file part of the program? False for a header of the standard library, and for null.
+// Returns whether a file is part of the program; false for a header of the standard library, and
+// for null.
 bool of_the_program(const char* file) noexcept;
 // The last file that was found to be of the program; compared by address.
 inline std::atomic<const char*> program_file{nullptr};

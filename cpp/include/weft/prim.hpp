@@ -242,8 +242,8 @@ inline void bias_to_this_thread() noexcept {
   if (id != 0 && id < bias_identities_end) detail::bias_identity = id;
 }
 
-// May one more lock be biased? A revocation costs a system call. So after the first 64 biases no
-// more are given while more than one in eight is taken back.
+// Returns whether one more lock may be biased. A revocation costs a system call. So after the first
+// 64 biases no more are given while more than one in eight is taken back.
 inline bool bias_allowed() noexcept {
   const std::uint32_t given = detail::biases_given.fetch_add(1, std::memory_order_relaxed);
   return detail::biases_revoked.load(std::memory_order_relaxed) <= 8 + given / 8;

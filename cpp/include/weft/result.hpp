@@ -83,7 +83,7 @@ class Result {
     return has_value() ? nullptr : std::get_if<0>(&held_)->get();
   }
 
-  // Is there a value, and does it equal v? Without a value the result equals nothing.
+  // Returns whether there is a value that equals v. Without a value the result equals nothing.
   friend bool operator==(const Result& r, const R& v) requires std::equality_comparable<R> {
     return r.has_value() && *r == v;
   }

@@ -42,7 +42,7 @@ class Timeout {
   Timeout& operator=(const Timeout&) = delete;
   ~Timeout() = default;
 
-  // Has the limit expired, and asked the process to end?
+  // Returns whether the limit has expired, and asked the process to end.
   bool expired() const noexcept { return limit_.expired(); }
   // Moves the limit to s from now. Throws BadUse if it has already thrown.
   void reschedule(detail::Lasting s) {
@@ -131,7 +131,7 @@ class signals {
 
  private:
   static constexpr int kSignals = 65;
-  // For each signal the pipe to which its handler writes; -1: none.
+  // For each signal the pipe to which its handler writes, or -1.
   static std::array<std::atomic<int>, kSignals>& to() noexcept;
   static void handle(int n);
   [[noreturn]] static void not_ours(int n);

@@ -222,7 +222,7 @@ class Partial {
   static std::uintptr_t side(std::uintptr_t spot, bool writers) noexcept {
     return spot * 2 + writers;
   }
-  // May a party come there that is not known?
+  // Returns whether a party that is not known may come there.
   bool open(const Pair& p) const {
     const std::uint32_t spot = spot_of(p);
     const Spot& s = spots_[spot];

@@ -195,7 +195,7 @@ void while_all_sleep(std::span<runtime::Run* const> runs, F&& f) {
 
 }  // namespace detail
 
-// Describes this program. In a step.
+// Describes this program. Called in a step.
 InProgram Rounds::mine() {
   space_->answer_decided();
   InProgram me;

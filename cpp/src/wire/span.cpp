@@ -283,15 +283,15 @@ void Span::end(const Outcome& how, Part* at) {
   if (!silently_) whole_.over();
 }
 
-// Was a guard that is off open when the choice began? A guard of which that is not known yet counts
-// as open.
+// Returns whether a guard that is off was open when the choice began. A guard for which that is not
+// known yet counts as open.
 bool Span::open_though_off(bool writes) const noexcept {
   for (std::uint32_t i = 0; i < seats_.size(); ++i)
     if (guards_[i].off && guards_[i].writes == writes && !seats_[i].silent) return true;
   return false;
 }
-// Have all guards that keep the choice open retired (rule 5.6)? `guard` is the first of those that
-// decide: the outputs, or the inputs if there are no outputs.
+// Returns whether all guards that keep the choice open have retired (rule 5.6). `guard` becomes the
+// first of those that decide: the outputs, or the inputs if there are no outputs.
 bool Span::all_silent(std::uint32_t& guard) const {
   if (kept_.by_inputs_off && open_though_off(false)) return false;
   const bool inputs = kept_.by_inputs || (kept_.by_outputs_off && open_though_off(true));

@@ -13,8 +13,8 @@ namespace twin {
 
 template <class K>
 struct Abroad {
-  // In place of a process that another program runs: it starts it there, asks it to end when it is
-  // asked itself, and ends as that did.
+  // Stands for a process that another program runs: starts that process there, asks it to end when
+  // asked to end itself, and ends as the process has ended.
   template <class Unstarted>
   static typename Play<K>::Process stand_in(Play<K>* me, const Proc* p, Unstarted there) {
     co_await me->kind_.command(p->id, "start");

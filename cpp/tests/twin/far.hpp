@@ -114,7 +114,7 @@ class Far {
     take(n);
   }
 
-  // Barriers are all in program 0. Null: in this one.
+  // All barriers are in program 0; far_barrier() returns null in that program.
   const std::vector<weft::Barrier>& barriers() const { return barriers_; }
   const w::FarBarrier* far_barrier(std::size_t b) const {
     return me_ == 0 ? nullptr : &far_barriers_[b];

@@ -270,7 +270,7 @@ class Play {
     }
     return "[\"" + name_of(x) + "\"" + (more.empty() ? "" : ", {" + more + "}") + "]";
   }
-  // The process that this failure left last; -1: none.
+  // Returns the process that this failure left last, or -1.
   int left_by(const std::exception_ptr& x) const {
     const std::lock_guard l(lock_);
     for (auto f = failed_.rbegin(); f != failed_.rend(); ++f)
@@ -533,7 +533,8 @@ class Play {
     co_return pid;
   }
 
-  // Leave blocks up to a try that catches it, or the limit whose it is. False: nothing does.
+  // Leaves blocks up to a try that catches the failure, or the limit that has raised it. Returns
+  // false if there is none.
   static bool unwind(Play* me, int pid, std::vector<Frame>& frames, std::exception_ptr& failed) {
     std::string name = name_of(failed);
     while (!frames.empty()) {
@@ -566,7 +567,7 @@ class Play {
     me->ret(pid, "[\"ok\"]");
   }
 
-  // Leaves a block with a limit. True: it was ended by that.
+  // Leaves a block with a limit. Returns true if the limit has ended the block.
   static bool leave(Play* me, int pid, Frame& f, const std::exception_ptr& failed) {
     bool own = false;
     try {

@@ -33,7 +33,7 @@ class Buffered : public Rendezvous<T, P> {
   using AfterUnlock = core::AfterUnlock<T>;
   using B::blocked, B::node, B::release, B::reader_line_, B::state_, B::transfers_, B::writer_line_;
 
-  // Can the buffer take a value now, so that the writer need not wait (rule 1.4)?
+  // Returns whether the buffer can take a value now, so that the writer need not wait (rule 1.4).
   bool accepts() const noexcept {
     return ring && (ring->room() || ring->overflow != Overflow::block);
   }
@@ -114,9 +114,9 @@ class Buffered : public Rendezvous<T, P> {
       after.finish(y, Status::ok);
     }
   }
-  // May the value of the waiting writer w enter? (There is room, or slots are lent.) A watch is
-  // told that it might; a standing alternative that does not wait is marked ready, so that it
-  // looks.
+  // Returns whether the value of the waiting writer w may enter: there is room, or slots are lent.
+  // A watch is told that it might; a standing alternative that does not wait is marked ready, so
+  // that it looks.
   typename B::Step may_enter(Node& w, AfterUnlock& after) noexcept {
     if (w.is(NodeFlags::watch)) {
       if (ring->lending() ? lends(w) : w.index == 0) {
@@ -130,9 +130,9 @@ class Buffered : public Rendezvous<T, P> {
     return B::Step::claim;
   }
 
-  // Must a lender (lending.hpp) be told? At a buffer: if as many slots are free as the lender
-  // wants, if an extended read holds a slot, or if another party waits to write. At a rendezvous:
-  // if a reader can be promised, or a promise is to be taken back.
+  // Returns whether a lender (lending.hpp) must be told. At a buffer: if as many slots are free as
+  // the lender wants, if an extended read holds a slot, or if another party waits to write. At a
+  // rendezvous: if a reader can be promised, or a promise is to be taken back.
   bool lends(const Node& lender) const noexcept {
     if (lender.index == 0) return false;
     if (!ring) return static_cast<const Self*>(this)->must_look();

@@ -324,7 +324,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return over ? probe.status : Status::ok;
   }
 
-  // A hint, for a caller that may wait a little: would an operation begun now go on at once?
+  // Returns a hint, for a caller that may wait a little: whether an operation begun now would go on
+  // at once.
   template <Side S>
   bool ready() noexcept {
     bool now = false;
@@ -374,8 +375,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     this->unlock_lines();
   }
 
-  // Has an operation that became pending met its partner, even if the partner perhaps still holds
-  // it?
+  // Returns whether an operation that became pending has met its partner, even if the partner
+  // perhaps still holds it.
   bool has_met(const Node& me) noexcept {
     this->lock_lines();
     const bool met = !me.is(NodeFlags::queued) && !is_end(me.status);

@@ -32,8 +32,8 @@ class Choosing {
   // The status of the guard that was chosen: ok, timed_out, or how its channel has ended.
   Status status() const noexcept { return status_; }
 
-  // Has the choice committed, and does it wait only until the partner lets it go on? Then it cannot
-  // be cancelled (rule 1.6).
+  // Returns whether the choice has committed, and waits only until the partner lets it go on. If so
+  // it cannot be cancelled (rule 1.6).
   bool held() const noexcept { return held_ != none; }
   bool undecided() const noexcept { return !held() && engine().choice.word() == WAITING; }
   // The guard to which the choice has committed, although its owner has not gone on yet; or none.

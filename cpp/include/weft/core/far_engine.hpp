@@ -64,12 +64,12 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     }
     this->unlock(after);
   }
-  // Is the last end of side S in this address space closed?
+  // Returns whether the last end of side S in this address space is closed.
   template <Side S>
   bool closed() noexcept {
     return (S == Side::in ? B::readers_.get() : B::writers_.get()) == 0;
   }
-  // Has one of the ends of side S in this address space died?
+  // Returns whether one of the ends of side S in this address space has died.
   template <Side S>
   bool died_here() noexcept {
     return (died_ & (S == Side::in ? B::kReaderDied : B::kWriterDied)) != 0;

@@ -61,8 +61,8 @@ struct Guard {
   std::int64_t deadline = 0;    // of a timer: steady or virtual time in ns
 
   State state() noexcept { return ops->state(*this); }
-  // Is the guard on, and has its channel ended for it? For reports about a select that waits:
-  // nobody will come there.
+  // Returns whether the guard is on, and its channel has ended for it. Reports about a select that
+  // waits use it: no partner will come there.
   bool has_ended() noexcept {
     return enabled && kind <= Kind::output && where && state() >= State::ended;
   }
@@ -118,13 +118,13 @@ class Kinds {
   bool timed() const noexcept { return on(Kind::timer) || on(Kind::skip); }
   bool on(Kind k) const noexcept { return bits_ >> static_cast<unsigned>(k) & 1; }
   bool off(Kind k) const noexcept { return bits_ >> (static_cast<unsigned>(k) + kOff) & 1; }
-  // Is a guard on that no retirement ends: a barrier or a latch?
+  // Returns whether a guard is on that no retirement ends: a barrier or a latch.
   bool lasting() const noexcept {
     constexpr unsigned enrolled = (1u << static_cast<unsigned>(Kind::timer)) - 1,
                        channels = (1u << static_cast<unsigned>(Kind::barrier)) - 1;
     return bits_ & enrolled & ~channels;
   }
-  // Is any guard off? Usually none is.
+  // Returns whether any guard is off. Usually none is.
   bool anything_off() const noexcept { return bits_ >> kOff; }
 
  private:
@@ -140,14 +140,15 @@ struct Keepers {
   bool has(const Guard& g) const noexcept {
     return g.enabled && (g.kind == Kind::input ? inputs : g.kind == Kind::output && outputs);
   }
-  // Does this guard decide? If there are outputs, they decide, and inputs only keep the select
-  // open.
+  // Returns whether this guard decides if the select is over. If there are outputs, they decide,
+  // and inputs only keep the select open.
   bool decides(const Guard& g) const noexcept {
     return g.enabled && g.kind == (outputs ? Kind::output : Kind::input);
   }
 };
 
-// Is there a guard of kind k that is off, but whose channel is open? It holds a select open.
+// Returns whether a guard of kind k is off, but its channel is open. Such a guard holds a select
+// open.
 inline bool open_though_off(Guard* g, std::uint32_t n, Kind k) noexcept {
   for (std::uint32_t i = 0; i < n; ++i)
     if (!g[i].enabled && g[i].kind == k && g[i].where && g[i].state() <= State::ready) return true;

@@ -143,7 +143,7 @@ class Lending : public Notifier<T, P, Self> {
     this->hint(after);
     static_cast<Self*>(this)->unlock(after);
   }
-  // At a rendezvous: is there something to do for a lender that stands in the queue?
+  // At a rendezvous: returns whether a lender that stands in the queue has something to do.
   bool must_look() const noexcept {
     const Node* const r = first_reader();
     if (r && r->is(NodeFlags::promised)) return r->told != 0 || !may_promise();

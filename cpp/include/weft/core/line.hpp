@@ -78,8 +78,8 @@ class ChannelBase : public SyncObject {
   void another_reader() noexcept { readers_.up(); }
   void another_writer() noexcept { writers_.up(); }
 
-  // For a local channel: does a party wait here whose run queue is not the current one? Then that
-  // party or the caller is on the wrong scheduler (rule 11.2).
+  // For a local channel: returns whether a party waits here whose run queue is not the current one.
+  // If so that party or the caller is on the wrong scheduler (rule 11.2).
   bool waits_elsewhere() const noexcept {
     const std::uintptr_t w = reader_line_.word();
     if (w != 0 && !(w & Queue::kTag)) return elsewhere(alone_as(w));
@@ -220,14 +220,15 @@ class ChannelBase : public SyncObject {
     return Attempt::not_ready;
   }
 
-  // Does a party wait in q, apart from links of standing alternatives and watches (rule 3.2)?
+  // Returns whether a party waits in q, apart from links of standing alternatives and watches (rule
+  // 3.2).
   static bool blocked(const Queue& q) noexcept {
     for (Link* l = q.front(); l; l = l->next)
       if (!node(l)->is(NodeFlags::standing | NodeFlags::watch)) return true;
     return false;
   }
-  // Does a party of side S wait that could be claimed now? Parties with a flag of `but` do not
-  // count.
+  // Returns whether a party of side S waits that could be claimed now. Parties with a flag of `but`
+  // do not count.
   template <Side S>
   bool claimable(unsigned but = 0) noexcept {
     for (Link* l = own<S>().front(); l; l = l->next) {
@@ -238,7 +239,7 @@ class ChannelBase : public SyncObject {
     }
     return false;
   }
-  // Is y plain, or a guard of a choice that has not committed elsewhere?
+  // Returns whether y is plain, or a guard of a choice that has not committed elsewhere.
   static bool waits(const Node& y) noexcept {
     if (!y.choice()) return true;
     const std::uint32_t w = y.choice()->word();

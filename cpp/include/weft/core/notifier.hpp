@@ -57,8 +57,8 @@ class Notifier : public Buffered<T, P, Self> {
       return;
     }
     hint(after);
-    // Has the loop passed a foreign reader? Then only values beyond those of the undecided are
-    // free.
+    // Whether the loop has passed a foreign reader. If so, only values beyond those of the
+    // undecided are free.
     bool behind = false;
     bool looked = false, spare = false;
     const auto any_spare = [&]() noexcept {
@@ -176,14 +176,14 @@ class Notifier : public Buffered<T, P, Self> {
     }
     return found;
   }
-  // Are more than n values offered?
+  // Returns whether more than n values are offered.
   bool offered(std::uint32_t n = 0) const noexcept { return offers(n + 1) > n; }
   // An extended read that finds no slot waits for one (rule 1.5).
   bool lacks_slot(const Node& reader) const noexcept {
     return reader.is(NodeFlags::extended) && ring && ring->size == 0 && !ring->room();
   }
-  // Are all offered values reserved for undecided readers, so that a reader that arrives must wait
-  // (rule 6.6)?
+  // Returns whether all offered values are reserved for undecided readers, so that a reader that
+  // arrives must wait (rule 6.6).
   [[gnu::noinline, gnu::cold]] bool spoken_for() const noexcept {
     if constexpr (!plain_only<P>) {
       if (!(state_ & B::kDeciding) || declined_ == mark_now()) return false;

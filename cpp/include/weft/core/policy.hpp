@@ -64,7 +64,8 @@ class Count {
  public:
   constexpr explicit Count(std::uint32_t n = 0) noexcept : n_(n) {}
   std::uint32_t get() const noexcept { return n_.load(std::memory_order_relaxed); }
-  // Is the caller's reference the only one left? Then the caller sees everything the others did.
+  // Returns whether the caller's reference is the only one left. If so the caller sees everything
+  // the others did.
   bool is_last() const noexcept { return n_.load(std::memory_order_acquire) == 1; }
   void up() noexcept {
     if constexpr (Shared)

@@ -108,7 +108,7 @@ class Rendezvous : public ChannelBase<P> {
   }
 
  private:
-  // May a party of side S that has just arrived claim y, which waits?
+  // Returns whether a party of side S that has just arrived may claim y, which waits.
   template <class S>
   [[gnu::always_inline]] Step may_claim(S side, const Node& y) const noexcept {
     const auto unusual = static_cast<std::uint16_t>(

@@ -131,7 +131,8 @@ class Standing : public Choosing<Standing> {
   [[gnu::noinline, gnu::cold]] void stay_over() noexcept {
     if (const int at = over(g_, n_); at != none) choice.mark(&g_[at].node);
   }
-  // Is over() worth asking? It is if, as far as is known, all guards that may decide have retired.
+  // Returns whether over() is worth a call: as far as is known, all guards that may decide have
+  // retired.
   bool all_gone() const noexcept {
     const auto in = static_cast<std::size_t>(Kind::input);
     const auto out = static_cast<std::size_t>(Kind::output);

@@ -18,7 +18,8 @@
 
 namespace weft::inline WEFT_ABI::net::detail {
 
-// Does the grant cover this name? python/src/weft/_net/name_rules.py does the same in Python.
+// Returns whether the grant covers this name. python/src/weft/_net/name_rules.py does the same in
+// Python.
 inline bool grants(std::string_view grant, std::string_view name) {
   if (grant.empty() || grant.back() != '*') return grant == name;
   const std::string_view beginning = grant.substr(0, grant.size() - 1);

@@ -68,7 +68,7 @@ struct Entry {
     const std::string address = text("address");
     return address.empty() ? "by the relay" : "at " + address;
   }
-  // Is the home reached by the relay?
+  // Returns whether the home is reached by the relay.
   bool relay() const {
     const auto at = said.find("relay");
     return at != said.end() && at->is_boolean() && at->get<bool>();
@@ -126,7 +126,8 @@ class Client {
   }
   natsConnection* get() const noexcept { return connection_; }
   unsigned times_back() const noexcept { return times_back_.load(); }
-  // Calls f each time when the server is back. Null: no more calls, and none is under way.
+  // From now on calls f each time when the server is back. If f is null, no call comes any more,
+  // and none is under way.
   void when_back(std::function<void()> f) {
     const std::lock_guard g(lock_);
     back_ = std::move(f);

@@ -46,7 +46,7 @@ inline constexpr std::size_t kHigh = std::size_t{1} << 18;
 inline bool is_hex(std::string_view text, std::size_t size) {
   return text.size() == size && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
-// Is it the place where a program listens: F.H of 17.18?
+// Returns whether the text is a place where a program listens: F.H of WIRE.md 17.18.
 inline bool is_place(std::string_view text) {
   return text.size() == 81 && is_hex(text.substr(0, 64), 64) && text[64] == '.' &&
          is_hex(text.substr(65), 16);
@@ -139,7 +139,7 @@ class Way {
     const std::lock_guard g(lock_);
     return !over_ && line_.linked();
   }
-  // Has its thread ended?
+  // Returns whether its thread has ended.
   bool over() const noexcept { return ended_.load(); }
   // Waits until the way is over. Called by one thread, after leave().
   void wait() {

@@ -45,13 +45,13 @@ class Limit final : public core::Waker {
   void open(ProcessBase& p, std::int64_t deadline);
   bool is_open() const noexcept { return process_ != nullptr; }
   bool of(const ProcessBase& p) const noexcept { return process_ == &p; }
-  // Is it a limit of p, and has p opened none since?
+  // Returns whether this is a limit of p, and p has opened none since.
   bool innermost(ProcessBase& p) noexcept;
   // Ends the limit. A request that was not met is taken back.
   void close() noexcept;
   // Moves the deadline. Returns false if the limit has already taken effect.
   bool move(std::int64_t deadline);
-  // Has its time come, so that its request stands or was met?
+  // Returns whether the limit's time has come, so that its request stands or was met.
   bool expired() const noexcept { return asked_.load(std::memory_order_relaxed) || met_; }
   std::int64_t deadline() const noexcept { return timer_.deadline; }
 
@@ -61,7 +61,7 @@ class Limit final : public core::Waker {
 
   // Closes the limits that p left open: p ends, or its thread is another process's from now on.
   static void close_all(ProcessBase& p, Run& r) noexcept;
-  // May a limit of p's own still make p go on?
+  // Returns whether a limit of p's own may still make p go on.
   static bool any_armed(ProcessBase& p, Run& r) noexcept;
   // Lends the limits of `from`, ordinary code that becomes process `to` of a run for a time, to
   // `to`, with what was left of their time. give_back() returns them at the end of `to`, when the
@@ -76,7 +76,7 @@ class Limit final : public core::Waker {
   bool disarm() noexcept;
   static Limit* first_of(ProcessBase& p, Run& r) noexcept;
   static Limit* innermost_of(const ProcessBase& p, const Run& r) noexcept;
-  // makes `now` the innermost; null: none
+  // makes `now`, which may be null, the innermost
   static void exchange(ProcessBase& p, Run& r, Limit* now);
 
   void await_firing() noexcept;

@@ -60,8 +60,8 @@ struct AroundSleep {
   // Called between the two, when the sleep was disturbed (by a signal to the program, or by
   // nothing). Returns true to end the sleep, as a nudge does.
   bool (*disturbed)(void*) = nullptr;
-  // Gives up the lock alone, for the time of some yields before the sleep. Null: there are no
-  // yields.
+  // Gives up the lock alone, for the time of some yields before the sleep. If this is null, there
+  // are no yields.
   void* (*step_aside)() = nullptr;
   void (*step_back)(void*) = nullptr;
   // Takes the lock around what a run concludes when its last executor falls asleep, on a thread
@@ -72,7 +72,7 @@ struct AroundSleep {
 inline AroundSleep around_sleep;
 
 // What serves messages of other programs while a thread of this one would only wait
-// (wire/attendant.hpp). Null: nothing does.
+// (wire/attendant.hpp). `attending` is null if nothing serves them.
 struct Attending {
   // Called before a sleep. Returns true if the word is no longer 0, so that there is no need to
   // sleep.
@@ -142,7 +142,7 @@ class Parking {
   bool signalled() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
 
   void signal(std::uint32_t bit) noexcept;
-  // Has the calling thread woken a sleeper by signal() since it last asked?
+  // Returns whether the calling thread has woken a sleeper by signal() since its last call.
   static bool woke_another() noexcept { return std::exchange(woke_another_, false); }
 
  private:

@@ -42,7 +42,7 @@ class Run;
 struct Found {
   std::vector<Waits> processes;    // those that wait for an operation of their own, by path
   std::vector<std::uint32_t> ids;  // the ids of these processes
-  std::uint64_t places = 0;        // at a standstill: a hash of where they wait; 0: none
+  std::uint64_t places = 0;        // at a standstill: a hash of where they wait, or 0 for none
 };
 
 // Which processes are stuck. Called by a process that runs on `here`, or on its thread. `waits` is

@@ -40,17 +40,17 @@ struct OpKind {
   // Withdraws the operation, on the process's own thread. Returns true if that was before the
   // commit (rule 6.2).
   bool (*withdraw)(ProcessBase&) noexcept;
-  // Visits the places at which the process waits, for reports; null: none.
+  // Visits the places at which the process waits, for reports. Null if it waits nowhere.
   void (*visit)(ProcessBase&, class WaitVisitor&);
   // As visit(), but on the process's own executor while others run: visits the places where the
   // operation has not committed. If it visits nothing, or is null, the process may go on.
   void (*undecided)(ProcessBase&, class WaitVisitor&) = nullptr;
-  // The process was woken and has not gone on: says where it has committed. Null: nowhere that is
-  // measured.
+  // The process was woken and has not gone on: says where it has committed. Null if it is nowhere
+  // that is measured.
   void (*passed)(ProcessBase&, struct Passed&) = nullptr;
 };
 
-// Does the node still wait at this channel or barrier?
+// Returns whether the node still waits at this channel or barrier.
 template <class C>
 [[gnu::noinline, gnu::cold]] bool in_line(C& c, const core::Node& n) noexcept {
   bool queued = false;
@@ -100,7 +100,7 @@ class Identity {
     word_.store((word_.load(std::memory_order_relaxed) & ~kLast) | id, std::memory_order_relaxed);
     return *this;
   }
-  // Is the id the holder's, and is no cancellation asked for?
+  // Returns whether the id is the holder's, and no cancellation is asked for.
   [[gnu::always_inline]] bool is_uncancelled(std::uint32_t holder) const noexcept {
     return word_.load(std::memory_order_relaxed) == holder;
   }
@@ -228,7 +228,7 @@ class ProcessBase : public core::Waiter {
     line.at(at_line);
     prim::store_to(about, in, std::memory_order_release);
   }
-  // What the other thread reads.
+  // Reads the operation from another thread than the process's own.
   const OpKind* operation() noexcept { return prim::load_from(op, std::memory_order_acquire); }
   const FunctionInfo* stands_in() noexcept {
     return prim::load_from(about, std::memory_order_acquire);
@@ -300,7 +300,7 @@ class Executor {
   virtual bool here() const noexcept = 0;
   // The ops of a process that is to start on this executor.
   virtual const ProcessOps& ops_here(const ProcessOps& ops) { return ops; }
-  // May processes move between threads?
+  // Returns whether processes may move between threads.
   virtual bool multi() const noexcept { return false; }
   // Calls f(x) while none of its processes starts to run. Called by one of its processes. Processes
   // with runs_on != 0 run all the same.

@@ -37,9 +37,9 @@ class Limit;
 
 // How many tokens Outside(Outside::due) there are (outside.hpp).
 inline prim::atomic<std::int32_t> due_tokens{0};
-// Is each of these tokens a link to another program, which can be asked whether everything stands
-// still there too (WIRE.md 10)? Then a run that waits for nothing else looks, as at a standstill,
-// but soon.
+// Whether each of these tokens is a link to another program, which can be asked whether everything
+// stands still there too (WIRE.md 10). If so, a run that waits for nothing else looks, as at a
+// standstill, but soon.
 inline prim::atomic<bool> links_are_asked{false};
 // How many of the tokens are links, and the function that is told when a run waits for these alone,
 // so that it asks them; null: there is none (wire/rounds.hpp).
@@ -47,8 +47,8 @@ inline std::atomic<std::int32_t> link_tokens{0};
 inline std::atomic<void (*)() noexcept> links_stand{nullptr};
 
 class Run;
-// Does a process of the run wait where a source brings values (source.hpp)? Null: there never was a
-// source.
+// Returns whether a process of the run waits where a source brings values (source.hpp). Null if
+// there never was a source.
 inline std::atomic<bool (*)(Run&) noexcept> source_is_expected{nullptr};
 
 enum class Clock : std::uint8_t { steady, virtual_time };
@@ -91,8 +91,8 @@ class Run final : public Activity {
   // For a host whose loop is idle, and that has entered outside for what the loop holds: nothing
   // there is due. Draws the conclusion; returns the number of the standstill that begins, or 0.
   std::uint32_t conclude() noexcept;
-  // Asked when nothing can run and nothing is known outside: is there something after all (threads
-  // that are no processes, rule 10.3)?
+  // Called when nothing can run and nothing is known outside. Returns whether there is something
+  // after all (threads that are no processes, rule 10.3).
   bool (*anything_outside)(Run&) noexcept = nullptr;
 
   // --- standstill (rule 10.6) --------------------------------------------------------------------
@@ -102,8 +102,8 @@ class Run final : public Activity {
     virtual void tell() noexcept = 0;
   };
   // Returns which processes wait where, while all of the run sleep; the caller deletes the result.
-  // Null: no process waits, or it was told before. A null function: standstills are not told. It
-  // may be set while the run goes on (look_by()).
+  // Returns null if no process waits, or the standstill was reported before. If the function is
+  // null, no standstill is reported. It may be set while the run goes on (look_by()).
   using Look = Standstill* (*)(Run&) noexcept;
   std::atomic<Look> look_at_standstill{nullptr};
   // Sets the function, if there is none yet.
@@ -114,7 +114,7 @@ class Run final : public Activity {
   bool stood_still(std::uint32_t number) noexcept override;
   std::int64_t waits_before() const noexcept override;
   static constexpr std::int64_t kSoon = 50'000'000;  // in ns; where links are asked
-  // Can nothing of the run run, and is nothing due but what links may bring?
+  // Returns whether no process of the run can go on, and nothing is due but what links may bring.
   bool waits_for_links() noexcept;
   // How often the run has come to rest.
   std::uint32_t rests() noexcept {
@@ -128,7 +128,7 @@ class Run final : public Activity {
   // follow, cancels its processes.
   bool condemn(std::string report, std::vector<std::string> knot);
   void carry_out() noexcept;
-  // Can nothing of the run run, and is nothing due?
+  // Returns whether no process of the run can go on, and nothing is due.
   bool stands_still() noexcept;
   bool is_standstill(std::uint32_t number) noexcept;
   // Calls f if all executors sleep; an executor that is woken meanwhile goes on after f. Returns
@@ -146,7 +146,8 @@ class Run final : public Activity {
     return g.owns_lock() && behind_the_door(f);
   }
   void awoken() noexcept override;
-  // Is it the first standstill of this run with these processes waiting at these places?
+  // Returns whether this is the first standstill of the run with these processes waiting at these
+  // places.
   bool first_of(std::uint64_t places);
 
   // --- time --------------------------------------------------------------------------------------
@@ -273,8 +274,8 @@ class Run final : public Activity {
                 ? link_tokens.load(std::memory_order_seq_cst)
                 : 0);
   }
-  // Does a process wait at a source (source.hpp)? True also if something runs: it will come here
-  // again.
+  // Returns whether a process waits at a source (source.hpp). Also returns true if something runs:
+  // it will come here again.
   bool expects() noexcept;
   // A standstill began, and no thread is about to sleep: one that sleeps is made to sleep anew.
   void find_watch() noexcept;

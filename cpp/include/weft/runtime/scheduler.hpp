@@ -41,7 +41,7 @@ class Scheduler final : public Executor {
   }
   void nudge() noexcept override { parking_.signal(Parking::nudged); }
   bool here() const noexcept override { return this_scheduler == this; }
-  // The ops for processes whose home is this scheduler. From any thread.
+  // The ops for processes whose home is this scheduler. May be called from any thread.
   const ProcessOps& ops_here(const ProcessOps& base) override {
     const std::lock_guard g(homed_lock_);
     for (const ProcessOps& ops : homed_)
@@ -116,7 +116,7 @@ class Scheduler final : public Executor {
   }
 
   // For a process that has a stack of its own and hands control on as it parks: takes out the next
-  // waker if it is run by `kind`. Null: control goes back to the loop.
+  // waker if it is run by `kind`. Otherwise it returns null, and control goes back to the loop.
   core::Waker* take(void (*kind)(core::Waker*)) noexcept {
     if (!looping_) return nullptr;  // in a turn steps are counted
     if (++handed_on_ % kLook == 0) look_around();

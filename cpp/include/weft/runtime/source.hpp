@@ -26,12 +26,12 @@ class Source {
   Source& operator=(const Source&) = delete;
   ~Source();
 
-  // Is `channel` the channel of a source?
+  // Returns whether `channel` is the channel of a source.
   static bool is_at(const core::SyncObject& channel) noexcept;
 
  private:
   void enter();
-  // Does a process of the run wait at a source, while all of them sleep?
+  // Returns whether a process of the run waits at a source, while all of them sleep.
   static bool expected_by(Run& run) noexcept;
 
   const core::SyncObject* const channel_;

@@ -22,7 +22,7 @@ class ThreadProcess : public ProcessBase, public Executor {
   // The process that this thread is; a foreign thread gets one without a run.
   static ThreadProcess& self() noexcept;
   // Called for a thread in no run that has waited for patience() (rule 10.6), on that thread, while
-  // it is asleep. Returns true to be asked again after as long. Null: nobody asks.
+  // it is asleep. Returns true to be called again after as long. If it is null, no call is made.
   static inline bool (*stands_alone)(ThreadProcess&) noexcept = nullptr;
   static ThreadProcess* current_or_null() noexcept { return current; }
   // For a checker, which switches between the states of several threads on one thread: the process
@@ -58,9 +58,9 @@ class ThreadProcess : public ProcessBase, public Executor {
   // The process ran on another executor, which goes: it is its own executor again.
   void on_its_own() noexcept { ops = &kOps; }
 
-  // Called before an operation that would have to wait is begun: will it soon be ready without
-  // waiting (waiting.hpp)? Where threads that wait serve other programs, the thread uses its time
-  // for that, and does not poll.
+  // Called before an operation that would have to wait is begun. Returns whether it will soon be
+  // ready without waiting (waiting.hpp). Where threads that wait serve other programs, the thread
+  // uses its time for that, and does not poll.
   template <class F>
   bool worth_waiting(F&& ready) noexcept {
     if (attending.load(std::memory_order_relaxed)) return ready();

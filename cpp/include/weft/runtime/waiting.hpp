@@ -21,8 +21,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Is an attempt worth its time? After `most` failed attempts in a row, only at every kRetry-th
-// wait.
+// Tells whether an attempt is worth its time: after `most` failed attempts in a row it is so only
+// at every kRetry-th wait.
 class Worth {
  public:
   explicit constexpr Worth(std::uint8_t most) noexcept : most_(most), left_(most) {}

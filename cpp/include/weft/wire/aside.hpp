@@ -45,7 +45,7 @@ class Aside {
   void published(std::size_t n) noexcept { published_ += n; }
   // The hand-shake has been sent: descriptors may follow it.
   void begin() noexcept { ready_ = true; }
-  // Is the socket full?
+  // Returns whether the socket is full.
   bool waits() const noexcept { return waits_; }
 
   // --- by any thread ---

@@ -324,7 +324,7 @@ class Attendant {
   static void ring(Attended& l) noexcept {
     if (const Knock k = wire::knock(l.outlet.direction().bell); k.wake) wake(*k.wake);
   }
-  // Tells all peers on which CPU the looker runs. Does one of them run on another CPU?
+  // Tells all peers on which CPU the looker runs. Returns whether one of them runs on another CPU.
   bool peers_elsewhere() const noexcept {
     const auto cpu = static_cast<std::uint32_t>(::sched_getcpu());
     bool other = false;
@@ -352,8 +352,8 @@ class Attendant {
     if (here.place != place) here = {place};
     return here;
   }
-  // Are there CPUs for this thread and for each peer that does not sleep? Else spinning takes a CPU
-  // from one of them.
+  // Returns whether there are CPUs for this thread and for each peer that does not sleep. If not,
+  // spinning takes a CPU from one of them.
   bool room_for_all() const noexcept {
     static const std::int32_t cpus = runtime::usable_cpus();
     std::int32_t awake = 1;

@@ -95,7 +95,8 @@ class FarWait : public FarOp {
   void over() noexcept override { process_->ops->wake(process_); }
 
  protected:
-  // Was the process cancelled before the operation was over? Asked once it is over.
+  // Returns whether the process was cancelled before the operation was over. Called once it is
+  // over.
   bool unwanted() const noexcept { return unwanted_; }
 
  private:

@@ -34,7 +34,7 @@ struct InProgram {
     How how = How::read;
     // home 0: this program. key: the place at that home; for a far end, the name of the end.
     std::uint64_t home = 0, key = 0;
-    std::uint32_t last = 0;  // the process that used the other side here last; 0: none
+    std::uint32_t last = 0;  // the process that used the other side here last, or 0 for none
     std::string name;
   };
   struct Process {
@@ -89,9 +89,10 @@ struct Everywhere {
   // What is not a program ends the list, and the list is then not whole.
   static Everywhere get(Bytes all, bool whole);
 
-  // Do all programs wait, with no frame under way, and does each have sessions with these alone?
+  // Returns whether all programs wait, with no frame under way, and each has sessions with these
+  // alone.
   bool stands_still() const;
-  // Has anything happened since that round?
+  // Returns whether anything has happened since that round.
   bool has_moved_since(const Everywhere& before) const;
   // For people: what each program says of itself, its processes and its sessions.
   std::string text() const;

@@ -142,7 +142,7 @@ class Far {
 
   void lost() noexcept;
   std::size_t open() const noexcept { return open_.size(); }
-  // Has an operation at this end alone been sent, and not been answered?
+  // Returns whether an operation at this end alone has been sent, and not been answered.
   bool waits_at(std::uint32_t end) const noexcept {
     for (const auto& [op, o] : open_)
       if (o->guards.size() == 1 && o->guards[0].end == end) return true;

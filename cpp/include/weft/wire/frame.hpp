@@ -113,8 +113,9 @@ struct Frame {
   std::uint64_t op = 0;
   std::uint64_t val = 0;
   Bytes body{};
-  // For a frame that is to be sent: its body stays where it is as long as this is kept, or, if it
-  // is empty, until Session::own() is called. Null: nothing is known about that.
+  // For a frame that is to be sent: the body stays where it is as long as the keeper is kept, or,
+  // if the keeper is empty, until Session::own() is called. If this is null, nothing is known about
+  // the body.
   const Keeper* keeper = nullptr;
 
   // The value of a DONE or PUT.
@@ -232,7 +233,7 @@ constexpr bool is_answer(Kind k) noexcept {
   return (k >= Kind::done && k <= Kind::not_ready) || k == Kind::said || k == Kind::dropped;
 }
 
-// Does a body have exactly `n` bytes and their padding, which is zero?
+// Returns whether a body has exactly `n` bytes and their padding, which is zero.
 inline bool holds(Bytes body, std::uint64_t n) noexcept {
   if (n > body.size() || padded(static_cast<std::size_t>(n)) != body.size()) return false;
   for (std::size_t i = static_cast<std::size_t>(n); i < body.size(); ++i)

@@ -85,7 +85,7 @@ class Visitor final : public Decided {
   // Withdraws it. Returns true if nothing has happened, and false if it had its outcome; its
   // wake-up is then under way or in the space's list.
   bool withdraw() noexcept;
-  // Has it committed, although perhaps an extended reader holds it?
+  // Returns whether the visitor has committed, even if an extended reader perhaps still holds it.
   bool has_met() noexcept;
   // Finds the outcome. Called after the wake-up.
   void look() noexcept;
@@ -100,9 +100,10 @@ class Visitor final : public Decided {
     keeps = keeping;
     set(core::NodeFlags::extended | (keeping ? core::NodeFlags::kept : 0));
   }
-  // For an output whose value is made after the commit (rule 5.8): has it committed, and must the
-  // peer be told? Then `stage` is `making` until made(), when the value is in its room, or fail().
-  // made() returns `pending` if an extended reader holds the visitor; then told() comes once more.
+  // For an output whose value is made after the commit (rule 5.8): returns whether it has
+  // committed, so that the peer must be told. If so, `stage` is `making` until made(), when the
+  // value is in its room, or fail(). made() returns `pending` if an extended reader holds the
+  // visitor; then told() comes once more.
   enum class Stage : std::uint8_t { offered, making, delivering } stage = Stage::offered;
   bool to_make() const noexcept {
     return stage == Stage::offered && outcome == Status::ok &&
@@ -205,11 +206,11 @@ class Home {
 
   Space& space;
   bool told_a_reader = false;  // a reader's answer was queued and not flushed yet
-  // May it lend the places of readers (WIRE.md 6.6)? Not if frames may be lost while both sides
-  // live on.
+  // Whether this home may lend the places of readers (WIRE.md 6.6). It may not if frames may be
+  // lost while both sides live on.
   bool lends_places = true;
-  // Is the peer on another machine? Then values that it has sent and that have not been taken are
-  // counted.
+  // Whether the peer is on another machine. If so, values that it has sent and that have not been
+  // taken are counted.
   bool counts = false;
   // How many bytes these values have.
   std::size_t untaken() const noexcept;

@@ -90,7 +90,7 @@ class SocketIntroducer final : public Introducer,
       if (const auto p = weak.lock()) p->session.bye("the space has let go of the session");
     return true;
   }
-  // Waits until the introduced sessions have ended. Not in a step.
+  // Waits until the introduced sessions have ended. Must not be called in a step.
   void wait() const noexcept {
     for (int n; (n = running_.load()) > 0;) running_.wait(n);
   }

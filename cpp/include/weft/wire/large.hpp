@@ -61,7 +61,7 @@ class Large {
   const E* end() const noexcept { return data() + size_; }
   E& operator[](std::size_t i) noexcept { return data()[i]; }
   const E& operator[](std::size_t i) const noexcept { return data()[i]; }
-  // Does it lie where another program can have it without a copy?
+  // Returns whether the value lies where another program can have it without a copy.
   bool shared() const noexcept { return slot_ != nullptr; }
 
  private:

@@ -15,7 +15,7 @@ class Lazily {
   Lazily& operator=(const Lazily&) = delete;
   ~Lazily() { now_ = false; }
   static bool now() noexcept { return now_; }
-  // Has this thread put something off?
+  // Returns whether this thread has put off the ringing of a bell.
   static bool owes() noexcept { return owes_; }
   static void owe() noexcept { owes_ = true; }
   static void paid() noexcept { owes_ = false; }

@@ -33,7 +33,7 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   // An OFFER has come at this end. Returns true, at a rendezvous, if the peer had not heard of a
   // credit that is on its way; then the lender is over.
   bool crossed();
-  // Is it over? At a rendezvous it then lends nothing any more.
+  // Returns whether the lender is over. At a rendezvous it then lends nothing any more.
   bool is_over() const noexcept { return over_; }
   // Gives all that is still lent back to the channel. Nothing is said to the peer any more.
   void close();

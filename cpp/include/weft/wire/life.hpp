@@ -86,7 +86,7 @@ class Life {
     ::syscall(SYS_futex, word(), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
     list_ = nullptr;
   }
-  // Does a peer's word say that its program is alive?
+  // Returns whether a peer's word says that its program is alive.
   static bool lives(std::uint32_t word) noexcept {
     return (word & FUTEX_TID_MASK) != 0 && !(word & FUTEX_OWNER_DIED);
   }

@@ -83,8 +83,8 @@ class Line {
         again_(o.again_ms),
         lease_(o.lease_ms) {}
 
-  // Is the START that it sends while it knows no peer free of byte 3? That byte is Ctrl-C to a
-  // MicroPython board whose program has not begun.
+  // Returns whether the START that it sends while it knows no peer is free of byte 3. That byte is
+  // Ctrl-C to a MicroPython board whose program has not begun.
   bool is_gentle() {
     Buffer line;
     start(line);
@@ -93,7 +93,7 @@ class Line {
 
   bool linked() const noexcept { return resender_.has_value() && !lost_; }
   const char* lost() const noexcept { return lost_; }  // why it is lost; null if it is not
-  // Is all that was queued acknowledged?
+  // Returns whether all that was queued is acknowledged.
   bool settled() const noexcept { return !resender_ || resender_->under_way() == 0; }
 
   // While it holds, what comes is not acknowledged.
@@ -101,7 +101,7 @@ class Line {
     holds_ = on;
     if (resender_) resender_->hold(on);
   }
-  // Is there an acknowledgement that output() has put off?
+  // Returns whether output() has put off an acknowledgement.
   bool owes() const noexcept { return linked() && resender_->owes(); }
   // The carrier below works again: what is not acknowledged is sent again now.
   void hurry(std::int64_t now) {

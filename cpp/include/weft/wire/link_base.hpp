@@ -125,7 +125,7 @@ class LinkBase : protected Link {
     peer_->fate = std::move(f);
   }
   // Says whether the session is something outside (rule 10.3), as it is at first. It is not while
-  // what it may bring is counted by itself. Not in a step.
+  // what it may bring is counted by itself. Must not be called in a step.
   void be_outside(bool so) {
     {
       const Space::Step step(*peer_->space);
@@ -255,7 +255,8 @@ class LinkBase : protected Link {
     return {nullptr, std::make_shared<FarEnd>(peer_, o.end, o.key, o.name)};
   }
 
-  // For people: what the peer has handed out so far. Not in a step.
+  // Returns, as text for people, which ends the peer has handed out so far. Must not be called in a
+  // step.
   std::string handed_out() const {
     const Space::Step step(*peer_->space);
     std::string all;

@@ -69,7 +69,7 @@ inline Descriptor unix_socket(const std::string& name) {
   if (s.get() < 0) no_meeting(name, std::string("no socket: ") + std::strerror(errno));
   return s;
 }
-// Does the program at the other end belong to the same user?
+// Returns whether the program at the other end belongs to the same user.
 inline bool same_user(int socket) noexcept {
   ucred c{};
   socklen_t size = sizeof(c);
@@ -136,7 +136,7 @@ class Meeting {
       return std::make_unique<StreamLink>(space_, s.release());
     }
   }
-  // Makes next() return. From any thread.
+  // Makes next() return. May be called from any thread.
   void close() noexcept {
     const char one = 1;
     if (::write(bell_[1], &one, 1) < 0) return;  // the thread was told already

@@ -67,7 +67,7 @@ class FarEnd {
   bool died_ = false;       // under the space's lock
 };
 
-// Carries the ends in values that go to one peer and come from it. Used in a step.
+// Carries the ends in values that go to one peer and come from it. It is used in a step.
 class Carrier {
  public:
   explicit Carrier(Peer& p) noexcept : peer_(p) {}
@@ -89,8 +89,8 @@ class Carrier {
     return E::get_by(*this, in);
   }
 
-  // Can a descriptor go with a value? Then pass() takes one over, with the value that is being put;
-  // passed() returns the next one that has come.
+  // Returns whether a descriptor can go with a value. If so, pass() takes one over, with the value
+  // that is being put; passed() returns the next one that has come.
   bool passes() const noexcept;
   void pass(int descriptor) noexcept;
   int passed() noexcept;
@@ -111,7 +111,7 @@ class Carrier {
     std::shared_ptr<FarEnd> there;
   };
   std::optional<Got> take(Bytes& in, bool writes, const std::string& type);
-  // Is `in` the description of a barrier?
+  // Returns whether `in` is the description of a barrier.
   static bool is_barrier(Bytes in) noexcept;
 
   // --- called by home and far part ---
@@ -133,7 +133,8 @@ class Carrier {
   }
   // Why the value cannot be sent, or null.
   const char* trouble() const noexcept { return trouble_; }
-  // The operation is over: the value of guard `taken` has been taken, the others not; -1: none.
+  // The operation is over: the value of guard `taken` has been taken, the others have not. If
+  // `taken` is -1, none has been taken.
   void settled(std::uint64_t op, int taken);
 
   bool adopted(std::uint64_t token, const Peer& by);

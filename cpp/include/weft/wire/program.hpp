@@ -143,7 +143,7 @@ class Started final : public Fate {
     const std::lock_guard g(lock_);
     return static_cast<id_t>(pid_);
   }
-  // Is the program in this state: has it ended, or is it stopped?
+  // Returns whether the program is in this state: has ended, or is stopped.
   bool is(int state) const noexcept {
     const std::lock_guard g(lock_);
     siginfo_t s{};

@@ -93,7 +93,7 @@ class Resender {
     told_ = due_;
     owes_ = owes_ || !on;
   }
-  // Must the peer still be told what has come?
+  // Returns whether the peer must still be told what has come.
   bool owes() const noexcept { return owes_; }
   // Takes in a packet; bytes of the session that are due are appended. What is no packet is
   // ignored: the sender will send again.

@@ -108,12 +108,12 @@ class Inlet {
     d_ = &d, bytes_ = bytes, size_ = size;
   }
 
-  // Is there something to read? Called by any thread.
+  // Returns whether there is something to read. Any thread may call it.
   bool any() const noexcept {
     return d_->tail.load(std::memory_order_seq_cst) != head_.load(std::memory_order_relaxed) &&
            !broken_.load(std::memory_order_relaxed);
   }
-  // Does a party wait for something that has not been taken?
+  // Returns whether a party waits for something that has not been taken.
   bool hurries() const noexcept {
     return static_cast<std::int32_t>(d_->urgent.load(std::memory_order_seq_cst) -
                                      head_.load(std::memory_order_relaxed)) > 0;

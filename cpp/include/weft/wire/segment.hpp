@@ -64,8 +64,8 @@ class Segment {
     passed = std::move(fd);
     return 0;
   }
-  // Does this error of try_make() say that the system has no such memory, or that a container's
-  // profile refuses it? All other errors are a lack of memory or of descriptors.
+  // Returns whether this error of try_make() says that the system has no such memory, or that a
+  // container's profile refuses it. All other errors are a lack of memory or of descriptors.
   static bool refused(int error) noexcept {
     return error != 0 && error != ENOMEM && error != ENOSPC && error != EMFILE && error != ENFILE;
   }

@@ -386,7 +386,7 @@ class FarSelect {
     InlineVector<std::size_t, kUsual> order_;
     std::vector<FarGuard> offer_;  // with a barrier: the guards in that order
     bool looks_ = false;
-    // the guard that is chosen if the homes say that nothing has happened; -1: none
+    // the guard that is chosen if the homes say that nothing has happened, or -1
     int instead_ = -1;
     std::vector<int> lasting_;
     runtime::FixedArray<core::Guard> meanwhile_;  // what is waited for: the latch, and lasting_
@@ -522,7 +522,7 @@ class FarSelect {
   std::size_t far_ = 0;  // the first far end; if there is none, the number of ends
   std::uint32_t first_ = 0, number_ = 0;
   bool fair_ = false, spans_ = false, used_ = false;
-  int chosen_ = -1;  // the end that was chosen; -1: none
+  int chosen_ = -1;  // the end that was chosen, or -1
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -66,7 +66,8 @@ class Session {
   bool is_over() const noexcept { return state_ == State::over; }
   // Why the session is over: for people.
   const std::string& why() const noexcept { return why_; }
-  // Is it over because this side has ended it, by bye() or for what the peer sent?
+  // Returns whether the session is over because this side has ended it, by bye() or for what the
+  // peer sent.
   bool is_ours() const noexcept { return ours_; }
   const Greeting& mine() const noexcept { return mine_; }
   const Greeting& theirs() const noexcept { return theirs_; }
@@ -84,7 +85,7 @@ class Session {
   // taken in, without those of rounds (WIRE.md 10).
   std::uint32_t sent() const noexcept { return next_out_ - rounds_out_; }
   std::uint32_t received() const noexcept { return next_in_ - rounds_in_; }
-  // Do both sides answer rounds?
+  // Returns whether both sides answer rounds.
   bool may_ask() const noexcept {
     return state_ == State::open && (mine_.profile & theirs_.profile & Profile::rounds) != 0;
   }
@@ -99,7 +100,7 @@ class Session {
   // Queues a frame. A frame that is too long ends the session: the peer could not take it. `time`:
   // nobody waits for this frame.
   void send(const Frame& f, bool time = false);
-  // Since this was asked last, was any frame queued that a party waits for?
+  // Returns whether any frame that a party waits for was queued since the last call.
   bool hurries() noexcept { return std::exchange(hurries_, false); }
 
   // The link takes parts(): then a long body is sent from where it lies, if it stays there.

@@ -87,8 +87,8 @@ class ShmLink final : public LinkBase, private Attended {
     attendant_ = Attendant::get();
     begin();
   }
-  // Sends the hand-shake; the attendant serves the link from now on. Not in a step. Returns null,
-  // or what is wrong.
+  // Sends the hand-shake; the attendant serves the link from now on. Must not be called in a step.
+  // Returns null, or what is wrong.
   const char* try_to_enlist() noexcept {
     const char* const wrong = attendant_->enter(*this, life_);
     if (wrong) return wrong;

@@ -66,7 +66,7 @@ class Slot {
     if (fd >= 0) by.pass(fd);
     return fd != kNot;
   }
-  // Are too many open? Then the value is to be held as bytes.
+  // Returns whether too many descriptors are open. If so, the value is to be held as bytes.
   static bool crowded() noexcept;
   // How many values that came in a slot were copied out of it, since too many were open.
   static inline std::atomic<std::uint64_t> copied{0};
@@ -90,7 +90,7 @@ class Slot {
   struct Head {
     std::atomic<std::uint64_t> shares;
     std::uint64_t id;                                // random
-    std::atomic<std::uint64_t> mapped_by[kNamed]{};  // incarnations; 0: none
+    std::atomic<std::uint64_t> mapped_by[kNamed]{};  // incarnations; 0 if unused
   };
   static_assert(sizeof(Head) == kHead);
   struct Piece {

@@ -30,7 +30,7 @@ namespace weft::inline WEFT_ABI::wire {
 class Peer;
 
 // Makes sessions between two spaces that this one knows, and takes in those that other spaces make
-// (WIRE.md 7.5). Used in a step.
+// (WIRE.md 7.5). It is used in a step.
 class Introducer {
  public:
   // returns false if it cannot be done
@@ -64,20 +64,20 @@ class Link {
  public:
   // Called in a step: there is output, or the session is over.
   virtual void flush() noexcept = 0;
-  // Can a descriptor go along with the frame that is queued next? Then pass() takes it over;
-  // passed() returns the next descriptor that has come, or -1.
+  // Returns whether a descriptor can go along with the frame that is queued next. If so, pass()
+  // takes it over; passed() returns the next descriptor that has come, or -1.
   virtual bool passes() const noexcept { return false; }
   virtual void pass(int) noexcept {}
   virtual int passed() noexcept { return -1; }
-  // Does it go over shared memory? Then so does a session that is made between its peer and the
-  // peer of another such link.
+  // Returns whether the link goes over shared memory. If so, so does a session that is made between
+  // its peer and the peer of another such link.
   virtual bool shared() const noexcept { return false; }
 
  protected:
   ~Link() = default;
 };
 
-// Answers what programs ask each other about themselves (rounds.hpp). Used in a step.
+// Answers what programs ask each other about themselves (rounds.hpp). It is used in a step.
 class Inquirer {
  public:
   // returns null, or what is wrong with the frame
@@ -130,16 +130,16 @@ class Space : public std::enable_shared_from_this<Space> {
 
   const Greeting& greeting() const noexcept { return greeting_; }
 
-  // A visitor of one of this space's sessions has its outcome. From any thread.
+  // A visitor of one of this space's sessions has its outcome. May be called from any thread.
   void decided(core::Waker* w) noexcept;
-  // Answers the visitors that have their outcomes. In a step.
+  // Answers the visitors that have their outcomes. Called in a step.
   void answer_decided() noexcept;
   // The writer's answer of a commit is about to be queued at `h`. Readers of other sessions that
   // were told in this step get their answers sent now: in one step frames of several commits
-  // gather, and links are flushed one after the other (WIRE.md 4.2). In a step.
+  // gather, and links are flushed one after the other (WIRE.md 4.2). Called in a step.
   void readers_first(const Home& h) noexcept;
   // Keeps a visitor whose session is over and whose wake-up is still to come; bury() and unbury()
-  // end that. In a step.
+  // end that. Called in a step.
   void adopt(std::unique_ptr<Visitor> g) noexcept { orphans_.push_back(std::move(g)); }
   void bury(const Visitor& g) noexcept {
     std::erase_if(orphans_, [&](const std::unique_ptr<Visitor>& o) { return o.get() == &g; });
@@ -173,12 +173,12 @@ class Space : public std::enable_shared_from_this<Space> {
 
   // --- rounds (rounds.hpp), in a step ---
 
-  // A link of this space begins (1), or ends (-1). From any thread.
+  // Notes that a link of this space begins (1), or ends (-1). May be called from any thread.
   void linked(std::int32_t more) noexcept {
     links_.fetch_add(more, std::memory_order_seq_cst);
     links_of_all_.fetch_add(more, std::memory_order_seq_cst);
   }
-  // Does this space have all links of this program?
+  // Returns whether this space has all links of this program.
   bool has_all_links() const noexcept { return links_.load() == links_of_all_.load(); }
   Inquirer* inquirer = nullptr;
   std::unordered_set<FarEnd*> far_ends;  // far ends that are held here
@@ -238,9 +238,9 @@ class Space : public std::enable_shared_from_this<Space> {
     if (incarnation == 0) greeting_.incarnation = random();
   }
   void end_step(Space* outer) noexcept;
-  // Has any visitor got an outcome since gather()? Not in a step.
+  // Returns whether any visitor has got an outcome since gather(). Must not be called in a step.
   bool anybody_decided() noexcept { return fresh_.fetch_add(0, std::memory_order_acq_rel); }
-  // Moves these to the end of the list. In a step.
+  // Moves these to the end of the list. Called in a step.
   void gather() noexcept;
   static inline thread_local Space* stepping = nullptr;
   static inline std::atomic<std::int32_t> links_of_all_{0};
@@ -319,7 +319,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   Home home;
   Far far;
 
-  // Why the session is over, and what else is known. Not in a step.
+  // Returns why the session is over, and what else is known. Must not be called in a step.
   std::string why() const {
     return session.why() + (fate && !session.is_ours() ? fate->text() : "");
   }

@@ -87,7 +87,7 @@ class Span {
   // The same after a timer that has come, or an end: a guard that is ready is chosen before that
   // (rule 5.7), so every home is asked once.
   void look_once();
-  // Has a home been asked that has not answered yet? In a step.
+  // Returns whether a home has been asked that has not answered yet. Called in a step.
   bool trying() const noexcept { return trying_ != nullptr; }
 
  private:

@@ -79,7 +79,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   std::unique_ptr<Room>& room(std::uint32_t guard) noexcept { return at_[guard].room; }
   // The attempt got its outcome while it was queued.
   void decided();
-  // Another choice has gone: is there still a reason to stay queued?
+  // Called when another choice has gone: checks whether there is still a reason to stay queued.
   void reconsider();
 
  private:
@@ -91,7 +91,8 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   void leave();
   void take_back_rooms();
   bool must_wait() const;
-  // Has the attempt committed? Then it meets no other party, and no choice waits for it.
+  // Returns whether the attempt has committed. If so, it meets no other party, and no choice waits
+  // for it.
   bool has_committed() const {
     return attempt_ && (attempt_->stage != Visitor::Stage::offered || attempt_->has_met());
   }

@@ -150,8 +150,8 @@ namespace detail {
 // Puts a value into a slot, whose description goes in its place. Returns false if the value goes as
 // it is; `description` is then unchanged.
 bool lease(Bytes value, Buffer& description, Carrier& by);
-// The bytes of a slot whose description came, and what keeps them there. Their maker might still
-// write to them. Null: there is no such slot.
+// The bytes of a slot whose description came, and what keeps them there; both are empty if there is
+// no such slot. The maker of the bytes might still write to them.
 struct Leased {
   Bytes bytes{};
   std::shared_ptr<void> keep;
@@ -201,14 +201,15 @@ Payload unload_value(const T& v, Buffer& keep, Carrier& by) {
     return {0, keep, true, apart};
   }
 }
-// Can a value be made of its pieces as they come?
+// Whether a value can be made of its pieces as they come.
 template <class T>
 inline constexpr bool kGrows = std::is_default_constructible_v<T>&& requires(T& v, Bytes b) {
   Value<T>::bytes(v), Value<T>::will_come(v, b.size()), Value<T>::more(v, b.size(), b);
 };
 }  // namespace detail
 
-// Has every value of the type the same size, so that one of at most 8 bytes lies in the header?
+// Whether every value of the type has the same size, so that one of at most 8 bytes lies in the
+// header.
 template <class T>
 inline constexpr bool kFixed = requires {
   requires Value<T>::fixed;
