@@ -3,9 +3,8 @@
 //
 //   filter N K     N numbers, and the filter is killed after every K squares
 //
-// What a kill costs is told by the exceptions: a write that was under way may be in doubt (WIRE.md
-// 8). Squares are the same however often they are made, so this program simply sends the number
-// again.
+// Exceptions tell what a kill has cost: a write that was under way may be in doubt (WIRE.md 8). A
+// square is the same however often it is made, so this program simply sends the number again.
 #include <cstdio>
 #include <cstdlib>
 #include <optional>

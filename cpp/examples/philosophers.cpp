@@ -1,7 +1,10 @@
-// Dining philosophers. Every fork is a process. With `deadlock` each takes the left fork first, and
-// the report names who waits for whom; without, a butler lets at most four of the five sit down.
+// Dining philosophers. Every fork is a process. With `deadlock` each philosopher takes the left
+// fork first, and the report names which process waits for which; without it, a butler lets at most
+// four of the five sit down.
 //
-//   philosopher ──up, down──► fork          philosopher ──sit, rise──► butler          philosophers [MEALS] [deadlock]
+//   philosopher ──up, down──► fork          philosopher ──sit, rise──► butler
+//
+//   philosophers [MEALS] [deadlock]
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

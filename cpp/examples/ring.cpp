@@ -1,7 +1,9 @@
-// A token ring: N two-line processes, one token, a number of rounds. It shows how cheap a process
-// is.
+// A token ring: N processes of two lines each, one token, a number of rounds. It shows how cheap a
+// process is.
 //
-//   first ──► node ──► node ──► … ──► node ──► first          ring [N] [ROUNDS]       (default 100,000 processes, 10 rounds)
+//   first ──► node ──► node ──► … ──► node ──► first
+//
+//   ring [N] [ROUNDS]       (default 100,000 processes, 10 rounds)
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -61,7 +61,7 @@ weft_explorer_switch:
 )");
 static void* prepare(char* stack, void (*entry)()) {
   auto** top = reinterpret_cast<void**>(stack + kStack);
-  *--top = nullptr;  // alignment, and the end of any backtrace
+  *--top = nullptr;  // for alignment, and as the end of any backtrace
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
   return top;
@@ -69,7 +69,7 @@ static void* prepare(char* stack, void (*entry)()) {
 static void exchange_stacks(void** save, void* load) { weft_explorer_switch(save, load); }
 #else
 static void* prepare(char* stack, void (*entry)()) {
-  // a few bytes a thread and execution; this path is for other machines only
+  // leaks a few bytes for each thread and execution; this path is for other machines only
   auto* c = new ucontext_t;
   getcontext(c);
   c->uc_stack.ss_sp = stack;
@@ -161,8 +161,8 @@ bool Engine::enabled(const Fiber& f) const noexcept {
   }
 }
 
-// Who runs next? Called before an operation, and by those who cannot go on. Returns when the caller
-// is to go on.
+// Decides which fiber runs next. Called before an operation, and by fibers that cannot go on.
+// Returns when the caller is to go on.
 void Engine::schedule() {
   std::uint8_t options[8] = {};
   unsigned n = 0, early = 0;
@@ -178,7 +178,7 @@ void Engine::schedule() {
       const Fiber& f = fibers_[i];
       if ((can && static_cast<int>(i) == current_) || !enabled(f)) continue;
       if (f.state == State::parked)
-        late[m++] = static_cast<std::uint8_t>(i);  // its time limit: last
+        late[m++] = static_cast<std::uint8_t>(i);  // expiry of its time limit: last
       else
         options[n++] = static_cast<std::uint8_t>(i);
     }
@@ -414,7 +414,7 @@ void Engine::reset() {
   trace_.clear();
 }
 
-// True if it failed.
+// Returns true if the execution failed.
 bool Engine::execute(const std::function<void()>& body) {
   reset();
   try {
@@ -524,7 +524,7 @@ std::vector<Scenario>& scenarios() {
   static std::vector<Scenario> s;
   return s;
 }
-// The last 150 lines: the rest is in the replay.
+// The last 150 lines of a trace: the replay prints the rest.
 std::string tail(const std::string& trace) {
   std::size_t at = trace.size();
   for (int lines = 0; lines <= 150 && at != std::string::npos && at != 0; ++lines)
@@ -630,7 +630,7 @@ int explore_main(int argc, char** argv) {
                   o.failed ? o.what.c_str() : "no failure with this schedule");
       return o.failed ? 1 : 0;
     }
-    // What a scenario says of itself is held true where nothing else was asked for.
+    // What a scenario says of itself is checked unless the options ask for something else.
     const bool held = !random && !executions && !killers && bound < 0 && more == 0 && mutant == 0;
     progress::begin(s.name);
     Engine::Limits l;

@@ -1,22 +1,25 @@
-// A schedule explorer: threads of a test are fibers, and the explorer decides before every
-// operation on an atomic which one runs.
+// A schedule explorer: the threads of a test are fibers, and before every operation on an atomic
+// the explorer decides which of them runs.
 //
-//   scenario(name, body)   registers a test; body sets up its objects, spawns threads, calls run(), then checks what came of it
-//   exhaust                depth-first over all schedules with at most `bound` preemptions (iterative context bounding: Musuvathi and
-//                          Qadeer, PLDI 2007); bounds 0, 1, … in turn, so that the first failure
-//                          found is a short one
-//   sample                 random schedules from a seed: half of them by priorities with few change points (PCT: Burckhardt et al.,
-//                          ASPLOS 2010), half of them a random walk
-//   replay                 one schedule, given as "step:thread,…" (the steps at which it departs from run-on-and-then-round-robin)
+//   scenario(name, body)   registers a test; body sets up its objects, spawns threads, calls run(),
+//                          and then checks the result
+//   exhaust                depth-first over all schedules with at most `bound` preemptions
+//                          (iterative context bounding: Musuvathi and Qadeer, PLDI 2007); bounds 0,
+//                          1, … in turn, so that the first failure found is a short one
+//   sample                 random schedules from a seed: half of them by priorities with few change
+//                          points (PCT: Burckhardt et al., ASPLOS 2010), half of them a random walk
+//   replay                 one schedule, given as "step:thread,…": the steps at which it departs
+//                          from running on, and then round-robin
 //
 //   runnable ──pause()──► pausing ──another thread changed an atomic──► runnable
 //      │  ▲
 //      │  └──unpark() or time limit── parked ◄──park()── runnable
 //      └──body returns──► finished
 //
-// Found and reported with a trace: a failed check, deadlock (nobody can run, somebody has not
-// finished: a lost wake-up), livelock (step bound), an atomic outside its lifetime. One execution
-// is deterministic: bodies must not read clocks, addresses or random devices.
+// These are found and reported with a trace: a failed check; a deadlock (no thread can run, and
+// some thread has not finished: a lost wake-up); a livelock (the limit of steps); the use of an
+// atomic outside its lifetime. One execution is deterministic: bodies must not read clocks,
+// addresses or random devices.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +29,7 @@
 
 namespace weft::explorer {
 
-// explore --mutant N: which defect the code under exploration shall have; 0: none
+// explore --mutant N: the defect that the code under exploration has, or 0 for none
 inline int mutant = 0;
 
 enum class Op : std::uint8_t { load, store, exchange, cas, rmw, park, unpark, pause, begin };
@@ -35,7 +38,7 @@ struct Failure {
   std::string what;
 };
 
-// An execution was abandoned because a thread failed: unwinds the body.
+// Thrown to unwind a body whose execution is abandoned, since a thread has failed.
 struct Abandoned {};
 
 class Engine {
@@ -43,17 +46,18 @@ class Engine {
   // --- for a test's body ---
   void spawn(const char* name, std::function<void()> body);
   void run();
-  // A readable name for the objects in [p, p + size) in traces.
+  // Gives the objects in [p, p + size) a readable name for traces.
   void name(const void* p, std::size_t size, std::string what);
-  // One of n, explored like a schedule decision (for inputs: who cancels, which order).
+  // A number below n, explored like a schedule decision (for inputs: which thread cancels, which
+  // order).
   std::uint32_t choose(std::uint32_t n);
-  void note(std::string text);  // a line in the trace
-  // Set by a body: that a time limit expires while another thread could go on counts as a
-  // preemption. For bodies in which somebody looks around at intervals, which could go on for ever
-  // otherwise.
+  void note(std::string text);  // adds a line to the trace
+  // Set by a body: the expiry of a time limit while another thread could go on then counts as a
+  // preemption. For bodies in which a thread looks around at intervals, which could otherwise go on
+  // for ever.
   bool expiry_costs = false;
-  // Called with the numbers of the threads that is left and that goes on (-1: none): to keep what
-  // is thread-local apart. Null: nobody.
+  // Called with the numbers of the thread that is left and of the thread that goes on (-1: none),
+  // to keep apart what is thread-local. May be null.
   void (*switching)(int from, int to) = nullptr;
 
   // --- for the primitives ---
@@ -70,8 +74,8 @@ class Engine {
   struct Limits {
     unsigned bound = 2;
     std::uint64_t executions = 2'000'000;
-    int sure = -1;              // with `samples`: beyond so many preemptions
-    std::uint64_t samples = 0;  // at most so many executions more; 0: no such limit
+    int sure = -1;              // with `samples`: they are for more preemptions than this
+    std::uint64_t samples = 0;  // at most so many further executions; 0: no such limit
     std::uint64_t steps = 20'000;
     std::function<void()> alive;  // called now and then
   };
@@ -79,7 +83,7 @@ class Engine {
     std::uint64_t executions = 0;
     std::uint64_t steps = 0;
     bool complete = false;  // every schedule within the bound was run
-    int exhausted = -1;     // every schedule with at most so many preemptions was
+    int exhausted = -1;     // every schedule with at most so many preemptions was run
     bool failed = false;
     std::string what, schedule, trace;
     unsigned preemptions = 0;
@@ -139,8 +143,8 @@ class Engine {
   std::int64_t now_ = 0;
   bool failed_ = false;
   std::string what_;
-  std::vector<std::pair<std::uint64_t, int>> departures_;  // of this execution
-  std::vector<std::pair<std::uint64_t, int>> script_;      // to be replayed
+  std::vector<std::pair<std::uint64_t, int>> departures_;  // the departures of this execution
+  std::vector<std::pair<std::uint64_t, int>> script_;      // the departures that are to be replayed
   bool tracing_ = false;
   std::string trace_;
   struct Name {
@@ -154,7 +158,7 @@ class Engine {
   int line_ = 0;
 };
 
-// Made when it is first asked for.
+// The engine, made when it is first asked for.
 Engine& make_engine();
 inline Engine* made = nullptr;
 inline Engine& engine() { return made ? *made : make_engine(); }
@@ -164,19 +168,21 @@ inline Engine& engine() { return made ? *made : make_engine(); }
 struct Scenario {
   const char* name;
   std::function<void()> body;
-  int exhausted;  // the bound at which the tests exhaust it
-  // the bound up to which they explore it: the same, or a greater one at which its schedules are
-  // too many
+  int exhausted;  // the bound up to which the tests exhaust the scenario
+  // the bound up to which the tests explore the scenario: the same, or a greater one at which there
+  // are too many schedules
   unsigned bound;
 };
 bool enrol(const char* name, int exhausted, unsigned bound, void (*body)());
 
 #define WEFT_CAT_(a, b) a##b
 #define WEFT_CAT(a, b) WEFT_CAT_(a, b)
-// SCENARIO("name (rule)", bound) { … }          all schedules with at most `bound` preemptions are run: if they are too many, that fails
-// SAMPLED("name (rule)", bound) { … }    all with at most `bound` (-1: there are too many even without one), and some of those with one
-//                                        more: if those are not too many after all, that fails. The
-//                                        list stands in CAVEATS.md.
+// SCENARIO("name (rule)", bound) { … }   all schedules with at most `bound` preemptions are run: if
+//                                        they are too many, that is a failure
+// SAMPLED("name (rule)", bound) { … }    all with at most `bound` (-1: there are too many even
+//                                        without a preemption), and some of those with one more: if
+//                                        those are not too many after all, that is a failure.
+//                                        CAVEATS.md has the list.
 #define SCENARIO(NAME, BOUND) WEFT_SCENARIO(NAME, BOUND, BOUND, __COUNTER__)
 #define SAMPLED(NAME, BOUND) WEFT_SCENARIO(NAME, BOUND, (BOUND) + 1, __COUNTER__)
 #define WEFT_SCENARIO(NAME, EXHAUSTED, BOUND, ID)                                \

@@ -1,18 +1,18 @@
-// The primitives under exploration: what weft/prim.hpp declares, with every operation a scheduling
-// point.
+// The primitives under exploration: the declarations of weft/prim.hpp, with every operation a
+// scheduling point.
 //
-// Given by -DWEFT_PRIM_HEADER='"…/explorer/prim.hpp"', it takes the place of the machine, so that
-// the production code itself is explored.
+// With -DWEFT_PRIM_HEADER='"…/explorer/prim.hpp"' this header takes the place of the machine, so
+// that the production code itself is explored.
 //
-// What it sees and what it does not. Executions are sequentially consistent: every memory_order is
-// taken as seq_cst. So an exploration proves nothing about weaker orders; that acquire and release
-// suffice for locks and the parking word is the usual argument (data under a lock, a wake-up that
-// publishes the outcome), that words and ready lists need seq_cst is argued in core/ready.hpp, and
-// plain data races are ThreadSanitizer's part (tests/stress.cpp).
+// What the exploration sees and what it does not. Executions are sequentially consistent: every
+// memory_order is taken as seq_cst. So an exploration proves nothing about weaker orders. That
+// acquire and release suffice for locks and the parking word is the usual argument (data under a
+// lock, a wake-up that publishes the outcome); that words and ready lists need seq_cst is argued in
+// core/ready.hpp; plain data races are found by ThreadSanitizer (tests/stress.cpp).
 //
-// pause() is not rescheduled until another thread has changed some atomic since this one last
-// looked. park() may also end by its time limit whenever the explorer likes (time is virtual); it
-// has no other spurious wake-ups.
+// A thread in pause() goes on only when another thread has changed some atomic since the thread
+// last looked. park() may also end by its time limit whenever the explorer likes (time is virtual);
+// it has no other spurious wake-ups.
 #pragma once
 #include <atomic>  // memory_order
 #include <cstdint>
@@ -27,14 +27,15 @@
 
 namespace weft::inline WEFT_ABI::prim {
 
-// A store made and not arrived yet, and who made it.
+// A store that was made and has not arrived yet, and the fiber that made it.
 struct LateStore {
   void* at;
   void (*arrive)(void*) noexcept;
   int by;
 };
 inline std::vector<LateStore> late_stores;
-// Those of one fiber, or of all (-1): store buffers are emptied in order, so all of them at once.
+// Makes the stores of one fiber, or of all (-1), arrive: store buffers are emptied in order, so all
+// of them at once.
 inline void arrive(int by) noexcept {
   std::erase_if(late_stores, [by](const LateStore& s) {
     if (by >= 0 && s.by != by) return false;
@@ -54,7 +55,7 @@ class atomic {
   atomic(const atomic&) = delete;
   atomic& operator=(const atomic&) = delete;
   constexpr ~atomic() {
-    if (std::is_constant_evaluated()) return;  // of a constant
+    if (std::is_constant_evaluated()) return;  // a constant has no lifetime
     alive_ = 0;
     if (!late_stores.empty())
       std::erase_if(late_stores, [this](const LateStore& s) { return s.at == this; });
@@ -63,7 +64,7 @@ class atomic {
 #define WEFT_EXPLORER_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
   T load(std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) const noexcept {
     before(Op::load, file, line);
-    // its own stores nobody sees late
+    // a thread never sees its own stores late
     const T v = is_late_ && late_by_ == explorer::engine().current() ? late_ : v_;
     return after(v, v);
   }
@@ -71,8 +72,8 @@ class atomic {
     before(Op::store, file, line);
     after(std::exchange(v_, to), to);
   }
-  // A store that other threads may see late: at the next store or read-modify-write of the same
-  // thread, wherever it is, or at anybody's heavy fence (light_store below).
+  // A store that other threads may see late: it arrives at the next store or read-modify-write of
+  // the same thread, on any atomic, or at a heavy fence of any thread (light_store below).
   void store_late(T to, WEFT_EXPLORER_SITE) noexcept {
     before(Op::store, file, line);
     explorer::Engine& e = explorer::engine();
@@ -140,7 +141,7 @@ class atomic {
     return after(was, v_);
   }
 
-  // For the engine's park(): no scheduling point of its own.
+  // For the engine's park(): this is no scheduling point.
   T peek() const noexcept { return v_; }
 
  private:
@@ -174,7 +175,7 @@ class atomic {
 
 inline void pause(unsigned) noexcept { explorer::engine().pause(); }
 inline void back_off(unsigned) noexcept { explorer::engine().pause(); }
-inline void yield() noexcept {}  // whoever yields may be the next to run as well
+inline void yield() noexcept {}  // a thread that yields may be the next to run as well
 inline std::int64_t now() noexcept { return explorer::engine().now(); }
 [[noreturn]] inline void fatal(const char* message) noexcept { explorer::engine().fail(message); }
 
@@ -184,14 +185,14 @@ inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64
   if (word.peek() != expected) return e.did(word.peek(), word.peek());
   e.park(&word, until, until == forever);
 }
-// Only the address is used: as with a futex, the parker may be gone by now.
+// Only the address is used: as with a futex, the parked thread may be gone by now.
 inline void unpark(atomic<std::uint32_t>& word) noexcept {
   explorer::Engine& e = explorer::engine();
   e.point(explorer::Op::unpark, &word, "unpark", 0);
   e.unpark(&word);
 }
 
-// A lock that a thread may be preempted under: who waits for it spins.
+// A lock under which a thread may be preempted: a thread that waits for the lock spins.
 class Mutex {
  public:
   void lock() noexcept {
@@ -206,15 +207,15 @@ class Mutex {
 
 // --- asymmetric fences and biased locks ----------------------------------------------------------
 //
-// Every fiber has an identity. A light store may arrive late, as from a store buffer: so a heavy
-// fence that is missing is found.
+// Every fiber has an identity. A light store may arrive late, as from a store buffer: so a missing
+// heavy fence is found.
 
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
 inline constexpr std::uint8_t bias_streak = 2;
 inline constexpr std::uint32_t own_fences = 2;
 inline constexpr bool wakes_from_handlers = true;
 inline bool asymmetric() noexcept { return true; }
-inline void light_fence() noexcept {}  // alone it makes nothing late
+inline void light_fence() noexcept {}  // by itself it delays no store
 inline std::uint32_t bias_self() noexcept {
   const int fiber = explorer::engine().current();
   return fiber < 0 ? no_bias : static_cast<std::uint32_t>(fiber) + 1;

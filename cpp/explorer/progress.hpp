@@ -1,6 +1,6 @@
-// Signs of life for whoever runs the tests (tools/progress.py): lines `begin NAME` and `end P F
-// NAME` at the end of the file that $WEFT_PROGRESS names; without it nothing is written. With
-// doctest included before, a listener that tells each test case.
+// Signs of life for the runner of the tests (tools/progress.py): lines `begin NAME` and `end P F
+// NAME` at the end of the file that $WEFT_PROGRESS names; without it nothing is written. If doctest
+// is included before this header, there is also a listener that reports each test case.
 #pragma once
 #include <cstdio>
 #include <cstdlib>
@@ -15,11 +15,12 @@ inline void say(std::string line) {
     if (c == '\n') c = ' ';
   line += '\n';
   if (std::FILE* f = std::fopen(path, "a")) {
-    std::fwrite(line.data(), 1, line.size(), f);  // one write: whole lines, whoever else writes
+    // one write: whole lines, even if other programs write
+    std::fwrite(line.data(), 1, line.size(), f);
     std::fclose(f);
   }
 }
-// A test is under way; said again: it still gets on.
+// A test is under way. Another call for the same test says that it still makes progress.
 inline void begin(const std::string& name) { say("begin " + name); }
 enum Verdict { passed, failed, neither };
 inline void end(const std::string& name, Verdict v) {

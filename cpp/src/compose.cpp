@@ -12,7 +12,7 @@ void Runner::launch() {
   run->activated();
   try {
     run->keep([](void* me) { static_cast<Runner*>(me)->body(); }, this);
-  } catch (...) {  // the system gives us no thread: its group has others by now
+  } catch (...) {  // the system gives no thread; the group has other children by now
     run->deactivated();
     runtime::Group& g = *group;
     const std::uint32_t my_order = order();
@@ -22,7 +22,8 @@ void Runner::launch() {
   }
 }
 
-// What is done last of all: it is destroyed also if the thread is ended within the function.
+// The last action of the thread: this object is destroyed also if the thread is ended within the
+// function.
 Runner::Over::~Over() {
   const Ending how = me->ending;
   group.unlink(*me);
@@ -36,7 +37,7 @@ void Runner::body() {
   Over over{this, *run, *group, order(), {}};
   const runtime::Pinned pinned(cpu_);
   const Scope scope(*this);
-  struct Dropped {  // before its group is told (rule 7.7)
+  struct Dropped {  // before the group is told (rule 7.7)
     Runner& me;
     ~Dropped() {
       me.drop_function();
@@ -83,17 +84,17 @@ void after_wait(runtime::ProcessBase& p, runtime::Group& g) {
 // An executor that runs a network on this thread.
 struct Host {
   runtime::Executor& executor;
-  core::Node& stop;  // what wakes it ends its loop
+  core::Node& stop;  // its wake-up ends the executor's loop
   void (*loop)(runtime::Executor&);
 };
 
-// Run a network to its end. `key`: what the executor is known by in the run, or null.
+// Runs a network to its end. `key` is the key of the executor in the run, or null.
 void execute_on(const Host& host, const RunOptions& o, runtime::Run& run,
                 runtime::ThreadProcess& self, const Where* key, const StartOf& start) {
   runtime::Group group(run, &host.executor, &self);
   runtime::Group spawn_group(run, &host.executor, &self);
   const bool outermost = !run.spawned;
-  if (outermost) {  // the two fail as one (rule 7.4)
+  if (outermost) {  // the two groups fail as one (rule 7.4)
     run.spawned = &spawn_group;
     spawn_group.also = &group;
     group.also = &spawn_group;
@@ -142,7 +143,7 @@ void execute_on(runtime::Cores& cores, const RunOptions& o, runtime::Run& run,
   execute_on(host, o, run, self, where, start);
 }
 
-// With this thread as the executor's thread, or as one of its threads.
+// Runs a network with this thread as the executor's thread, or as one of its threads.
 static void execute_at(const Where& where, const RunOptions& o, runtime::Run& run,
                        runtime::ThreadProcess& self, const StartOf& start) {
   if (!where.multi) {
@@ -164,15 +165,15 @@ static void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProce
     execute_solo(o, run, self, nullptr, start);
 }
 
-// From main, or any thread that is no process: the outermost run. In a thread process: a network
-// inside the same run.
+// Called from main, or from any thread that is not a process, this is the outermost run; in a
+// thread process it is a network inside the same run.
 void execute(const RunOptions& o, StartOf start) {
   if (runtime::this_context && runtime::this_context->executor)
     bad_use(
         "weft::run inside a coroutine process would block its scheduler: use co_await "
         "weft::par(…)");
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
-    detail::meet_request(*t);  // rule 6.1: what was to be run is not started
+    detail::meet_request(*t);  // rule 6.1: the network is not started
     execute(o, *t->run, *t, start);
     return;
   }
@@ -205,7 +206,8 @@ runtime::Run* current_run() noexcept {
 bool YieldOp::Awaiter::await_ready() const {
   detail::meet_request(*p);
   if (runtime::Scheduler* s = runtime::Scheduler::current()) [[likely]]
-    // which looks: else a loop of yields would never hear of threads and timers
+    // nobody_ready() looks around: otherwise a loop of yields would never hear of other threads and
+    // timers
     return !s->anything_ready() && s->nobody_ready();
   return runtime::this_context->executor->nobody_ready();
 }

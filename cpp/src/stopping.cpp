@@ -21,7 +21,7 @@ signals::signals(std::initializer_list<int> which) {
     open();
     claim();
     thread_ = std::thread([this] { pass_on(); });
-  } catch (...) {  // BadUse; std::system_error: the system has no room for another thread
+  } catch (...) {  // BadUse; std::system_error: the system gives no further thread
     give_back();
     close_pipe();
     throw;
@@ -45,7 +45,8 @@ void signals::not_ours(int n) {
                   " cannot be handled, or a weft::signals has it already");
 }
 
-// From now on the signals go to the pipe: all of them, or none and it throws.
+// From now on the signals go to the pipe. Throws BadUse if one of them is taken; then none goes
+// there.
 void signals::claim() const {
   for (std::size_t n = 1; n < kSignals; ++n) {
     if (!which_[n]) continue;
@@ -81,7 +82,7 @@ void signals::open() const {
   source_.emplace(*channel_->core());
 }
 
-// The caller has the lock.
+// The caller holds the lock.
 Reader<int> signals::new_reader() const {
   const bool all = claimed_ == which_;
   try {
@@ -134,7 +135,7 @@ std::array<std::atomic<int>, signals::kSignals>& signals::to() noexcept {
 void signals::handle(int n) {
   const int saved = errno;
   const unsigned char byte = static_cast<unsigned char>(n);
-  // full: enough have come
+  // the pipe is full: enough signals have come
   if (const int fd = to()[static_cast<std::size_t>(n)].load(); fd >= 0 && ::write(fd, &byte, 1) < 0)
     errno = 0;
   errno = saved;

@@ -1,5 +1,5 @@
-// Channels alone: rendezvous, buffers, ends, retire, poison, death, extended reads, computed
-// outputs (rules 1 to 4, 5.8, 6, 12).
+// The channels of the core by themselves: rendezvous, buffers, ends, retire, poison, death,
+// extended reads, computed outputs (rules 1 to 4, 5.8, 6, 12).
 #include "task.hpp"
 
 using namespace weft;

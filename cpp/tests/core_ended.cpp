@@ -1,5 +1,5 @@
 // Ended channels and guards that are off in a choice (rules 5.2, 5.5, 5.6): every small set of
-// guards, against the rule written out once more, for every engine; without threads.
+// guards is compared with a second statement of the rule, for every engine; without threads.
 #include <algorithm>
 #include <numeric>
 #include <vector>

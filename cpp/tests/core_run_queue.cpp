@@ -1,5 +1,5 @@
-// A scheduler's queue of what is ready: first come, first served (rule 15.2), in whatever way its
-// loop takes them.
+// A scheduler's run queue: first come, first served (rule 15.2), in each way in which a scheduler's
+// loop takes processes from it.
 #include <deque>
 #include <memory>
 #include <random>

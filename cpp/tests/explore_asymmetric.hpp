@@ -1,4 +1,4 @@
-// The lock of a worker's queue (runtime/asymmetric.hpp): its owner and those who visit it, by light
+// The lock of a worker's queue (runtime/asymmetric.hpp): its owner and its visitors, with light
 // stores that may arrive late. The owner passes prim::own_fences (2 here) fences of its own after a
 // visit, then none.
 #pragma once

@@ -1,4 +1,4 @@
-// The biased lock: its owner, those who revoke it, and a channel under it.
+// The biased lock: its owner, threads that revoke the bias, and a channel under the lock.
 #pragma once
 #include "weft/core/biased.hpp"
 

@@ -1,5 +1,5 @@
-// Ended channels in a choice (rule 5.6): who ends a channel counts down, the last one claims; a
-// standing and a foreign one look themselves.
+// Ended channels in a choice (rule 5.6): a party that ends a channel counts down, the last one
+// claims the choice; standing and foreign choices look for themselves.
 #pragma once
 #include "foreigner.hpp"
 

@@ -1,4 +1,4 @@
-// What the explorer schedules in a world of wires.
+// The events that the explorer schedules in a world of links.
 #pragma once
 #include <functional>
 #include <vector>

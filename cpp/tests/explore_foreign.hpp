@@ -1,4 +1,5 @@
-// Foreign readers (rule 6.6): woken, keep their place, take for themselves; and foreign selects.
+// Foreign readers (rule 6.6): they are woken, keep their place, and take values themselves; and
+// foreign selects.
 //
 #pragma once
 #include "foreigner.hpp"

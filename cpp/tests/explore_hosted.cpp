@@ -1,6 +1,6 @@
 // Exploration of the hosted library on the multi-core executor: coroutines, groups, choices,
-// barriers, timers, ends that go. The threads of the explorer are the workers; everything else is
-// the production code, down to the trampoline. (Its primitives: explore.cpp.)
+// barriers, timers, ends that are dropped. The threads of the explorer are the workers; everything
+// else is the production code, down to the trampoline. (explore.cpp explores the primitives.)
 #include <cxxabi.h>
 
 #include "engine.hpp"

@@ -1,6 +1,6 @@
-// Exploration of a link's ring in shared memory and of its bell (WIRE.md 12.4): what knocks and who
-// looks, in every order. Nothing may lie unseen while both of those who could look sleep, and a
-// writer that waits for room is woken.
+// Exploration of a link's ring in shared memory and of its bell (WIRE.md 12.4): knocks and looks,
+// in every order. No frame may lie unseen while both threads that could look sleep, and a writer
+// that waits for room is woken.
 #include <array>
 #include <functional>
 

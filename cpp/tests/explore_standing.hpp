@@ -1,5 +1,5 @@
-// Standing alternatives (rule 5.9): the two re-reads, other readers beside them, both sides
-// standing, ends.
+// Standing alternatives (rule 5.9): the two re-reads, other readers beside them, standing parties
+// at both sides, ends.
 #pragma once
 
 namespace weft::test {

@@ -1,7 +1,7 @@
-// Exploration of the wire: the code of the home and of the far end, under a link that the explorer
-// schedules. What may happen next is one frame on one session, a withdrawal, a cut, or one side's
-// learning of it: every order of these is run. The mutants are those of the models
-// (conformance/models/MUTANTS.md) and two of the code's own.
+// Exploration of the wire: the code of the home and of the far end, over a link that the explorer
+// schedules. The next event is one frame on one session, a withdrawal, a cut, or the moment at
+// which one side learns of the cut: every order of these is run. The mutants are those of the
+// models (conformance/models/MUTANTS.md) and two of the code's own.
 #include <algorithm>
 
 #include "engine.hpp"

@@ -1,5 +1,5 @@
 // Exploration of barriers whose parties live in several spaces (wire 4.9 to 4.11;
-// conformance/models/wire_barrier.pml): the code of the home and of the places, every order of
+// conformance/models/wire_barrier.pml): the code of the home and of the places, in every order of
 // frames, withdrawals and deaths.
 #include "engine.hpp"
 #include "explore_events.hpp"

@@ -1,5 +1,5 @@
 // Exploration of credits (wire 6; conformance/models/wire_credits.pml): the code of the home and of
-// the writer's place, every order of frames, writes and reads.
+// the writer's place, in every order of frames, writes and reads.
 #include <deque>
 
 #include "engine.hpp"

@@ -1,5 +1,5 @@
 // Exploration of extended reads at far ends (wire 4.6, 4.7; conformance/models/wire_held.pml): the
-// code of the home and of the places, every order of frames, ends of blocks and deaths.
+// code of the home and of the places, in every order of frames, ends of blocks and deaths.
 #include "engine.hpp"
 #include "explore_events.hpp"
 #include "weft/wire/end.hpp"

@@ -1,6 +1,7 @@
-// Exploration of what a choice over several homes asks once (WIRE.md 5.3, 5.9, 5.11): guards of one
-// home with another's between them, a timer at the place, who only looks, and guards that are off.
-// The mutants are those of conformance/models/wire_looks.pml, and some of wire_spans.pml's.
+// Exploration of choices over several homes that ask each home once (WIRE.md 5.3, 5.9, 5.11):
+// guards of one home with another home's guard between them, a timer at the place, a choice that
+// only looks, and guards that are off. The mutants are those of conformance/models/wire_looks.pml,
+// and some of wire_spans.pml.
 #include "engine.hpp"
 #include "explore_events.hpp"
 #include "wire_choice.hpp"

@@ -1,5 +1,5 @@
 // Exploration of credits at a rendezvous (wire 6.6; conformance/models/wire_places.pml): the code
-// of the home and of the writer's place, every order of frames, writes, reads and withdrawals.
+// of the home and of the writer's place, in every order of frames, writes, reads and withdrawals.
 #include <deque>
 
 #include "engine.hpp"

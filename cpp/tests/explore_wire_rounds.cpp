@@ -1,12 +1,13 @@
-// Exploration of rounds (wire 10.3, 10.6; conformance/models/wire_rounds.pml): two and three programs
-// whose processes go on, wait and end, while one of them, or two at once, asks. The code is that of
-// the sessions, of the questions (asking.hpp) and of what follows from the answers (everywhere.hpp);
-// processes are played here, since a link's code knows none. Every order of frames, of processes
-// that go on and of looks is run.
+// Exploration of rounds (wire 10.3, 10.6; conformance/models/wire_rounds.pml): two and three
+// programs whose processes go on, wait and end, while one program, or two at once, asks. The code
+// is that of the sessions, of the questions (asking.hpp) and of what follows from the answers
+// (everywhere.hpp); the processes are played here, since a link's code knows none. Every order of
+// frames, of processes that go on and of looks is run.
 //
-// Watched, as in the model: when a deadlock is told there was a moment between its rounds at which
-// nobody could go on and nothing was under way, and it is so still, unless one was killed since;
-// who hears of it waits; one that is there in the end is told, and everywhere.
+// These are checked, as in the model. When a deadlock is told there was a moment between its rounds
+// at which no process could go on and nothing was under way, and that is still so, unless a program
+// was killed since. A program that hears of the deadlock waits. A deadlock that is there at the end
+// is told, in every program.
 #include <deque>
 #include <optional>
 

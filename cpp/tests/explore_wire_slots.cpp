@@ -1,6 +1,6 @@
 // Exploration of leased slots (wire 9.2; conformance/models/wire_slots.pml): the code of the maker
-// and of two receivers, every order of values lent, taken, sent on and dropped, and of a receiver
-// that lets go of what it has mapped.
+// and of two receivers, in every order in which values are lent, taken, sent on and dropped, and in
+// which a receiver drops what it has mapped.
 #include <array>
 #include <cstring>
 #include <optional>

@@ -1,6 +1,6 @@
 // Exploration of choices that span homes (WIRE.md 5): orders of the frames on up to four sessions,
-// of withdrawals and of cuts. Where there are too many, all orders of the first events. The mutants
-// are those of conformance/models/wire_spans.pml.
+// of withdrawals and of cuts. Where there are too many orders, all orders of the first events are
+// run. The mutants are those of conformance/models/wire_spans.pml.
 #include "engine.hpp"
 #include "explore_events.hpp"
 #include "wire_choice.hpp"

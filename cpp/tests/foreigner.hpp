@@ -2,8 +2,9 @@
 // loop.
 //
 // A foreign party is told to look again, any number of times (Node::told counts them), and woken
-// once if another party decides. One whose waker is not kept alive by other means must have
-// received all of these before it goes: the one below checks that they come, and no more.
+// once if another party commits its operation. If nothing else keeps its waker alive, it must have
+// received all of these calls before it is destroyed: the foreign party below checks that they
+// come, and no more.
 #pragma once
 #include <functional>
 

@@ -1,6 +1,6 @@
-// The core without a standard library: compiled with -ffreestanding -fno-exceptions -fno-rtti, and
-// nothing undefined left but the four functions every C compiler may call. `tests/run` looks at the
-// symbols, links it to a main() and runs it.
+// The core without a standard library: it is compiled with -ffreestanding -fno-exceptions
+// -fno-rtti, and the only undefined symbols are the four functions that every C compiler may call.
+// `tests/run` checks the symbols, links the file to a main() and runs it.
 #include "weft/core/barrier.hpp"
 #include "weft/core/channel.hpp"
 #include "weft/core/select.hpp"

@@ -1,7 +1,7 @@
-// What the hosted tests share: the policies, small processes, and what was thrown as text.
+// What the hosted tests share: the policies, small processes, and the text of an exception.
 //
-// Processes are lambdas without captures: a coroutine refers to its lambda's captures, which are
-// gone when it runs; its parameters are copied into its frame.
+// Processes are lambdas without captures: a coroutine refers to the captures of its lambda, which
+// are destroyed before it runs; its parameters are copied into its frame.
 #pragma once
 #include <doctest/doctest.h>
 

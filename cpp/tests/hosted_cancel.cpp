@@ -1,4 +1,4 @@
-// Rule 6: cancellation, and its meeting with every kind of operation.
+// Rule 6: cancellation of every kind of operation, before and after its commit.
 #include "hosted.hpp"
 
 using namespace test;

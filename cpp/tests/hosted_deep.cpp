@@ -1,6 +1,6 @@
 // Depth (rules 3.4, 4.3, 6.2, 7.1, 7.2): long chains of processes, each started or woken by the one
-// before it. Whoever resumed a coroutine from within another would need stack for all of them: g++
-// at -O0 makes no tail calls, and none here may be needed.
+// before it. If coroutines were resumed from within one another the chain would need stack for all
+// of them: g++ at -O0 makes no tail calls, and none may be needed here.
 #include "hosted.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
-// Rule 15.8, by what the system counts of a thread: how often it was switched, and the time it has
-// used.
+// Rule 15.8, by the system's counts for a thread: how often it was switched, and how much time it
+// has used.
 #include <sys/syscall.h>
 #include <unistd.h>
 

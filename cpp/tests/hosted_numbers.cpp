@@ -1,4 +1,4 @@
-// What reports are made of: pairs.hpp, text.hpp. Seeds are fixed, and shown with a failure.
+// The parts of reports: pairs.hpp, text.hpp. Seeds are fixed, and shown with a failure.
 #include <doctest/doctest.h>
 
 #include <map>

@@ -1,5 +1,5 @@
 // Rules 5.10 and 6.2: a value that a select offers by std::move is moved only when its guard is
-// chosen. Whatever else happens, its writer still has it, in its place.
+// chosen. Otherwise, whatever happens, its writer still has the value in its place.
 #include "hosted.hpp"
 
 using namespace test;

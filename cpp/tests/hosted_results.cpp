@@ -1,5 +1,5 @@
-// How a process ended is seen where its result would have been: Result and NoResult, and what run
-// throws (rules 2.5, 3.5, 4.3, 7.1).
+// How a process ended is seen at the place of its result: Result and NoResult, and the exceptions
+// of run (rules 2.5, 3.5, 4.3, 7.1).
 #include "hosted.hpp"
 
 using namespace test;

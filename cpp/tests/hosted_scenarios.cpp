@@ -1,6 +1,7 @@
 // Twins of conformance/scenarios/rules_07_11_the_end_of_a_process.py and rules_07_12_limits.py:
-// each has the name of its scenario, and says in C++ what that says.
-// conformance/tests/test_scenarios.py looks that none is missing; what has none says there why.
+// each has the name of its scenario, and states the same in C++.
+// conformance/tests/test_scenarios.py checks that none is missing; a scenario without a twin says
+// why.
 #include <algorithm>
 #include <limits>
 

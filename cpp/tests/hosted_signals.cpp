@@ -1,5 +1,5 @@
-// Rules 7.12, 10.3, 10.6: `signals` count as something outside only while a process waits for one;
-// when nobody reads them, signals do what they did before.
+// Rules 7.12, 10.3, 10.6: `signals` counts as something outside only while a process waits for a
+// signal; when no process reads them, signals have their previous effect.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>

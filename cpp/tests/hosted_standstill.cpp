@@ -1,4 +1,4 @@
-// Rule 10.6: where nothing can be proven, a standstill is told: once, by one wake-up.
+// Rule 10.6: where no deadlock can be proven, a standstill is reported: once, by one wake-up.
 #include <atomic>
 #include <cstdlib>
 #include <mutex>

@@ -1,4 +1,5 @@
-// What a channel stores of a value (core/stored.hpp): of scalars their bits, by one engine a size.
+// What a channel stores of a value (core/stored.hpp): of scalars their bits, with one engine for
+// each size.
 #include <doctest/doctest.h>
 
 #include <cstddef>

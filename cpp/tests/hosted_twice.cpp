@@ -1,5 +1,6 @@
-// Rule 11.2: what is awaited twice, by two at once, or after it was moved away; and numbers and times
-// that are none. Nothing of it is taken for something else.
+// Rule 11.2: operations that are awaited twice, by two processes at once, or after they were moved
+// away; and numbers and times that are out of range. Each is an error, and is not taken for
+// something else.
 #include <array>
 #include <functional>
 #include <limits>

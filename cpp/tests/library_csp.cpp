@@ -1,5 +1,5 @@
-// <weft/compat/csp.hpp>: the listings of the C++CSP paper (8 to 27) as programs that end, and what
-// was broken there.
+// <weft/compat/csp.hpp>: the listings of the C++CSP paper (8 to 27) as programs that end, and
+// faults that were found there.
 #include "hosted.hpp"
 
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
-// <weft/compat/csp.hpp>: what its call operators take, the lines that its reports name, and twelve
-// programs like C++CSP's twelve demos (CommsTime six ways, the philosophers, Mandelbrot three ways,
-// Monte Carlo, StressedAlt). Unlike the demos, all of them end.
+// <weft/compat/csp.hpp>: the arguments of its call operators, the lines that its reports name, and
+// twelve programs like C++CSP's twelve demos (CommsTime six ways, the philosophers, Mandelbrot
+// three ways, Monte Carlo, StressedAlt). Unlike the demos, all of them end.
 #include "hosted.hpp"
 
 #include <any>

@@ -1,6 +1,6 @@
-// The plug-and-play processes by their stream equations: over random streams and channels, as
-// coroutines on local and shared channels and on threads. The seed of each case is printed when it
-// fails. How they end: library_plugnplay_ends.cpp.
+// The plug-and-play processes are compared with their stream equations: over random streams and
+// channels, as coroutines on local and shared channels and on threads. The seed of each case is
+// printed when it fails. library_plugnplay_ends.cpp tests how they end.
 #include "plugnplay.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Skeletons: the sequential meaning, by random programs; failure, cancellation, poison, early
+// Skeletons: their sequential meaning, by random programs; failure, cancellation, poison, early
 // termination, progress; on the scheduler, on threads and on two cores. The seed of each case is
 // printed when it fails.
 #include "hosted.hpp"

@@ -2,17 +2,17 @@
 // network closes down by itself.
 //
 //   networks [--messages N] [--seconds S] [--seed X] [--values V] [--quiet]
-// Few values (V, of all sources together; threads have a twentieth) make many networks, which is
-// what ends of channels need.
+// With few values (V, of all sources together; threads have a twentieth) there are many networks,
+// which tests the ends of channels.
 //
-// A network: sources, layers of workers, sinks; between two layers some channels, each with writers
-// before and readers behind it, some of them buffered. A worker reads from its inputs (plainly, or
-// by choice in one of the modes, or by a standing alternative) and writes to its outputs (in turn,
-// or by a choice of outputs). One network is of one kind: local coroutines, shared ones on one core
-// or on two or three, these with threads among the workers. The sum of a hash of all values sent
-// must be that of all received (it does not depend on order), and so must the count. A message
-// counts once for every channel it goes through. The seed of a network that fails is printed, and
-// repeats its shape.
+// A network has sources, layers of workers, and sinks. Between two layers there are some channels,
+// each with writers before and readers behind it, some of them buffered. A worker reads from its
+// inputs (plainly, or by choice in one of the modes, or by a standing alternative) and writes to
+// its outputs (in turn, or by a choice of outputs). One network is of one kind: local coroutines,
+// shared coroutines on one core or on two or three, or these with threads among the workers. The
+// sum of a hash of all values sent must be that of all received (the sum does not depend on order),
+// and so must the count. A message counts once for every channel that it passes. The seed of a
+// network that fails is printed, and repeats its shape.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

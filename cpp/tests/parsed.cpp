@@ -1,1 +1,2 @@
-// Nothing: what its target parses first is for the others (CMakeLists.txt, parsed_once).
+// An empty source: what its target parses first is reused by the other targets (CMakeLists.txt,
+// parsed_once).

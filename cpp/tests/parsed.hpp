@@ -1,5 +1,5 @@
-// What nearly every test includes, parsed once for all of them (CMakeLists.txt, parsed_once). A
-// test includes what it needs all the same.
+// The headers that nearly every test includes, parsed once for all of them (CMakeLists.txt,
+// parsed_once). A test still includes what it needs.
 #pragma once
 #include <doctest/doctest.h>
 

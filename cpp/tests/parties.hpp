@@ -1,7 +1,7 @@
-// What the tests of the core stand on: a value that can be lost or doubled visibly, and processes
-// that wait by a Parker.
+// The basis of the tests of the core: a value whose loss or duplication is seen, and processes that
+// wait by a Parker.
 //
-// The same code runs under the explorer, under the sanitizers with real threads, and alone; it
+// The same code runs under the explorer, under the sanitizers with real threads, and alone. It
 // drives the core as the hosted layer does: begin, await, withdraw; scan, enrol, await, finish.
 //
 // A process is cancelled by cancel(): a request and a nudge (rule 6.1). Its operation then

@@ -1,4 +1,4 @@
-// What the tests of the plug-and-play processes share: how such a process runs, random streams and
+// What the tests of the plug-and-play processes share: running such a process, random streams and
 // channels, and processes that feed and gather a stream.
 #pragma once
 #include "hosted.hpp"

@@ -1,4 +1,4 @@
-// The dice of the tests that make random networks.
+// The random numbers of the tests that make random networks.
 #pragma once
 #include <cstdint>
 

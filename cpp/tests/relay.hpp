@@ -1,4 +1,4 @@
-// A worker of a random network that selects over all of its ends, turn after turn, while they
+// A worker of a random network that selects over all of its ends, again and again, while they
 // retire one by one (rule 5.6).
 //
 //              ┌──────────── held: at most `room` values ─────────────┐
@@ -7,14 +7,14 @@
 //              │ told():   Retired; suspects() are to be asked        │
 //              └───────────────────────────────────────────────────────┘
 //
-// Relay is what such a worker knows, without waiting: a coroutine and a thread drive it alike. What
-// it is told is checked exactly. A retired channel stays retired, so when a select throws Retired
-// each channel that it may have meant is asked again, beside a skip: it must say so at once. That a
-// select is told in time is seen by the network: it would be a deadlock. Guards whose channels have
-// ended stay in the select, mostly: they are silent.
+// Relay is the state of such a worker, without any waiting: a coroutine and a thread drive it
+// alike. What it is told is checked exactly. A retired channel stays retired, so when a select
+// throws Retired each channel that it may have meant is asked again, beside a skip: it must be
+// found retired at once. That a select is told in time is checked by the network: otherwise there
+// would be a deadlock. Guards whose channels have ended mostly stay in the select: they are silent.
 //
-// Invariants: a value is in `held` or has been handed on; what is held when no output is left was
-// kept (kept()); an end counts as over only once it was asked.
+// Invariants: a value is in `held` or has been handed on; a value that is held when no output is
+// left was kept (kept()); an end counts as over only once it was asked.
 #pragma once
 #include <chrono>
 #include <deque>

@@ -1,8 +1,9 @@
-// The same cases with real threads, at random: choices with mixed guards, plain and extended reads,
-// computed outputs, cancellations, time limits, poison, retirement, buffers of every policy,
-// standing alternatives, foreign readers. Meant for ThreadSanitizer, AddressSanitizer and plain
-// optimised builds. Every value is accounted for: per channel, what was sent is what was received,
-// dropped or left; no Item leaks or dies twice; no line has anybody left in it.
+// The cases of the exploration with real threads, at random: choices with mixed guards, plain and
+// extended reads, computed outputs, cancellations, time limits, poison, retirement, buffers of
+// every policy, standing alternatives, foreign readers. Meant for ThreadSanitizer, AddressSanitizer
+// and plain optimised builds. Every value is accounted for: per channel, what was sent is what was
+// received, dropped or left; no Item leaks or is destroyed twice; no party is left in a waiting
+// queue.
 //
 //   stress [--seed N] [--operations N] [--threads N]     prints the seed; the same seed gives the same programs (not the same schedule)
 #include <chrono>

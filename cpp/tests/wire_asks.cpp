@@ -1,4 +1,5 @@
-// A choice over several homes offers to each as it asks it, by one frame (WIRE.md 5.1).
+// A choice over several homes offers its guards to each home as it asks the home, by one frame
+// (WIRE.md 5.1).
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"

@@ -1,5 +1,5 @@
 // Choices that span, and have committed without being over: an extended read holds them, or they
-// make their value. Nobody waits for such a one (WIRE.md 5.4).
+// make their value. No other choice waits for such a one (WIRE.md 5.4).
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"

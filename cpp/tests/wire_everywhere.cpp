@@ -1,5 +1,5 @@
 // What programs say of themselves, and what follows from it (WIRE.md 10.2, 10.3, 10.6), without any
-// program; and what a peer may not say. The programs are in wire_rounds.cpp.
+// program; and what a peer may not say. wire_rounds.cpp tests whole programs.
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"

@@ -1,5 +1,5 @@
-// Barriers of another program, over real links: given and taken by name, their operations, and as
-// guards of a FarSelect (WIRE.md 4.9 to 4.11, rule 8).
+// Barriers whose home is another program, over real links: given and taken by name, their
+// operations, and as guards of a FarSelect (WIRE.md 4.9 to 4.11, rule 8).
 #include <doctest/doctest.h>
 
 #include <thread>

@@ -1,5 +1,5 @@
-// Frames and values (WIRE.md 3, 14): what is encoded comes back, and what is not a frame is
-// refused, whatever it is.
+// Frames and values (WIRE.md 3, 14): an encoded frame is decoded unchanged, and any input that is
+// not a frame is refused.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 // frames whose size and seq are put right, so that what lies behind these checks is reached; as
 // what comes off a serial line, raw or in packets that are put right; or as CBOR.
 //
-// Held: nothing crashes, no visitor is left when the session is over, and the channels and another
-// peer go on.
+// Checked: nothing crashes, no visitor is left when the session is over, and the channels and
+// another peer go on.
 #include <cstdlib>
 
 #include "weft/wire/cbor.hpp"

@@ -1,4 +1,5 @@
-// A plain reader at a channel of this program, as a process is one, for tests without any thread.
+// A plain reader at a channel of this program, which stands for a process in tests without any
+// thread.
 #pragma once
 #include <new>
 

@@ -1,5 +1,5 @@
-// Ends that go on to a third program over real sockets: a descriptor to each, and two spaces have a
-// session (WIRE.md 7.5).
+// Ends that are passed on to a third program over real sockets: each of two spaces gets a
+// descriptor, and they have a session (WIRE.md 7.5).
 #include <doctest/doctest.h>
 
 #include <dirent.h>

@@ -1,18 +1,20 @@
 // Programs that are killed at any moment, and what the others are told (WIRE.md 2.4, 4.2, 8; rules
 // 4.5, 6.4).
 //
-//   wire_kills N [SEED]     N programs are started, each is killed while numbers pass, half of them over a socket, half over shared
-//                           memory. Last line: N passed, N failed.
+//   wire_kills N [SEED]     N programs are started, and each is killed while numbers pass, half of
+//                           them over a socket, half over shared memory. Last line: N passed, N
+//                           failed.
 //
-// The started program has one part: it writes 1, 2, 3, … to a channel of ours (also to a buffer, on
-// credit, WIRE.md 6), or reads them, or is the home of the channel to which we write and from which
-// another thread of ours reads; or that, where both of ours select over it and a channel of our
-// own, so that two choices span the same two homes (WIRE.md 5). Or it is one of three parties of a
-// barrier of ours, the third of another program, where all of them sync and select in turn: then
-// the others are told that it has died, and are at most one phase apart (WIRE.md 4.11). Each time:
-// what arrives is 1, 2, 3, … without a gap; of the writes that were told to be done each has
-// arrived if the reader lives; of those that failed at most one has, and that one is in doubt.
-// Nobody hangs, no descriptor and no zombie is left.
+// The started program has one part. It writes 1, 2, 3, … to a channel of this program (also to a
+// buffer, on credit, WIRE.md 6), or reads them, or is the home of a channel to which this program
+// writes and from which another thread of this program reads; or the last, with both threads
+// selecting over that channel and a channel of this program, so that two choices span the same two
+// homes (WIRE.md 5). Or it is one of three parties of a barrier of this program, the third in
+// another program, and all of them sync and select in turn: then the others are told that it has
+// died, and are at most one phase apart (WIRE.md 4.11). Each time: what arrives is 1, 2, 3, …
+// without a gap; every write that was told to be done has arrived if the reader lives; of those
+// that failed at most one has, and that one is in doubt. Nothing hangs, and no descriptor and no
+// zombie is left.
 #include <dirent.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Long values that are sent from where they lie, and whose pieces are put where they will lie
+// Long values that are sent from where they lie, and whose pieces are put straight into their place
 // (WIRE.md 9.1, 9.5).
 #include <doctest/doctest.h>
 

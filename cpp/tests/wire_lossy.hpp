@@ -1,8 +1,8 @@
 // Random networks of spaces over links that lose, double, delay, disorder, spoil and are cut
-// (WIRE.md 13): one for each seed, the same on every machine. Nothing here is a thread. The tests
-// run a slice of them, `wire_soak` as many as there is time for.
+// (WIRE.md 13): one for each seed, the same on every machine. There are no threads. The tests run a
+// slice of them, `wire_soak` as many as there is time for.
 //
-// Watched: values arrive in order, none lost, none doubled; a cut ends the network with PeerDied,
+// Checked: values arrive in order, none lost, none doubled; a cut ends the network with PeerDied,
 // after a beginning of what was sent; nothing waits for ever.
 #pragma once
 #include <deque>

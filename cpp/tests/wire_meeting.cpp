@@ -1,4 +1,4 @@
-// Named meeting points, and all that can be wrong with them (WIRE.md 12.3, 14.4).
+// Named meeting points, and everything that can be wrong with them (WIRE.md 12.3, 14.4).
 #include <doctest/doctest.h>
 
 #include <csignal>

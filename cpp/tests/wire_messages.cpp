@@ -4,9 +4,9 @@
 //   wire_messages shm|stream CAPACITY MESSAGES [SEED]
 //
 // The other program writes, through a buffer of this capacity at the reader (0: a rendezvous), and
-// then closes its end. A message has its number, 64 random bits that follow from it, and the CRC-32
-// of both. Prints how many came in how long, and last `N passed, N failed`; its status says the
-// same.
+// then closes its end. A message has its number, 64 random bits that follow from the number, and
+// the CRC-32 of both. The program prints how many messages came in how much time, and last `N
+// passed, N failed`; its status says the same.
 #include <sys/wait.h>
 #include <chrono>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Programs that are started with a session, and how they end (WIRE.md 12.2): what cannot be started,
-// and what goes wrong with one, says so, with the path.
+// Programs that are started with a session, and how they end (WIRE.md 12.2). If a program cannot be
+// started, or fails, the error says so, with the path.
 #include <doctest/doctest.h>
 
 #include <csignal>

@@ -1,7 +1,7 @@
-// Deadlock over several programs, by rounds (WIRE.md 10.6, rule 10.1): programs that start each
-// other, so this is one of its own. Last line: N passed, N failed.
+// Deadlock over several programs, by rounds (WIRE.md 10.6, rule 10.1). The programs start each
+// other, so this test is a program of its own. Last line: N passed, N failed.
 //
-// The started program has one part, a run of one process; its exit status says how that ended.
+// The started program has one part, a run of one process; its exit status says how the run ended.
 #include <cstdio>
 #include <cstring>
 #include <deque>

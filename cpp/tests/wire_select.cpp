@@ -1,5 +1,5 @@
-// FarSelect with what is here beside far ends: timers, skips, ends of processes; and ends()
-// (WIRE.md 5.9, rules 5.2, 5.6, 5.7). And the list that it keeps its ends in.
+// FarSelect with guards of this program beside far ends: timers, skips, ends of processes; and
+// ends() (WIRE.md 5.9, rules 5.2, 5.6, 5.7). And the list in which it keeps its ends.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // What only the link in shared memory has: its segments, its ring, its notice of death, and peers
-// that do not keep to it (WIRE.md 12.4, 12.5, 14).
+// that break its protocol (WIRE.md 12.4, 12.5, 14).
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,10 +1,10 @@
-// Random networks over lossy links (wire_lossy.hpp), as many as there is time for: every second one
-// is cut at some step.
+// Random networks over lossy links (wire_lossy.hpp), as many as there is time for: every second
+// network is cut at some step.
 //
-//   wire_soak NETWORKS [SEED]       so many
-//   wire_soak SECONDS s [SEED]      for so long
+//   wire_soak NETWORKS [SEED]       runs so many networks
+//   wire_soak SECONDS s [SEED]      runs networks for so long
 //
-// Prints what went wrong, and last `N passed, N failed`; its status says the same.
+// It prints what went wrong, and last `N passed, N failed`; its status says the same.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// Far operations that are awaited twice, and links that are given what is none (rule 11.2).
+// Far operations that are awaited twice, and links that are given no space, or a socket that
+// carries no stream (rule 11.2).
 #include <doctest/doctest.h>
 
 #include <netinet/in.h>

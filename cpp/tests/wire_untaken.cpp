@@ -1,5 +1,5 @@
-// What a peer may make a space hold that nobody has taken yet (WIRE.md 14.5), and the faults of 14.2
-// that keep it from more.
+// What a peer may make a space hold that has not been taken yet (WIRE.md 14.5), and the faults of
+// 14.2 that keep the peer from sending more.
 #include <doctest/doctest.h>
 
 #include <array>

@@ -3,16 +3,16 @@
 //   auto [i, v] = co_await weft::select(r1, r2, weft::after(10ms));  // ad hoc
 //   auto [i, v] = weft::select(r1, r2)();                            // the same in a thread
 //   weft::Alternative alt{weft::Mode::fair, r1, r2};  // kept between selects: co_await alt.select()
-//   weft::StandingAlternative many{readers};  // enrolled for good: costs the same for any number
+//   weft::StandingAlternative many{readers};  // stays enrolled: any number cost the same
 //
 // Guards: a Reader; out(writer, value); out(writer, std::move(value)), which moves the value only
 // when it is chosen; out_with(writer, f); after(span); at(time); skip(); a Barrier. Each except a
-// bare reader has when(bool). Those of channels also have ends(): then the select ends when the
+// bare reader has when(bool). Guards of channels also have ends(): then the select ends when the
 // channel has retired. Without ends() such a guard falls silent, and the select throws Retired once
-// all guards that decide have (rule 5.6). select(…).ends() and alternative.ends() do this for all
-// guards. A guard refers to its end: keep the end while the select waits. The end of an
-// alternative's guard may be closed before the alternative goes; for the alternative it then is as
-// its channel is.
+// all guards that decide have fallen silent (rule 5.6). select(…).ends() and alternative.ends() do
+// this for all guards. A guard refers to its end: keep the end while the select waits. The end of
+// an alternative's guard may be closed before the alternative is destroyed; the guard then goes on
+// with the state of the channel.
 #pragma once
 #include "ended.hpp"
 #include "selecting.hpp"
@@ -49,13 +49,14 @@ class SelectOp {
     }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     auto await_resume() {
-      // also if the end of a channel was chosen, which throws: the other guards get their turn
+      // Also if the guard that was chosen throws the end of its channel: so the other guards get
+      // their turn.
       detail::Rotations::next(key, engine.next_start());
       op.use_.end();
       return inner->await_resume();
     }
   };
-  // Every guard's end is an outcome (rule 5.6).
+  // Makes the retirement of each guard's channel an outcome (rule 5.6).
   SelectOp ends() && {
     SelectOp all(mode_, std::move(set_));
     all.loud_ = true;
@@ -67,7 +68,7 @@ class SelectOp {
   }
   Awaiter bind(runtime::ProcessBase* p) && { return {*this, p, {}, 0, {}}; }
 
-  // In a thread.
+  // Selects in a thread, and blocks the thread meanwhile. Throws as co_await does.
   auto operator()(detail::Here at = detail::Here::now()) & {
     here_only();
     return std::move(*this)(at);
@@ -107,6 +108,10 @@ class SelectOp {
   InUse use_;
 };
 
+// Waits until one of the guards can commit, and commits that one. co_await it in a coroutine;
+// call the result in a thread. The result has the index of the guard and its value. Throws BadUse
+// for a bad set of guards (rule 5.5), Cancelled, and what the chosen guard throws: Retired,
+// Poisoned, PeerDied.
 template <detail::GuardLike... Gs>
 [[nodiscard]] auto select(Mode mode, Gs&&... gs) {
   using Set = detail::FixedGuards<decltype(detail::to_guard(std::forward<Gs>(gs)))...>;
@@ -121,7 +126,7 @@ template <class... None>
 void select() {
   static_assert(detail::never<std::tuple<None...>>, "weft: select needs at least one guard");
 }
-// Only for its error message.
+// Exists only for its error message.
 template <class G, class... Gs>
   requires(!detail::GuardLike<G> && !std::is_same_v<std::remove_cvref_t<G>, Mode> &&
            !detail::IsReaders<std::remove_cvref_t<G>>::value)
@@ -137,13 +142,13 @@ template <class T, class P>
   return SelectOp<Set>(mode, Set(rs));
 }
 
-// A guard in a list that a program makes while it runs: std::vector<weft::AnyGuard<int>>.
+// A guard in a list that a program builds at run time: std::vector<weft::AnyGuard<int>>.
 template <class T, class P = Shared>
 using AnyGuard = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, DeadlineGuard,
                               Skip, Meet, EndOf>;
-// Over a list, which must live until the select is over and has the values of its outputs. The
-// value that is sent is gone afterwards (a further select is bad use until that guard has been made
-// anew); all others are still there, whatever the select throws.
+// Selects over a list, which must live until the select is over and holds the values of its
+// outputs. The value that is sent is moved out (a further select is BadUse until that guard has
+// been made anew); all other values are still in the list, whatever the select throws.
 template <class T, class P = Shared>
 [[nodiscard]] auto select_among(std::vector<AnyGuard<T, P>>& gs, Mode mode = Mode::fair) {
   using Set = detail::ManyGuards<T, P, std::vector<AnyGuard<T, P>>&>;
@@ -170,7 +175,7 @@ struct Kept : Set {
   ~Kept() { this->let_go(); }
 };
 
-// Shared by both alternatives; belongs to one process at a time.
+// What both kinds of alternative share. An alternative belongs to one process at a time.
 template <class Set, class Engine>
 class AlternativeBase {
   static_assert(Set::repeatable,
@@ -216,9 +221,11 @@ class AlternativeBase {
       return select_in_thread(static_cast<Set&>(a->set_), a->engine(), at);
     }
   };
-  // co_await alt.select() in a coroutine; alt.select()() in a thread.
+  // Selects: co_await alt.select() in a coroutine; alt.select()() in a thread.
   [[nodiscard]] Op select() noexcept { return {this}; }
 
+  // Sets the precondition of guard i. Throws BadUse if there is no guard i, if its end is closed,
+  // or if it must not be on together with another guard that is on (rule 5.5).
   void enable(std::uint32_t i, bool on) {
     if (i >= set_.size()) bad_use("enable: there is no guard " + std::to_string(i));
     if (!engine_) {
@@ -238,7 +245,8 @@ class AlternativeBase {
     on ? ++enabled_ : --enabled_;
     engine_->enable(i, on);
   }
-  // Every guard's end is an outcome (rule 5.6). Before the first select.
+  // Makes the retirement of each guard's channel an outcome (rule 5.6). Throws BadUse after the
+  // first select.
   void ends() {
     if (engine_)
       bad_use("ends() of an alternative that has selected already: say it before the first select");
@@ -278,13 +286,15 @@ class AlternativeBase {
 
   Kept<Set> set_;
   Mode mode_;
-  std::optional<Engine> engine_;  // after set_: it leaves the guards' channels first
+  // destroyed before set_, since it leaves the channels of the guards
+  std::optional<Engine> engine_;
   std::uint32_t enabled_ = 0;
   bool loud_ = false;
   InUse use_;
   // some of its guards must not be on at the same time (rule 5.5)
   bool at_odds_ = false;
-  std::vector<std::pair<std::uint32_t, bool>> early_;  // enable() before there was an engine
+  // calls of enable() before there was an engine
+  std::vector<std::pair<std::uint32_t, bool>> early_;
 };
 
 template <class... Gs>
@@ -292,8 +302,8 @@ using FixedFor = FixedGuards<decltype(to_guard(std::declval<Gs>()))...>;
 
 }  // namespace detail
 
-// Guards that are kept between selects, and enrolled at each. It remembers the rotation that makes
-// it fair by itself, so that no table is needed (Rotations in selecting.hpp).
+// Guards that are kept between selects, and enrolled at each select. The alternative itself keeps
+// the rotation that makes it fair, so it needs no table (Rotations in selecting.hpp).
 template <class Set>
 class Alternative : public detail::AlternativeBase<Set, core::Select> {
   using Base = detail::AlternativeBase<Set, core::Select>;
@@ -313,7 +323,8 @@ Alternative(const std::vector<Reader<T, P>>&, Mode) -> Alternative<detail::ManyR
 template <class T, class P>
 Alternative(const std::vector<Reader<T, P>>&) -> Alternative<detail::ManyReaders<T, P>>;
 
-// Guards that stay enrolled (rule 5.9); those that become ready are served in that order.
+// Guards that stay enrolled between selects (rule 5.9). They are served in the order in which they
+// become ready.
 template <class Set>
 class StandingAlternative : public detail::AlternativeBase<Set, core::Standing> {
   using Base = detail::AlternativeBase<Set, core::Standing>;

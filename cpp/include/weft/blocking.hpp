@@ -71,7 +71,7 @@ class BlockingOp {
     if (std::exchange(spent_, true)) detail::awaited_twice("blocking(…)");
     return Awaiter(std::move(f_), p);
   }
-  // To be called in a thread, also outside any process.
+  // Calls the function in a thread, also outside any process.
   R operator()() {
     if (runtime::this_context && runtime::this_context->executor && runtime::this_context->running)
       detail::blocking_caller("blocking(…)()");
@@ -84,7 +84,8 @@ class BlockingOp {
 };
 
 // Calls f, which may block, without holding up other processes. The operation returns or throws
-// what f does.
+// what f does. Throws Cancelled before f has begun, and std::system_error if the system gives no
+// thread.
 template <class F>
 [[nodiscard]] BlockingOp<std::decay_t<F>> blocking(F&& f) {
   return BlockingOp<std::decay_t<F>>(std::forward<F>(f));

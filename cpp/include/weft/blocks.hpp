@@ -3,17 +3,17 @@
 //   weft::par{ prefix<int>(0, c, a), delta<int>(a, {b, d}), successor<int>(b, c),
 //              weft::seq{ first(x), second(y) } }();
 //
-// What may stand in a block, and wherever a process is wanted: run, spawn, Group::start, timeout,
+// What may stand in a block, and wherever a process is expected: run, spawn, Group::start, timeout,
 // Watch::of
 //   a process                                    Process, thread(…), another par or seq
-//   a std::vector of them
+//   a std::vector of these
 //   a function object that returns a process     its captures live as long as that process does
 //   any other function object                    it runs on a thread; weft::thread(f, args…) and
 //                                                weft::proc(f, args…) bind arguments
 //   an AnyProcess, which holds one of these
 //
-// A block is a process itself. () runs it from main or inside a thread process; co_await runs it
-// inside a coroutine. It runs once.
+// A block is a process itself. block() runs it from main or inside a thread process; co_await runs
+// it inside a coroutine. A block runs once.
 #pragma once
 
 #include "compose.hpp"
@@ -35,8 +35,8 @@ template <class X>
 struct IsVector : std::false_type {};
 template <class T>
 struct IsVector<std::vector<T>> : std::true_type {};
-// Runs the process that a closure makes by returning a coroutine, and keeps the closure alive until
-// that process has ended.
+// Runs the coroutine process that a closure returns, and keeps the closure alive until that process
+// has ended.
 template <class F, class R = typename std::invoke_result_t<F&>::result_type>
 BasicProcess<R> kept_and_run(F f) {
   if constexpr (std::is_void_v<R>)
@@ -49,7 +49,7 @@ auto keeping(F f) {
   return kept_and_run(std::move(f)).named("closure");
 }
 
-// A block inside another is a process of its own.
+// Makes a block inside another block a process of its own.
 template <class B>
 BasicProcess<typename B::Result> nested(B b) {
   if constexpr (std::is_void_v<typename B::Result>)
@@ -99,11 +99,11 @@ std::vector<AsProcess<X>> to_processes(std::vector<X> xs) {
   return r;
 }
 
-// What a block has besides being a group: it can be called.
+// The base that makes a block callable.
 template <class Derived>
 class Runs {
  public:
-  // From main, or inside a thread process. Throws as weft::run does.
+  // Runs the block from main, or inside a thread process. Throws as weft::run does.
   auto operator()(RunOptions o = {}) { return run(o, std::move(static_cast<Derived&>(*this))); }
 };
 
@@ -113,8 +113,8 @@ class Runs {
 // constructor. clang-format takes a class with an attribute and bases for an expression.
 // clang-format off
 
-// Runs processes in parallel: starts them in order, ends when all have ended, gives their results
-// (rules 7.1, 7.2).
+// Runs processes in parallel: starts them in order, ends when all have ended, and returns their
+// results (rules 7.1, 7.2).
 template <class... Ps>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par
     : public detail::Par<Ps...>, public detail::Runs<par<Ps...>> {
@@ -127,7 +127,7 @@ class [[nodiscard("a block does nothing until it runs: call it, co_await it, or 
 template <class... Xs>
 par(Xs&&...) -> par<detail::AsProcess<Xs>...>;
 
-// The same for a vector of processes; the results are optionals.
+// par for a vector of processes; the results are optionals.
 template <class P>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par<std::vector<P>>
     : public detail::ParVector<P>, public detail::Runs<par<std::vector<P>>> {
@@ -181,8 +181,8 @@ Process one_by_one_of(std::vector<P> ps) {
 
 // clang-format off
 
-// Runs processes one after another; stops at the first failure (rule 7.3). Its result is a tuple of
-// theirs, as with par, or nothing if none has one.
+// Runs processes one after another; stops at the first failure (rule 7.3). The result is a tuple of
+// their results, as with par, or nothing if no process has one.
 template <class R>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] seq
     : public BasicProcess<R>, public detail::Runs<seq<R>> {
@@ -205,7 +205,7 @@ seq(std::vector<X>) -> seq<void>;
 
 namespace detail {
 template <class F>
-struct Parameters;  // of a function that is not overloaded
+struct Parameters;  // the parameters of a function that is not overloaded
 template <class R, class... A>
 struct Parameters<R (*)(A...)> {
   using Bound = std::tuple<std::decay_t<A>...>;
@@ -237,7 +237,8 @@ struct BoundFor<F, A...>
     : std::type_identity<typename Parameters<decltype(&F::operator())>::Bound> {};
 }  // namespace detail
 
-// Runs f(args…) as a process on an OS thread of its own. If f returns a process, that runs there.
+// Runs f(args…) as a process on an OS thread of its own. If f returns a process, that process runs
+// there.
 template <class F, class A, class... As>
   requires(!std::is_same_v<std::remove_cvref_t<A>, detail::Here>)
 auto thread(F f, A&& arg, As&&... args) {
@@ -275,7 +276,7 @@ auto proc(F f, A&&... args) {
   }
 }
 
-// A coroutine process on an OS thread of its own.
+// Runs a coroutine process on an OS thread of its own.
 template <class R>
 auto thread(BasicProcess<R> p, detail::Here at = detail::Here::now()) {
   auto f = [p = std::move(p)]() mutable { return run(std::move(p)); };
@@ -285,7 +286,7 @@ auto thread(BasicProcess<R> p, detail::Here at = detail::Here::now()) {
 // --- processes of any kind -----------------------------------------------------------------------
 
 // A process of any kind: a coroutine, a process that was told where to run, a thread, a block, or
-// whatever else may stand in a block. Its result R is that process's.
+// whatever else may stand in a block. Its result R is the result of that process.
 //
 //   std::vector<weft::AnyProcess<>> all;
 //   all.push_back(p().on(pool));
@@ -300,7 +301,7 @@ class [[nodiscard("a process does nothing until it is started: give it to run, p
     virtual bool startable() const noexcept = 0;
     virtual const char* called() const noexcept = 0;
     virtual void check(runtime::Group& g) const = 0;
-    // `here`: the executor for a process that was not told where to run; null: the group's.
+    // `here` is the executor for a process that was not told where to run; null: the group's.
     virtual void start(runtime::Group& g, Room* result, runtime::RunsAt at,
                        runtime::Executor* here) = 0;
   };
@@ -339,7 +340,8 @@ class [[nodiscard("a process does nothing until it is started: give it to run, p
   void start(runtime::Group& g, Room* result, runtime::RunsAt at, runtime::Executor& here) {
     start_by(g, result, at, &here);
   }
-  auto bind(runtime::ProcessBase* p) && {  // co_await it, as a process
+  // Makes co_await run it, as a process.
+  auto bind(runtime::ProcessBase* p) && {
     return detail::One<AnyProcess>(std::move(*this), p);
   }
 
@@ -359,7 +361,8 @@ template <class A>
 concept Awaitable = Operation<A> || requires(A a, PromiseBase& p) {
   p.await_transform(std::move(a));
 };
-// An operation and the program's line that began it: a report shows that line, and none of ours.
+// An operation and the program's line that began it: a report shows that line, not a line of this
+// file.
 template <class A>
 struct BegunAt {
   A op;
@@ -390,8 +393,8 @@ auto replica(F& f, X&& x, Here at) {
 }  // namespace detail
 
 // A block of f(x) for each x in [first, last), which are iterators or whole numbers. f returns a
-// process, or an operation (`[&](auto& w) { return w.write(v); }`, for which you need not write a
-// process); any other f runs on a thread, one for each x. f and what it refers to must live until
+// process, or an operation (`[&](auto& w) { return w.write(v); }`), which then needs no process
+// around it; any other f runs on a thread, one for each x. f and what it refers to must live until
 // the block has ended.
 template <class I, class F>
 [[nodiscard]] auto par_for(I first, std::type_identity_t<I> last, F&& f,

@@ -2,7 +2,7 @@
 //
 //   // shared: coroutines and threads anywhere in the address space meet on it
 //   weft::Channel<int> c;
-//   // local: one scheduler, no atomic operation
+//   // local: all its processes are on one scheduler; no atomic operation
 //   weft::Channel<int, weft::Local> d;
 //   // buffered
 //   weft::Channel<int> b{weft::buffer(16)};
@@ -35,10 +35,12 @@ class ChannelHandle;  // handle.hpp
 
 namespace detail {
 
-// Names outlive their channels (reports may come later); each distinct one is kept once.
+// Returns a copy of `name` that is never freed, since names outlive their channels (reports may
+// come later). Each distinct name is kept once.
 const char* intern(const char* name);
 
-// V: what is stored of a value (core/stored.hpp). Only ends and awaiters know the value's type T.
+// The engine of a channel. V is what is stored of a value (core/stored.hpp); only ends and awaiters
+// know the value's type T.
 template <class V, class P>
 using EngineFor =
     std::conditional_t<core::one_to_one<P>, core::OneToOneEngine<V, P>, core::ChannelEngine<V, P>>;
@@ -51,14 +53,15 @@ struct PooledEngine final : EngineFor<V, P>,
 
 [[noreturn, gnu::cold]] void one_too_many(const core::SyncObject* c, const char* end);
 [[noreturn, gnu::cold]] void not_at_home(const core::SyncObject* c, const char* what);
-// Of a closed end, and of a write that was awaited, whose value is gone. No process has used them,
-// so an operation there takes the slow path (begin_in_full() of coroutine.hpp), which finds that.
+// The places of a closed end, and of a write that was awaited, whose value is gone. No process has
+// used them, so an operation there takes the slow path (begin_in_full() of coroutine.hpp), which
+// detects them.
 inline constinit core::SyncObject closed_place{}, spent_place{};
 inline bool is_no_place(const core::SyncObject* p) noexcept {
   return p == &closed_place || p == &spent_place;
 }
 template <class>
-inline constexpr bool never = false;  // for static_asserts in what must not be instantiated
+inline constexpr bool never = false;  // for static_asserts in code that must not be instantiated
 // How a value is given to a channel of T: a number by value, anything else by reference, to be
 // moved or, if T can be copied, copied.
 template <class T>
@@ -72,14 +75,14 @@ void cannot_write() {
                 "channel's type, or it can only be moved (then say std::move(value))");
 }
 
-// What an end does when it is destroyed: it poisons if an uncaught poison is passing through the
-// process (rule 4.3; this gives the strength), else it retires (0).
+// How an end acts when it is destroyed: if an uncaught poison is passing through the process (rule
+// 4.3) the end poisons with the strength that this returns; if this returns 0, it retires.
 inline std::uint8_t poison_under_way() noexcept {
   const runtime::Context* c = runtime::this_context;
   if (!c || (c->dying | c->thrown) == 0) [[likely]]
     return 0;
   if (c->dying) return c->dying;
-  // a poison that was caught and is gone spreads no more
+  // a poison that was caught and no longer exists spreads no more
   return std::uncaught_exceptions() > 0 && !c->poisoned.expired() ? c->thrown : 0;
 }
 // Values that a buffer drops are undelivered; they do not belong to the process that happens to
@@ -148,8 +151,8 @@ struct HeapRing : core::Ring<T> {
   }
 };
 
-// A one-to-one ring of at least this size is expected to pass many values between two sleeps; a
-// smaller one finds out.
+// The least size of a one-to-one ring that is expected to pass many values between two sleeps. A
+// smaller ring finds out by itself.
 inline constexpr std::uint32_t kLightFrom = 256;
 
 // Makes a core, with its buffer if it has one. Throws BadUse if such a channel cannot have that
@@ -193,7 +196,7 @@ EngineFor<V, P>* make_core(const ChannelOptions& o) {
     return c;
   }
 }
-// Of a channel without options.
+// Makes the core of a channel without options.
 template <class V, class P>
 EngineFor<V, P>* make_plain_core() {
   if constexpr (core::one_to_one<P>)
@@ -219,7 +222,7 @@ void release(EngineOf<T, P>* c) noexcept {
 }
 
 [[noreturn, gnu::cold]] void closed_end(const char* what, const char* kind);
-// `place` is none: of a closed end, or of a write that was awaited.
+// Throws for `place`, which is the place of a closed end, or of a write that was awaited.
 [[noreturn, gnu::cold]] void no_place(const core::SyncObject* place, const char* what,
                                       const char* kind);
 [[noreturn, gnu::cold]] void awaited_twice(const char* what);
@@ -235,7 +238,7 @@ template <class C, class T>
   throw_end(s, *c, c->poison_strength(), verb, guard, Error::Carried::of(std::forward<T>(v)));
 }
 
-// Room for a T, which the party that commits constructs.
+// Raw storage for a T, which the party that commits constructs.
 template <class T>
 union Slot {
   T value;
@@ -278,7 +281,8 @@ inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side
                                           &visit_plain<true>, &undecided_plain<C, true>,
                                           &passed_plain<C, true>};
 
-// The blocking forms are for threads. A coroutine that called one would stop its whole scheduler.
+// The blocking forms are for threads. A coroutine that called one would stop its whole scheduler,
+// so these functions throw BadUse then.
 runtime::ThreadProcess& blocking_guest(const char* what);
 inline runtime::ThreadProcess& blocking_caller(const char* what) {
   if (runtime::ThreadProcess* p = runtime::ThreadProcess::plain()) [[likely]]
@@ -293,9 +297,9 @@ template <core::Side S, class C>
   return c->template begin<S>(self);
 }
 
-// A thread's read or write begins. If a buffer does not let it through at once it first waits
-// briefly (waiting.hpp) outside the line, since the parties in line are served one by one, each
-// with a wake-up.
+// Begins a thread's read or write. If a buffer does not let it through at once the thread first
+// waits briefly (waiting.hpp) without joining the waiting queue, since queued parties are served
+// one by one, each with a wake-up.
 template <core::Side S, class C>
 inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   if (!c->buffered()) {
@@ -309,9 +313,9 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
 
 // --- ends ----------------------------------------------------------------------------------------
 
-// An end is given up, and with the last one that refers to it the channel. But who waits here, with
-// an end that it had by reference and that is gone, will look at the channel as it goes on: then the
-// storage stays (rules 3.2, 11.3).
+// Gives up an end, and the channel with the last end or handle that refers to it. But if a party
+// still waits here, with an end that it had by reference and that no longer exists, the party will
+// look at the channel as it goes on: then the storage stays (rules 3.2, 11.3).
 template <class V, class P>
 [[gnu::noinline]] void give_up(EngineFor<V, P>* c, core::Side side, bool died) noexcept {
   const bool stays = c->references.is_last() && c->waited();
@@ -321,15 +325,15 @@ template <class V, class P>
     c->drop_writer(died);
   if (!stays) release<V, P>(c);
 }
-// It goes, by itself or because of a poison (rule 4.3).
+// An end is destroyed: it retires, or spreads a poison (rule 4.3).
 template <class V, class P>
 [[gnu::noinline]] void drop(EngineFor<V, P>* c, core::Side side) noexcept {
   if (const std::uint8_t s = poison_under_way()) c->poison(s);
   give_up<V, P>(c, side, false);
 }
 
-// Rule 2.5: throws what an operation of that side would; if it would not throw, the side itself is
-// gone.
+// Throws what an operation of that side would; if it would not throw, says that the side itself is
+// gone (rule 2.5).
 template <class V, class P>
 [[noreturn, gnu::noinline, gnu::cold]] void no_new_end(EngineFor<V, P>* c, core::Side side,
                                                        bool met) {
@@ -344,13 +348,13 @@ template <class V, class P>
                reads ? "a new reader end" : "a new writer end", -1, met);
 }
 
-// A new end is counted. Throws how the channel has ended, if it has; `met`: asked for by an
-// operation.
+// Counts a new end. If the channel has ended, throws how; `met` says whether an operation asked for
+// the end.
 template <class V, class P>
 [[gnu::noinline]] void count_end(EngineFor<V, P>* c, core::Side side, bool met) {
   const bool reads = side == core::Side::in;
   const char* const name = reads ? "reader" : "writer";
-  const std::uint8_t only_one = reads ? 2 : 1;  // of ChannelKind
+  const std::uint8_t only_one = reads ? 2 : 1;  // a bit of ChannelKind
   const auto ends = [c, reads] { return reads ? c->reader_ends() : c->writer_ends(); };
   if (!(reads ? c->first_reader() : c->first_writer())) [[unlikely]] {
     if (core::one_to_one<P> && ends() > 0) one_too_many(c, name);
@@ -363,8 +367,8 @@ template <class V, class P>
   c->references.up();
 }
 
-// The base of reader ends and writer ends: one count of the channel, which is given up once (rule
-// 2.3). Reading and writing are left to them.
+// The base of reader ends and writer ends. An end is one count of the channel, and is given up once
+// (rule 2.3).
 template <class T, class P, core::Side S>
 class EndOf {
  public:
@@ -372,12 +376,16 @@ class EndOf {
   using policy = P;
   using Engine = EngineOf<T, P>;
 
+  // Poisons the channel (rule 4). Throws BadUse if the end is closed, or `strength` is not 1 to
+  // 255.
   void poison(Count strength = 1) const {
     const std::uint8_t s = strength_of(strength, "poison: the strength");
     checked("poison")->poison(s);
   }
+  // Closes the end; its channel retires if it was the last of its side (rule 3). Does nothing if
+  // the end is closed.
   void retire() noexcept { leave(false); }
-  // The holder of this end was killed (rule 4.5).
+  // As retire(), for an end whose holder was killed (rule 4.5).
   void die() noexcept { leave(true); }
   explicit operator bool() const noexcept { return open(); }
 
@@ -427,7 +435,7 @@ class EndOf {
  private:
   static constexpr bool kReads = S == core::Side::in;
   static constexpr const char* kName = kReads ? "reader" : "writer";
-  static constexpr std::uint8_t kOnlyOne = kReads ? 2 : 1;  // of ChannelKind
+  static constexpr std::uint8_t kOnlyOne = kReads ? 2 : 1;  // a bit of ChannelKind
 
   bool open() const noexcept { return place_ != &closed_place; }
   Engine* own() const noexcept { return static_cast<Engine*>(place_); }
@@ -441,7 +449,7 @@ class EndOf {
 
 // The operations that co_await takes; see coroutine.hpp. A read is a pointer: its value is the
 // place, its type says what to do there. For an object of class type in an await expression g++
-// would reserve room in the frame, for a pointer it does not.
+// would reserve room in the frame; for a pointer it does not.
 template <class T, class P>
 struct ReadOp;
 template <class T, class P>
@@ -455,7 +463,7 @@ struct [[nodiscard(
 template <class T, class P>
 struct ExtendedOp;  // extended.hpp
 
-// A counted reader end. Copying makes another end; moving moves it. Destroying retires it (or
+// A counted reader end. A copy is another end; a move moves the end. The destructor retires it (or
 // spreads a poison that is under way).
 template <class T, class P = Shared>
 class Reader : public detail::EndOf<T, P, core::Side::in> {
@@ -469,16 +477,18 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
   Reader() noexcept = default;
   explicit Reader(Engine* c) noexcept : End(c) {}  // takes over one count
 
-  // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
+  // co_await: reads the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   [[nodiscard]] ReadOp<T, P>* read() const { return reinterpret_cast<ReadOp<T, P>*>(place_); }
-  // co_await: the next value, or nothing once the channel has retired (rule 3.4).
+  // co_await: reads the next value; gives nothing once the channel has retired (rule 3.4). Throws
+  // as read() does otherwise.
   [[nodiscard]] NextOp<T, P>* next() const { return reinterpret_cast<NextOp<T, P>*>(place_); }
-  // co_await: an Extended<T>; the writer goes on when it is destroyed (rule 1.6).
+  // co_await: reads a value as an Extended<T>; the writer goes on when that object is destroyed
+  // (rule 1.6). Throws as read() does.
   [[nodiscard]] auto extended() const requires(!core::one_to_one<P>) {
     return ExtendedOp<T, P>{checked("extended read")};
   }
 
-  // In a thread: reads, and blocks the thread meanwhile.
+  // Reads in a thread, and blocks the thread meanwhile. Throws as read() does.
   T operator()(detail::Here at = detail::Here::now()) const {
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Engine* c = checked("read");
@@ -495,7 +505,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
     c->last_reader = self.id;
     return slot.take();
   }
-  // In a thread: for (T v : reader) …
+  // Iteration in a thread: for (T v : reader) … It ends when the channel retires.
   class Iterator {
    public:
     explicit Iterator(const Reader* r, detail::Here at = detail::Here::nowhere()) : r_(r), at_(at) {
@@ -528,7 +538,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
   }
 };
 
-// A counted writer end.
+// A counted writer end. Copies, moves and the destructor are those of a Reader.
 template <class T, class P = Shared>
 class Writer : public detail::EndOf<T, P, core::Side::out> {
   using End = detail::EndOf<T, P, core::Side::out>;
@@ -542,21 +552,22 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   Writer() noexcept = default;
   explicit Writer(Engine* c) noexcept : End(c) {}  // takes over one count
 
-  // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the
-  // value back: e.value<T>(). The parameter has the channel's type: so other types are converted at
-  // the call, and there the compiler warns of a value that does not fit (-Wconversion).
+  // co_await: writes the value; done when a reader has taken it (or a buffer has it). Throws
+  // Retired, Poisoned, PeerDied, Cancelled, BadUse. The exception carries the value back:
+  // e.value<T>(). The parameter has the channel's type, so other types are converted at the call,
+  // where the compiler warns of a value that does not fit (-Wconversion).
   WriteOp<T, P> write(const T& v) const requires(!detail::kNumber<T> && detail::kCopied<T>) {
     return {place_, v};
   }
   WriteOp<T, P> write(T&& v) const requires(!detail::kNumber<T>) { return {place_, std::move(v)}; }
-  // A reference to a number would force it into memory.
+  // A number is passed by value: a reference would force it into memory.
   WriteOp<T, P> write(T v) const requires detail::kNumber<T> { return {place_, v}; }
   template <class U>
   void write(U&&) const requires(!std::is_convertible_v<U&&, T>) {
     detail::cannot_write<U>();
   }
 
-  // In a thread: writes, and blocks the thread meanwhile.
+  // Writes in a thread, and blocks the thread meanwhile. Throws as write() does.
   void operator()(const T& v, Here at = Here::now()) const requires detail::kCopied<T> {
     (*this)(T(v), at);
   }
@@ -588,7 +599,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   }
 };
 
-// A handle to a channel: it makes ends, but has none itself. Copies refer to the same channel.
+// A handle to a channel: it makes ends, but is none itself. Copies refer to the same channel.
 template <class T, class P = Shared>
 class Channel {
   using Here = detail::Here;
@@ -598,11 +609,14 @@ class Channel {
   using policy = P;
   using Engine = detail::EngineOf<T, P>;
 
-  // Without a buffer or a name of its own: what these need is not compiled then.
+  // Makes a rendezvous (or throws BadUse, for OneToOne) without a name of its own. Code for buffers
+  // and names is not compiled then.
   explicit Channel(Here at = Here::now()) : core_(detail::make_plain_core<core::Stored<T>, P>()) {
     core_->references.up();
     detail::made_at(*core_, at);
   }
+  // Makes a channel with a buffer, a name or another option. Throws BadUse if the options do not
+  // fit together.
   explicit Channel(ChannelOptions o, Here at = Here::now())
       : core_(detail::make_core<core::Stored<T>, P>(o)) {
     core_->references.up();
@@ -618,21 +632,23 @@ class Channel {
   }
   ~Channel() { detail::release<T, P>(core_); }
 
-  // A new end. If the channel has ended, throws how (rule 2.5); if that leaves the process, the
-  // process has failed (rule 3.5).
+  // Makes a new end. If the channel has ended, throws how (rule 2.5); if that exception leaves the
+  // process, the process has failed (rule 3.5).
   Reader<T, P> reader(Here at = Here::now()) const { return new_reader(false, at); }
   Writer<T, P> writer(Here at = Here::now()) const { return new_writer(false, at); }
   Reader<T, P> operator+() const { return new_reader(false); }
   Writer<T, P> operator-() const { return new_writer(false); }
-  // Where an end is wanted, a channel gives a new one: Reader<int> r = c;
+  // Where an end is expected, a channel makes a new one: Reader<int> r = c;
   operator Reader<T, P>() const { return new_reader(false); }
   operator Writer<T, P>() const { return new_writer(false); }
 
+  // Poisons the channel (rule 4). Throws BadUse if `strength` is not 1 to 255.
   void poison(detail::Count strength = 1) const {
     core_->poison(detail::strength_of(strength, "poison: the strength"));
   }
+  // The channel's name in quotes, or file:line of its making.
   std::string name() const { return runtime::name_of(*core_); }
-  // Statistics: values passed so far; values dropped by the buffer (rules 1.4, 3.3, 4.2).
+  // How many values have passed so far, and how many the buffer has dropped (rules 1.4, 3.3, 4.2).
   std::uint64_t transfers() const noexcept { return core_->transfers(); }
   std::uint64_t dropped() const noexcept { return core_->dropped(); }
   Engine* core() const noexcept { return core_; }
@@ -653,7 +669,8 @@ class Channel {
   Engine* core_;
 };
 
-// A `one` side has one end at a time; a second is BadUse (rule 1.8): `one2one<int>(buffer(8))`.
+// A restricted channel. A side that is `one` has one end at a time; a second end is BadUse (rule
+// 1.8): `one2one<int>(buffer(8))`.
 template <class T, class P = Shared>
 Channel<T, P> one2one(ChannelOptions o = {}, detail::Here at = detail::Here::now()) {
   o.kind = ChannelKind::one2one;

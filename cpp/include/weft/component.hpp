@@ -1,6 +1,6 @@
-// Processes in C++ for a Python program: a source declares them, is built into a shared library,
-// and `weft.native.load()` makes process functions of it. They run on threads, without the
-// interpreter's lock, and meet Python's processes on ordinary channels.
+// Processes in C++ for a Python program: a source file declares them and is built into a shared
+// library, and `weft.native.load()` makes process functions of them. They run on threads, without
+// the interpreter's lock, and meet Python's processes on ordinary channels.
 //
 //   #include <weft/component.hpp>
 //   using namespace weft::native;
@@ -13,11 +13,11 @@
 //         .argument("samples").argument("scaled").argument("factor", 2.0);
 //   }
 //
-// This header needs only component_abi.h: a component contains no code of the extension. (All is in
-// namespace weft::native, so that a source may also include weft/weft.hpp, for networks of its
-// own.) What a process does with its arguments is in component_ends.hpp.
+// This header needs only component_abi.h: a component contains no code of the extension.
+// (Everything is in namespace weft::native, so a source may also include weft/weft.hpp, for
+// networks of its own.) What a process does with its arguments is in component_ends.hpp.
 //
-// Invariant: no exception leaves the run functions; what a process throws is passed on as a
+// Invariant: no exception leaves the run functions; an exception of a process is passed on as a
 // weft_status and a weft_failure.
 #pragma once
 #include <cxxabi.h>
@@ -79,7 +79,7 @@ inline char* failure_text(const weft_api* api, const char* message) noexcept {
     const std::string stack = thrown_at();
     if (!stack.empty())
       return copy_text(api, (std::string(message) + WEFT_THROWN_AT + stack).c_str());
-  } catch (const std::bad_alloc&) {  // then without the stack
+  } catch (const std::bad_alloc&) {  // the text is then without the stack
   }
   return copy_text(api, message);
 }
@@ -106,7 +106,7 @@ weft_status guarded(const weft_api* api, weft_failure* failure, F&& f) {
     failure->type = type_text(api, &typeid(e));
     failure->text = failure_text(api, e.what());
   } catch (abi::__forced_unwind&) {
-    throw;  // the thread is cancelled by the system
+    throw;  // the system has cancelled the thread
   } catch (...) {
     failure->type = type_text(api, abi::__cxa_current_exception_type());
     failure->text = failure_text(api, "");
@@ -130,7 +130,7 @@ class Component {
   Component(const Component&) = delete;
   Component& operator=(const Component&) = delete;
 
-  // A process: a function whose parameters are ends and values. F is given as a constant,
+  // Declares a process: a function whose parameters are ends and values. F is given as a constant,
   // process<&scale>("scale", "…"), or by the macro WEFT_PROCESS(scale, "…"), which gives the
   // process the function's name.
   template <auto F>
@@ -152,12 +152,13 @@ class Process {
  public:
   explicit Process(weft_process_info info) : info_(info) {}
 
-  // The next parameter, in the order of the function: its name, and what it is.
+  // Names the next parameter, in the order of the function, and says what it is. Throws
+  // std::logic_error if the function has no more parameters.
   Process& argument(const char* name, const char* doc = "") {
     next(name, doc);
     return *this;
   }
-  // The same with a default value.
+  // Also gives a default value. Throws std::logic_error if it is not of the parameter's type.
   template <class T>
     requires(!std::is_convertible_v<T, const char*>)
   Process& argument(const char* name, T fallback, const char* doc = "") {
@@ -255,7 +256,7 @@ class Process {
 };
 
 namespace detail {
-// One for each declared function, so that its run() needs no data to know which function that is.
+// One class for each declared function, so that its run() needs no data to know the function.
 template <auto F>
 struct Run;
 template <class... A, void (*F)(A...)>
@@ -316,7 +317,7 @@ inline const weft_component* Component::info() {
 // WEFT_COMPONENT(name, "what it is for") {
 //   component.process<&f>("f", "what it does").argument("in").argument("n", 8);
 // }
-// To be used once in a library. Its declarations are read when the library is loaded.
+// Used once in a library. Its declarations are read when the library is loaded.
 #define WEFT_COMPONENT(NAME, DOC)                                                                  \
   static void weft_declare_##NAME(weft::native::Component& component);                             \
   extern "C" __attribute__((visibility("default"))) const weft_component* weft_component_entry() { \

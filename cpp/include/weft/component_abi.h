@@ -1,46 +1,45 @@
 // What a native component and its host (the extension module of the Python package) agree on: C
-// types and one table of C functions. No C++ object, no exception and no symbol of Python's crosses
-// here, so compilers, their flags and versions of Python may differ.
+// types and one table of C functions. No C++ object, no exception and no symbol of Python crosses
+// this interface, so compilers, their flags and versions of Python may differ.
 //
 //   host ──dlopen──► weft_component_entry() ──► weft_component: its processes, their parameters
 //
 //   host ──a thread for a process──► weft_process_info.run(api, process, arguments, failure)
-//     ──► how it ended (a weft_status)
-//   host ──a coroutine, on the pool──► weft_process_info.step(…), again whenever what it waited for
-//     is decided ──► the same
+//     ──► how the process ended (a weft_status)
+//   host ──a coroutine, on the pool──► weft_process_info.step(…), again whenever the operation that
+//     it waited for has its outcome ──► the same
 //
 //   component ──api->read, write, select, …──► the host's channels, by the number of the end among
 //     the arguments
 //
 // Invariants
 //  1 weft_api, weft_component, weft_process_info and weft_parameter only grow, at their ends; a
-//    function is never taken out of the table. A component says how large each was when it was
-//    compiled. The host takes what is missing in a shorter one as zeros, and refuses a library for
-//    which one of its own is too short: that was compiled for a newer host. All other structures
-//    stay as they are. What changes else has another WEFT_COMPONENT_ABI: the host refuses a library
-//    of another number.
-//  2 A value is `bits`, of `i` `d` `b` `n` (below); of all other types a block of `bits` bytes,
-//    made by api->allocate() or the host, owned by who has the value, and given back by
-//    api->release(), which knows what it is. A write that returns WEFT_OK has taken the value over;
-//    after any other status it is the caller's yet.
+//    function is never taken out of the table. A component says how large each of them was when it
+//    was compiled. The host takes members that are missing in a shorter one as zeros, and refuses a
+//    library whose structures are longer than the host's own: such a library was compiled for a
+//    newer host. All other structures stay as they are. Any other change means another
+//    WEFT_COMPONENT_ABI: the host refuses a library with another number.
+//  2 A value is `bits`, for the types `i` `d` `b` `n` (below); for all other types it is a block of
+//    `bits` bytes, made by api->allocate() or by the host. The block belongs to the holder of the
+//    value, who gives it back by api->release(). A write that returns WEFT_OK has taken the value
+//    over; after any other status the value still belongs to the caller.
 //  3 The functions of the table are called by the thread of the process alone, and without any lock
 //    of the host's language.
 //
 // Types, as text: i int64, d double, b bool, n nothing, s text (UTF-8), y bytes, v a value of any
 // of these or a list or map of such values, [T] sequence, (TU…) tuple, {KV} map, ?T T or nothing,
-// <NAME F T F T …> an aggregate with its fields' names and types. A block is the text or the bytes
-// as they are; else one item after another without padding, in the byte order of the machine: i d
-// as
-// 8 bytes, b as 1, n none, s y as a length of 8 bytes and so many bytes, [T] {KV} as a count of 8
-//   bytes and the items, ?T as a byte, 1
-// or 0, and T; v as a byte that is i, d, b, n, s, y, [ or {, and then as those, with items that are
-// v.
+// <NAME F T F T …> an aggregate with its fields' names and types. A block of type s or y is the
+// text or the bytes as they are. Any other block has one item after another without padding, in the
+// byte order of the machine: i d as 8 bytes; b as 1; n as none; s y as a length of 8 bytes and so
+// many bytes; [T] {KV} as a count of 8 bytes and the items; ?T as a byte, 1 or 0, and T; v as a
+// byte that is i, d, b, n, s, y, [ or {, and then as that type, with items that are v.
 //
 // aC, arC, aNC, arNC: an array of numbers, C as in Python's module struct: b B h H i I q Q f d; of
-// N dimensions, 2 to 6, in C's order; r: not to be written to. Its block begins with a weft_array,
-// which says where the numbers are; `bits` is how many. They may be the host's, lent until the
-// block is given back. Within another type: that number and the address of the block, 8 bytes each;
-// the outer block keeps it (api->keep), until who decodes it takes it out (api->take).
+// N dimensions, 2 to 6, in C's order; with r it must not be written to. Its block begins with a
+// weft_array, which says where the numbers are; `bits` is how many there are. The numbers may be
+// the host's, lent until the block is given back. Within another type an array is this count and
+// the address of the block, 8 bytes each; the outer block keeps the inner one (api->keep) until the
+// code that decodes it takes it out (api->take).
 #ifndef WEFT_COMPONENT_ABI_H
 #define WEFT_COMPONENT_ABI_H
 #include <stddef.h>
@@ -59,16 +58,18 @@ typedef enum weft_status {
   WEFT_POISONED = 2,   // the channel was poisoned (rule 4)
   WEFT_DIED = 3,       // the other side died (rule 4.5)
   WEFT_CANCELLED = 4,  // the process is asked to end (rule 6)
-  // an end that is closed, a select without guards, …: weft_api.last_error says what (rule 11)
+  // an end that is closed, a select without guards, …: weft_api.last_error describes it (rule 11)
   WEFT_BAD_USE = 5,
-  WEFT_FAILED = 6,  // of run() and step() alone: the failure says what
-  // of an operation that was started: it is not decided yet; of step(): it waits for that
+  // From run() and step() alone: the weft_failure describes it.
+  WEFT_FAILED = 6,
+  // from an operation that was started: it has no outcome yet; from step(): it waits for the
+  // outcome
   WEFT_PENDING = 7
 } weft_status;
 
 typedef struct weft_value {
   uint64_t bits;  // the value, or the bytes of its block
-  void* block;    // null where the type has none, or it is empty
+  void* block;    // null where the type has no block, or the block is empty
 } weft_value;
 
 typedef struct weft_buffer {
@@ -78,10 +79,10 @@ typedef struct weft_buffer {
 
 typedef struct weft_array {
   weft_buffer buffer;
-  uint64_t extents[6];  // of more than one dimension
+  uint64_t extents[6];  // used for more than one dimension
 } weft_array;
 
-// Where in the source an operation was called, for reports; `file` stays for ever.
+// Where in the source an operation was called, for reports. `file` is never freed.
 typedef struct weft_place {
   const char* file;
   uint32_t line;
@@ -92,60 +93,64 @@ typedef enum weft_guard_kind {
   WEFT_OUTPUT = 1,
   WEFT_TIMER = 2,
   WEFT_SKIP = 3,
-  WEFT_SYNC = 4,  // of a barrier
-  // an output without a value: who chose it makes it, and calls api->deliver (rule 5.8)
+  WEFT_SYNC = 4,  // a barrier
+  // an output without a value: when it is chosen, the component makes the value, and calls
+  // api->deliver (rule 5.8)
   WEFT_COMPUTED = 5
 } weft_guard_kind;
 
 typedef struct weft_guard {
   uint32_t kind;
-  uint32_t end;      // of an input or output; the barrier
+  uint32_t end;      // the end of an input or output; the barrier
   uint32_t on;       // its precondition
-  uint32_t ends;     // that its channel has retired is an outcome (rule 5.6)
-  int64_t deadline;  // of a timer: ns, as now() gives them
-  weft_value value;  // of an output: what to write; of the input that was chosen: what was read
+  uint32_t ends;     // the retirement of its channel is an outcome (rule 5.6)
+  int64_t deadline;  // of a timer, in ns, as now() gives them
+  // For an output what to write; for the input that was chosen, what was read.
+  weft_value value;
 } weft_guard;
 
-typedef struct weft_process weft_process;  // the host's
+typedef struct weft_process weft_process;  // defined by the host
 
 typedef struct weft_api {
   uint32_t abi;
   uint32_t size;
   void* (*allocate)(size_t bytes);  // null: no memory
-  void (*release)(void* block);     // of null: nothing
+  void (*release)(void* block);     // does nothing for null
   weft_status (*read)(weft_process*, uint32_t end, weft_value* to, weft_place at);
   weft_status (*write)(weft_process*, uint32_t end, weft_value* from, weft_place at);
-  // At least one value, and those that are there without waiting, up to `most`; *n: how many. (No
-  // value is lost by an end that comes after.)
+  // Reads at least one value, and those that are there without waiting, up to `most`; sets *n to
+  // how many. (No value is lost if the channel ends afterwards.)
   weft_status (*read_many)(weft_process*, uint32_t end, weft_value* to, size_t most, size_t* n,
                            weft_place at);
-  // All of them; *n: how many were written before an end or a cancellation came.
+  // Writes all values; sets *n to how many were written before an end or a cancellation came.
   weft_status (*write_many)(weft_process*, uint32_t end, weft_value* from, size_t count, size_t* n,
                             weft_place at);
-  // `fair`: else by priority, the first that is ready. *chosen: the guard, also where it has ended.
+  // Selects fairly if `fair`, otherwise the first guard that is ready. Sets *chosen to the guard,
+  // also if its channel has ended.
   weft_status (*select)(weft_process*, weft_guard* guards, uint32_t count, uint32_t fair,
                         uint32_t* chosen, weft_place at);
   weft_status (*retire)(weft_process*, uint32_t end);
   weft_status (*poison)(weft_process*, uint32_t end, uint32_t strength);
   int64_t (*now)(weft_process*);  // ns, on the clock of the run
   const char* (*last_error)(weft_process*);
-  // The second edition.
-  void (*keep)(void* block, void* part);  // `part` is released with the block
-  void (*take)(void* block, void* part);  // and is nobody's part any longer
+  // The second edition begins here.
+  void (*keep)(void* block, void* part);  // `part` is then released with the block
+  void (*take)(void* block, void* part);  // `part` no longer belongs to the block
   weft_status (*sync)(weft_process*, uint32_t barrier, weft_place at);
   weft_status (*enrol)(weft_process*, uint32_t barrier);
   weft_status (*resign)(weft_process*, uint32_t barrier);
-  // The writer goes on at the end of the block: what *held is, is the host's (rule 1.6).
+  // An extended read: the writer goes on at end_extended(). *held belongs to the host (rule 1.6).
   weft_status (*begin_extended)(weft_process*, uint32_t end, weft_value* to, void** held,
                                 weft_place at);
   void (*end_extended)(weft_process*, uint32_t end, void* held);
-  // After a select that chose a WEFT_COMPUTED, before anything else: the value, or null: there is
-  // none.
+  // Called after a select that chose a WEFT_COMPUTED, before anything else: with the value, or with
+  // null if there is none.
   weft_status (*deliver)(weft_process*, weft_value* from);
-  // The third edition: for a process that is stepped. As read, write, select and sync; but after
-  // WEFT_PENDING step() returns that too, and when it is called again the operation is decided:
-  // finish() does the rest, and says how it went. What the arguments point to stays until then. In
-  // a process that runs on a thread (run()) they wait, and are never pending.
+  // The third edition begins here: for a process that is stepped. These act as read, write, select
+  // and sync, but may return WEFT_PENDING. Then step() returns WEFT_PENDING too; when it is called
+  // again the operation has its outcome, and finish() completes it and returns its status. The
+  // objects that the arguments point to must stay until then. In a process that runs on a thread
+  // (run()) these functions wait, and never return WEFT_PENDING.
   weft_status (*start_read)(weft_process*, uint32_t end, weft_value* to, weft_place at);
   weft_status (*start_write)(weft_process*, uint32_t end, weft_value* from, weft_place at);
   weft_status (*start_select)(weft_process*, weft_guard* guards, uint32_t count, uint32_t fair,
@@ -163,7 +168,7 @@ typedef enum weft_role {
 
 typedef struct weft_parameter {
   const char* name;
-  const char* type;  // of the value, or of the channel
+  const char* type;  // the type of the value, or of the channel's values
   const char* doc;
   uint32_t role;
   uint32_t has_default;
@@ -171,17 +176,19 @@ typedef struct weft_parameter {
 } weft_parameter;
 
 typedef struct weft_argument {
-  uint32_t end;      // of a reader or writer; which barrier
-  weft_value value;  // else; run() takes it over
+  uint32_t end;      // of a reader or writer; for a barrier, which one
+  weft_value value;  // of any other argument; run() takes it over
 } weft_argument;
 
-// What left run(), if that was no return.
+// How run() ended, if it did not return normally.
 typedef struct weft_failure {
-  uint32_t end;  // of WEFT_RETIRED, WEFT_POISONED, WEFT_DIED: where
-  char* type;    // of WEFT_FAILED: of the exception; by api->allocate()
-  // Its message; by api->allocate(). Behind WEFT_THROWN_AT, if that is in it, where it was thrown:
-  // a line for each frame, innermost first, the library's file, a space and the return address in
-  // it, in hex.
+  // For WEFT_RETIRED, WEFT_POISONED, WEFT_DIED: the end at which that was met.
+  uint32_t end;
+  // For WEFT_FAILED: the type of the exception; made by api->allocate().
+  char* type;
+  // The message of the exception; made by api->allocate(). If it contains WEFT_THROWN_AT, what
+  // follows says where the exception was thrown: a line for each frame, innermost first, with the
+  // library's file, a space and the return address in it, in hex.
   char* text;
 } weft_failure;
 #define WEFT_THROWN_AT "\x1E"
@@ -191,12 +198,12 @@ typedef struct weft_process_info {
   const char* doc;
   const char* file;
   uint32_t line;
-  uint32_t count;  // of parameters
+  uint32_t count;  // the number of parameters
   const weft_parameter* parameters;
   weft_status (*run)(const weft_api*, weft_process*, weft_argument*, weft_failure*);
-  // The third edition: of a coroutine; else null. Runs it until it waits (WEFT_PENDING) or has
-  // ended as run() would. *frame is null at first, and the component's; when it has ended it is
-  // null again.
+  // The third edition: for a coroutine; otherwise null. Runs it until it waits (WEFT_PENDING) or
+  // has ended as run() would. *frame is null at first, and belongs to the component; when the
+  // coroutine has ended it is null again.
   weft_status (*step)(const weft_api*, weft_process*, weft_argument*, weft_failure*, void** frame);
 } weft_process_info;
 
@@ -206,16 +213,17 @@ typedef struct weft_component {
   const char* name;
   const char* doc;
   const char* compiler;
-  uint32_t count;      // of processes
-  uint32_t info_size;  // of a weft_process_info, as the component was compiled
+  uint32_t count;      // the number of processes
+  uint32_t info_size;  // the size of a weft_process_info, as the component was compiled
   const weft_process_info* processes;
-  const char* error;  // not null: what is wrong with its declaration; then it is to be refused
-  // Since the second edition; without them: as those structures were first.
-  uint32_t api_size;        // of a weft_api, as the component was compiled
-  uint32_t parameter_size;  // of a weft_parameter
+  // If not null, it says what is wrong with the declaration; the host then refuses the component.
+  const char* error;
+  // Since the second edition. Without them the two structures have their first size.
+  uint32_t api_size;        // the size of a weft_api, as the component was compiled
+  uint32_t parameter_size;  // the size of a weft_parameter
 } weft_component;
 
-// What a component exports; never null. Nothing else is called before it.
+// The function that a component exports; it never returns null. Nothing else is called before it.
 typedef const weft_component* (*weft_component_entry_function)(void);
 
 #ifdef __cplusplus

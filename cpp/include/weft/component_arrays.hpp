@@ -1,10 +1,11 @@
-// Arrays of numbers that pass between Python and C++ without a copy (rule 16.6): a numpy array, an
-// array.array, or anything with the buffer protocol or DLPack, which Python lends until it is
-// destroyed here; or memory that is made here, which Python gets as a memoryview.
+// Arrays of numbers that pass between Python and C++ without a copy (rule 16.6). An Array is either
+// a numpy array, an array.array, or another object with the buffer protocol or DLPack, which Python
+// lends until the Array is destroyed; or memory that is made here, which Python gets as a
+// memoryview.
 //
-//   Array<double>            one dimension; of Python an array of any shape, in memory order
-//   Array<double, 2>         two, in C's order: a(i, j), a[i] is a row, a.extent(0)
-//   Array<const double>      takes also an array of Python's that is not writable
+//   Array<double>            one dimension; an array of any shape from Python, in memory order
+//   Array<double, 2>         two dimensions, in C's order: a(i, j), a[i] is a row, a.extent(0)
+//   Array<const double>      also takes an array from Python that is not writable
 //
 // Invariant: a block has one owner: an Array is moved, never copied, and once it is written to a
 // channel it belongs to the reader.
@@ -17,7 +18,7 @@
 namespace weft::native {
 
 // A view of numbers in N dimensions that it does not own, like std::mdspan, which C++20 lacks. v[i]
-// is a view of one dimension less or, of the last, the number.
+// is a view of one dimension less; in the last dimension it is the number.
 template <class T, std::size_t N>
 class View {
  public:
@@ -65,7 +66,7 @@ class Array {
  public:
   using value_type = T;
   Array() = default;
-  // Zeros, with these extents.
+  // Makes an array of zeros with these extents. Throws std::bad_alloc.
   template <class... I>
     requires(sizeof...(I) == N && (std::is_integral_v<I> && ...) && !std::is_const_v<T>)
   explicit Array(I... extents) {
@@ -105,7 +106,7 @@ class Array {
   }
   T* begin() const noexcept { return data(); }
   T* end() const noexcept { return data() + size(); }
-  // Valid until the Array is moved or destroyed.
+  // A view that is valid until the Array is moved or destroyed.
   View<T, N> view() const noexcept {
     std::size_t extents[N];
     for (std::size_t i = 0; i < N; ++i) extents[i] = extent(i);
@@ -144,7 +145,7 @@ struct Codec<Array<T, N>> {
     return s + kCode;
   }
   // A value with arrays in it is written by a reference that is not const (Writer::write(T&&),
-  // output(writer, value)), so this takes the array out of it.
+  // output(writer, value)), so this function may take the array out of it.
   static weft_value leave(const Array<T, N>& v) noexcept {
     return const_cast<Array<T, N>&>(v).give();
   }

@@ -1,5 +1,4 @@
-// Value: any of None, bool, int, float, str, bytes, and lists and dicts of these, as Python wrote
-// it.
+// Value: None, bool, int, float, str, bytes, or a list or dict of these, as Python wrote it.
 //
 //   Reader<Value> in;   Value v = in.read();
 //   if (const Value* limit = v.find("limit")) use(limit->as<double>());
@@ -14,7 +13,7 @@ namespace weft::native {
 class Value {
  public:
   using List = std::vector<Value>;
-  using Dict = std::vector<std::pair<Value, Value>>;  // in Python's order
+  using Dict = std::vector<std::pair<Value, Value>>;  // in Python's order of the items
   using Any =
       std::variant<std::monostate, bool, std::int64_t, double, std::string, Bytes, List, Dict>;
 
@@ -37,15 +36,15 @@ class Value {
 
       const Any& any() const noexcept { return any_; }
       Any& any() noexcept { return any_; }
-      // Python's name of its type.
+      // Python's name of the value's type.
       const char* type() const noexcept {
         constexpr const char* names[] = {"None", "bool",  "int",  "float",
                                          "str",  "bytes", "list", "dict"};
         return names[any_.index()];
       }
       bool is_none() const noexcept { return any_.index() == 0; }
-      // T: bool, an integer type, double or float (also of an int), std::string, Bytes, List, Dict.
-      // BadUse: it is of another type.
+      // The value as a T: bool, an integer type, double or float (also from an int), std::string,
+      // Bytes, List or Dict. Throws BadUse if it is of another type.
       template <class T>
       T as() const {
         if constexpr (std::is_floating_point_v<T>) {
@@ -62,7 +61,8 @@ class Value {
       }
       const List& list() const { return of<List>("list"); }
       const Dict& dict() const { return of<Dict>("dict"); }
-      // The value of a key in a dict; null: there is no such key.
+      // The value of a key in a dict; null if there is no such key. Throws BadUse if this is no
+      // dict.
       const Value* find(const Value& key) const {
         for (const auto& [k, v] : dict())
           if (k == key) return &v;
@@ -91,7 +91,7 @@ namespace detail {
 template <>
 struct Codec<Value> {
   static constexpr bool kInline = false;
-  static constexpr int kDeepest = 100;  // as on Python's side
+  static constexpr int kDeepest = 100;  // the same limit as on Python's side
   static std::string name() { return "v"; }
   static void put(Out& to, const Value& v) { put_at(to, v, 0); }
   static Value get(In& from) { return get_at(from, 0); }

@@ -17,7 +17,7 @@ namespace detail {
 struct End {
   std::uint32_t number = 0;
 };
-// One that is out of range is 0, which is bad use.
+// A strength that is out of range becomes 0, which is bad use.
 constexpr std::uint8_t strength_of(int s) noexcept {
   return s < 0 || s > 255 ? 0 : static_cast<std::uint8_t>(s);
 }
@@ -26,14 +26,15 @@ constexpr std::uint8_t strength_of(int s) noexcept {
 
 // --- ends ----------------------------------------------------------------------------------------
 
-struct Written {};  // what a select gives for an output
+struct Written {};  // the result of a select for an output guard
 
-// The time, by the clock of the run.
+// The time on the clock of the run.
 inline std::chrono::nanoseconds now() {
   return std::chrono::nanoseconds(detail::running.api->now(detail::running.process));
 }
 
-// A value that was read by an extended read (rule 1.6): its writer waits until this is destroyed.
+// A value that was read by an extended read (rule 1.6): its writer waits until this object is
+// destroyed.
 template <class T>
 class Extended {
  public:
@@ -64,7 +65,7 @@ class Reader {
   Reader(Reader&&) noexcept = default;
   Reader& operator=(Reader&&) noexcept = default;
 
-  // The next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
+  // Reads the next value, and waits for it. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   T read(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     detail::Block b;
     detail::check(detail::running.api->read(detail::running.process, end_, &b.value,
@@ -95,7 +96,8 @@ class Reader {
     detail::check(s, end_);
     return all;
   }
-  // { auto x = reader.extended(); use(*x); }   Throws as read() does.
+  // Reads a value and holds its writer: { auto x = reader.extended(); use(*x); } Throws as read()
+  // does.
   Extended<T> extended(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     detail::Block b;
     void* held = nullptr;
@@ -117,7 +119,7 @@ class Reader {
         end_);
   }
 
-  // for (T x : reader): until the other side has retired.
+  // for (T x : reader): ends when the other side has retired.
   class iterator {
    public:
     using value_type = T;
@@ -168,8 +170,8 @@ class Writer {
   Writer(Writer&&) noexcept = default;
   Writer& operator=(Writer&&) noexcept = default;
 
-  // Arrays in the value go to the reader, and are empty here afterwards. If the write fails they
-  // are still here.
+  // Writes a value with arrays. The arrays go to the reader, and are empty here afterwards. If the
+  // write fails they are still here. Throws as the write() below does.
   void write(T&& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires detail::kParts<T> {
     detail::Block b;
@@ -183,7 +185,7 @@ class Writer {
     v = detail::decode<T>(b);
     detail::fail(s, end_);
   }
-  // Done when a reader (or the buffer) has the value. Throws Retired, Poisoned, PeerDied,
+  // Writes a value; done when a reader (or the buffer) has it. Throws Retired, Poisoned, PeerDied,
   // Cancelled, BadUse.
   void write(const T& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires(!detail::kParts<T>) {
@@ -194,7 +196,7 @@ class Writer {
     if (s == WEFT_OK) b.value.block = nullptr;
     detail::check(s, end_);
   }
-  // Writes all of them, in order, as by so many writes. Throws as write() does.
+  // Writes all values in order, like single writes. Throws as write() does.
   void write_many(std::span<const T> all, const char* file = __builtin_FILE(),
                   int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     struct Rest {
@@ -230,8 +232,8 @@ class Writer {
 
 // --- choice --------------------------------------------------------------------------------------
 
-// The caller keeps its value if nothing was written: the Output has a copy of it, or refers to it
-// if there are arrays in it.
+// An output guard. The caller keeps its value if nothing was written: the Output has a copy of it,
+// or refers to it if there are arrays in it.
 template <class T>
 struct Output {
   std::uint32_t end;
@@ -261,8 +263,8 @@ template <class T>
     return {w.number(), v};
   }
 
-// An output whose value is made once it has been chosen, before the reader goes on. The function
-// must not use channels (rule 5.8).
+// An output guard whose value is made once the guard has been chosen, before the reader goes on.
+// The function must not use channels (rule 5.8).
 //   select(in, output(w, [&] { return next(); }))
 template <class T, class F>
 struct Computed {
@@ -316,7 +318,7 @@ struct After {
   std::chrono::nanoseconds span;
   using chosen_type = std::monostate;
   weft_guard guard(std::int64_t now) const noexcept {
-    if (span.count() <= 0) return {WEFT_SKIP, 0, 1, 0, 0, {}};  // rule 5.7
+    if (span.count() <= 0) return {WEFT_SKIP, 0, 1, 0, 0, {}};  // rule 5.7: skip
     std::int64_t at;
     if (__builtin_add_overflow(now, std::int64_t{span.count()}, &at)) at = INT64_MAX;  // never
     return {WEFT_TIMER, 0, 1, 0, at, {}};
@@ -326,7 +328,7 @@ struct After {
 template <class Rep, class Period>
 After after(std::chrono::duration<Rep, Period> span) {
   using Nanoseconds = std::chrono::nanoseconds;
-  // What is beyond the end of the clock never comes (rule 8.5); a cast of it would be anything.
+  // A span beyond the end of the clock never comes (rule 8.5); a cast of it would be undefined.
   if (span >= std::chrono::duration<double, std::nano>(Nanoseconds::max()))
     return {Nanoseconds::max()};
   if (span != span) throw BadUse("a time that is no number");
@@ -353,7 +355,7 @@ weft_guard off(const G& g) {
 }
 }  // namespace detail
 
-// A guard with a precondition, when(open, reader); or a guard for which the retirement of its
+// A guard with a precondition, when(open, reader), or a guard for which the retirement of its
 // channel is an outcome, loud(reader) (rule 5.6).
 template <class G>
 struct Guarded {
@@ -383,7 +385,7 @@ Guarded<G> loud(const G& g) {
 }
 
 namespace detail {
-// The guards of one select: values that were not written are released.
+// The guards of one select; the destructor releases values that were not written.
 class Guards {
  public:
   explicit Guards(std::size_t n) { all.reserve(n); }
@@ -432,7 +434,7 @@ class Choosing {
         },
         g_);
   }
-  // Gives the values of all guards except that one back to the caller.
+  // Gives the values of all guards except guard i back to the caller.
   void restore_but(std::size_t i) { restore_but(i, std::index_sequence_for<G...>{}); }
   Result take(std::size_t i) {
     restore_but(i);
@@ -472,8 +474,8 @@ auto select(bool fair, weft_place at, const G&... g) {
 }
 }  // namespace detail
 
-// Waits until one of the guards is ready (rule 5). Gives a std::variant whose index() is that of
-// the guard, with the value that was read, Written, or monostate.
+// Waits until one of the guards is ready, and commits it (rule 5). Returns a std::variant whose
+// index() is that of the guard, with the value that was read, Written, or monostate.
 //   auto got = select(numbers, commands, after(1s));
 //   if (got.index() == 0) use(std::get<0>(got));
 // select() is fair; select_first() takes the first guard that is ready. Both throw what read() and

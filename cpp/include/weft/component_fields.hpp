@@ -1,13 +1,12 @@
-// Aggregates: a struct of C++ becomes a dataclass or a NamedTuple of Python, if its fields are
-// named:
+// Aggregates: a C++ struct becomes a dataclass or a NamedTuple of Python, if its fields are named:
 //
 //   struct Sample { double time; std::int64_t value; };
 //   WEFT_FIELDS(Sample, time, value)
 //
 // in the namespace of the struct. From then on it can be used as any type: Reader<Sample>,
 // std::vector<Sample>, a field of another struct. Python gets objects of a dataclass of that name,
-// which the loaded component has. Python may write one of those, or any dataclass or NamedTuple
-// with the same fields.
+// which the loaded component defines. Python may write such an object, or any dataclass or
+// NamedTuple with the same fields.
 //
 // Invariant: a struct is described in one place, by weft_fields(), which is found through the
 // struct's namespace.
@@ -83,7 +82,7 @@ struct Codec<T> {
 
 }  // namespace weft::native
 
-// Each of up to 64 fields.
+// Expands a macro for each of up to 64 fields.
 #define WEFT_DETAIL_EXPAND(...) \
   WEFT_DETAIL_EXPAND_2(         \
       WEFT_DETAIL_EXPAND_2(WEFT_DETAIL_EXPAND_2(WEFT_DETAIL_EXPAND_2(__VA_ARGS__))))

@@ -1,8 +1,9 @@
-// Remembers where an exception of a component was thrown. In debug builds only (`weft build
+// Remembers where an exception of a component was thrown. Used in debug builds only (`weft build
 // --debug`, weft_add_component in Debug), which define WEFT_COMPONENT_STACKS and use the linker's
 // --wrap=__cxa_throw.
 //
-//   throw ──__wrap___cxa_throw: the addresses on the stack are kept──► the runtime's own ──caught: thrown_at()──► text for weft.native
+//   throw ──__wrap___cxa_throw: keeps the addresses on the stack──► the runtime's own
+//         ──caught: thrown_at()──► text for weft.native
 //
 // An exception that the standard library throws from its own library is not seen, so it has no
 // stack.
@@ -57,7 +58,7 @@ inline std::string thrown_at() {
   // in libstdc++ an exception_ptr is just that pointer
   std::memcpy(&exception, &now, sizeof exception);
   if (exception != thrown.exception) return text;
-  for (int i = 1; i < thrown.count; ++i) {  // except our own frame
+  for (int i = 1; i < thrown.count; ++i) {  // except the frame of the wrapper
     Dl_info info;
     if (!::dladdr(thrown.frames[i], &info) || !info.dli_fname) continue;
     char line[32];

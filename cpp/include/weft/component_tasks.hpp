@@ -1,5 +1,5 @@
 // Processes of components that are written as coroutines, so that many of them share the few native
-// threads of the pool (rule 16.10). Operations that wait are co_awaited; all else is as in
+// threads of the pool (rule 16.10). Operations that wait are co_awaited; everything else is as in
 // component.hpp.
 //
 //   #include <weft/component_tasks.hpp>
@@ -10,9 +10,9 @@
 //   }
 //   WEFT_COMPONENT(filter, "Filters.") { component.process<&scale>("scale").argument("samples")…; }
 //
-//   step() ─► the innermost coroutine ──an operation: start_…()──► decided: it goes on
+//   step() ─► the innermost coroutine ──an operation: start_…()──► it has its outcome: go on
 //      ▲                                     └──WEFT_PENDING: step() returns──┐
-//      └──────────────the host, when it is decided: finish()──────────────────┘
+//      └──────────────the host, when there is an outcome: finish()────────────┘
 //
 // Invariants
 //  1 Only step() resumes coroutines, one after another in a loop. Neither the call of a Task nor
@@ -35,7 +35,7 @@ struct Stepped {
 };
 inline thread_local Stepped* stepped = nullptr;
 
-// An operation that may wait. `start` of the derived class begins it.
+// An operation that may wait. await_ready() of the derived class begins it.
 class TaskOperation {
  public:
   TaskOperation() = default;
@@ -89,7 +89,7 @@ class TaskNext : public TaskRead<T> {
   }
 };
 
-// The value is copied at once: however the write ends, the caller's value is whole.
+// Copies the value at once: however the write ends, the caller's value stays whole.
 template <class T>
 class TaskWrite : public TaskOperation {
  public:
@@ -110,7 +110,7 @@ class TaskWrite : public TaskOperation {
   const weft_place at_;
   Block block_;
 };
-// If T has arrays in it these are moved out when the write begins, and back if it fails.
+// If T has arrays in it these are moved out when the write begins, and moved back if it fails.
 template <class T>
   requires kParts<T>
 class TaskWrite<T> : public TaskOperation {
@@ -204,7 +204,7 @@ concept Awaited = std::is_base_of_v<TaskOperation, std::remove_cvref_t<A>> || re
 };
 
 struct TaskPromise {
-  std::coroutine_handle<> caller;  // null: the process's own
+  std::coroutine_handle<> caller;  // null: the coroutine of the process itself
   std::exception_ptr failed;
 
   std::suspend_always initial_suspend() const noexcept { return {}; }
@@ -218,9 +218,10 @@ struct TaskPromise {
   };
   Ended final_suspend() const noexcept { return {}; }
   void unhandled_exception() {
-    if (!(failed = std::current_exception())) throw;  // the thread is ended, by pthread_exit()
+    // There is no exception if pthread_exit() ends the thread.
+    if (!(failed = std::current_exception())) throw;
   }
-  // Awaits by a reference: g++ 12 would move, or copy, what is awaited.
+  // Awaits by a reference: g++ 12 would move or copy the awaited object.
   template <class A>
   struct Of {
     A& awaited;
@@ -260,8 +261,8 @@ struct TaskPromiseOf<void> : TaskPromise {
 
 namespace tasks {
 
-// The return type of a coroutine that is a process, or a part of one that is awaited, auto x =
-// co_await part(…). It begins when it is awaited, and can be awaited once.
+// The return type of a coroutine that is a process, or a part of one that is awaited: auto x =
+// co_await part(…). The coroutine begins when it is awaited, and can be awaited once.
 template <class T = void>
 class [[nodiscard]] Task {
  public:
@@ -298,13 +299,13 @@ class Reader {
   using value_type = T;
   explicit Reader(detail::End e) noexcept : end_(e) {}
 
-  // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
+  // co_await: reads the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   detail::TaskRead<T> read(const char* file = __builtin_FILE(),
                            int line = __builtin_LINE()) noexcept {
     return {end_.number(), detail::place(file, line)};
   }
-  // co_await: the next value, or std::nullopt once the other side has retired. Otherwise throws as
-  // read() does.
+  // co_await: reads the next value; gives std::nullopt once the other side has retired. Otherwise
+  // throws as read() does.
   detail::TaskNext<T> next(const char* file = __builtin_FILE(),
                            int line = __builtin_LINE()) noexcept {
     return {end_.number(), detail::place(file, line)};
@@ -328,12 +329,13 @@ class Writer {
   using value_type = T;
   explicit Writer(detail::End e) noexcept : end_(e) {}
 
-  // co_await: done when a reader (or the buffer) has the value. Throws as Reader::read() does.
+  // co_await: writes the value; done when a reader (or the buffer) has it. Throws as Reader::read()
+  // does.
   auto write(const T& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     return detail::TaskWrite<T>(end_.number(), v, detail::place(file, line));
   }
-  // The arrays in the value go to the reader; if the write fails they are still here.
+  // Writes a value with arrays, which go to the reader; if the write fails they are still here.
   auto write(T&& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires detail::kParts<T> {
     return detail::TaskWrite<T>(end_.number(), v, detail::place(file, line));
@@ -373,22 +375,22 @@ template <class T>
     return {w.number(), v};
   }
 
-// co_await select(…): like select() of component_ends.hpp. (Constrained, so that it is preferred to that
-// one, which is found too if a guard is of weft::native.)
+// co_await select(…): like select() of component_ends.hpp. (Constrained, so that it is preferred to
+// that one, which is found too if a guard is of weft::native.)
 template <class... G>
   requires detail::Guarding<G...>
 auto select(const G&... g) { return detail::TaskSelect<G...>(true, {"", 0}, g...); }
 template <class... G>
   requires detail::Guarding<G...>
 auto select_first(const G&... g) { return detail::TaskSelect<G...>(false, {"", 0}, g...); }
-// co_await sleep(…)
+// co_await sleep(…): sleeps for that span, never less. Throws Cancelled.
 template <class Rep, class Period>
 detail::TaskSleep sleep(std::chrono::duration<Rep, Period> span,
                         const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   return {native::after(span).span, detail::place(file, line)};
 }
 
-// Names that are the same here, so that `using namespace weft::native::tasks` is enough.
+// Names that mean the same here, so that `using namespace weft::native::tasks` is enough.
 using native::after, native::skip, native::when, native::loud, native::now;
 using native::Array, native::Bytes, native::Value, native::Written;
 using native::BadUse, native::Cancelled, native::ChannelEnd, native::PeerDied, native::Poisoned,

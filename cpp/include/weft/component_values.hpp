@@ -1,6 +1,6 @@
 // What passes between a component and Python: the errors that operations throw, and the conversion
 // of C++ values to those of component_abi.h and back. For each type Codec has the text that
-// component_abi.h gives it, and functions that write and read it.
+// component_abi.h gives it, and functions that write and read its values.
 //
 // Invariant: nothing is read beyond the end of a block; a block that is too short is BadUse.
 #pragma once
@@ -27,13 +27,13 @@ class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-// A channel has ended. A process that it leaves has ended quietly (rules 3.5, 4.3), except for
-// PeerDied.
+// A channel has ended. A process that this exception leaves has ended quietly (rules 3.5, 4.3),
+// except for PeerDied.
 class ChannelEnd : public Error {
  public:
   ChannelEnd(const char* what, weft_status s, std::uint32_t e) : Error(what), status(s), end(e) {}
   const weft_status status;
-  const std::uint32_t end;  // which, among the ends given to the process
+  const std::uint32_t end;  // the index of the end among those given to the process
 };
 class Retired final : public ChannelEnd {
  public:
@@ -58,7 +58,7 @@ class BadUse final : public Error {
 
 namespace detail {
 
-// What runs on this thread: set by the run functions below.
+// What runs on this thread: set by the run functions.
 struct Running {
   const weft_api* api = nullptr;
   weft_process* process = nullptr;
@@ -85,7 +85,7 @@ inline void check(weft_status s, std::uint32_t end) {
 
 // --- values --------------------------------------------------------------------------------------
 
-// Owns a block until it is given away; else releases it.
+// Owns a block until it is given away, and otherwise releases it.
 class Block {
  public:
   Block() = default;
@@ -98,7 +98,8 @@ class Block {
   weft_value value{};
 };
 
-class Out {  // a block that is being written, and the blocks of arrays that go with it
+// A block that is being written, and the blocks of arrays that go with it.
+class Out {
  public:
   Out() = default;
   Out(const Out&) = delete;
@@ -108,7 +109,7 @@ class Out {  // a block that is being written, and the blocks of arrays that go 
   }
   void append(const char* p, std::size_t n) { bytes.append(p, n); }
   void push_back(char c) { bytes.push_back(c); }
-  void part(const weft_value& array) {  // takes it over
+  void part(const weft_value& array) {  // takes the array over
     parts_.reserve(parts_.size() + 1);
     if (array.block) parts_.push_back(array.block);
     const std::uint64_t both[] = {array.bits, reinterpret_cast<std::uintptr_t>(array.block)};
@@ -122,7 +123,8 @@ class Out {  // a block that is being written, and the blocks of arrays that go 
  private:
   std::vector<void*> parts_;
 };
-class In {  // reads a block; never reads beyond its end: a block that is too short is BadUse
+// Reads a block, and never beyond its end: a block that is too short is BadUse.
+class In {
  public:
   In(void* block, std::size_t size) noexcept
       : block_(block), at_(static_cast<const char*>(block)), left_(size) {}
@@ -157,7 +159,7 @@ inline void put_count(Out& to, std::size_t n) {
 }
 
 template <class T>
-struct Codec;  // name(), put(), get(); for a type that fits into `bits`: kInline, bits(), of()
+struct Codec;  // name(), put(), get(); for a type that fits into `bits` also kInline, bits(), of()
 
 template <class T>
 concept Inline = requires {
@@ -168,7 +170,7 @@ concept Crosses = requires {
   Codec<T>::name();
 };
 
-// Whether a T contains arrays: then it is moved, and never copied.
+// Whether a T contains arrays. If so it is moved, and never copied.
 template <class T>
 inline constexpr bool kParts = false;
 
@@ -249,7 +251,7 @@ struct Codec<std::string> {
 
 }  // namespace detail
 
-// Python's bytes; std::string is its str.
+// bytes in Python; a std::string is a str.
 using Bytes = std::vector<std::byte>;
 
 namespace detail {
@@ -304,7 +306,7 @@ struct Codec<std::tuple<T...>> {
   static void put(Out& to, const std::tuple<T...>& v) {
     std::apply([&](const T&... x) { (Codec<T>::put(to, x), ...); }, v);
   }
-  // braces: from left to right
+  // The braces evaluate from left to right.
   static std::tuple<T...> get(In& from) { return std::tuple<T...>{Codec<T>::get(from)...}; }
 };
 template <class A, class B>
@@ -359,13 +361,13 @@ struct Codec<std::optional<T>> {
   }
 };
 
-// Text and bytes are stored in a block as they are, with the block's length.
+// Text and bytes are stored in a block as they are; the block's length is theirs.
 template <class T>
 inline constexpr bool kBare = std::is_same_v<T, std::string> || std::is_same_v<T, Bytes>;
 template <class T>
 inline constexpr bool kArray = false;
 
-// Writes v into a block. If it contains arrays they are moved out of `v`.
+// Writes v into a block. If it contains arrays they are moved out of `v`. Throws std::bad_alloc.
 template <class T>
 void encode(const T& v, Block& to, void* (*allocate)(std::size_t)) {
   if constexpr (Inline<T>) {

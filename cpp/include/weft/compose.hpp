@@ -26,14 +26,14 @@ using Clock = runtime::Clock;
 
 namespace detail {
 
-// Where the result of a process goes.
+// The type of the place for a process's result.
 template <class R>
 struct RoomFor {
   using type = Result<R>;
 };
 template <>
 struct RoomFor<void> {
-  using type = std::monostate;  // it has none
+  using type = std::monostate;  // such a process has no result
 };
 template <class R>
 using Room = typename RoomFor<R>::type;
@@ -46,14 +46,15 @@ class Runner : public runtime::ThreadProcess {
   Runner(runtime::Run& r, int cpu) : ThreadProcess(&r), cpu_(cpu) {}
   virtual ~Runner() = default;
 
-  // Starts, in the group that it was added to; from here on it owns itself. If the system gives no
-  // thread, this process has failed.
+  // Starts the process, in the group that it was added to; from here on it owns itself. If the
+  // system gives no thread, the process has failed.
   void launch();
 
  private:
-  virtual void call() = 0;                    // the function; its result goes to its place
-  virtual void call_gave_nothing() = 0;       // what left it is being handled
-  virtual void drop_function() noexcept = 0;  // and what it captured
+  virtual void call() = 0;  // calls the function; its result goes to its place
+  // called while the exception that left the function is being handled
+  virtual void call_gave_nothing() = 0;
+  virtual void drop_function() noexcept = 0;  // drops the function and what it captured
   void body();
   struct Over {
     Runner* me;
@@ -63,11 +64,11 @@ class Runner : public runtime::ThreadProcess {
     std::exception_ptr left;
     ~Over();
   };
-  const int cpu_;  // the CPU that it is pinned to; -1: none
+  const int cpu_;  // the CPU that the thread is pinned to, or -1
 };
 
-// A function, until it is dropped or moved away. (A std::optional that was moved away still has a
-// value, and cannot be assigned if it has a closure.)
+// A function, until it is dropped or moved away. (A std::optional that was moved from still has a
+// value, and cannot be assigned if the function is a closure.)
 template <class F>
 class Function {
  public:
@@ -135,7 +136,7 @@ class ThreadTask {
     function_ = name;
     return std::move(*this);
   }
-  // Pins it to that CPU. BadUse if this program may not use it.
+  // Pins the thread to that CPU. Throws BadUse if this program may not use it.
   ThreadTask&& pinned(int cpu) && {
     detail::check_cpu(cpu);
     cpu_ = cpu;
@@ -188,7 +189,7 @@ concept Startable = requires(const P& p) {
 };
 
 namespace detail {
-// Makes a process of what may stand in the place of one: blocks.hpp has the list.
+// Makes a process of anything that may stand for one: blocks.hpp has the list.
 template <class X>
 auto to_process(X&& x);
 template <class X>
@@ -197,11 +198,11 @@ using AsProcess = decltype(to_process(std::declval<X>()));
 
 namespace detail {
 
-// Wait in a coroutine until the group is done.
+// Waits in a coroutine until the group is done.
 struct GroupAwaiter {
   runtime::ProcessBase* p;
   runtime::Group* g;
-  // True: it is done.
+  // Returns true if the group is done already.
   bool begin() const noexcept {
     g->begin_passing_on();
     if (p->cancel().load(std::memory_order_relaxed)) g->pass_on();
@@ -218,13 +219,13 @@ struct GroupAwaiter {
   }
 };
 
-// Throws if this process could not be started. Called before any of several is.
+// Throws if this process could not be started. Called before any of several processes is started.
 template <class P>
 void may_start(const P& p, runtime::Group& g) {
   if constexpr (requires { p.check(g); }) p.check(g);
 }
 
-// The result of several processes: nothing if none has a result, else a tuple of Results (with
+// The result of several processes: nothing if none has a result, otherwise a tuple of Results (with
 // std::monostate for a process that has none).
 template <class... Rs>
 using ParResult = std::conditional_t<(std::is_void_v<Rs> && ...), void, std::tuple<Room<Rs>...>>;
@@ -278,7 +279,7 @@ class Par {
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 
  private:
-  // Where that result goes. If none has one there are no rooms.
+  // The place for the result of process I. If no process has a result there are no places.
   template <std::size_t I>
   auto* room() noexcept {
     if constexpr (std::is_void_v<Result>)
@@ -343,7 +344,8 @@ class ParVector {
     }
     for (std::size_t i = 0; i < ps_.size(); ++i)
       ps_[i].start(g, std::is_void_v<R> ? nullptr : &rooms_[i]);
-    std::vector<P>().swap(ps_);  // they are the group's now; a million empty handles are 8 MB
+    // the processes are the group's now; a million empty handles are 8 MB
+    std::vector<P>().swap(ps_);
   }
   Result result() {
     if constexpr (!std::is_void_v<Result>) return std::move(rooms_);
@@ -360,10 +362,10 @@ class ParVector {
 }  // namespace detail
 
 // A group whose owner starts processes and goes on: g.start(p) …, then co_await g.wait(); in a
-// thread process g.wait()(). The first failure cancels the other processes, and until it waits also
-// the owner, whose operation throws Cancelled (rule 7.5). wait() throws what failed. If the group
-// is left without having waited (by an exception), it cancels its processes; the owner's own group
-// waits for them and fails with them. So they must not refer to the owner's frame.
+// thread process g.wait()(). The first failure cancels the other processes, and, until the owner
+// waits, also the owner, whose operation throws Cancelled (rule 7.5). wait() throws what failed. If
+// an exception leaves the group's block before wait(), the group cancels its processes; the owner's
+// own group waits for them and fails with them. So they must not refer to the owner's frame.
 class Group {
  public:
   explicit Group(runtime::ProcessBase& owner)
@@ -378,17 +380,18 @@ class Group {
     if (group_->done())
       group_->hand_over();
     else if (group_->abandon())
-      return;  // it deletes itself
+      return;  // the group deletes itself
     delete group_;
   }
 
-  // A process, or what may stand for one in a block: the captures of a closure that returns a
-  // process live as long as that process does.
+  // Starts a process, or anything that may stand for one in a block: the captures of a closure that
+  // returns a process live as long as that process does.
   template <class X>
   void start(X&& x) {
     auto p = detail::to_process(std::forward<X>(x));
     p.start(*group_, static_cast<detail::Room<typename decltype(p)::result_type>*>(nullptr));
   }
+  // Asks all processes of the group to end (rule 6).
   void cancel() noexcept { group_->cancel(); }
   struct Waiting : detail::GroupAwaiter {  // the block ends here; another may follow
     bool begin() const noexcept {
@@ -414,6 +417,8 @@ class Group {
       w.await_resume();
     }
   };
+  // Waits until all processes have ended: co_await g.wait(), or g.wait()() in a thread. Throws what
+  // failed in them, and Failures if several did.
   [[nodiscard]] Wait wait() noexcept { return {group_}; }
 
  private:
@@ -426,8 +431,8 @@ class Group {
 };
 
 namespace detail {
-// Awaits one process. If it has a result the awaiter gets that, or what left the process; without
-// one it is a step, as in seq.
+// Awaits one process. If it has a result type, the awaiter gets the result, or throws what left the
+// process; otherwise the process is a step, as in seq.
 template <class P, class Block = std::conditional_t<std::is_void_v<typename P::result_type>, Par<P>,
                                                     Alone<P>>>
 struct One : BlockAwaiter<Block> {
@@ -448,7 +453,7 @@ auto Placed<R>::bind(runtime::ProcessBase* p) && {
 
 namespace detail {
 
-// How many cores.
+// A number of cores.
 class CoreCount {
  public:
   constexpr CoreCount() noexcept = default;
@@ -462,32 +467,34 @@ class CoreCount {
 
 }  // namespace detail
 
-// How a network is run: by which clock, and on what. cores > 1: on so many cores, of which this
-// thread is one; `on`: on that executor. `deadlocked` (of the outermost run) is called with the
-// text of a deadlock before the processes are cancelled, from any thread; it must not use Weft.
+// How a network is run: by which clock, and on which executor. cores > 1: on so many cores, of
+// which this thread is one; `on`: on that executor. `deadlocked` (of the outermost run) is called
+// with the text of a deadlock before the processes are cancelled, from any thread; it must not use
+// Weft.
 struct RunOptions {
   Clock clock = Clock::steady;
-  detail::CoreCount cores = {};  // a number
+  detail::CoreCount cores = {};  // their number
   const Executor* on = nullptr;
   // A request to stop cancels the processes of this network (rule 7.12). request_stop() must not be
   // called in a signal handler; use weft::signals.
   const std::stop_token* stop = nullptr;
   void (*deadlocked)(const std::string& report) noexcept = nullptr;
 };
-// run(on(pool), p, q): the whole network on that executor, which must live as long as the call.
+// run(on(pool), p, q): runs the whole network on that executor, which must live as long as the
+// call.
 [[nodiscard]] inline RunOptions on(const Executor& e) noexcept {
   return {Clock::steady, {}, &e, {}, nullptr};
 }
 
 namespace detail {
 
-// How the processes of a network are started in its group.
+// Starts the processes of a network in its group.
 struct StartOf {
   void (*f)(void* x, runtime::Group&);
   void* x;
 };
-// Called from main, or from any thread that is not a process: the outermost run. In a thread
-// process: a network inside the same run.
+// Runs a network. Called from main, or from any thread that is not a process, it is the outermost
+// run; called in a thread process, it is a network inside the same run.
 void execute(const RunOptions& o, StartOf start);
 template <class Ps>
 void execute(const RunOptions& o, Ps& p) {
@@ -516,8 +523,9 @@ template <class P>
 auto run(detail::ParVector<P> p) {
   return run(RunOptions{}, std::move(p));
 }
-// The same for processes, or what may stand for them in a block. For exactly one: gives its value,
-// or throws the exception that ended it, a quiet end too (rule 7.1).
+// The same for processes, or for anything that may stand for them in a block. For exactly one
+// process it returns the value, or throws the exception that ended the process, a quiet end too
+// (rule 7.1).
 template <class X, class... Xs>
 auto run(RunOptions o, X&& x, Xs&&... xs) {
   if constexpr (sizeof...(Xs) == 0) {
@@ -542,8 +550,8 @@ void look_at_standstills() noexcept;
 runtime::Run* current_run() noexcept;
 }  // namespace detail
 
-// Starts a process, or what may stand for one in a block, that may outlive the group of its
-// starter; it belongs to the run (rule 7.4).
+// Starts a process, or anything that may stand for one in a block, that may outlive the group of
+// its starter; it belongs to the run (rule 7.4). Throws BadUse outside any run.
 template <class X>
 void spawn(X&& x) {
   runtime::Run* r = detail::current_run();
@@ -554,7 +562,7 @@ void spawn(X&& x) {
   if constexpr (requires(runtime::Executor & e) {
                   p.start(*r->spawned, nowhere, runtime::RunsAt::group, e);
                 }) {
-    // It runs where its starter runs, if that is an executor of the run's own (rule 15.5).
+    // The process runs where its starter runs, if that is an executor of the run's own (rule 15.5).
     if (const runtime::ProcessBase* me = runtime::this_process(); me && me->group) {
       runtime::Executor& e = runtime::executor_of(*me);
       if (const runtime::RunsAt at = r->which_executor(e); at != runtime::RunsAt::group)
@@ -575,13 +583,13 @@ struct YieldOp {
     void await_resume() const noexcept {}
   };
   Awaiter bind(runtime::ProcessBase* p) const noexcept { return {p}; }
-  // In a thread.
+  // Yields in a thread.
   void operator()() const {
     detail::meet_request(detail::blocking_caller("yield()"));
     std::this_thread::yield();
   }
 };
-// co_await yield() in a coroutine; yield()() in a thread.
+// Lets others run: co_await yield() in a coroutine; yield()() in a thread. Throws Cancelled.
 [[nodiscard]] inline YieldOp yield() noexcept { return {}; }
 
 }  // namespace weft::inline WEFT_ABI

@@ -23,22 +23,22 @@
 #define WEFT_ABI_CHECKS
 #endif
 
-// On hosted systems the function is always inlined: that costs only space. On a microcontroller,
-// where every byte counts, the compiler decides.
+// On hosted systems a function with this mark is always inlined: that costs only space. On a
+// microcontroller, where every byte counts, the compiler decides.
 #if __STDC_HOSTED__
 #define WEFT_INLINE_HOSTED [[gnu::always_inline]]
 #else
 #define WEFT_INLINE_HOSTED
 #endif
-// On hosted systems the function is never inlined: inlining it would cost compile time, and a call
-// costs little there.
+// On hosted systems a function with this mark is never inlined: inlining it would cost compile
+// time, and a call costs little there.
 #if __STDC_HOSTED__
 #define WEFT_OUTLINE_HOSTED [[gnu::noinline]]
 #else
 #define WEFT_OUTLINE_HOSTED
 #endif
-// On hosted systems this is one function for both sides of a channel. On a microcontroller the side
-// is a type (core/line.hpp), and the function is inlined into its caller.
+// On hosted systems a function with this mark is one function for both sides of a channel. On a
+// microcontroller the side is a type (core/line.hpp), and the function is inlined into its caller.
 #if __STDC_HOSTED__
 #define WEFT_ONE_HOSTED [[gnu::noinline]]
 #else

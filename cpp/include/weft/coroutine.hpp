@@ -32,7 +32,8 @@ struct IsWriter : std::false_type {};
 template <class T, class P>
 struct IsWriter<Writer<T, P>> : std::true_type {};
 
-// What a `for` goes through: std::ranges::range without <ranges>, which takes long to parse.
+// A range that a `for` can go through: std::ranges::range without <ranges>, which takes long to
+// parse.
 namespace walk {
 using std::begin;
 using std::end;
@@ -47,7 +48,7 @@ using ElementOf = std::remove_cvref_t<decltype(*begin(std::declval<A&>()))>;
 using walk::ElementOf;
 using walk::Range;
 
-// Is it an end of a local channel, or a range of them?
+// Whether A is an end of a local channel, or a range of such ends.
 template <class A>
 struct IsLocalEnd : std::false_type {};
 template <class T>
@@ -56,7 +57,7 @@ template <class T>
 struct IsLocalEnd<Writer<T, Local>> : std::true_type {};
 template <class A>
 constexpr bool holds_local() {
-  if constexpr (Range<const A> && !IsReader<A>::value)  // a reader end can be gone through too
+  if constexpr (Range<const A> && !IsReader<A>::value)  // a reader end is a range too
     return IsLocalEnd<ElementOf<const A>>::value;
   else
     return IsLocalEnd<A>::value;
@@ -98,8 +99,8 @@ Engine* channel_of(const runtime::ProcessBase* p) noexcept {
   return static_cast<Engine*>(static_cast<core::SyncObject*>(p->place));
 }
 
-// Stands in for a process whose operation is done and went well: a constant, so that an awaiter
-// that refers to it has nothing to test.
+// Stands in for a process whose operation is done and went well. It is a constant, so that an
+// awaiter that refers to it has nothing to test.
 struct Done final : runtime::ProcessBase {
   constexpr Done() noexcept { status = Status::ok; }
 };
@@ -123,13 +124,14 @@ inline constexpr runtime::OpKind giving_way{
   p->line.at(at);
   return p->line.at_once() ? gives_way(p) : p;
 }
-// It has met a party that is not of its scheduler.
+// The process has met a party that is not of its scheduler.
 [[gnu::noinline, gnu::cold]] inline const runtime::ProcessBase* met_and_gives_way(
     runtime::ProcessBase* p) noexcept {
   p->status = Status::ok;
   return gives_way(p);
 }
-// In await_ready() of an operation that is over: does its process go on at once?
+// Called in await_ready() of an operation that is over. Returns whether its process goes on at
+// once.
 inline bool goes_on(runtime::ProcessBase* p) noexcept {
   if (!p->line.at_once()) [[likely]]
     return true;
@@ -137,9 +139,9 @@ inline bool goes_on(runtime::ProcessBase* p) noexcept {
   return false;
 }
 
-// An operation in full: the end may be closed, the process cancelled, or another process may have
-// used the channel last. It asks this_process() for the process: an argument more would pin a
-// register in the inlined fast path.
+// Begins an operation in the general case: the end may be closed, the process cancelled, or another
+// process may have used the channel last. The function asks this_process() for the process: one
+// more argument would pin a register in the inlined fast path.
 template <class Engine, core::Side S>
 [[gnu::noinline, gnu::cold]] const runtime::ProcessBase* begin_in_full(core::SyncObject* place,
                                                                        void* slot,
@@ -149,7 +151,7 @@ template <class Engine, core::Side S>
              S == core::Side::in ? "reader" : "writer");
   runtime::ProcessBase* const p = runtime::this_process();
   p->place = place;
-  p->op = nullptr;  // a multi-core executor leaves the last one there, and await_ready() reads it
+  p->op = nullptr;  // a multi-core executor leaves the last `op` there, and await_ready() reads it
   if (p->cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]  // rule 6.1
     return failed_at_once(p, Status::cancelled, at);
   (S == core::Side::in ? place->last_reader : place->last_writer) = p->id;
@@ -165,7 +167,8 @@ template <class Engine, core::Side S>
   return p;
 }
 
-// These ask for the running process again: to pass it would pin a register in the fast path.
+// These functions ask for the running process again: an argument would pin a register in the fast
+// path.
 template <class Engine>
 [[noreturn, gnu::cold, gnu::noinline]] void read_failed() {
   const runtime::ProcessBase* p = runtime::this_process();
@@ -181,15 +184,15 @@ template <class Engine, class T>
 // the process parks. The awaiter keeps the process, or `done`, so that the usual outcome is stored
 // once and tested once. The test for the last user of the channel also finds closed ends. (`op` is
 // null if the process does not park: a scheduler or begin_in_full() clears it. `&room` is written
-// out where it is needed: kept in a variable it would be computed on every path.)
+// out where it is needed: a variable for it would be computed on every path.)
 template <class T, class P, core::Side S>
 class PlainAwaiter {
  public:
   using Engine = EngineOf<T, P>;
 
-  // Declared but not defined, since it must never be copied: other parties know the address of its
-  // room. Not `= delete`: with all of them deleted g++ 12 for aarch64 returns so small an object in
-  // registers, which is a copy.
+  // Declared but not defined, since an awaiter must never be copied: other parties know the address
+  // of its room. It is not `= delete`: if all copies and moves are deleted g++ 12 for aarch64
+  // returns so small an object in registers, which is a copy.
   PlainAwaiter(const PlainAwaiter&) noexcept;
   PlainAwaiter& operator=(const PlainAwaiter&) = delete;
   [[gnu::always_inline]] bool await_ready() const noexcept { return !p->op; }
@@ -226,7 +229,8 @@ class PlainAwaiter {
   }
 
   const runtime::ProcessBase* p;
-  std::conditional_t<S == core::Side::in, Slot<T>, T> room;  // for what is read; what is written
+  // the value that is read, or is written
+  std::conditional_t<S == core::Side::in, Slot<T>, T> room;
 };
 
 template <class T, class P>
@@ -273,7 +277,7 @@ static_assert(!std::is_trivially_copy_constructible_v<WriteAwaiter<int, Local>>)
 
 }  // namespace detail
 
-// An awaitable of the library. It is told which process awaits it: bind(process) returns the
+// An awaitable of the library. bind(process) tells it which process awaits it, and returns the
 // awaiter.
 template <class A>
 concept Operation = requires(A a, runtime::ProcessBase* p) {
@@ -311,7 +315,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   void ended_well() noexcept { ::new (static_cast<void*>(&slot)) std::exception_ptr; }
   static const runtime::ProcessOps kOps;
 
-  // Let go of the ends (the frame), then tell the group (rule 7.7).
+  // At the end the process first lets go of its ends (the frame), then tells its group (rule 7.7).
   struct Final {
     bool await_ready() const noexcept { return false; }
     template <class Promise>
@@ -335,7 +339,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   Final final_suspend() const noexcept { return {}; }
 
   void unhandled_exception() noexcept;
-  // It has ended without a co_return, so without a result.
+  // The process has ended without a co_return, so without a result.
   void gave_nothing() noexcept;
 
   template <class T, class P>
@@ -362,7 +366,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
   template <class R>
   auto await_transform(BasicProcess<R>&& p, std::uint32_t at = __builtin_LINE());
-  // What may stand for processes in par(), as par(std::move(v)) does (blocks.hpp).
+  // A vector of anything that may stand for a process, as in par(std::move(v)) (blocks.hpp).
   template <class X>
   auto await_transform(std::vector<X>&& v, std::uint32_t at = __builtin_LINE());
   template <class X>
@@ -373,7 +377,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
 
   // Every promise has this alignment and begins with this base (asserted where promises are made).
-  // So the frame can be found from here.
+  // So the frame can be found from the base.
   std::coroutine_handle<PromiseBase> handle() noexcept {
     return std::coroutine_handle<PromiseBase>::from_promise(*this);
   }
@@ -381,7 +385,8 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
  private:
   template <class... A>
   void remember(const A&... args) {
-    static constinit runtime::FunctionInfos known{nullptr};  // functions with these parameters
+    // the records for functions with these parameters
+    static constinit runtime::FunctionInfos known{nullptr};
     std::array<runtime::HeldAt, sizeof...(A)> at;
     std::size_t n = 0;
     (put_if_held(at[n], n, args), ...);
@@ -396,7 +401,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
       ++n;
     }
   }
-  // Of these arguments, those that lie in the frame.
+  // Remembers those of the arguments that lie in the frame.
   void remember_those(runtime::FunctionInfos& known, runtime::HeldAt* at, std::size_t n);
   template <class A>
   void note(const A& a) {
@@ -421,7 +426,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
 
   // After the last operation the node's slot is free. If an exception that left the process is to
-  // be thrown again, it is kept there until the frame is gone.
+  // be thrown again, it is kept there until the frame is destroyed.
   static_assert(sizeof(std::exception_ptr) == sizeof(void*) &&
                 alignof(std::exception_ptr) == alignof(void*));
   std::exception_ptr& left() noexcept {
@@ -457,8 +462,8 @@ class Promise : public PromiseBase {
   BasicProcess<R> get_return_object(const char* f = __builtin_FUNCTION(),
                                     const char* in = __builtin_FILE(),
                                     std::uint32_t at = __builtin_LINE()) noexcept;
-  // The parameter has the result's type: so other types are converted at the co_return, and there
-  // the compiler warns of a value that does not fit.
+  // The parameter has the result's type, so other types are converted at the co_return, where the
+  // compiler warns of a value that does not fit.
   void return_value(const R& v) requires kCopied<R> { return_value(R(v)); }
   void return_value(R&& v) {
     if (result) result->emplace(std::move(v));
@@ -477,7 +482,7 @@ class Promise : public PromiseBase {
   }
 
  private:
-  bool over_ = false;  // it has ended by a co_return or an exception
+  bool over_ = false;  // the coroutine has ended by a co_return or an exception
 };
 template <>
 class Promise<void> : public PromiseBase {
@@ -529,18 +534,20 @@ class BasicProcess {
     if (h_) h_.destroy();
   }
 
-  // Sets its name in its path, in place of the function's. The text must outlive the process.
+  // Sets the process's name in its path, in place of the function's. The text must outlive the
+  // process.
   BasicProcess&& named(const char* name) && {
     h_.promise().function = name;
     return std::move(*this);
   }
 
-  // Runs it, and what it starts, on that executor; or on one core, pinned to that CPU
-  // (executors.hpp).
+  // Runs the process, and what it starts, on that executor; or on one core, pinned to that CPU
+  // (executors.hpp). pinned() throws BadUse if this program may not use the CPU.
   Placed<R> on(const Executor& e) &&;
   Placed<R> pinned(int cpu) &&;
 
-  // Starts it in a group; its result goes to *result, which must live until the group is done.
+  // Starts the process in a group; its result goes to *result, which must live until the group is
+  // done.
   template <class Slot>
   [[gnu::always_inline]] void start(runtime::Group& g, Slot* result) {
     start(g, result, runtime::RunsAt::group, *g.executor);
@@ -557,7 +564,7 @@ class BasicProcess {
     g.add(p);
     home.post(&p);
   }
-  // Throws BadUse if it could not be started there.
+  // Throws BadUse if the process could not be started there.
   void check(runtime::Group& g) const { check(*g.executor); }
   void check(const runtime::Executor& home) const {
     if (!h_) detail::started_twice();
@@ -565,7 +572,7 @@ class BasicProcess {
       detail::local_on_cores(h_.promise());
   }
   bool startable() const noexcept { return h_ != nullptr; }
-  // Its name in its path, for reports; null if it was started.
+  // The process's name in its path, for reports; null if it was started.
   const char* called() const noexcept { return h_ ? h_.promise().function : nullptr; }
 
   explicit BasicProcess(Handle h) noexcept : h_(h) {}

@@ -1,5 +1,6 @@
-// Numbers and times as they were given, so that one that is out of range can be told (rule 11.2): an
-// unsigned parameter takes -1 for 4294967295, and a duration that is cast overflows.
+// Numbers and times as the caller gave them, so that one that is out of range is detected (rule
+// 11.2): an unsigned parameter would take -1 for 4294967295, and a duration that is cast would
+// overflow.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -13,7 +14,7 @@ namespace weft::inline WEFT_ABI::detail {
                                std::int64_t most);
 [[noreturn]] void not_a_time();
 
-// A whole number, of any type; none with a fraction.
+// A whole number of any type. Numbers with a fraction do not compile.
 class Count {
  public:
   template <class N>
@@ -22,14 +23,14 @@ class Count {
     if constexpr (std::is_unsigned_v<N> && sizeof(N) == sizeof(given_))
       if (n > static_cast<std::uint64_t>(INT64_MAX)) given_ = INT64_MAX;
   }
-  // Only for its error message.
+  // Exists only for its error message.
   template <class N>
     requires std::is_floating_point_v<N>
   constexpr Count(N) noexcept : given_(0) {
     static_assert(sizeof(N) == 0,
                   "weft: a whole number is wanted here, and this one may have a fraction");
   }
-  // Throws BadUse if it is not within these.
+  // Returns the number. Throws BadUse if it is not from `least` to `most`.
   constexpr std::int64_t within(const char* what, std::int64_t least, std::int64_t most) const {
     if (given_ < least || given_ > most) [[unlikely]]
       out_of_range(what, given_, least, most);
@@ -42,14 +43,14 @@ class Count {
  private:
   std::int64_t given_;
 };
-// Of a poison, or of what ignores it (rules 4.1, 4.4).
+// The strength of a poison, or an immunity (rules 4.1, 4.4). Throws BadUse if it is out of range.
 inline std::uint8_t strength_of(Count c, const char* what, std::int64_t least = 1) {
   return static_cast<std::uint8_t>(c.within(what, least, UINT8_MAX));
 }
 
-// A span of time, of any unit: what lies beyond what nanoseconds can say is the longest there is, or
-// the shortest (rule 8.5). What is finer is rounded up: nothing is early. Throws BadUse if it is no
-// number.
+// A span of time, of any unit, in ns. A span beyond the range of nanoseconds becomes the longest or
+// the shortest one (rule 8.5). A finer span is rounded up, so that nothing is early. Throws BadUse
+// if the span is not a number.
 class Lasting {
  public:
   template <class Rep, class Period>

@@ -1,5 +1,5 @@
-// The end of a process as a guard (rule 7.11): a Watch (watch.hpp) gives it, and lists of guards
-// may contain it.
+// The end of a process as a guard (rule 7.11): a Watch (watch.hpp) gives such a guard, and lists of
+// guards may contain it.
 //
 // A WatchState is shared by all copies of a Watch and by its guards; its mutex guards which process
 // runs.
@@ -17,9 +17,9 @@ namespace weft::inline WEFT_ABI {
 namespace detail {
 
 struct WatchState {
-  core::LatchEngine<Shared> latch;  // last_writer: the process
+  core::LatchEngine<Shared> latch;  // its last_writer is the process
   std::mutex mutex;
-  runtime::ProcessBase* process = nullptr;  // the process that runs the watched one, meanwhile
+  runtime::ProcessBase* process = nullptr;  // the process that runs the watched one, while it does
   runtime::Group* inside = nullptr;         // the group of the watched one, while it runs
   bool given = false, cancelled = false;
   Ending how = Ending::returned;
@@ -28,13 +28,13 @@ struct WatchState {
   std::string name;
   WatchState() noexcept { latch.name = "the end of a process"; }
   // The watched process runs in g now; null: it has ended. A cancellation that came before is
-  // passed on to it.
+  // passed on to the process.
   void runs(runtime::Group* g) noexcept {
     const std::lock_guard l(mutex);
     inside = g;
     if (g && std::exchange(cancelled, false)) g->cancel();
   }
-  // The latch is for this process, which was given at file:line.
+  // Names the latch after this process, which was given to the Watch at file:line.
   void is_of(const char* process, const char* file, std::uint32_t line) {
     const core::SyncObject given_at{
         .name = file, .line = line, .last_reader = {}, .last_writer = {}};
@@ -62,8 +62,8 @@ inline constexpr runtime::OpKind end_op{"wait for", &withdraw_end, &visit_end, &
 
 }  // namespace detail
 
-// The end of a process as a guard. co_await it in a coroutine, or call it in a thread, to wait for
-// it alone.
+// The end of a process as a guard. To wait for it alone, co_await it in a coroutine, or call it in
+// a thread.
 struct EndOf : Conditional<EndOf> {
   using Value = void;
   std::shared_ptr<detail::WatchState> state;
@@ -77,7 +77,7 @@ struct EndOf : Conditional<EndOf> {
   struct Awaiter {
     std::shared_ptr<detail::WatchState> state;
     runtime::ProcessBase* p;
-    // True: it has ended.
+    // Returns true if the process has ended.
     bool begin() {
       detail::meet_request(*p);
       p->place = static_cast<core::SyncObject*>(&state->latch);

@@ -23,7 +23,7 @@ namespace weft::inline WEFT_ABI {
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-  // Compiled once, and not in each of its kinds.
+  // Copying and destruction are compiled once, and not in each derived class.
   [[gnu::noinline, gnu::cold]] Error(const Error& o) noexcept
       : std::runtime_error(o), carried_(o.carried_) {}
   Error& operator=(const Error&) = default;
@@ -72,8 +72,8 @@ class Poisoned final : public ChannelEnd {
   }
   const std::uint8_t strength;
 
-  // It is thrown in the process that runs: the channels of ends that this process lets go of while
-  // it passes are poisoned (rule 4.3).
+  // The exception is thrown in the process that runs: the channels of ends that this process lets
+  // go of while the exception passes are poisoned (rule 4.3).
   void under_way() const noexcept {
     if (runtime::Context* c = runtime::this_context) {
       c->thrown = strength;
@@ -83,12 +83,12 @@ class Poisoned final : public ChannelEnd {
   }
 
  private:
-  std::shared_ptr<void> lives_ = std::make_shared<char>();  // its copies' too
+  std::shared_ptr<void> lives_ = std::make_shared<char>();  // shared with its copies
 };
 class PeerDied final : public ChannelEnd {
  public:
   using ChannelEnd::ChannelEnd;
-  // a write to another address space failed, but the value may have been taken (WIRE.md 8)
+  // a write to another address space failed, but its value may have been taken (WIRE.md 8)
   bool in_doubt = false;
 };
 
@@ -97,12 +97,12 @@ class Cancelled final : public Error {
   Cancelled() : Error("cancelled") {}
 };
 
-// A time limit of the process itself has expired (rule 7.12): thrown by its operations in place of
+// A time limit of the process itself has expired (rule 7.12): its operations throw this in place of
 // Cancelled.
 class TimedOut final : public Error {
  public:
   explicit TimedOut(const runtime::Limit* l = nullptr) : Error("timed out"), limit_(l) {}
-  // Was it this limit? For processes that have several.
+  // Returns whether limit t has expired. It serves processes that have several limits.
   bool of(const class Timeout& t) const noexcept;
 
  private:
@@ -136,9 +136,9 @@ namespace detail {
 // The path of the process that runs here, and a colon; empty if there is none.
 std::string who();
 
-// The exception that is being handled, if it is exactly an E, not a derived type. (To rethrow it,
-// so that a handler tells its type, would take as long as the whole unwinding so far.) Null: it is
-// not an E, or there is no way to tell.
+// Returns the exception that is being handled, if it is exactly an E, not a derived type; null if
+// it is not, or its type cannot be found out. (To rethrow it, so that a handler tells its type,
+// would take as long as the whole unwinding so far.)
 template <class E>
 const E* handled() noexcept {
 #if __has_include(<cxxabi.h>)
@@ -155,7 +155,7 @@ const E* handled() noexcept {
 }
 
 // How the exception that is being handled ends the process that it leaves (rules 3.5, 4.3, 4.6,
-// 6.5); of a poison also its strength.
+// 6.5); for a poison also the strength.
 struct Left {
   Ending how;
   std::uint8_t poison = 0;
@@ -168,17 +168,18 @@ inline Left left_by(const Poisoned& e) noexcept {
 }
 Left left_by_handled() noexcept;
 
-// The exception that is being handled. A thread that is ended by pthread_exit() or pthread_cancel() is
-// unwound like an exception, which no handler may keep: where its process cannot end alone the
-// program ends, with a message that names the process (rule 7.14).
+// The exception that is being handled. A thread that is ended by pthread_exit() or pthread_cancel()
+// is unwound like an exception, which no handler may keep: if the process of such a thread cannot
+// end alone the program ends, with a message that names the process (rule 7.14).
 std::exception_ptr caught(const runtime::ProcessBase& p) noexcept;
-[[noreturn]] void thread_needed(const runtime::ProcessBase& p) noexcept;  // ends the program so
+// Ends the program with that message.
+[[noreturn]] void thread_needed(const runtime::ProcessBase& p) noexcept;
 
-// Throws in the process that runs now what has left another one.
+// Throws an exception that has left another process in the process that runs now.
 [[noreturn]] void raise_again(const std::exception_ptr& e);
 
-// The process meets the request to end (rule 6.1). `not_done`: the value of a write that did not
-// happen, for the exception.
+// The process meets the request to end, and throws Cancelled or TimedOut (rule 6.1). `not_done` is
+// the value of a write that did not happen; the exception carries it.
 [[noreturn, gnu::cold]] void throw_cancelled(runtime::ProcessBase& p, Error::Carried not_done = {});
 [[gnu::always_inline]] inline void meet_request(runtime::ProcessBase& p) {
   if (p.cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -188,7 +189,7 @@ std::exception_ptr caught(const runtime::ProcessBase& p) noexcept;
 [[noreturn]] void bad_use(std::string_view what);
 [[noreturn]] void started_twice();
 
-// `met`: an operation met it (rule 3.5).
+// Throws the exception for an end of channel c. `met`: an operation met it (rule 3.5).
 [[noreturn, gnu::cold]] void throw_end(Status s, const core::SyncObject& c, std::uint8_t strength,
                                        const char* verb, int guard, Error::Carried not_done = {},
                                        bool met = true);

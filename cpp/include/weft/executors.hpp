@@ -1,5 +1,5 @@
-// Executors that a program asks for (rules 15.5 to 15.8): weft::Cores and weft::Core describe one;
-// a run makes it when it is first used.
+// Executors that a program asks for (rules 15.5 to 15.8): weft::Cores and weft::Core describe an
+// executor; a run makes it when it is first used.
 //
 //   weft::Cores pool(2);
 //   weft::Core io;
@@ -22,11 +22,12 @@ namespace detail {
 struct Where;
 struct StartOf;
 struct Where {
-  bool multi;  // Cores, not Core
+  bool multi;  // is it a Cores, not a Core?
   unsigned threads;
-  std::vector<int> cpus;  // the CPUs to pin them to, one for each; empty: they are not pinned
+  // the CPUs to pin the threads to, one for each; empty: they are not pinned
+  std::vector<int> cpus;
 };
-// Runs a network with this thread as worker 0 of `cores`, whose others have been started.
+// Runs a network with this thread as worker 0 of `cores`, whose other workers have been started.
 void execute_on(runtime::Cores& cores, const RunOptions& o, runtime::Run& run,
                 runtime::ThreadProcess& self, const Where* where, const StartOf& start);
 // Throws BadUse if this program may not use that CPU.
@@ -46,9 +47,9 @@ class Executor {
   std::shared_ptr<const detail::Where> where_;
 };
 
-// A multi-core executor of n threads (1 to 64), between which its processes move. `cpus`: the CPU
-// to pin each thread to (a CPU may come twice); left out: the system places them. BadUse for other
-// numbers, and for CPUs that this program may not use.
+// A multi-core executor of n threads (1 to 64), between which its processes move. `cpus` is the CPU
+// to pin each thread to (a CPU may come twice); if it is left out, the system places the threads.
+// Throws BadUse for other numbers, and for CPUs that this program may not use.
 class Cores : public Executor {
  public:
   explicit Cores(detail::Count n, std::vector<int> cpus = {})
@@ -58,8 +59,8 @@ class Cores : public Executor {
   static detail::Where checked(unsigned n, std::vector<int> cpus);
 };
 
-// A single-core executor: a thread of its own, on which local channels work; pinned to `cpu` if
-// that is given.
+// A single-core executor: a thread of its own, on which local channels work. It is pinned to `cpu`
+// if that is given; throws BadUse if this program may not use that CPU.
 class Core : public Executor {
  public:
   Core() : Executor(detail::Where{false, 1, {}}) {}
@@ -68,7 +69,7 @@ class Core : public Executor {
 
 namespace detail {
 
-// The executor of a CPU, shared by all processes that are pinned to it.
+// The executor of a CPU, shared by all processes that are pinned to that CPU.
 std::shared_ptr<const Where> pinned_to(int cpu);
 // The place of that executor in the run; it is made when it is first used.
 runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w);
@@ -95,7 +96,7 @@ class Placed {
     const runtime::RunsAt at = detail::hire(g.run, where_);
     p_.start(g, result, at, g.run.executor_at(at));
   }
-  auto bind(runtime::ProcessBase* p) &&;  // co_await it, as a process
+  auto bind(runtime::ProcessBase* p) &&;  // makes co_await run it, as a process
 
  private:
   BasicProcess<R> p_;

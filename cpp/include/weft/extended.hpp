@@ -1,10 +1,10 @@
-// Extended reads (rule 1.6). The writer goes on when x is destroyed:
+// Extended reads (rule 1.6). The writer goes on when the object x is destroyed:
 //
 //   { auto x = co_await r.extended(); log(*x); }
 //
-// The reader's node must outlive the read, since it holds the writer, while the process does other
-// things. So it is not the process's own node but that of a choice with one guard, inside the scope
-// object.
+// The reader's node holds the writer, so it must outlive the read, while the process runs other
+// operations. So the node is not the process's own but that of a choice with one guard, inside the
+// scope object.
 #pragma once
 #include "alt.hpp"
 
@@ -23,7 +23,7 @@ class Extended {
     state_->slot.value.~T();
     detail::release<T, P>(core_);
   }
-  // Throw BadUse if it was moved away.
+  // The value. Both throw BadUse if the object was moved from.
   T& operator*() { return there().slot.value; }
   T* operator->() { return &there().slot.value; }
 
@@ -91,7 +91,7 @@ template <class T, class P>
 struct ExtendedOp {
   detail::EngineOf<T, P>* core;
   typename Extended<T, P>::Awaiter bind(runtime::ProcessBase* p) const { return {core, p}; }
-  // In a thread.
+  // Reads in a thread, and blocks the thread meanwhile.
   Extended<T, P> operator()(detail::Here at = detail::Here::now()) const {
     runtime::ThreadProcess& self = detail::blocking_caller("extended()()");
     auto s = Extended<T, P>::prepared(core, &self);

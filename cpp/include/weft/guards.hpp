@@ -1,9 +1,9 @@
 // The guards of a choice (rule 5.2), and the sets of guards that a select works on.
 //
 // A set has: size(); data(), the core's guards; fill(process), called once before the first use;
-// refill_timers(process), before each further use; take(i), which gives the value that came;
-// compute(i), for an output that makes its value after the commit; raise(i, status), for a guard
-// that has ended; passed(i, …), for measurements.
+// refill_timers(process), called before each further use; take(i), which returns the value that
+// came; compute(i), for an output that makes its value after the commit; raise(i, status), for a
+// guard that has ended; passed(i, …), for measurements.
 #pragma once
 #include <array>
 #include <tuple>
@@ -45,7 +45,7 @@ struct Conditional : GuardBase {
 };
 template <class D>
 struct OfChannel : Conditional<D> {
-  // Once its channel has retired the guard is ready, as with poison: the select throws Retired with
+  // Makes the retirement of the channel an outcome, as poison is: the select throws Retired with
   // this guard (rule 5.6).
   D ends() && {
     this->loud = true;
@@ -54,7 +54,7 @@ struct OfChannel : Conditional<D> {
 };
 
 namespace detail {
-// What is the same for all guards of channels.
+// The part of fill() that is the same for all guards of channels.
 template <class T, class P, core::Side S, class G>
 void fill_of_channel(core::Guard& g, G& mine, void* slot) {
   if (mine.enabled) at_home<T, P>(mine.c);
@@ -71,7 +71,7 @@ struct In : OfChannel<In<T, P>> {
   using Engine = detail::EngineOf<T, P>;
   using Value = T;
   static constexpr bool shared = P::shared;
-  Engine* c;  // null: its end is closed, which is bad use if it is on
+  Engine* c;  // null: its end is closed, which is bad use if the guard is on
   detail::Slot<T> slot;
   explicit In(Engine* core) : c(core) {}
   In(In&& o) noexcept : OfChannel<In>(o), c(o.c) {}
@@ -91,9 +91,9 @@ struct Out : OfChannel<Out<T, P>> {
   using Engine = detail::EngineOf<T, P>;
   using Value = void;
   static constexpr bool shared = P::shared;
-  // if it is not, the value is gone after the first time
+  // if this is false, the value is moved out the first time
   static constexpr bool repeatable = std::is_trivially_copyable_v<T>;
-  // null: its end is closed, which is bad use if it is on
+  // null: its end is closed, which is bad use if the guard is on
   Engine* c;
   T value;
   bool spent = false;
@@ -107,7 +107,7 @@ struct Out : OfChannel<Out<T, P>> {
 
 namespace detail {
 // An output whose value stays in its place until the guard is chosen (rule 5.10). The reader takes
-// it from there.
+// the value from there.
 template <class T, class P>
 struct OutOf : OfChannel<OutOf<T, P>> {
   using Engine = EngineOf<T, P>;
@@ -115,7 +115,7 @@ struct OutOf : OfChannel<OutOf<T, P>> {
   static constexpr bool shared = P::shared;
   static constexpr bool repeatable = false;
   static constexpr bool refers = true;
-  Engine* c;  // null: its end is closed, which is bad use if it is on
+  Engine* c;  // null: its end is closed, which is bad use if the guard is on
   T* from;
   bool spent = false;
   OutOf(Engine* core, T* v) : c(core), from(v) {}
@@ -123,7 +123,7 @@ struct OutOf : OfChannel<OutOf<T, P>> {
     if (this->enabled && spent) awaited_twice("select");
     fill_of_channel<T, P, core::Side::out>(g, *this, from);
   }
-  // A buffer that drops the new value (rule 1.4) has left it where it is.
+  // A buffer that drops the new value (rule 1.4) has left the value in its place; this removes it.
   void sent() noexcept {
     static_cast<void>(T(std::move(*from)));
     spent = true;
@@ -139,10 +139,10 @@ template <class T, class P>
 struct Offer : detail::OutOf<T, P> {
   using Guard = detail::OutOf<T, P>;
   Offer() noexcept : Guard(nullptr, nullptr) {}
-  Offer(const Offer&) = delete;  // it is used where it is made
+  Offer(const Offer&) = delete;  // a guard of this kind is used where it is made
   Offer& operator=(const Offer&) = delete;
   ~Offer() = default;
-  // The same as for any guard of a channel.
+  // when() and ends() are those of any guard of a channel.
   Offer&& when(bool on) && {
     this->enabled = on;
     return std::move(*this);
@@ -164,7 +164,7 @@ struct OutWith : OfChannel<OutWith<F, T, P>> {
   using Engine = detail::EngineOf<T, P>;
   using Value = void;
   static constexpr bool shared = P::shared;
-  Engine* c;  // null: its end is closed, which is bad use if it is on
+  Engine* c;  // null: its end is closed, which is bad use if the guard is on
   F f;
   detail::Slot<T> slot;
   OutWith(Engine* core, F fn) : c(core), f(std::move(fn)) {}
@@ -179,8 +179,8 @@ struct OutWith : OfChannel<OutWith<F, T, P>> {
     detail::fill_of_channel<T, P, core::Side::out>(g, *this, &slot);
     g.node.set(core::NodeFlags::compute);
   }
-  // It has committed: makes the value and hands it over (rule 5.8). `pending`: an extended reader
-  // holds us.
+  // The guard has committed: makes the value and hands it over (rule 5.8). Returns `pending` if an
+  // extended reader holds the writer. Throws what the function throws.
   Status compute(core::Guard& g) {
     try {
       ::new (static_cast<void*>(&slot)) T(f());
@@ -223,7 +223,7 @@ template <class T, class P>
 In<T, P> in(const Reader<T, P>& r) {
   return In<T, P>(r.core());
 }
-// An output of a copy of `v`, or of what `v` is converted to.
+// An output of a copy of `v`, or of the value that `v` is converted to.
 template <class T, class P>
 Out<T, P> out(const Writer<T, P>& w, std::type_identity_t<T> v) requires Out<T, P>::repeatable {
   return Out<T, P>(w.core(), std::move(v));
@@ -242,7 +242,7 @@ Offer<T, P> && out(const Writer<T, P>& w, std::type_identity_t<T>&& v, Offer<T, 
   guard.from = &v;
   return std::move(guard);
 }
-// Only for its error message.
+// Exists only for its error message.
 template <class T, class P, class U>
   requires(!std::is_convertible_v<U&&, T>)
 void out(const Writer<T, P>&, U&&) { detail::cannot_write<U>(); }
@@ -253,12 +253,14 @@ OutWith<F, T, P> out_with(const Writer<T, P>& w, F f) {
       "a one-to-one channel has no computed outputs (rule 1.8): use out(), or weft::Channel<T>");
   return OutWith<F, T, P>(w.core(), std::move(f));
 }
+// Guards of time: `after` this span, or `at` this time of the run's clock in ns (rule 5.2).
 inline DeadlineGuard after(detail::Lasting s) { return DeadlineGuard(true, s.count()); }
 inline DeadlineGuard at(std::int64_t ns) { return DeadlineGuard(false, ns); }
+// A guard that is always ready.
 inline Skip skip() { return {}; }
 inline Meet meet(const Barrier& b) { return Meet(b); }
 
-// What a select gives: the index of the guard, and the value if it was an input.
+// What a select returns: the index of the guard, and the value if the guard was an input.
 template <class V>
 struct Chosen {
   int index;
@@ -311,8 +313,8 @@ template <class T>
 struct Simplify<std::variant<std::monostate, T>> {
   using type = std::optional<T>;
 };
-// The type of a select's value: optional<T> if all inputs have one type, else a variant that begins
-// with monostate.
+// The type of a select's value: optional<T> if all inputs have one type, otherwise a variant that
+// begins with monostate.
 template <class... Ts>
 using ValueOf = typename Simplify<typename Unique<std::variant<std::monostate>, Ts...>::type>::type;
 
@@ -321,8 +323,8 @@ concept Computes = requires(G& g, core::Guard& x) {
   g.compute(x);
 };
 
-// Guards that are kept keep the storage of their channels (null: a closed end), though not the
-// channels open: their ends may be closed before they go (rules 2.6, 5.2).
+// Guards that are kept keep the storage of their channels (null: a closed end), but not the
+// channels open: their ends may be closed before the guards are destroyed (rules 2.6, 5.2).
 template <class Engine>
 void keep_storage(Engine* c) noexcept {
   if (c) c->references.up();
@@ -348,7 +350,7 @@ struct FixedGuards {
   std::array<core::Guard, sizeof...(Gs)> guards;
 
   explicit FixedGuards(Gs&&... g) : gs(std::move(g)...) {}
-  FixedGuards(FixedGuards&& o) noexcept : gs(std::move(o.gs)) {}  // before it is bound
+  FixedGuards(FixedGuards&& o) noexcept : gs(std::move(o.gs)) {}  // before the set is bound
 
   std::uint32_t size() const noexcept { return sizeof...(Gs); }
   core::Guard* data() noexcept { return guards.data(); }
@@ -386,7 +388,8 @@ struct FixedGuards {
       if constexpr (
           requires { g.slot.take(); } && !requires { g.f; })
         if (i == at) {
-          if constexpr (requires { v.emplace(g.slot.take()); })  // it need not be assignable
+          // the value's type need not be assignable
+          if constexpr (requires { v.emplace(g.slot.take()); })
             v.emplace(g.slot.take());
           else
             v = g.slot.take();
@@ -394,7 +397,7 @@ struct FixedGuards {
     });
     return v;
   }
-  // Output `at` was chosen.
+  // Output `at` was chosen, and has sent its value.
   void sent(std::size_t at) noexcept requires(!repeatable) {
     each([&](auto& g, std::size_t i) {
       if constexpr (requires { g.sent(); })
@@ -478,8 +481,8 @@ struct ManyReaders {
   }
 };
 
-// Any number of guards of any kinds, over channels of one type: a list that a program makes while
-// it runs. List: the vector, or a reference to it.
+// Any number of guards of any kinds, over channels of one type: a list that a program builds at run
+// time. List is the vector, or a reference to it.
 template <class T, class P, class List>
 struct ManyGuards {
   using Value = std::optional<T>;
@@ -543,8 +546,9 @@ struct ManyGuards {
       "skip()");
 }
 
-// Throw BadUse: for a fault that the core has found among these guards (rule 5.5), for a barrier at
-// which nobody is enrolled.
+// These throw BadUse: for a fault that the core has found among these guards (rule 5.5), for an end
+// that was moved away, for a select that another process uses, for a barrier at which nobody is
+// enrolled.
 [[noreturn]] void raise_fault(const core::Guard* guards, const core::Fault& f, const char* verb);
 [[noreturn]] void moved_end(const char* verb);
 [[noreturn]] void used_elsewhere();
@@ -560,16 +564,17 @@ inline void check_guard(const core::Guard& g, std::uint32_t i, const char* verb)
   if (!g.where) closed_end(verb, g.kind == core::Kind::input ? "reader" : "writer");
 }
 
-// Whether a process is in a select that others can reach too. No lock: two threads that come at
-// the same moment may both get in, as with any object that they share.
+// Marks that a process is in a select that others can reach too. There is no lock: two threads that
+// come at the same moment may both get in, as with any object that they share.
 class InUse {
  public:
   InUse() noexcept = default;
-  InUse(InUse&&) noexcept {}  // what moves is in no use
+  InUse(InUse&&) noexcept {}  // an object that is moved is not in use
   InUse& operator=(InUse&&) = delete;
   ~InUse() = default;
 
-  // While it lives, unless it is kept. Throws BadUse if a process is in it.
+  // Marks the select as used while this object lives, or until end() after keep(). Throws BadUse if
+  // a process is in the select.
   class Taken {
    public:
     explicit Taken(InUse& u) : use_(&u) {
@@ -594,13 +599,13 @@ class InUse {
   std::atomic<bool> used_{false};
 };
 
-// Rule 5.6: makes the retirement of its channel an outcome for every guard.
+// Makes the retirement of its channel an outcome for every guard (rule 5.6).
 template <class Set>
 void all_end(Set& set) noexcept {
   for (std::uint32_t i = 0; i < set.size(); ++i) set.data()[i].ends = true;
 }
 
-// Checks all guards, before the first use.
+// Checks all guards, before the first use. Throws BadUse.
 template <class Set>
 void check_guards(Set& set) {
   const core::Fault f = core::find_fault(set.data(), set.size());

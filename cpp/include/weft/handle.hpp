@@ -7,7 +7,8 @@
 //              [=] { for (int v : b.reader()) print(v); } }();
 //
 //   made ──copied──► a copy: undecided, holds a reader end and a writer end
-//                      ├──first read──► holds the reader end alone      ├──first write──► holds the writer end alone
+//                      ├──first read──► holds the reader end alone
+//                      ├──first write──► holds the writer end alone
 //                      └──destroyed, with its closure──► holds nothing
 //
 // So the ends are counted as if each process had been given its own (rule 2.3), and a network of
@@ -34,7 +35,7 @@ class ChannelHandle {
   ChannelHandle& operator=(const ChannelHandle&) = delete;
   ~ChannelHandle() = default;
 
-  // In a thread: read, write.
+  // Reads or writes in a thread, as Reader and Writer do.
   template <std::same_as<detail::Here> H = detail::Here>  // no value converts to it
   T operator()(H at = H::now()) const {
     return reading(at)(at);
@@ -46,7 +47,7 @@ class ChannelHandle {
   void operator()(T&& v, detail::Here at = detail::Here::now()) const {
     writing(at)(std::move(v), at);
   }
-  // In a coroutine.
+  // The operations of Reader and Writer for a coroutine.
   [[nodiscard]] auto read() const { return reading().read(); }
   [[nodiscard]] auto next() const { return reading().next(); }
   WriteOp<T, P> write(const T& v) const requires detail::kCopied<T> { return writing().write(v); }
@@ -66,8 +67,8 @@ class ChannelHandle {
       detail::bad_use("a ChannelHandle has several ends on each side: its channel is any2any");
     return o;
   }
-  // A copy that is made after a side has ended has only an end of the other; to use the missing one
-  // throws how it ended.
+  // A copy that is made after a side has ended has an end of the other side only; a use of the
+  // missing end throws how its side ended.
   void hold() {
     try {
       reader_ = channel_.new_reader(false);
@@ -97,7 +98,7 @@ class ChannelHandle {
   Channel<T, P> channel_;
   mutable Reader<T, P> reader_;
   mutable Writer<T, P> writer_;
-  // it has been used for reading or writing: it holds only the ends that it uses
+  // the copy has been used for reading or writing: it holds only the ends that it uses
   mutable bool reading_ = false;
   mutable bool writing_ = false;
 };

@@ -1,8 +1,9 @@
-// Lines of the program, for reports: where a channel is made, where a thread waits.
+// Lines of the program, for reports: where a channel was made, where a thread waits.
 //
-// A line in a header of the standard library is no line of the program, although such a header
+// A line in a header of the standard library is not a line of the program, although such a header
 // makes channels (make_unique, the containers) and calls functions (std::function) for the program.
-// A channel that it makes is named by the line of the program that first takes an end of it.
+// A channel made by such a header is named by the line of the program that first takes an end of
+// it.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -23,7 +24,7 @@ class Here {
                             std::uint32_t line = __builtin_LINE()) noexcept {
     return Here(Now(), file, line);
   }
-  // For when no line is known.
+  // For a place whose line is not known.
   static constexpr Here nowhere() noexcept { return Here(Now(), nullptr, 0); }
   const char* file;
   std::uint32_t line;
@@ -33,14 +34,16 @@ class Here {
   constexpr Here(N, const char* f, std::uint32_t l) noexcept : file(f), line(l) {}
 };
 
-// Whether a file is of the program; false for a header of the standard library, and for null.
+// Returns whether a file is part of the program; false for a header of the standard library, and
+// for null.
 bool of_the_program(const char* file) noexcept;
 // The last file that was found to be of the program; compared by address.
 inline std::atomic<const char*> program_file{nullptr};
 
 // The name of a channel that the standard library has made, until a line of the program uses it.
 inline constexpr char kUnnamed[] = "a channel that the standard library made";
-// Names a new object by this line; no other thread has it yet. `unnamed`: its name without a line.
+// Names a new object by this line; no other thread knows the object yet. `unnamed` is its name
+// without a line.
 void name_made(core::SyncObject& made, Here at, const char* unnamed) noexcept;
 inline void made_at(core::SyncObject& made, Here at, const char* unnamed = kUnnamed) noexcept {
   if (at.file != program_file.load(std::memory_order_relaxed)) [[unlikely]]

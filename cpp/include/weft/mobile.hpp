@@ -1,5 +1,5 @@
 // Mobile<T>: a value that has one owner at a time (occam-pi's MOBILE). It moves into a channel and
-// out at the other end, and is never copied. Where it came from it is gone: to use it there throws
+// out at the other end, and is never copied. A Mobile that was moved from is empty: its use throws
 // BadUse, instead of following a null pointer.
 #pragma once
 
@@ -13,18 +13,18 @@ class Mobile {
  public:
   using element_type = T;
 
-  Mobile() noexcept = default;  // holds nothing
+  Mobile() noexcept = default;  // empty
   explicit Mobile(std::unique_ptr<T> p) noexcept : p_(std::move(p)) {}
   Mobile(Mobile&&) noexcept = default;
   Mobile& operator=(Mobile&&) noexcept = default;
-  Mobile(const Mobile&) = delete;  // std::move(m), or m.clone()
+  Mobile(const Mobile&) = delete;  // use std::move(m), or m.clone()
   Mobile& operator=(const Mobile&) = delete;
   ~Mobile() = default;
 
-  // Throws BadUse if it is empty: it was moved away.
+  // The value. Both throw BadUse if the Mobile is empty: it was moved from.
   T& operator*() const { return *checked(); }
   T* operator->() const { return checked(); }
-  // Another Mobile, with a copy of the value.
+  // Another Mobile, with a copy of the value. Throws BadUse if this one is empty.
   Mobile clone() const { return Mobile(std::make_unique<T>(*checked())); }
   explicit operator bool() const noexcept { return p_ != nullptr; }
 

@@ -1,27 +1,27 @@
 // Programs on several machines: channels by name, whose other end is in a program in C++ or Python
-// that has joined the same network (WIRE.md 17). Not part of weft.hpp: link CMake's weft::net,
-// which wants OpenSSL, NATS's client in C and nlohmann's JSON. POSIX.
+// that has joined the same network (WIRE.md 17). This header is not part of weft.hpp: link CMake's
+// weft::net, which needs OpenSSL, NATS's client in C and nlohmann's JSON. POSIX.
 //
 //   auto network = weft::join("nats://127.0.0.1:4222");
 //   weft::Channel<weft::Typed<long>> numbers;
-//   network.offer("lab/numbers", numbers, {.writers = true});           this program is its home
+//   network.offer("lab/numbers", numbers, {.writers = true});           // this program is its home
 //
-//   auto out = network.at("lab/numbers").writer<weft::Typed<long>>();   in another one
+//   auto out = network.at("lab/numbers").writer<weft::Typed<long>>();   // in another program
 //   out(7);
 //
-// The calls here block the thread; so they are for threads, and for before a run.
+// The calls here block the thread; so they are for threads, and for use before a run.
 //
-//   join() ──offer()──► a name ──withdraw(), or another has it──► none
-//     ├──let_in(): who comes shows a ticket──► a session
+//   join() ──offer()──► a name ──withdraw(), or another program has it──► none
+//     ├──let_in(): a program that comes shows a ticket──► a session
 //     └──close(), the destructor: no names, nobody comes, sessions end
 //
 // Invariants
-//  1 `mutex_` protects the offers and their tickets, the sessions, those who are coming, and whom
-//    the relay reaches. Nothing that may take its time is done under it.
-//  2 A ticket is known from before it is in the entry until it is shown, or kMeeting after it was
-//    replaced.
-//  3 `Offer::writing` is held by whoever writes or deletes the entry: this program does one at a
-//    time.
+//  1 `mutex_` protects the offers and their tickets, the sessions, the programs that are coming,
+//    and the homes that are reached by the relay. Nothing that may take its time is done under it.
+//  2 A ticket is known from before it is in the entry until it is shown, or until kMeeting after it
+//    was replaced.
+//  3 `Offer::writing` is held by the thread that writes or deletes the entry: this program does one
+//    at a time.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -39,10 +39,10 @@
 namespace weft::inline WEFT_ABI {
 
 namespace net {
-// How programs that this one cannot reach are reached, and it by them: through the NATS server, or
-// not (WIRE.md 17.17).
+// How this program and programs that cannot reach each other directly are connected: through the
+// NATS server, or not (WIRE.md 17.17).
 enum class Relay {
-  automatic,  // where an address does not answer
+  automatic,  // if an address does not answer
   only,       // always: this program does not listen
   never,
 };
@@ -50,48 +50,49 @@ enum class Relay {
 
 struct NetOptions {
   std::string keys = {};                // a folder; empty: $WEFT_NET, or ~/.config/weft/net
-  std::string address = "127.0.0.1:0";  // where others reach this program; port 0: a free one
-  std::string name = {};                // what it calls itself; empty: machine:process
+  std::string address = "127.0.0.1:0";  // where other programs reach this one; port 0: a free port
+  std::string name = {};                // what the program calls itself; empty: machine:process
   net::Relay relay = net::Relay::automatic;
-  // It is told where all programs of the network wait for each other, and tells (WIRE.md 17.23).
+  // The program learns where all programs of the network wait for each other, and reports it
+  // (WIRE.md 17.23).
   bool rounds = true;
 };
 
 namespace net {
 
-// Which ends others get.
+// Which ends other programs get.
 struct Ends {
   bool readers = false, writers = false;
 };
 
 namespace detail {
-// Hands an end to who has come for it.
+// Hands an end to the program that has come for it.
 using Gives = std::function<void(Link&)>;
-// A name of this program's.
+// A name that this program offers.
 struct Offer {
   Offer(std::string n, Ends e, std::function<Gives(bool)> f)
       : name(std::move(n)), which(e), end(std::move(f)) {}
   const std::string name;
   const Ends which;
   const std::function<Gives(bool writes)> end;
-  // until when; nothing: it is in the entry
+  // each ticket, and until when it is valid; nothing: it is in the entry
   std::unordered_map<std::string, std::optional<Clock::time_point>> tickets;
   std::mutex writing;
-  std::atomic<std::uint64_t> revision = 0;  // that we wrote last
-  // who takes a ticket; under `writing`, and without `mutex_`, which it takes
+  std::atomic<std::uint64_t> revision = 0;  // the one that this program wrote last
+  // hears which program takes a ticket; used under `writing`, and without `mutex_`, which it takes
   std::optional<Hears> hears;
   const Outside outside{Outside::due};
 };
-// Somebody whose first message has not been answered yet.
+// A program whose first message has not been answered yet.
 struct Coming {
-  int socket = -1;  // another descriptor of the same; -1: it has its answer
+  int socket = -1;  // another descriptor of the same socket; -1: the program has its answer
   std::thread thread;
   std::atomic<bool> done{false};
 };
 }  // namespace detail
 
-// This program as a member of a network. Its destructor leaves: sessions end, and ends in other
-// programs die.
+// This program as a member of a network. The destructor leaves the network: sessions end, and ends
+// in other programs die.
 class Network {
  public:
   Network(const std::string& server, const NetOptions& o)
@@ -109,7 +110,7 @@ class Network {
     try {
       if (listens_ >= 0) accepts_ = std::thread([this] { accept_all(); });
       renews_ = std::thread([this] { renew_all(); });
-    } catch (...) {  // std::system_error: the system has no room for another thread
+    } catch (...) {  // std::system_error: the system gives no further thread
       close();
       throw;
     }
@@ -119,13 +120,13 @@ class Network {
   ~Network() { close(); }
 
   const std::string& name() const noexcept { return name_; }
-  // Where others reach it, "HOST:PORT"; empty where that is the relay only.
+  // Where others reach this program, "HOST:PORT"; empty if only the relay reaches it.
   const std::string& address() const noexcept { return address_; }
 
   // Gives the channel a name, by which other programs get ends of it; this program is its home.
-  // Each that asks gets an end of its own. To keep the channel open while nobody is there, keep an
-  // end of that side. Throws BadUse: the name is taken or none, or this program's keys are not for
-  // it; the server does not answer.
+  // Each program that asks gets an end of its own. To keep the channel open while no other program
+  // is there, keep an end of that side. Throws BadUse if the name is taken or not a name, if this
+  // program's keys are not for it, or if the server does not answer.
   template <class T>
   void offer(const std::string& name, const Channel<T>& c, Ends which) {
     if (!which.readers && !which.writers)
@@ -140,7 +141,8 @@ class Network {
       return writes ? gives(c.writer()) : gives(c.reader());
     }));
   }
-  // Frees the name; ends that were given stay. Throws BadUse: this program does not offer it.
+  // Frees the name; ends that were given stay. Throws BadUse if this program does not offer the
+  // name.
   void withdraw(const std::string& name) {
     const std::shared_ptr<Offer> o = had(detail::checked(name));
     if (!o) detail::bad("'" + name + "' is not offered by this program (any more)");
@@ -150,10 +152,10 @@ class Network {
   // A channel by its name, whose home is another program.
   class At {
    public:
-    // An end of its own. Waits until a program offers the name. Throws BadUse: none does in
-    // `patience`, or it gives no such ends, or of another type, or refuses, or may not hold the
-    // name; the server does not answer. Unreachable: the home does not answer. PeerDied: it died
-    // meanwhile.
+    // Makes an end of its own. Waits until a program offers the name. Throws BadUse if none does
+    // within `patience`, if the home gives no such ends or has another type, refuses, or may not
+    // hold the name, or if the server does not answer; Unreachable if the home does not answer;
+    // PeerDied if it died meanwhile.
     template <class T>
     wire::FarReader<T> reader() const {
       const auto link = network_.come(name_, "reader", patience_);
@@ -173,6 +175,8 @@ class Network {
     std::string name_;
     double patience_;
   };
+  // The channel of that name. Throws BadUse if `name` is not a name, or `patience` is not from 0 to
+  // 1e6 s.
   At at(const std::string& name,
         std::chrono::duration<double> patience = std::chrono::seconds(10)) {
     if (!(patience.count() > 0 && patience.count() <= 1e6))
@@ -180,7 +184,7 @@ class Network {
     return At(*this, detail::checked(name), patience.count());
   }
 
-  // Leaves: lets go of its names, and ends its sessions. A second time: nothing.
+  // Leaves the network: lets go of its names, and ends its sessions. A second call does nothing.
   void close();
 
  private:
@@ -196,7 +200,7 @@ class Network {
         given.empty() ? (std::string(machine) + ":" + std::to_string(::getpid())).substr(0, 60)
                       : given;
     if (name.size() > 60) detail::bad("what a program calls itself has 1 to 60 characters");
-    return *Typed<std::string>(name);  // UTF-8?
+    return *Typed<std::string>(name);  // throws if the name is not UTF-8
   }
   static std::string checked_url(const std::string& given, const detail::Keys& keys) {
     std::string url = given;
@@ -223,7 +227,7 @@ class Network {
   void answer_rounds() {
     try {
       rounds_.emplace(space_);
-    } catch (const BadUse&) {  // this program does so for another space: nothing is concluded
+    } catch (const BadUse&) {  // this program answers rounds for another space: none is concluded
     }
   }
   void listen(const std::string& address);
@@ -254,7 +258,7 @@ class Network {
   const detail::Keys keys_;
   const std::string name_;
   const Relay relay_;
-  const std::string home_ = detail::random_hex(8);  // of this program: another one has another
+  const std::string home_ = detail::random_hex(8);  // identifies this program as a home
   const std::shared_ptr<wire::Space> space_;
   std::optional<wire::Rounds> rounds_;
   detail::Names names_;
@@ -265,7 +269,7 @@ class Network {
   std::condition_variable news_;
   bool closed_ = false, leaving_ = false;
   std::unordered_map<std::string, std::shared_ptr<Offer>> offers_;
-  std::vector<std::shared_ptr<Offer>> soon_;  // whose ticket is gone
+  std::vector<std::shared_ptr<Offer>> soon_;  // offers whose ticket was taken
   std::list<Coming> coming_;
   std::vector<std::shared_ptr<Link>> sessions_;
   // homes whose address did not answer: until when they are reached by the relay at once
@@ -276,9 +280,10 @@ class Network {
 
 }  // namespace net
 
-// Makes this program a member of the network whose programs meet at a NATS server. `server`:
-// "nats://HOST:PORT"; empty: the one that `weft net up` has noted beside the keys. Throws BadUse:
-// there are no keys; the server does not answer, or refuses them; that is no address.
+// Makes this program a member of the network whose programs meet at a NATS server. `server` is
+// "nats://HOST:PORT"; if it is empty, the server that `weft net up` has noted beside the keys.
+// Throws BadUse if there are no keys, if `server` is not an address, or if the server does not
+// answer or refuses the keys.
 inline net::Network join(const std::string& server = "", const NetOptions& o = {}) {
   return net::Network(server, o);
 }

@@ -1,5 +1,5 @@
 // Observing a program (rule 14): which processes are stuck for ever, which hog a scheduler, and
-// where time is lost in waiting. It costs nothing while it is off.
+// where time is lost in waiting. Observation costs nothing while it is off.
 //
 //   // from within any process
 //   if (auto stuck = weft::deadlocks()) std::puts(stuck.text().c_str());
@@ -8,7 +8,7 @@
 //   weft::watchdog dog(100ms, [](const weft::Hog& h) { … });
 //   weft::measuring m;  weft::run(…);  std::puts(m.table().c_str());
 //
-// The functions that they call must not throw.
+// The functions that are given to these tools must not throw.
 #pragma once
 #include <algorithm>
 #include <condition_variable>
@@ -31,10 +31,11 @@ namespace weft::inline WEFT_ABI {
 
 // --- partial deadlock ----------------------------------------------------------------------------
 
-// One process that is stuck: it waits for those in `waits_for`, which are all stuck; `open` is empty.
+// One process that is stuck: it waits for the processes in `waits_for`, which are all stuck; `open`
+// is empty.
 using Stuck = Waits;
 
-// What deadlocks() has found; false: nothing.
+// What deadlocks() has found; converts to false if that is nothing.
 class PartialDeadlock {
  public:
   std::vector<Stuck> processes;  // by path; without those that wait for stuck children only
@@ -50,7 +51,7 @@ class PartialDeadlock {
       if (i == runtime::Report::kLines) return s + "\n  … and " + std::to_string(n - i) + " more";
       const Stuck& p = processes[i];
       s += "\n  " + runtime::line_of(p);
-      if (p.places.empty()) continue;  // it waits for nobody
+      if (p.places.empty()) continue;  // it waits for no other process
       s += "; held by " +
            (p.waits_for.empty() ? std::string("nobody") : runtime::listed(p.waits_for, " and "));
     }
@@ -60,8 +61,8 @@ class PartialDeadlock {
 
 namespace detail {
 
-// Looks at the processes on `here`, the executor of the calling process. `ids` gets the ids of
-// those found, unless it is null.
+// Looks at the processes on `here`, the executor of the calling process. `ids`, unless it is null,
+// gets the ids of the processes found.
 inline PartialDeadlock look(runtime::Run& run, runtime::Executor& here,
                             std::set<std::uint32_t>* ids = nullptr) {
   PartialDeadlock d;
@@ -88,9 +89,9 @@ inline PartialDeadlock look_from_thread() {
 
 }  // namespace detail
 
-// The processes of this run that are stuck at this moment, of those on the calling process's
-// executor. In a thread process: on the executor where its children run, for which it waits. BadUse
-// outside any process.
+// The processes that are stuck at this moment, of this run's processes on the calling process's
+// executor. In a thread process the look is taken on the executor where its children run, and the
+// call waits for it. Throws BadUse outside any process.
 [[nodiscard]] inline PartialDeadlock deadlocks() {
   const runtime::Context* const c = runtime::this_context;
   if (!c || !c->running || !c->running->group)
@@ -99,12 +100,12 @@ inline PartialDeadlock look_from_thread() {
   return detail::look_from_thread();
 }
 
-// --- what is told --------------------------------------------------------------------------------
+// --- how tools are told --------------------------------------------------------------------------
 
 namespace detail {
 
 // A tool that is told of everything that happens, on the thread where it happens, under the lock of
-// the watchers (except for idle()). So it calls no code of the user's but from idle().
+// the watchers (except for idle()). So it may call the user's code from idle() only.
 class Tool {
  public:
   virtual ~Tool() = default;
@@ -114,7 +115,7 @@ class Tool {
 
  private:
   friend class Watchers;
-  unsigned busy_ = 0;  // calls of idle()
+  unsigned busy_ = 0;  // calls of idle() that have not returned
 };
 
 class Watchers final : public runtime::Observer {
@@ -131,7 +132,7 @@ class Watchers final : public runtime::Observer {
     }
     if (runtime::Scheduler* s = runtime::Scheduler::current()) s->heed();
   }
-  // Once this returns it is not called any more.
+  // Once this returns, the tool is not called any more.
   void remove(const std::shared_ptr<Tool>& t) {
     std::unique_lock g(mutex_);
     std::erase(tools_, t);
@@ -194,8 +195,8 @@ class IdleLook final : public Tool {
 
 }  // namespace detail
 
-// While it lives, it looks whenever a single-core scheduler has nothing to do, and calls the
-// function, on that scheduler's thread, if a process is stuck that was not reported before.
+// While this object lives, it looks whenever a single-core scheduler has nothing to do, and calls
+// the function, on that scheduler's thread, if a process is stuck that was not reported before.
 class watching_deadlocks {
  public:
   explicit watching_deadlocks(std::function<void(const PartialDeadlock&)> tell)
@@ -212,11 +213,11 @@ class watching_deadlocks {
 
 // --- watchdog ------------------------------------------------------------------------------------
 
-// A process that keeps its scheduler from others.
+// A process that keeps other processes from its scheduler.
 struct Hog {
   std::string path;
-  Span seconds;  // how long, at least, by now
-  // file:line of the last operation at which it waited; if there was none, of its function
+  Span seconds;  // how long the step has taken so far, at least
+  // file:line of the last operation at which the process waited; if there was none, of its function
   std::string at;
 };
 
@@ -226,7 +227,7 @@ class Dog final : public Tool {
  public:
   Dog(Span limit, std::function<void(const Hog&)> f)
       : limit_(limit.count()), tell_(std::move(f)), thread_([this] { watch(); }) {}
-  // Stops it. Waits for a call that is under way.
+  // Stops the thread. Waits for a call that is under way.
   void stop() {
     {
       const std::lock_guard g(mutex_);
@@ -284,16 +285,16 @@ class Dog final : public Tool {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  std::unordered_map<const void*, Step> steps_;  // those that are running
+  std::unordered_map<const void*, Step> steps_;  // the steps that are running
   std::unordered_map<std::uint32_t, std::string> paths_;
-  std::thread thread_;  // the last member: it uses the others
+  std::thread thread_;  // the last member, since the thread uses the others
 };
 
 }  // namespace detail
 
-// While it lives, it calls the function, on a thread of its own, for each step of a coroutine
-// process that takes longer than the limit: once for a step, while the step is still running.
-// BadUse if the limit is not positive.
+// While this object lives, it calls the function, on a thread of its own, for each step of a
+// coroutine process that takes longer than the limit: once for a step, while the step is still
+// running. The constructor throws BadUse if the limit is not positive.
 class watchdog {
  public:
   watchdog(detail::Lasting limit, std::function<void(const Hog&)> tell) {
@@ -315,14 +316,14 @@ class watchdog {
 
 // --- measuring -----------------------------------------------------------------------------------
 
-// What was measured of the channels of one name.
+// What was measured at the channels of one name.
 struct ChannelCounts {
   std::string name;
   std::uint64_t channels = 0;
-  // values, as of the last time that a process that had waited there went on
+  // numbers of values, as of the last time that a process that had waited there went on
   std::uint64_t transfers = 0, dropped = 0;
   std::uint64_t parked_reads = 0, parked_writes = 0;  // operations that had to wait and went on
-  // the sum over all of these, from when they began to wait until they went on
+  // the sum over these operations, from when they began to wait until they went on
   Span blocked_readers{0}, blocked_writers{0};
 };
 
@@ -377,10 +378,10 @@ class Measure final : public Tool {
   struct One {
     std::string name;
     std::uint64_t transfers = 0, dropped = 0, reads = 0, writes = 0;
-    std::int64_t readers = 0, writers = 0;  // ns
+    std::int64_t readers = 0, writers = 0;  // in ns
   };
   using Key = std::pair<const void*, std::pair<const char*, std::uint32_t>>;
-  // when a process parked; under the lock of the watchers
+  // when a process parked, in ns; under the lock of the watchers
   std::unordered_map<std::uint32_t, std::int64_t> since_;
   mutable std::mutex mutex_;
   std::map<Key, One> channels_;
@@ -388,8 +389,8 @@ class Measure final : public Tool {
 
 }  // namespace detail
 
-// While it lives, or until stop(), it measures how often and how long operations wait, for each
-// channel at which one does.
+// While this object lives, or until stop(), it measures how often and how long operations wait, for
+// each channel at which an operation does.
 class measuring {
  public:
   measuring() : tool_(std::make_shared<detail::Measure>()) { detail::Watchers::all().add(tool_); }
@@ -400,7 +401,7 @@ class measuring {
   void stop() {
     if (!std::exchange(stopped_, true)) detail::Watchers::all().remove(tool_);
   }
-  // A row for each name of channels; those at which most time was lost come first.
+  // A row for each name of channels; channels at which most time was lost come first.
   std::vector<ChannelCounts> rows() const { return tool_->rows(); }
   // The rows as text, for people.
   std::string table() const {
@@ -417,7 +418,7 @@ class measuring {
     }
     return s;
   }
-  // For programs: an array of objects with the names of ChannelCounts; times in seconds.
+  // The rows for programs: an array of objects with the names of ChannelCounts; times in seconds.
   std::string json() const {
     std::string s = "[";
     for (const ChannelCounts& r : rows()) {

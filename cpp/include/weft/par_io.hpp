@@ -1,20 +1,20 @@
 // Several reads or several writes in parallel, as one operation of one process:
 //
 //   auto [x, y] = co_await weft::par_read(r1, r2);   // an array
-//   auto all = co_await weft::par_read(readers);     // of a vector (or span) of readers a vector
+//   auto all = co_await weft::par_read(readers);     // a vector, for a vector (or span) of readers
 //   co_await weft::par_write(w1, 1, w2, 2);
 //   co_await weft::par_write(std::pair(w1, 1), std::pair(w2, 2));
 //   co_await weft::par_write(writers, values);       // vectors of the same length
 //   co_await weft::par_write_all(writers, value);    // one value to all
 //
-// In a thread they are called: par_read(r1, r2)(). All are offered at once, and each communicates
-// once, in the order in which their partners become ready. That is as with `par`, but without
-// making processes.
+// In a thread they are called: par_read(r1, r2)(). All reads or writes are offered at once, and
+// each communicates once, in the order in which their partners become ready. That is as with `par`,
+// but without making processes.
 //
-// When an end has ended, or the process is cancelled, those that have not communicated are
-// withdrawn, and the operation throws (for the first such end, by position). The exception carries
-// a std::vector<std::optional<T>>: the values read, or the values not written. An extended reader
-// (rule 1.6) holds the whole operation. The ends must live until it is over.
+// When an end has ended, or the process is cancelled, the operations that have not communicated are
+// withdrawn, and the whole operation throws (for the first such end, by position). The exception
+// carries a std::vector<std::optional<T>>: the values read, or the values not written. An extended
+// reader (rule 1.6) holds the whole operation. The ends must live until it is over.
 #pragma once
 #include <array>
 #include <span>
@@ -25,8 +25,8 @@
 namespace weft::inline WEFT_ABI {
 namespace detail {
 
-// All are decided. Throws how the first channel that has ended did, or Cancelled; `partial` makes
-// what the exception carries.
+// Called when all operations have their outcomes. Throws how the first channel that has ended did,
+// or Cancelled; `partial` makes the value that the exception carries.
 template <class Engine, core::Side S, std::size_t N, bool Shared, class Partial>
 void finish(const runtime::Together<Engine, S, N, Shared>& all, const char* verb,
             Partial&& partial) {
@@ -44,7 +44,7 @@ void finish(const runtime::Together<Engine, S, N, Shared>& all, const char* verb
 }
 
 // The part of reads and writes that is the same for a coroutine and a thread. Work has
-// set(together), result(), and partial(), which gives what is left.
+// set(together) and finish(together), which returns the result.
 template <class Work>
 struct TogetherOp {
   Work work;
@@ -54,7 +54,7 @@ struct TogetherOp {
     Work work;
     typename Work::All all;
     Awaiter(Work&& w, runtime::ProcessBase* p) : work(std::move(w)), all(p, work.size()) {}
-    // True: all are over.
+    // Returns true if all operations are over.
     bool begin() {
       work.set(all);
       return all.begin();
@@ -96,7 +96,7 @@ struct ReadingAll {
   template <class... Rs>
     requires(N != 0)
   explicit ReadingAll(const Rs&... rs) : cores{rs.checked("par_read")...}, slots{} {}
-  // before it has begun
+  // moved only before the operation has begun
   ReadingAll(ReadingAll&& o) noexcept : cores(std::move(o.cores)), slots(moved(o)) {}
 
   std::size_t size() const noexcept { return cores.size(); }
@@ -155,8 +155,8 @@ struct WritingAll {
   }
 };
 
-// Without a cast, so that the compiler warns of a value that does not fit; with `auto`, so that
-// clang names the line of the program.
+// Converts without a cast, so that the compiler warns of a value that does not fit; returns `auto`,
+// so that clang names the line of the program.
 template <class T, class V>
 auto converted(const V& v) {
   T as = v;
@@ -173,7 +173,7 @@ std::vector<EngineOf<T, P>*> cores_of(std::span<const Writer<T, P>> ws) {
 
 }  // namespace detail
 
-// Reads a value from each.
+// Reads a value from each end. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
 template <class T, class P, class... More>
 [[nodiscard]] auto par_read(const Reader<T, P>& r, const More&... more) {
   static_assert((std::is_same_v<More, Reader<T, P>> && ...),
@@ -192,7 +192,8 @@ template <class T, class P>
   return par_read(std::span<const Reader<T, P>>(rs));
 }
 
-// Writes to each its value. If the vectors do not have the same length it is BadUse.
+// Writes to each end its value. Throws as par_read() does; BadUse also if the vectors do not have
+// the same length.
 template <class T, class P>
 [[nodiscard]] auto par_write(std::span<const Writer<T, P>> ws,
                              std::type_identity_t<std::vector<T>> values) {
@@ -214,7 +215,7 @@ template <class T, class P, class V, class... More>
       Work{{first.first.checked("par_write"), more.first.checked("par_write")...},
            {detail::converted<T>(first.second), detail::converted<T>(more.second)...}}};
 }
-// Writes to two, without copying their ends: x to a, y to b.
+// Writes to two ends, without copying them: x to a, y to b.
 template <class T, class P>
 [[nodiscard]] auto par_write(const Writer<T, P>& a, std::type_identity_t<T> x,
                              const Writer<T, P>& b, std::type_identity_t<T> y) {
@@ -222,7 +223,7 @@ template <class T, class P>
   return detail::TogetherOp<Work>{
       Work{{a.checked("par_write"), b.checked("par_write")}, {std::move(x), std::move(y)}}};
 }
-// Writes the same value to each.
+// Writes the same value to each end.
 template <class T, class P>
 [[nodiscard]] auto par_write_all(const std::vector<Writer<T, P>>& ws,
                                  const std::type_identity_t<T>& value) {

@@ -1,8 +1,8 @@
 // The primitives on which everything is built: atomics, pausing, parking.
 //
 // This is the only header that depends on the machine. With -DWEFT_PRIM_HEADER='"…"' a checker
-// replaces it by a header that defines the same names. So the production code itself runs under
-// schedule exploration (as tokio's code does under loom).
+// replaces the machine's part by a header that defines the same names. So the production code
+// itself runs under schedule exploration (as tokio's code does under loom).
 //
 // With -DWEFT_NO_FUTEX the standard library's condition variables are used in place of Linux's
 // futex, as on every other system.
@@ -43,7 +43,7 @@
 namespace weft::inline WEFT_ABI::prim {
 inline constexpr std::int64_t forever = INT64_MAX;
 
-// An object that is no atomic, used as one.
+// Atomic access to an object that is not declared atomic.
 template <class T>
 T load_from(const T& from, std::memory_order o) noexcept {
   return std::atomic_ref(const_cast<T&>(from)).load(o);
@@ -78,7 +78,7 @@ namespace weft::inline WEFT_ABI::prim {
 
 template <class T>
 using atomic = std::atomic<T>;
-// As std::mutex, by calls: inlined, each use has code for a lock that fails.
+// As std::mutex, but never inlined: an inlined lock() adds code for failure at each use.
 class Mutex {
  public:
   [[gnu::noinline]] void lock() noexcept { it_.lock(); }
@@ -97,7 +97,8 @@ inline void relax() noexcept {
 #endif
 }
 
-// Never a blind spin: the peer may share our CPU (measured: 1.8 µs became 34–50 µs).
+// Waits a little. Never a blind spin: the thread that is waited for may share this CPU (measured:
+// 1.8 µs became 34–50 µs).
 [[gnu::noinline]] inline void pause(unsigned round) noexcept {
   if (round < 64)
     relax();
@@ -161,7 +162,7 @@ inline void heavy_fence() noexcept {
   // the system call is a full fence for the caller too
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
-  // It worked in the parent, but a child of a fork may have to register again.
+  // The system call worked in the parent, but a child of a fork may have to register again.
   if (!detail::membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) ||
       !detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
     fatal(
@@ -172,9 +173,9 @@ inline void heavy_fence() noexcept {
 inline constexpr bool wakes_from_handlers = false;
 inline bool asymmetric() noexcept { return false; }
 inline void heavy_fence() noexcept {}
-// The replacement, made of the standard library only: condition variables, which words share by
-// their address, since std::atomic::wait has no time limit. Words that share one may wake early.
-// Never destroyed: threads may park while the program ends.
+// The replacement, made of the standard library only: condition variables, since std::atomic::wait
+// has no time limit. Words share them by their address, so a thread may wake early. The places are
+// never destroyed: threads may park while the program ends.
 struct ParkingPlace {
   std::mutex mutex;
   std::condition_variable changed;
@@ -205,14 +206,16 @@ inline void unpark(atomic<std::uint32_t>& word) noexcept {
 #endif
 
 inline constexpr std::uint32_t own_fences =
-    // of the owner of a lock that was visited: what a heavy fence costs (runtime/asymmetric.hpp)
+    // how many uses of a lock that another thread visited cost as much as a heavy fence
+    // (runtime/asymmetric.hpp)
     500;
 
 #if WEFT_FUTEX && !defined(WEFT_NO_BIAS) && !WEFT_TSAN  // which does not know asymmetric fences
 #define WEFT_PRIM_BIASED 1
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
 inline constexpr std::uint32_t bias_identities_end = (1u << 28) - 1;
-// uses in a row before a lock is biased again: so many cost as much as taking a bias back
+// How often in a row one thread must use a lock before the lock is biased to it again: so many uses
+// cost as much as taking a bias back.
 inline constexpr std::uint8_t bias_streak = 240;
 
 namespace detail {
@@ -220,9 +223,9 @@ inline constinit thread_local std::uint32_t bias_identity = no_bias;
 inline atomic<std::uint32_t> bias_identities{0}, biases_given{0}, biases_revoked{0};
 }  // namespace detail
 
-// Each look at a lock that another CPU is using costs that CPU a cache miss. Two CPUs that take
-// turns at every operation cost each other several misses per operation. 7 µs in all before the
-// first yield.
+// As pause(), for a lock that another CPU is using. Each look at the lock costs that CPU a cache
+// miss, and two CPUs that take turns at every operation cost each other several misses per
+// operation. The delays sum to 7 µs before the first yield.
 inline void back_off(unsigned round) noexcept {
   if (round >= 4) return std::this_thread::yield();
   for (unsigned i = 8u << round; i > 0; --i) relax();
@@ -230,8 +233,8 @@ inline void back_off(unsigned round) noexcept {
 
 [[gnu::always_inline]] inline std::uint32_t bias_self() noexcept { return detail::bias_identity; }
 
-// From now on locks may be biased to the calling thread. For threads that run many processes. No
-// effect if the system has no membarrier.
+// Allows locks to be biased to the calling thread from now on. For threads that run many processes.
+// Has no effect if the system has no membarrier.
 inline void bias_to_this_thread() noexcept {
   if (detail::bias_identity != no_bias) return;
   const std::uint32_t id =
@@ -239,8 +242,8 @@ inline void bias_to_this_thread() noexcept {
   if (id != 0 && id < bias_identities_end) detail::bias_identity = id;
 }
 
-// A revocation costs a system call. So after the first 64 biases no more are given while more than
-// one in eight is taken back.
+// Returns whether one more lock may be biased. A revocation costs a system call. So after the first
+// 64 biases no more are given while more than one in eight is taken back.
 inline bool bias_allowed() noexcept {
   const std::uint32_t given = detail::biases_given.fetch_add(1, std::memory_order_relaxed);
   return detail::biases_revoked.load(std::memory_order_relaxed) <= 8 + given / 8;

@@ -3,7 +3,7 @@
 //   auto [sum, mean] = weft::run(total(…), average(…));
 //   *sum  // the value; throws NoResult if that process ended without one
 //
-//   nothing yet ──emplace(v)──► a value        nothing yet ──lack(why)──► none, and why
+//   nothing yet ──emplace(v)──► a value        nothing yet ──lack(why)──► no value, and why
 #pragma once
 #include <optional>
 #include <string>
@@ -26,17 +26,17 @@ class NoResult final : public Error {
         how(e),
         where(std::move(at)),
         reason(std::move(end)) {}
-  const std::string process;  // its path (rule 7.8)
+  const std::string process;  // the process's path (rule 7.8)
   // retired, poisoned or cancelled; `returned` if it was never run
   const Ending how;
-  const std::string where;          // file:line of its last operation
-  const std::exception_ptr reason;  // what left it
+  const std::string where;          // file:line of the process's last operation
+  const std::exception_ptr reason;  // the exception that left it
 };
 
 namespace detail {
 
-// Why p has no result: from the exception that leaves it, which is being handled.
-template <class P>  // a template as what calls it, so that it is compiled with that alone
+// Why p has no result: made from the exception that leaves p, which is being handled.
+template <class P>  // a template like its callers, so that it is compiled with them alone
 std::shared_ptr<const NoResult> why_no_result(const P& p) {
   const std::exception_ptr end = std::current_exception();
   std::string path = runtime::path_of(p), at = runtime::where(p), because;
@@ -78,12 +78,12 @@ class Result {
     return has_value() ? std::move(*std::get_if<1>(&held_)) : std::move(other);
   }
 
-  // Why there is none; null if there is one, or if the process was never run.
+  // Why there is no value; null if there is one, or if the process was never run.
   const NoResult* missing() const noexcept {
     return has_value() ? nullptr : std::get_if<0>(&held_)->get();
   }
 
-  // Has it a value, and does that equal v? Without a value it equals nothing.
+  // Returns whether there is a value that equals v. Without a value the result equals nothing.
   friend bool operator==(const Result& r, const R& v) requires std::equality_comparable<R> {
     return r.has_value() && *r == v;
   }

@@ -11,8 +11,9 @@ namespace weft::inline WEFT_ABI::detail {
 // Remembers where the next ad hoc select over the same guards by the same process begins, so that
 // it is fair (rule 5.4). There is one table for each thread, and a few with a lock for the
 // processes of multi-core executors, which change threads. A key is looked for in a few
-// neighbouring places. If they are all taken the table doubles; from kLargest on the oldest of them
-// is given up, and that select then begins anywhere. (An Alternative remembers by itself.)
+// neighbouring places. If they are all taken the table doubles; once it has kLargest places the
+// oldest of these entries is given up, and its select then begins anywhere. (An Alternative
+// remembers by itself.)
 class Rotations {
  public:
   Rotations() = default;
@@ -68,11 +69,11 @@ class Rotations {
   }
   static Common& common(std::uint64_t key) noexcept;
   static constexpr std::size_t kNeighbours = 8;
-  static constexpr std::size_t kLargest = std::size_t{1} << 15;  // entries; half a megabyte
+  static constexpr std::size_t kLargest = std::size_t{1} << 15;  // in entries; half a megabyte
   struct Entry {
-    std::uint64_t key = 0;  // 0: none
+    std::uint64_t key = 0;  // 0: the entry is free
     std::uint32_t next = 0;
-    std::uint32_t used = 0;  // when, on clock_
+    std::uint32_t used = 0;  // when it was last used, on clock_
   };
   Entry& at(std::uint64_t key, std::size_t i) noexcept {
     return table_[((key >> 1) + i) & (size_ - 1)];
@@ -120,12 +121,11 @@ inline void Rotations::next(std::uint64_t key, std::uint32_t at) {
   c.lock.unlock();
 }
 
-// One select in progress, in a coroutine or a thread: the part that does not depend on its guards'
-// types.
-// Engine: core::Select or core::Standing.
+// One select in progress, in a coroutine or a thread: the part that does not depend on the types of
+// its guards. Engine is core::Select or core::Standing.
 //
 //   begin() ─true─► result()           begin() ─false─► parked ──woken──► woken() ─true─► result()
-//                                                                          └─false: parked again (choosing.hpp)
+//                                                                          └─false: parked again
 template <class Engine>
 class SelectingWith {
  public:
@@ -154,7 +154,7 @@ class SelectingWith {
   int begin_choice() {
     return arm_if_parked(engine.begin(p, [this] { return run_of(*p).now(); }));
   }
-  // After a wake-up, in the owner's context.
+  // Called after a wake-up, in the owner's context.
   [[gnu::always_inline]] int woken_choice() {
     if (armed) [[unlikely]] {
       armed = false;
@@ -171,8 +171,8 @@ class SelectingWith {
 
   Engine& engine;
   runtime::TimerNode timer;
-  int chosen = Engine::none;  // when it is over: it was withdrawn
-  bool computing = false;     // committed and computed; an extended reader holds us
+  int chosen = Engine::none;  // none when it is over: the select was withdrawn
+  bool computing = false;     // committed and computed; an extended reader holds the process
 
  private:
   int arm_if_parked(int k) {
@@ -189,7 +189,7 @@ class SelectingWith {
   bool armed = false;
 };
 
-// The part that does: the values.
+// The part that depends on the types of the guards: the values.
 template <class Set, class Engine>
 class Selecting : public SelectingWith<Engine> {
   using Base = SelectingWith<Engine>;
@@ -241,7 +241,7 @@ class Selecting : public SelectingWith<Engine> {
       if (k != Engine::none) return computed();
     return true;
   }
-  // A computed output makes its value now. False: an extended reader holds us.
+  // A computed output makes its value now. Returns false if an extended reader holds the process.
   bool computed() {
     const auto i = static_cast<std::size_t>(chosen);
     if (!engine.guard(chosen).node.is(core::NodeFlags::compute) || is_end(engine.status()))
@@ -261,8 +261,8 @@ class Selecting : public SelectingWith<Engine> {
   std::exception_ptr compute_failure;
 };
 
-// Awaits a Selecting in a coroutine. While it is parked the process has our ops, so that woken()
-// runs before the coroutine does.
+// Awaits a Selecting in a coroutine. While it is parked the process has the ops of this class, so
+// that woken() runs before the coroutine does.
 template <class Set, class Engine>
 class SelectAwaiter : Selecting<Set, Engine> {
   using Base = Selecting<Set, Engine>;
@@ -272,8 +272,8 @@ class SelectAwaiter : Selecting<Set, Engine> {
 
   bool await_ready() {
     if (this->p->cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
-      return goes_on(this->p);  // result() says so
-    // Before begin(): another thread may wake us from the first enrolment on.
+      return goes_on(this->p);  // result() throws the cancellation
+    // Before begin(): another thread may wake the process from the first enrolment on.
     usual_ = this->p->ops;
     this->p->runs_by(ops);
     struct Restore {

@@ -1,5 +1,6 @@
 // Algorithmic skeletons (Cole, "Algorithmic Skeletons", 1989; the set is that of the eSkel and
-// FastFlow literature), made of processes and channels. Two kinds, both in weft::skeletons:
+// FastFlow literature), made of processes and channels. There are two kinds, both in
+// weft::skeletons:
 //
 //   stages, which compose    each(f)   pipeline(s, t, …)   farm(workers(4), s)
 //                            farm(workers(4), s, Order::any)   feedback(w, s, again)
@@ -11,13 +12,13 @@
 //   weft::par{ source(a), net(a, b), sink(b) }();  // or wired up
 //
 // How a worker is started is a parameter: a function that turns a process into something that par
-// takes. Here{} leaves it on the scheduler, OnThreads{} gives it a thread, OnExecutor(e) starts it
-// on a weft::Cores or weft::Core; any function object of that form will do. Functions for workers
-// are copied into each of them, and run at the same time.
+// takes. Here{} leaves the worker on the scheduler, OnThreads{} gives it a thread, OnExecutor(e)
+// starts it on a weft::Cores or weft::Core; any function object of that form is possible. Functions
+// for workers are copied into each of them, and run at the same time.
 //
-// If a function throws, the whole skeleton fails: the rest is cancelled, and the exception is
-// thrown (rule 7.2). Retirement and poison of the outer ends pass through a stage as through any
-// process. A stage ends when the reader of its output is gone.
+// If a function throws, the whole skeleton fails: the other processes are cancelled, and the
+// exception is thrown (rule 7.2). Retirement and poison of the outer ends pass through a stage as
+// through any process. A stage ends when the last reader of its output is closed.
 #pragma once
 #include <deque>
 
@@ -51,10 +52,10 @@ class OnExecutor {
   Executor executor_;
 };
 
-// Called with the number of items that are done, and of all items. It is called by one process, so
-// one call at a time.
+// Called with the number of items that are done, and of all items. One process calls it, so there
+// is one call at a time.
 using Progress = std::function<void(std::size_t done, std::size_t total)>;
-// The same for a farm, where the number of all items is not known.
+// The same for a farm, which does not know the number of all items.
 using Count = std::function<void(std::size_t done)>;
 
 struct Untold {};
@@ -65,7 +66,7 @@ struct Workers {
   Start start;
   Hook hook = {};
 
-  // Has f(done, total) called after each result. f(done) will do too; a farm needs that form.
+  // Calls f(done, total) after each result. f may also be f(done); a farm needs that form.
   template <class F>
   Workers<Start, F> told(F f) && {
     static_assert(
@@ -74,7 +75,7 @@ struct Workers {
     return {n, std::move(start), std::move(f)};
   }
 };
-// n workers; 0 is BadUse.
+// n workers. Throws BadUse if n is 0.
 template <class Start = Here>
 Workers<Start> workers(weft::detail::Count n, Start start = {}) {
   const std::uint32_t many = n.up_to_32_bits("workers: their number");
@@ -160,7 +161,7 @@ Process started(Start start, S s, Reader<In<S>> in, Writer<Out<S>> out) {
   co_await par(start(s(std::move(in), std::move(out))));
 }
 
-// Gives each value to the worker that takes it first, and writes to `order` which one took it.
+// Gives each value to the worker that takes it first, and writes the worker's index to `order`.
 template <class T>
 Process dealing(Reader<T> in, std::vector<Writer<T>> to, Writer<std::size_t> order) {
   while (auto v = co_await in.next()) {
@@ -225,7 +226,7 @@ Process counted_farm(Workers<Start, Hook> ws, S s, Reader<In<S>> in, Writer<Out<
   co_await par(std::move(crew), std::move(collect));
 }
 
-// Keeps at most `width` values in the loop, counting those in itself.
+// Keeps at most `width` values in the loop, counting those in this process.
 template <class T, class Again>
 Process going_round(unsigned width, Again again, Reader<T> in, Writer<T> enter, Reader<T> back,
                     Writer<T> out) {
@@ -293,7 +294,8 @@ ProcessOf<std::vector<Out<S>>> applied(S s, std::vector<In<S>> items) {
 
 }  // namespace detail
 
-// Applies f to each value. I is the type of f's parameter, or is given: each<int>(f).
+// A stage that applies f to each value. I is the type of f's parameter; it may be given:
+// each<int>(f).
 template <class I = void, class F>
 auto each(F f) {
   using A = typename std::conditional_t<std::is_void_v<I>, detail::Argument<F>,
@@ -318,7 +320,7 @@ auto pipeline(S s, T t, More... more) {
       });
   return pipeline(std::move(both), std::move(more)...);
 }
-// The stage, whose processes are started by `start`.
+// The stage, with its processes started by `start`.
 template <class Start, class S>
 auto on(Start start, S s) {
   return detail::stage<detail::In<S>, detail::Out<S>>(
@@ -329,10 +331,10 @@ auto on(Start start, S s) {
 
 enum class Order { kept, any };
 
-// Several copies of one stage side by side; each value goes to one that is free. With Order::kept
-// (the default) results come in the order of their values, if each value gives one result and the
-// stage itself keeps the order; with Order::any they come as they are ready. It reports a result
-// once that has been taken from it.
+// Several copies of one stage side by side; each value goes to a copy that is free. With
+// Order::kept (the default) results come in the order of their values, if each value gives one
+// result and the stage itself keeps the order; with Order::any results come as they are ready. The
+// farm reports a result once the result has been taken.
 template <class Start, class Hook, class S>
 auto farm(Workers<Start, Hook> ws, S s, Order order = Order::kept) {
   static constexpr bool counts = !std::is_same_v<Hook, Untold>;
@@ -351,7 +353,7 @@ auto farm(Workers<Start, Hook> ws, S s, Order order = Order::kept) {
 }
 // Sends each value through the stage again and again, as long as again(result) is true; at most
 // `width` values are in the loop at a time. Results come in the order in which they are done. The
-// stage must give one result for each value.
+// stage must give one result for each value. Throws BadUse if `width` is 0.
 template <class S, class Again>
 auto feedback(weft::detail::Count width, S s, Again again) {
   static_assert(std::is_same_v<detail::In<S>, detail::Out<S>>,
@@ -363,7 +365,7 @@ auto feedback(weft::detail::Count width, S s, Again again) {
         return detail::feeding_back<S, Again>(most, s, again, std::move(r), std::move(w));
       });
 }
-// A process whose result is what the stage makes of these items.
+// A process whose result is the list of what the stage makes of these items.
 template <class S>
 auto apply(S s, std::vector<detail::In<S>> items) {
   return detail::applied<S>(std::move(s), std::move(items));
@@ -392,7 +394,7 @@ Process numbering(std::vector<T> items, Writer<Numbered<T>> out) {
     co_await out.write(std::move(n));
   }
 }
-// When `enough` says so it ends, and with it all the others.
+// When `enough` returns true this process ends, and with it all the others.
 template <class O, class Enough>
 ProcessOf<std::vector<std::optional<O>>> placing(Reader<Numbered<O>> in, std::size_t total,
                                                  Progress progress, Enough enough) {
@@ -455,7 +457,7 @@ auto searched(std::vector<T> items, F f, Workers<Start, Hook> ws)
 template <class Start, class Hook, class T, class F, class R, class Op>
 ProcessOf<R> map_reduced(std::vector<T> items, F f, R init, Op op, Workers<Start, Hook> ws) {
   // The items are cut into runs of neighbours, so that op need not be commutative; into a few runs
-  // for each worker, so that uneven ones do not make the others wait.
+  // for each worker, so that uneven runs do not make the other workers wait.
   const std::size_t n = items.size(), parts = std::min<std::size_t>(n, std::size_t{4} * ws.n);
   std::vector<std::vector<T>> runs(parts);
   for (std::size_t i = 0; i < n; ++i) runs[i * parts / n].push_back(std::move(items[i]));
@@ -527,34 +529,35 @@ auto conquered(P problem, Base base, Solve solve, Split split, Combine combine,
 
 }  // namespace detail
 
-// [f(x) for x in items]
+// Computes [f(x) for x in items].
 template <class Start, class Hook, class T, class F>
 auto map(Workers<Start, Hook> ws, std::vector<T> items, F f) {
   return detail::mapped(std::move(items), std::move(f), std::move(ws));
 }
-// init op x op y op …; op is associative.
+// Computes init op x op y op …; op must be associative.
 template <class Start, class Hook, class T, class Op>
 ProcessOf<T> reduce(Workers<Start, Hook> ws, std::vector<T> items, std::type_identity_t<T> init,
                     Op op) {
   return detail::map_reduced(std::move(items), std::identity(), std::move(init), std::move(op),
                              std::move(ws));
 }
-// init op f(x) op f(y) op …; op is associative. Progress counts runs of neighbouring items.
+// Computes init op f(x) op f(y) op …; op must be associative. Progress counts runs of neighbouring
+// items.
 template <class Start, class Hook, class T, class F, class Op>
 auto map_reduce(Workers<Start, Hook> ws, std::vector<T> items, F f,
                 std::decay_t<std::invoke_result_t<F&, T>> init, Op op) {
   return detail::map_reduced(std::move(items), std::move(f), std::move(init), std::move(op),
                              std::move(ws));
 }
-// f gives an optional; the first one found that is not empty, or none. What is not begun by then is
-// not begun.
+// f returns an optional; the result is the first one found that is not empty, or an empty one.
+// Items that are not begun by then are not begun.
 template <class Start, class Hook, class T, class F>
 auto search(Workers<Start, Hook> ws, std::vector<T> items, F f) {
   return detail::searched(std::move(items), std::move(f), std::move(ws));
 }
-// solve(p) if base(p), else combine([the same of each of split(p)]). The upper part of the tree is
-// divided here until there is enough for the workers, who do the rest. Progress counts the parts
-// given to them.
+// Computes solve(p) if base(p), otherwise combine([the same of each of split(p)]). The upper part
+// of the tree is divided here until there are enough parts for the workers, which do the rest.
+// Progress counts the parts given to them. Throws BadUse if split makes no parts.
 template <class Start, class Hook, class P, class Base, class Solve, class Split, class Combine>
 auto divide_and_conquer(Workers<Start, Hook> ws, P problem, Base base, Solve solve, Split split,
                         Combine combine) {

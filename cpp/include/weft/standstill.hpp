@@ -1,11 +1,11 @@
-// A standstill (rule 10.6): nothing can run and nothing is due, and yet it is no proven deadlock,
-// because something outside the run may hold an end: a thread with a weft::Outside. It is reported
-// when nothing has run for two seconds, once in a run for the same places.
+// A standstill (rule 10.6): nothing can run and nothing is due, and yet there is no proven
+// deadlock, because something outside the run may hold an end: a thread with a weft::Outside. A
+// standstill is reported when nothing has run for two seconds, once in a run for the same places.
 //
 //   // in place of a message on stderr
 //   weft::on_standstill([](const weft::Standstill& s) { log(s.text()); });
 //
-// runtime/run.hpp says who notices it.
+// runtime/run.hpp says how it is noticed.
 #pragma once
 #include <string>
 #include <vector>
@@ -19,18 +19,19 @@ namespace weft::inline WEFT_ABI {
 
 class Standstill {
  public:
-  std::vector<Waits> processes;       // by path
-  std::chrono::nanoseconds waited{};  // nothing has run for so long
-  unsigned outside = 0;               // weft::Outside tokens that may still act
+  std::vector<Waits> processes;       // sorted by path
+  std::chrono::nanoseconds waited{};  // how long nothing has run
+  unsigned outside = 0;               // how many weft::Outside tokens may still act
 
   // The report as text, for people.
   std::string text() const;
 };
 
-// From now on `tell` is called, in place of a message on stderr; an empty function: stderr again.
-// It is called by a sleeping thread of Weft's: it must not use Weft, and must not throw. `after`:
-// the time in which nothing must have run before; 0: never report. Left out: it stays as it was, at
-// first what the environment variable WEFT_STANDSTILL says, in seconds (0: never), or 2 s.
+// Sets the function that is called at a standstill, in place of a message on stderr; an empty
+// function means stderr again. It is called by a sleeping thread of Weft's: it must not use Weft,
+// and must not throw. `after` is the time in which nothing must have run before; 0 means never
+// report. If `after` is left out it stays as it was; at first it is the value of the environment
+// variable WEFT_STANDSTILL, in seconds (0: never), or 2 s.
 void on_standstill(std::function<void(const Standstill&)> tell,
                    std::chrono::nanoseconds after = std::chrono::nanoseconds(-1));
 

@@ -1,17 +1,17 @@
 // Ending in time (rule 7.12), and by signals.
 //
-//   weft::Timeout limit(2s);  // to the end of this block what the process does throws TimedOut
+//   weft::Timeout limit(2s);  // to the end of this block the process's operations throw TimedOut
 //                             // once 2 s have passed
-//   auto r = co_await weft::timeout(2s, p(…));  // p ended in time: its result; else nothing
+//   auto r = co_await weft::timeout(2s, p(…));  // p's result if p ended in time; else nothing
 //   weft::signals stop{SIGINT, SIGTERM};        // co_await weft::select(stop.reader(), work)
 //
-// Invariants of `signals`: a handler only writes to a pipe; a thread of the object reads it and
-// writes to a buffered channel that drops the oldest, so that neither ever waits. A signal belongs
-// to one object at a time; afterwards it is handled as before.
+// Invariants of `signals`: a handler only writes to a pipe; a thread of the object reads the pipe
+// and writes to a buffered channel that drops the oldest value, so that neither ever waits. A
+// signal belongs to one object at a time; afterwards it is handled as before.
 //
 //   claim() ──a signal──► pipe ──pass_on()──► the channel has a reader, or had none yet: written there
 //      ▲                                      all readers have gone: give_back(), and the signal is
-//      └────────────new_reader()───────────── raised again, for whoever handles it now
+//      └────────────new_reader()───────────── raised again, for the handler that there is now
 #pragma once
 #include <signal.h>
 
@@ -29,22 +29,22 @@ namespace weft::inline WEFT_ABI {
 
 // A time limit on what its process does while the object lives. When the time has come, the
 // operation that waits, or the next one, is withdrawn and throws TimedOut, once. If no operation
-// has met the request when the object is destroyed, it is taken back. A cancellation from outside
-// still throws Cancelled. The object belongs to the process that made it, and must be destroyed
-// there.
+// has met the request when the object is destroyed, the request is taken back. A cancellation from
+// outside still throws Cancelled. The object belongs to the process that made it, and must be
+// destroyed there.
 class Timeout {
  public:
-  // It expires s from now; s ≤ 0: at the first operation; Span::max(): never.
+  // Makes a limit that expires s from now; s ≤ 0: at the first operation; Span::max(): never.
   explicit Timeout(detail::Lasting s) { limit_.open(process(), from_now(s)); }
-  // It expires at this time of the run's clock, in ns of now().
+  // Makes a limit that expires at this time of the run's clock, in ns of now().
   static Timeout until(std::int64_t at) { return Timeout(at, 0); }
   Timeout(const Timeout&) = delete;
   Timeout& operator=(const Timeout&) = delete;
   ~Timeout() = default;
 
-  // Its time has come, and it has asked the process to end.
+  // Returns whether the limit has expired, and asked the process to end.
   bool expired() const noexcept { return limit_.expired(); }
-  // Sets another time: s from now. BadUse: it has thrown already.
+  // Moves the limit to s from now. Throws BadUse if it has already thrown.
   void reschedule(detail::Lasting s) {
     if (!limit_.move(from_now(s)))
       detail::bad_use("reschedule of a Timeout that has thrown already: make another");
@@ -92,8 +92,8 @@ BasicProcess<InTime<P>> in_time(Lasting s, P p) {
 }
 }  // namespace detail
 
-// A process that runs p for at most s. It gives p's result, or nothing if the time ran out and p
-// was cancelled (if p has no result: true, or false). What p throws is thrown. It may be used
+// A process that runs p for at most s. Its result is p's result, or nothing if the time ran out and
+// p was cancelled (if p has no result: true, or false). It throws what p throws. It may be used
 // wherever a process may: awaited, in a par, with run().
 template <Startable P>
 BasicProcess<detail::InTime<P>> timeout(detail::Lasting s, P p) {
@@ -106,32 +106,32 @@ auto timeout(detail::Lasting s, X&& x) {
 }
 
 // Signals as values of a channel. Each is read once, in the order in which they came; the last 16
-// that nobody has read are kept, also those that came before the first read. When all reader ends
-// or the object are gone, signals do again what they did before; with the next reader end they are
-// values again. Signals that the last reader has not read are lost with it.
+// that have not been read are kept, also those that came before the first read. When all reader
+// ends or the object are gone, signals have their previous effect again; with the next reader end
+// they are values again. Signals that the last reader has not read are lost with it.
 //
 // While a process waits for a signal, its run is neither deadlocked nor at a standstill (rules
-// 10.3, 10.6). Code that is no process and waits for a signal needs a weft::Outside, as for all
-// else that it does.
+// 10.3, 10.6). Code that is not a process and waits for a signal needs a weft::Outside, as for
+// everything else that it does.
 class signals {
  public:
-  // Throws std::system_error (no pipe, no thread), BadUse (another object has that signal; no such
-  // signal).
+  // Throws std::system_error if the system gives no pipe or thread, and BadUse if another object
+  // has one of the signals, or there is no such signal.
   signals(std::initializer_list<int> which);
   signals(const signals&) = delete;
   signals& operator=(const signals&) = delete;
   ~signals();
 
-  // A new end, to be given to a process: the signals, by their numbers. Throws BadUse: all ends had
-  // gone, and meanwhile another object took one of the signals.
+  // Makes an end, to be given to a process: it reads the signals, by their numbers. Throws BadUse
+  // if all ends had gone, and meanwhile another object took one of the signals.
   Reader<int> reader() const;
-  // Read by an end of the object's own, which it has from the first call on.
+  // These read by an end of the object's own, which it has from the first call on.
   auto read() { return own().read(); }        // co_await stop.read()
   int operator()() const { return own()(); }  // in a thread
 
  private:
   static constexpr int kSignals = 65;
-  // For each signal the pipe to which its handler writes; -1: none.
+  // For each signal the pipe to which its handler writes, or -1.
   static std::array<std::atomic<int>, kSignals>& to() noexcept;
   static void handle(int n);
   [[noreturn]] static void not_ours(int n);

@@ -26,7 +26,7 @@ struct Sleep {
     return s->choice.finish_as(core::CANCELLED);
   }
   static void visit(runtime::ProcessBase&, runtime::WaitVisitor&) {}
-  // Tells v whether its time will come, so that it may go on, or never comes.
+  // Says whether the process's time will come, so that it may go on, or never comes.
   static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
     auto* s = static_cast<Sleep*>(p.place);
     if (s->choice.word() == core::WAITING)
@@ -53,7 +53,7 @@ struct Sleep {
 
 }  // namespace detail
 
-// The time in ns, by the clock of the run that this process belongs to; outside any run by the
+// The time in ns, on the clock of the run that this process belongs to; outside any run on the
 // steady clock.
 inline std::int64_t now() {
   runtime::ProcessBase* p = runtime::this_process();
@@ -87,7 +87,7 @@ struct SleepOp {
     void await_resume() { s.finish(*p); }
   };
   Awaiter bind(runtime::ProcessBase* p) const { return {p, until, {}}; }
-  // In a thread.
+  // Sleeps in a thread.
   void operator()(detail::Here at = detail::Here::now()) const {
     runtime::ThreadProcess& self = detail::blocking_caller("sleep()");
     detail::meet_request(self);
@@ -99,22 +99,22 @@ struct SleepOp {
     s.finish(self);
   }
 };
-// co_await sleep(1ms) in a coroutine; sleep(1ms)() in a thread. It is never early.
-// sleep(Span::max()) ends only by a cancellation (rule 8.5).
+// Sleeps: co_await sleep(1ms) in a coroutine; sleep(1ms)() in a thread. It is never early. Throws
+// Cancelled. sleep(Span::max()) ends only by a cancellation (rule 8.5).
 [[nodiscard]] inline SleepOp sleep(detail::Lasting s) { return {runtime::later(now(), s.count())}; }
 [[nodiscard]] inline SleepOp sleep_until(std::int64_t at) noexcept { return {at}; }
 
-// Ticks without drift: the k-th tick is at start + k × period. Ticks missed are counted, not
-// queued.
+// Ticks without drift: the k-th tick is at start + k × period. Missed ticks are counted, not
+// queued. The constructor throws BadUse if the period is not positive.
 class Timer {
  public:
   explicit Timer(detail::Lasting period)
       : period_(period.count()), next_(runtime::later(now(), period.count())) {
     if (period.count() <= 0) detail::bad_use("Timer: the period must be positive");
   }
-  // When the next tick is due; as a guard: at(timer.next()), then timer.ticked().
+  // When the next tick is due, in ns; as a guard: at(timer.next()), then timer.ticked().
   std::int64_t next() const noexcept { return next_; }
-  // How many periods have passed since the last tick (0: it is not due yet).
+  // How many periods have passed since the last tick (0: the next tick is not due yet).
   std::uint64_t ticked() {
     const std::int64_t t = now();
     if (t < next_) return 0;
@@ -122,7 +122,7 @@ class Timer {
     next_ = runtime::later(next_ + (n - 1) * period_, period_);
     return static_cast<std::uint64_t>(n);
   }
-  // co_await timer.tick(); then ticked()
+  // Waits for the next tick: co_await timer.tick(); then call ticked().
   [[nodiscard]] SleepOp tick() const noexcept { return {next_}; }
 
  private:
@@ -130,12 +130,12 @@ class Timer {
   std::int64_t next_;
 };
 
-// A barrier (rule 8). Copies refer to the same one.
+// A barrier (rule 8). Copies refer to the same barrier.
 class Barrier {
  public:
   using Engine = core::BarrierEngine<Shared>;
 
-  // Throws BadUse if there cannot be so many.
+  // Makes a barrier with so many enrolled parties. Throws BadUse if there cannot be so many.
   explicit Barrier(detail::Count parties, detail::Here at = detail::Here::now())
       : core_(new Engine(parties.up_to_32_bits("Barrier: the parties"))) {
     detail::made_at(*core_, at, "a barrier that the standard library made");
@@ -148,11 +148,13 @@ class Barrier {
     return *this;
   }
   ~Barrier() {
-    // While somebody waits, who had this handle by reference, the storage stays (rule 11.3).
+    // While a party waits that had this handle by reference, the storage stays (rule 11.3).
     if (core_->references.down() && !core_->waited()) delete core_;
   }
 
+  // Enrols one more party (rule 8).
   void enrol() const noexcept { core_->enrol_party(); }
+  // Takes one party out. Throws BadUse if nobody is enrolled.
   void resign() const {
     if (!core_->resign())
       detail::bad_use(
@@ -213,7 +215,8 @@ class Barrier {
     }
     static constexpr runtime::OpKind kind{"sync", &withdraw, &visit, &undecided};
   };
-  // co_await b.sync() in a coroutine; b.sync()() in a thread.
+  // Waits until every enrolled party has come: co_await b.sync() in a coroutine; b.sync()() in a
+  // thread. Throws Cancelled, PeerDied (rule 8.7), and BadUse if nobody is enrolled.
   [[nodiscard]] Sync sync() const noexcept { return {core_}; }
 
  private:

@@ -22,7 +22,7 @@
 
 namespace weft::inline WEFT_ABI {
 
-// How a process ended: `result` if it returned (null: it has none), `error` if it failed.
+// How a process ended: `result` if it returned (null: it has no result), `error` if it failed.
 template <class R>
 struct Ended {
   Ending how;
@@ -32,8 +32,8 @@ struct Ended {
 
 namespace detail {
 
-// Awaits one process: what leaves it is thrown, a quiet end too. While it runs it can be cancelled
-// through the state.
+// Awaits one process: what leaves it is thrown, a quiet end too. While the process runs it can be
+// cancelled through the state.
 template <class P>
 struct Watched : One<P, Alone<P>> {
   WatchState& state;
@@ -53,7 +53,8 @@ template <class P>
 struct Loudly {
   P p;
   WatchState& state;
-  Loudly(P&& x, WatchState& s) : p(std::move(x)), state(s) {}  // as Awaited
+  // no aggregate: as Awaited (stopping.hpp)
+  Loudly(P&& x, WatchState& s) : p(std::move(x)), state(s) {}
   auto bind(runtime::ProcessBase* me) && { return Watched<P>(std::move(p), me, state); }
 };
 
@@ -64,14 +65,14 @@ class Watch {
  public:
   Watch() : state_(std::make_shared<detail::WatchState>()) {}
 
-  // A process that runs p, and fails if p does. Reports name p and this line. To be called once.
-  // BadUse: the Watch was given a process already.
+  // A process that runs p, and fails if p does. Reports name p and this line. Called once: throws
+  // BadUse if the Watch was given a process already.
   template <class X>
   Process of(X&& x, const char* file = __builtin_FILE(),
              std::uint32_t line = __builtin_LINE()) const {
     return give(state(), detail::to_process(std::forward<X>(x)), false, file, line);
   }
-  // The same, but as long as another copy of this handle lives p's failure goes to the watcher
+  // The same, but as long as another copy of this handle lives, p's failure goes to the watcher
   // only; otherwise the process fails.
   template <class X>
   Process watched(X&& x, const char* file = __builtin_FILE(),
@@ -79,8 +80,8 @@ class Watch {
     return give(state(), detail::to_process(std::forward<X>(x)), true, file, line);
   }
 
-  // Ready once the process has ended, and from then on; never if it is not started. BadUse: inside
-  // that process itself.
+  // A guard that is ready once the process has ended, and from then on; never if the process is not
+  // started. Throws BadUse inside that process itself.
   EndOf ended() const {
     const std::lock_guard g(state()->mutex);
     for (const runtime::ProcessBase* p = runtime::this_process(); p && state_->process;
@@ -89,14 +90,14 @@ class Watch {
         detail::bad_use("ended() of the process itself: it would wait for ever");
     return EndOf(state_);
   }
-  // How it ended. BadUse: it has not ended yet.
+  // How the process ended. Throws BadUse if it has not ended yet.
   Ended<R> get() const {
     if (!state()->latch.ready())
       detail::bad_use("get() of a process that has not ended: wait for ended() first");
     return {state_->how, std::static_pointer_cast<const R>(state_->result), state_->error};
   }
   bool done() const { return state()->latch.ready(); }
-  // Asks it to end (rule 6), also before it has started. May be called from any thread.
+  // Asks the process to end (rule 6), also before it has started. May be called from any thread.
   void cancel() const {
     const std::lock_guard g(state()->mutex);
     if (state_->inside)

@@ -1,4 +1,4 @@
-// What Network does, on its threads and on those that call it. See net.hpp.
+// The functions of Network, for its own threads and for those that call it. See net.hpp.
 #include <weft/net.hpp>
 
 namespace weft::inline WEFT_ABI::net {
@@ -42,7 +42,7 @@ std::string Network::by_whom(const std::string& name) {
          "seconds";
 }
 
-// It is offered no more; null: it was not.
+// Ends the offer of that name. Returns null if there was none.
 std::shared_ptr<detail::Offer> Network::had(const std::string& name) {
   std::shared_ptr<Offer> o;
   {
@@ -57,7 +57,8 @@ std::shared_ptr<detail::Offer> Network::had(const std::string& name) {
   return o;
 }
 
-// From now on who takes its tickets is heard of. Again: nothing, unless the server does not know.
+// From now on this program hears when a ticket of `o` is taken. A second call does nothing, unless
+// the server has lost the consumer.
 void Network::hear(Offer& o) noexcept {
   const auto told = [this, &o](const Any& said, std::uint64_t revision) {
     if (said.is_object() && said.value("home", Any()) == home_ && said.contains("ticket") &&
@@ -75,11 +76,11 @@ void Network::hear(Offer& o) noexcept {
       o.hears->ask();
     else
       o.hears.emplace(names_.client(), names_.streams(), o.name, told);
-  } catch (const std::exception&) {  // the next time
+  } catch (const std::exception&) {  // the next renewal tries again
   }
 }
 
-// Its ticket is gone: the next is due.
+// The ticket of `o` was taken: makes renew_all() write a new one.
 void Network::write_soon(const Offer& o) {
   const std::lock_guard g(mutex_);
   const auto at = offers_.find(o.name);
@@ -88,8 +89,9 @@ void Network::write_soon(const Offer& o) {
   news_.notify_all();
 }
 
-// The entry, with a new ticket; nothing, if the name has been let go of. False: it is another
-// home's, or what stood there before is none of Weft's. Throws Lost.
+// Writes the entry, with a new ticket; writes nothing if the name has been withdrawn. Returns false
+// if the entry belongs to another home, or what stood there before is not one of Weft's. Throws
+// Lost.
 bool Network::write(Offer& o) {
   const std::lock_guard one(o.writing);
   const std::string ticket = detail::random_hex(16);
@@ -123,7 +125,7 @@ bool Network::write(Offer& o) {
       return true;
     }
     const auto there = names_.there(o.name);
-    // an entry of ours that was overwritten with rubbish may be written again
+    // an entry of this home that was overwritten with rubbish may be written again
     if (there && there->home != home_ && (!there->home.empty() || o.revision == 0)) return false;
     last = there ? there->revision : 0;
   }
@@ -168,13 +170,13 @@ void Network::renew_all() {
         had(o->name);
         std::fprintf(stderr, "weft: '%s', which this program has offered, is taken%s\n",
                      o->name.c_str(), by_whom(o->name).c_str());
-      } catch (const std::exception&) {  // the next time
+      } catch (const std::exception&) {  // the next renewal tries again
       }
     }
   }
 }
 
-// --- who comes -----------------------------------------------------------------------------------
+// --- programs that come --------------------------------------------------------------------------
 
 void Network::listen(const std::string& address) {
   std::string why = "nothing is found there";
@@ -205,7 +207,7 @@ void Network::listen(const std::string& address) {
 void Network::accept_all() {
   for (;;) {
     const int fd = ::accept4(listens_, nullptr, nullptr, SOCK_CLOEXEC);
-    // until descriptors are free again
+    // waits until descriptors are free again
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (fd >= 0 && !let_in(fd)) ::close(fd);
@@ -214,8 +216,8 @@ void Network::accept_all() {
   }
 }
 
-// Hears what somebody has to say who comes by this socket, which is the network's from now on.
-// False: too many come at once, or we leave.
+// Hears a program that comes by this socket, which belongs to the network from now on. Returns
+// false if too many come at once, or this program leaves.
 bool Network::let_in(int socket) {
   static constexpr std::size_t kMostComing = 256;
   const std::lock_guard g(mutex_);
@@ -223,7 +225,7 @@ bool Network::let_in(int socket) {
   for (auto at = coming_.begin(); at != coming_.end();) {
     const auto next = std::next(at);
     if (at->done.load()) {
-      at->thread.join();  // it has nothing left to do
+      at->thread.join();  // the thread has nothing left to do
       coming_.erase(at);
     }
     at = next;
@@ -235,13 +237,14 @@ bool Network::let_in(int socket) {
     one.thread = std::thread([this, &one, socket] {
       try {
         answer(socket);
-      } catch (const std::exception&) {  // it has gone, or has no certificate of this network
+      } catch (const std::exception&) {  // it has gone, or lacks a certificate
       }
       const std::lock_guard mine(mutex_);
-      ::close(std::exchange(one.socket, -1));  // else it would not hear that it was sent away
+      // otherwise the program would not hear that it was sent away
+      ::close(std::exchange(one.socket, -1));
       one.done = true;
     });
-  } catch (const std::system_error&) {  // no room for another thread
+  } catch (const std::system_error&) {  // the system gives no further thread
     ::close(one.socket);
     coming_.pop_back();
     return false;
@@ -249,7 +252,7 @@ bool Network::let_in(int socket) {
   return true;
 }
 
-// The offer that it comes for. Throws BadUse: what it is told.
+// The offer for which a program comes. Throws BadUse with the text that the program is told.
 std::shared_ptr<detail::Offer> Network::shown(const Any& said) {
   const auto text = [&](const char* key) {
     const auto at = said.find(key);
@@ -286,7 +289,7 @@ void Network::answer(int socket) {
   detail::Connection c = detail::Connection::accepted(keys_, socket);
   const Any said = c.heard();
   Gives gives;
-  std::shared_ptr<Offer> o;  // until there is a session, somebody may come
+  std::shared_ptr<Offer> o;  // kept until there is a session: it is outside until then
   try {
     o = shown(said);
     try {
@@ -309,7 +312,7 @@ void Network::answer(int socket) {
 }
 
 std::shared_ptr<detail::Link> Network::keep(std::shared_ptr<Link> link) {
-  std::vector<std::shared_ptr<Link>> over;  // let go of without the lock
+  std::vector<std::shared_ptr<Link>> over;  // destroyed without the lock
   const std::lock_guard g(mutex_);
   for (auto& each : sessions_)
     if (each->closed()) over.push_back(std::move(each));
@@ -318,7 +321,7 @@ std::shared_ptr<detail::Link> Network::keep(std::shared_ptr<Link> link) {
   return link;
 }
 
-// --- who goes ------------------------------------------------------------------------------------
+// --- going to other programs ---------------------------------------------------------------------
 
 std::shared_ptr<detail::Link> Network::come(const std::string& name, const char* side,
                                             double patience) {
@@ -366,7 +369,7 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
                 " is not who was announced: its certificate has another fingerprint. If the "
                 "program there was restarted with other keys, its name is free in 15 seconds; else "
                 "somebody stands in for it");
-  // checked before anything is sent: any member may have written the entry (WIRE.md 17.3)
+  // Checked before anything is sent: any member may have written the entry (WIRE.md 17.3).
   if (const detail::Member m = c.member(); !m.may_hold(name))
     detail::bad(where + " may not offer '" + name + "': " + m.said() +
                 ". Somebody has taken the name who may not hold it (`weft net ls` says where); or "
@@ -387,9 +390,10 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
                                      detail::shown(answer["host"].get<std::string>(), 60)));
 }
 
-// A connection with the home of an entry, and what that is called: at its address, or by the relay
-// where that does not answer (WIRE.md 17.17). Throws Unreachable: it does not answer; says where,
-// and why; BadUse: its certificate is not right, or it refuses ours.
+// A connection with the home of an entry, and the home's name for messages: at its address, or by
+// the relay if the address does not answer (WIRE.md 17.17). Throws Unreachable, which says where
+// and why, if the home does not answer; BadUse if its certificate is not right, or it refuses this
+// program's.
 std::pair<detail::Connection, std::string> Network::way_to(const detail::Entry& entry) {
   static constexpr std::chrono::seconds kReach{3}, kBeyond{300};
   const std::string address = entry.text("address"), home = entry.text("home");
@@ -440,7 +444,7 @@ void Network::close() {
     news_.notify_all();
   }
   if (listens_ >= 0) {
-    ::shutdown(listens_, SHUT_RDWR);  // accept() returns
+    ::shutdown(listens_, SHUT_RDWR);  // makes accept() return
     if (accepts_.joinable()) accepts_.join();
     ::close(listens_);
   }
@@ -455,7 +459,7 @@ void Network::close() {
     sessions.swap(sessions_);
   }
   for (const auto& link : sessions) link->bye("the other program has left the network");
-  sessions.clear();  // those that nobody else has: once what they said last has gone
+  sessions.clear();  // destroys those that have no other owner, once their last messages have gone
   if (ways_) ways_->end();
 }
 

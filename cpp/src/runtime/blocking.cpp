@@ -49,7 +49,8 @@ void Helpers::help() {
     l.unlock();
     Run& run = *j->run;
     j->call(*j);
-    j->process->ops->wake(j->process);  // the job is in its frame, which may be gone now
+    // The job is in its process's frame, which may be destroyed after this.
+    j->process->ops->wake(j->process);
     run.leave_outside();
     l.lock();
   }

@@ -8,10 +8,11 @@ namespace weft::inline WEFT_ABI::runtime {
 
 struct GoingOn::Solve {
   GoingOn& facts;
-  Numbers todo;   // able, and not looked at: indices of families_
-  Numbers awake;  // of those indices: is it able?
-  Numbers told;   // of the indices of waiting_: has a holder been found able?
-  Numbers left;   // of a family, by the index in parents_: not known to be able
+  Numbers todo;   // able, and not looked at yet: indices of families_
+  Numbers awake;  // for each of these indices: is the process able?
+  Numbers told;   // for each index of waiting_: has a holder been found able?
+  // for each family, by its index in parents_: how many of it are not known to be able
+  Numbers left;
 
   explicit Solve(GoingOn& g) : facts(g) {
     for (Pairs* const p : {&g.families_, &g.parents_, &g.waiting_, &g.held_}) p->sort();
@@ -19,7 +20,8 @@ struct GoingOn::Solve {
     told.resize(g.waiting_.size());
     left.resize(g.parents_.size());
   }
-  // Of a process: where its family stands in parents_; if nobody waits for that: the end of it.
+  // The index in parents_ of a process's family; the end of parents_ if no process waits for the
+  // family.
   std::uint32_t parent(std::uint32_t i) const {
     return facts.parents_.find(facts.families_[i].value);
   }

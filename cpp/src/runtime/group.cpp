@@ -43,7 +43,7 @@ void Group::finished(std::uint32_t order, std::exception_ptr left, Ending how) n
   if (left && how == Ending::failed)
     fail(order, std::move(left));
   else if (left)
-    end_ = std::move(left);  // before live_ falls to 0, after which it is read
+    end_ = std::move(left);  // before live_ falls to 0, after which end_ is read
   core::Node* w = nullptr;
   Group* successor = nullptr;
   lock_.lock();
@@ -53,8 +53,8 @@ void Group::finished(std::uint32_t order, std::exception_ptr left, Ending how) n
     successor = successor_;
   }
   lock_.unlock();
-  // From here on the group may be gone, if nobody waits by the node, unless it was abandoned: then
-  // it is ours.
+  // From here on the group may be gone, if no process waits by the node, unless it was abandoned:
+  // then it belongs to this call.
   if (successor) {
     hand_over(*successor);
     delete this;
@@ -96,7 +96,7 @@ bool Group::abandon(Group& its) noexcept {
     live = live_ > 0;
     if (live) successor_ = successor;
   });
-  if (!live) {  // the last of them has just ended
+  if (!live) {  // the last child has just ended
     hand_over(*successor);
     successor->finished(0, nullptr);
   }
@@ -169,7 +169,7 @@ void Group::pass_on() noexcept {
 }
 
 void Group::open_block() noexcept {
-  const std::lock_guard g(lock_);  // nobody else looks at it before there is a failure
+  const std::lock_guard g(lock_);  // no other thread looks at block_ before there is a failure
   block_ = Block::open;
 }
 
@@ -198,7 +198,7 @@ void Group::cancel_children() noexcept {
   const std::lock_guard g(lock_);
   cancelled_ = true;
   for (ProcessBase* p = children_; p; p = p->sibling_next)
-    // else whoever asked before us sees to it
+    // otherwise the thread that asked before sees to it
     if (p->cancel().fetch_or(Identity::Cancel::asked) == 0) ask(*p);
 }
 
@@ -211,7 +211,7 @@ void Group::ask_block() noexcept {
     parent->cancel().fetch_or(Identity::Cancel::block);
   }
   run.groups_mutex_.unlock();
-  if (open) ask(*parent);  // who closes the block waits for the lock: it is there yet
+  if (open) ask(*parent);  // closing the block takes the lock, so the owner is still there
   lock_.unlock();
 }
 

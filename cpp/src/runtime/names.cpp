@@ -47,7 +47,7 @@ std::string name_of(const core::SyncObject& c) {
 }
 
 std::string where(const ProcessBase& p) {
-  ProcessBase& it = const_cast<ProcessBase&>(p);  // of which nothing is changed
+  ProcessBase& it = const_cast<ProcessBase&>(p);  // nothing of the process is changed
   const FunctionInfo* const about = it.stands_in();
   return about && about->file ? at_line(about->file, it.stands_on()) : "?";
 }

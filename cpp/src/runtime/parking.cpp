@@ -30,8 +30,8 @@ prim::atomic<std::int64_t>& patience() noexcept {
 
 std::uint32_t Parking::sleep() noexcept {
   const Attending* const served = attending.load(std::memory_order_acquire);
-  // Under a global lock one attends once that is given up, in park(), in place of the yields: until
-  // then the links' own thread would be rung, and wait for the lock.
+  // Under a global lock a thread attends once that lock is given up, in park(), in place of the
+  // yields: otherwise the links' own thread would be rung until then, and wait for the lock.
   if (served ? !around_sleep.begin && served->attend(word_) : give_way()) return take();
   std::uint32_t s = 0;
   if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return take();
@@ -68,11 +68,11 @@ std::uint32_t Parking::sleep() noexcept {
     }
     if (state) around_sleep.end(state);
   }
-  // By time: counted active before the word says so, so that the count never dips while somebody is
-  // awake.
+  // The time is up: the sleeper is counted active before the word says so, so that the count never
+  // dips while a thread is awake.
   if (timed && activity) activity->activated();
   const bool by_time = timed && leave_idle();
-  if (timed && !by_time && activity) activity->deactivated();  // a signaller has counted us as well
+  if (timed && !by_time && activity) activity->deactivated();  // a signaller has counted it as well
   if (activity) activity->awoken();
   return by_time ? 0 : take();
 }
@@ -92,12 +92,12 @@ bool Parking::end_turn() noexcept {
 
 void Parking::begin_turn() noexcept {
   if (activity) activity->activated();
-  if (!leave_idle() && activity) activity->deactivated();  // the signaller has counted us
+  if (!leave_idle() && activity) activity->deactivated();  // the signaller has counted it
 }
 
 void Parking::signal(std::uint32_t bit) noexcept {
-  // This object, and `a` with it, may be gone as soon as the bit is seen: what is needed then is
-  // read before, and the sleeper's count is right before.
+  // This object, and `a` with it, may be destroyed as soon as the bit is seen: what is needed after
+  // that is read before, and the sleeper's count is right before.
   Activity* const a = activity;
   void (*const ring)(Parking&) noexcept = bell;
   std::uint32_t s = word_.load(std::memory_order_relaxed);
@@ -108,14 +108,14 @@ void Parking::signal(std::uint32_t bit) noexcept {
       if (counted)
         a->activated();
       else
-        a->deactivated();  // it woke by itself or by another, and has counted itself
+        a->deactivated();  // the sleeper woke by time or by another signaller, and is counted
     }
     if (s & bit) return;
   } while (!word_.compare_exchange_weak(s, s | bit, std::memory_order_seq_cst));
   if (!sleeps(s)) return;
   if (ring) {
     ring(*this);                 // a host outlives the calls of its bell
-  } else if (serves_ != this) {  // else it is what we have served ourselves that wakes us
+  } else if (serves_ != this) {  // otherwise what this thread has served itself wakes it
     prim::unpark(word_);
     woke_another_ = true;
   }
@@ -135,7 +135,7 @@ bool Parking::leave_idle() noexcept {
 }
 
 bool Parking::give_way() noexcept {
-  // the peer would wait for the global lock
+  // the awaited thread would wait for the global lock
   if (around_sleep.begin && !around_sleep.step_aside) return false;
   if (!giving_way_.worth_trying()) return false;
   const auto came = [this] { return signalled(); };

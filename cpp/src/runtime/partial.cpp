@@ -11,12 +11,12 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Processes are named by their indices in all_, places by their indices in spots_.
+// The search. Processes are named by their indices in all_, places by their indices in spots_.
 class Partial {
  public:
   Partial(const Executor* here, const OpKind& waits) : here_(here), waits_(waits) {}
 
-  // Under the lock of its group.
+  // Called under the lock of x's group.
   void add(ProcessBase& x) {
     by_id_.add(x.id, all_.size());
     One one;
@@ -24,7 +24,7 @@ class Partial {
     one.id = x.id;
     one.family = x.group;
     if ((here_ && x.executor() != here_) || x.runs_on.load(std::memory_order_acquire) != 0) {
-      one.process = nullptr;  // it may end at any moment
+      one.process = nullptr;  // the process may end at any moment
       one.able = true;
     } else if (!x.op || x.cancel().load(std::memory_order_relaxed) != 0) {
       one.able = true;
@@ -35,12 +35,12 @@ class Partial {
     }
     all_.push_back(one);
   }
-  // Who waits where, and who holds what there.
+  // Finds which process waits where, and which hold ends there.
   void look() {
     by_id_.sort();
     for (One& one : all_) {
       if (one.process && Limit::any_armed(*one.process, Limit::run_of(*one.process))) {
-        // as a timer in its select
+        // the process counts as one with a timer in its select
         one.able = true;
         one.children = nullptr;
       }
@@ -55,7 +55,7 @@ class Partial {
       Spot& spot = spots_[spot_of(p)];
       spot.channel = kind(p) != barrier;
       if (kind(p) != end) continue;
-      // who waits for an end waits for that process (rule 7.11)
+      // a process that waits for an end waits for that process (rule 7.11)
       spot.known = true;
       if (const std::uint32_t i = by_id_.find(place(p).last_writer); i < by_id_.size())
         holders_.add(side(spot_of(p), true), by_id_[i].value);
@@ -73,7 +73,7 @@ class Partial {
     for (One& one : all_)
       if (one.places.n > 0) ask(one, false);
   }
-  // Then: who may go on.
+  // Finds which processes may go on, after look().
   void solve() {
     GoingOn facts;
     for (One& one : all_) {
@@ -94,7 +94,7 @@ class Partial {
     facts.solve();
     for (One& one : all_) one.able = facts.is_able(one.id);
   }
-  // `everybody`: also those that may go on.
+  // Reports the stuck processes; with `everybody` also those that may go on.
   Found report(bool everybody) {
     Numbers told, others;
     for (std::uint32_t i = 0; i < all_.size(); ++i) {
@@ -135,7 +135,7 @@ class Partial {
     std::uint64_t where = 0;
     for (const One& one : all_) {
       if (one.moved) return {};
-      // any order
+      // a sum, since they come in any order
       for (const Pair& p : of(one)) where += (p.key * 2 + writing(p)) | 1;
     }
     Found r = report(true);
@@ -145,30 +145,32 @@ class Partial {
 
  private:
   using Pair = Pairs::Pair;
-  // A place: its address and what it is, Kind and the bit `writes`.
+  // A place: its address and what it is: a Kind and the bit `writes`.
   enum Kind : std::uint8_t { channel = 0, barrier = 1, end = 2, writes = 4 };
   static const core::SyncObject& place(const Pair& p) noexcept {
     return *reinterpret_cast<const core::SyncObject*>(p.key);
   }
   static bool writing(const Pair& p) noexcept { return (p.value & writes) != 0; }
   static unsigned kind(const Pair& p) noexcept { return static_cast<unsigned>(p.value) & 3; }
-  struct Some {  // of one of the lists
+  struct Some {  // a range of one of the lists
     std::uint32_t first, n;
   };
   struct One {
     ProcessBase* process = nullptr;
     const Group* family = nullptr;
-    const Group* children = nullptr;  // for which it waits
+    const Group* children = nullptr;  // the group for which it waits
     std::uint32_t id = 0;
-    Some places{};  // of places_
-    Some silent{};  // of silent_: channels that have ended, where nobody will come (rule 5.6)
+    Some places{};  // a range of places_
+    // a range of silent_: channels that have ended, where nobody will come (rule 5.6)
+    Some silent{};
     bool able = false;
-    bool moved = false;    // it waits no longer
+    bool moved = false;    // it no longer waits
     bool nowhere = false;  // it waits for a time that never comes
     bool timed = false;    // it waits for a time, too
   };
   struct Spot {
-    bool channel = false, known = false;  // known: an end is, so the counts are
+    // known: an end of it is known, so the counts of its ends are
+    bool channel = false, known = false;
     std::uint32_t readers = 0, writers = 0;
   };
   struct Waiting final : WaitVisitor {
@@ -203,7 +205,7 @@ class Partial {
     void end(const core::SyncObject& c, bool writer, const void* at, std::uint32_t readers,
              std::uint32_t writers) override {
       const std::uint32_t spot = p.at_.find(Pairs::number(&c));
-      if (spot == p.at_.size()) return;  // nobody waits there
+      if (spot == p.at_.size()) return;  // no process waits there
       Spot& s = p.spots_[spot];
       s.known = true;
       if (s.readers < readers) s.readers = readers;
@@ -220,7 +222,7 @@ class Partial {
   static std::uintptr_t side(std::uintptr_t spot, bool writers) noexcept {
     return spot * 2 + writers;
   }
-  // Somebody may come there whom we do not know.
+  // Returns whether a party that is not known may come there.
   bool open(const Pair& p) const {
     const std::uint32_t spot = spot_of(p);
     const Spot& s = spots_[spot];
@@ -229,7 +231,7 @@ class Partial {
            s.writers > ends_.of(side(spot, true)).size() ||
            holders_.of(side(spot, !writing(p))).empty();
   }
-  // Where it waits at this moment; nowhere: it is able.
+  // Finds where the process waits at this moment; if nowhere, it is able.
   void ask(One& one, bool first) {
     if (one.able || one.children) return;
     Waiting waiting(*this, one, first);
@@ -245,15 +247,15 @@ class Partial {
     });
   }
 
-  const Executor* const here_;  // null: all
+  const Executor* const here_;  // null: all executors
   const OpKind& waits_;
   std::vector<One> all_;
-  std::vector<std::string> paths_;     // of those that are told; empty: not asked for yet
-  std::vector<Pair> places_, silent_;  // one process's after another's
+  std::vector<std::string> paths_;     // of the reported processes; empty: not asked for yet
+  std::vector<Pair> places_, silent_;  // those of one process after those of another
   Pairs by_id_;                        // the process of each id
-  Pairs at_;                           // the addresses of the places where somebody waits
-  std::vector<Spot> spots_;            // what is known of each
-  Pairs ends_, holders_;  // of each side of a place: the addresses of the ends; the processes
+  Pairs at_;                           // the addresses of the places where a process waits
+  std::vector<Spot> spots_;            // what is known of each place
+  Pairs ends_, holders_;  // for each side of a place: the addresses of the ends; the processes
 };
 
 Found look_for_stuck(Run& run, Executor& here, const OpKind& waits) {

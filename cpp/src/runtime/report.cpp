@@ -10,16 +10,16 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Receives the places at which processes wait, and notes for whom they wait there.
+// Receives the places at which processes wait, and notes for which processes they wait there.
 struct Report::Collect final : WaitVisitor {
   enum How : std::uint8_t { to_read, to_write, to_sync, for_end };
   static constexpr std::uintptr_t kHow = 3;
   static_assert(alignof(core::SyncObject) > kHow);
   using Ids = Numbers;
   Report& r;
-  const Pairs& all;  // the ids of all processes, and the processes
+  const Pairs& all;  // each process by its id
   std::uint32_t self = 0;
-  Pairs waits;  // a place, and how one waits there, in one; the id of who does
+  Pairs waits;  // a place and how a process waits there, as one number; the id of the process
 
   Collect(Report& to, const Pairs& processes) : r(to), all(processes) {}
   bool known(std::uintptr_t id) const { return all.find(id) < all.size(); }
@@ -52,7 +52,8 @@ struct Report::Collect final : WaitVisitor {
       channel(place, key, true);
       const std::span<const Pairs::Pair> here = waits.of(key | to_sync);
       Ids others;
-      // Who is enrolled is not recorded: whoever is not there may be the one that is missing.
+      // Which processes are enrolled is not recorded: any that has not arrived may be the missing
+      // one.
       for (std::uint32_t n = 0, next = 0; n < all.size() && !here.empty(); ++n) {
         if (next < here.size() && here[next].value == all[n].key)
           ++next;
@@ -65,8 +66,8 @@ struct Report::Collect final : WaitVisitor {
       wait(place, waits.of(key | for_end), others);
     }
   }
-  // Who waits at a channel waits for those that hold its other side: who was given or last used an
-  // end of it, and who waits there.
+  // A process that waits at a channel waits for those that hold its other side: those that were
+  // given or last used an end of it, and those that wait there.
   void channel(const core::SyncObject& place, std::uintptr_t key, bool writing) {
     const std::span<const Pairs::Pair> those = waits.of(key | (writing ? to_write : to_read));
     if (those.empty()) return;
@@ -82,7 +83,7 @@ struct Report::Collect final : WaitVisitor {
          : writing                                                  ? " never had a reader end)"
                                                                     : " never had a writer end)");
   }
-  // `never`: why nobody is known to be there; null: not known either.
+  // `never`: why nobody is known to be there; null: the reason is not known either.
   void wait(const core::SyncObject& place, std::span<const Pairs::Pair> those, const Ids& others,
             const char* never = nullptr) {
     if (those.empty()) return;
@@ -192,8 +193,8 @@ std::string Report::text() const {
   return joined({s, ended()});
 }
 
-// It may be that the program took the end of one channel for the end of a process: say how it says
-// so.
+// The program may have taken the end of one channel for the end of a process: the text says how to
+// make a retirement an outcome.
 std::string Report::ended() const {
   std::string s;
   std::size_t n = 0;
@@ -215,7 +216,7 @@ void Report::sort_by_path() {
 
 std::string Report::waiting(std::uint32_t id) const {
   const Blocked& b = of(id);
-  Numbers others;  // in the order of `order`
+  Numbers others;  // sorted as `order` is
   for (const Pairs::Pair& e : edges_.of(b.node)) {
     if (e.value <= running())
       others.push_back(e.value);

@@ -80,7 +80,7 @@ bool Run::waits_for_links() noexcept {
 bool Run::condemn(std::string report, std::vector<std::string> knot) {
   const std::lock_guard g(mutex_);
   if (active_.load(std::memory_order_seq_cst) != 0 || deadlocked()) return false;
-  activated();  // so that nobody else concludes meanwhile
+  activated();  // so that no other thread concludes meanwhile
   report_ = std::move(report);
   knot_ = std::move(knot);
   deadlocked_.store(true, std::memory_order_release);
@@ -118,7 +118,7 @@ bool Run::first_of(std::uint64_t places) {
 }
 
 void Run::arm(TimerNode& t) {
-  if (t.deadline == prim::forever) return;  // it never comes (rule 8.5)
+  if (t.deadline == prim::forever) return;  // such a timer never comes (rule 8.5)
   const std::lock_guard g(mutex_);
   timers_.add(t);
   set_earliest();
@@ -161,7 +161,7 @@ void Run::dismiss() noexcept {
 void Run::keep(void (*body)(void*), void* of) {
   std::list<std::thread> done;
   {
-    const std::lock_guard g(mutex_);  // thread_done() looks for it
+    const std::lock_guard g(mutex_);  // thread_done() looks for the thread under it
     threads_.emplace_back(body, of);
     done.swap(threads_done_);
   }
@@ -171,7 +171,7 @@ void Run::keep(void (*body)(void*), void* of) {
 void Run::thread_done() noexcept {
   const std::lock_guard g(mutex_);
   const auto me = std::ranges::find(threads_, std::this_thread::get_id(), &std::thread::get_id);
-  if (me == threads_.end()) return;  // somebody joins us
+  if (me == threads_.end()) return;  // join_threads() joins this thread
   threads_done_.splice(threads_done_.begin(), threads_, me);
 }
 
@@ -192,7 +192,7 @@ void Run::join_threads() noexcept {
   }
 }
 
-// The host language's lock, if this thread is without it.
+// The host language's lock, if this thread does not have it.
 class Concluding {
  public:
   Concluding() noexcept : state_(around_sleep.conclude ? around_sleep.conclude() : nullptr) {}
@@ -218,7 +218,7 @@ std::uint32_t Run::quiescent() noexcept {
   bool dead = false, again = false;
   {
     std::unique_lock g(mutex_);
-    // of the one that begins, if it does
+    // the number of the standstill that begins, if one does
     const std::uint32_t number = ++standstill_ != 0 ? standstill_ : ++standstill_;
     if (active_.load(std::memory_order_seq_cst) != 0) return 0;
     const std::int32_t outside = outside_.load(std::memory_order_seq_cst);
@@ -237,13 +237,13 @@ std::uint32_t Run::quiescent() noexcept {
     if (outside != 0) return told && (timers_.empty() || clock_ != Clock::steady) ? number : 0;
     if (!timers_.empty()) {
       if (clock_ == Clock::steady) return 0;
-      activated();  // held until those who woke are counted
+      activated();  // held until the processes that woke are counted
       virtual_now_.store(timers_.earliest(), std::memory_order_relaxed);
       fire(timers_.earliest(), wakes);
     } else {
       dead = detect_deadlock && !(anything_outside && anything_outside(*this)) && anybody_blocked();
       if (!dead) return told ? number : 0;
-      activated();  // so that nobody else concludes the same
+      activated();  // so that no other thread concludes the same
       again = deadlocked();
       if (!again) describe();
       deadlocked_.store(true, std::memory_order_release);
@@ -252,8 +252,8 @@ std::uint32_t Run::quiescent() noexcept {
   wakes.run();
   if (dead && on_deadlock && !told_.exchange(true)) on_deadlock(report_);
   if (dead) cancel_everybody();
-  // Who is left cannot be withdrawn, and nobody lets it go (a writer that is held, rules 1.6, 6.3):
-  // to conclude the same again, and again, would never end.
+  // The processes that are left cannot be withdrawn, and nothing lets them go (a writer that is
+  // held, rules 1.6, 6.3): to conclude the same again and again would never end.
   if (std::int32_t ours = 1;
       again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst)) {
     if (!told_.exchange(true)) tell_who_is_held();

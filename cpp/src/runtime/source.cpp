@@ -10,7 +10,7 @@ struct Sources {
   std::mutex mutex;
   std::vector<const Source*> those;
   static Sources& all() noexcept {
-    static auto& s = *new Sources;  // a source may outlive whatever else is static
+    static auto& s = *new Sources;  // a source may outlive other static objects
     return s;
   }
 };

@@ -20,7 +20,7 @@ struct ThreadProcess::Lone final : Activity {
 
 ThreadProcess& ThreadProcess::self() noexcept {
   if (current) return *current;
-  struct TimersOutsideRuns {  // for the timers of threads that are in no run; concludes nothing
+  struct TimersOutsideRuns {  // for the timers of threads in no run; it concludes nothing
     Run run;
     TimersOutsideRuns() noexcept { run.detect_deadlock = false; }
   };

@@ -13,7 +13,7 @@ void Asking::close() noexcept {
   space_->inquirer = nullptr;
 }
 
-// --- our own rounds, and what this program says --------------------------------------------------
+// --- this program's own rounds, and its answers --------------------------------------------------
 
 std::uint32_t Asking::ask(bool all) {
   gatherings_[me_] = {};
@@ -55,7 +55,7 @@ void Asking::finish_if_done(std::uint64_t asker, Gathering& g) {
   }
   found(g.round, g.got, g.whole);
 }
-// In as many frames as it takes; in the last one `where` is `last`, in the others 1.
+// Sends the body in as many frames as it takes; in the last one `where` is `last`, in the others 1.
 void Asking::send(Peer& to, Kind k, std::uint64_t asker, std::uint32_t round, Bytes body,
                   std::uint32_t last) {
   const std::size_t most = to.session.largest() - kHeader;
@@ -70,7 +70,7 @@ void Asking::tell_all(std::uint64_t asker, std::uint32_t round, Bytes what, cons
     if (p != but && p->session.may_ask()) send(*p, Kind::tell, asker, round, what, 0);
 }
 
-// --- what others send ----------------------------------------------------------------------------
+// --- what other programs send --------------------------------------------------------------------
 
 const char* Asking::heard(Peer& from, const Frame& f) {
   if (f.kind == Kind::ask) return heard_ask(from, f);
@@ -96,7 +96,7 @@ const char* Asking::heard_ask(Peer& from, const Frame& f) {
 const char* Asking::heard_said(Peer& from, const Frame& f) {
   if (f.where > 2) return "a SAID that says neither that more comes nor that this was all";
   const auto it = gatherings_.find(f.op);
-  if (it == gatherings_.end() || it->second.round != f.txn) return nullptr;  // of an earlier one
+  if (it == gatherings_.end() || it->second.round != f.txn) return nullptr;  // of an earlier round
   Gathering& g = it->second;
   const auto at = std::find(g.awaited.begin(), g.awaited.end(), &from);
   if (at == g.awaited.end()) return "a SAID that was not asked for";

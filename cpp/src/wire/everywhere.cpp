@@ -37,7 +37,7 @@ std::optional<InProgram> InProgram::get(Bytes& in) {
   const auto u8 = [&] { return r.number<std::uint8_t>(); };
   const auto u32 = [&] { return r.number<std::uint32_t>(); };
   const auto u64 = [&] { return r.number<std::uint64_t>(); };
-  // As many as there are, each of at least so many bytes.
+  // Reads all items of a list, each of at least `least` bytes.
   const auto all = [&](auto& to, std::size_t least, auto&& one) {
     for (std::size_t n = r.count(least); n > 0 && !r.bad(); --n) one(to.emplace_back());
   };
@@ -95,7 +95,8 @@ std::optional<Everywhere::Knot> Everywhere::Knot::get(Bytes in) {
 
 bool Everywhere::stands_still() const {
   if (!whole || programs.empty()) return false;
-  // By session, as one side has it: what was queued there less what was taken in here.
+  // By session, as one side names it: what was queued there less what was taken in at the other
+  // side.
   struct Balance {
     std::uint32_t queued = 0;
     int said = 0;
@@ -160,9 +161,9 @@ std::string Everywhere::text() const {
 
 namespace detail {
 
-// Who waits for whom.
+// Which process waits for which.
 struct Waiting {
-  using Key = std::pair<std::uint64_t, std::uint64_t>;  // of a channel: its home, its place there
+  using Key = std::pair<std::uint64_t, std::uint64_t>;  // a channel: its home, and its place there
   using How = InProgram::How;
   struct Row {
     const InProgram* program;
@@ -175,9 +176,9 @@ struct Waiting {
     }
   };
   std::vector<Row> rows;
-  runtime::Pairs
-      to;  // the edges between rows; the node behind the last row, all that run, is nobody
-  // By who has it, and its home and name: of which channel that is an end.
+  // The edges between rows. The node behind the last row, for all that run, has no process.
+  runtime::Pairs to;
+  // By the program that has the end, and the end's home and name: the channel of the end.
   std::map<std::pair<std::uint64_t, Key>, Key> known;
 
   explicit Waiting(const std::vector<InProgram>& all) {
@@ -221,7 +222,7 @@ struct Waiting {
     for (std::uint32_t m = 0; m < rows.size() && id != 0; ++m)
       if (rows[m].program == &p && rows[m].process->id == id) there.insert(m);
   }
-  // Those that have the writing side, or the reading one.
+  // The processes that have the writing side, or the reading one.
   void other_side(const std::vector<InProgram>& all, Key key, bool writers,
                   std::set<std::uint32_t>& there) const {
     for (std::uint32_t m = 0; m < rows.size(); ++m)
@@ -237,7 +238,7 @@ struct Waiting {
       }
     }
   }
-  // Those of the peer that may have this end.
+  // The processes of the peer that may have this end.
   void holders(const std::vector<InProgram>& all, std::uint64_t home, const InProgram::Lent& l,
                std::set<std::uint32_t>& there) const {
     for (const InProgram& p : all) {
@@ -255,8 +256,8 @@ struct Waiting {
     for (std::uint32_t m = 0; m < rows.size(); ++m)
       if (rows[m].program == &p && !rows[m].process->for_children) there.insert(m);
   }
-  // Who is enrolled is not recorded: whoever is not there may be missing, in all programs that have
-  // it.
+  // Which processes are enrolled is not recorded: any that has not arrived may be missing, in all
+  // programs that have the barrier.
   void at_barrier(const std::vector<InProgram>& all, Key key,
                   std::set<std::uint32_t>& there) const {
     std::set<std::uint64_t> have{key.first};

@@ -9,18 +9,18 @@ namespace weft::inline WEFT_ABI::wire {
 constexpr core::WakerOps Decided::kOps{&Decided::wake, nullptr, nullptr, 0};
 
 void Decided::wake(core::Waker* w) noexcept {
-  // Once it is in the list another thread may answer and destroy it.
+  // Once the waker is in the list another thread may answer it and destroy it.
   const std::shared_ptr<Space> s = static_cast<Decided*>(w)->space;
   s->decided(w);
 }
 
 Visitor::Visitor(Home& h, std::uint64_t number)
     : Decided(h.space.shared_from_this()), home(&h), op(number) {
-  set(core::NodeFlags::limited);  // its process is elsewhere, and may have a limit there
+  set(core::NodeFlags::limited);  // its process is in another program, and may have a limit there
 }
 Visitor::Visitor(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part)
     : Decided(std::move(s)), op(0), span(std::move(part)) {
-  set(core::NodeFlags::limited);  // an attempt may be taken back at any moment
+  set(core::NodeFlags::limited);  // an attempt may be withdrawn at any moment
 }
 
 void Visitor::told() noexcept {
@@ -51,7 +51,7 @@ void Back::end(std::unique_ptr<Visitor> g, bool back) {
   else if (!port.buffered())
     port.end_extended(visitor);
 }
-// Somebody has read it, or nobody will: its writer has been held until now.
+// A reader has read the value, or none will: the value's writer has been held until now.
 void Back::told() noexcept {
   const std::unique_ptr<Back> me(this);
   visitor_->at[0].port->end_extended(*visitor_);
@@ -62,7 +62,7 @@ bool Visitor::bind() noexcept {
   guards = std::make_unique<core::Guard[]>(at.size());
   for (std::size_t i = 0; i < at.size(); ++i) {
     guards[i].enabled = !at[i].off;
-    // of a choice that spans, and this looks for both ends of one channel alone
+    // off only in a choice that spans, and this looks for both ends of one channel alone
     if (at[i].off) continue;
     at[i].port->arm(guards[i]);
     guards[i].node.slot = at[i].room->slot();
@@ -111,7 +111,8 @@ bool Visitor::has_met() noexcept {
 }
 
 void Visitor::look() noexcept {
-  if (stage == Stage::delivering) return;  // the block of the extended read that held it is over
+  // the block of the extended read that held the visitor is over
+  if (stage == Stage::delivering) return;
   if (at.size() == 1) {
     decide(0, status);
     return;
@@ -145,7 +146,8 @@ struct Home::Part final : Spanned::Seat {
 
 std::uint32_t Home::give(std::shared_ptr<Port> p, const std::string& type, const std::string& name,
                          std::uint64_t capacity) {
-  if (session_.is_over()) {  // nobody will take it, and lost() has been: it dies as the others did
+  // the peer cannot take it, and lost() was called: the end dies as the others did
+  if (session_.is_over()) {
     p->close(true);
     return 0;
   }
@@ -195,11 +197,13 @@ const char* Home::adopt(const Frame& f) {
     keys.push_back(detail::get<std::uint64_t>(f.body.data() + names + 8 * i));
   const auto from = space.lent(keys);
   const std::string type(reinterpret_cast<const char*>(f.body.data()) + 8, f.txn);
-  // Of another type: it is a dead end to who says so, and nobody else is the worse for it.
+  // An end of another type is a dead end for the peer that claims it; no other peer suffers from
+  // that.
   add(f.where, detail::get<std::uint64_t>(f.body.data()),
       from.port && from.port->type() == type ? from.port->another() : nullptr);
   if (from.first) from.peer->session.send(Frame{Kind::adopted, 0, 0, 0, 0, f.val, {}});
-  // Who sent the end is not known here yet, or not any more: the adopter tells him.
+  // This home may not know the sender of the end yet, or not any more: the adopter tells the
+  // sender.
   const bool tell = !from.first;
   session_.send(Frame{Kind::adopted, 0, f.where, 0, 0, tell ? 1u : 0u, {}});
   return nullptr;
@@ -212,7 +216,8 @@ std::size_t Home::untaken() const noexcept {
   for (const auto& [op, part] : parts_) all += part->untaken.bytes();
   return all;
 }
-// Null: the peer holds an end to write to. `end`: one more than its number, if that is said.
+// Returns null if the peer holds an end to write to. `end` is one more than the end's number, if
+// that is said.
 const char* Home::may_send(std::uint64_t end) const noexcept {
   const auto writes = [](const Given& g) { return !g.port || g.port->writes(); };
   if (const auto it = ends_.find(static_cast<std::uint32_t>(end - 1));
@@ -233,7 +238,7 @@ const char* Home::value(const Frame& f) {
   if (before_.empty() || before_.back().guard != f.where) {
     if (before_.empty())
       if (const char* wrong = may_send(f.op)) return wrong;
-    // One of them at most: what is made ready for what may never come has a bound.
+    // At most one room is made ready: so memory for values that may never come has a bound.
     auto room = before_.empty() ? room_for(f) : nullptr;
     before_.push_back({f.where, {}, static_cast<std::uint32_t>(f.op - 1), std::move(room)});
     if (before_.back().room)
@@ -258,7 +263,7 @@ const char* Home::value(const Frame& f) {
   b.room->more(piece);
   return nullptr;
 }
-// Where the value will lie of which this is the first piece; null: that is not known yet.
+// The room of the value of which this is the first piece; null: it is not known yet.
 std::unique_ptr<Room> Home::room_for(const Frame& f) {
   if (f.op == 0 || f.op - 1 > ~std::uint32_t{0} || f.txn == 0 || f.txn > kMostBytes) return nullptr;
   const Given* const g = held(static_cast<std::uint32_t>(f.op - 1));
@@ -266,7 +271,8 @@ std::unique_ptr<Room> Home::room_for(const Frame& f) {
   auto room = g->port->room();
   return room->will_come(f.txn) ? std::move(room) : nullptr;
 }
-// What has come before is put in front of the values of these guards. Null, or what is wrong.
+// Puts the pieces that came before in front of the values of these guards. Returns null, or what is
+// wrong.
 const char* Home::complete(std::vector<Before>& before, std::span<Asked> guards, bool offered) {
   for (Before& b : before) {
     Payload* const p =
@@ -289,7 +295,7 @@ const char* Home::asked(const Frame& f) {
   if (open() == kOffers) return "more offers are open than a peer may have";
   std::vector<Visitor::Seat> at;
   bool dead = false;
-  std::size_t bytes = f.body.size();  // that are held for it, if that is counted
+  std::size_t bytes = f.body.size();  // held for the OFFER, if that is counted
   if (counts)
     for (const Before& b : before_) bytes += b.size;
   if (const char* wrong = seats(f, at, dead)) return wrong;
@@ -302,7 +308,7 @@ const char* Home::asked(const Frame& f) {
   if (!spanning || at.size() > 1) {
     g = std::make_unique<Visitor>(*this, f.op);
     g->at = std::move(at);
-    if (!g->bind()) {  // its place may know the two by different names: bad use there
+    if (!g->bind()) {  // its place may know the two ends by different names: bad use there
       tell_bad_use(f.op, 5);
       return nullptr;
     }
@@ -323,20 +329,21 @@ const char* Home::asked(const Frame& f) {
   Visitor& visitor = *g;
   open_.emplace(f.op, std::move(g));
   if (!visitor.begin()) return nullptr;
-  // A reader that this write has met is in the list already, and goes before it.
+  // A reader that this write has met is in the list already, and is answered before it.
   if (visitor.chose_a_write()) space.answer_decided();
   answer(visitor);
   return nullptr;
 }
 
-// The guards of an OFFER. `dead`: one had died before the peer got it, and that has been answered.
+// The guards of an OFFER. `dead`: one end had died before the peer got it, and that has been
+// answered.
 const char* Home::seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& dead) {
   static constexpr const char* kSides =
       "an OFFER to write at a reader end, or to read at a writer end";
   if (const char* wrong = guards_of(f, asked_)) return wrong;
   Came before(*this);
   if (const char* wrong = complete(before.all, asked_, true)) return wrong;
-  auto come = before.all.begin();  // in the order of the guards
+  auto come = before.all.begin();  // the values that came before, in the order of the guards
   at.reserve(asked_.size());
   for (const Asked& a : asked_) {
     Given* const given = held(a.end);
@@ -377,19 +384,20 @@ void Home::answer(Visitor& g) {
   Visitor::Seat& at = g.at[where];
   if (g.outcome != Status::ok) return tell_ended(g.op, where, g.outcome, *at.port);
   const auto lender = may_lend(g);
-  carrier_.by_copy(g.keeps);  // who has it may write to it, and what comes back is what was written
+  // the peer may write to its memory, and what comes back must be what was written
+  carrier_.by_copy(g.keeps);
   const bool slots = lender && at.port->buffered();
   const bool told = tell_done(g.op, where, at, slots ? 1 + std::uint64_t{lender->lent()} : 0);
   carrier_.by_copy(false);
   if (lender) lender->go_on();
   if (!g.holds) return;
-  if (!g.keeps) at.room = at.port->room();  // its value is the peer's
+  if (!g.keeps) at.room = at.port->room();  // the old room's value is the peer's
   if (told)
     held_.emplace(g.op, std::move(node.mapped()));
   else
     Back::end(std::move(node.mapped()), false);
 }
-// What a COMMIT has asked for.
+// The value that a COMMIT has asked for.
 const char* Home::made(const Frame& f) {
   static constexpr const char* kNone =
       "a MADE of an operation that has not committed without its value";
@@ -418,7 +426,7 @@ const char* Home::made(const Frame& f) {
   if (!g.at[static_cast<std::size_t>(g.chosen)].room->load(it.value, carrier_))
     return carrier_.wrong(kOther);
   if (g.made() == Status::pending) return nullptr;
-  space.answer_decided();  // its reader goes first (WIRE.md 4.2)
+  space.answer_decided();  // the reader's answer goes first (WIRE.md 4.2)
   answer(g);
   return nullptr;
 }
@@ -477,7 +485,7 @@ const char* Home::withdraw(const Frame& f) {
     return nullptr;
   }
   const auto it = open_.find(f.op);
-  if (it == open_.end()) return nullptr;  // it crossed our answer
+  if (it == open_.end()) return nullptr;  // the WITHDRAW crossed an answer
   if (!it->second->withdraw()) return nullptr;
   open_.erase(it);
   session_.send(Frame{Kind::withdrawn, 0, 0, 0, f.op, 0, {}});
@@ -493,7 +501,7 @@ const char* Home::retire(const Frame& f) {
   return nullptr;
 }
 
-// Of a barrier (WIRE.md 4.9).
+// A message about the parties of a barrier (WIRE.md 4.9).
 const char* Home::parties(const Frame& f) {
   Given* const g = held(f.where);
   if (!g || (g->port && !g->port->barrier())) return "a PARTIES at what is no barrier of this peer";
@@ -537,7 +545,7 @@ void Home::lost() noexcept {
   open_.clear();
   auto held = std::exchange(held_, {});
   for (auto it = held.rbegin(); it != held.rend(); ++it) {
-    // what was read first is the first to be read again
+    // the value that was read first is the first to be read again
     it->second->home = nullptr;
     const bool back = it->second->keeps;
     Back::end(std::move(it->second), back);
@@ -565,7 +573,7 @@ std::shared_ptr<Lender> Home::may_lend(const Visitor& visitor) {
   return g->lender = std::make_shared<Lender>(*this, session_, visitor.at[0].end, g->port,
                                               static_cast<std::uint32_t>(n));
 }
-// An OFFER at an end with credits: of a rendezvous, for a buffer's are given up before.
+// An OFFER at an end with credits: at a rendezvous, since credits of a buffer are given up before.
 void Home::offered(Given& g) {
   if (!g.lender->crossed()) return;
   g.lender = nullptr;
@@ -614,7 +622,7 @@ const char* Home::gone(const Frame& f) {
 }
 const char* Home::try_it(const Frame& f) {
   const auto it = parts_.find(f.op);
-  if (it == parts_.end()) return nullptr;  // it crossed an ENDED
+  if (it == parts_.end()) return nullptr;  // the TRY crossed an ENDED
   const auto part = it->second;
   if (f.val == 0 || f.where >= part->span->size() || f.val > part->span->size() - f.where)
     return "a TRY of guards that were not offered";

@@ -31,7 +31,7 @@ void Lender::go_on() {
   for (;;) {
     const int n = port_->lend(this, wanted_ ? 1 : ~std::uint32_t{0});
     if (n == 0) {
-      me_ = shared_from_this();  // whoever wakes it does so in a step after this one
+      me_ = shared_from_this();  // its wake-up is told in a step after this one
       return;
     }
     if (n < 0) break;
@@ -45,13 +45,14 @@ void Lender::go_on() {
 void Lender::want() {
   if (wanted_ || recalled_) return;
   wanted_ = true;
-  if (!me_ || !port_->withdraw(*this)) return;  // it was woken: it will look for what is wanted now
+  // it was woken, and will look for what is wanted now
+  if (!me_ || !port_->withdraw(*this)) return;
   const auto me = std::move(me_);
   go_on();
 }
 void Lender::told() noexcept {
   const auto me = std::move(me_);
-  if (!over_ && !recalled_) go_on();  // also if the channel has ended: then it lends no more
+  if (!over_ && !recalled_) go_on();  // if the channel has ended, go_on() ends the lending
 }
 
 const char* Lender::put(Payload value, Carrier& by) {
@@ -59,7 +60,8 @@ const char* Lender::put(Payload value, Carrier& by) {
   if (!port_->put(value, by))
     return by.wrong("a PUT with a value that is none of its channel's type");
   --lent_;
-  if (recalled_ && !port_->buffered()) close();  // they crossed, and nothing more comes
+  // the PUT and the RECALL crossed, and nothing more comes
+  if (recalled_ && !port_->buffered()) close();
   return nullptr;
 }
 bool Lender::crossed() {

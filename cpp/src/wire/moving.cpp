@@ -52,11 +52,12 @@ detail::Leased detail::leased(Bytes, Carrier&) { return {}; }
 #endif
 
 namespace detail {
-// An end in a value: home 8, key 8, token 8, number 4, flags 1, length of the name 1, number of
-// earlier keys 1, zero 1; the name, padded; the earlier keys.
+// The layout of an end in a value: home 8, key 8, token 8, number 4, flags 1, length of the name 1,
+// number of earlier keys 1, zero 1; the name, padded; the earlier keys.
 constexpr std::size_t kDescribed = 32;
 constexpr unsigned kWrites = 1, kDead = 2, kBarrier = 4;  // flags
-constexpr std::size_t kNameHere = 96;                     // bytes of a name that go with an end
+// bytes of a name that go with an end, at most
+constexpr std::size_t kNameHere = 96;
 }  // namespace detail
 
 void Carrier::describe(Buffer& out, std::uint64_t home, std::uint64_t key, std::uint64_t token,
@@ -193,7 +194,7 @@ void Carrier::dropped(std::uint64_t token) {
   std::erase_if(moving_, [&](const Moving& m) { return m.token == token; });
 }
 void Carrier::lost() {
-  lent_.clear();  // the home's part gives them back
+  lent_.clear();  // the home's part gives these ends back
   unsent_ = 0;
   for (const Moving& m : moving_)
     if (m.delivered) m.end->will_have_died();

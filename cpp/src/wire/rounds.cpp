@@ -3,7 +3,7 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-// Before the questions of others come here.
+// Called before other programs can ask this one.
 std::shared_ptr<Space> Rounds::alone(std::shared_ptr<Space> space, Rounds* me) {
   const std::lock_guard g(one_lock_);
   if (one_) weft::detail::bad_use("Rounds: this program has one already");
@@ -19,7 +19,7 @@ Rounds::Rounds(std::shared_ptr<Space> space) : Asking(alone(std::move(space), th
   runtime::links_stand.store(&stand);
   try {
     thread_ = std::thread([this] { serve(); });
-  } catch (...) {  // std::system_error: the system has no room for another thread
+  } catch (...) {  // std::system_error: the system gives no further thread
     forget_me();
     close();
     throw;
@@ -36,7 +36,7 @@ Rounds::~Rounds() {
   thread_.join();
 }
 
-// A run waits for links alone. From any thread that sleeps.
+// A run waits for links alone. Called from any thread that sleeps.
 void Rounds::stand() noexcept {
   const std::lock_guard g(one_lock_);
   if (!one_) return;
@@ -114,7 +114,7 @@ void Rounds::found(std::uint32_t, Bytes all, bool whole) {
   found_ = Everywhere::get(all, whole);
   news_.notify_all();
 }
-// What was proven, here or elsewhere; where nobody waits for links it is passed over.
+// A deadlock was proven, here or elsewhere; runs that do not wait for links ignore it.
 void Rounds::told(Bytes what) {
   const auto k = Everywhere::Knot::get(what);
   if (!k) return;
@@ -133,17 +133,18 @@ void Rounds::told(Bytes what) {
 
 namespace detail {
 
-// The processes of a run all of which sleep.
+// The processes of a run, all of which sleep.
 class WhoWaits final : public runtime::WaitVisitor {
  public:
   using FarPlaces = std::map<const core::SyncObject*, const FarEnd*>;
   WhoWaits(const FarPlaces& far, std::uint32_t run, std::vector<InProgram::Process>& to) noexcept
       : far_(far), run_(run), to_(to) {}
-  // False: somebody is at its groups, so it does not rest; or it waits at a source too, such as
-  // `signals`.
+  // Returns false if the run does not rest, since another thread is at its groups, or if it waits
+  // at a source too, such as `signals`.
   bool of(runtime::Run& run) {
     return run.try_still([&] {
-      std::vector<runtime::ProcessBase*> all;  // paths take their groups' locks
+      // collected first, since paths take their groups' locks
+      std::vector<runtime::ProcessBase*> all;
       run.each_process_still([&](runtime::ProcessBase& p) { all.push_back(&p); });
       for (runtime::ProcessBase* p : all) {
         if (!p->op) continue;
@@ -183,8 +184,9 @@ class WhoWaits final : public runtime::WaitVisitor {
   std::vector<InProgram::Process>& to_;
 };
 
-// Calls f if all of them sleep at one moment, which lasts until it returns. One by one will not do:
-// runs of one program wake each other, so each might be found at rest though never all are.
+// Calls f if all runs sleep at one moment, which lasts until f returns. To look at one after
+// another is not enough: runs of one program wake each other, so each might be found at rest though
+// never all are.
 template <class F>
 void while_all_sleep(std::span<runtime::Run* const> runs, F&& f) {
   if (runs.empty()) return f();
@@ -193,7 +195,7 @@ void while_all_sleep(std::span<runtime::Run* const> runs, F&& f) {
 
 }  // namespace detail
 
-// In a step.
+// Describes this program. Called in a step.
 InProgram Rounds::mine() {
   space_->answer_decided();
   InProgram me;
@@ -222,7 +224,7 @@ InProgram Rounds::mine() {
       if (!c || p->session.is_over()) return;
       me.lent.push_back({p->session.theirs().incarnation, detail::end_name(key),
                          reinterpret_cast<std::uintptr_t>(c), port.writes(), 0, 0});
-      // who runs may be just using it
+      // a process that runs may be just using the channel
       if (me.waits) me.lent.back().last_reader = c->last_reader;
       if (me.waits) me.lent.back().last_writer = c->last_writer;
     });

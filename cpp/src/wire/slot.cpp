@@ -1,5 +1,5 @@
-// The definitions of wire/slot.hpp. Segments are kept for the next value: those
-// made here, and those of others that are mapped here already.
+// The definitions of wire/slot.hpp. Segments are kept for the next value: those made here, and
+// those of other programs that are mapped here already.
 #include <algorithm>
 #include <deque>
 #include <mutex>
@@ -17,20 +17,22 @@ class Slot::Pool {
   using Pieces = std::deque<std::shared_ptr<Piece>>;
 
   std::mutex lock;
-  Pieces made;   // what was used last is last
-  Pieces known;  // of others
-  // of others: no longer to be known, but there may be values under way, by sessions up to `until`
+  Pieces made;   // sorted by use, the last used is last
+  Pieces known;  // segments of other programs
+  // Segments of other programs that need not be known any more, but of which values may be under
+  // way, by sessions up to `until`.
   struct Leaving {
     std::shared_ptr<Piece> piece;
     std::uint64_t until;
   };
   std::deque<Leaving> leaving;
-  // of our spaces, as others have written them into their heads for us
+  // the names of this program's spaces, as other programs have written them into the heads of their
+  // segments
   std::vector<std::uint64_t> names;
   std::atomic<std::size_t> open{0};
   std::atomic<bool> any_leaving{false};
 
-  // With the lock. `gone`: is told what falls out.
+  // Called with the lock held. `gone` is told of each piece that falls out.
   template <class Gone>
   static void trim(Pieces& all, Gone&& gone) {
     std::size_t bytes = 0;
@@ -41,7 +43,7 @@ class Slot::Pool {
       all.pop_front();
     }
   }
-  // Shares that are left when no such session is open any more are of killed programs.
+  // Shares that are left when no such session is open any more belong to killed programs.
   void prune() {
     const std::uint64_t oldest = Traffic::oldest();
     std::erase_if(leaving, [oldest](const Leaving& l) {
@@ -121,14 +123,14 @@ std::unique_ptr<Slot> Slot::make(std::size_t length) noexcept try {
   const std::size_t wanted = kHead + length;
   const std::lock_guard g(p.lock);
   for (auto it = p.made.rbegin(); it != p.made.rend(); ++it) {
-    // the peer has mapped what was used last, and it is in the caches
+    // the peer has mapped the segment that was used last, and it is in the caches
     Head& head = (*it)->head();
     const std::size_t size = (*it)->memory.size();
     if (size < wanted || size / 4 > wanted || head.shares.load(std::memory_order_seq_cst) != 0)
       continue;
     if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by),
                      [](const auto& by) { return by.load() == 0; }))
-      // some of them may be gone; the others get a descriptor once more
+      // some of these spaces may be gone; the others get a descriptor once more
       for (auto& by : head.mapped_by) by.store(0);
     head.shares.store(1, std::memory_order_seq_cst);
     std::unique_ptr<Slot> s(new Slot(*it, length));

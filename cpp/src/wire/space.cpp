@@ -12,7 +12,7 @@ void Space::decided(core::Waker* w) noexcept {
   core::Waker* before = fresh_.load(std::memory_order_relaxed);
   do w->next = before;
   while (!fresh_.compare_exchange_weak(before, w, std::memory_order_acq_rel));
-  if (stepping == this) return;  // it was our own step that woke it
+  if (stepping == this) return;  // this thread's own step woke it
   if (!lock_.try_lock()) return;
   Space* const outer = std::exchange(stepping, this);
   end_step(outer);
@@ -55,7 +55,7 @@ void Space::end_step(Space* outer) noexcept {
       if (p->link && (!p->session.output().empty() || p->session.is_over())) p->link->flush();
     }
     stepping = outer;
-    // An orphan may have been the last to keep the space.
+    // An orphan may have been the last object to keep the space.
     const std::shared_ptr<Space> me = weak_from_this().lock();
     const auto buried = std::exchange(buried_, {});
     lock_.unlock();
@@ -91,7 +91,7 @@ const char* Space::relieve(const Home& h, std::size_t more) noexcept {
 bool Space::introduce(Peer& a, Peer& b) {
   const std::uint64_t x = a.session.theirs().incarnation, y = b.session.theirs().incarnation;
   const auto pair = std::minmax(x, y);
-  if (x == 0 || y == 0) return false;  // it has not said who it is
+  if (x == 0 || y == 0) return false;  // a peer has not said who it is
   if (x == y || acquainted_.contains(pair)) return true;
   const auto by = introducer.lock();
   if (!by || !by->introduce(a, b)) return false;
@@ -137,8 +137,9 @@ std::shared_ptr<FarEnd> Peer::adopt(std::vector<std::uint64_t> keys, std::uint64
   e->before = std::move(keys);
   return e;
 }
-// The home has our ADOPT. Who had the end hears it from us as well, before all that we say there
-// later: the home's word to him may be overtaken by our BYE.
+// The home has this space's ADOPT. The end's earlier holder is told by this space as well, before
+// all that this space tells it later: the home's message to it may be overtaken by this space's
+// BYE.
 void Peer::adopted(const Frame& f) {
   const Adopting* const a = adopting(f.where);
   if (!a) return;
@@ -147,8 +148,8 @@ void Peer::adopted(const Frame& f) {
     from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, a->token, {}}, f.val == 0);
   adopting_.erase(adopting_.begin() + (a - adopting_.data()));
 }
-// What has come from this peer, and was closed again before its home had our ADOPT: his share is all
-// that there is to tell of, and it was no death.
+// An end has come from this peer, and was closed again before its home had this space's ADOPT: only
+// the peer's share is left to tell of, and the end did not die.
 void Peer::before_bye() noexcept {
   for (const Peer* home : space->peers_)
     for (const Adopting& a : home->adopting_)
@@ -203,7 +204,7 @@ const char* Peer::received(const Frame& f) {
     case Kind::tell:
       if (!session.may_ask()) return "a question from one that answers none";
       if (space->inquirer) return space->inquirer->heard(*this, f);
-      // nobody is here any more who answers: nothing is to be concluded
+      // this program answers no more: nothing is to be concluded
       if (f.kind == Kind::ask) session.send(Frame{Kind::said, 0, 2, f.txn, f.op, 0, {}});
       return nullptr;
     case Kind::hello:

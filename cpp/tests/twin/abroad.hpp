@@ -1,9 +1,9 @@
-// Processes of a network that another program runs: who stands in for one here, and who runs it
-// there.
+// Processes of a network that run in another program: the process that stands for one here, and the
+// code that runs it there.
 //
 //   here: stand_in() ──"start 3"──► there: serve() ──spawns──► runs_here() ──► the process
 //               │ ◄───────────────how it ended────────────────────────┘
-//               └──"cancel 3", when it is asked to end itself──► serve()
+//               └──"cancel 3", when stand_in() is asked to end──► serve()
 #pragma once
 #include <sstream>
 
@@ -13,8 +13,8 @@ namespace twin {
 
 template <class K>
 struct Abroad {
-  // In place of a process that another program runs: it starts it there, asks it to end when it is
-  // asked itself, and ends as that did.
+  // Stands for a process that another program runs: starts that process there, asks it to end when
+  // asked to end itself, and ends as the process has ended.
   template <class Unstarted>
   static typename Play<K>::Process stand_in(Play<K>* me, const Proc* p, Unstarted there) {
     co_await me->kind_.command(p->id, "start");

@@ -1,8 +1,9 @@
 // A network in several programs, joined by one of the real links: an end is of a channel of this
 // program or of another one's, and time is real.
 //
-// What an operation at a far end has done is under way when it returns (WIRE.md 6.4, 15), and the
-// history says that it is so: so a record waits for an answer to what is sent behind it, a *tick*.
+// When an operation at a far end returns, its effect may still be under way (WIRE.md 6.4, 15), but
+// the history says that it has happened. So a record waits for an answer to a frame that is sent
+// behind the operation, a *tick*.
 #pragma once
 #include <sstream>
 
@@ -113,7 +114,7 @@ class Far {
     take(n);
   }
 
-  // Barriers are all in program 0. Null: in this one.
+  // All barriers are in program 0; far_barrier() returns null in that program.
   const std::vector<weft::Barrier>& barriers() const { return barriers_; }
   const w::FarBarrier* far_barrier(std::size_t b) const {
     return me_ == 0 ? nullptr : &far_barriers_[b];

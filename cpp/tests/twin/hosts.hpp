@@ -1,10 +1,12 @@
-// Program 0 of a network that several play, and the others, which it starts.
+// Program 0 of a network that several programs play, and the others, which program 0 starts.
 //
-//   0:   reads the network ──► starts the others ──► hands ends out and on ──► settle() ──► plays main ──► "stop" to all ──► their counts
-//   k:   is started with the network ──► the same ends ──► runs what it is told to, until "stop" ──► its counts
+//   0:   reads the network ──► starts the others ──► hands out ends ──► settle() ──► plays main
+//        ──► "stop" to all ──► their counts
+//   k:   is started with the network ──► the same ends ──► runs the processes that it is told to
+//        run, until "stop" ──► its counts
 //
-// All write their records into one pipe, each by one write: so one of what has happened stands
-// before one of what happened after it.
+// All programs write their records into one pipe, each by one write: so the record of an event
+// comes before the records of events that happened after it.
 #pragma once
 #include <weft/wire/program.hpp>
 #include <weft/wire/shm.hpp>

@@ -1,8 +1,9 @@
-// Links for networks in several programs: over a serial line (WIRE.md 12.6) that carries all, over
-// one on which three packets in eight are lost, doubled, spoilt, or overtaken by the next (13), and
-// over TCP on loopback.
+// Links for networks in several programs: over a serial line (WIRE.md 12.6) that loses nothing,
+// over one on which three packets in eight are lost, doubled, spoilt, or overtaken by the next
+// (13), and over TCP on loopback.
 //
-// None of them passes descriptors, so nobody is introduced by them (7.5): placed.hpp says what follows.
+// None of these links passes descriptors, so no two programs are introduced by them (7.5):
+// placed.hpp says what follows.
 #pragma once
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -9,9 +9,9 @@
 //             three packets in eight (hosts.hpp, lines.hpp). Time is real.
 //
 // On several cores a process may close only the ends that it alone was given: one end in two
-// processes is two of ours, and the other process may be using its own at this moment. So networks
-// for --cores and --hosts are made without "nested", "sequence", "spawn" and "mobile"; placed.hpp
-// has what else does not go over hosts.
+// processes is two ends here, and the other process may be using its own at this moment. So
+// networks for --cores and --hosts are made without "nested", "sequence", "spawn" and "mobile";
+// placed.hpp lists what else --hosts does not allow.
 #include <iostream>
 #include <iterator>
 

@@ -1,21 +1,25 @@
 // Where the processes and the channels of a network are, if several programs play it.
 //
-// Program 0 plays main, reads the network and tells the others. A process at its top is somebody's
-// in turn, a channel's home as well; with another seed all are one further. Three kinds stay in 0,
-// where all barriers are:
+// Program 0 plays main, reads the network and tells the others. The processes at the top of the
+// network are given to the programs in turn, and so are the homes of channels; with another seed
+// all move on by one. Three kinds of process stay in program 0, where all barriers are:
 //
-//   who has a barrier among its        its channels have their homes there too: in a choice that spans a barrier is bad use (WIRE.md
-//   guards                             4.10)
-//   who enrols or resigns parties      elsewhere that waits for an answer (WIRE.md 4.9), and can be cancelled; the rules know neither
-//   who cancels, or awaits another     that is for who has the object (rule 7.11)
+//   a process with a barrier among     its channels have their homes there too: in a choice that
+//   its guards                         spans a barrier is bad use (WIRE.md 4.10)
+//   one that enrols or resigns         elsewhere that waits for an answer (WIRE.md 4.9), and can be
+//   parties                            cancelled; the rules know neither
+//   one that cancels, or awaits        only the holder of the process's object can do that (rule
+//   another process                    7.11)
 //
-// Over a link that makes no sessions between two others (lines.hpp) a channel of which program 0 is
-// neither the home nor one of the two programs that use it has its home there.
+// Over a link that makes no sessions between two other programs (lines.hpp) a channel has its home
+// in program 0 if program 0 is neither its home nor one of the two programs that use it.
 //
-// And these are in no network for several programs (`--without`):
+// And these occur in no network for several programs (`--without`):
 //
-//   nested, sequence, spawn            an end in two processes is one to the rules, and two to us: closing one would close the other's
-//   mobile                             the same: what was sent is open here until the write has returned
+//   nested, sequence, spawn            an end in two processes: one end to the rules, two here:
+//                                      to close one would have to close the other
+//   mobile                             the same: an end that was sent is open here until the write
+//                                      has returned
 #pragma once
 #include "network.hpp"
 

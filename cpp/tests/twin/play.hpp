@@ -1,18 +1,20 @@
 // Plays a network: one coroutine per process, with a stack of its own for the blocks of the
 // network, and prints its history, a JSON object a line.
 //
-//   statement ──ok──► next          ──exception──► unwind(): leaves blocks (an extended read's is released), up to a try that catches it,
-//                                                  else the exception leaves the coroutine
+//   statement ──ok──► next
+//       └──exception──► unwind(): leaves blocks (an extended read's is released), up to a try that
+//                       catches it; else the exception leaves the coroutine
 //
 // Limits (rule 7.12) are weft::Timeouts, whose TimedOut is Cancelled in the history, as in the
-// rules; what leaves their block is Timeout. Where a network cancels a process by its number, or
-// asks for its end, each is run by a Watch, within one that ends as it did.
+// rules; the exception that leaves their block is Timeout. Where a network cancels a process by its
+// number, or asks for its end, each process is run by a Watch, within a process that ends as it
+// did.
 //
-// A process holds its ends in its coroutine's parameters, so what happens to them when it ends is
-// the library's doing. An end given to several processes (a slot of the maker) is a copy for each;
-// closing one closes them all, as the rules' one end would (rule 2.2).
+// A process holds its ends in its coroutine's parameters, so the library handles them when the
+// process ends. An end given to several processes (a slot of the maker) is a copy for each; closing
+// one copy closes them all, as for the one end of the rules (rule 2.2).
 //
-// K says what ends are and who makes them: near.hpp (one program), far.hpp (several).
+// K says what ends are and what makes them: near.hpp (one program), far.hpp (several).
 #pragma once
 #include <map>
 #include <memory>
@@ -268,7 +270,7 @@ class Play {
     }
     return "[\"" + name_of(x) + "\"" + (more.empty() ? "" : ", {" + more + "}") + "]";
   }
-  // The process that this failure left last; -1: none.
+  // Returns the process that this failure left last, or -1.
   int left_by(const std::exception_ptr& x) const {
     const std::lock_guard l(lock_);
     for (auto f = failed_.rbegin(); f != failed_.rend(); ++f)
@@ -531,7 +533,8 @@ class Play {
     co_return pid;
   }
 
-  // Leave blocks up to a try that catches it, or the limit whose it is. False: nothing does.
+  // Leaves blocks up to a try that catches the failure, or the limit that has raised it. Returns
+  // false if there is none.
   static bool unwind(Play* me, int pid, std::vector<Frame>& frames, std::exception_ptr& failed) {
     std::string name = name_of(failed);
     while (!frames.empty()) {
@@ -564,7 +567,7 @@ class Play {
     me->ret(pid, "[\"ok\"]");
   }
 
-  // Leaves a block with a limit. True: it was ended by that.
+  // Leaves a block with a limit. Returns true if the limit has ended the block.
   static bool leave(Play* me, int pid, Frame& f, const std::exception_ptr& failed) {
     bool own = false;
     try {

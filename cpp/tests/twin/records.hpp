@@ -1,4 +1,4 @@
-// Records of a history, and what exceptions are called in them.
+// Records of a history, and the names of exceptions in them.
 #pragma once
 #include <unistd.h>
 #include <cstdlib>

@@ -1,10 +1,10 @@
 // Do all programs of a network stand still (WIRE.md 10.2, 10.3)? C++ programs do not ask yet, so
 // the twin does, and declares the deadlock.
 //
-// A round asks each for one moment: can nothing of it run, is nothing due but what its links may
-// bring; and how many frames it has queued and taken in, session by session. Two rounds in which
-// all wait, with the same counters, in which each session has taken what was queued: nobody will
-// ever run again. Questions go beside the sessions, so that they move no counter.
+// A round asks each program for one moment: can nothing of it run, is nothing due but what its
+// links may bring; and how many frames has it queued and taken in, session by session? If in two
+// rounds all programs wait, with the same counters, and each session has taken what was queued, no
+// process will ever run again. Questions do not go over the sessions, so they move no counter.
 #pragma once
 #include <sys/socket.h>
 #include <unistd.h>

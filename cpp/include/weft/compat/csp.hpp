@@ -1,6 +1,6 @@
 // Programs written for C++CSP (K. Chalmers, "Communicating Processes and Processors / a C++11 CSP
 // library", CPA 2016) over Weft: the names of its csp.h, in namespace csp. Processes are threads.
-// Put cpp/include/weft/compat/csp on the include path and "csp/csp.h" is this.
+// With cpp/include/weft/compat/csp on the include path, "csp/csp.h" includes this file.
 //
 // What differs
 //  - an operation on a poisoned channel throws poison_exception in the writer too; a process that
@@ -10,8 +10,8 @@
 //    on at the select
 //  - alt() is fair by rotation, pri_select exact, preconditions may be any list of bool; none true
 //    is weft::BadUse
-//  - a network of which nobody can go on is told on stderr, with who waits where, and throws
-//    weft::Deadlock out of par; C++CSP hangs
+//  - when no process of a network can go on, par writes to stderr which process waits where, and
+//    throws weft::Deadlock; C++CSP hangs
 //  - channels do not retire: like C++CSP's they live as long as anything refers to them
 #pragma once
 #include <atomic>
@@ -66,7 +66,7 @@ struct overwrite_oldest_buffer : chan_data_store<T> {
   explicit overwrite_oldest_buffer(weft::detail::Count size)
       : chan_data_store<T>(size, weft::Overflow::drop_oldest) {}
 };
-// Full: what was put last is replaced.
+// When the buffer is full, the value that entered last is replaced.
 template <class T>
 struct overwriting_buffer : chan_data_store<T> {
   explicit overwriting_buffer(weft::detail::Count size)
@@ -87,15 +87,15 @@ inline std::uint8_t strength_of(unsigned int s) {
   return static_cast<std::uint8_t>(s < 1 ? 1 : s > 255 ? 255 : s);
 }
 
-// A channel with its two ends, shared by all that refer to it.
+// A channel with its two ends, shared by all objects that refer to it.
 template <class T>
 struct Wire final : Guard {
   weft::Channel<T> channel;
   weft::Reader<T> in;
   weft::Writer<T> out;
-  std::optional<T> selected;  // taken by an alt, for the next read of its process
+  std::optional<T> selected;  // a value that an alt has taken, for the next read of its process
   std::optional<weft::Extended<T>> extended;
-  bool reading = false;  // an extended read of a value that an alt had taken
+  bool reading = false;  // in an extended read of a value that an alt had taken
   weft::detail::Slot<T> slot;
 
   Wire(weft::ChannelOptions o, Here at)
@@ -243,7 +243,7 @@ template <class T, class In, class Out>
 class Chan {
  public:
   using value_type = T;
-  // Reports name it by where it was made.
+  // Reports name the channel by the line where it was made.
   explicit Chan(unsigned int immunity = 0, Here at = Here::now())
       : Chan(weft::ChannelOptions{}, immunity, at) {}
   explicit Chan(const chan_data_store<T>& buffer, unsigned int immunity = 0, Here at = Here::now())
@@ -300,21 +300,21 @@ std::function<void()> make_proc(F&& f, A&&... args) {
   return std::bind(std::forward<F>(f), std::forward<A>(args)...);
 }
 
-// Runs functions in parallel, each on a thread; any number of times.
+// Runs functions in parallel, each on a thread; a par may run any number of times.
 class par : public process {
  public:
   using proc = std::function<void()>;
   par() = default;
-  // Reports name its processes by where it was made.
+  // Reports name the processes of the par by the line where it was made.
   par(std::initializer_list<proc> ps, detail::Here at = detail::Here::now())
       : procs_(ps), at_(at) {}
   par(const std::vector<proc>& ps, detail::Here at = detail::Here::now()) : procs_(ps), at_(at) {}
   template <class I>
   par(I first, I last, detail::Here at = detail::Here::now()) : procs_(first, last), at_(at) {}
 
-  // Throws what a process threw, and weft::Deadlock. A poison_exception ends its process; when all
-  // have ended, a par inside a process passes it on (the strongest), so that a par_write or par_for
-  // of a poisoned channel ends whoever called it.
+  // Runs the processes. Throws what a process threw, and weft::Deadlock. A poison_exception ends
+  // its process; when all have ended, a par inside a process throws it again (the strongest), so
+  // that a par_write or par_for of a poisoned channel ends its caller.
   void run() override {
     struct Quiet {
       proc* f;
@@ -339,8 +339,8 @@ class par : public process {
     std::vector<Thread> ps;
     ps.reserve(mine.size());
     for (proc& p : mine) ps.push_back(weft::thread(Quiet{&p, &poison}, at_));
-    // Told at once: a process that is declared noexcept ends the program when it is cancelled, and
-    // Deadlock would never be seen.
+    // The report is printed at once: a process that is declared noexcept ends the program when it
+    // is cancelled, and Deadlock would never be seen.
     weft::RunOptions o;
     o.deadlocked = [](const std::string& report) noexcept {
       std::fprintf(stderr, "%s\n", report.c_str());
@@ -396,7 +396,8 @@ void par_write(I first, I last, const std::vector<T>& values, Here at) {
 }
 }  // namespace detail
 
-// From each a value, to each its own; no thread is made. Ends or channels.
+// par_read reads a value from each channel, par_write writes to each its own value; no thread is
+// made. The arguments are ends or channels.
 template <class C>
 auto par_read(std::initializer_list<C> chans, detail::Here at = detail::Here::now()) {
   return detail::par_read(chans.begin(), chans.end(), at);
@@ -458,7 +459,7 @@ struct Together final : Guard {
 };
 }  // namespace detail
 
-// The time of the run (which may be virtual), and an alarm as a guard.
+// The time of the run (which may be virtual); a timer's alarm is a guard.
 class timer : public guard {
  public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -501,7 +502,7 @@ class barrier {
   void operator()(detail::Here at = detail::Here::now()) const { sync(at); }
   void enroll() const { state_->enrol(); }
   void resign() const { state_->resign(); }
-  // Only while nobody waits.
+  // Sets the number of parties. Only while no process waits.
   void reset(weft::detail::Count parties) const { *state_ = weft::Barrier(parties); }
 
  protected:
@@ -517,7 +518,7 @@ class alting_barrier : public barrier, public guard {
     const weft::Barrier b(n);
     return std::vector<alting_barrier>(n, alting_barrier(b));
   }
-  // Another party, enrolled.
+  // Enrols another party, and returns its end.
   alting_barrier expand() const {
     state_->enrol();
     return *this;
@@ -526,7 +527,7 @@ class alting_barrier : public barrier, public guard {
     for (unsigned int i = 0; i < n; ++i) state_->enrol();
     return std::vector<alting_barrier>(n, *this);
   }
-  // This party leaves for good; several of them leave.
+  // This party leaves for good; or several of them leave.
   void contract() const { state_->resign(); }
   void contract(const std::vector<alting_barrier>& those) const {
     for (const auto& b : those) b.state_->resign();

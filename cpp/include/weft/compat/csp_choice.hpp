@@ -1,4 +1,4 @@
-// Guards and choice of csp.hpp: what a program written for C++CSP selects by.
+// Guards and choice of csp.hpp: what a program written for C++CSP uses to select.
 //
 // alt takes the value when it selects, and the next read() of that end gives it.
 #pragma once
@@ -19,12 +19,12 @@ namespace runtime = weft::runtime;
 namespace core = weft::core;
 using Here = weft::detail::Here;  // the line of the program that calls
 
-// A guard in a choice. `ready`: it need not ask the core.
+// A guard in a choice. If `ready` returns true the core need not be asked.
 struct Guard {
   virtual ~Guard() = default;
   virtual bool ready() { return false; }
   virtual void fill(core::Guard&, runtime::ProcessBase&) = 0;
-  virtual void take() {}  // chosen, and it is an input
+  virtual void take() {}  // called when the guard was chosen, and is an input
 };
 
 }  // namespace detail
@@ -110,7 +110,7 @@ class alt {
  private:
   struct State {
     std::vector<guard> guards;
-    std::size_t next = 0;  // the guard with the first turn
+    std::size_t next = 0;  // the guard with which the next fair select begins
     explicit State(std::vector<guard> g) : guards(std::move(g)) {}
   };
 
@@ -140,7 +140,7 @@ class alt {
     try {
       chosen = static_cast<std::size_t>(weft::detail::select_in_thread(set, engine, at).index);
     } catch (const detail::GuardSet::Ended& e) {
-      chosen = e.at;  // the read that follows says how it ended
+      chosen = e.at;  // the read that follows says how the channel ended
     }
     if (fair) state_->next = (index[chosen] + 1) % n;
     return static_cast<int>(index[chosen]);
@@ -159,7 +159,8 @@ class choice {
     for (const auto& [g, when, f] : list) add(g, when, f);
   }
   void operator()(detail::Here at = detail::Here::now()) {
-    // Made anew each time round a loop: it begins anywhere, so that it is fair all the same.
+    // A choice is made anew each time round a loop; it begins anywhere, so that it is fair all the
+    // same.
     const std::size_t first = (weft::detail::Rotations::mine().random() >> 33) % guards_.size();
     std::rotate(guards_.begin(), guards_.begin() + static_cast<std::ptrdiff_t>(first),
                 guards_.end());

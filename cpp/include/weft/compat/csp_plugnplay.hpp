@@ -36,7 +36,8 @@ std::vector<weft::Writer<T>> outs(const std::vector<chan_out<T>>& cs) {
 // Runs the coroutine on the thread that runs the process.
 class OfCoroutine : public process {
  public:
-  void run() override { weft::run(weft::par(make_())); }  // poisoned or retired it is over, quietly
+  // When it is poisoned or retired it ends quietly.
+  void run() override { weft::run(weft::par(make_())); }
 
  protected:
   explicit OfCoroutine(std::function<weft::Process()> make) : make_(std::move(make)) {}
@@ -153,7 +154,7 @@ struct black_hole : detail::OfCoroutine {
   explicit black_hole(chan_in<T> in)
       : OfCoroutine([=] { return detail::pnp::black_hole(detail::in(in)); }) {}
 };
-// Each on a line of its own.
+// Prints each value on a line of its own.
 template <class T>
 struct printer : detail::OfCoroutine {
   printer(chan_in<T> in, const std::string& prefix, const std::string& suffix,
@@ -240,7 +241,7 @@ struct regulate : detail::OfCoroutine {
                                        detail::out(out), interval);
         }) {}
 };
-// Its outputs come as chan_out, so it is written with these.
+// Outputs arrive as chan_out, so this process is written with the operations of csp.hpp.
 template <class T, bool SEQUENTIAL = false>
 class dynamic_delta : public process {
  public:

@@ -1,13 +1,13 @@
-// A barrier: all enrolled parties meet, then all go on (rule 8). A party may come by sync or as a
+// A barrier: all enrolled parties meet, then all go on (rule 8). A party may arrive by sync or as a
 // guard of a choice.
 //
-// Completing a phase claims every choice among the parties at once: their words are LOCKED in
-// ascending order (the alternatives' line is kept sorted by address for that), then all become
-// DONE; if one is gone, those locked so far go back to WAITING (invariants 2 and 3 of waiter.hpp; a
-// barrier's lock counts as a channel's).
+// The arrival that completes a phase claims every choice among the parties at once: their words are
+// LOCKED in ascending order (the queue of alternatives is kept sorted by address for that), then
+// all become DONE. If one of the choices has committed elsewhere, those locked so far go back to
+// WAITING (invariants 2 and 3 of waiter.hpp; a barrier's lock counts as a channel's).
 //
-// A barrier may die (rule 8.7): then all that wait are woken with `died`, and all that come later
-// get the same.
+// A barrier may die (rule 8.7): then all parties that wait are woken with `died`, and all that come
+// later get the same.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -53,7 +53,7 @@ class BarrierEngine : public SyncObject {
   bool has_died() noexcept { return locked(died_); }
   bool waited() noexcept { return locked(plain_count_) + locked(choice_count_) > 0; }
 
-  // False: nobody is enrolled (bad use).
+  // Takes one party out. Returns false if nobody is enrolled (bad use).
   bool resign() noexcept {
     Wakes after;
     lock_.lock();
@@ -64,7 +64,8 @@ class BarrierEngine : public SyncObject {
     return fine;
   }
 
-  // `ok`: we were the last to arrive. `pending`: await the wake-up. `died`: the barrier is dead.
+  // Returns `ok` if `me` was the last to arrive, `pending` if it must await the wake-up, and `died`
+  // if the barrier is dead.
   Status begin_sync(Node& me) noexcept {
     Wakes after;
     lock_.lock();
@@ -85,7 +86,7 @@ class BarrierEngine : public SyncObject {
     return t == Attempt::committed ? Status::ok : Status::pending;
   }
 
-  // True: it was still waiting, and no longer counts as arrived (rule 8.3).
+  // Returns true if `me` was still waiting; it then no longer counts as arrived (rule 8.3).
   bool withdraw(Node& me) noexcept {
     lock_.lock();
     const bool was = me.is(NodeFlags::queued);
@@ -114,7 +115,7 @@ class BarrierEngine : public SyncObject {
       n.status = Status::died;
       t = n.choice_->claim_one(DONE + n.index) ? Attempt::ended : Attempt::gone;
     } else if (!same) {
-      t = arrive(n.choice_, n.index, after);  // twice in one select is one arrival
+      t = arrive(n.choice_, n.index, after);  // two guards of one select are one arrival
     }
     if (t == Attempt::not_ready && !same) {
       n.status = Status::pending;
@@ -158,7 +159,7 @@ class BarrierEngine : public SyncObject {
     }
   }
 
-  // One more party has arrived; x is its choice, or null if it came by sync.
+  // One more party arrives. Its choice is x, or null if the party came by sync.
   Attempt arrive(Choice* x, std::uint32_t xi, Wakes& after) noexcept {
     for (;;) {
       if (enrolled_ == 0 || plain_count_ + choice_count_ + 1 < enrolled_) return Attempt::not_ready;
@@ -182,7 +183,7 @@ class BarrierEngine : public SyncObject {
     }
   }
 
-  // LOCK every choice in the line, and x, in ascending order; either all or none.
+  // Claims every choice in the queue, and x, as LOCKED in ascending order: either all or none.
   Claim claim_all(Choice* x, Node*& gone) noexcept {
     bool mine = x == nullptr;
     Link* l = choices_.front();
@@ -230,7 +231,7 @@ class BarrierEngine : public SyncObject {
   std::uint64_t phases_ = 0;
   bool died_ = false;
   Queue plain_;
-  Queue choices_;  // ascending by the address of the choice
+  Queue choices_;  // sorted by the address of the choice
 };
 
 }  // namespace weft::inline WEFT_ABI::core

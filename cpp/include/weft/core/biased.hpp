@@ -1,6 +1,7 @@
-// A lock that costs its owner no atomic read-modify-write. It is biased to the thread that takes it
-// first, until another one comes. Afterwards it may become biased a few times more, to a thread
-// that then uses it alone: when a process is stolen its channels go with it.
+// A lock that costs its owner no atomic read-modify-write. The lock is biased to the thread that
+// takes it first, until another thread comes. Afterwards it may become biased a few times more, to
+// a thread that then uses it alone: when a process is stolen by another scheduler its channels go
+// with it.
 //
 // Source: asymmetric Dekker locks, Dice, Moir and Scherer, "Quickly reacquirable locks" (2003);
 // Linux membarrier(2); the fences are those of P1202, asymmetric_thread_fence_light and _heavy.
@@ -12,32 +13,32 @@
 //   plain(kBiases): for good
 //
 // word_    the ordinary spin lock; owner_, state_ and the bias itself are written by its holder only
-// held_    one for each bias, written by its owner only: it is inside, or about to look whether it
-//          may be
-// state_   i < kBiases: the holder holds held_[i]. Else it holds word_, and what is above kPlain is
-//          counted: strangers while it is nobody's, then how often in a row the thread came that
-//          owner_ names
+// held_    one flag for each bias, written by that bias's owner only: the owner is inside, or about
+//          to look whether it may be
+// state_   i < kBiases: the holder holds held_[i]. Otherwise it holds word_, and the part above
+//          kPlain is a count: of uses by threads without an identity while the lock is nobody's,
+//          then of how often in a row the thread that owner_ names has come
 //
 // Mutual exclusion. The owner stores held = 1, passes a light fence and loads owner_; the revoker
 // stores owner_ = plain, passes a heavy fence and loads held. A light and a heavy fence together
 // order as two seq_cst fences do, so not both can miss the other's store (Dekker): either the owner
-// sees that it is revoked, takes held back and queues for word_, or the revoker sees held and waits
-// until the owner has left. Before the revoker has seen held == 0 it changes no state_ and enters
-// nothing. On the machine: membarrier interrupts every running thread of the program; what the
-// owner stored before is visible after it, what the owner loads after it is fresh.
-// A former owner that is late may still write its held at any time, so each bias has another held_.
-// No value of owner_ that says "biased" ever comes back. A thread that saw "plain" and won word_
-// looks again: the lock may have become biased meanwhile.
+// sees that its bias is revoked, resets held and queues for word_, or the revoker sees held and
+// waits until the owner has left. Before the revoker has seen held == 0 it changes no state_ and
+// enters nothing. On the machine, membarrier interrupts every running thread of the program: what
+// the owner stored before is visible after it, and what the owner loads after it is fresh.
+// A former owner that is late may still write its held at any time, so each bias has a held_ of its
+// own. No value of owner_ that says "biased" ever comes back. A thread that saw "plain" and then
+// took word_ looks again: the lock may have become biased meanwhile.
 //
-// Happens before. To the owner itself by program order. From the owner to the revoker: unlock()
-// releases held = 0, and the revoker, which acquires held, reads that store or a later one: an
-// older value would need the owner's held = 1 to be after the fence in its order, and then its load
-// of owner_ sees the revocation. Among the rest by word_. A thread's identity is never given to
-// another thread.
+// Happens before. For the owner itself by program order. From the owner to the revoker: unlock()
+// releases held = 0, and the revoker, which acquires held, reads that store or a later one. (An
+// older value would need the owner's held = 1 to be after the fence in its order, and then the
+// owner's load of owner_ sees the revocation.) Among all other threads by word_. A thread's
+// identity is never given to another thread.
 //
-// unlock() goes by state_ (unlock_cheaply() by the held that lock_cheaply() has set), which names a
-// bias only while that is in force. If the owner is inside by held, nobody has changed state_: a
-// thread that changes it waits for held == 0 first.
+// unlock() goes by state_, which names a bias only while that bias is in force (unlock_cheaply()
+// goes by the held that lock_cheaply() has set). If the owner is inside by held, nobody has changed
+// state_: a thread that changes state_ waits for held == 0 first.
 #pragma once
 #include <cstdint>
 
@@ -57,7 +58,7 @@ class BiasedLock {
     lock_slow(me);
   }
 
-  // Locks if the lock is biased to the calling thread, else gives null. unlock_cheaply() ends it.
+  // Locks if the lock is biased to the calling thread, else returns null. unlock_cheaply() unlocks.
   using Held = prim::atomic<std::uint8_t>*;
   [[gnu::always_inline]] Held lock_cheaply() noexcept {
     const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
@@ -89,7 +90,7 @@ class BiasedLock {
                                  kWhich = 7u << kShift;
   // The values of state_.
   static constexpr std::uint8_t kPlain = kBiases;
-  // ends are made and dropped outside processes, so a few uses from there mean nothing
+  // ends are made and dropped outside processes, so a few uses by such threads mean nothing
   static constexpr std::uint8_t kStrangers = kPlain + 16;
   static constexpr std::uint8_t kStreak = kPlain + prim::bias_streak;
   static_assert(kStreak > kPlain);
@@ -103,7 +104,7 @@ class BiasedLock {
     held_word(me);
   }
 
-  // Called with word_ held, which may not be enough; when it returns the caller has the lock.
+  // Called with word_ held, which may not be enough; when this returns the caller has the lock.
   [[gnu::always_inline]] void held_word(std::uint32_t me) noexcept {
     const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
     if (is_plain(owner)) [[likely]]
@@ -128,7 +129,7 @@ class BiasedLock {
     state_ = kPlain;
   }
 
-  // Counts how often in a row the same thread came.
+  // Counts how often in a row the same thread has come.
   void count(std::uint32_t owner, std::uint32_t me) noexcept {
     const std::uint32_t i = which(owner);
     if (i == kBiases) return;
@@ -140,7 +141,7 @@ class BiasedLock {
     }
   }
 
-  // Ends a bias; called with word_ held, once for each bias.
+  // Ends a bias. Called with word_ held, once for each bias.
   [[gnu::noinline]] void revoke(std::uint32_t owner) noexcept {
     owner_.store(kIsPlain | (which(owner) + 1) << kShift, std::memory_order_relaxed);
     prim::heavy_fence();

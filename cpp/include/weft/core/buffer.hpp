@@ -23,7 +23,7 @@ struct Ring {
   std::uint32_t held = 0;
   std::uint32_t reserved = 0;
   Overflow overflow = Overflow::block;
-  std::uint16_t kept = 0;  // how many of `held` have a value that may come back
+  std::uint16_t kept = 0;  // how many of `held` belong to extended reads whose value may come back
   std::uint64_t dropped = 0;
   // unbounded: doubles the storage; null where there is no heap
   bool (*grow)(Ring&) noexcept = nullptr;
@@ -34,7 +34,7 @@ struct Ring {
   static constexpr std::uint32_t kLending = std::uint32_t{1} << 31;
   bool lending() const noexcept { return (reserved & kLending) != 0; }
   bool room() const noexcept { return size + held + reserved < capacity; }
-  // The number of free slots, also while they are lent and others may not use them.
+  // The number of free slots, also while slots are lent and other parties may not use them.
   std::uint32_t free() const noexcept { return capacity - size - held - (reserved & ~kLending); }
   T& front() noexcept { return data[head]; }
 
@@ -69,7 +69,7 @@ struct Ring {
     --size;
   }
 
-  // Takes all contents away, to be destroyed once the lock is released.
+  // Takes all contents out, for the caller to destroy once the lock is released.
   Ring steal() noexcept {
     Ring r = *this;
     data = nullptr;

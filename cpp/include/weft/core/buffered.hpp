@@ -3,7 +3,7 @@
 //
 // Invariants (channel's lock)
 //  1 While the buffer has a value no plain reader waits. Parties of standing alternatives may stay
-//    in line: they are marked ready.
+//    in the waiting queue: they are marked ready.
 //  2 A writer waits at a blocking buffer only while it has no room, or while a value committed
 //    earlier is being computed.
 #pragma once
@@ -33,7 +33,7 @@ class Buffered : public Rendezvous<T, P> {
   using AfterUnlock = core::AfterUnlock<T>;
   using B::blocked, B::node, B::release, B::reader_line_, B::state_, B::transfers_, B::writer_line_;
 
-  // The buffer takes a value without waiting (rule 1.4).
+  // Returns whether the buffer can take a value now, so that the writer need not wait (rule 1.4).
   bool accepts() const noexcept {
     return ring && (ring->room() || ring->overflow != Overflow::block);
   }
@@ -59,7 +59,7 @@ class Buffered : public Rendezvous<T, P> {
       if (ring->lending()) return Attempt::not_ready;
     }
     const bool compute = n.is(NodeFlags::compute);
-    if (ring->size == 0 && !compute)  // directly to the first reader (rule 1.5)
+    if (ring->size == 0 && !compute)  // the value goes directly to the first reader (rule 1.5)
       if (const Attempt t = this->template meet<Side::out>(n, me, after); t != Attempt::not_ready)
         return t;
     if (!ring->room()) {
@@ -71,14 +71,14 @@ class Buffered : public Rendezvous<T, P> {
           ring->overflow == Overflow::drop_oldest || ring->overflow == Overflow::drop_last;
       if (ring->overflow == Overflow::drop_newest || (drops_one && ring->size == 0)) {
         if (compute)
-          ++ring->reserved;  // once it is computed, it is seen whether it is dropped
+          ++ring->reserved;  // once the value is computed, deliver() sees whether it is dropped
         else
-          ++ring->dropped;  // the value stays in the writer's slot and dies with it
+          ++ring->dropped;  // the value stays in the writer's slot and is destroyed there
         return Attempt::committed;
       }
       if (drops_one) {
-        // No writer ever waits at a buffer that drops, so one step brings in one value. So at most
-        // one is dropped; it is destroyed once the lock is free (rule 12.1).
+        // No writer ever waits at a buffer that drops, so one step brings in one value, and at most
+        // one value is dropped; it is destroyed once the lock is free (rule 12.1).
         if constexpr (!std::is_trivially_destructible_v<T>)
           if (after.has_victim) prim::fatal("two values dropped in one step of a channel");
         ring->overflow == Overflow::drop_last ? ring->pop_last_into(after.victim)
@@ -114,8 +114,9 @@ class Buffered : public Rendezvous<T, P> {
       after.finish(y, Status::ok);
     }
   }
-  // May the value of w, which waits to write, enter? There is room, or slots are lent. A watch is
-  // told; a standing alternative that does not wait is marked, so that it looks.
+  // Returns whether the value of the waiting writer w may enter: there is room, or slots are lent.
+  // A watch is told that it might; a standing alternative that does not wait is marked ready, so
+  // that it looks.
   typename B::Step may_enter(Node& w, AfterUnlock& after) noexcept {
     if (w.is(NodeFlags::watch)) {
       if (ring->lending() ? lends(w) : w.index == 0) {
@@ -129,9 +130,9 @@ class Buffered : public Rendezvous<T, P> {
     return B::Step::claim;
   }
 
-  // Must a lender (lending.hpp) be told? Yes if as many slots are free as it wants, if an extended
-  // read holds one, or if another party waits to write. Of a rendezvous: if a reader can be
-  // promised, or a promise is to be taken back.
+  // Returns whether a lender (lending.hpp) must be told. At a buffer: if as many slots are free as
+  // the lender wants, if an extended read holds a slot, or if another party waits to write. At a
+  // rendezvous: if a reader can be promised, or a promise is to be taken back.
   bool lends(const Node& lender) const noexcept {
     if (lender.index == 0) return false;
     if (!ring) return static_cast<const Self*>(this)->must_look();

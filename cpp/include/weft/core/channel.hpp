@@ -1,17 +1,18 @@
 // A channel: any-to-any, a rendezvous or buffered, with retire, poison and death. Freestanding:
 // returns a status, allocates nothing, throws nothing. The hosted ends are in ../channel.hpp.
 //
-// State under the lock: the two lines of waiters, the buffer, what has ended. A party *attempts* to
-// commit; if it cannot, it joins its line and is committed by a later arrival.
+// State under the lock: the two waiting queues, the buffer, which sides have ended. A party
+// *attempts* to commit; if it cannot, it joins its waiting queue and is committed by a party that
+// arrives later.
 //
-//   begin() ──meet_alone(): who waits alone, after the unlock─► committed
+//   begin() ──meet_alone(): with a party that waits alone, after the unlock─► committed
 //      └─────attempt()─► committed │ held │ ended
 //      └──── not_ready ─► queued ──another party's attempt(), rematch()──► committed (woken)
 //                           └──── withdraw() ──► out, nothing happened
 //
-// It has layers, each with its invariants: line.hpp (the parties that wait), rendezvous.hpp (two
-// meet), buffered.hpp (the ring), notifier.hpp (the parties that must hear of a change),
-// lending.hpp (credits). This file has what parties and owners of ends call.
+// The channel has layers, each with its invariants: line.hpp (the parties that wait),
+// rendezvous.hpp (two parties meet), buffered.hpp (the ring), notifier.hpp (the parties that must
+// hear of a change), lending.hpp (credits). This file has what parties and owners of ends call.
 #pragma once
 #include "lending.hpp"
 
@@ -41,8 +42,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- plain operations --------------------------------------------------------------------------
 
-  // Begins a read into me.slot or a write from me.slot. `pending`: the waker will be called, and
-  // me.status then says how it went.
+  // Begins a read into me.slot or a write from me.slot. Returns `pending` if the party waits: then
+  // its waker will be called, and me.status says how the operation went.
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
     if (!me.is(NodeFlags::special)) [[likely]]
@@ -51,10 +52,10 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return begin_slow<S>(me);
   }
 
-  // The same for a party that is not `special`, in a channel without lines: it meets the one party
-  // that waits, or waits itself. `met_afar`: that party is not of this scheduler. `neither`: nothing
-  // has happened, and begin_slow() must look closer. The slot and the place are written only if it
-  // waits.
+  // As begin(), for a party that is not `special`, in a channel without waiting queues: the party
+  // meets the one party that waits, or waits itself. Returns `met_afar` if the partner belongs to
+  // another scheduler, and `neither` if nothing has happened and begin_slow() must look closer. The
+  // slot and the place of `me` are written only if it waits.
   enum class FastResult : std::uint8_t { met, met_afar, waits, neither };
   template <Side S>
   [[gnu::always_inline]] FastResult begin_fast(Node& me, void* slot) noexcept {
@@ -63,7 +64,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       return FastResult::neither;
     const std::uintptr_t there = reader_line_.word();
     if (B::alone(there, kOther<S>)) [[likely]] {
-      // what was stored since lock_cheaply() is on one cache line
+      // Everything stored since lock_cheaply() is on one cache line.
       return meet_alone<S>(there, slot, [&] { lock_.unlock_cheaply(held); }) ? FastResult::met
                                                                              : FastResult::met_afar;
     }
@@ -73,7 +74,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return there == 0 ? FastResult::waits : FastResult::neither;
   }
 
-  // Any party; its slot is me.slot.
+  // As begin(), for any party; its slot is me.slot.
   template <Side S>
   [[gnu::noinline]] Status begin_slow(Node& me) noexcept {
     lock_.lock();
@@ -99,7 +100,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     }
     return begin_in_line(kSide<S>, me);
   }
-  // With the lock held.
+  // Called with the lock held, which it releases.
   template <class S>
   WEFT_ONE_HOSTED Status begin_in_line(S side, Node& me) noexcept {
     B::form_lines();
@@ -111,26 +112,27 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->join(side, me);
       if (state_ & B::kWatched) rematch(after);
     } else if (t == Attempt::partner_holds) {
-      // it is pending, so it may be asked where it waits
+      // the operation is pending, so its process may be asked where it waits
       me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
     return outcome(t, me);
   }
 
-  // A plain operation at a buffer, if it need not wait and no other party waits. False: nothing has
-  // happened.
+  // A plain operation at a buffer, if it need not wait and no other party waits. Returns false if
+  // nothing has happened.
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     lock_.lock();
-    constexpr std::uint8_t past = S == Side::in ? B::kWritersGone : 0;  // their values stay
+    // values of writers that have gone stay
+    constexpr std::uint8_t past = S == Side::in ? B::kWritersGone : 0;
     const bool open = (state_ & ~past) == B::kBuffered && through_buffer<S>(slot);
     lock_.unlock();
     return open;
   }
 
-  // Withdraws a plain operation, or a guard's node after the select was decided. True: it was still
-  // in line.
+  // Withdraws a plain operation, or the node of a guard after its select has got an outcome.
+  // Returns true if the node was still in the waiting queue.
   template <Side S>
   bool withdraw(Node& me) noexcept {
     lock_.lock();
@@ -151,7 +153,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       withdrawn(kSide<S>, me, was);
     return was;
   }
-  // It has left its line; with the lock held.
+  // Ends a withdrawal: `me` has left its waiting queue if it `was` there. Called with the lock
+  // held, which it releases.
   template <class S>
   WEFT_ONE_HOSTED void withdrawn(S side, Node& me, bool was) noexcept {
     if (!plain_only<P> && (state_ & B::kFar)) {
@@ -159,7 +162,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       if (!was) agent()->leaves(*agent(), me);
     } else {
       AfterUnlock after;
-      // an extended read that lacked a slot held up those behind it
+      // an extended read that lacked a slot held up the readers behind it
       if (side == Side::in && was && ring) rematch(after);
       if (side == Side::in) declined(me);
       decided(me, after);
@@ -184,8 +187,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
   }
 
-  // The value of a computed output is in me.slot now (rule 5.8). `pending`: an extended reader
-  // holds us.
+  // The value of a computed output is now in me.slot (rule 5.8). Returns `pending` if an extended
+  // reader holds the writer.
   Status deliver(Node& me) noexcept {
     if (!ring) {
       Node* r = me.partner();
@@ -226,7 +229,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- guards ------------------------------------------------------------------------------------
 
-  // Phase A of a select: it is enrolled nowhere, so nobody can claim it.
+  // Phase A of a select: the select is enrolled nowhere, so nobody can claim it.
   template <Side S>
   Attempt scan(Node& n) noexcept {
     lock_.lock();
@@ -241,7 +244,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     }
     return scan_slow<S>(n);
   }
-  // With the lock held, and lines.
+  // Called with the lock held and the waiting queues formed; releases the lock.
   template <Side S>
   [[gnu::noinline]] Attempt scan_slow(Node& n) noexcept {
     AfterUnlock after;
@@ -259,8 +262,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // Phase B: commits jointly with our own word, or joins the line. It looks a second time
-  // (attempt), under the lock, for a peer that may have enrolled since phase A.
+  // Phase B of a select: commits together with the select's own word, or joins the waiting queue.
+  // Under the lock, it looks a second time (attempt) for a partner that may have enrolled since
+  // phase A.
   template <Side S>
   Attempt enrol(Node& n) noexcept {
     this->lock_lines();
@@ -273,7 +277,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     }
     return enrol_slow<S>(n);
   }
-  // With the lock held, and lines.
+  // Called with the lock held and the waiting queues formed; releases the lock.
   template <Side S>
   [[gnu::noinline]] Attempt enrol_slow(Node& n) noexcept {
     AfterUnlock after;
@@ -290,8 +294,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // A foreign select looks again at an output: it commits if it can, but does not join anew. If it
-  // is out of the line, a partner has committed it here.
+  // A foreign select looks again at an output guard: the guard commits if it can, but does not join
+  // the queue anew. If the node is out of the queue, a partner has committed it here.
   template <Side S>
   Attempt retry(Node& n) noexcept {
     AfterUnlock after;
@@ -303,8 +307,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // How the channel has ended for a guard, or `ok`; `ready`: could it commit now? Nothing is
-  // decided. (For random choice, reports, and rule 5.6.)
+  // Returns how the channel has ended for a guard, or `ok`, and sets `ready` if the guard could
+  // commit now. Nothing is committed. (For random choice, reports, and rule 5.6.)
   template <Side S>
   Status look(bool& ready) noexcept {
     Node probe;
@@ -320,19 +324,20 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return over ? probe.status : Status::ok;
   }
 
-  // A hint, for a caller that may wait a little: an operation begun now would not wait.
+  // Returns a hint, for a caller that may wait a little: whether an operation begun now would go on
+  // at once.
   template <Side S>
   bool ready() noexcept {
     bool now = false;
     return is_end(look<S>(now)) || now;
   }
 
-  // Links the node of a standing alternative, once and for all. False: the other side has a
-  // standing party here already. Neither of two such parties would ever arrive, so the second one
+  // Links the node of a standing alternative, once and for all. Returns false if the other side has
+  // a standing party here already. Neither of two such parties would ever arrive, so the second one
   // enrols here anew for each select.
   template <Side S>
   bool link_standing(StandingNode& n) noexcept {
-    if constexpr (plain_only<P>) return false;  // it enrols anew for each select
+    if constexpr (plain_only<P>) return false;  // the guard enrols anew for each select
     AfterUnlock after;
     this->lock_lines();
     bool flat = true;
@@ -350,8 +355,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return flat;
   }
   // A standing output that only a foreign reader could take has set its word to WAITING: now that
-  // reader is told, and can find it. (Earlier it would look too soon, mark the alternative ready,
-  // and so keep it from ever waiting.)
+  // reader is told, and can find it. (If told earlier, the reader would look too soon, mark the
+  // alternative ready, and so keep it from ever waiting.)
   void invite_foreign() noexcept {
     AfterUnlock after;
     this->lock_lines();
@@ -370,7 +375,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     this->unlock_lines();
   }
 
-  // Has an operation that became pending met its partner, although that perhaps holds it still?
+  // Returns whether an operation that became pending has met its partner, even if the partner
+  // perhaps still holds it.
   bool has_met(const Node& me) noexcept {
     this->lock_lines();
     const bool met = !me.is(NodeFlags::queued) && !is_end(me.status);
@@ -378,9 +384,10 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return met;
   }
 
-  // For a party that decides in another place, and takes nothing here: it is told once it might
-  // meet a party. Until then `me` is in line; it is woken with `ok`, or with how the channel has
-  // ended. Any outcome but `pending` says that this is so now. withdraw() takes it out.
+  // For a party that commits in another place, and takes nothing here: it is told once it might
+  // find a partner. Until then `me` is in the waiting queue; it is woken with `ok`, or with how the
+  // channel has ended. Any result but `pending` means that this is so now. withdraw() takes `me`
+  // out.
   template <Side S>
   Status watch(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no such parties");
@@ -405,9 +412,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- foreign readers (rule 6.6) ----------------------------------------------------------------
 
-  // Joins the line as a party that takes the value itself. `pending`: the waker is told to look
-  // again, any number of times, until take() decides. It is woken only if a partner that computes
-  // its value holds us.
+  // Enrols a party that takes the value itself. If `pending` is returned, the waker is told to look
+  // again, any number of times, until take() succeeds; it is woken only if a partner that computes
+  // its value holds the party.
   Status begin_foreign(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no foreign parties");
     AfterUnlock after;
@@ -418,25 +425,26 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->is_watched();
       me.status = Status::pending;
       this->template join<Side::in>(me);
-      rematch(after);  // a standing output must learn of us
+      rematch(after);  // a standing output must learn of this reader
     } else if (t == Attempt::partner_holds && !me.is(NodeFlags::extended)) {
-      // it is pending, so it may be asked where it waits
+      // the operation is pending, so its process may be asked where it waits
       me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
     return outcome(t, me);
   }
 
-  // Called by a foreign party that is awake, on its own thread: takes what the line offers.
-  // `not_ready`: that was withdrawn, it stays in line. `partner_holds`: it will be woken. A guard
-  // of a foreign select passes Enrolled, a plain reader Free.
+  // Called by a foreign party that is awake, on its own thread: takes a value that is offered.
+  // Returns `not_ready` if the offer was withdrawn and the party stays in the queue, and
+  // `partner_holds` if it will be woken. A guard of a foreign select passes Enrolled, a plain
+  // reader Free.
   template <class Me>
   Attempt take(Node& me, Me how) noexcept {
     AfterUnlock after;
     this->lock_lines();
-    // We leave the line while we try, so that nothing on the way tells us once more.
+    // The party leaves the queue while it tries, so that nothing on the way tells it once more.
     if (!me.is(NodeFlags::queued)) {
-      // committed already, and a partner that computes its value holds us; or it fell silent
+      // committed already, and a partner that computes its value holds it; or the guard fell silent
       this->unlock_lines();
       return me.is(NodeFlags::silent) ? Attempt::not_ready : Attempt::partner_holds;
     }
@@ -456,15 +464,15 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- ends --------------------------------------------------------------------------------------
 
-  // A new counted end, made from the channel. False: its side is gone, or an operation at it would
-  // fail at once (rule 2.5).
+  // Makes a new counted end from the channel. Returns false if its side is gone, or an operation at
+  // the end would fail at once (rule 2.5).
   bool first_reader() noexcept { return first<Side::in>(B::readers_, B::kReadersGone); }
   bool first_writer() noexcept { return first<Side::out>(B::writers_, B::kWritersGone); }
 
   void poison(std::uint8_t strength) noexcept {
     AfterUnlock after;
     this->lock_lines();
-    if (!plain_only<P> && (state_ & B::kFar)) {  // its home decides
+    if (!plain_only<P> && (state_ & B::kFar)) {  // the home decides
       this->unlock_lines();
       agent()->poisons(*agent(), strength);
       return;
@@ -480,7 +488,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     drop_end(B::writers_, B::kWritersGone, died ? B::kWriterDied : 0);
   }
 
-  // How the channel has ended for a party of that side; `ok`: it has not.
+  // How the channel has ended for a party of side S, or `ok` if it has not.
   template <Side S>
   Status how_ended() noexcept {
     return how_ended(kSide<S>);
@@ -496,7 +504,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
 
  protected:
-  // With the lock held.
+  // Called with the lock held.
   void poison_here(std::uint8_t strength, AfterUnlock& after) noexcept {
     if (strength < B::immunity_ || strength <= poison_) return;
     const bool was = poison_ != 0;
@@ -555,9 +563,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   static constexpr std::uintptr_t kOther = S == Side::in ? B::kWriter : B::kReader;
 
-  // There are no lines, and one party of the other side waits in the meeting word. Once the word is
-  // 0 that party is ours, so the lock is released before the value moves. Its status is ok already
-  // (invariant 4 of line.hpp).
+  // There are no waiting queues, and one party of the other side waits in the meeting word. Once
+  // the word is 0 that party is claimed, so the lock is released before the value moves. The
+  // party's status is ok already (invariant 4 of line.hpp).
   template <Side S, class Unlock>
   [[gnu::always_inline]] bool meet_alone(std::uintptr_t there, void* slot, Unlock unlock) noexcept {
     ++transfers_;
@@ -571,9 +579,10 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   [[gnu::always_inline]] static void move_between(Node* y, void* slot) noexcept {
     Buffering::move_value(S == Side::in ? y->slot : slot, S == Side::in ? slot : y->slot);
   }
-  // With the lock held: the usual cases for a plain party, or for a guard without special flags in
-  // phase A. `met`: it has met a plain party, and the lock is free. `nobody`: no party waits that
-  // it could meet. `closer`: there are lines, so attempt() must look closer.
+  // The usual cases for a plain party, or for a guard without special flags in phase A. Called with
+  // the lock held. `met`: the party has met a plain party, and the lock is released. `nobody`: no
+  // party waits that it could meet. `closer`: there are waiting queues, so attempt() must look
+  // closer.
   enum class Plain : std::uint8_t { met, nobody, closer };
   template <Side S>
   WEFT_INLINE_HOSTED Plain meet_plain(void* slot) noexcept {
@@ -597,7 +606,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     P::wake(y);
     return Plain::met;
   }
-  // There are no lines and nobody waits: this party waits in the meeting word.
+  // There are no waiting queues and nobody waits: this party waits in the meeting word.
   template <Side S>
   [[gnu::always_inline]] void wait_alone(Node& me, void* slot) noexcept {
     if (me.status != Status::ok) [[unlikely]]
@@ -608,14 +617,14 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
                           (S == Side::in ? B::kReader : B::kWriter));
   }
 
-  // --- everything --------------------------------------------------------------------------------
+  // --- every case --------------------------------------------------------------------------------
 
   template <Side S, class Me>
   Attempt attempt(Node& n, Me me, AfterUnlock& after) noexcept {
     if (state_ == 0) [[likely]]
       return this->template meet<S>(n, me, after);
     // A reader waits while all values are reserved for undecided foreign readers. Writers need no
-    // such rule: they meet these readers first in the line, or a buffer with room takes the value.
+    // such rule: they meet these readers first in the queue, or a buffer with room takes the value.
     if (S == Side::in && (state_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding && spoken_for())
       return Attempt::not_ready;
     return attempt_decided<S>(n, me, after);

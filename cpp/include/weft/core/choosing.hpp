@@ -2,17 +2,17 @@
 // standing.hpp), for every language and for every way of waiting.
 //
 //   begin() ─► chosen
-//      └────► parked ─► arm a timer for deadline(), sleep ──woken──► woken() ─► chosen, none: it was withdrawn
+//      └────► parked ─► arm a timer for deadline(), sleep ──► woken() ─► chosen; none: withdrawn
 //                                   ▲   withdraw(), the timer and            │
-//                                   │   partners compete for the word        └► parked: a guard fell silent, others are left (rule 5.6)
-//                                   └────────────────────────────────────────────┘
+//                                   │   partners compete for the word        └► parked (rule 5.6)
+//                                   └────────────────────────────────────────┘
 //
 // The owner does the rest: it makes the guards and asks find_fault() about them (guard.hpp),
-// remembers where its next select begins, sleeps, and takes the value that came. Its timer ends the
-// choice by Choice::finish_as(TIMED_OUT), and is disarmed before woken().
+// remembers where its next select begins, sleeps, and takes the value that came. The owner's timer
+// ends the choice by Choice::finish_as(TIMED_OUT), and is disarmed before woken().
 //
-// Engine has choice, start(now, foreign) and finish(), which says `again` if start() must be called
-// once more.
+// Engine has a member `choice`, start(now, foreign) and finish(), which returns `again` if start()
+// must be called once more.
 #pragma once
 #include "guard.hpp"
 
@@ -21,10 +21,10 @@ namespace weft::inline WEFT_ABI::core {
 template <class Engine>
 class Choosing {
  public:
-  // nothing yet; of woken() and finish(): it was withdrawn, or timed out
+  // no guard is chosen yet; from woken() and finish(): the choice was withdrawn, or timed out
   static constexpr int none = -1;
-  static constexpr int parked = -2;  // await the wake-up, then woken()
-  static constexpr int again = -3;   // of finish()
+  static constexpr int parked = -2;  // await the wake-up, then call woken()
+  static constexpr int again = -3;   // from finish(): call start() once more
 
   Guard& guard(int i) noexcept { return g_[i]; }
   Guard* guards() noexcept { return g_; }
@@ -32,29 +32,33 @@ class Choosing {
   // The status of the guard that was chosen: ok, timed_out, or how its channel has ended.
   Status status() const noexcept { return status_; }
 
-  // It has committed, and waits only until the partner lets it go on: it cannot be cancelled (rule
-  // 1.6).
+  // Returns whether the choice has committed, and waits only until the partner lets it go on. If so
+  // it cannot be cancelled (rule 1.6).
   bool held() const noexcept { return held_ != none; }
   bool undecided() const noexcept { return !held() && engine().choice.word() == WAITING; }
-  // The guard to which it has committed, although it has not gone on yet; or none.
+  // The guard to which the choice has committed, although its owner has not gone on yet; or none.
   int committed_to() const noexcept {
     if (held()) return held_;
     return engine().choice.done() ? static_cast<int>(engine().choice.winner()) : none;
   }
 
-  // `now`: read only if there is a timer.
+  // Enrols the choice. Returns the guard that was chosen at once, or `parked`. `now` is called only
+  // if there is a timer guard.
   template <class Now>
   int begin(Waker* waker, Now&& now, bool foreign = false) noexcept {
     engine().choice.waker = waker;
     return engine().start(now, foreign);
   }
-  // While it is parked: when the first timer guard is due; prim::forever: never. Ask only once the
-  // word is WAITING: a timer that fired before that would find nothing to end, and be lost.
+  // When the first timer guard of a parked choice is due, in ns; prim::forever if there is none.
+  // Ask only once the word is WAITING: a timer that fired before that would find nothing to end,
+  // and be lost.
   std::int64_t deadline() const noexcept {
     const int t = held() ? none : earliest_timer();
     return t == none ? prim::forever : g_[t].deadline;
   }
-  // `cancelled`: a request to cancel has come meanwhile, so it does not wait for another guard.
+  // Continues after the wake-up; returns the guard that was chosen, `parked` or `none`. If
+  // `cancelled`, a request to cancel has come meanwhile, so the choice does not wait for another
+  // guard.
   template <class Now>
   [[gnu::always_inline]] int woken(Now&& now, bool cancelled) noexcept {
     const bool late = engine().choice.word() == TIMED_OUT;
@@ -64,11 +68,11 @@ class Choosing {
     if (r == again) return cancelled ? none : go_on(now);
     return late ? timed_out() : none;
   }
-  // A cancellation competes for the word. True: nothing was committed, and nothing will be; the
-  // caller wakes the owner.
+  // Withdraws the choice on behalf of a cancellation, which competes for the word. Returns true if
+  // nothing was committed, and nothing will be; the caller then wakes the owner.
   bool withdraw() noexcept { return !held() && engine().choice.finish_as(CANCELLED); }
 
-  // The timer guard that is due first among those that are on, or none.
+  // The enabled timer guard that is due first, or none.
   int earliest_timer() const noexcept {
     int best = none;
     if (!engine().may_time()) return best;
@@ -88,7 +92,7 @@ class Choosing {
   Guard* g_;
   std::uint32_t n_;
   Status status_ = Status::pending;
-  int held_ = none;  // the guard that committed while its partner holds us
+  int held_ = none;  // the guard that has committed while its partner holds the choice's owner
 
  private:
   template <class Now>

@@ -1,18 +1,18 @@
-// A channel whose home is in another address space. Here are the ends and parties of one side; the
-// *home* decides (WIRE.md 1.2).
+// A channel whose home is in another address space. The ends and parties of one side are here; the
+// *home* decides who meets (WIRE.md 1.2).
 //
-// A party joins its line as in any channel. No partner meets it there; instead the *agent* is told,
-// and asks the home on its behalf:
+// A party joins its waiting queue as in any channel. No partner meets it there; instead the *agent*
+// is told, and asks the home on the party's behalf:
 //
-//   begin() ──► in line ──told: next()──► asked for ──finish()──► ok │ retired │ poisoned │ died │ cancelled
-//                 └──withdraw()──► out       └──withdraw(): false, Agent::leaves() asks for that too
+//   begin() ──► queued ──told: next()──► asked for ──finish()──► ok, cancelled, or an end
+//                 └──withdraw()──► out      └──withdraw(): false, leaves() asks the home
 //
-// A guard of a choice stays in line: next() passes it over (choices over far ends are decided
+// A guard of a choice stays in the queue: next() passes it over (choices over far ends are handled
 // elsewhere).
 //
 // Invariants (channel's lock)
-//  1 The line of the other side is empty. There is no buffer.
-//  2 A party for which the home was asked is in no line, and is finished once, by the agent.
+//  1 The queue of the other side is empty. There is no buffer.
+//  2 A party for which the home was asked is in no queue, and is finished once, by the agent.
 #pragma once
 #include "channel.hpp"
 
@@ -31,7 +31,7 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     B::form_lines();
   }
 
-  // Takes the first plain party of side S out of its line; null: there is none.
+  // Takes the first plain party of side S out of its queue; returns null if there is none.
   template <Side S>
   Node* next() noexcept {
     this->lock_lines();
@@ -42,14 +42,15 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     this->unlock_lines();
     return n;
   }
-  // Finishes a party that was taken out: its value has moved, or the channel has ended for it.
+  // Finishes a party that next() has returned: its value has moved, or the channel has ended for
+  // it.
   static void finish(Node& n, Status s) noexcept {
     Wakes after;
     after.finish(&n, s);
     after.run();
   }
-  // The home says that the channel has ended for side S, and how; `strength` is that of a poison.
-  // The parties in line are told, and so is any that comes later.
+  // The home says that the channel has ended for side S, with status s; `strength` is that of a
+  // poison. The waiting parties are told, and so is any that comes later.
   template <Side S>
   void has_ended(Status s, std::uint8_t strength) noexcept {
     AfterUnlock<T> after;
@@ -63,12 +64,12 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     }
     this->unlock(after);
   }
-  // Is the last end of side S here closed?
+  // Returns whether the last end of side S in this address space is closed.
   template <Side S>
   bool closed() noexcept {
     return (S == Side::in ? B::readers_.get() : B::writers_.get()) == 0;
   }
-  // Has one of the ends of side S that are here died?
+  // Returns whether one of the ends of side S in this address space has died.
   template <Side S>
   bool died_here() noexcept {
     return (died_ & (S == Side::in ? B::kReaderDied : B::kWriterDied)) != 0;

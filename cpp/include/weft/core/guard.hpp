@@ -1,17 +1,17 @@
 // The guards of a choice (rule 5.2), and what is decided about a set of them: which sets are bad
-// use (rule 5.5), and which guards decide whether a select is over (rule 5.6). Written once, for
-// every engine and every language.
+// use (rule 5.5), and which guards decide whether a select is over (rule 5.6). This is written
+// once, for every engine and every language.
 //
 // The code that makes guards fills in kind, enabled, ends, ops, node.slot and where (for a timer:
-// deadline). A guard that is off may have no `where` (its end is closed). It calls find_fault()
-// before the first select, and again after guards were switched on (for a single one fault_with()
-// is enough).
+// deadline). A guard that is off may have no `where` (its end is closed). That code calls
+// find_fault() before the first select, and again after guards were switched on (for a single guard
+// fault_with() is enough).
 //
-// Rule 5.6. A guard whose channel has retired falls *silent*, unless it has `ends`: then that is an
-// outcome like poison. A select is over once all guards that decide are silent; over() says whether
-// that is so at this moment. Keepers says which guards are counted while a one-shot select waits
-// (waiter.hpp: KeptChoice). A standing alternative and a foreign select are not counted: they are
-// woken, and look for themselves.
+// Rule 5.6. A guard whose channel has retired falls *silent*, unless it has `ends`: then the
+// retirement is an outcome like poison. A select is over once all guards that decide are silent;
+// over() says whether that is so at this moment. Keepers says which guards are counted while a
+// one-shot select waits (waiter.hpp: KeptChoice). The guards of a standing alternative and of a
+// foreign select are not counted: these selects are woken, and look for themselves.
 #pragma once
 #include "barrier.hpp"
 #include "channel.hpp"
@@ -21,11 +21,11 @@ namespace weft::inline WEFT_ABI::core {
 
 struct Guard;
 
-// What a look at a guard found.
+// What a look at a guard has found.
 enum class State : std::uint8_t {
   blocked,
   ready,
-  ended,  // poisoned, or a peer died: ready, with that as its outcome
+  ended,  // poisoned, or a partner has died: ready, with that as its outcome
   retired,
 };
 
@@ -35,15 +35,15 @@ struct GuardOps {
   Attempt (*enrol)(Guard&) noexcept;
   void (*leave)(Guard&) noexcept;
   State (*state)(Guard&) noexcept;
-  Attempt (*take)(Guard&) noexcept;  // of a foreign select; null where not applicable
+  Attempt (*take)(Guard&) noexcept;  // of a foreign select; null where it does not apply
   bool (*link)(Guard&) noexcept;     // of a standing alternative
   void (*enable)(Guard&, bool) noexcept;
-  // of a standing output: tell the foreign reader that it may take
+  // of a standing output: tells the foreign reader that it may take the value
   void (*invite)(Guard&) noexcept;
 };
 
-// What comes before `timer` is enrolled. Except for inputs and outputs these have no channel that
-// could retire: they keep a select open.
+// Kinds before `timer` are enrolled. Those that are neither input nor output have no channel that
+// could retire, so they keep a select open.
 enum class Kind : std::uint8_t { input, output, barrier, latch, timer, skip };
 
 struct Guard {
@@ -51,18 +51,18 @@ struct Guard {
   // its cache lines.
   [[no_unique_address]] StandingNode node;
   Kind kind = Kind::skip;
-  bool enabled = true;  // its precondition: else it is off
-  bool ends = false;    // if its channel has retired, that is an outcome (rule 5.6)
+  bool enabled = true;  // the precondition; a guard that is not enabled is off
+  bool ends = false;    // the retirement of its channel is an outcome (rule 5.6)
   bool flat = false;    // enrolled for good by a standing alternative
-  bool silent = false;  // found retired by this select's owner
-  bool lined = false;   // enrolled by this select: its line is to be left
+  bool silent = false;  // the owner of this select has found its channel retired
+  bool lined = false;   // this select has enrolled it, and must withdraw it
   const GuardOps* ops = nullptr;
   SyncObject* where = nullptr;  // a ChannelEngine<T, P>, BarrierEngine<P> or LatchEngine<P>
-  std::int64_t deadline = 0;    // timer: steady or virtual ns
+  std::int64_t deadline = 0;    // of a timer: steady or virtual time in ns
 
   State state() noexcept { return ops->state(*this); }
-  // It is on, and its channel has ended for it. For reports, of a select that waits: nobody will
-  // come there.
+  // Returns whether the guard is on, and its channel has ended for it. Reports about a select that
+  // waits use it: no partner will come there.
   bool has_ended() noexcept {
     return enabled && kind <= Kind::output && where && state() >= State::ended;
   }
@@ -109,7 +109,7 @@ inline constexpr GuardOps barrier_ops{
 
 // --- which guards decide (rule 5.6) --------------------------------------------------------------
 
-// The kinds of the guards in a set that are on, and of those that are off: one bit each.
+// The kinds of the guards in a set: one bit for each kind that is on, and one for each that is off.
 class Kinds {
  public:
   void add(const Guard& g) noexcept {
@@ -118,13 +118,13 @@ class Kinds {
   bool timed() const noexcept { return on(Kind::timer) || on(Kind::skip); }
   bool on(Kind k) const noexcept { return bits_ >> static_cast<unsigned>(k) & 1; }
   bool off(Kind k) const noexcept { return bits_ >> (static_cast<unsigned>(k) + kOff) & 1; }
-  // A guard is on that no retirement ends: a barrier or a latch.
+  // Returns whether a guard is on that no retirement ends: a barrier or a latch.
   bool lasting() const noexcept {
     constexpr unsigned enrolled = (1u << static_cast<unsigned>(Kind::timer)) - 1,
                        channels = (1u << static_cast<unsigned>(Kind::barrier)) - 1;
     return bits_ & enrolled & ~channels;
   }
-  // (False is the common case.)
+  // Returns whether any guard is off. Usually none is.
   bool anything_off() const noexcept { return bits_ >> kOff; }
 
  private:
@@ -132,21 +132,23 @@ class Kinds {
   std::uint32_t bits_ = 0;
 };
 
-// The guards of these kinds that are on keep a select open; it is over once all of them have
-// retired. None: nothing ends it.
+// The kinds of guards that, if they are on, keep a select open; the select is over once all of them
+// have retired. If neither kind is set, nothing ends the select.
 struct Keepers {
   bool inputs = false, outputs = false;
   bool any() const noexcept { return inputs || outputs; }
   bool has(const Guard& g) const noexcept {
     return g.enabled && (g.kind == Kind::input ? inputs : g.kind == Kind::output && outputs);
   }
-  // Does this guard decide? If there are outputs they do, and inputs only keep the select open.
+  // Returns whether this guard decides if the select is over. If there are outputs, they decide,
+  // and inputs only keep the select open.
   bool decides(const Guard& g) const noexcept {
     return g.enabled && g.kind == (outputs ? Kind::output : Kind::input);
   }
 };
 
-// A guard that is off holds a select open as long as its channel is open.
+// Returns whether a guard of kind k is off, but its channel is open. Such a guard holds a select
+// open.
 inline bool open_though_off(Guard* g, std::uint32_t n, Kind k) noexcept {
   for (std::uint32_t i = 0; i < n; ++i)
     if (!g[i].enabled && g[i].kind == k && g[i].where && g[i].state() <= State::ready) return true;
@@ -166,7 +168,7 @@ inline Keepers keepers(Kinds seen, Guard* g, std::uint32_t n) noexcept {
   return {.inputs = !outputs || held, .outputs = outputs};
 }
 
-// Is the select over? Then the first guard that decides, from `first` on; -1: it is not.
+// If the select is over, returns the first guard that decides, from `first` on; otherwise -1.
 inline int over(Guard* g, std::uint32_t n, std::uint32_t first = 0) noexcept {
   Kinds seen;
   for (std::uint32_t i = 0; i < n; ++i) seen.add(g[i]);
@@ -184,7 +186,7 @@ inline int over(Guard* g, std::uint32_t n, std::uint32_t first = 0) noexcept {
 
 struct Fault {
   enum What : std::uint8_t { none, no_guard, none_on, both_ends, barrier_twice } what = none;
-  std::uint32_t a = 0, b = 0;  // the two guards of the last two, a < b
+  std::uint32_t a = 0, b = 0;  // the two guards of both_ends or barrier_twice, a < b
 };
 
 inline Fault::What between(const Guard& a, const Guard& b) noexcept {
@@ -204,7 +206,7 @@ inline Fault fault_with(const Guard* g, std::uint32_t n, std::uint32_t i) noexce
 }
 
 // The fault of a set of guards, which are enrolled nowhere yet. Takes time proportional to their
-// number. `off_too`: as if all of them were on.
+// number. With `off_too` all guards count as on.
 inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcept {
   if (n == 0) return {Fault::no_guard};
   std::uint32_t ins = 0, outs = 0, barriers = 0;
@@ -218,8 +220,8 @@ inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcep
   }
   if (!any) return {Fault::none_on};
   if ((ins == 0 || outs == 0) && barriers < 2) return {};
-  // A hash table of chains. Its heads and links are in the guards themselves, in the links that a
-  // standing alternative's ready list uses later.
+  // A hash table of chains. Its heads and links are in the guards themselves, in the links that the
+  // ready list of a standing alternative uses later.
   const auto link = [](Guard& x) noexcept -> ReadyLink& { return x.node; };
   const auto head = [g, n, &link](const Guard& x) noexcept -> Link*& {
     // Fibonacci hashing (Knuth)
@@ -240,7 +242,7 @@ inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcep
       if (!same) continue;
       if (const Fault::What w = between(x, y); w != Fault::none) found = {w, y.node.index, i};
     }
-    if (same) continue;  // one of each place is enough
+    if (same) continue;  // one guard for each place is enough
     link(x).prev = head(x);
     head(x) = &link(x);
   }

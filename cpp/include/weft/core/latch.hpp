@@ -1,11 +1,12 @@
 // A latch: something that happens once and stays so, such as the end of a process (rule 7.11). All
-// that wait then go on, and those that come later need not wait. A party may come by itself or as a
-// guard of a choice; any number may wait.
+// parties that wait then go on, and those that come later need not wait. A party may come by itself
+// or as a guard of a choice; any number may wait.
 //
-//   not set ──set()──► set          waits: queued under the lock ──set()──► woken; a choice, if its word can still be won
+//   not set ──set()──► set
+//   a party: queued under the lock ──set()──► woken (a choice: if its word can still be claimed)
 //
 // A choice's word is claimed while the lock is held, as at a channel (invariants 1 to 3 of
-// waiter.hpp). Each is claimed by itself, so the order does not matter.
+// waiter.hpp). Each choice is claimed by itself, so the order does not matter.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -15,7 +16,7 @@ namespace weft::inline WEFT_ABI::core {
 template <class P>
 class LatchEngine : public SyncObject {
  public:
-  // Sets it. Later calls do nothing.
+  // Sets the latch and wakes all that wait. Later calls do nothing.
   void set() noexcept {
     Wakes after;
     lock_.lock();
@@ -35,7 +36,7 @@ class LatchEngine : public SyncObject {
     return r;
   }
 
-  // `ok`: it is set. `pending`: await the wake-up.
+  // Returns `ok` if the latch is set, `pending` if `me` must await the wake-up.
   Status begin_wait(Node& me) noexcept {
     lock_.lock();
     const bool r = set_;
@@ -43,7 +44,7 @@ class LatchEngine : public SyncObject {
     lock_.unlock();
     return r ? Status::ok : Status::pending;
   }
-  // True: it was still waiting.
+  // Returns true if `me` was still waiting.
   bool withdraw(Node& me) noexcept {
     lock_.lock();
     const bool was = me.is(NodeFlags::queued);

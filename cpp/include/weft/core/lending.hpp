@@ -1,23 +1,23 @@
 // What a channel does only for parties in other address spaces. It lends slots of its buffer to a
-// far writer, as credits (WIRE.md 6.2, 6.3), or the place of a reader that waits (6.6). And it
-// takes back the value of an extended read (WIRE.md 4.7).
+// far writer, as credits (WIRE.md 6.2, 6.3), or the slot of a reader that waits (6.6). And it takes
+// back the value of an extended read (WIRE.md 4.7).
 //
 //   not lent ──lend()──► lending ──put(), lend(): more──► lending ──end_lending()──► not lent
-//                           └──lend(): 0, the lender is in line──► woken: slots are free, somebody else would write, or it has ended
-//   a rendezvous:  a plain reader waits ──lend(): 1──► promised ──put()──► it has the value
+//                           └──lend(): 0, the lender is queued──► woken: to ask again
+//   a rendezvous:  a plain reader waits ──lend(): 1──► promised ──put()──► the reader has the value
 //                      ▲                                  ├──withdraw(): false, poison, another writer──► the lender is woken
-//                      └───────────── end_lending() ◄─────┴─── its reader waits again, or leaves
+//                      └───────────── end_lending() ◄─────┴─── the reader waits again, or leaves
 //
 // Invariants (channel's lock)
 //  1 While the channel lends slots, only put() brings values into the buffer or to a reader. So
-//    what was written on credit comes before what others write later (rule 1.3).
+//    what was written on credit comes before what other parties write later (rule 1.3).
 //  2 Lent slots are counted in Ring::reserved, which is marked kLending. Only the lender knows how
 //    many of those are lent.
-//  3 The lender stands in the line of writers as a watch, not as a party. Its index is the number
+//  3 The lender stands in the queue of writers as a watch, not as a party. Its index is the number
 //    of free slots at which it wants to be told; at a rendezvous, 1.
-//  4 A promised reader is the first in its line, and stays there until put() or end_lending(): no
+//  4 A promised reader is the first in its queue, and stays there until put() or end_lending(): no
 //    writer here meets it, it cannot be withdrawn, and it is not told how the channel ends. There
-//    is one at most.
+//    is at most one promised reader.
 #pragma once
 #include "notifier.hpp"
 
@@ -35,10 +35,11 @@ class Lending : public Notifier<T, P, Self> {
  public:
   using Notifier<T, P, Self>::ring;
 
-  // Called on behalf of the holder of the one writer end. > 0: so many more slots are lent: all
-  // that are free, if there are at least `wanted`. 0: the lender is in line, and is woken when it
-  // should ask again. kNot: the channel cannot lend; what is lent already is to be taken back. With
-  // a null lender (to begin) the channel lends whatever is free, even nothing.
+  // Called on behalf of the holder of the one writer end. Returns how many more slots are lent: all
+  // that are free, if there are at least `wanted`. Returns 0 if the lender is queued; it is woken
+  // when it should ask again. Returns kNot if the channel cannot lend; the caller then takes back
+  // what is lent already. With a null lender (to begin) the channel lends whatever is free, even
+  // nothing.
   static constexpr int kNot = -1;
   int lend(Node* lender, std::uint32_t wanted) noexcept {
     static_assert(!plain_only<P>, "this policy has no far parties");
@@ -62,8 +63,8 @@ class Lending : public Notifier<T, P, Self> {
     this->unlock_lines();
     return n;
   }
-  // Takes the value in me.slot, which was written on credit. If nobody will read it, it stays
-  // there.
+  // Takes the value in me.slot, which was written on credit. If nobody will read the value, it
+  // stays in the slot.
   void put(Node& me) noexcept {
     AfterUnlock after;
     this->lock_lines();
@@ -84,7 +85,7 @@ class Lending : public Notifier<T, P, Self> {
     tell_if_ended(after);
     static_cast<Self*>(this)->unlock(after);
   }
-  // Ends lending: takes back the `n` credits that were not used.
+  // Ends lending, and takes back the `n` credits that were not used.
   void end_lending(std::uint32_t n) noexcept {
     AfterUnlock after;
     this->lock_lines();
@@ -98,10 +99,11 @@ class Lending : public Notifier<T, P, Self> {
     static_cast<Self*>(this)->unlock(after);
   }
 
-  // The value of the extended read `me` comes back, in me.slot, and is the next to be read. `ok`:
-  // it is in the buffer, a reader has it, or nobody will read it. `pending`: `again` stands first
-  // in line with it, like a writer; it is woken when the value has been read, or the channel has
-  // ended. At a rendezvous the writer stays held: end_extended() must still be called.
+  // The value of the extended read `me` comes back, in me.slot, and is the next to be read. Returns
+  // `ok` if the value is in the buffer, a reader has it, or nobody will read it. Returns `pending`
+  // if `again` stands first in the queue with the value, like a writer; `again` is woken when the
+  // value has been read, or the channel has ended. At a rendezvous the writer stays held:
+  // end_extended() must still be called.
   Status give_back(Node& me, Node& again) noexcept {
     AfterUnlock after;
     Status s = Status::ok;
@@ -133,7 +135,7 @@ class Lending : public Notifier<T, P, Self> {
 
  protected:
   friend Buffered<T, P, Self>;
-  // A reader that is promised would be withdrawn: the lender is told to ask for it back. With the
+  // A promised reader is to be withdrawn: the lender is told to ask for it back. Called with the
   // lock held, which it releases.
   [[gnu::noinline, gnu::cold]] void ask_back(Node& r) noexcept {
     AfterUnlock after;
@@ -141,7 +143,7 @@ class Lending : public Notifier<T, P, Self> {
     this->hint(after);
     static_cast<Self*>(this)->unlock(after);
   }
-  // Of a rendezvous: is there something to do for a lender that stands in line?
+  // At a rendezvous: returns whether a lender that stands in the queue has something to do.
   bool must_look() const noexcept {
     const Node* const r = first_reader();
     if (r && r->is(NodeFlags::promised)) return r->told != 0 || !may_promise();
@@ -158,7 +160,7 @@ class Lending : public Notifier<T, P, Self> {
     lender.status = Status::pending;
     this->template join<Side::out>(lender);
   }
-  // One end to write, which the channel has not ended for, and no party waits at it.
+  // There is one writer end, for which the channel has not ended, and no party waits at it.
   bool may_promise() const noexcept {
     return !(state_ & (B::kPoisoned | B::kWritersGone)) && writers_.get() == 1 && only_watches();
   }
@@ -184,7 +186,7 @@ class Lending : public Notifier<T, P, Self> {
       prim::fatal("a promised reader has left its line");
     return *first;
   }
-  // It leaves its line.
+  // The promised reader leaves its queue.
   Node& take_promised() noexcept {
     Node& r = promised();
     r.clear(NodeFlags::promised);
@@ -209,7 +211,7 @@ class Lending : public Notifier<T, P, Self> {
     if (!ring || ring->overflow != Overflow::block || ring->capacity >= Ring<T>::kLending / 2)
       return false;
     // While an extended read holds a slot, a writer without a slot may still meet a reader (rule
-    // 1.5). For that it must stand in line here.
+    // 1.5). For that the writer must stand in the queue here.
     if (ring->held > 0) return false;
     if ((state_ & (B::kPoisoned | B::kWritersGone | B::kReadersGone)) || writers_.get() != 1)
       return false;

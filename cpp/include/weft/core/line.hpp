@@ -1,19 +1,19 @@
-// The part of a channel that does not depend on the type of its values: two lines of waiters, which
-// sides have ended, the counts of ends.
+// The part of a channel that does not depend on the type of its values: the two waiting queues
+// (*lines* in the code), which sides have ended, the counts of ends.
 //
 // Most of the time most channels are alive, unbuffered and unwatched, with one plain party or none
-// waiting. Then there are no lines: the word of reader_line_ alone says which party waits, so that
-// a meeting tests one word and writes one. In all other cases the lines are used, between
-// lock_lines() and unlock_lines().
+// waiting. Then there are no waiting queues: the word of reader_line_ alone says which party waits,
+// so that a meeting tests one word and writes one. It is called the meeting word. In all other
+// cases the queues are used, between lock_lines() and unlock_lines().
 //
 //   meeting: 0 nobody │ writer + kWriter │ reader + kReader ──lock_lines()──► lines (kTag of the queue is set)
-//      ▲──────unlock_lines(), if both lines are empty and state_ is 0────────┘
+//      ▲──────unlock_lines(), if both queues are empty and state_ is 0───────┘
 //
 // Invariants (channel's lock)
-//  1 A node is in a line if and only if it is marked `queued`. One that waits in the meeting word
-//    is not marked until there are lines.
-//  2 `state_` is zero for a living, unbuffered, unwatched channel; otherwise there are lines.
-//  3 While there are no lines, writer_line_ is empty.
+//  1 A node is in a waiting queue if and only if it is marked `queued`. A node in the meeting word
+//    is not marked until there are queues.
+//  2 `state_` is zero for a living, unbuffered, unwatched channel; otherwise there are queues.
+//  3 While there are no queues, writer_line_ is empty.
 //  4 A party that waits in the meeting word has the status ok already, so that its partner need not
 //    write it. So a status does not say whether a party waits.
 #pragma once
@@ -24,8 +24,9 @@ namespace weft::inline WEFT_ABI::core {
 
 enum class Side : std::uint8_t { in, out };
 
-// A side for what is the same code for both: where there is room for it a value, so that it is
-// compiled once, on a microcontroller a type, so that nothing is left to be asked.
+// The argument for a function that is the same code for both sides. On a hosted system it is a
+// value, so that the function is compiled once; on a microcontroller it is a type, so that nothing
+// is tested at run time.
 template <Side S>
 struct SideIs {
   constexpr operator Side() const noexcept { return S; }
@@ -39,7 +40,7 @@ inline constexpr SideIs<S> kSide{};
 #endif
 
 // A policy with `plain = true` promises that none of its parties is standing, foreign, extended or
-// computed: what only they need is left out of the code.
+// computed: code that only such parties need is left out.
 template <class P>
 inline constexpr bool plain_only = requires {
   requires P::plain;
@@ -49,9 +50,10 @@ inline constexpr bool plain_only = requires {
 // (WakerOps::tell) when a party has joined or the last end here was closed: never under a lock, any
 // number of times, from any thread.
 struct FarAgent : Waker {
-  // a party for which the home was asked leaves; it may be over already
+  // a party for which the home was asked leaves; its operation may be over already
   void (*leaves)(FarAgent&, Node&) noexcept = nullptr;
-  void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;  // the channel is poisoned from here
+  // an end in this address space poisons the channel
+  void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;
 };
 template <class Engine>
 class WithAgent : public Engine {
@@ -72,12 +74,12 @@ class ChannelBase : public SyncObject {
   std::uint8_t poison_strength() const noexcept { return poison_; }
   void set_immunity(std::uint8_t s) noexcept { immunity_ = s; }
 
-  // One more end (rule 2.1), made from an end that is open.
+  // Counts one more end (rule 2.1), made from an end that is open.
   void another_reader() noexcept { readers_.up(); }
   void another_writer() noexcept { writers_.up(); }
 
-  // For a local channel: does a party wait here whose run queue is not the current one? Then one of
-  // us is on the wrong scheduler (rule 11.2).
+  // For a local channel: returns whether a party waits here whose run queue is not the current one.
+  // If so that party or the caller is on the wrong scheduler (rule 11.2).
   bool waits_elsewhere() const noexcept {
     const std::uintptr_t w = reader_line_.word();
     if (w != 0 && !(w & Queue::kTag)) return elsewhere(alone_as(w));
@@ -85,7 +87,8 @@ class ChannelBase : public SyncObject {
       if (w != 0 && q->front() && elsewhere(node(q->front()))) return true;
     return false;
   }
-  // Does anybody wait here? Asked by who has the last reference, and so without the lock.
+  // Returns whether any party waits here. Called by the holder of the last reference, without the
+  // lock.
   WEFT_OUTLINE_HOSTED bool waited() const noexcept {
     const std::uintptr_t w = reader_line_.word();
     return (w & ~Queue::kTag) != 0 || !writer_line_.empty();
@@ -105,12 +108,12 @@ class ChannelBase : public SyncObject {
   static constexpr std::uint8_t kWatched = 16;   // a standing or foreign party was here
   static constexpr std::uint8_t kDeciding = 32;  // a foreign reader was told and has not decided
   static constexpr std::uint8_t kSpanned = 64;   // a watch was here: see ChannelEngine::watch()
-  // its other side is in another address space (far_engine.hpp)
+  // the channel's other side is in another address space (far_engine.hpp)
   static constexpr std::uint8_t kFar = 128;
   static constexpr std::uint8_t kWriterDied = 1;
   static constexpr std::uint8_t kReaderDied = 2;
 
-  // tags of the meeting word; the queue's is 4, or 3 if there is no third bit
+  // tags of the meeting word; the queue's tag is 4, or 3 if there is no third bit
   static constexpr std::uintptr_t kWriter = 1, kReader = 2;
   static bool alone(std::uintptr_t word, std::uintptr_t whom) noexcept {
     if constexpr (Queue::kTag == 4)
@@ -120,7 +123,7 @@ class ChannelBase : public SyncObject {
   }
 
   static bool lines(std::uintptr_t word) noexcept { return (word & Queue::kTag) == Queue::kTag; }
-  // The party that waits in the meeting word, of either side; null: none does.
+  // The party that waits in the meeting word, of either side; null if none does.
   static Node* alone_as(std::uintptr_t word) noexcept {
     return reinterpret_cast<Node*>(word & ~(kWriter | kReader));
   }
@@ -129,15 +132,15 @@ class ChannelBase : public SyncObject {
     lock_.lock();
     form_lines();
   }
-  // With the lock held.
+  // Turns the meeting word into waiting queues. Called with the lock held.
   void form_lines() noexcept {
     const std::uintptr_t w = reader_line_.word();
     if (lines(w)) return;
     reader_line_.set_word(Queue::kTag);
     if (w == 0) return;
     Node* const n = alone_as(w);
-    // Its place was written before: it may be read without our lock (a withdrawal asks a process
-    // where it waits).
+    // The node's place was written before, since it may be read without this lock (a withdrawal
+    // asks a process where it waits).
     if (w & kWriter)
       line_up(Side::out, *n);
     else
@@ -175,7 +178,8 @@ class ChannelBase : public SyncObject {
     n.clear(NodeFlags::queued);
     own<S>().erase(&n);
   }
-  // A claimed peer leaves the line; a standing one stays, and goes to the tail.
+  // A claimed partner leaves the queue; the node of a standing alternative stays, and goes to the
+  // tail.
   void release(Queue& q, Node* y) noexcept {
     q.erase(y);
     if (y->is(NodeFlags::standing))
@@ -184,10 +188,12 @@ class ChannelBase : public SyncObject {
       y->clear(NodeFlags::queued);
   }
 
-  // The claim loop: finds the first party in line q, from `at` on, that can be won together with
-  // ourselves (waiter.hpp), and takes it out of the line. Every meeting at a channel goes through
+  // The claim loop: finds the first party in queue q, from `at` on, that can be claimed together
+  // with `me` (waiter.hpp), and takes it out of the queue. Every meeting at a channel goes through
   // here.
-  //   committed  it is y           not_ready  there is none           gone  our own choice was won by somebody else
+  //   committed  the partner is y
+  //   not_ready  there is none
+  //   gone       another party has claimed the choice of `me`
   // `look` says what to do with a party before it is claimed. With a policy that is plain_only it
   // is not called.
   enum class Step : std::uint8_t { claim, pass_over, stop };
@@ -214,14 +220,15 @@ class ChannelBase : public SyncObject {
     return Attempt::not_ready;
   }
 
-  // Does a party wait in q that is more than a link of a standing alternative, or a watch (rule
-  // 3.2)?
+  // Returns whether a party waits in q, apart from links of standing alternatives and watches (rule
+  // 3.2).
   static bool blocked(const Queue& q) noexcept {
     for (Link* l = q.front(); l; l = l->next)
       if (!node(l)->is(NodeFlags::standing | NodeFlags::watch)) return true;
     return false;
   }
-  // `but`: such parties do not count.
+  // Returns whether a party of side S waits that could be claimed now. Parties with a flag of `but`
+  // do not count.
   template <Side S>
   bool claimable(unsigned but = 0) noexcept {
     for (Link* l = own<S>().front(); l; l = l->next) {
@@ -232,7 +239,7 @@ class ChannelBase : public SyncObject {
     }
     return false;
   }
-  // Is it plain, or a guard of a choice that has not chosen otherwise?
+  // Returns whether y is plain, or a guard of a choice that has not committed elsewhere.
   static bool waits(const Node& y) noexcept {
     if (!y.choice()) return true;
     const std::uint32_t w = y.choice()->word();
@@ -254,14 +261,14 @@ class ChannelBase : public SyncObject {
   std::uint8_t immunity_ = 0;
 
  public:
-  // which sides may have only one end (rule 1.8). Used by the hosted layer; it is here because a
+  // which sides may have only one end (rule 1.8); used by the hosted layer, and kept here because a
   // byte is free
   std::uint8_t restricted = 0;
 
  protected:
   std::uint16_t deciding_ = 0;  // how many foreign readers were told and have not decided
   typename P::Count readers_{0}, writers_{0};
-  // The last bits of transfers_ when an undecided reader last withdrew, plus one (notifier.hpp).
+  // The low bits of transfers_ when an undecided reader last withdrew, plus one (notifier.hpp).
   struct NoMark {
     explicit constexpr NoMark(std::uint32_t) noexcept {}
   };

@@ -1,4 +1,4 @@
-// Intrusive doubly linked queue of one word. Links belong to their owners; the queue allocates
+// An intrusive doubly linked queue of one word. Links belong to their owners; the queue allocates
 // nothing.
 //
 // The head's `prev` is the tail, the tail's `next` is null. So a queue is one word: a channel has
@@ -39,7 +39,7 @@ class Queue {
     }
   }
 
-  // `at` null: at the end.
+  // Inserts n before `at`, or at the end if `at` is null.
   void insert_before(Link* at, Link* n) noexcept {
     if (!at) return push_back(n);
     n->next = at;

@@ -1,14 +1,14 @@
-// Tells parties that sleep in a line of changes: standing alternatives, foreign readers, and all
-// parties when the channel ends.
+// Tells parties that sleep in a waiting queue of changes: standing alternatives, foreign readers,
+// and all parties when the channel ends.
 //
-// A standing party is marked ready, and committed only if its word is WAITING. A foreign one is
+// A standing party is marked ready, and committed only if its word is WAITING. A foreign party is
 // told, and takes the value itself (rule 6.6). The others are committed by rematch(), in order.
 //
-//   a foreign reader in line:
+//   a foreign reader in the queue:
 //                                    ┌──take(): nothing is left for it────────┐
 //                                    ▼                                        │
 //     asleep ──tell(): a value is offered beyond those of the undecided──► undecided ──take()──► has it
-//                                                                             └──withdraws: declined()──► gone; the line moves on
+//                                                                        └──declined()──► gone
 //
 // Invariants (channel's lock)
 //  1 No queued reader could commit with a queued writer (or a buffered value). Exceptions are
@@ -16,8 +16,8 @@
 //    ready, and two parties of the same choice.
 //  2 `deciding_` foreign readers are undecided: those that are `notified`. As many of the offered
 //    values are reserved for them: a reader behind them takes only values beyond these. But if an
-//    undecided reader has withdrawn since the last transfer, a reader that arrives takes any value:
-//    otherwise a few readers, each cancelled in the turn in which it is told, would pass the value
+//    undecided reader has withdrawn since the last transfer, a reader that arrives takes any value.
+//    Otherwise a few readers, each cancelled in the step in which it is told, would pass the value
 //    round for ever.
 //  3 Once the channel has ended for a side, no party that could be claimed waits there.
 #pragma once
@@ -38,7 +38,7 @@ class Notifier : public Buffered<T, P, Self> {
   using Buffered<T, P, Self>::ring, Buffered<T, P, Self>::to_buffer;
 
   void is_watched() noexcept { state_ |= B::kWatched; }
-  // There is a buffer: what `attempt` there comes to.
+  // `attempt` at a channel that has a buffer.
   template <Side S, class Me>
   [[gnu::always_inline]] Attempt attempt_at_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
     if constexpr (S == Side::in)
@@ -47,8 +47,8 @@ class Notifier : public Buffered<T, P, Self> {
       return to_buffer(n, me, after);
   }
 
-  // After a change at a watched channel: commits sleeping parties that can commit with each other,
-  // in order, and tells the others.
+  // Called after a change at a watched channel: commits sleeping parties that can commit with each
+  // other, in order, and tells the others.
   WEFT_OUTLINE_HOSTED void rematch(AfterUnlock& after) noexcept {
     pull(after);
     if constexpr (plain_only<P>) return;
@@ -57,7 +57,9 @@ class Notifier : public Buffered<T, P, Self> {
       return;
     }
     hint(after);
-    bool behind = false;  // a foreign one, and so only what is offered beyond that of the undecided
+    // Whether the loop has passed a foreign reader. If so, only values beyond those of the
+    // undecided are free.
+    bool behind = false;
     bool looked = false, spare = false;
     const auto any_spare = [&]() noexcept {
       if (!std::exchange(looked, true)) spare = offered(deciding_);
@@ -89,8 +91,8 @@ class Notifier : public Buffered<T, P, Self> {
       if (t == Attempt::not_ready) continue;
       looked = behind = false;
       if (!standing) this->template leave<Side::in>(*r);
-      // The reader is woken before the writer: if both are in other address spaces it must be told
-      // first (WIRE.md 4.2).
+      // The reader is woken before the writer: if both are in other address spaces the reader must
+      // be told first (WIRE.md 4.2).
       if (t == Attempt::committed) after.finish_behind(before, r, Status::ok);
       l = reader_line_.front();
     }
@@ -112,7 +114,7 @@ class Notifier : public Buffered<T, P, Self> {
         invite(after);
     }
   }
-  // Tells the watches whose party might meet a partner now.
+  // Tells the watches whose party might find a partner now.
   void hint(AfterUnlock& after) noexcept {
     if (!(state_ & B::kSpanned)) return;
     if (may_meet<Side::in>()) tell_watches(reader_line_, true, after);
@@ -125,13 +127,13 @@ class Notifier : public Buffered<T, P, Self> {
     else
       return could_write();
   }
-  // If the buffer has no slot, an extended read waits for one (rule 1.5).
+  // An extended read waits if the buffer has no slot for it (rule 1.5), so it does not count.
   bool could_write() noexcept {
     if (accepts()) return true;
     return this->template claimable<Side::in>(ring ? NodeFlags::extended : 0) &&
            !(ring && ring->lending());
   }
-  // `now`: a party of that side might meet a partner. For lenders other conditions count.
+  // `now`: a party of that side might find a partner. For lenders other conditions count.
   void tell_watches(Queue& q, bool now, AfterUnlock& after) noexcept {
     for (Link* l = q.front(); l;) {
       Node* y = node(l);
@@ -149,7 +151,8 @@ class Notifier : public Buffered<T, P, Self> {
       if (node(l)->is(NodeFlags::watch)) return true;
     return false;
   }
-  // Marks alternatives that stand here and do not wait, so that they look for watches when they do.
+  // Marks the alternatives that stand here and do not wait as ready, so that they look for watches
+  // when they do wait.
   static void mark_standing(Queue& q) noexcept {
     for (Link* l = q.front(); l; l = l->next)
       if (node(l)->is(NodeFlags::standing) && !node(l)->is(NodeFlags::disabled))
@@ -160,27 +163,27 @@ class Notifier : public Buffered<T, P, Self> {
   Attempt match(Node& r, Me me, AfterUnlock& after) noexcept {
     return ring ? from_buffer(r, me, after) : this->template meet<Side::in>(r, me, after);
   }
-  // How many values are offered, if that is less than `most`; else `most` or more. (A select that
-  // offers at two guards counts twice.)
+  // Counts the values that are offered, up to `most`. (A select that offers at two guards counts
+  // twice.)
   std::uint32_t offers(std::uint32_t most) const noexcept {
     std::uint32_t found = ring ? ring->size : 0;
     for (Link* l = writer_line_.front(); l && found < most; l = l->next) {
       const Node* y = node(l);
       if (y->is(NodeFlags::disabled)) continue;
-      // it needs a slot first
+      // the value needs a slot first
       if (ring && (y->is(NodeFlags::compute) || ring->lending())) return found;
       if (B::waits(*y)) ++found;
     }
     return found;
   }
-  // Are more than n values offered?
+  // Returns whether more than n values are offered.
   bool offered(std::uint32_t n = 0) const noexcept { return offers(n + 1) > n; }
   // An extended read that finds no slot waits for one (rule 1.5).
   bool lacks_slot(const Node& reader) const noexcept {
     return reader.is(NodeFlags::extended) && ring && ring->size == 0 && !ring->room();
   }
-  // Are all offered values reserved for undecided readers, so that a reader that arrives must wait
-  // (rule 6.6)?
+  // Returns whether all offered values are reserved for undecided readers, so that a reader that
+  // arrives must wait (rule 6.6).
   [[gnu::noinline, gnu::cold]] bool spoken_for() const noexcept {
     if constexpr (!plain_only<P>) {
       if (!(state_ & B::kDeciding) || declined_ == mark_now()) return false;
@@ -191,8 +194,8 @@ class Notifier : public Buffered<T, P, Self> {
   }
   std::uint32_t mark_now() const noexcept { return static_cast<std::uint32_t>(transfers_) + 1; }
 
-  // Tells a foreign reader that has not been told yet. False: another one is being told, and this
-  // one will be after the lock is released.
+  // Tells a foreign reader that has not been told yet. Returns false if another one is being told;
+  // this one will be told after the lock is released.
   bool tell(Node* r, AfterUnlock& after) noexcept {
     if (after.told) {
       after.more = true;
@@ -210,7 +213,7 @@ class Notifier : public Buffered<T, P, Self> {
       if (node(l)->is(NodeFlags::foreign)) return true;
     return false;
   }
-  // A standing output waits now: let a foreign reader find it.
+  // A standing output waits now: a foreign reader is told, and can find it.
   void invite(AfterUnlock& after) noexcept {
     if (!offered(deciding_)) return;
     for (Link* l = reader_line_.front(); l; l = l->next)
@@ -219,12 +222,14 @@ class Notifier : public Buffered<T, P, Self> {
         return;
       }
   }
-  // A foreign reader that was undecided withdraws; unless it is a select that has chosen otherwise.
+  // An undecided foreign reader withdraws, unless it is a guard whose select has committed
+  // elsewhere.
   void declined(const Node& r) noexcept {
     if constexpr (!plain_only<P>)
       if (r.is(NodeFlags::notified) && !(r.choice() && r.choice()->done())) declined_ = mark_now();
   }
-  // A foreign reader has decided (taken, withdrawn, or found nothing): the line moves on.
+  // A foreign reader has decided (it has taken a value, withdrawn, or found nothing): those behind
+  // it are served.
   void decided(Node& r, AfterUnlock& after) noexcept {
     if (!r.is(NodeFlags::notified)) return;
     r.clear(NodeFlags::notified);
@@ -235,16 +240,17 @@ class Notifier : public Buffered<T, P, Self> {
       rematch(after);
   }
 
-  // A standing alternative has just taken something here: if there is more, it is marked again.
+  // A standing alternative has just taken a value here: if there is more, it is marked again.
   template <Side S>
   void mark_if_more(Node& n) noexcept {
     const bool more = S == Side::in ? offered() : could_write();
     if (more) mark_ready(&n);
   }
 
-  // --- how it ends -------------------------------------------------------------------------------
+  // --- how a channel ends ------------------------------------------------------------------------
 
-  // Sets n.status if the channel has ended for a party of side S that found nobody.
+  // Returns true, and sets n.status, if the channel has ended for a party of side S that found no
+  // partner.
   template <Side S>
   bool ended(Node& n) noexcept {
     return ended(kSide<S>, n);
@@ -292,7 +298,7 @@ class Notifier : public Buffered<T, P, Self> {
         if (!y->is(NodeFlags::notified)) tell(y, after);
         continue;
       }
-      if (y->is(NodeFlags::promised)) continue;  // told once the promise is kept, or taken back
+      if (y->is(NodeFlags::promised)) continue;  // told once the promise is kept or taken back
       if (!y->is(NodeFlags::standing)) {
         release(q, y);
         if (ends(y, s)) after.finish(y, s);
@@ -300,7 +306,7 @@ class Notifier : public Buffered<T, P, Self> {
       }
       if (s == Status::retired && y->is(NodeFlags::silent)) continue;  // its alternative knows
       mark_ready(y);
-      // It looks itself. A silent one stays silent for the select that waits.
+      // The alternative looks itself. A silent guard stays silent for the select that waits.
       if (!(y->flags & (NodeFlags::disabled | NodeFlags::silent)) && Free{}.with(y) == Claim::won)
         after.finish(y, s);
     }

@@ -2,30 +2,30 @@
 // 1.8). Freestanding but for 64-bit atomics.
 //
 // Source of the ring: Lamport, "Proving the correctness of multiprocess programs" (1977), with each
-// side's index on a line of its own and a remembered index of the other side (Giacomoni, Moseley,
-// Vachharajani, "FastForward", 2008).
+// side's index on a cache line of its own and a remembered index of the other side (Giacomoni,
+// Moseley, Vachharajani, "FastForward", 2008).
 //
-//   begin() ──room, or a value──► committed ──look_ says that the other waits──► serve() commits it
-//      └── neither ──begin_slow(): in line, look_ says so, looked again──► queued ──serve(), poison(), drop_*()──► committed, ended (woken)
-//                                                                            └── withdraw()──► out
+//   begin() ──room, or a value──► committed ──look_: the other side waits──► serve() commits it
+//      └── neither ──begin_slow(): sets look_, looks again──► queued ──serve(), …──► woken
+//                                                               └── withdraw()──► out
 //
 // Invariants
-//  1 tail_ is the writer's and head_ the reader's. A side that stands in line lends its index to
-//    whoever holds the lock.
+//  1 tail_ is the writer's and head_ the reader's. A side that waits in its queue lends its index
+//    to the holder of the lock.
 //  2 head_ ≤ tail_ ≤ head_ + capacity_; the slots between them hold values.
-//  3 A side is in line only if look_ has its bit. It sets the bit, passes a fence and looks at the
-//    other's index; the other stores its index, passes a fence and looks at look_: at least one of
-//    them sees the other (Dekker). Hence no lost wake-up. The other's fence is passed with every
-//    item, ours only with every sleep. While a side is *light* (its bit in look_, set and cleared
-//    by the sleeper opposite, under the lock) its fence is light, no more than an order for the
-//    compiler, and the sleeper's is heavy, a system call (see biased.hpp). Otherwise both are
-//    sequentially consistent accesses. The sleeper chooses what is cheaper by how many values have
-//    passed since it last slept.
-//    An operation that read look_ before its side ceased to be light may still be running. So the
-//    sleeper keeps using heavy fences until, after one, it sees the other's index move: operations
-//    that begin after the fence read look_ anew.
+//  3 A side is queued only if look_ has its bit. It sets the bit, passes a fence and looks at the
+//    other side's index; the other stores its index, passes a fence and looks at look_: at least
+//    one of them sees the other (Dekker). Hence no wake-up is lost. The active side passes its
+//    fence with every item, the side that waits only with every sleep. While a side is *light* (its
+//    bit in look_, set and cleared by the sleeper opposite, under the lock) its fence is light, no
+//    more than an order for the compiler, and the sleeper's is heavy, a system call (see
+//    biased.hpp). Otherwise both are sequentially consistent accesses. The sleeper chooses what is
+//    cheaper by how many values have passed since it last slept. An operation that read look_
+//    before its side ceased to be light may still be running. So the sleeper keeps using heavy
+//    fences until, after one, it sees the other's index move: operations that begin after the fence
+//    read look_ anew.
 //  4 Only the reader's side takes values out. So poison does not empty the ring: the reader's next
-//    operation does, or the end of its side.
+//    operation does, or the end of the reader's side.
 #pragma once
 #include <bit>
 #include <new>
@@ -56,12 +56,12 @@ class OneToOneEngine : public ChannelBase<P> {
  public:
   using value_type = T;
 
-  OneToOneEngine() noexcept { B::state_ = B::kBuffered; }  // its parties wait in lines
+  OneToOneEngine() noexcept { B::state_ = B::kBuffered; }  // parties of this channel wait in queues
   OneToOneEngine(const OneToOneEngine&) = delete;
   OneToOneEngine& operator=(const OneToOneEngine&) = delete;
   ~OneToOneEngine() { clear(); }
 
-  // `data` has room for slots_for(capacity) values.
+  // The number of slots that set_storage()'s `data` must have room for.
   static constexpr std::uint32_t slots_for(std::uint32_t capacity) noexcept {
     return std::bit_ceil(capacity);
   }
@@ -70,13 +70,13 @@ class OneToOneEngine : public ChannelBase<P> {
     capacity_ = capacity;
     mask_ = slots_for(capacity) - 1;
   }
-  // Before its first use, where there is a heavy fence: both sides begin light.
+  // Makes both sides begin light. Called before the first use, where there is a heavy fence.
   void begin_light() noexcept {
     look_.fetch_or(kReaderLight | kWriterLight, std::memory_order_relaxed);
   }
   static constexpr bool buffered() noexcept { return true; }
   T* storage() const noexcept { return data_; }
-  // calls clear(), outside the lock; null: clear() does
+  // calls clear(), outside the lock; if null, the engine calls clear() itself
   void (*discard)(OneToOneEngine&) noexcept = nullptr;
 
   std::uint64_t transfers() const noexcept {
@@ -111,7 +111,8 @@ class OneToOneEngine : public ChannelBase<P> {
     }
   }
 
-  // As begin() if that need not wait nor look closer; false: nothing has happened.
+  // As begin(), if the operation need not wait nor look closer. Returns false if nothing has
+  // happened.
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     return fast<S>(slot);
@@ -175,7 +176,7 @@ class OneToOneEngine : public ChannelBase<P> {
 
   // --- ends --------------------------------------------------------------------------------------
 
-  // The one end of its side. False: it was made already, or the channel has ended.
+  // Makes the one end of a side. Returns false if it was made already, or the channel has ended.
   bool first_reader() noexcept { return first<Side::in>(B::readers_, kReadersGone); }
   bool first_writer() noexcept { return first<Side::out>(B::writers_, kWritersGone); }
 
@@ -206,7 +207,7 @@ class OneToOneEngine : public ChannelBase<P> {
     return e ? n.status : Status::ok;
   }
 
-  // The reader's side: destroy what is left.
+  // Destroys the values that are left. Called by the reader's side only.
   void clear() noexcept {
     Index h = head_.load(std::memory_order_relaxed);
     for (const Index t = tail_.load(std::memory_order_acquire); h != t; ++h) {
@@ -220,10 +221,10 @@ class OneToOneEngine : public ChannelBase<P> {
   static constexpr std::uint32_t kReaderWaits = 1, kWriterWaits = 2, kPoisoned = 4,
                                  kWritersGone = 8, kReadersGone = 16, kReaderLight = 32,
                                  kWriterLight = 64;
-  // Numbers of values between two sleeps. A heavy fence costs about as much as 500 sequentially
-  // consistent stores.
+  // How many values pass between two sleeps when a side changes its kind of fence. A heavy fence
+  // costs about as much as 500 sequentially consistent stores.
   static constexpr Index kFew = 256, kMany = 1024;
-  // After so many values through an end the process lets the others of its scheduler run (rule
+  // After so many values through an end its process lets the others of its scheduler run (rule
   // 7.7). To look at the index costs less than to count in the process.
   static constexpr Index kTurn = 512;
 
@@ -302,8 +303,9 @@ class OneToOneEngine : public ChannelBase<P> {
     return t;
   }
 
-  // Called with the lock held, which it releases during a heavy fence. Sets our bit in look_, which
-  // then stays. We shall see everything that the other side did without having seen the bit.
+  // Sets the side's bit in look_, which then stays. After this call the side sees everything that
+  // the other side did without having seen the bit. Called with the lock held, which it releases
+  // during a heavy fence.
   template <Side S>
   void announce() noexcept {
     constexpr std::uint32_t light = S == Side::in ? kWriterLight : kReaderLight;
@@ -369,8 +371,8 @@ class OneToOneEngine : public ChannelBase<P> {
     return true;
   }
 
-  // Called with the lock held after any change: commits the parties in line that can be, and tells
-  // those for which the channel has ended.
+  // Commits the queued parties that can commit, and tells those for which the channel has ended.
+  // Called with the lock held, after any change.
   void serve_lines(Wakes& after) noexcept {
     for (bool again = !poison_; again;) {
       again = false;
@@ -419,7 +421,7 @@ class OneToOneEngine : public ChannelBase<P> {
     return open;
   }
 
-  // True: that was the last end of its side, and no party of it is in line.
+  // Drops an end. Returns true if it was the last end of its side, and no reader is queued.
   bool end(typename P::Count& n, std::uint32_t side, std::uint8_t died) noexcept {
     Wakes after;
     lock_.lock();
@@ -447,12 +449,12 @@ class OneToOneEngine : public ChannelBase<P> {
   prim::atomic<std::uint64_t> dropped_{0};
   // What is known of a side that sleeps (under the lock).
   struct Sleeper {
-    Index slept_at = 0;      // its index when it last went to sleep
+    Index slept_at = 0;      // the side's index when it last went to sleep
     Index fenced_at = 0;     // the other's index after the last heavy fence
     bool unsettled = false;  // the other has ceased to be light, but may not know it yet
   };
   Sleeper reader_, writer_;
-  std::uint32_t announced_ = 0;  // the sides that are about to join their line; their bits stay
+  std::uint32_t announced_ = 0;  // the sides that are about to join their queue; their bits stay
   alignas(64) prim::atomic<Index> tail_{0};
   Index head_seen_ = 0;  // the writer's
   alignas(64) prim::atomic<Index> head_{0};

@@ -1,7 +1,8 @@
 // A waiter that is an OS thread and no more: it parks on one word. The explorer and the tests of
-// core/ have it; thread processes wait by runtime/parking.hpp.
+// core/ use it; thread processes wait by runtime/parking.hpp.
 //
-//   0 ──wake()──► woken      0 ──nudge()──► nudged (look around: a cancellation, a timer)     await() resets to 0
+//   0 ──wake()──► woken       0 ──nudge()──► nudged (a cancellation or a timer: look around)
+//   await() resets the word to 0
 #pragma once
 #include "waiter.hpp"
 
@@ -16,8 +17,8 @@ class Parker : public Waiter {
   Parker(const Parker&) = delete;
   Parker& operator=(const Parker&) = delete;
 
-  // Sleeps until woken (true), or until nudged or past `until` (false; a later wake-up is not
-  // lost).
+  // Sleeps until woken (returns true), or until nudged or past the steady time `until` in ns
+  // (returns false; a later wake-up is not lost).
   bool await(std::int64_t until = prim::forever) noexcept {
     for (;;) {
       std::uint32_t s = word_.load(std::memory_order_acquire);

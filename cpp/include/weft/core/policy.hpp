@@ -2,9 +2,9 @@
 // address space.
 //
 // A local channel costs no atomic operation. A shared one takes a spin lock for each operation: for
-// a few tens of instructions, never while user code runs but what rule 12.1 excepts, never two at once
-// (invariant 1 of waiter.hpp). While only one scheduler uses a channel, the lock is biased to that
-// scheduler (biased.hpp).
+// a few tens of instructions, never while user code runs (rule 12.1 names the exceptions), and
+// never two locks at once (invariant 1 of waiter.hpp). While only one scheduler uses a channel, the
+// lock is biased to that scheduler (biased.hpp).
 #pragma once
 #include <cstdint>
 
@@ -19,7 +19,7 @@ namespace weft::inline WEFT_ABI {
 namespace core {
 
 // A lock has a second pair of functions, for a fast path that is inlined at each use:
-// lock_cheaply() may refuse (null); what it returns is passed to unlock_cheaply().
+// lock_cheaply() may refuse (null); its result is passed to unlock_cheaply().
 class NoLock {
  public:
   void lock() noexcept {}
@@ -32,7 +32,7 @@ class NoLock {
 class SpinLock {
  public:
   void lock() noexcept {
-#if __STDC_HOSTED__  // what is rare is a call
+#if __STDC_HOSTED__  // the rare case is a call
     if (word_.exchange(1, std::memory_order_acquire) != 0) [[unlikely]]
       await();
 #else
@@ -64,7 +64,8 @@ class Count {
  public:
   constexpr explicit Count(std::uint32_t n = 0) noexcept : n_(n) {}
   std::uint32_t get() const noexcept { return n_.load(std::memory_order_relaxed); }
-  // No other is left, and what they did is seen here.
+  // Returns whether the caller's reference is the only one left. If so the caller sees everything
+  // the others did.
   bool is_last() const noexcept { return n_.load(std::memory_order_acquire) == 1; }
   void up() noexcept {
     if constexpr (Shared)
@@ -72,7 +73,7 @@ class Count {
     else
       n_.store(get() + 1, std::memory_order_relaxed);
   }
-  // True: it is 0 now.
+  // Returns true if the count is 0 now.
   bool down() noexcept {
     if constexpr (Shared) {
       return n_.fetch_sub(1, std::memory_order_acq_rel) == 1;
@@ -91,14 +92,14 @@ class Count {
 //
 // The time of a communication on one core is that of its stores: a core completes one store in a
 // cycle, or two to one cache line. So a push is two stores. "Empty" is known from where the next
-// address goes, not from a null at the end, which would be a third.
+// address goes; a null at the end would be a third store.
 //
 // Invariants
 //  1 tail_ points to where the address of the next waker goes: the link of the last waker, or head_
 //    if the queue is empty.
-//  2 While it is empty head_ means nothing; nor does the link of the last one, ever.
-//  3 While it is advanced (advance() until rest_at()) head_ means nothing either: only push() and
-//    empty() may be called.
+//  2 While the queue is empty head_ means nothing; nor does the link of the last waker, ever.
+//  3 While the queue is advanced (from advance() until rest_at()) head_ means nothing either: only
+//    push() and empty() may be called.
 class RunQueue {
  public:
   RunQueue() = default;
@@ -123,7 +124,7 @@ class RunQueue {
     tail_ = other.tail_;
     other.tail_ = &other.head_;
   }
-  // Takes all, linked, with a null after the last one; the queue is empty afterwards.
+  // Takes all wakers, linked, with a null after the last one; the queue is empty afterwards.
   Waker* release() noexcept {
     *tail_ = nullptr;
     Waker* const all = static_cast<Waker*>(head_);
@@ -132,7 +133,7 @@ class RunQueue {
   }
 
   // For a loop that keeps the head in a register while it runs wakers one after another: takes out
-  // w, the head. Returns the one that follows; null: there is none, and the queue is empty.
+  // w, the head. Returns the next waker; null if there is none, and the queue is empty.
   Waker* advance(Waker* w) noexcept {
     if (tail_ == &w->next) {
       tail_ = &head_;
@@ -150,7 +151,7 @@ class RunQueue {
 #if __STDC_HOSTED__
 inline constinit thread_local RunQueue* current_run_queue = nullptr;
 #else
-// one core; a platform with more sets it when it switches
+// one core; a platform with more sets this when it switches
 inline constinit RunQueue* current_run_queue = nullptr;
 #endif
 
@@ -165,8 +166,9 @@ inline constinit RunQueue* current_run_queue = nullptr;
 #define WEFT_CHECK_LOCAL 0
 #endif
 
-// A policy's wake() says whether it put the waker on the run queue of this scheduler: this can only
-// be as often as processes wait (rule 7.7).
+// A policy's wake() returns whether it put the waker on the run queue of this scheduler. That
+// happens only as often as processes of this scheduler wait, so it need not be counted to give way
+// (rule 7.7).
 struct Local {
   using Lock = core::NoLock;
   using Count = core::Count<false>;
@@ -202,7 +204,7 @@ struct Shared {
   }
 };
 
-// Shared, with one reader end and one writer end, over a buffer: one2one.hpp (rule 1.8).
+// As Shared, but with one reader end and one writer end, over a buffer: one2one.hpp (rule 1.8).
 struct OneToOne : Shared {
   static constexpr bool one_to_one = true;
 };

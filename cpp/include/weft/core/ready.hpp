@@ -1,8 +1,10 @@
-// The ready list of a standing alternative: which of its channels may have become ready while it
-// was not waiting.
+// The ready list of a standing alternative: which of its channels may have become ready while the
+// alternative was not waiting.
 //
-// Writer side (channel's lock held):  enqueue itself, mark(), then read the alternative's word again: WAITING → claim it.
-// Owner side (no lock held):          list empty → word := WAITING, then read the list again: something there → take WAITING back.
+// An arriving party, with the channel's lock held, queues itself, calls mark(), and then reads the
+// alternative's word again: if the word is WAITING, the party claims it. The owner, with no lock
+// held, sets the word to WAITING if the list is empty, and then reads the list again: if the list
+// is not empty, the owner takes WAITING back.
 // Both re-reads are needed; all four accesses are sequentially consistent, so at least one side
 // sees the other.
 #pragma once
@@ -14,9 +16,10 @@ namespace weft::inline WEFT_ABI::core {
 struct ReadyLink : Link {};
 
 struct StandingNode : Node, ReadyLink {
-  // ReadyLink, its second link, is the one in the ready list; under the ready list's lock
-  bool marked = false;  // it is in the ready list (ready list's lock)
-  // it found only foreign readers, or watches, which must be told once we wait (the owner's)
+  // ReadyLink, the node's second link, is the one in the ready list (ready list's lock)
+  bool marked = false;  // the node is in the ready list (ready list's lock)
+  // its guard found only foreign readers, or watches, which must be told once the select waits (the
+  // owner's)
   bool contested = false;
   StandingNode() = default;
   StandingNode(const StandingNode&) = delete;

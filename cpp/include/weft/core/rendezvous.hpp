@@ -2,12 +2,12 @@
 // (rule 1.1).
 //
 // Invariants
-//  1 Both parties are won (waiter.hpp) before the value moves.
-//  2 Values move by T's move constructor. That, and the destructor of what was moved from, are the
-//    only code of T that may run under the lock. Neither may throw (rule 12.1).
+//  1 Both parties are claimed (waiter.hpp) before the value moves.
+//  2 Values move by T's move constructor. This constructor, and the destructor of what was moved
+//    from, are the only code of T that may run under the lock. Neither may throw (rule 12.1).
 //  3 Wake-ups and dropped values are noted in AfterUnlock and dealt with once the lock is released.
-//    Two who meet with nobody else there (meet_alone() of channel.hpp) have nothing to note: there
-//    the value moves, and its partner is woken, after the unlock.
+//    Two parties that meet while no other waits (meet_alone() of channel.hpp) have nothing to note:
+//    there the value moves, and the partner is woken, after the unlock.
 #pragma once
 #include <new>
 #include <type_traits>
@@ -24,7 +24,7 @@ struct AfterUnlock : Wakes {
   Ring<T> trash;
   alignas(T) unsigned char victim[sizeof(T)];
   bool has_victim = false;
-  bool more = false;  // more than one foreign party is to be told: the others come after `told`
+  bool more = false;  // more than one foreign party is to be told: the others are told after `told`
   // a foreign party to be told; not in the list, since two channels may tell one select at once
   Waker* told = nullptr;
   void finish_all() noexcept {
@@ -43,9 +43,9 @@ class Rendezvous : public ChannelBase<P> {
   using Step = typename B::Step;
   using B::transfers_;
 
-  // Meet a party that waits on the other side: the first that can be claimed together with
-  // ourselves. Parties may meet at a buffer too (rule 1.5): when every slot is held or reserved, or
-  // when the buffer is empty.
+  // Meets a party that waits on the other side: the first that can be claimed together with `me`.
+  // Parties may meet at a buffer too (rule 1.5): when every slot is held or reserved, or when the
+  // buffer is empty.
   template <Side S, class Me>
   Attempt meet(Node& n, Me me, Wakes& after) noexcept {
     return meet(kSide<S>, n, me, after);
@@ -62,18 +62,18 @@ class Rendezvous : public ChannelBase<P> {
     return pass(side == Side::in ? *y : n, side == Side::in ? n : *y, after, *y);
   }
 
-  // Both parties are won: w's value moves to r. `peer` is the one that sleeps.
+  // Both parties are claimed: w's value moves to r. `peer` is the one that sleeps.
   Attempt pass(Node& w, Node& r, Wakes& after, Node& peer) noexcept {
     if (w.is(NodeFlags::compute)) [[unlikely]] {
       w.hold(&r);
       r.status = Status::pending;
-      if (&peer == &r) return Attempt::committed;  // we are the writer, and compute the value next
+      if (&peer == &r) return Attempt::committed;  // the writer computes its value next
       after.finish(&w, Status::ok);
-      return Attempt::partner_holds;  // the writer computes the value, and then wakes us
+      return Attempt::partner_holds;  // the writer computes the value, and then wakes the reader
     }
     return hand_over(w, r, after, peer);
   }
-  // The value is there: it moves.
+  // The writer's value is there: it moves to the reader.
   Attempt hand_over(Node& w, Node& r, Wakes& after, Node& peer) noexcept {
     move_value(w.slot, r.slot);
     if (r.is(NodeFlags::extended)) [[unlikely]] {
@@ -84,7 +84,7 @@ class Rendezvous : public ChannelBase<P> {
         r.hold(&w);
         if (&peer == &w) return Attempt::committed;
         after.finish(&r, Status::ok);
-        return Attempt::partner_holds;  // the reader's block ends before we go on
+        return Attempt::partner_holds;  // the reader's block ends before the writer goes on
       }
     }
     after.finish(&peer, Status::ok);
@@ -95,7 +95,7 @@ class Rendezvous : public ChannelBase<P> {
     ++ring->held;
     if (!n.is(NodeFlags::kept)) return;
     if (++ring->kept != 0) return;
-    --ring->kept;  // it counts to 65,535 only: beyond that, this one keeps no reader waiting
+    --ring->kept;  // `kept` counts to 65,535 only: beyond that, a read keeps no reader waiting
     n.clear(NodeFlags::kept);
   }
   void free_slot(Node& n) noexcept {
@@ -108,7 +108,7 @@ class Rendezvous : public ChannelBase<P> {
   }
 
  private:
-  // May a party of side S that has just come claim y, which waits?
+  // Returns whether a party of side S that has just arrived may claim y, which waits.
   template <class S>
   [[gnu::always_inline]] Step may_claim(S side, const Node& y) const noexcept {
     const auto unusual = static_cast<std::uint16_t>(
@@ -118,8 +118,8 @@ class Rendezvous : public ChannelBase<P> {
     if (!y.is(unusual) && !(side == Side::in && ring && ring->lending())) [[likely]]
       return Step::claim;
     if (y.is(NodeFlags::disabled)) return Step::pass_over;
-    // A foreign reader takes its value itself, and those behind it wait (rule 6.6); of a promised
-    // one the value may be under way.
+    // A foreign reader takes its value itself, and those behind it wait (rule 6.6); the value of a
+    // promised reader may be under way.
     if (side == Side::out && y.is(NodeFlags::foreign | NodeFlags::promised)) return Step::stop;
     if (!ring) return Step::claim;
     // A computed or lent value, or an extended read, needs a slot first.

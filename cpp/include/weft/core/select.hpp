@@ -1,16 +1,16 @@
-// A select over guards, one-shot: phases A–D of the commit algorithm (see waiter.hpp for the
+// A select over guards, one-shot: phases A to D of the commit algorithm (waiter.hpp describes the
 // words).
 //
-//   A scan()    enrolled nowhere, so nobody can claim us: commit with the first ready guard
-//   B enrol()   word := WAITING; at each guard look again, commit jointly, or join the line
+//   A scan()    enrolled nowhere, so nobody can claim the select: commit with the first ready guard
+//   B enrol()   word := WAITING; at each guard look again, commit jointly, or join the queue
 //   C           the owner parks; a timer or a cancellation competes by finish_as()
-//   D leave()   leave every line
+//   D leave()   leave every queue
 //
 //   begin() ─► chosen (A) │ chosen (B) │ parked ──woken──► finish() ─► chosen
 //
 // A guard whose channel has retired is left out (rule 5.6, guard.hpp). In phase A, at the first
-// such guard, the owner looks whether the select is over. From phase B on the guards that keep it
-// open are counted (KeptChoice).
+// such guard, the owner looks whether the select is over. From phase B on the guards that keep the
+// select open are counted (KeptChoice).
 //
 // Freestanding: the guards are an array that the caller provides.
 #pragma once
@@ -61,7 +61,8 @@ class Select : public Choosing<Select> {
   }
   bool may_time() const noexcept { return true; }
 
-  // Phase A, with timers and skips. `now` is called only if there is a timer.
+  // Phase A, with timers and skips. `now` is called only if there is a timer. Returns the guard
+  // that was chosen, `parked` or `none`.
   template <class Now>
   int scan(Now&& now) noexcept {
     int skip = none;
@@ -92,8 +93,8 @@ class Select : public Choosing<Select> {
     return none;
   }
 
-  // Phase B. An index: we have committed to that guard, and left all lines. `parked`: await the
-  // wake-up.
+  // Phase B. Returns the guard to which the select has committed, having left all queues, or
+  // `parked` if the caller must await the wake-up.
   WEFT_INLINE_HOSTED int enrol(bool foreign = false) noexcept {
     if (!counted_ || seen_.anything_off()) find_keepers(foreign);
     std::uint32_t count = keeping_;
@@ -115,7 +116,7 @@ class Select : public Choosing<Select> {
       switch (x.ops->enrol(x)) {
         case Attempt::committed: return left(i, Status::ok);
         case Attempt::ended: return left(i, x.node.status);
-        case Attempt::partner_holds:  // decided; the partner wakes us once more
+        case Attempt::partner_holds:  // committed; the partner wakes it once more
         case Attempt::gone: return parked;
         case Attempt::silent:
           if (const int c = fell_silent_in_line(i); c != none) return c;
@@ -126,8 +127,8 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // A foreign select was told to look again: it commits if it can. `parked`: not yet, or it was
-  // decided already and the wake-up is under way.
+  // A foreign select was told to look again: it commits if it can. Returns `parked` if it cannot
+  // yet, or has an outcome already and the wake-up is under way.
   int look_again() noexcept {
     if (choice.done() || held_ != none) return parked;
     for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = after(i)) {
@@ -147,8 +148,8 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // After the wake-up (or after finish_as): does phase D, and gives the guard that won. `none`:
-  // cancelled or timed out, see `choice.word()`.
+  // Called after the wake-up (or after finish_as): does phase D, and returns the guard that has
+  // committed. Returns `none` if the select was cancelled or timed out; `choice.word()` says which.
   int finish() noexcept {
     if (held_ != none) {
       const auto i = static_cast<std::uint32_t>(held_);
@@ -163,7 +164,7 @@ class Select : public Choosing<Select> {
   }
 
  private:
-  // flags of a node that the maker of the guard sets
+  // flags of a node that are set by the code that makes the guard
   static constexpr std::uint16_t kOwn = NodeFlags::compute | NodeFlags::extended;
   static std::uint16_t flags_of(bool keeps, bool foreign) noexcept {
     return static_cast<std::uint16_t>(NodeFlags::of_choice | NodeFlags::quiet |
@@ -171,8 +172,8 @@ class Select : public Choosing<Select> {
                                       (foreign ? NodeFlags::foreign : 0));
   }
 
-  // Finds which guards keep this select open, how many there are, and the flags of their nodes.
-  // That stays valid until a guard is switched on or off, unless guards that are off matter.
+  // Finds which guards keep this select open, how many there are, and the flags of their nodes. The
+  // result stays valid until a guard is switched on or off, unless guards that are off matter.
   [[gnu::noinline]] void find_keepers(bool foreign) noexcept {
     std::uint32_t on[2] = {0, 0};
     seen_ = {};
@@ -197,7 +198,7 @@ class Select : public Choosing<Select> {
       case Attempt::committed: return chosen(i, Status::ok);
       case Attempt::ended: return found_ended(i);
       case Attempt::partner_holds:
-        // It has committed, and the partner wakes us, as if that had claimed us.
+        // The select has committed, and the partner wakes it, as if the partner had claimed it.
         held_ = static_cast<int>(i);
         return parked;
       default: return none;
@@ -211,9 +212,9 @@ class Select : public Choosing<Select> {
     return here ? chosen(i, Status::retired) : none;
   }
 
-  // The guard at which this select ends with Retired (rule 5.6), if it is over now; else none. This
-  // is asked at the first silent guard: if another retires after that, the scan misses it, and
-  // enrol() counts it.
+  // The guard at which this select ends with Retired (rule 5.6), if it is over now; otherwise none.
+  // Asked at the first silent guard: if another retires after that, the scan misses it, and enrol()
+  // counts it.
   int over_at() noexcept {
     if (!silents_) {
       over_at_ = over(g_, n_, mode_ == Mode::fair ? start_ : 0);
@@ -225,13 +226,13 @@ class Select : public Choosing<Select> {
     while (!keep_.decides(g_[i])) i = after(i);
     return i;
   }
-  // The last guard that kept this select open, i, has retired: the outcome is Retired, at guard i
-  // or, if i does not decide, at one that does.
+  // Guard i, the last that kept this select open, has retired: the outcome is Retired, at guard i
+  // or, if i does not decide, at a guard that does.
   int is_over(std::uint32_t i) noexcept {
     leave();
     return chosen(keep_.decides(g_[i]) ? i : first_decider(), Status::retired);
   }
-  // We have found it retired ourselves, while we are enrolled at other guards.
+  // The owner has found guard i retired, while it is enrolled at other guards.
   int fell_silent_in_line(std::uint32_t i) noexcept {
     g_[i].silent = silents_ = true;
     if (!keep_.has(g_[i]) || !choice.last_gone()) return none;
@@ -306,14 +307,14 @@ class Select : public Choosing<Select> {
   Mode mode_ = Mode::fair;
   bool silents_ = false;  // a guard was found silent, and over_at_ belongs to this scan
   bool timers_ = false;   // there is a timer or a skip among the enabled guards
-  bool counted_ = false;  // what follows is valid for the guards as they are now
+  bool counted_ = false;  // keep_, keeping_ and flags_ are valid for the guards as they are now
   Kinds seen_;
   std::uint32_t keeping_ = 0;
   static_assert(static_cast<int>(Kind::timer) == 4, "flags_ has a value for each kind that enrols");
   std::uint16_t flags_[static_cast<int>(Kind::timer)] = {0, 0, NodeFlags::of_choice,
                                                          NodeFlags::of_choice};
   Keepers keep_;
-  bool enrolled_ = false;  // phase B was entered: every line must be left
+  bool enrolled_ = false;  // phase B was entered: every queue must be left
   int over_at_ = none;
 };
 

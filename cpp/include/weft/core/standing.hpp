@@ -1,17 +1,17 @@
-// A standing alternative: guards stay enrolled between selects, so that a select costs the same for
-// any number of them (rule 5.9).
+// A standing alternative: its guards stay enrolled between selects, so that a select costs the same
+// for any number of them (rule 5.9).
 //
 //   start():  serve the ready list ─► chosen
-//             list empty: word := WAITING, read the list again ──something──► take WAITING back, serve it
-//                                                             └─nothing───► parked ──woken──► finish()
+//             list empty: word := WAITING, read it again ──found──► take WAITING back, serve it
+//                                             └─empty──► parked ──woken──► finish()
 //
-// When a guard's channel retires, a select that waits is woken and looks for itself: finish() says
-// `again` unless the select is over (rule 5.6). The guard stays linked, `silent`. It costs nothing
-// from then on, and is woken again only if its channel is poisoned.
+// When a guard's channel retires, a select that waits is woken and looks for itself: finish()
+// returns `again` unless the select is over (rule 5.6). The guard stays linked, `silent`. It costs
+// nothing from then on, and is woken again only if its channel is poisoned.
 //
-// Between selects the word is IDLE (or DONE until finish()). A peer that arrives cannot claim it:
-// it queues itself and marks its channel ready. Guards where the other side stands too, barriers,
-// timers and skips are not flat: they are scanned and enrolled at each select.
+// Between selects the word is IDLE (or DONE until finish()). A party that arrives cannot claim it:
+// the party queues itself and marks its channel ready. Guards where the other side has a standing
+// party too, barriers, timers and skips are not flat: they are scanned and enrolled at each select.
 #pragma once
 #include <array>
 #include <bit>
@@ -31,8 +31,7 @@ class Standing : public Choosing<Standing> {
       x.node.belongs_to(&choice);
       x.node.index = i;
       x.flat = x.kind < Kind::barrier && link(x);
-      // A guard of a channel without `where` has a closed end and can never be on: it does not
-      // count.
+      // A channel guard without `where` has a closed end and can never be on: it does not count.
       if (!x.flat && (x.where || x.kind >= Kind::barrier)) flat_ = false;
       if (x.enabled) ++on_[static_cast<int>(x.kind)];
     }
@@ -82,8 +81,9 @@ class Standing : public Choosing<Standing> {
     }
   }
 
-  // After the wake-up, or after choice.finish_as(): the guard that won; `none`: cancelled or timed
-  // out; `again`: call start() once more.
+  // Called after the wake-up, or after choice.finish_as(). Returns the guard that has committed,
+  // `none` if the select was cancelled or timed out, or `again` if start() must be called once
+  // more.
   WEFT_INLINE_HOSTED int finish() noexcept {
     if (held_ != none) {
       const int i = held_;
@@ -108,14 +108,15 @@ class Standing : public Choosing<Standing> {
  private:
   static bool link(Guard& x) noexcept {
     if (!x.where) return false;
-    if (!x.ends) x.node.set(NodeFlags::quiet);  // before its channel can end
+    if (!x.ends) x.node.set(NodeFlags::quiet);  // before the guard's channel can end
     if (x.ops->link(x)) return true;
-    x.node.clear(NodeFlags::quiet);  // enrolled at each select: the end of the channel wakes us
+    x.node.clear(NodeFlags::quiet);  // the guard is enrolled at each select: the end of the channel
+                                     // wakes the owner
     return false;
   }
 
-  // The channel of guard i, which is on, has retired. Gives i if all that decide have retired now,
-  // else `none`.
+  // The channel of guard i, which is on, has retired. Returns the guard at which the select is
+  // over, else `none`.
   [[gnu::noinline, gnu::cold]] int fell_silent(int i) noexcept {
     Guard& x = g_[i];
     if (!x.silent) ++gone_[static_cast<std::size_t>(x.kind)];
@@ -130,7 +131,8 @@ class Standing : public Choosing<Standing> {
   [[gnu::noinline, gnu::cold]] void stay_over() noexcept {
     if (const int at = over(g_, n_); at != none) choice.mark(&g_[at].node);
   }
-  // Is over() worth asking? As far as we know all guards that may decide have retired.
+  // Returns whether over() is worth a call: as far as is known, all guards that may decide have
+  // retired.
   bool all_gone() const noexcept {
     const auto in = static_cast<std::size_t>(Kind::input);
     const auto out = static_cast<std::size_t>(Kind::output);
@@ -151,10 +153,11 @@ class Standing : public Choosing<Standing> {
       case Attempt::partner_holds: held_ = static_cast<int>(i); return parked;
       case Attempt::ended:
         if (x.node.status == Status::retired && !x.ends) return fell_silent(static_cast<int>(i));
-        if (x.silent) --gone_[static_cast<std::size_t>(x.kind)];  // and was poisoned
+        // the guard was silent, and its channel was poisoned since
+        if (x.silent) --gone_[static_cast<std::size_t>(x.kind)];
         x.silent = false;
         status_ = x.node.status;
-        if (listed) choice.mark(&x.node);  // it stays ready with its end (rule 5.6)
+        if (listed) choice.mark(&x.node);  // the guard stays ready at the end (rule 5.6)
         return static_cast<int>(i);
       default:
         if (x.node.contested) contested_ = true;
@@ -224,12 +227,12 @@ class Standing : public Choosing<Standing> {
   }
 
   std::uint32_t on_[static_cast<int>(Kind::skip) + 1] = {};  // guards that are on, by kind
-  // of these, how many inputs and outputs are silent; compared as one word
+  // how many of the inputs and outputs that are on are silent; compared as one word
   alignas(std::uint64_t) std::array<std::uint32_t, 2> gone_ = {};
   std::uint32_t turn_ = 0;
   bool flat_ = true;  // every guard is enrolled for good
   bool enrolled_ = false;
-  bool contested_ = false;  // a guard's node says so
+  bool contested_ = false;  // a guard's node is contested
 };
 
 }  // namespace weft::inline WEFT_ABI::core

@@ -9,14 +9,15 @@
 namespace weft::inline WEFT_ABI {
 
 enum class Status : std::uint8_t {
-  ok,         // committed
-  pending,    // not yet: the waker will be called once
+  ok,         // the operation has committed
+  pending,    // the outcome is open: the waker will be called once
   retired,    // the other side has retired, the normal end (rule 3)
   poisoned,   // the channel was poisoned (rule 4)
   died,       // the other side was killed (rule 4.5)
-  cancelled,  // withdrawn before the commit (rule 6.2)
-  timed_out,  // a timer guard won (rule 5.2)
-  in_doubt,   // as died; of a write whose home died: its value may have been taken (WIRE.md 8.1)
+  cancelled,  // the operation was withdrawn before its commit (rule 6.2)
+  timed_out,  // a timer guard was chosen (rule 5.2)
+  // As died, for a write whose home died: its value may have been taken (WIRE.md 8.1).
+  in_doubt,
 };
 
 constexpr bool is_end(Status s) noexcept {
@@ -35,13 +36,13 @@ using Tally = std::conditional_t<(sizeof(void*) < 8), std::uint32_t, std::uint64
 
 // The outcome of one attempt of a party at one channel, made under the channel's lock.
 enum class Attempt : std::uint8_t {
-  committed,      // done: the value has moved (or, for a computed output, a partner is reserved)
-  partner_holds,  // committed, but the partner lets us go later: await the wake-up
+  committed,      // the value has moved (or, for a computed output, a partner is reserved)
+  partner_holds,  // committed, but the partner holds the party: await the wake-up
   not_ready,      // nobody to commit with
-  gone,           // our own choice was won by somebody else meanwhile: await the wake-up
-  ended,          // the channel has ended for us; node.status says how
-  // the channel has retired for us, and we are a guard that falls silent (rule 5.6): in no line,
-  // nothing is decided
+  gone,           // another party has claimed the choice of this one meanwhile: await the wake-up
+  ended,          // the channel has ended for the party; node.status says how
+  // the channel has retired for a guard that falls silent (rule 5.6): it is in no queue, and
+  // nothing is committed
   silent,
 };
 

@@ -1,10 +1,10 @@
-// What a channel moves in place of a value. A channel asks of a value's type how to move and how to
-// destroy it, and nothing else; for a number, an enumeration or a pointer that is a copy of its
-// bits. So all those of one size share one engine, which is compiled once: `int` and `float` here,
-// `double` and `long` there.
+// What a channel moves in place of a value. All that a channel needs to know of a value's type is
+// how to move and how to destroy it. For a number, an enumeration or a pointer a move is a copy of
+// the bits. So all such types of one size share one engine, which is compiled once: one for `int`
+// and `float`, one for `double` and `long`.
 //
-// A scalar alone: to ask anything of a class it must be complete, and a struct may have an end of a
-// channel of itself in it.
+// This holds for scalars alone: to ask anything of a class it must be complete, and a struct may
+// contain an end of a channel of itself.
 #pragma once
 #include <cstddef>
 #include <type_traits>
@@ -17,7 +17,7 @@ template <std::size_t N>
 struct Bits {
   alignas(N) unsigned char bytes[N];
 
-  // By memcpy: what is there is an object of another type.
+  // By memcpy: the bytes are an object of another type.
   Bits(Bits&& o) noexcept { __builtin_memcpy(bytes, o.bytes, N); }
 };
 
@@ -31,7 +31,7 @@ struct StoredAs<T, true> {
   static constexpr bool word = (n == 1 || n == 2 || n == 4 || n == 8) && alignof(T) == n;
   using type = std::conditional_t<word, Bits<word ? n : 1>, T>;
 };
-// What is stored already is stored as it is.
+// Stored<T>: the type that is stored for T. Stored<Stored<T>> is the same.
 template <class T>
 using Stored = typename StoredAs<T>::type;
 

@@ -1,28 +1,28 @@
 // Waiters, and how a choice commits. Each choice has one word; words are claimed in ascending
 // order.
 //
-// A *waiter* is a node in a channel's queue. It belongs to a *plain* operation or to a *choice*.
-// That of a plain operation can be claimed while it is queued, under the channel's lock; for that
-// of a choice its word decides. A coroutine, an OS thread, a Python coroutine and a foreign task
-// differ only in how they are woken: that is the Waker.
+// A *waiter* is a node in a channel's waiting queue. It belongs to a *plain* operation or to a
+// *choice*. The node of a plain operation can be claimed while it is queued, under the channel's
+// lock; the node of a choice is claimed through the choice's word. A coroutine, an OS thread, a
+// Python coroutine and a foreign task differ only in how they are woken: that is the Waker.
 //
 //   IDLE ──arm()──► WAITING ──claim_one(DONE i)──────────────► DONE(i)
 //                    │  ▲ │
-//                    │  │ └─expire()──► TIMED_OUT     withdraw()──► CANCELLED
-//      claim_both()  ▼  │ claim_both(): the other is gone
-//                   LOCKED ──claim_both(): both won──► DONE(i)
+//                    │  │ └─finish_as()──► TIMED_OUT (a timer), CANCELLED (a request)
+//      claim_both()  ▼  │ claim_both(): the other choice has committed elsewhere
+//                   LOCKED ──claim_both(): both claimed──► DONE(i)
 //
 // Invariants
-//  1 One channel lock at a time. (The ready list of a standing alternative has a leaf lock, under
-//    which nothing else is taken.)
+//  1 A party takes one channel lock at a time. (The ready list of a standing alternative has a leaf
+//    lock, under which nothing else is taken.)
 //  2 A party that has a word LOCKED takes no channel lock.
-//  3 Words are taken in ascending order of address.
+//  3 Words are claimed in ascending order of address.
 //  4 A node is queued only while its owner's frame lives. The owner unlinks it, or the party that
 //    commits it does, under the channel's lock.
-//  5 A terminal state does not change until the owner resets it, after it has left every channel.
-// Hence no deadlock (lock holders wait only for words, word holders only for higher words), no lost
-// wake-up (of two complementary parties the later to take the channel's lock sees the earlier), no
-// loss (a value moves after all words are won; cancellation and timers compete for the same word).
+// Hence there is no deadlock (lock holders wait only for words, word holders only for higher
+// words), no lost wake-up (of two complementary parties the later to take the channel's lock sees
+// the earlier) and no lost value (a value moves after all words are claimed; cancellation and
+// timers compete for the same word).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -38,48 +38,51 @@ class Choice;
 struct Node;
 class RunQueue;
 
-// A coroutine's frame begins with two pointers; then comes the promise, whose alignment is no
-// greater. That is so with every compiler that we know.
+// The distance in bytes from the start of a coroutine's frame to its promise. A frame begins with
+// two pointers; then comes the promise, whose alignment is no greater. That is so with every
+// known compiler.
 inline constexpr std::ptrdiff_t kFrame = 2 * sizeof(void*);
 
 struct WakerOps {
-  // Called exactly once for each operation that became pending and was then decided: from any
+  // Called exactly once for each operation that was pending and has then got its outcome: from any
   // thread, never under a lock.
   void (*wake)(Node*) noexcept;
   // Called by the scheduler on whose run queue the waker was put.
   void (*run)(Node*);
-  // The run queue on which it is runnable, if it has one: a waker on the same scheduler pushes it
-  // there without a call.
+  // The run queue on which the waker's process becomes runnable, if it has one: a waker on the same
+  // scheduler pushes the process there without a call.
   RunQueue* home = nullptr;
-  // kFrame: it is a coroutine whose frame begins so many bytes before the waker, marked `framed`;
-  // the scheduler resumes it without a call to run. Else 0.
+  // kFrame if the waker is a coroutine (then marked `framed`): its frame begins so many bytes
+  // before the waker, and the scheduler resumes it without a call to run. Otherwise 0.
   std::ptrdiff_t frame = 0;
-  // Foreign parties only: look again (rule 6.6). Called any number of times (Node::told counts
-  // them), from any thread, never under a lock. wake() is still called once if another party
-  // decides. The waker may be freed only when all these calls have come, so its owner counts them
-  // or keeps it alive by a count of its own.
+  // Of foreign parties only: tells the party to look again (rule 6.6). Called any number of times
+  // (Node::told counts the calls), from any thread, never under a lock. wake() is still called once
+  // if another party commits the operation. The waker may be freed only when all these calls have
+  // come, so its owner counts them or keeps the waker alive by a reference count of its own.
   void (*tell)(Node*) noexcept = nullptr;
 };
 
 struct NodeFlags {
-  // linked in a channel's queue            (channel's lock)
+  // linked in a channel's waiting queue (channel's lock)
   static constexpr std::uint16_t queued = 1;
-  // of a party that decides elsewhere: told once, and taken out of line, when it might meet a party
+  // of a party that commits elsewhere: it is told once, and leaves the queue, when it might find a
+  // partner
   static constexpr std::uint16_t watch = 2;
-  static constexpr std::uint16_t of_choice = 4;  // belongs to a choice; else it is its own waker
+  static constexpr std::uint16_t of_choice = 4;  // belongs to a choice; a node without this flag is
+                                                 // its own waker
   static constexpr std::uint16_t extended = 8;   // an extended read (rule 1.6)
   // an output whose owner makes the value after the commit (rule 5.8)
   static constexpr std::uint16_t compute = 16;
   // an input whose owner takes the value itself once it is awake (rule 6.6); always of a choice
   static constexpr std::uint16_t foreign = 32;
-  // foreign, and has been told               (channel's lock)
+  // foreign, and has been told (channel's lock)
   static constexpr std::uint16_t notified = 64;
   static constexpr std::uint16_t standing = 128;  // stays linked between selects (rule 5.9)
-  // its precondition is false                (channel's lock)
+  // the guard's precondition is false (channel's lock)
   static constexpr std::uint16_t disabled = 256;
-  // of a waker: ops->frame is kFrame; kept here because a scheduler tests it at each step
+  // of a waker: ops->frame is kFrame; kept here because a scheduler tests this flag at each step
   static constexpr std::uint16_t framed = 512;
-  // Of a select's guard (rule 5.6):
+  // Of a guard of a select (rule 5.6):
   static constexpr std::uint16_t quiet = 1024;  // the retirement of its channel is no outcome
   static constexpr std::uint16_t keeps = 2048;  // quiet, and counted by KeptChoice
   // quiet, and its channel has retired    (channel's lock)
@@ -87,20 +90,20 @@ struct NodeFlags {
   // Of an extended read: its value may come back (WIRE.md 4.7). Until the read has ended the
   // channel has not ended for readers.
   static constexpr std::uint16_t kept = 8192;
-  // A plain reader in line whose value is on its way, or may be (Lending).  (channel's lock)
+  // A plain reader in the queue whose value is, or may be, under way (Lending). (channel's lock)
   static constexpr std::uint16_t promised = 16384;
-  // Of a process: it waits for a limited time only. So it must be able to leave a line at once.
+  // Of a process: it waits for a limited time only, so it must be able to leave a queue at once.
   static constexpr std::uint16_t limited = 32768;
   // The parties that the fast path of a meeting cannot handle.
   static constexpr std::uint16_t special =
       of_choice | extended | compute | foreign | standing | disabled | promised;
 };
 
-// A node that belongs to no choice is a waker as well: it is the one waiter of a process, for its
-// plain operations and for its place in a run queue. (It is out of every channel's queue before it
-// is put into a run queue, so that one link serves for both.)
+// A node that belongs to no choice is a waker as well: it is the one waiter of a process, for the
+// plain operations of the process and for its place in a run queue. (The node leaves every
+// channel's queue before it is put into a run queue, so one link serves for both.)
 struct Node : Link {
-  void* slot = nullptr;  // output: the value; input: room for one (raw storage)
+  void* slot = nullptr;  // output: the value; input: raw storage for one value
   // the channel or barrier at which it waits, for withdrawal and for reports
   void* place = nullptr;
   union {
@@ -109,9 +112,9 @@ struct Node : Link {
   };
   std::uint32_t index = 0;  // of the guard
   std::uint16_t flags = 0;
-  Status status = Status::pending;  // the outcome, once woken
-  // foreign: how many calls of WakerOps::tell were made, modulo 256; promised: 1 if it is to be
-  // withdrawn   (channel's lock)
+  Status status = Status::pending;  // the outcome, once the party is woken
+  // foreign: how many calls of WakerOps::tell were made, modulo 256; promised: 1 if the reader is
+  // to be withdrawn (channel's lock)
   std::uint8_t told = 0;
 
   bool is(std::uint16_t f) const noexcept { return (flags & f) != 0; }
@@ -125,19 +128,19 @@ struct Node : Link {
   }
 
   // A committed node may hold its partner: the writer that an extended read keeps waiting, or the
-  // reader that waits for a computed value. It is kept in `place`, which is not needed any more:
+  // reader that waits for a computed value. The partner is kept in `place`, which is free by then:
   // the owner knows its place.
   Node* partner() const noexcept { return static_cast<Node*>(place); }
   void hold(Node* other) noexcept { place = other; }
 };
 
-using Waker = Node;  // one that belongs to no choice
+using Waker = Node;  // a node that belongs to no choice
 using Waiter = Node;
 
 inline Waker* next_of(const Waker* w) noexcept { return static_cast<Waker*>(w->next); }
 
 // The id of a process that is recorded at a channel. If several threads record theirs at once, the
-// last one counts. It is written only if it changes, since both sides have theirs on one cache
+// last one counts. The id is written only if it changes, since both sides keep theirs on one cache
 // line.
 class Holder {
  public:
@@ -151,10 +154,10 @@ class Holder {
   prim::atomic<std::uint32_t> id_{0};
 };
 
-// The base of every channel and barrier: what a report says of a place where processes wait (rule
-// 10.2).
+// The base of every channel and barrier: what a deadlock report says of a place where processes
+// wait (rule 10.2).
 struct SyncObject {
-  const char* name = nullptr;  // if line is 0 its name, else the file where it was made
+  const char* name = nullptr;  // the object's name if line is 0, else the file where it was made
   std::uint32_t line = 0;
   Holder last_reader;  // the processes that were given or last used an end; 0: none yet
   Holder last_writer;
@@ -184,14 +187,14 @@ class Choice {
     return word_.compare_exchange_strong(from, to, std::memory_order_seq_cst);
   }
 
-  // A timer or a cancellation competes for the word like any party. False: a party has committed
-  // us, and the wake-up is under way.
+  // A timer or a cancellation competes for the word like any party. Returns false if a party has
+  // already committed this choice, and its wake-up is under way.
   bool finish_as(Word outcome) noexcept { return claim_one(outcome); }
 
   // The party that has this word LOCKED gives it its next value (claim_both, barriers).
   void unlock_as(std::uint32_t to) noexcept { word_.store(to, std::memory_order_seq_cst); }
 
-  // True if this choice was WAITING and is now `to`, by us.
+  // Returns true if this choice was WAITING and the call has set it to `to`.
   WEFT_INLINE_HOSTED bool claim_one(std::uint32_t to) noexcept {
     for (unsigned round = 0;; ++round) {
       const std::uint32_t s = word();
@@ -207,7 +210,7 @@ class Choice {
 
   enum class Both : std::uint8_t { won, self_gone, other_gone };
 
-  // Two choices commit with each other: x's guard xi with y's guard yi.
+  // Two choices commit with each other: guard xi of x with guard yi of y.
   static Both claim_both(Choice& x, std::uint32_t xi, Choice& y, std::uint32_t yi) noexcept {
     const bool x_low = &x < &y;
     Choice& lo = x_low ? x : y;
@@ -227,13 +230,13 @@ class Choice {
   prim::atomic<std::uint32_t> word_{IDLE};
 };
 
-// The choice of a select, which counts the guards that keep it open (rule 5.6).
+// The choice of a select, which counts the guards that keep the select open (rule 5.6).
 class KeptChoice : public Choice {
  public:
-  // The count is set to the number of all of them before the first is enrolled. When one of their
-  // channels is found retired, under its lock, it is counted down: by the owner while it enrols, or
-  // later by the party that ends the channel. If that brings it to zero, the same party claims the
-  // word, as any partner does. (Relaxed: arm() publishes it.)
+  // Sets the count to the number of these guards, before the first is enrolled. When one of their
+  // channels is found retired, under its lock, the count goes down: by the owner while it enrols,
+  // or later by the party that ends the channel. The party that brings it to zero claims the word,
+  // as any partner does. (Relaxed: arm() publishes the count.)
   void keep_open(std::uint32_t guards) noexcept {
     keepers_.store(guards, std::memory_order_relaxed);
   }
@@ -244,12 +247,12 @@ class KeptChoice : public Choice {
 };
 
 inline Waker* waker_of(Node* n) noexcept {
-  // what says that it is of a choice has one: NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
+  //  a node that is of_choice has a choice: NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
   return n->is(NodeFlags::of_choice) ? n->choice_->waker : n;
 }
 
-// The wakers to be woken once the lock is released (rule 12), in the order in which they were
-// decided.
+// The wakers to be woken once the lock is released (rule 12), in the order in which their
+// operations got their outcomes.
 class Wakes {
  public:
   void add(Waker* w) noexcept {
@@ -264,8 +267,8 @@ class Wakes {
     n->status = s;
     add(waker_of(n));
   }
-  // The last one so far (null: none), and a function that puts another right behind it, before
-  // those that were added meanwhile.
+  // The last waker so far, or null, and a function that puts another right behind it, before those
+  // that were added meanwhile.
   Waker* last() const noexcept { return tail_; }
   void finish_behind(Waker* before, Node* n, Status s) noexcept {
     n->status = s;
@@ -292,7 +295,7 @@ class Wakes {
   Waker* tail_ = nullptr;
 };
 
-// --- How a party wins itself and its peer --------------------------------------------------------
+// --- how a party claims itself and its partner ---------------------------------------------------
 
 enum class Claim : std::uint8_t { won, self_gone, other_gone, itself };
 
@@ -306,8 +309,8 @@ struct Free {
   }
 };
 
-// The channel has ended with s for n, which has left the line. True: that decides n's operation,
-// and we have won it.
+// The channel has ended with status s for n, which has left the waiting queue. Returns true if that
+// is the outcome of n's operation, and the caller has claimed it.
 inline bool ends(Node* n, Status s) noexcept {
   if (s == Status::retired && n->is(NodeFlags::quiet)) {
     n->set(NodeFlags::silent);
@@ -335,9 +338,9 @@ struct Enrolled {
   }
 };
 
-// Either of the two, as it turns out: what is written for both is compiled once.
+// Free or Enrolled, as it turns out at run time: so code for both is compiled once.
 struct Either {
-  Choice* x = nullptr;  // null: free
+  Choice* x = nullptr;  // null: as Free
   std::uint32_t index = 0;
   bool self() const noexcept { return !x || x->claim_one(DONE + index); }
   Claim with(Node* y) const noexcept {
@@ -349,7 +352,7 @@ struct Either {
  private:
   [[gnu::noinline]] Claim jointly(Node* y) const noexcept { return Enrolled{x, index}.with(y); }
 };
-// On a microcontroller, where it is known which of them come, each is a type.
+// On a microcontroller, where it is known which of the two occur, each is a type of its own.
 #if __STDC_HOSTED__
 using FreeParty = Either;
 using EnrolledParty = Either;
@@ -358,7 +361,7 @@ using FreeParty = Free;
 using EnrolledParty = Enrolled;
 #endif
 
-// As ends(), for a party that looks itself: n.status says how its channel has ended.
+// As ends(), for a party that looks for itself: n.status says how its channel has ended.
 template <class Me>
 Attempt found_ended(Node& n, Me me) noexcept {
   bool of_choice = std::is_same_v<Me, Enrolled>;

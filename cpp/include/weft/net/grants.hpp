@@ -1,5 +1,5 @@
-// Which names a program may hold: its certificate says so, which the authority has signed (WIRE.md
-// 17.3).
+// Which names a program may hold. The program's certificate says so, which the authority has signed
+// (WIRE.md 17.3).
 //
 //   Member m = Member::of(certificate);        m.may_hold("lab/results")
 //
@@ -18,7 +18,8 @@
 
 namespace weft::inline WEFT_ABI::net::detail {
 
-// Does it grant this name? python/src/weft/_net/name_rules.py does the same in Python.
+// Returns whether the grant covers this name. python/src/weft/_net/name_rules.py does the same in
+// Python.
 inline bool grants(std::string_view grant, std::string_view name) {
   if (grant.empty() || grant.back() != '*') return grant == name;
   const std::string_view beginning = grant.substr(0, grant.size() - 1);
@@ -53,7 +54,7 @@ struct Member {
     return std::any_of(grants.begin(), grants.end(),
                        [&](const std::string& g) { return detail::grants(g, which); });
   }
-  // The text for messages.
+  // The member and its grants, for messages.
   std::string said() const {
     std::string of;
     for (const std::string& g : grants) of += (of.empty() ? "" : ", ") + g;
@@ -70,7 +71,7 @@ struct Member {
   }
 
  private:
-  static constexpr std::size_t kTold = 300;  // bytes of a list of grants in a message
+  static constexpr std::size_t kTold = 300;  // bytes of a list of grants in a message, at most
   struct Free {
     void operator()(GENERAL_NAMES* n) const { GENERAL_NAMES_free(n); }
   };

@@ -1,33 +1,33 @@
 // A session over a connection between machines (WIRE.md 17.13): its bytes go in pieces, through
 // TLS.
 //
-//   Link(space, std::move(connection), host)  ──bye(), BYE, the connection ends──► over: what is queued goes, then a
-//   piece of none; reads on until the other side has said the same, for kLast ──► closed
+//   Link(space, connection, host)  ──bye(), BYE, the connection ends──► over: sends what is
+//   queued, then an empty piece; reads on until the peer has sent its own, for kLast ──► closed
 //
-// One native thread reads; who has something to say sends it itself, and the thread sends what the
-// socket did not take.
+// One native thread reads. A thread that has something to send sends it itself, and the link's
+// thread sends what the socket did not take.
 //
 // Invariants (the space's lock)
-//  1 Only who is in a step uses the TLS object, until the session is over and the link is not
-//    flushed any more: from then on only the thread does.
-//  2 `out_` is one piece, with its length before it; the next is taken when it has gone. So beside
-//    what the session has queued there is at most one.
+//  1 Only a thread in a step uses the TLS object, until the session is over and the link is not
+//    flushed any more: from then on only the link's thread does.
+//  2 `out_` is one piece, with its length before it; the next piece is taken when it has gone. So
+//    beside what the session has queued there is at most one piece.
 #pragma once
 #include "../wire/link_base.hpp"
 #include "tls.hpp"
 
 namespace weft::inline WEFT_ABI::net::detail {
 
-inline constexpr std::size_t kPiece = std::size_t{1} << 18;  // bytes of one
+inline constexpr std::size_t kPiece = std::size_t{1} << 18;  // bytes of one piece, at most
 
-// What comes in pieces, each with its length before it.
+// Takes pieces apart; each has its length before it.
 class Pieces {
  public:
-  // Gives what is in them. False: there is no more, why() says so.
+  // Gives the contents of the pieces to `take`. Returns false at the end; why() says why.
   template <class F>
   bool input(wire::Bytes in, F&& take) {
     while (!in.empty()) {
-      if (left_ == 0) {  // of a piece: its length is next
+      if (left_ == 0) {  // a piece begins, with its length
         head_ |= std::to_integer<std::uint32_t>(in[0]) << (8 * heads_);
         in = in.subspan(1);
         if (++heads_ < 4) continue;
@@ -68,7 +68,7 @@ class Link final : public wire::LinkBase {
     begin();
     thread_ = std::thread([this] { serve(); });
   }
-  // Ends the session: ends that are still held died.
+  // Ends the session: ends that other programs still hold there die.
   ~Link() {
     bye("the other program has closed the session");
     thread_.join();
@@ -78,8 +78,9 @@ class Link final : public wire::LinkBase {
   }
   bool closed() const noexcept { return closed_.load(); }
 
-  // Waits for the end that the peer gives by this name, behind which a space and the channel's own
-  // stand: that, by which it is found from now on. Throws PeerDied: the session ended first.
+  // Waits for the end that the peer gives under a name that begins with this name and a space;
+  // removes that beginning, and returns the rest, by which the end is found from now on. Throws
+  // PeerDied if the session ended first.
   std::string given(const std::string& name) {
     for (;;) {
       const std::uint32_t seen = news();
@@ -108,10 +109,11 @@ class Link final : public wire::LinkBase {
   }
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // it is full: the thread is rung already
+    if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full, so the thread is rung already
   }
 
-  // In a step. False: there is more, or the connection has failed.
+  // Sends what is queued. Called in a step. Returns false if there is more, or the connection has
+  // failed.
   bool send() noexcept {
     for (;;) {
       if (at_ == out_.size()) {
@@ -121,7 +123,7 @@ class Link final : public wire::LinkBase {
       if (!push()) return false;
     }
   }
-  // Of what the session has queued; its length is returned, 0: of none.
+  // Makes the next piece of what the session has queued. Returns its length; 0 for an empty piece.
   std::size_t next_piece() {
     const std::size_t n = std::min(peer_->session.queued(), kPiece);
     out_.resize(4 + n);
@@ -131,7 +133,7 @@ class Link final : public wire::LinkBase {
     peer_->session.went(n);
     return n;
   }
-  // Sends of the piece what the socket takes. False: not all.
+  // Sends of the piece what the socket takes. Returns false if that is not all.
   bool push() noexcept {
     while (at_ < out_.size()) {
       ERR_clear_error();
@@ -146,7 +148,8 @@ class Link final : public wire::LinkBase {
     return true;
   }
 
-  // What TLS has, at most kPiece; false: the other side has said all, or the connection has ended.
+  // Takes in what TLS has, at most kPiece. Returns false if the peer has sent its last piece, or
+  // the connection has ended.
   template <class F>
   bool receive(F&& take) {
     for (std::size_t got = 0; got < kPiece;) {
@@ -186,7 +189,8 @@ class Link final : public wire::LinkBase {
         }
       }
       const wire::Served served;
-      // At its end what the session has queued is sent; what is left of a piece is not.
+      // At the end of this step what the session has queued is sent; the rest of an unfinished
+      // piece is not.
       const wire::Space::Step step(*peer_->space);
       if (at_ < out_.size()) send();
       if (fds[0].revents || more)
@@ -202,7 +206,8 @@ class Link final : public wire::LinkBase {
     closed_ = true;
     if (wire::around_steps) wire::around_steps->end();
   }
-  // By the thread alone. Writers of what is queued were told success (WIRE.md 6.2).
+  // Called by the link's thread alone. The writers of what is queued were told success (WIRE.md
+  // 6.2).
   void say_the_rest(bool heard) {
     auto until = Clock::now() + kLast;
     bool last = false;
@@ -235,7 +240,7 @@ class Link final : public wire::LinkBase {
   wire::Buffer out_;
   std::size_t at_ = 0;
   bool broken_ = false, closing_ = false;
-  // The thread's own:
+  // Used by the link's thread alone:
   wire::Buffer room_ = wire::Buffer(std::size_t{1} << 16);
   Pieces pieces_;
   std::string why_;

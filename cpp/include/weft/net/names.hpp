@@ -1,14 +1,14 @@
-// Names of channels in a key-value bucket of JetStream: who has one, and how two programs meet by
-// it (WIRE.md 17.3, 17.4). By NATS's client in C, nats.c.
+// Names of channels in a key-value bucket of JetStream: which program holds a name, and how two
+// programs meet by it (WIRE.md 17.3, 17.4). Uses NATS's client in C, nats.c.
 //
-//   offered ──create──► the entry has a ticket ──somebody takes it out (compare-and-set)──► the entry has none
-//                           ▲                                                                   │ Hears
-//                           └──────────write(): it was taken, or kRenew has gone by─────────────┘
+//   offered ──create──► the entry has a ticket ──a program takes it out (compare-and-set)──► none
+//                           ▲                                                               │ Hears
+//                           └──────────write(): it was taken, or kRenew has gone by─────────┘
 //
 // Invariants
-//  1 `Names` is used by several threads at once; what it has of its own never changes, but for who
-//    is told that the server is back, and that is changed under a lock.
-//  2 With the server down nothing here is waited for by a session.
+//  1 `Names` is used by several threads at once. Its own members never change, but for the function
+//    that is told when the server is back, which is changed under a lock.
+//  2 When the server is down no session waits for anything here.
 #pragma once
 #include <nats/nats.h>
 
@@ -22,17 +22,20 @@
 namespace weft::inline WEFT_ABI::net::detail {
 
 inline constexpr const char* kBucket = "weft_names";
-inline constexpr std::size_t kMostEntry = 65'536;  // bytes
+inline constexpr std::size_t kMostEntry = 65'536;  // in bytes
 inline constexpr std::chrono::seconds kLives{15},
-    kRenew{5};                                       // of an entry; its home writes it again
-inline constexpr std::chrono::seconds kMeeting{30};  // a ticket is good once it is out
-inline constexpr std::size_t kMostOut = 1024;        // tickets of a name: else the oldest are void
-inline constexpr std::chrono::seconds kServer{5};    // for the server to answer
+    // how long an entry lives, and how often its home writes it again
+    kRenew{5};
+// how long a ticket is good once it is taken out
+inline constexpr std::chrono::seconds kMeeting{30};
+// tickets of a name; if there are more the oldest are void
+inline constexpr std::size_t kMostOut = 1024;
+inline constexpr std::chrono::seconds kServer{5};  // how long to wait for an answer of the server
 
-// Throws BadUse: that is no name.
+// Returns the name. Throws BadUse if it is not a name.
 inline const std::string& checked(const std::string& name) {
   bool good = !name.empty() && name.size() <= 60;
-  bool part = false;  // there is a letter before
+  bool part = false;  // is the character before a letter?
   for (const char c : name) {
     const bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
                         (c >= 'a' && c <= 'z') || c == '-' || c == '_';
@@ -53,7 +56,7 @@ struct Destroys {
 template <class T, void (*Destroy)(T*)>
 using Owned = std::unique_ptr<T, Destroys<T, Destroy>>;
 
-// What stands under a name, and its revision.
+// What is written under a name, and its revision.
 struct Entry {
   Any said;
   std::uint64_t revision = 0;
@@ -65,12 +68,12 @@ struct Entry {
     const std::string address = text("address");
     return address.empty() ? "by the relay" : "at " + address;
   }
-  // Is its home reached by the relay?
+  // Returns whether the home is reached by the relay.
   bool relay() const {
     const auto at = said.find("relay");
     return at != said.end() && at->is_boolean() && at->get<bool>();
   }
-  // An entry of Weft's? Throws BadUse: no.
+  // Reads an entry. Throws BadUse if it is not one of Weft's.
   static Entry of(kvEntry* e, const std::string& name) {
     const auto size = static_cast<std::size_t>(std::max(kvEntry_ValueLen(e), 0));
     const auto* const data = static_cast<const char*>(kvEntry_Value(e));
@@ -93,13 +96,13 @@ struct Entry {
   }
 };
 
-// What the server has come to, if not to an answer.
+// The server has not answered, or with an error; what() says which.
 class Lost : public std::runtime_error {
  public:
   explicit Lost(natsStatus s) : std::runtime_error(natsStatus_GetText(s)) {}
 };
 
-// nats.c's connection. Its other threads call back; after the destructor none does.
+// nats.c's connection. Its threads call back; after the destructor none does.
 class Client {
  public:
   Client() = default;
@@ -123,7 +126,8 @@ class Client {
   }
   natsConnection* get() const noexcept { return connection_; }
   unsigned times_back() const noexcept { return times_back_.load(); }
-  // Calls it each time when the server is there again. Null: no more, nor is it being called.
+  // From now on calls f each time when the server is back. If f is null, no call comes any more,
+  // and none is under way.
   void when_back(std::function<void()> f) {
     const std::lock_guard g(lock_);
     back_ = std::move(f);
@@ -149,9 +153,9 @@ class Client {
   std::function<void()> back_;
 };
 
-// Calls `f`, on a thread of nats.c's, with what was written to an entry, first with what stands
-// there, and with its revision; until it is destroyed, which waits for `f`. By a consumer of the
-// bucket's stream: that tells what was written, and not each try to write.
+// Calls `f`, on a thread of nats.c's, with each content of an entry and its revision, first with
+// the present one; until this object is destroyed, which waits for `f`. It is a consumer of the
+// bucket's stream: a consumer is told what was written, and not each try to write.
 class Hears {
  public:
   using Told = std::function<void(const Any&, std::uint64_t)>;
@@ -174,8 +178,8 @@ class Hears {
     natsSubscription_Destroy(heard_);
     throw Lost(s);
   }
-  // A server that was started again knows of nobody. Where it does not do as it is asked, it is
-  // silent.
+  // A server that was started again knows no consumer, so it is asked again. A server that refuses
+  // is silent.
   void ask() {
     const unsigned times = client_.times_back();
     if (asked_ == times) return;
@@ -212,7 +216,7 @@ class Hears {
     try {
       static_cast<Hears*>(me)->f_(parsed({size ? natsMsg_GetData(m) : "", size}, kMostEntry),
                                   about->Sequence.Stream);
-    } catch (const std::exception&) {  // no memory: the next renewal
+    } catch (const std::exception&) {  // no memory: the next renewal helps
     }
   }
   void heard_all() {
@@ -225,7 +229,7 @@ class Hears {
   jsCtx* const js_;
   const std::string subject_, consumer_, inbox_;
   const Told f_;
-  std::optional<unsigned> asked_;  // after which return of the server
+  std::optional<unsigned> asked_;  // the return of the server after which it was asked last
   natsSubscription* heard_ = nullptr;
   std::mutex lock_;
   std::condition_variable all_;
@@ -234,11 +238,12 @@ class Hears {
 
 class Names {
  public:
-  // Throws BadUse: the server does not answer, refuses us, or has no JetStream.
+  // Connects. Throws BadUse if the server does not answer, refuses the keys, or has no JetStream.
   Names(std::string url, const Keys& keys, const std::string& host) : url_(std::move(url)) {
     natsStatus s = connect(keys, host, nullptr);
-    // A server is known by the authority, not by the name by which it is reached; nats.c wants one
-    // of those in its certificate, and every certificate by `weft net keys` has this one.
+    // A server is known by the authority, not by the name by which it is reached; nats.c requires
+    // one of the names in the server's certificate, and every certificate by `weft net keys` has
+    // this one.
     if (s == NATS_SSL_ERROR) s = connect(keys, host, "localhost");
     if (s == NATS_OK) s = look_for_bucket();
     if (s != NATS_OK)
@@ -254,8 +259,8 @@ class Names {
   Client& client() noexcept { return client_; }
   jsCtx* streams() const noexcept { return js_.get(); }
 
-  // Writes an entry, if the name is free (last 0) or as `last` left it: the revision; nothing if it
-  // has been written meanwhile. Throws Lost.
+  // Writes an entry, if the name is free (`last` 0) or the entry is as `last` left it. Returns the
+  // revision; nothing if the entry has been written meanwhile. Throws Lost.
   std::optional<std::uint64_t> write(const std::string& name, const Any& said, std::uint64_t last) {
     const std::string packed = said.dump();
     std::uint64_t revision = 0;
@@ -264,16 +269,18 @@ class Names {
         last ? kvStore_Update(&revision, bucket_.get(), name.c_str(), packed.data(), size, last)
              : kvStore_Create(&revision, bucket_.get(), name.c_str(), packed.data(), size);
     if (s == NATS_OK) return revision;
-    if (s != NATS_ERR && s != NATS_NOT_FOUND) throw Lost(s);  // its time ran out meanwhile
+    // NATS_NOT_FOUND: the entry has expired meanwhile
+    if (s != NATS_ERR && s != NATS_NOT_FOUND) throw Lost(s);
     return {};
   }
-  // What stands there. Throws Lost; BadUse: none of Weft's.
+  // The entry under that name. Throws Lost; BadUse if it is not one of Weft's.
   std::optional<Entry> read(const std::string& name) {
     const auto e = got(name);
     if (!e) return {};
     return Entry::of(e.get(), name);
   }
-  // The revision of an entry, and its home: empty, if it is no entry of Weft's. Throws Lost.
+  // The revision of an entry, and its home; the home is empty if it is no entry of Weft's. Throws
+  // Lost.
   struct There {
     std::uint64_t revision = 0;
     std::string home;
@@ -288,7 +295,7 @@ class Names {
     }
     return t;
   }
-  // Deletes it, if it is as `last` left it. Throws Lost. (kvStore_Delete compares nothing.)
+  // Deletes the entry, if it is as `last` left it. Throws Lost. (kvStore_Delete compares nothing.)
   bool remove(const std::string& name, std::uint64_t last) {
     natsMsg* made = nullptr;
     const std::string subject = std::string("$KV.") + kBucket + "." + name;
@@ -303,8 +310,9 @@ class Names {
     if (s != NATS_OK && s != NATS_ERR) throw Lost(s);
     return s == NATS_OK;
   }
-  // Waits until there is an entry with a ticket, and takes that out: the entry as it was. `seen`:
-  // whose it is, if there was one without. Nothing: it took too long. Throws Lost; BadUse.
+  // Waits until there is an entry with a ticket, takes the ticket out, and returns the entry as it
+  // was. `seen` is the owner of an entry without a ticket, if there was one. Returns nothing if it
+  // took too long. Throws Lost, and BadUse.
   std::optional<Entry> take_ticket(const std::string& name, const std::string& home,
                                    Clock::time_point until, std::string& seen) {
     kvWatcher* made = nullptr;
@@ -355,7 +363,8 @@ class Names {
     and_then(natsOptions_SetReconnectWait(made, 250));
     and_then(natsOptions_SetSendAsap(made, true));
     and_then(natsOptions_SetWriteDeadline(made, Milliseconds(kServer).count()));
-    // It would write to stderr. What is lost goes again; a subject that is not allowed is silent.
+    // nats.c would write errors to stderr. What is lost is sent again; a subject that is not
+    // allowed is silent.
     and_then(natsOptions_SetErrorHandler(
         made, [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr));
     and_then(client_.connect(made));
@@ -378,7 +387,7 @@ class Names {
       config.History = 1;
       config.TTL = std::chrono::nanoseconds(kLives).count();
       s = js_CreateKeyValue(&bucket, js, &config);
-      if (s != NATS_OK) s = js_KeyValue(&bucket, js, kBucket);  // another one was quicker
+      if (s != NATS_OK) s = js_KeyValue(&bucket, js, kBucket);  // another program was quicker
     }
     bucket_.reset(bucket);
     return s;

@@ -3,19 +3,19 @@
 //
 //   Connection, with TLS ◄──a pair of sockets──► Way: a Line ──packets──► Ways ──messages──► the server
 //
-//   begun ──START, both ways──► linked ──its socket is closed, all acknowledged──────────────► over
-//                └── leave() │ the other's last message │ nothing heard for the lease, or kMeet ──┘
+//   begun ──START, both ways──► linked ──its socket is closed, all acknowledged────────────► over
+//                └── leave() │ the peer's last message │ nothing heard for the lease, or kMeet ──┘
 //
-// A server that restarts, and one that cuts off who does not keep up, loses messages and says
-// nothing. So what goes over it are the packets of a serial line, which go again until they are
-// acknowledged. A way has a thread, which reads its socket; what comes is given to the socket by
-// nats.c's thread.
+// A server that restarts, or that cuts off a program which does not keep up, loses messages and
+// says nothing. So a way sends the packets of a serial line, which are sent again until they are
+// acknowledged. A way has a thread, which reads its socket; nats.c's thread gives what comes to the
+// socket.
 //
 // Invariants
-//  1 `Way::lock_` protects what a way has. Under it the client is written to, which takes at most
-//    kServer; nothing else waits there, and no other lock is taken.
-//  2 What waits in a way is a window of packets, and kHigh bytes each way: above, its socket is not
-//    read (`out_`), and what comes is not acknowledged, and at last not taken (`in_`).
+//  1 `Way::lock_` protects the members of a way. Under it the client is written to, which takes at
+//    most kServer; nothing else waits under it, and no other lock is taken.
+//  2 A way holds a window of packets, and kHigh bytes each way. Above that its socket is not read
+//    (`out_`), and what comes is not acknowledged, and at last not taken (`in_`).
 //  3 After a way is over nothing is sent for it.
 #pragma once
 #include <algorithm>
@@ -30,32 +30,32 @@
 
 namespace weft::inline WEFT_ABI::net::detail {
 
-inline constexpr const char* kRelay = "weft.relay";  // so begin all subjects
+inline constexpr const char* kRelay = "weft.relay";  // all subjects of the relay begin so
 inline constexpr std::uint32_t kRelayAgainMost = 2'000;
 inline constexpr wire::LineOptions kRelayLine{
     .window = 32, .most = 16'384, .again_ms = 200, .lease_ms = 20'000};
-// For a program to answer that asks for a session, and to be linked.
+// How long a program may take to answer when it is asked for a session, and to be linked.
 inline constexpr Milliseconds kMeet{10'000};
-// In which a program that the server has lost is back, once we are.
+// How soon a program that the server has lost is back, once this one is.
 inline constexpr Milliseconds kBack{3'000};
-// For which an acknowledgement waits for something to go with.
+// How many ms an acknowledgement waits for a packet to go with.
 inline constexpr std::int64_t kTell = 5;
-inline constexpr Milliseconds kLastWords{3'000};  // for what is said last to go
+inline constexpr Milliseconds kLastWords{3'000};  // how long the last messages may take to go
 inline constexpr std::size_t kHigh = std::size_t{1} << 18;
 
 inline bool is_hex(std::string_view text, std::size_t size) {
   return text.size() == size && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
-// Where a program listens: F.H of 17.18.
+// Returns whether the text is a place where a program listens: F.H of WIRE.md 17.18.
 inline bool is_place(std::string_view text) {
   return text.size() == 81 && is_hex(text.substr(0, 64), 64) && text[64] == '.' &&
          is_hex(text.substr(65), 16);
 }
-// Who asks for a session.
+// A program asks for a session.
 struct Asks {
   std::string session, from;
 };
-// Nothing: it is none that asks so.
+// Reads such a message; returns nothing if it is not one.
 inline std::optional<Asks> asked(std::string_view message) {
   const Any said = parsed(message);
   Asks a;
@@ -71,10 +71,11 @@ inline std::optional<Asks> asked(std::string_view message) {
 // One connection by the relay, below TLS.
 class Way {
  public:
-  // Sends a message to the other side, or loses it; one of no bytes: this one has gone.
+  // Sends a message to the peer, or loses it; a message of no bytes says that this program has
+  // gone.
   using Sends = std::function<void(wire::Bytes)>;
 
-  // Throws BadUse: no descriptor is left.
+  // Throws BadUse if no descriptor is left.
   explicit Way(Sends sends, const wire::LineOptions& o = kRelayLine)
       : sends_(std::move(sends)),
         most_(2 * std::size_t{o.window} * o.most),
@@ -100,26 +101,26 @@ class Way {
       if (fd >= 0) ::close(fd);
   }
 
-  // The socket by which the connection speaks: whose it is from now on. Once.
+  // The socket by which the connection speaks; it belongs to the caller from now on. Called once.
   int connects() {
     const std::lock_guard g(lock_);
     return std::exchange(theirs_, -1);
   }
-  // A message of the other side.
+  // Takes in a message of the peer.
   void heard(wire::Bytes message) {
     const std::lock_guard g(lock_);
     if (over_) return;
     if (message.empty()) {
-      gone_ = true;  // what it said before is given first
+      gone_ = true;  // what the peer said before is given first
       return ring();
     }
-    if (in_.size() - given_ > most_) return;  // it goes again
+    if (in_.size() - given_ > most_) return;  // the message will be sent again
     line_.input(message, now(), in_);
     give();
     go(true);
     if (over_ || gives_ != waits_to_give() || takes_ != waits_to_take() || due() < wakes_) ring();
   }
-  // The server is there again.
+  // The server is back: sends again what may have been lost.
   void hurry() {
     const std::lock_guard g(lock_);
     if (over_) return;
@@ -128,7 +129,7 @@ class Way {
     go(false);
     ring();
   }
-  // Lets what was said last go until then; then it is over, and the other side is told.
+  // Lets the last messages go until then; then the way is over, and the peer is told.
   void leave(Clock::time_point until) {
     const std::lock_guard g(lock_);
     leaves_ = std::min(leaves_, since(until));
@@ -138,9 +139,9 @@ class Way {
     const std::lock_guard g(lock_);
     return !over_ && line_.linked();
   }
-  // Its thread does nothing more.
+  // Returns whether its thread has ended.
   bool over() const noexcept { return ended_.load(); }
-  // Until it is over. By one thread, once leave() was called.
+  // Waits until the way is over. Called by one thread, after leave().
   void wait() {
     if (thread_.joinable()) thread_.join();
   }
@@ -158,24 +159,25 @@ class Way {
 
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // it is full: the thread is rung already
+    if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full, so the thread is rung already
   }
   bool waits_to_give() const noexcept { return given_ < in_.size(); }
   bool waits_to_take() const noexcept { return !closing_ && out_.size() < kHigh; }
 
-  // What has come, as far as the socket takes it.
+  // Gives what has come to the socket, as far as the socket takes it.
   void give() {
     while (waits_to_give()) {
       const ssize_t n =
           ::send(socket_, in_.data() + given_, in_.size() - given_, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-      given_ = n < 0 ? in_.size() : given_ + static_cast<std::size_t>(n);  // nobody reads it
+      // after an error nobody reads the socket
+      given_ = n < 0 ? in_.size() : given_ + static_cast<std::size_t>(n);
     }
     if (!waits_to_give()) in_.clear(), given_ = 0;
     line_.hold(waits_to_give());
   }
-  // What is to go, as far as there is room for it; and what is due.
+  // Sends what is to go, as far as there is room for it, and what is due.
   void go(bool patient) {
     if (const std::size_t took = line_.queue(out_))
       out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(took));
@@ -225,7 +227,7 @@ class Way {
       give();
       line_.passed(now());
     }
-    ::shutdown(socket_, SHUT_RDWR);  // who reads hears that it is over
+    ::shutdown(socket_, SHUT_RDWR);  // tells the reader of the socket that the way is over
     ended_ = true;
   }
   void take(wire::Buffer& room) {
@@ -237,16 +239,18 @@ class Way {
   }
 
   const Sends sends_;
-  const std::size_t most_;  // that waits for the socket
+  const std::size_t most_;  // bytes that may wait for the socket
   int socket_ = -1, theirs_ = -1, bell_[2] = {-1, -1};
   std::mutex lock_;
   wire::detail::Line line_;
   const std::int64_t begun_;
-  std::int64_t leaves_ = wire::detail::Line::kNever;  // when what was not said by then is given up
-  std::int64_t tells_ = wire::detail::Line::kNever;   // when an acknowledgement goes by itself
-  wire::Buffer in_, out_, packets_;  // for the socket; not queued yet; what goes now
-  std::size_t given_ = 0;            // of in_
-  bool closing_ = false, gone_ = false, over_ = false;  // of us; of the other side; both
+  // when what has not been sent by then is given up
+  std::int64_t leaves_ = wire::detail::Line::kNever;
+  std::int64_t tells_ = wire::detail::Line::kNever;  // when an acknowledgement is sent by itself
+  wire::Buffer in_, out_, packets_;  // for the socket; not queued yet; to be sent now
+  std::size_t given_ = 0;            // bytes of in_ that were given
+  // closing_: this program ends the way; gone_: the peer does; over_: both have.
+  bool closing_ = false, gone_ = false, over_ = false;
   // What the thread waits for.
   bool takes_ = false, gives_ = false;
   std::int64_t wakes_ = 0;
@@ -254,19 +258,20 @@ class Way {
   std::thread thread_;
 };
 
-// What one program sends and hears by the relay.
+// All ways of one program: what it sends and receives by the relay.
 class Ways {
  public:
-  // Takes over the socket of who has come; false: too many have.
+  // Takes over the socket of a program that has come; returns false if too many have.
   using Came = std::function<bool(int socket)>;
 
-  // `place`: this program's F.H. Throws BadUse: the client does not take it.
+  // `place` is this program's F.H. Throws BadUse if the client refuses the subscription.
   Ways(Client& client, const std::string& place, Came came)
       : client_(client), place_(place), came_(std::move(came)) {
     const std::string subject = std::string(kRelay) + "." + place_ + ".*";
     natsStatus s =
         natsConnection_Subscribe(&heard_, client_.get(), subject.c_str(), on_message, this);
-    // A window of each of some hundred sessions: above, they go again.
+    // The limits are a window for each of some hundred sessions: packets beyond them are sent
+    // again.
     if (s == NATS_OK) s = natsSubscription_SetPendingLimits(heard_, 1 << 16, 1 << 26);
     if (s == NATS_OK)
       s = natsSubscription_SetOnCompleteCB(
@@ -280,8 +285,8 @@ class Ways {
   Ways(const Ways&) = delete;
   Ways& operator=(const Ways&) = delete;
   ~Ways() { end(); }
-  // Says to all that this program has gone, once what they were told has been acknowledged. Once:
-  // again it does nothing.
+  // Tells all peers that this program has gone, once what they were told has been acknowledged. A
+  // second call does nothing.
   void end() {
     client_.when_back(nullptr);
     std::unique_lock g(lock_);
@@ -298,7 +303,7 @@ class Ways {
     natsSubscription_Destroy(heard_);
   }
 
-  // How many sessions go this way.
+  // How many sessions use the relay.
   int sessions() {
     reap();
     const std::lock_guard g(lock_);
@@ -306,8 +311,8 @@ class Ways {
                                           [](const auto& way) { return way.second->linked(); }));
   }
 
-  // The socket of a connection with the program at F.H. Throws Unreachable: it is not there, says
-  // nothing, or refuses.
+  // Returns the socket of a connection with the program at F.H. Throws Unreachable if that program
+  // is not there, says nothing, or refuses.
   int open(const std::string& place) {
     if (!is_place(place)) throw Unreachable("what its entry says is no place");
     reap();
@@ -335,16 +340,17 @@ class Ways {
       const auto most =
           static_cast<std::size_t>(std::max<std::int64_t>(natsConnection_GetMaxPayload(c), 1));
       do {
-        if (natsConnection_Status(c) != NATS_CONN_STATUS_CONNECTED) return;  // it goes again
+        // the message is sent again later
+        if (natsConnection_Status(c) != NATS_CONN_STATUS_CONNECTED) return;
         const std::size_t n = std::min(most, data.size());
         natsConnection_Publish(c, there.c_str(), data.data(), static_cast<int>(n));
         data = data.subspan(n);
       } while (!data.empty());
     });
   }
-  // Lets go of those that are over.
+  // Drops the ways that are over.
   void reap() {
-    std::vector<std::shared_ptr<Way>> over;  // without the lock
+    std::vector<std::shared_ptr<Way>> over;  // destroyed without the lock
     const std::lock_guard g(lock_);
     for (auto at = ways_.begin(); at != ways_.end();) {
       const auto next = std::next(at);
@@ -371,7 +377,7 @@ class Ways {
     const Owned<natsMsg, natsMsg_Destroy> message(m);
     try {
       static_cast<Ways*>(me)->heard(m);
-    } catch (const std::exception&) {  // no memory, no descriptor: it asks, or goes, again
+    } catch (const std::exception&) {  // no memory or descriptor: it will come again
     }
   }
   void heard_all() {
@@ -419,7 +425,7 @@ class Ways {
     return said;
   }
 
-  // --- who goes ---
+  // --- asking for a session ---
 
   void ask(const std::string& session, const std::string& place) {
     const std::string subject = std::string(kRelay) + "." + place + ".meet";
@@ -434,9 +440,9 @@ class Ways {
       why = s == NATS_NO_RESPONDERS ? "nobody listens there" : natsStatus_GetText(s);
       if (s == NATS_NO_RESPONDERS) {
         const std::lock_guard g(lock_);
-        if (Clock::now() > since_ + kBack) break;  // else it may not be back yet, as we are
+        if (Clock::now() > since_ + kBack) break;  // else it may not be back yet, like this program
       }
-      // The server answers at once that nobody listens; nothing tells when somebody does.
+      // The server answers at once if nobody listens there; nothing tells when a program does.
       std::this_thread::sleep_for(Milliseconds(50));
     }
     throw Unreachable(why + ": has it gone, or may this program not publish to " + kRelay +
@@ -458,7 +464,7 @@ class Ways {
   std::mutex lock_;
   std::condition_variable all_;
   bool closed_ = false, all_heard_ = false;
-  Clock::time_point since_ = Clock::now();  // connected
+  Clock::time_point since_ = Clock::now();  // when the connection was made
   std::unordered_map<std::string, std::shared_ptr<Way>> ways_;
   natsSubscription* heard_ = nullptr;
 };

@@ -1,5 +1,5 @@
-// Connections between machines: TLS 1.3 over TCP, a certificate on both sides (WIRE.md 17.1), and
-// what each side says first (17.2). By OpenSSL.
+// Connections between machines: TLS 1.3 over TCP, with a certificate on both sides (WIRE.md 17.1),
+// and the first message of each side (17.2). Uses OpenSSL.
 //
 //   Keys keys(folder);
 //   Connection c = Connection::reach(keys, "10.0.0.2:4711", seconds);         c.fingerprint(), c.member()
@@ -9,7 +9,7 @@
 //
 // Invariants
 //  1 A socket does not block; every wait has a limit. Nothing here raises SIGPIPE.
-//  2 A connection that is made has shown its certificate, and seen the other's.
+//  2 A connection that is made has shown its certificate, and has seen the peer's.
 #pragma once
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@
 
 namespace weft::inline WEFT_ABI::net {
 
-// Nobody answers at an address: the home of a name may have been killed. (Python's
+// Nobody answers at an address: the home of a name may have been killed. (Python raises
 // ConnectionError.)
 class Unreachable final : public Error {
  public:
@@ -50,15 +50,18 @@ namespace detail {
 
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
-inline constexpr std::chrono::seconds kGreeting{10};  // for the hand-shake, and the first message
-inline constexpr std::size_t kMost = 4096;            // bytes of that
+// for the hand-shake, and for the first message
+inline constexpr std::chrono::seconds kGreeting{10};
+inline constexpr std::size_t kMost = 4096;  // bytes of the first message
 inline constexpr char kMagic[] = "WEFTNET1";
-inline constexpr std::size_t kHead = 12;  // bytes before its text: that, and how many follow
+// bytes before the text of the first message: kMagic, and how many bytes follow
+inline constexpr std::size_t kHead = 12;
 
 [[noreturn]] inline void bad(const std::string& why) { throw BadUse(why); }
 
-// JSON of another program. `discarded` if it is no JSON, is longer than `most`, or nests deeper
-// than anything that Weft sends: to copy or print it needs stack for each level.
+// Parses JSON of another program. Returns `discarded` if the text is no JSON, is longer than
+// `most`, or nests deeper than anything that Weft sends: to copy or print such a value needs stack
+// for each level.
 inline Any parsed(std::string_view text, std::size_t most = kMost) {
   static constexpr int kDeepest = 16;
   if (text.size() > most) return Any(Any::value_t::discarded);
@@ -74,8 +77,8 @@ inline Any parsed(std::string_view text, std::size_t most = kMost) {
   return deep ? Any(Any::value_t::discarded) : made;
 }
 
-// Text of another program, for messages: on one line, and without control characters. At most so
-// many bytes of it, and no part of a character.
+// Text of another program, for messages: on one line, and without control characters. At most
+// `most` bytes of it, and no part of a character.
 inline std::string shown(std::string_view text, std::size_t most) {
   while (most < text.size() && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
   std::string s(text.substr(0, most));
@@ -84,7 +87,7 @@ inline std::string shown(std::string_view text, std::size_t most) {
   return s;
 }
 
-// How many bytes follow the head of a first message; nothing: it is none.
+// How many bytes follow the head of a first message; nothing if it is not such a head.
 inline std::optional<std::size_t> follow(std::string_view head) {
   std::size_t size = 0;
   for (std::size_t i = 0; i < 4; ++i)
@@ -92,14 +95,14 @@ inline std::optional<std::size_t> follow(std::string_view head) {
   if (head.compare(0, 8, kMagic) != 0 || size > kMost) return {};
   return size;
 }
-// And what it says; nothing: not who speaks.
+// The text of a first message; nothing if it does not name its sender.
 inline std::optional<Any> first_message(std::string_view text) {
   Any said = parsed(text);
   if (!said.is_object() || !said.contains("host") || !said["host"].is_string()) return {};
   return said;
 }
 
-// The last of OpenSSL's complaints; "" if there is none.
+// The last error of OpenSSL's; "" if there is none.
 inline std::string complaint() {
   const unsigned long last = ERR_peek_last_error();
   const char* const text = last ? ERR_reason_error_string(last) : nullptr;
@@ -107,7 +110,7 @@ inline std::string complaint() {
   return text ? text : "";
 }
 
-// OpenSSL's own way to a socket would raise SIGPIPE.
+// A BIO for a socket. OpenSSL's own would raise SIGPIPE.
 inline const BIO_METHOD* quiet_socket() {
   static const BIO_METHOD* const method = [] {
     BIO_METHOD* const m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "weft socket");
@@ -160,7 +163,7 @@ inline std::string fingerprint_of(const X509* certificate) {
 struct Address {
   std::string host, port;
 };
-// Throws BadUse: it is none.
+// Throws BadUse if it is not an address.
 inline Address parted(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   std::string host = address.substr(0, colon), port;
@@ -191,7 +194,7 @@ struct Found {
   }
 };
 
-// The system notices that the other machine has fallen silent (WIRE.md 17.7).
+// Lets the system notice that the other machine has fallen silent (WIRE.md 17.7).
 inline void watch_over(int fd) {
   const auto set = [fd](int level, int name, int value) {
     ::setsockopt(fd, level, name, &value, sizeof value);
@@ -210,8 +213,8 @@ inline void watch_over(int fd) {
 // it).
 class Keys {
  public:
-  // `given` empty: $WEFT_NET, $XDG_CONFIG_HOME/weft/net or ~/.config/weft/net. Throws BadUse: there
-  // are no keys, or they do not say which names they are for.
+  // If `given` is empty the folder is $WEFT_NET, $XDG_CONFIG_HOME/weft/net or ~/.config/weft/net.
+  // Throws BadUse if there are no keys, or they do not say which names they are for.
   explicit Keys(const std::string& given) : folder(found(given)) {
     for (SSL_CTX* const each : {client_.get(), server_.get()}) {
       SSL_CTX_set_min_proto_version(each, TLS1_3_VERSION);
@@ -245,7 +248,7 @@ class Keys {
   SSL_CTX* server() const noexcept { return server_.get(); }
 
   const std::filesystem::path folder;
-  std::string fingerprint;  // SHA-256 of the certificate
+  std::string fingerprint;  // SHA-256 of the certificate, in hex
   Member member;
 
  private:
@@ -260,7 +263,7 @@ class Keys {
       return std::filesystem::path(v) / "weft" / "net";
     return std::filesystem::path(from("HOME")) / ".config" / "weft" / "net";
   }
-  // When a program ends OpenSSL takes itself down, unless whoever uses it first says no. nats.c's
+  // When a program ends OpenSSL takes itself down, unless its first user forbids that. nats.c's
   // threads let go of a connection some time after it was closed, and would crash then.
   static SSL_CTX* made(const SSL_METHOD* method) {
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
@@ -275,8 +278,8 @@ class Keys {
 
 class Connection {
  public:
-  // With the program at an address. Throws Unreachable: nobody is there, or answers within
-  // `patience`; BadUse: its certificate is not right, or it refuses ours.
+  // Connects with the program at an address. Throws Unreachable if none is there, or answers within
+  // `patience`; BadUse if its certificate is not right, or it refuses this program's.
   static Connection reach(const Keys& keys, const std::string& address, Milliseconds patience) {
     const auto until = Clock::now() + patience;
     const Found found(address, false);
@@ -297,15 +300,15 @@ class Connection {
     }
     throw Unreachable(why);
   }
-  // Over a way of the relay; `where`: what its other end is called in messages. Takes the socket
-  // over. Throws as reach(); Unreachable also if it is lost.
+  // Connects over a way of the relay, and takes the socket over; `where` is what messages call its
+  // other end. Throws as reach(); Unreachable also if the socket is lost.
   static Connection relayed(const Keys& keys, int fd, const std::string& where) {
     Connection c(keys.client(), fd, where);
     c.relayed_ = true;
     return std::move(c).shaken(false, Clock::now() + kGreeting);
   }
-  // Of a program that comes. Takes the socket over. Throws BadUse: it has no certificate of this
-  // network; Unreachable: it says nothing.
+  // Accepts a program that comes, and takes the socket over. Throws BadUse if it has no certificate
+  // of this network; Unreachable if it says nothing.
   static Connection accepted(const Keys& keys, int fd) {
     return Connection(keys.server(), fd, "who comes").shaken(true, Clock::now() + kGreeting);
   }
@@ -321,10 +324,10 @@ class Connection {
   }
 
   std::string fingerprint() const { return fingerprint_of(shown().get()); }
-  // Whose certificate the other side has shown.
+  // The owner of the certificate that the peer has shown.
   Member member() const { return Member::of(shown().get()); }
-  // The first message, of this side and of the other. Throw BadUse: the other side has gone, or
-  // that was none.
+  // say() sends the first message of this side, heard() returns that of the peer. Both throw BadUse
+  // if the peer has gone, or what came was not such a message.
   void say(const Any& what) {
     const std::string text = what.dump();
     std::string all(kMagic);
@@ -343,12 +346,12 @@ class Connection {
     if (!said) bad(where_ + ": the first message does not say who speaks");
     return *std::move(said);
   }
-  // For the link, which takes both over.
+  // Gives both to a link, which takes them over.
   std::pair<int, SSL*> release() { return {std::exchange(fd_, -1), ssl_.release()}; }
   int socket() const noexcept { return fd_; }
 
  private:
-  // Takes the socket over. Nothing has been said yet: then shaken() is to follow.
+  // Takes the socket over. Nothing has been said yet: shaken() must follow.
   Connection(SSL_CTX* context, int fd, std::string where)
       : where_(std::move(where)), fd_(fd), ssl_(SSL_new(context)) {
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
@@ -367,7 +370,7 @@ class Connection {
     pollfd p{fd, what, 0};
     return left.count() > 0 && ::poll(&p, 1, static_cast<int>(left.count())) > 0;
   }
-  // Throws E: the other side says nothing.
+  // Completes an operation of TLS, waiting for the socket. Throws E if the peer says nothing.
   template <class E = BadUse, class F>
   int through(F&& operation, Clock::time_point until) {
     for (;;) {

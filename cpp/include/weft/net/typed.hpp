@@ -4,14 +4,15 @@
 //   weft::Typed<std::map<std::string, std::vector<double>>>
 //
 // T is bool, an integer, a float, std::string, std::vector<std::byte> (Python's bytes), a list of
-// those (std::vector, std::tuple, std::pair), a map from std::string, std::optional (None), or
-// net::Any: whatever came; or net::Array of numbers, an array of numpy. Objects, integers beyond 64
+// such types (std::vector, std::tuple, std::pair), a map from std::string, std::optional (None), or
+// net::Any: any value; or net::Array of numbers, an array of numpy. Objects, integers beyond 64
+// bits and maps with other keys are not taken; Any does not take arrays.
 // bits and maps with other keys are not taken, nor arrays by Any.
 //
-// Invariants
-//  1 What is written is checked as it is made, so that nothing fails in a step of the wire.
-//  2 What comes and is no T is a value all the same: whoever looks at it is told, by BadUse, and
-//    the session goes on (17.15). Bytes that are no CBOR of this kind are a fault (14.2).
+//  1 A value is checked when it is made, so that nothing fails in a step of the wire.
+//  2 A value that comes and is not a T is a value all the same: the program that looks at it is
+//    told, by BadUse, and the session goes on (17.15). Bytes that are no CBOR of this kind are a
+//    fault (14.2).
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -33,10 +34,10 @@
 namespace weft::inline WEFT_ABI {
 
 namespace net {
-// Null, a boolean, a number, a text, bytes, a list or a map of those.
+// Null, a boolean, a number, a text, bytes, or a list or a map of those.
 using Any = nlohmann::json;
 
-// An array of numpy. Its values lie in C order: the last index counts quickest. T is bool, an
+// An array of numpy. Its values lie in C order: the last index varies fastest. T is bool, an
 // integer, a float, a double, or a std::complex of the last two.
 template <class T>
 struct Array {
@@ -44,9 +45,9 @@ struct Array {
   std::vector<T> values = {};
 
   Array() = default;
-  // As many values as the shape says: else it cannot go (BadUse).
+  // There must be as many values as the shape says; otherwise the array cannot be sent (BadUse).
   Array(std::vector<std::size_t> s, std::vector<T> v) : shape(std::move(s)), values(std::move(v)) {}
-  // Of one dimension.
+  // An array of one dimension.
   explicit Array(std::vector<T> v) : shape{v.size()}, values(std::move(v)) {}
 };
 }  // namespace net
@@ -55,7 +56,7 @@ namespace net::detail {
 
 // --- CBOR ----------------------------------------------------------------------------------------
 
-// The majors of RFC 8949, and the tag of objects.
+// The major types of RFC 8949, and the tag of objects.
 enum Major : std::uint8_t { kNumber, kNegative, kBytes, kText, kList, kMap, kTag, kSimple };
 inline constexpr std::uint64_t kObject = 27;
 
@@ -98,7 +99,7 @@ class Takes {
     in_ = in_.subspan(taken.size());
     return taken;
   }
-  // One whole item.
+  // Takes one whole item.
   wire::Bytes item() noexcept {
     const wire::Bytes all = in_;
     pass();
@@ -124,7 +125,8 @@ class Takes {
 // --- arrays of numpy -----------------------------------------------------------------------------
 
 template <class T>
-inline constexpr std::size_t kPartSize = sizeof(T);  // of what has an order of bytes
+// the size of a part that has an order of bytes
+inline constexpr std::size_t kPartSize = sizeof(T);
 template <class T>
 inline constexpr std::size_t kPartSize<std::complex<T>> = sizeof(T);
 template <class T>
@@ -137,7 +139,7 @@ inline constexpr char kLetter<std::complex<T>> = 'c';
 template <class T>
 concept Element = (std::is_arithmetic_v<T> && sizeof(T) <= 8) ||
                   std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
-// Of this program; "|" where bytes have no order.
+// numpy's name of T in this program; it begins with "|" where bytes have no order.
 template <Element T>
 std::string dtype() {
   const char order = kPartSize<T> == 1                            ? '|'
@@ -146,7 +148,7 @@ std::string dtype() {
   return std::string{order, kLetter<T>} + std::to_string(sizeof(T));
 }
 
-// How many values such an array has; nothing: more than there can be.
+// How many values an array of that shape has; nothing if there are more than there can be.
 inline std::optional<std::size_t> product(const std::vector<std::size_t>& shape) {
   std::size_t all = 1;
   for (const std::size_t n : shape) {
@@ -175,12 +177,13 @@ void put_array(const std::vector<std::size_t>& shape, const std::vector<T>& valu
     wire::detail::put(out, std::as_bytes(std::span(values)));
 }
 
-// False: it is none of T. `single`: it is no array, but one of its values.
+// Reads an array. Returns false if it is not one of T. `single` is set if it is no array, but a
+// single value.
 template <Element T>
 bool get_array(Takes& in, std::vector<std::size_t>& shape, std::vector<T>& values, bool& single) {
   const Takes::Head tag = in.head();
   if (!tag.is(kTag) || tag.n != kObject) return false;
-  const Takes::Head content = in.head();  // a list: cbor_fault() has looked
+  const Takes::Head content = in.head();  // a list: cbor_fault() has checked that
   if (content.n != 4 || !in.text("numpy")) return false;
   const Takes::Head kind = in.head();
   if (!kind.is(kText)) return false;
@@ -220,7 +223,7 @@ bool get_array(Takes& in, std::vector<std::size_t>& shape, std::vector<T>& value
   }
   return true;
 }
-// A single number of numpy's (what `a.mean()` is).
+// Reads a single number of numpy's (such as the result of `a.mean()`).
 template <Element T>
 bool get_single(Takes& in, T& v) {
   std::vector<std::size_t> shape;
@@ -233,8 +236,8 @@ bool get_single(Takes& in, T& v) {
 
 // --- plain values --------------------------------------------------------------------------------
 
-// How T stands for a plain value: `called`, for people; put() writes one; get() is false for
-// another kind.
+// How a T is encoded as a plain value: `called` is its name for people; put() writes one; get()
+// returns false for a value of another kind.
 template <class T>
 struct Plain;
 
@@ -443,7 +446,7 @@ struct Plain<std::pair<A, B>> {
   }
 };
 
-// What came, for people.
+// What kind of value came, for people.
 inline std::string kind_of(wire::Bytes in) {
   Takes array(in);
   if (array.next().is(kTag) && array.head().n == kObject && array.head().n == 4 &&
@@ -474,13 +477,13 @@ template <class T>
 class Typed {
  public:
   Typed() : Typed(T{}) {}
-  // Throws BadUse: a text that is no UTF-8, or what nests deeper than 64.
+  // Throws BadUse for a text that is not UTF-8, or a value that nests deeper than 64.
   Typed(T v) : value_(std::move(v)) {  // NOLINT(google-explicit-constructor): w(7)
     net::detail::Plain<T>::put(value_, bytes_);
     if (const char* why = wire::cbor_fault(bytes_, true))
       detail::bad_use(std::string("a typed value: ") + why + " cannot go to another machine");
   }
-  // What came. Throws BadUse if that is no T.
+  // The value. Throws BadUse if what came is not a T.
   const T& value() const {
     if (!refused_.empty())
       detail::bad_use(refused_ +

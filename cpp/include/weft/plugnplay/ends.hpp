@@ -1,6 +1,6 @@
-// What a plug-and-play process takes where it wants an end: an end (which it then holds: a copy of
-// an lvalue), a channel or a ChannelHandle (of which it takes a new end, now). Where it wants
-// several: a braced list of such, or a vector.
+// What a plug-and-play process takes where it needs an end: an end (which it then holds; of an
+// lvalue a copy), a channel or a ChannelHandle (of which it takes a new end, now). Where it needs
+// several ends: a braced list of these, or a vector.
 #pragma once
 #include <initializer_list>
 
@@ -25,7 +25,8 @@ concept Endlike = requires {
   typename policy_of<X>;
 };
 
-// The end that x is or gives. T: the type named by the user, identity<int>(…), or void.
+// The end that x is, or of which x gives one. T is the type named by the user, identity<int>(…), or
+// void.
 template <class T, class X>
 auto reader_of(X&& x) {
   static_assert(Endlike<X>,
@@ -51,8 +52,8 @@ auto writer_of(X&& x) {
 
 }  // namespace detail
 
-// Several ends of one kind. What a braced list is made of outlives the call by the whole expression
-// it stands in, so the ends are moved out of its elements: else the list would hold the network
+// Several ends of one kind. The elements of a braced list live as long as the whole expression that
+// contains the list, so the ends are moved out of them: otherwise the list would keep the network
 // open while it runs.
 template <class E>
 class Ends {

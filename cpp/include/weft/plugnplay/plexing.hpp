@@ -1,7 +1,7 @@
 // Between one stream and several: copies, mixes, tuples, addresses.
 //
-// Those that choose among inputs (plex, multiplex) go on while any has not ended; a poison of one
-// comes through at once.
+// Processes that choose among inputs (plex, multiplex) go on until the last input has ended; a
+// poison of one input comes through at once.
 #pragma once
 #include <algorithm>
 
@@ -34,7 +34,7 @@ template <class T, class P>
 Process copying_to_some(Reader<T, P> in, Reader<Writer<T, P>, P> config,
                         std::vector<Writer<T, P>> outs) {
   for (;;) {
-    // the stream's end is ours, not that of config
+    // The end of the stream ends this process; the end of config does not.
     auto c = co_await weft::select(Mode::priority, config, weft::in(in).ends());
     if (c.index == 1) {
       const T value = std::get<2>(std::move(c.value));
@@ -50,8 +50,7 @@ Process copying_to_some(Reader<T, P> in, Reader<Writer<T, P>, P> config,
       outs.erase(known);
   }
 }
-// Whatever comes, from wherever, as `make(index, value)`; until the last of them has ended (rule
-// 5.6).
+// Writes each input, as `make(index, value)`; until the last of the inputs has ended (rule 5.6).
 template <class T, class P, class U, class Q, class F>
 Process gathering(std::vector<Reader<T, P>> ins, Writer<U, Q> out, F make) {
   Alternative alt(ins);
@@ -93,14 +92,14 @@ std::vector<E> at_least_one(Ends<E>&& ends, const char* who) {
 
 }  // namespace detail
 
-// Each input to every output, in parallel.
+// Copies each input to every output, in parallel.
 template <class T = void, class I>
 Process delta(I&& in, Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> outs) {
   return detail::copying_to_all(detail::reader_of<T>(std::forward<I>(in)),
                                 detail::at_least_one(std::move(outs), "delta"))
       .named("delta");
 }
-// Each input to one output after the other.
+// Copies each input to one output after the other.
 template <class T = void, class I>
 Process sequential_delta(I&& in, Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> outs) {
   return detail::copying_in_turn(detail::reader_of<T>(std::forward<I>(in)),
@@ -108,7 +107,8 @@ Process sequential_delta(I&& in, Ends<Writer<detail::value_of<I>, detail::policy
       .named("delta");
 }
 // A delta whose outputs change: a writer end read from `config` is added, or taken out if its
-// channel is among them already. News from `config` go before input. Without outputs it swallows.
+// channel is among the outputs already. Ends from `config` are taken before input. Without outputs
+// the input is dropped.
 template <class T = void, class I, class C>
 Process dynamic_delta(I&& in, C&& config,
                       Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> outs = {}) {
@@ -116,7 +116,7 @@ Process dynamic_delta(I&& in, C&& config,
                                  detail::reader_of<void>(std::forward<C>(config)), outs.take())
       .named("dynamic_delta");
 }
-// Any input to the output, fairly.
+// Copies any input to the output, fairly.
 template <class T = void, class O>
 Process plex(Ends<Reader<detail::value_of<O>, detail::policy_of<O>>> ins, O&& out) {
   return detail::gathering(detail::at_least_one(std::move(ins), "plex"),
@@ -124,7 +124,7 @@ Process plex(Ends<Reader<detail::value_of<O>, detail::policy_of<O>>> ins, O&& ou
                            [](std::size_t, detail::value_of<O>&& v) { return std::move(v); })
       .named("plex");
 }
-// Any input to the output, fairly, with its index: the output carries Packet<T>.
+// Copies any input to the output, fairly, with its index: the output carries Packet<T>.
 template <class T = void, class O, class V = typename detail::PacketOf<detail::value_of<O>>::type>
 Process multiplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> ins, O&& out) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>,
@@ -136,7 +136,8 @@ Process multiplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> in
                            })
       .named("multiplex");
 }
-// Each packet's data to the output of its index; an index beyond them is BadUse in the process.
+// Writes each packet's data to the output of its index; an index beyond the outputs is BadUse in
+// the process.
 template <class T = void, class I, class V = typename detail::PacketOf<detail::value_of<I>>::type>
 Process demultiplex(I&& in, Ends<Writer<std::type_identity_t<V>, detail::policy_of<I>>> outs) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>,
@@ -145,7 +146,7 @@ Process demultiplex(I&& in, Ends<Writer<std::type_identity_t<V>, detail::policy_
                             detail::at_least_one(std::move(outs), "demultiplex"))
       .named("demultiplex");
 }
-// out[k] = the vector of all in[k], read in parallel.
+// Computes out[k] = the vector of all in[k], read in parallel.
 template <class T = void, class O, class V = typename detail::value_of<O>::value_type>
 Process paraplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> ins, O&& out) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>,
@@ -154,8 +155,8 @@ Process paraplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> ins
                          detail::writer_of<void>(std::forward<O>(out)))
       .named("paraplex");
 }
-// outs[i][k] = in[k][i], written in parallel. A vector of another length than outs is BadUse in the
-// process.
+// Computes outs[i][k] = in[k][i], written in parallel. A vector of another length than outs is
+// BadUse in the process.
 template <class T = void, class I, class V = typename detail::value_of<I>::value_type>
 Process deparaplex(I&& in, Ends<Writer<std::type_identity_t<V>, detail::policy_of<I>>> outs) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>,

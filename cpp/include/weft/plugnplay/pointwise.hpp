@@ -1,8 +1,8 @@
 // Processes of which each output depends on the input at the same place: out[k] = f(in[k]), or
 // f(in1[k], in2[k]).
 //
-// They end when an input or an output has ended, and pass poison on (rules 3.5, 4.3). The binary
-// ones read both inputs in parallel.
+// These processes end when an input or an output has ended, and pass poison on (rules 3.5, 4.3).
+// The binary ones read both inputs in parallel.
 #pragma once
 #include <functional>
 #include <sstream>
@@ -30,7 +30,7 @@ Process binary(A&& in1, B&& in2, O&& out, F f) {
   return combining(reader_of<T>(std::forward<A>(in1)), reader_of<T>(std::forward<B>(in2)),
                    writer_of<T>(std::forward<O>(out)), f);
 }
-// For bits; for bool the complement is the logical one.
+// The complement of the bits; for bool the logical one.
 template <class T>
 T complement(T v) {
   if constexpr (std::is_same_v<T, bool>)
@@ -111,7 +111,7 @@ Process times(A&& in1, B&& in2, O&& out) {
                            std::multiplies())
       .named("times");
 }
-// The bits of both, whole numbers or bool.
+// These combine the bits of both inputs, which are whole numbers or bool.
 template <class T = void, class A, class B, class O>
 Process and_(A&& in1, B&& in2, O&& out) {
   return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),

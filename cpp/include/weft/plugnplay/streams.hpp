@@ -45,7 +45,7 @@ Process printing(Reader<T, P> in, std::string prefix, std::string suffix, std::o
 }
 template <class T, class P, class Q>
 Process merging(std::vector<Reader<T, P>> ins, Writer<T, Q> out) {
-  std::vector<std::optional<T>> heads;  // of those that have not ended
+  std::vector<std::optional<T>> heads;  // of the inputs that have not ended
   for (auto& in : ins) heads.push_back(co_await in.next());
   for (;;) {
     const T* least = nullptr;
@@ -61,44 +61,44 @@ Process merging(std::vector<Reader<T, P>> ins, Writer<T, Q> out) {
 
 }  // namespace detail
 
-// value, then in
+// Writes value, and then what it reads from in.
 template <class T = void, class I, class O>
 Process prefix(std::type_identity_t<detail::value_of<I>> value, I&& in, O&& out) {
   return detail::prefixing(std::move(value), detail::reader_of<T>(std::forward<I>(in)),
                            detail::writer_of<T>(std::forward<O>(out)))
       .named("prefix");
 }
-// in without its first
+// Copies in without its first value.
 template <class T = void, class I, class O>
 Process tail(I&& in, O&& out) {
   return detail::beheading(detail::reader_of<T>(std::forward<I>(in)),
                            detail::writer_of<T>(std::forward<O>(out)))
       .named("tail");
 }
-// out[k] = in[k] + in[k + 1]
+// Computes out[k] = in[k] + in[k + 1].
 template <class T = void, class I, class O>
 Process pairs(I&& in, O&& out) {
   return detail::pairing(detail::reader_of<T>(std::forward<I>(in)),
                          detail::writer_of<T>(std::forward<O>(out)))
       .named("pairs");
 }
-// value for ever
+// Writes value for ever.
 template <class T = void, class O>
 Process generate(O&& out, std::type_identity_t<detail::value_of<O>> value) {
   return detail::repeating(detail::writer_of<T>(std::forward<O>(out)), std::move(value))
       .named("generate");
 }
-// 0, 1, 2, …
+// Writes 0, 1, 2, …
 template <class T = void, class O>
 Process numbers(O&& out) {
   return detail::counting(detail::writer_of<T>(std::forward<O>(out))).named("numbers");
 }
-// reads, for ever
+// Reads for ever.
 template <class T = void, class I>
 Process black_hole(I&& in) {
   return detail::swallowing(detail::reader_of<T>(std::forward<I>(in))).named("black_hole");
 }
-// prints each with the texts around it; `to` must outlive the process
+// Prints each value with the texts around it; `to` must outlive the process.
 template <class T = void, class I>
 Process printer(I&& in, std::string prefix = "", std::string suffix = "\n",
                 std::ostream& to = std::cout) {
@@ -106,8 +106,8 @@ Process printer(I&& in, std::string prefix = "", std::string suffix = "\n",
                           std::move(suffix), &to)
       .named("printer");
 }
-// Ascending streams into one, without duplicates between them: the union. Inputs that end leave it;
-// it ends with the last.
+// Merges ascending streams into one, without duplicates between them: the union. An input that ends
+// is left out; the process ends with the last input.
 template <class T = void, class O>
 Process merge(Ends<Reader<detail::value_of<O>, detail::policy_of<O>>> ins, O&& out) {
   auto rs = ins.take();

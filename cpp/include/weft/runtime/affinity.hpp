@@ -1,4 +1,5 @@
-// On which CPUs a thread may run. Linux only; elsewhere asking for it is refused with a message.
+// On which CPUs a thread may run. Linux only; elsewhere a request for a CPU is refused with a
+// message.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,7 +14,8 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 #if defined(__linux__)
-// Holds the calling thread on one CPU while it lives. Moved by nobody.
+// Holds the calling thread on one CPU while the object lives. The thread may then run where it ran
+// before. `cpu` < 0 holds it nowhere.
 class Pinned {
  public:
   explicit Pinned(int cpu) {
@@ -46,7 +48,7 @@ class Pinned {
 // The CPUs that the calling thread may use, ascending.
 std::vector<int> cpus();
 #endif
-// Why this program may not use that CPU; empty if it may.
+// Why this program may not use `cpu`; empty if it may.
 std::string cpu_refused(int cpu);
 
 }  // namespace weft::inline WEFT_ABI::runtime

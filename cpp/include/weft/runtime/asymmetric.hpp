@@ -1,30 +1,33 @@
 // A lock that costs its owner next to nothing, and its rare visitors a fence in every thread of the
-// program; while visits are frequent, the owner a fence of its own, and its visitors none.
+// program. While visits are frequent, the lock costs the owner a fence of its own, and its visitors
+// none.
 //
-//   owner:   inside := 1; light fence, or its own; visitor? ──no──► in ──leave()──► inside := 0
-//                                         └──yes──► inside := 0, wait until the visitor has gone, again
-//   visitor: visitors' lock; visitor := 1; heavy fence, or none; wait until inside == 0 ──► in ──depart()──► visitor := 0
+//   owner:   inside := 1; light fence, or a full one; visitor? ──no──► in ──leave()──► inside := 0
+//                                        └──yes──► inside := 0, wait until visitor == 0, again
+//   visitor: visitors' lock; visitor := 1; heavy fence, or none; wait until inside == 0 ──► in
+//            in ──depart()──► visitor := 0
 //
 //   fences_: owners_fence() of a visitor ──► renewed ──own_fence()──► counting ──the prim::own_fences-th own_fence()──► light
 //                ▲ from light, with a heavy fence                        │ owners_fence(): no fence
 //                └───────────────────────────────────────────────────────┘
 //
-// Invariant: of an owner and a visitor that come at once at least one sees the other: there is a
-// fence between the owner's two steps (its own, or the visitor's heavy one, which stands for it).
-// (Dekker's entry protocol with an asymmetric fence: Dice, Huang, Yang, "Asymmetric Dekker
-// synchronization", 2001.) Which of them, fences_ says, and only the owner lets it become light:
-//  – A visitor that finds it light makes it renewed and then passes a heavy fence. If the owner has
-//  read `light` all the same, it did so
-//    before that fence, and so its inside := 1, before that, is seen by this visitor and all later
-//    ones.
-//  – A visitor that finds it otherwise does an atomic operation on it. If the owner makes it light
-//  later, by one as well, it has seen this
-//    visitor's visitor := 1 by its next look; and a later visitor finds it light.
+// Invariant: of an owner and a visitor that come at once at least one sees the other, because there
+// is a fence between the owner's two steps (its own, or the visitor's heavy one, which stands for
+// it). (Dekker's entry protocol with an asymmetric fence: Dice, Huang, Yang, "Asymmetric Dekker
+// synchronization", 2001.) fences_ says which of the two fences it is, and only the owner makes
+// fences_ light again:
+// - A visitor that finds it light makes it renewed and then passes a heavy fence. If the owner has
+//   read `light` all the same, it did so before that fence, and so its inside := 1, before that, is
+//   seen by this visitor and all later ones.
+// - A visitor that finds it otherwise does an atomic operation on it. If the owner makes it light
+//   later, by an atomic operation as well, the owner has seen this visitor's visitor := 1 by its
+//   next look; and a later visitor finds it light.
 // Where the system has no heavy fence the owner's first step is always a full one.
 //
 // A heavy fence interrupts other CPUs, which takes microseconds, on a virtual machine some ten of
-// them: as long as hundreds of fences of the owner's own. That is how many it passes after a visit.
-// So a farm's workers, which often steal from each other and have few but long steps, take neither.
+// them: as long as hundreds of fences of the owner's own. The owner passes as many of its own after
+// a visit. So the workers of a farm, which often steal from each other and have few but long steps,
+// cause no heavy fences.
 #pragma once
 #include "../core/policy.hpp"
 
@@ -35,7 +38,7 @@ class OwnersLock {
   void enter() noexcept {
     while (!entered()) await_visitor();
   }
-  // Unless there is a visitor, or was one lately. Else enter() is to be called.
+  // Enters unless there is a visitor, or was one lately. If this returns false, call enter().
   [[gnu::always_inline]] bool enter_cheaply() noexcept {
     prim::light_store(inside_, std::uint8_t{1});
     if (fences_.load(std::memory_order_relaxed) == light &&
@@ -46,7 +49,7 @@ class OwnersLock {
   }
   void leave() noexcept { inside_.store(0, std::memory_order_release); }
 
-  // One visitor at a time, other than the owner.
+  // Enters as a visitor: one at a time, never the owner. Returns false if another visitor is here.
   bool try_visit() noexcept {
     if (!try_book()) return false;
     announce();
@@ -59,8 +62,8 @@ class OwnersLock {
     unbook();
   }
 
-  // The same in steps, for one who visits several at once: book all, announce all, one fence, await
-  // each.
+  // try_visit() in steps, for a thread that visits several locks at once: it books all, announces
+  // itself at all, passes one fence, and awaits each owner.
   bool try_book() noexcept {
     return booked_.load(std::memory_order_relaxed) == 0 &&
            booked_.exchange(1, std::memory_order_acquire) == 0;
@@ -77,7 +80,7 @@ class OwnersLock {
  private:
   enum : std::uint8_t { light, renewed, counting, always };
 
-  // Unless there is a visitor.
+  // Sets inside; returns false if there is a visitor.
   bool entered() noexcept {
     prim::light_store(inside_, std::uint8_t{1});
     if (fences_.load(std::memory_order_relaxed) != light) own_fence();
@@ -98,7 +101,7 @@ class OwnersLock {
     for (unsigned round = 0; visitor_.load(std::memory_order_relaxed) != 0;) prim::pause(round++);
   }
 
-  // A visitor's, between its announcement and its look whether the owner is inside.
+  // Passed by a visitor between its announcement and its look whether the owner is inside.
   void owners_fence() noexcept {
     for (std::uint8_t f = fences_.load(std::memory_order_relaxed); f != always;) {
       if (f == light) {
@@ -114,7 +117,7 @@ class OwnersLock {
   prim::atomic<std::uint8_t> visitor_{0};
   prim::atomic<std::uint8_t> fences_{prim::asymmetric() ? light : always};
   prim::atomic<std::uint8_t> booked_{0};
-  std::uint32_t left_ = 0;  // before it becomes light    (the owner's)
+  std::uint32_t left_ = 0;  // fences left before it becomes light (the owner's)
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

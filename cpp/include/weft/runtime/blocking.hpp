@@ -3,8 +3,8 @@
 //   job: ──submit()──► queued ──a helper takes it──► running ──► done: its process is woken
 //                        └──withdraw()──► taken back (cancelled before the commit)
 //
-// State under the lock: the queue, how many helpers there are and how many wait for a job. They end
-// with the run.
+// State under the lock: the queue, how many helper threads there are and how many of them wait for
+// a job. The helper threads end with the run.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -17,7 +17,8 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 struct Job {
-  void (*call)(Job&) noexcept = nullptr;  // the function, on a helper; nothing escapes
+  void (*call)(Job&) noexcept = nullptr;  // the function, called by a helper; no exception leaves
+                                          // it
   ProcessBase* process = nullptr;
   Run* run = nullptr;
 };
@@ -28,9 +29,9 @@ class Helpers final : public Part {
 
   ~Helpers() override;
 
-  // Throws std::system_error if there is no helper and the system gives none.
+  // Queues a job. Throws std::system_error if there is no helper thread and the system gives none.
   void submit(Job& j);
-  // True: it had not begun, and will not.
+  // Takes back a job. Returns true if it had not begun; then it never will.
   bool withdraw(Job& j) noexcept;
 
  private:

@@ -1,12 +1,12 @@
-// The multi-core executor: a crew (crew.hpp) with threads, in a run. Its first worker may be the
+// The multi-core executor of a run: a crew (crew.hpp) with threads. Its first worker may be the
 // thread that started the run.
 //
 //   Cores ──start(from)──► threads for the workers from `from` on ──~Cores()──► stopped and joined
 //   worker 0 in the run's own thread: loop() until release()
 //
 // A process is resumed by whichever worker took it, so nothing of a thread may be remembered across
-// a suspension: what a worker is, and its Context, are found anew by thread-local pointers, which
-// are set once for each thread.
+// a suspension: the worker and its Context are found anew by thread-local pointers, which are set
+// once for each thread.
 #pragma once
 #include <coroutine>
 #include <vector>
@@ -27,8 +27,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   using typename Base::Worker;
 
  public:
-  // `cpus`: where to hold its threads, one for each; empty: nowhere. `host`: the thread process
-  // whose thread is worker 0, or null.
+  // `cpus` lists the CPUs on which to hold the threads, one for each; if empty they are held
+  // nowhere. `host` is the thread process whose thread is worker 0, or null.
   Cores(Run& run, unsigned workers, std::vector<int> cpus, ProcessBase* host = nullptr)
       : Base(workers, &run), run_(run), cpus_(std::move(cpus)), host_(host) {}
   ~Cores() override {
@@ -37,7 +37,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
       delete std::exchange(h, h->next);
   }
 
-  // Threads for the workers from this one on.
+  // Starts threads for the workers from `from` on. Throws std::system_error if the system gives
+  // none.
   void start(unsigned from) {
     for (unsigned i = from; i < size(); ++i) {
       run_.activated();
@@ -52,7 +53,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
 
   Executor& executor() noexcept override { return *this; }
   bool multi() const noexcept override { return true; }
-  // its processes may be on any of its threads
+  // a process of this executor may be on any of its threads
   bool here() const noexcept override { return false; }
   void post(core::Waker* w) noexcept override {
     if (Worker* me = this_worker; me && me->crew == this) [[likely]]
@@ -60,8 +61,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     else
       post_remote(w);
   }
-  // These ops, for processes that start here: whoever wakes one finds this executor at once. From
-  // any thread.
+  // The ops for processes that start here: by them a thread that wakes such a process finds this
+  // executor at once. From any thread.
   const ProcessOps& ops_here(const ProcessOps& base) override {
     for (const Homed* known = nullptr;;) {
       const Homed* const first = homed_.load(std::memory_order_acquire);
@@ -91,7 +92,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     ready(*this_worker, w);
   }
 
-  // Worker i, on the calling thread, which the run has counted as active, until stop().
+  // Works as worker i on the calling thread, which the run has counted as active, until stop().
   void help(unsigned i) noexcept {
     {
       const Pinned pinned(cpus_.empty() ? -1 : cpus_[i % cpus_.size()]);
@@ -106,7 +107,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     for (std::thread& t : threads_) t.join();
     threads_.clear();
   }
-  // Worker 0, on the calling thread, until release().
+  // Works as worker 0 on the calling thread, until release().
   void loop() {
     const Pinned pinned(cpus_.empty() ? -1 : cpus_[0]);
     const Seat seat(*this, 0);
@@ -124,7 +125,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     call(0);
   }
 
-  // Ends worker 0's loop when it is woken.
+  // A waiter that ends worker 0's loop when it is woken.
   struct Release : core::Waiter {
     Cores* c;
     explicit Release(Cores& of) noexcept : c(&of) { ops = &kOps; }
@@ -149,7 +150,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     const Homed* const next;
   };
 
-  // What this thread is, while it works here.
+  // Makes the calling thread a worker's while the object lives.
   struct Seat {
     explicit Seat(Cores& c, unsigned i) noexcept
         : outer_context(std::exchange(this_context, &context)),
@@ -187,7 +188,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     if (o && p->ops->frame) [[unlikely]]
       o->resumes(*p, &c);
     if (p->is(core::NodeFlags::framed)) [[likely]] {
-      // it is parked no more; an operation that is done at once is known by that (PlainAwaiter)
+      // The process is parked no more; an operation that is done at once is known by that
+      // (PlainAwaiter).
       p->op = nullptr;
       std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) -
                                             core::kFrame)
@@ -195,16 +197,16 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     } else {
       p->ops->run(p);
     }
-    // If it has ended (Final), it is no more. Else it is suspended, and may be resumed elsewhere
-    // from here on.
+    // If the process has ended (Final), it no longer exists. Otherwise it is suspended, and may be
+    // resumed on another thread from here on.
     if (o) [[unlikely]]
       o->suspended(c.running ? p : nullptr, &c);
     if (c.running) p->runs_on.store(0, std::memory_order_release);
   }
   void withdraw_cancelled(Worker&) noexcept { run_.serve_cancellations(*this); }
   void withdraw(ProcessBase& p) noexcept override {
-    // It may have met the request itself, in the step that it was in when somebody saw it asked,
-    // and wait for something else by now.
+    // The process may have met the request itself, in the step that it was in when it was seen to
+    // be cancelled, and wait for something else by now.
     Base::withdraw(p, [](ProcessBase& q) {
       if (q.cancel().load(std::memory_order_relaxed) != 0 && q.op && q.op->withdraw(q))
         q.ops->wake(&q);
@@ -218,7 +220,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   bool timers_armed() const noexcept { return run_.wake_time() != prim::forever; }
   std::int64_t earliest() const noexcept { return run_.wake_time(); }
   std::int64_t clock() const noexcept { return prim::now(); }
-  // Whoever concludes on this very thread that nothing can run wakes us as any other thread would.
+  // A thread that concludes on this very thread that nothing can run wakes the worker as any other
+  // thread would.
   void asleep(Worker&) noexcept {
     this_context->running = nullptr;
     this_worker = nullptr;
@@ -234,7 +237,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   // the host was cancelled; worker 0, which is its thread, acts on it
   prim::atomic<std::uint8_t> host_asked_{0};
   std::vector<std::thread> threads_;
-  Posting posting_;  // the last member: it goes first
+  Posting posting_;  // the last member, so it is destroyed first
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -1,14 +1,14 @@
 // The crew of a multi-core executor: how its workers share out the processes that are ready, sleep
-// and wake. No threads, no clock, no run here, so that the protocol can be explored as it is; the
-// Host (cores.hpp) supplies them.
+// and wake. There are no threads, no clock and no run here, so that the protocol can be explored as
+// it is; the Host (cores.hpp) supplies them.
 //
 //   A worker (work()), again and again:
 //
 //     signals, cancellations ──► take() from its queue ──► Host::step() ──► let go: runs_on := 0
-//                                   │ nothing there
+//                                   │ queue empty
 //                                   ▼
 //                   inbox ──► timers that are due ──► steal() from others
-//                                   │ nothing anywhere
+//                                   │ nothing found
 //                                   ▼
 //     idle(): bit set ──► look again ──► Parking::sleep() ──signal, or time──► bit cleared
 //
@@ -19,41 +19,41 @@
 //     ready: in one queue, or in the inbox                                 running
 //                   ▲                                                         │
 //                   │ by a worker: ready(), to its queue                      │ suspends,
-//                   │ else: ready_from_elsewhere(), to the inbox              │ and is let go
+//                   │ otherwise: ready_from_elsewhere(), to the inbox         │ and is let go
 //                   └───────────────────────── parked ◄───────────────────────┘
 //
 // Words. A worker's steps are *long* if they take more than kLong on average. The *keeper* is the
-// idle worker that wakes by the clock (5). A worker is *woken* if there may be something to run for
-// it, and *nudged* if it is to look again at cancellations or at the time (Parking's signals).
+// idle worker that wakes by the clock (5). A worker is *woken* if there may be something for it to
+// run, and *nudged* if it is to look again at cancellations or at the time (Parking's signals).
 //
 // The Host, a class derived from this one, has
-//   step(worker, process)     runs it until it suspends or ends, and lets go of it
-//   withdraw_cancelled(w)     while all are held: withdraw() for each that was cancelled
-//   clock()                   ns
-//   fire_due()                fires the timers that are due; true: some were
+//   step(worker, process)     runs the process until it suspends or ends, and lets go of it
+//   withdraw_cancelled(w)     while all are held: withdraw() for each process that was cancelled
+//   clock()                   the time in ns
+//   fire_due()                fires the timers that are due; returns whether there were any
 //   timers_armed()            whether there is any timer
-//   earliest()                when the first one is due; prim::forever: none
+//   earliest()                when the first timer is due; prim::forever if there is none
 //   asleep(w), awake(w)       around the sleep of a worker
 //
 // Invariants
-//  1 A process is in at most one queue, and is run only by who took it; one that is woken before it
-//    is wholly suspended is not taken until its worker has let go of it (runs_on == 0, stored after
-//    the suspension with release, read before the resumption with acquire).
+//  1 A process is in at most one queue, and is run only by the worker that took it. A process that
+//    is woken before it is wholly suspended is not taken until its worker has let go of it (runs_on
+//    == 0, stored after the suspension with release, read before the resumption with acquire).
 //  2 Only a worker that is not idle has anything in its queue.
-//  3 Nothing is forgotten in the inbox: whoever puts something in looks for idle workers afterwards
-//    and signals one; a worker sets its idle bit first and looks into the inbox afterwards
-//    (sequentially consistent on both sides). The same holds for `pending_`.
-//  4 The sleep of an idle worker is counted by its Parking; what a signal gives it to do is counted
-//    before it wakes (parking.hpp).
-//  5 One idle worker, the keeper, keeps time: it wakes for timers, and while others are busy it
-//    looks after processes that wait behind one that runs on and on. The others sleep without a
-//    limit.
+//  3 Nothing is forgotten in the inbox: a thread that puts a process in looks for idle workers
+//    afterwards and signals one; a worker sets its idle bit first and looks into the inbox
+//    afterwards (sequentially consistent on both sides). The same holds for `pending_`.
+//  4 The sleep of an idle worker is counted by its Parking; a signal that gives the worker
+//    something to do is counted before the worker wakes (parking.hpp).
+//  5 One idle worker, the keeper, keeps time: it wakes for timers, and while other workers are busy
+//    it looks after processes that wait behind one that runs on and on. The other idle workers
+//    sleep without a limit.
 //
-// Who is woken, and when. Waking another core takes microseconds, and pulling apart processes that
-// talk to each other costs more than it brings. So a surplus wakes somebody only if this worker's
-// steps have been long lately or kMany wait; and at most one worker at a time is on its way to
-// search (as in Go's scheduler). What is left the keeper finds, on rounds whose period doubles
-// while they do not help.
+// Which workers are woken, and when. To wake another core takes microseconds, and to separate
+// processes that talk to each other costs more than it brings. So a surplus of ready processes
+// wakes a worker only if the steps of the worker that has them have been long lately or kMany
+// processes wait; and at most one woken worker at a time is on its way to search (as in Go's
+// scheduler). The keeper finds what is left, on rounds whose period doubles while they do not help.
 #pragma once
 
 #include <memory>
@@ -73,7 +73,7 @@ class Crew {
 
    private:
     friend class Crew;
-    // As the run sees us: what our Parking tells it.
+    // Activity: what the worker's Parking tells it is passed on to the run.
     void activated() noexcept override { crew->run_->activated(); }
     std::uint32_t deactivated() noexcept override { return crew->run_->deactivated(); }
     bool stood_still(std::uint32_t number) noexcept override {
@@ -83,21 +83,21 @@ class Crew {
     std::int64_t wake_time() noexcept override { return crew->wake_time(*this); }
 
     Parking parking_;
-    // Written by itself, for the others hints:
-    prim::atomic<std::uint32_t> steps_{0};  // that it has run
-    prim::atomic<bool> long_steps_{true};   // as far as it knows
-    // Its own:
-    bool stole_ = false;           // and does not know yet whether it was worth it
-    std::uint32_t stolen_at_ = 0;  // steps_ when it stole last
-    // The measurement of its steps: busy_ ns since it had since_steps_, up to since_.
+    // Written by the worker itself, for the others hints:
+    prim::atomic<std::uint32_t> steps_{0};  // how many steps the worker has run
+    prim::atomic<bool> long_steps_{true};   // are its steps long, as far as it knows?
+    // The worker's own:
+    bool stole_ = false;           // it stole, and does not know yet whether that was worth it
+    std::uint32_t stolen_at_ = 0;  // steps_ when it last stole
+    // The measurement of its steps: busy_ is the time in ns since since_steps_, up to since_.
     std::int64_t since_ = 0;
     std::uint32_t since_steps_ = 0;
     std::int64_t busy_ = 0;
-    std::unique_ptr<std::uint32_t[]> noted_;  // steps_ of all when it went to sleep
+    std::unique_ptr<std::uint32_t[]> noted_;  // steps_ of all workers when this one went to sleep
   };
 
-  // `run`: told when workers stop and start to have something to do.
-  // `long_steps`: what is assumed of the workers' steps before they have been measured.
+  // `run` is told when workers stop and start to have something to do. `long_steps` is what is
+  // assumed of the workers' steps before they have been measured.
   Crew(unsigned workers, Activity* run, bool long_steps = true)
       : n_(workers), run_(run), workers_(new Worker[workers]) {
     for (unsigned i = 0; i < n_; ++i) {
@@ -125,8 +125,8 @@ class Crew {
       surplus(w, n);
   }
 
-  // Work until `done()`, which is asked at first and after every signal: whoever changes its mind
-  // calls this worker.
+  // Works until `done()`, which is asked at first and after every signal: a thread that changes the
+  // answer calls this worker.
   template <class Done>
   void work(Worker& w, Done&& done) noexcept {
     w.since_ = host().clock();
@@ -154,7 +154,7 @@ class Crew {
         round = 0;
         continue;
       }
-      if (w.queue.size() != 0) {  // its worker is just letting go of it
+      if (w.queue.size() != 0) {  // its worker is just letting go of the process
         prim::pause(round++);
         continue;
       }
@@ -165,21 +165,21 @@ class Crew {
     }
   }
 
-  // Wherever something could be ready, for one who gives way. True: something is, in this worker's
-  // queue.
+  // Looks everywhere for a ready process, for one that gives way. Returns true if there is one,
+  // which is then in this worker's queue.
   bool look_everywhere(Worker& w) noexcept {
     if (w.queue.size() != 0) return true;
     look_outside(w);
     return w.queue.size() != 0 || steal(w, false);
   }
-  // Takes what comes from elsewhere, and fires timers that are due.
+  // Takes the processes in the inbox, and fires timers that are due.
   void look_outside(Worker& w) noexcept {
     take_inbox(w);
     host().fire_due();
   }
 
-  // Nobody of this crew starts to run a process until resume_all(); whoever has runs_on == 0 is at
-  // rest. At most one worker at a time (serve() sees to it).
+  // Lets no worker of this crew start to run a process until resume_all(); a process with runs_on
+  // == 0 is then at rest. Called by at most one worker at a time (serve() sees to it).
   void hold_all(Worker& me) noexcept {
     for (unsigned i = 0; i < n_; ++i)
       for (unsigned round = 0; !workers_[i].queue.lock().try_book();) prim::pause(round++);
@@ -197,7 +197,7 @@ class Crew {
         workers_[i].queue.lock().depart();
     }
   }
-  // From within a step: f() while all are held.
+  // Calls f() while all workers are held. Called from within a step.
   template <class F>
   void while_held(Worker& me, F&& f) {
     for (unsigned round = 0; serving_.exchange(1, std::memory_order_seq_cst) != 0;)
@@ -209,14 +209,14 @@ class Crew {
       ~Resume() {
         crew.resume_all(me);
         crew.serving_.store(0, std::memory_order_seq_cst);
-        // we were taken for one who serves
+        // other workers took this one for a worker that serves
         if (crew.pending_.load(std::memory_order_seq_cst) != 0) me.parking_.signal(Parking::nudged);
       }
     } resume{*this, me};
     f();
   }
-  // While all are held: a process that was cancelled. Withdrawn if it is at rest; else whoever runs
-  // it looks again when it has let go.
+  // Called while all workers are held, for a process that was cancelled: calls f to withdraw it if
+  // it is at rest; otherwise the worker that runs it looks again when it has let go of it.
   template <class Withdraw>
   void withdraw(ProcessBase& p, Withdraw&& f) noexcept {
     if (const std::uint8_t by = p.runs_on.load(std::memory_order_acquire); by == 0)
@@ -234,24 +234,26 @@ class Crew {
     while (!inbox_.compare_exchange_strong(head, p, std::memory_order_seq_cst));
     signal_one(Parking::woken);
   }
-  // Somebody was cancelled.
+  // Says that a process was cancelled.
   void nudge() noexcept {
     pending_.store(1, std::memory_order_seq_cst);
     signal_one(Parking::nudged);
   }
-  // That worker asks its `done` soon.
+  // Makes that worker ask its `done` soon.
   void call(unsigned worker) noexcept { workers_[worker].parking_.signal(Parking::woken); }
 
  private:
   // steps between two looks at the inbox and the clock
   static constexpr unsigned kLook = 64;
-  // that many waiting are worth waking another core for
+  // so many waiting processes are worth waking another core for
   static constexpr std::uint32_t kMany = 4;
-  static constexpr std::int64_t kLong = 3'000;        // ns a step
-  static constexpr std::int64_t kSoonest = 200'000;   // ns between two looks of the keeper
-  static constexpr std::int64_t kLatest = 6'400'000;  // ns
-  static constexpr std::uint32_t kWorthwhile = 256;   // steps after a theft, if it was worth it
-  static constexpr std::uint32_t kWatching = 0x100;   // of keeper_
+  static constexpr std::int64_t kLong = 3'000;        // ns a step takes
+  static constexpr std::int64_t kSoonest = 200'000;   // ns between two looks of the keeper, at
+                                                      // least
+  static constexpr std::int64_t kLatest = 6'400'000;  // ns between two looks of the keeper, at most
+  static constexpr std::uint32_t kWorthwhile = 256;   // steps after a theft that make it worth it
+  static constexpr std::uint32_t kWatching = 0x100;   // a bit of keeper_: it wakes to look around,
+                                                      // not only for timers
 
   Host& host() noexcept { return static_cast<Host&>(*this); }
   static std::uint8_t mark(const Worker& w) noexcept {
@@ -262,16 +264,16 @@ class Crew {
     return n_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n_) - 1;
   }
 
-  // A nudge asks for a look at what was cancelled.
+  // After a nudge the worker looks for cancelled processes.
   void heed(std::uint32_t s) noexcept {
     if (s & Parking::nudged) pending_.store(1, std::memory_order_seq_cst);
   }
 
-  // One pass at a time; what comes meanwhile gets another.
+  // Serves cancellations, in one pass at a time; a request that comes meanwhile gets another pass.
   void serve(Worker& w) noexcept {
     while (pending_.load(std::memory_order_seq_cst) != 0) {
       if (serving_.exchange(1, std::memory_order_seq_cst) != 0) {
-        // whoever serves looks again afterwards
+        // the worker that serves looks again afterwards
         prim::pause(0);
         return;
       }
@@ -283,8 +285,8 @@ class Crew {
     }
   }
 
-  // All that is in the inbox, to this worker's queue. Turned round, so that the order of arrival is
-  // kept.
+  // Moves all of the inbox to this worker's queue. The inbox is a stack, so it is reversed to keep
+  // the order of arrival.
   bool take_inbox(Worker& w) noexcept {
     if (!inbox_.load(std::memory_order_relaxed)) return false;
     core::Waker* p = inbox_.exchange(nullptr, std::memory_order_seq_cst);
@@ -309,9 +311,9 @@ class Crew {
     return true;
   }
 
-  // From the queue of another whose surplus is worth it. `on_a_round`: by the keeper, which takes
-  // also from one whose step goes on and on. Of a queue that is one group only a part is taken
-  // (`split`) if what waits there waits for long.
+  // Steals from the queue of another worker whose surplus is worth it. With `on_a_round` (the
+  // keeper) also from a worker whose step goes on and on. Of a queue that is one group only a part
+  // is taken (`split`), and only if the processes there wait for long.
   bool steal(Worker& w, bool on_a_round) noexcept {
     for (unsigned k = 1; k < n_; ++k) {
       const unsigned i = w.index + k < n_ ? w.index + k : w.index + k - n_;
@@ -322,7 +324,7 @@ class Crew {
       bool split = worth;
       if (on_a_round && !worth) {
         split = v.steps_.load(std::memory_order_relaxed) == w.noted_[i];  // its step goes on
-        worth = split || waiting >= 2;                                    // or: try
+        worth = split || waiting >= 2;                                    // or try it
       }
       if (!worth) continue;
       if (core::Waker* list = v.queue.steal(split)) {
@@ -343,7 +345,7 @@ class Crew {
     host().fire_due();
     measure(w);
   }
-  // The mean length of its steps, over kLook of them at least, sleep left out.
+  // Measures the mean length of the worker's steps, over at least kLook of them, without sleep.
   void measure(Worker& w) noexcept {
     const std::int64_t now = host().clock();
     w.busy_ += now - w.since_;
@@ -359,7 +361,7 @@ class Crew {
     const std::uint32_t n = w.queue.push(p);
     if (idle_.load(std::memory_order_relaxed) != 0) surplus(w, n);
   }
-  // More is ready here than runs, and somebody is idle.
+  // More processes are ready here than run, and some worker is idle.
   [[gnu::noinline]] void surplus(Worker& w, std::uint32_t waiting) noexcept {
     if (waiting < kMany && !w.long_steps_.load(std::memory_order_relaxed)) return appoint(w);
     if (on_the_way_.load(std::memory_order_relaxed) != 0 ||
@@ -367,8 +369,8 @@ class Crew {
       return;
     if (!signal_one(Parking::woken)) on_the_way_.store(0, std::memory_order_release);
   }
-  // Before a step, and when it leaves others waiting: somebody must look after timers and after
-  // those who wait, or a long step holds them up.
+  // Called before a step, and when a step leaves others waiting: some worker must look after timers
+  // and after the processes that wait, or a long step holds them up.
   [[gnu::noinline]] void appoint(Worker& w) noexcept {
     if (keeper_.load(std::memory_order_relaxed) & kWatching) return;
     if (w.queue.size() == 0 && !host().timers_armed()) return;
@@ -377,7 +379,8 @@ class Crew {
     else
       signal_one(Parking::nudged);
   }
-  // Somebody idle, if anybody is, and rather not the keeper.
+  // Signals an idle worker, if there is any, preferably not the keeper. Returns whether there was
+  // one.
   bool signal_one(std::uint32_t what) noexcept {
     std::uint64_t idle = idle_.load(std::memory_order_seq_cst);
     if (idle == 0) return false;
@@ -391,7 +394,7 @@ class Crew {
 
   void idle(Worker& w) noexcept {
     measure(w);
-    if (w.stole_) {  // was it worth it?
+    if (w.stole_) {  // was the theft worth it?
       w.stole_ = false;
       const bool was = w.steps_.load(std::memory_order_relaxed) - w.stolen_at_ >= kWorthwhile ||
                        w.long_steps_.load(std::memory_order_relaxed);
@@ -417,7 +420,7 @@ class Crew {
     if (s == 0 && kept) steal(w, true);
   }
 
-  // Becomes the keeper if there is none, or if that one would sleep past a timer that was armed
+  // Becomes the keeper if there is none, or if the keeper would sleep past a timer that was armed
   // since.
   void begin_keeping(Worker& w) noexcept {
     note_steps(w);
@@ -438,7 +441,7 @@ class Crew {
     time_lock_.unlock();
     return kept;
   }
-  // The end of this worker's sleep, which is beginning.
+  // When this worker's sleep, which is beginning, is to end, in ns.
   std::int64_t wake_time(Worker& w) noexcept {
     std::int64_t until = prim::forever;
     time_lock_.lock();
@@ -458,15 +461,16 @@ class Crew {
   const unsigned n_;
   Activity* const run_;
   const std::unique_ptr<Worker[]> workers_;
-  alignas(64) prim::atomic<std::uint64_t> idle_{0};  // a bit for each worker that is
+  alignas(64) prim::atomic<std::uint64_t> idle_{0};  // a bit for each idle worker
   core::SpinLock time_lock_;
-  // 1 + its index, and kWatching; written under time_lock_, elsewhere a hint
+  // 1 + the keeper's index, and kWatching; written under time_lock_, elsewhere a hint
   prim::atomic<std::uint32_t> keeper_{0};
-  // when it wakes; forever: it has not gone to sleep yet   (time_lock_)
+  // when the keeper wakes; forever: it has not gone to sleep yet (time_lock_)
   std::int64_t keeper_until_ = prim::forever;
-  prim::atomic<std::uint8_t> pending_{0};     // cancellations to be served
-  prim::atomic<std::uint8_t> serving_{0};     // a worker holds all, to serve them or for a look
-  prim::atomic<std::uint8_t> on_the_way_{0};  // somebody was woken to search and has not finished
+  prim::atomic<std::uint8_t> pending_{0};     // cancellations are to be served
+  prim::atomic<std::uint8_t> serving_{0};     // a worker holds all others, to serve cancellations
+                                              // or to look
+  prim::atomic<std::uint8_t> on_the_way_{0};  // a worker was woken to search and has not finished
   prim::atomic<std::int64_t> period_{kSoonest};  // ns between two rounds of the keeper
   alignas(64) prim::atomic<core::Waker*> inbox_{nullptr};
 };

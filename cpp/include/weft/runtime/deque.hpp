@@ -1,13 +1,14 @@
 // The queue of one worker of a multi-core executor: its owner pushes and takes, others steal.
 //
-// First come, first served, for the owner too; a thief takes the older half, so whom the owner woke
-// last is stolen last, and keeps together what is of one group. The lock costs the owner two stores
-// and two loads (asymmetric.hpp): with a Chase–Lev deque or a spin lock it would be one or two
-// locked instructions an operation, of which a communication takes two.
+// First come, first served, for the owner too. A thief takes the older half, so a process that the
+// owner woke last is stolen last, and keeps the processes of one group together. The lock costs the
+// owner two stores and two loads (asymmetric.hpp): with a Chase–Lev deque or a spin lock it would
+// be one or two locked instructions an operation, and a communication takes two operations.
 //
-// State under the lock: the queue, and what was taken last. `size` is written under it, and read by
-// anybody as a hint. A process is marked as running (`runs_on`) under the lock as well: whoever
-// visits all queues knows that nobody starts to run.
+// State under the lock: the queue, and the group of the process that was taken last. `size` is
+// written under the lock, and read by any thread as a hint. A process is marked as running
+// (`runs_on`) under the lock as well: a thread that visits all queues knows that no process starts
+// to run.
 #pragma once
 
 #include "asymmetric.hpp"
@@ -17,24 +18,25 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class StealQueue {
  public:
-  static constexpr std::uint32_t kMost = 64;  // processes that a thief takes at once
+  static constexpr std::uint32_t kMost = 64;  // the most processes that a thief takes at once
 
   std::uint32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
   OwnersLock& lock() noexcept { return lock_; }
 
-  // --- the owner's -------------------------------------------------------------------------------
-  // The size from now on.
+  // --- for the owner ----------------------------------------------------------------------------
+  // Appends w. Returns the new size.
   std::uint32_t push(core::Waker* w) noexcept {
     lock_.enter();
     return push_inside(w);
   }
-  // The same, unless others visit: 0.
+  // As push(), but returns 0, and does nothing, if there is a visitor.
   [[gnu::always_inline]] std::uint32_t push_cheaply(core::Waker* w) noexcept {
     return lock_.enter_cheaply() ? push_inside(w) : 0;
   }
 
-  // The oldest of those that are wholly suspended (one that was woken before its worker has let go
-  // of it may be here already): it runs from now on on the worker of that mark. Null: none.
+  // Takes the oldest process that is wholly suspended (one that was woken before its worker has let
+  // go of it may be in the queue already). From now on it runs on the worker of that mark. Returns
+  // null if there is none.
   [[gnu::always_inline]] ProcessBase* take(std::uint8_t mark) noexcept {
     if (size() == 0) return nullptr;
     if (!lock_.enter_cheaply()) [[unlikely]]
@@ -42,11 +44,12 @@ class StealQueue {
     return take_inside(mark);
   }
 
-  // --- others' -----------------------------------------------------------------------------------
-  // About half, linked, in their order; null if there is nothing or another visitor is here. What
-  // belongs to one group goes together, for it is likely to communicate: the oldest groups, but not
-  // that of the process which ran last, until there are enough; of one that is too big the oldest.
-  // If there is but that one group: its oldest, if `split`.
+  // --- for other workers ------------------------------------------------------------------------
+  // Takes about half, linked, in their order; returns null if there is nothing or another visitor
+  // is here. Processes of one group go together, for they are likely to communicate: the oldest
+  // groups, but not that of the process which ran last, until there are enough; of a group that is
+  // too big its oldest processes. If there is no other group, its oldest are taken only with
+  // `split`.
   core::Waker* steal(bool split = true) noexcept {
     if (size() == 0 || !lock_.try_visit()) return nullptr;
     const std::uint32_t n = size();  // 0, if the owner took the last one meanwhile
@@ -69,14 +72,14 @@ class StealQueue {
  private:
   static constexpr std::uint32_t kSeen = 2 * kMost;
 
-  // What a thief sees of the queue, and what of it is to be its own.
+  // What a thief sees of the queue, and which of these processes it takes.
   struct Raid {
     core::Waker* waiting[kSeen];
     bool mine[kSeen] = {};
     std::uint32_t seen = 0, taken = 0, most = 0;
 
-    // Of the group of that one all, if they are not too many; or as many as it may take, if it has
-    // none yet.
+    // Takes all of the group of that process, if they are not too many; or as many as the thief may
+    // take, if it has none yet.
     void take_group(std::uint32_t first) noexcept {
       const Group* const g = group_of(waiting[first]);
       const auto belongs = [g](const core::Waker* w) { return group_of(w) == g; };
@@ -112,7 +115,8 @@ class StealQueue {
     lock_.enter();
     return take_inside(mark);
   }
-  // The oldest that is wholly suspended, to the front. Null: none is, or all were stolen meanwhile.
+  // Brings the oldest process that is wholly suspended to the front. Returns null if there is none,
+  // or all were stolen meanwhile.
   [[gnu::noinline]] ProcessBase* bring_forward() noexcept {
     for (std::uint32_t n = size(); n > 0; --n) {
       auto* p = static_cast<ProcessBase*>(queue_.front());
@@ -129,7 +133,7 @@ class StealQueue {
   OwnersLock lock_;
   prim::atomic<std::uint32_t> size_{0};
   core::RunQueue queue_;
-  const Group* ran_ = nullptr;  // that of the process which was taken last
+  const Group* ran_ = nullptr;  // the group of the process which was taken last
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -1,13 +1,13 @@
-// What the processes of one function have in common: the file it is in, and which ends they hold by
-// their arguments and where those lie in the frame: so that a report can see, at one moment, which
-// of them a process holds still. (An end that was moved away is empty there; a copy of it is an end
-// that nobody is known to hold.) Of all that a process remembers one pointer.
+// What the processes of one function have in common: the file it is in, which ends they hold by
+// their arguments, and where those lie in the frame. So a report can see, at one moment, which of
+// these ends a process still holds. (An end that was moved away is empty there; a copy of it is an
+// end that nobody is known to hold.) A process keeps one pointer to all of this.
 //
 //   layout(): the arguments, as the constructor of a promise sees them
-//      └──in_file(): the file, when that is known──► what a process refers to
+//      └──in_file(): the file, when it is known──► what a process refers to
 //
-// Only arguments that lie in the frame count: what a reference refers to may be gone before the
-// process is. All of it stays until the program ends.
+// Only arguments that lie in the frame count: the object of a reference may be gone before the
+// process is. All records stay until the program ends.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Ends {
  public:
-  // An open end at that address; how many ends of its channel are open.
+  // Called for an open end, which lies at `at`; the numbers are those of its channel's open ends.
   virtual void end(const core::SyncObject&, bool writer, const void* at, std::uint32_t readers,
                    std::uint32_t writers) = 0;
 
@@ -29,26 +29,27 @@ class Ends {
 };
 
 struct HeldAt {
-  std::ptrdiff_t offset;  // from the process, which is in the frame too
+  std::ptrdiff_t offset;  // in bytes from the process, which is in the frame too
   void (*visit)(const void*, Ends&);
   bool operator==(const HeldAt&) const = default;
 };
 struct FunctionInfo {
-  // of the operation that a report names; its line is the process's own. Null: not known
+  // the file of the operation that a report names (the line is the process's own); null if not
+  // known
   const char* file = nullptr;
   std::span<const HeldAt> held;
-  mutable std::atomic<const FunctionInfo*> in_files{nullptr};  // the same with a file
-  mutable const FunctionInfo* next = nullptr;                  // in a list
+  mutable std::atomic<const FunctionInfo*> in_files{nullptr};  // the same functions with a file
+  mutable const FunctionInfo* next = nullptr;                  // the next one in a list
 };
 using FunctionInfos = std::atomic<const FunctionInfo*>;
 
-// `first`: of the functions with the same parameters.
+// The record for these arguments. `first` is the list for functions with the same parameters.
 const FunctionInfo* layout(FunctionInfos& first, const HeldAt* at, std::size_t n);
 
 inline const FunctionInfo no_ends;
 const FunctionInfo* first_in_file(const FunctionInfo& a, const char* file) noexcept;
-// `file` is compared by its address, and must be there for as long as somebody may ask. `a`: by
-// layout(), or null: no ends.
+// The record of `a` with that file. `file` is compared by its address, and must live for as long as
+// a report may ask. `a` comes from layout(), or is null if there are no ends.
 inline const FunctionInfo* in_file(const FunctionInfo* a, const char* file) noexcept {
   if (!a) a = &no_ends;
   const FunctionInfo* const last = a->in_files.load(std::memory_order_acquire);

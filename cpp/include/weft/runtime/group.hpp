@@ -1,15 +1,16 @@
 // A group: processes that were started together and are waited for together. One failure cancels the
 // others (rule 7).
 //
-//   add() ──► live ──process ends: finished()──► live == 0 ──► whoever waits is woken
-//                ├──a failure──► cancel(): the others, and the owner while its block is open (open_block() … close_block(), rule 7.5)
+//   add() ──► live ──process ends: finished()──► live == 0 ──► the process that waits is woken
+//                ├──a failure──► cancel(): the others, and the owner while its block is open
+//                │               (open_block() … close_block(), rule 7.5)
 //                └──abandon()──► its owner's group waits in its owner's place
 //
 // The block: open ──a failure──► asked ──its owner meets the request──► met
 //              └──────────────────┴──close_block(): the request is taken back─┴──► none
 //
-// State under the group's lock: the list of children, live, failures, who waits, the names. A group
-// belongs to the frame that waits for it.
+// State under the group's lock: the list of children, live_, failures, the waiter, the names. A
+// group belongs to the frame that waits for it.
 #pragma once
 #include <exception>
 #include <optional>
@@ -37,77 +38,78 @@ class Group {
  public:
   Run& run;
   Executor* executor;          // where its coroutine children run
-  ProcessBase* parent;         // who waits for it, or null; gone once it is abandoned: see owner()
-  const char* name = nullptr;  // part of the path, may be null
+  ProcessBase* parent;         // the owner, or null; gone once the group is abandoned: see owner()
+  const char* name = nullptr;  // part of the path; may be null
 
   Group(Run& r, Executor* e, ProcessBase* p) noexcept;
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
   ~Group();
 
-  // The process is a child from now on; making it runnable is the caller's.
+  // Makes p a child; the caller makes it runnable.
   void add(ProcessBase& p);
 
-  // The process has finished and leaves the list; it may be destroyed now. Its group is told by
-  // finished() once its ends are let go (rule 7.7).
+  // Takes p, which has finished, out of the list; it may be destroyed now. finished() informs
+  // its group, after its ends are let go (rule 7.7).
   void unlink(ProcessBase& p) noexcept;
-  // `left`: its failure; or what left it, if that was a quiet end and the group keeps ends. Null:
-  // neither.
+  // A child has finished. `left` is its failure, or the exception that left it in a quiet end if
+  // the group keeps ends; otherwise null.
   void finished(std::uint32_t order, std::exception_ptr left, Ending how = Ending::failed) noexcept;
 
-  // One more is to be waited for, which is no process of the list: until finished(0, nullptr).
+  // Adds one item to wait for that is not a process; finished(0, nullptr) completes it.
   void adopt() noexcept;
 
-  // It is of exactly one process, and whoever waits for it raises what leaves that (rule 7.1).
-  // Before it is started.
+  // Declares that the group is of exactly one process, and that its waiter raises what leaves the
+  // process (rule 7.1). Called before the process is started.
   void keep_end() noexcept { keeps_end_ = true; }
   bool keeps_end() const noexcept { return keeps_end_; }
-  // Null: it returned, or it failed. Once it has ended.
+  // The exception that left the process; null if it returned, or failed. Call once it has ended.
   std::exception_ptr take_end() noexcept { return std::exchange(end_, nullptr); }
 
-  // Wait until nobody is live. `ok`: so it is already.
+  // Waits until no child is live. Returns `ok` if that is so already.
   Status begin_wait(core::Node& n) noexcept;
-  // Who waits by this node does not go on waiting. False: it has been woken.
+  // The waiter with this node stops waiting. Returns false if it has been woken.
   bool end_wait(core::Node& n) noexcept;
   bool done() noexcept;
 
-  // Nobody will wait for it: its owner is left by an exception (rule 7.5). The children are
+  // An exception leaves the owner, so nobody will wait for the group (rule 7.5). The children are
   // cancelled, and the owner's group waits for them and fails with them. Only for a group made by
-  // new; true: it deletes itself when the last of them has ended.
+  // new: if this returns true, the group deletes itself when the last child has ended.
   bool abandon() noexcept { return abandon(*parent->group); }
-  // The same; `its`: who is to wait for them, if that is not the owner's group.
+  // The same; `its` is the group that is to wait for the children.
   bool abandon(Group& its) noexcept;
-  // Who waits for it: of an abandoned group, who waits for its successor. Under Run::still(), or
-  // while nothing can run.
+  // The process that waits for the group; for an abandoned group, the owner of its successor. Call
+  // under Run::still(), or while nothing can run.
   ProcessBase* owner() const noexcept;
 
   void fail(std::uint32_t order, std::exception_ptr failure);
   Group* also = nullptr;  // fails with this one (spawned processes fail the run, rule 7.4)
-  // In the order of the processes, then those of another group; after all have ended.
+  // The failures in the order of the processes, then those of `then`. Call after all have ended.
   std::vector<std::exception_ptr> take_failures(Group* then = nullptr);
 
-  // Ask every child to end (rule 6). Those started later are asked as well. A child that waits for
-  // a group of its own passes it on: that group is put in a line, not called from within, since
-  // groups nest deeper than a stack. Its owner is of this thread, so it stays alive.
+  // Asks every child to end (rule 6). Children started later are asked as well. A child that waits
+  // for a group of its own passes the request on: that group is queued, not called from within,
+  // since groups nest deeper than a stack. The child's group has its owner on this thread, so it
+  // stays alive.
   void cancel() noexcept;
   void cancel(ProcessBase& p) noexcept;
   bool cancelled() const noexcept { return cancelled_; }
-  // Its request is set, and before that is seen nothing here is read: a thread process says first
-  // where it sleeps and looks then (ThreadProcess::Hosting).
+  // p's request is set, and nothing in p is read before the request is seen: a thread process first
+  // says where it sleeps and looks then (ThreadProcess::Hosting).
   static void ask(ProcessBase& p) noexcept;
   // The owner, which waits or is about to, was cancelled: its request stays until the wait ends,
   // and is passed on once (rule 6.1).
   void begin_passing_on() noexcept { passed_on_ = false; }
   void pass_on() noexcept;
 
-  // The owner starts processes here from within a block, which the first failure cancels too (rule
-  // 7.5).
+  // The owner starts processes in this group from within a block; the first failure cancels the
+  // block too (rule 7.5).
   void open_block() noexcept;
-  // Its owner is left while what failed here was raised nowhere, and nobody is live: the owner's
-  // group fails with it. On the owner's thread.
+  // An exception leaves the owner while failures here were raised nowhere, and no child is live:
+  // the owner's group fails with them. On the owner's thread.
   void hand_over() { hand_over(*parent->group); }
   // The block has ended, and its owner waits from now on. Withdraws the request if the owner has
-  // not met it and no other block of its asks.
+  // not met it and no other block of the owner asks.
   void close_block() noexcept;
 
   void serve_cancellations(Executor& e) noexcept;
@@ -117,24 +119,25 @@ class Group {
     const std::lock_guard g(lock_);
     for (ProcessBase* p = children_; p; p = p->sibling_next) f(*p);
   }
-  // How many of that name were started here (a path has an index only where there are several).
+  // How many processes of that name were started here (a path has an index only where there are
+  // several).
   std::uint32_t started(const char* function) noexcept;
 
  private:
   friend class Run;
 
   void cancel_children() noexcept;
-  // Its request is set: let its executor act on it.
+  // The owner's request is set: lets its executor act on it.
   void ask_block() noexcept;
   void hand_over(Group& successor);
   std::uint32_t count_name(const char* f);
 
   core::SpinLock lock_;
   bool cancelled_ = false;
-  bool passed_on_ = false;  // the owner's, or that of who withdraws it
+  bool passed_on_ = false;  // used by the owner, or by a thread that withdraws it
   // Of the blocks that a process is in several may ask it at once, by one bit
-  // (Identity::Cancel::block), which is set while any of them is `asked`. Written under the run's
-  // groups_mutex_ too.
+  // (Identity::Cancel::block), which is set while any of them is `asked`. block_ is written under
+  // the run's groups_mutex_ too.
   enum class Block : std::uint8_t { none, open, asked, met };
   Block block_ = Block::none;
   bool keeps_end_ = false;
@@ -144,7 +147,7 @@ class Group {
   Group* successor_ = nullptr;  // of an abandoned group; written under the run's lock too
   ProcessBase* children_ = nullptr;
   core::Node* waiter_ = nullptr;
-  // Names, and how many were started under each. Most groups have one.
+  // Names, and how many processes were started under each. Most groups have one name.
   std::optional<std::string_view> first_name_;
   std::uint32_t first_count_ = 0;
   std::unordered_map<std::string_view, std::uint32_t> other_names_;
@@ -155,13 +158,13 @@ class Group {
     std::exception_ptr what;
   };
   std::vector<Failure> failures_;
-  Group* next_in_line_ = nullptr;  // of those to be cancelled
+  Group* next_in_line_ = nullptr;  // in the queue of groups to be cancelled
   bool in_line_ = false;
   Group* next_ = nullptr;  // in the run's list
   Group* prev_ = nullptr;
 };
 
-// Where a coroutine process runs.
+// The executor on which a coroutine process runs.
 inline Executor& executor_of(const ProcessBase& p) noexcept {
   return p.at == RunsAt::group ? *p.group->executor : p.group->run.executor_at(p.at);
 }

@@ -1,8 +1,9 @@
 // The smallest knot of a graph, in linear time.
 //
-// A knot is a strongly connected component that no edge leaves: everybody in it waits, directly or
-// through others, for exactly those in it. Source: Tarjan, "Depth-first search and linear graph
-// algorithms" (1972), with a stack of its own: rings are longer than a thread's.
+// A knot is a strongly connected component that no edge leaves: every process in it waits, directly
+// or through others, for exactly those in it. Source: Tarjan, "Depth-first search and linear graph
+// algorithms" (1972). The search has a stack of its own, since a ring of processes may be longer
+// than a thread's stack.
 #pragma once
 #include <cstdint>
 
@@ -10,10 +11,10 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// `to`: pairs of a node and a node to which an edge leads, sorted; there are `n` nodes. Those below
-// `counted` count for a knot's size; among knots of one size the one with the lowest node is taken.
-// `out`: a node that is in no knot, nor what leads to it. Returns the knot's counted nodes,
-// ascending.
+// Finds the smallest knot. `to` has pairs of a node and a node to which an edge leads, sorted;
+// there are `n` nodes. Only nodes below `counted` count for a knot's size; among knots of one size
+// the one with the lowest node is taken. Neither the node `out` nor nodes that lead to it are in a
+// knot. Returns the knot's counted nodes, ascending.
 Numbers smallest_knot(const Pairs& to, std::uint32_t n, std::uint32_t counted, std::uint32_t out);
 
 }  // namespace weft::inline WEFT_ABI::runtime

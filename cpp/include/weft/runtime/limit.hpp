@@ -1,6 +1,6 @@
 // A time limit on what a process does in a block of its code (rule 7.12): when its time comes it
-// asks the process, once, to give up its operation. It is a timer of the run and one more source of
-// requests; how a request ends an operation is as for any other (rule 6).
+// asks the process, once, to give up its operation. A limit is a timer of the run and one more
+// source of requests; a request ends an operation as any other request does (rule 6).
 //
 //   open() ──► armed ──its time──► asked ──take()──► met
 //                │                   └──close(), move(): the request is taken back
@@ -8,13 +8,14 @@
 //
 // Invariants
 //  1 State, chain and place in the timers are under the run's mutex; only the process's own thread
-//    opens, closes and takes.
-//  2 The limits of a process are a chain, the innermost first, which the run keeps: a process that
-//    has none pays nothing.
-//  3 `asked` and not yet met ⇔ the process's Cancel::limit is set on its account; a request of
-//    somebody else's that is met at the same moment takes all limits' with it.
-//  4 Who fires a limit refers to it until it has told so (told_): close() waits for that, which is
-//    a matter of some instructions.
+//    opens, closes and takes a limit.
+//  2 The limits of a process are a chain, the innermost first, which the run keeps: a process
+//    without limits pays nothing.
+//  3 A limit is `asked` and not yet met ⇔ the process's Cancel::limit is set on its account. If the
+//    process meets the request of another source at the same moment, the requests of all limits are
+//    met with it.
+//  4 A thread that fires a limit refers to it until it has set told_: close() waits for that, which
+//    is a matter of some instructions.
 #pragma once
 #include <atomic>
 
@@ -39,43 +40,44 @@ class Limit final : public core::Waker {
     return p.group ? p.group->run : *static_cast<ThreadProcess&>(p).run;
   }
 
-  // On what `p`, which runs, does from now on. `deadline`: ns of its run's clock, prim::forever:
-  // none; one that has passed asks at once.
+  // Limits what `p`, which runs, does from now on. `deadline` is in ns of its run's clock;
+  // prim::forever is no limit, and a time that has passed asks at once.
   void open(ProcessBase& p, std::int64_t deadline);
   bool is_open() const noexcept { return process_ != nullptr; }
   bool of(const ProcessBase& p) const noexcept { return process_ == &p; }
-  // Is it that process's, and has it opened none since?
+  // Returns whether this is a limit of p, and p has opened none since.
   bool innermost(ProcessBase& p) noexcept;
-  // Its process does no more under it. A request that was not met is taken back.
+  // Ends the limit. A request that was not met is taken back.
   void close() noexcept;
-  // Another time. False: its request has been met already.
+  // Moves the deadline. Returns false if the limit has already taken effect.
   bool move(std::int64_t deadline);
-  // Its time has come and its request stands, or was met.
+  // Returns whether the limit's time has come, so that its request stands or was met.
   bool expired() const noexcept { return asked_.load(std::memory_order_relaxed) || met_; }
   std::int64_t deadline() const noexcept { return timer_.deadline; }
 
-  // A process meets what it was asked: taken. Null: at least one request was not a limit's. Else
-  // the limit it was, of several the outermost.
+  // Called when a process meets what it was asked. Returns the limit that asked, the outermost if
+  // there are several; null if at least one request was not a limit's.
   static Limit* take(ProcessBase& p) noexcept;
 
-  // The process ends, or its thread is another one's: what it left open is over.
+  // Closes the limits that p left open: p ends, or its thread is another process's from now on.
   static void close_all(ProcessBase& p, Run& r) noexcept;
-  // May a limit of its own still make it go on?
+  // Returns whether a limit of p's own may still make p go on.
   static bool any_armed(ProcessBase& p, Run& r) noexcept;
-  // The limits on `from`, ordinary code that becomes process `to` of a run for a time, are lent to
-  // that with what was left of their time; and given back at its end, when those that it opened
-  // itself and left open are over.
+  // Lends the limits of `from`, ordinary code that becomes process `to` of a run for a time, to
+  // `to`, with what was left of their time. give_back() returns them at the end of `to`, when the
+  // limits that `to` opened itself and left open are over.
   static void lend(ProcessBase& from, Run& old, ProcessBase& to, Run& now);
   static void give_back(ProcessBase& to, Run& now, ProcessBase& from, Run& old);
   bool lent() const noexcept { return lent_; }
 
  private:
-  // The run's mutex is held for these; first_of() takes it.
+  // Called with the run's mutex held, but for first_of(), which takes it.
   void arm(std::int64_t deadline);
   bool disarm() noexcept;
   static Limit* first_of(ProcessBase& p, Run& r) noexcept;
   static Limit* innermost_of(const ProcessBase& p, const Run& r) noexcept;
-  static void exchange(ProcessBase& p, Run& r, Limit* now);  // as the innermost; null: none
+  // makes `now`, which may be null, the innermost
+  static void exchange(ProcessBase& p, Run& r, Limit* now);
 
   void await_firing() noexcept;
   void take_back() noexcept;
@@ -90,7 +92,7 @@ class Limit final : public core::Waker {
   ProcessBase* process_ = nullptr;  // null: not open
   Run* run_ = nullptr;
   Limit* outer_ = nullptr;
-  prim::atomic<bool> asked_{false};  // and not met
+  prim::atomic<bool> asked_{false};  // and its request has not been met
   prim::atomic<bool> told_{false};
   bool met_ = false;
   bool lent_ = false;

@@ -1,6 +1,6 @@
-// Where tools that look at a program at work are told what happens (observe.hpp). Off, it costs
-// nothing: a scheduler leaves its loop for the observed one by the flag that ends it, and nobody
-// else asks but where a process parks or has been woken.
+// Where tools that look at a program at work are told what happens (observe.hpp). When there is no
+// observer this costs nothing: a scheduler leaves its loop for the observed one by the flag that
+// ends the loop, and other code asks only where a process parks or has been woken.
 //
 //   coroutine:  resumes() ──runs──► suspended(p), parked or giving way │ suspended(null): it has ended
 //   thread:     suspended(p) ──parked──► resumes()
@@ -13,9 +13,10 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Run;
 
-// Called from any thread, by several at once; under no lock.
+// The functions are called from any thread, by several at once; under no lock.
 struct Observer {
-  // `where`: the thread's Context, a key; null: a thread process, which keeps nobody waiting.
+  // The process goes on; its op is still what it waited for. `where` is the thread's Context, used
+  // as a key; null for a thread process, which keeps no other process waiting.
   // what it waited for is still its op
   virtual void resumes(ProcessBase&, const void* where) noexcept = 0;
   virtual void suspended(ProcessBase*, const void* where) noexcept = 0;
@@ -25,12 +26,12 @@ struct Observer {
  protected:
   ~Observer() = default;
 };
-// Whoever is set here is never destroyed.
+// An observer that is set here is never destroyed.
 inline constinit std::atomic<Observer*> observer{nullptr};
 
 inline Observer* watched() noexcept { return observer.load(std::memory_order_acquire); }
 
-// The channel at which a process that goes on was committed, and what has passed there.
+// The channel at which a process that goes on has committed, and how many values have passed there.
 struct Passed {
   const core::SyncObject* place = nullptr;
   bool writing = false;

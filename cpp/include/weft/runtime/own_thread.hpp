@@ -1,4 +1,4 @@
-// A single-core executor with a thread of its own, in a run: a Scheduler there.
+// A single-core executor of a run with a thread of its own, on which a Scheduler runs.
 //
 //   OwnThread() ──► thread: Scheduler::loop() ──~OwnThread(): a Stop is posted──► joined
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Posted to a scheduler, it ends its loop.
+// A waiter that ends a scheduler's loop when it is posted to the scheduler.
 struct Stop : core::Waiter {
   Scheduler* s;
   explicit Stop(Scheduler& to) noexcept : s(&to) { ops = &kOps; }

@@ -17,20 +17,20 @@ namespace weft::inline WEFT_ABI::runtime {
 
 inline constexpr std::size_t kLine = 64;  // a cache line
 inline constexpr std::size_t kShort = 16 * kLine;
-inline constexpr std::size_t kHugePage = std::size_t{2} << 20;  // as on x86-64 and, mostly, aarch64
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20;  // on x86-64 and, mostly, aarch64
 
-// What is in use already becomes huge pages, as far as it consists of them: nothing is taken that
-// is not used. A wish: without it (before Linux 6.1, or when there is no such page to be had) it
-// stays as it is.
+// Turns memory that is in use already into huge pages, as far as it fills them: no memory is added.
+// This is a wish: if it is not granted (before Linux 6.1, or when there is no free huge page) the
+// memory stays as it is.
 inline void make_huge([[maybe_unused]] void* p, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(__linux__)
-  constexpr int collapse = 25;  // MADV_COLLAPSE, which headers before that do not name
+  constexpr int collapse = 25;  // MADV_COLLAPSE, which older headers do not name
   if (const std::size_t whole = bytes / kHugePage * kHugePage; whole > 0)
     madvise(p, whole, collapse);
 #endif
 }
 
-// An array whose length is fixed when it is made; of what cannot be moved.
+// An array whose length is fixed when it is made, for elements that cannot be moved.
 template <class T>
 class FixedArray {
  public:

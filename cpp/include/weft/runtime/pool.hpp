@@ -1,12 +1,13 @@
-// Storage for what there are millions of: coroutine frames and channels. Blocks of one size class
-// (multiples of 8) are cut from slabs and reused through a free list: no header per block, no
-// rounding to 16, and a block freed is the next one given out. A chunk of slabs that is full
-// becomes a huge page. The first slab of a class is cut at cache lines: a small network is all in
-// the first cache, and there a block that begins a line is quicker (commstime: 2 ns).
+// Storage for objects of which there are millions: coroutine frames and channels. Blocks of one
+// size class (multiples of 8) are cut from slabs and reused through a free list: no header per
+// block, no rounding to 16, and a block freed is the next one given out. A chunk of slabs that is
+// full becomes a huge page. The first slab of a class is cut at cache lines: a small network fits
+// into the first-level cache, and there a block that begins a line is quicker (commstime: 2 ns).
 //
 // State under a class's lock: its free list and the slab being cut. Slabs are kept until the
-// program ends (they are reused, not returned); what is larger than kLargest, or over-aligned, goes
-// to the global heap. Under AddressSanitizer everything does, so that it still sees every block.
+// program ends (they are reused, not returned). A block that is larger than kLargest, or
+// over-aligned, comes from the global heap. Under AddressSanitizer every block does, so that it
+// still sees every block.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -16,7 +17,7 @@
 #include "../core/policy.hpp"
 #include "pages.hpp"
 
-#if defined(WEFT_POOL_HEADER)  // a checker's: class Pool with allocate(n) and release(p, n)
+#if defined(WEFT_POOL_HEADER)  // a checker's header: class Pool with allocate(n) and release(p, n)
 #include WEFT_POOL_HEADER
 #else
 namespace weft::inline WEFT_ABI::runtime {
@@ -34,7 +35,7 @@ struct PoolClass {
 
 struct PoolSlabs {
   core::SpinLock lock;
-  char* begin = nullptr;  // of the chunk being cut
+  char* begin = nullptr;  // the chunk being cut
   char* at = nullptr;
   std::size_t left = 0;  // bytes
 };
@@ -73,10 +74,10 @@ class Pool {
     return (n + kLine - 1) / kLine * kLine;
   }
   static constexpr std::size_t rounded(std::size_t n) noexcept { return (n + 7) / 8 * 8; }
-  // A block of the slab that is being cut. The lock is held, and released.
+  // Cuts a block from the slab that is being cut. Called with c's lock held, which it releases.
   static void* cut(Class& c, std::size_t n);
-  // Slabs are cut from chunks of the size of a huge page, and a chunk becomes one when all of it
-  // has been given out.
+  // Slabs are cut from chunks of the size of a huge page, and a chunk becomes a huge page when all
+  // of it has been given out.
   static char* new_slab();
   static inline constinit PoolSlabs slabs_{};
   static Class& of(std::size_t n) noexcept { return classes_[rounded(n) / 8]; }
@@ -88,7 +89,7 @@ class Pool {
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Base of what is allocated from the pool by its exact type.
+// The base of a class whose objects are allocated from the pool by their exact type.
 struct Pooled {
   static void* operator new(std::size_t n) { return Pool::allocate(n); }
   static void operator delete(void* p, std::size_t n) noexcept { Pool::release(p, n); }

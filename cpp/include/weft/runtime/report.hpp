@@ -2,7 +2,7 @@
 //
 // An edge p → q: p waits for something that q, by the recorded holders, can give. A *knot* is a
 // smallest non-empty set of processes whose edges all stay inside; a process that waits for nobody
-// known is a knot by itself (knot.hpp finds it). (Knot in the sense of Holt, "Some deadlock
+// known is a knot by itself (knot.hpp finds knots). (Knot in the sense of Holt, "Some deadlock
 // properties of computer systems", 1972, section 3: with OR-waits a cycle is not enough, a knot
 // is.)
 #pragma once
@@ -20,19 +20,20 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Run;
 
-// What a host language knows beyond the records: where its processes are, and all that hold an end.
+// What a host language knows beyond the records: where its processes are, and all processes that
+// hold an end.
 struct ReportHooks {
-  // bring file and line of every process up to date; nothing of the run changes until end()
+  // brings file and line of every process up to date; nothing of the run changes until end()
   void (*begin)(Run&) = nullptr;
   void (*holders)(const core::SyncObject&, bool readers, Numbers& add) = nullptr;
-  // has that side of a channel, where nobody is known to hold it, never had an end?
+  // has a side of a channel without known holders never had an end?
   bool (*never)(const core::SyncObject&, bool readers) = nullptr;
   void (*end)(Run&) = nullptr;
-  void (*deadlock)(Run&, const struct Report&) = nullptr;  // it is declared
+  void (*deadlock)(Run&, const struct Report&) = nullptr;  // a deadlock is declared
   // how a program makes a retirement an outcome
   const char* ends = "say .ends() of that guard, weft::in(…).ends()";
-  // advice where nobody is known to be on the other side of a channel, in case somebody is (rule
-  // 10.3); null: it is given elsewhere
+  // advice where nobody is known to be on the other side of a channel, in case there is a party
+  // (rule 10.3); null: the advice is given elsewhere
   const char* outside =
       "if a thread that Weft did not start is to come there: hold a weft::Outside as long as it "
       "may";
@@ -42,31 +43,32 @@ inline ReportHooks report_hooks;
 struct Report {
   struct Blocked {
     std::string path, verb, at;
-    // it waits for its group: no operation of its own, but part of the graph
+    // the process waits for its group: it has no operation of its own, but is part of the graph
     bool for_children = false;
     std::vector<std::string> places;
     // guards of its select whose channels have ended (rule 5.6): "0 'c'"
     std::vector<std::string> silent;
-    // places whose other side nobody is known to hold, each with that
+    // places whose other side nobody is known to hold, each with that side
     std::vector<std::string> unknown;
-    bool somebody = false;  // is there perhaps somebody all the same?
-    // in the graph: its index in `order`
+    bool somebody = false;  // may there be a holder all the same?
+    // the process's node in the graph: its index in `order`
     std::uint32_t node = 0;
   };
-  static constexpr std::size_t kLines = 40;  // of processes, in a text
-  static constexpr std::size_t kNames = 8;   // in a line
+  static constexpr std::size_t kLines = 40;  // the most lines of processes in a text
+  static constexpr std::size_t kNames = 8;   // the most names in a line
 
   struct One {
     std::uint32_t id;
     Blocked blocked;
   };
   std::vector<One> blocked;  // by id, ascending
-  // the blocked, by their paths: ids depend on the order in which a compiler evaluates arguments
+  // the blocked processes by their paths: ids depend on the order in which a compiler evaluates
+  // arguments
   Numbers order;
-  Numbers knot;  // in that order
+  Numbers knot;  // sorted as `order` is
 
-  // Only while nothing can run. Its time and memory grow with the number of processes and of
-  // records, not with their product.
+  // Makes the report. Call only while nothing can run. Time and memory grow with the number of
+  // processes and of records, not with their product.
   static Report of(Run& run);
   std::vector<std::string> knot_paths() const;
   std::string text() const;
@@ -77,15 +79,15 @@ struct Report {
   std::string waiting(std::uint32_t id) const;
   static std::string line(const Blocked& b);
   void sort_by_path();
-  Blocked* find(std::uint32_t id) noexcept;  // null: it is not blocked
+  Blocked* find(std::uint32_t id) noexcept;  // null: that process is not blocked
   const Blocked& of(std::uint32_t id) const noexcept {
     return *const_cast<Report*>(this)->find(id);
   }
   std::uint32_t running() const noexcept { return static_cast<std::uint32_t>(order.size()); }
 
-  // The graph. Nodes: the blocked, in `order`; one for all that run; then, for each side of a
-  // channel and each barrier, one that leads to all that could come there: n who wait for the same
-  // m cost n + m edges.
+  // The graph. Its nodes are the blocked processes, in `order`; one node for all that run; then,
+  // for each side of a channel and each barrier, one node that leads to all that could come there:
+  // so n processes that wait for the same m cost n + m edges.
   std::uint32_t nodes_ = 0;
   Pairs edges_;
 };

@@ -1,17 +1,20 @@
 // A run: all the processes under one outermost network. It knows whether anything can still happen,
 // keeps time, and declares deadlock.
 //
-// active_  executors that have something to do (counted up by whoever gives it to them, before they are woken; see parking.hpp)
+// active_  executors that have something to do (a thread that gives an executor something to do
+//          counts the executor before it wakes it; see parking.hpp)
 // outside_ things beyond the run that may wake it: io calls, foreign tasks (rule 10.3)
 //
-// active_ falls to 0 ──► quiescent(): outside_ > 0 → wait │ a timer → steady: wait, virtual: jump │ else deadlock: cancel everybody
-//                                     a process waits at a source (source.hpp) → wait
-//                                     nothing is due, and yet no deadlock is proven → a standstill
-//                                     begins (rule 10.6)
+// active_ falls to 0 ──► quiescent(): outside_ > 0 → wait
+//                                   │ a timer → steady: wait, virtual: jump
+//                                   │ a process waits at a source (source.hpp) → wait
+//                                   │ nothing is due, and yet no deadlock is proven → a standstill
+//                                   │   begins (rule 10.6)
+//                                   │ else deadlock: cancel every process
 //
 // A standstill has a number. The executor whose sleep began it looks once, when patience() is over,
-// whether it still lasts: Parking::sleep() calls stood_still(). If it was no sleep that began it (a
-// thread ended), somebody who sleeps is woken, to begin it by his next sleep.
+// whether it still lasts: Parking::sleep() calls stood_still(). If no sleep began it (a thread
+// ended), one executor that sleeps is woken, to begin the standstill by its next sleep.
 #pragma once
 #include <array>
 #include <list>
@@ -34,22 +37,23 @@ class Limit;
 
 // How many tokens Outside(Outside::due) there are (outside.hpp).
 inline prim::atomic<std::int32_t> due_tokens{0};
-// Is each of them a link to another program, which can be asked whether all stand still there too
-// (WIRE.md 10)? Then a run that waits for nothing else looks, as at a standstill, but soon.
+// Whether each of these tokens is a link to another program, which can be asked whether everything
+// stands still there too (WIRE.md 10). If so, a run that waits for nothing else looks, as at a
+// standstill, but soon.
 inline prim::atomic<bool> links_are_asked{false};
-// How many of them are links, and who is told when a run waits for these alone, so that he asks
-// them; null: nobody does (wire/rounds.hpp).
+// How many of the tokens are links, and the function that is told when a run waits for these alone,
+// so that it asks them; null: there is none (wire/rounds.hpp).
 inline std::atomic<std::int32_t> link_tokens{0};
 inline std::atomic<void (*)() noexcept> links_stand{nullptr};
 
 class Run;
-// Does a process of the run wait where a source brings values (source.hpp)? Null: there never was a
-// source.
+// Returns whether a process of the run waits where a source brings values (source.hpp). Null if
+// there never was a source.
 inline std::atomic<bool (*)(Run&) noexcept> source_is_expected{nullptr};
 
 enum class Clock : std::uint8_t { steady, virtual_time };
 
-// What a run owns and ends.
+// Something that a run owns and ends.
 struct Part {
   virtual ~Part() = default;  // joins its threads
 };
@@ -57,7 +61,8 @@ struct Part {
 // An executor with threads of its own, which a run uses and ends.
 class RunExecutor {
  public:
-  virtual ~RunExecutor() = default;  // nothing is ready any more: stops its threads and joins them
+  // called when nothing is ready any more: stops its threads and joins them
+  virtual ~RunExecutor() = default;
   virtual Executor& executor() noexcept = 0;
 };
 
@@ -71,74 +76,78 @@ class Run final : public Activity {
   // --- activity ----------------------------------------------------------------------------------
   void activated() noexcept override { active_.fetch_add(1, std::memory_order_seq_cst); }
   std::uint32_t deactivated() noexcept override;
-  // The same by who does not sleep then.
+  // The same, called by a thread that does not sleep then.
   void gone() noexcept;
   std::int64_t wake_time() noexcept override;
 
-  // Something beyond the run may wake it, from now on until leave_outside(). `due`: it will, or is
-  // meant to take its time (an io call, a socket); of others nobody knows, and there may be a
-  // standstill.
+  // From now on until leave_outside() something beyond the run may wake it. `due`: it will, or is
+  // meant to take its time (an io call, a socket). If it is not due, it may never come, and there
+  // may be a standstill.
   void enter_outside(bool due = true) noexcept {
     if (!due) strangers_.fetch_add(1, std::memory_order_seq_cst);
     outside_.fetch_add(1, std::memory_order_seq_cst);
   }
   void leave_outside(bool due = true) noexcept;
   // For a host whose loop is idle, and that has entered outside for what the loop holds: nothing
-  // there is due. Concludes what follows; the number of the standstill that begins, or 0.
+  // there is due. Draws the conclusion; returns the number of the standstill that begins, or 0.
   std::uint32_t conclude() noexcept;
-  // Asked when nothing can run and nothing is known outside: is there something after all (threads
-  // that are no processes, rule 10.3)?
+  // Called when nothing can run and nothing is known outside. Returns whether there is something
+  // after all (threads that are no processes, rule 10.3).
   bool (*anything_outside)(Run&) noexcept = nullptr;
 
   // --- standstill (rule 10.6) --------------------------------------------------------------------
-  // What was found when it was looked at; told afterwards, when all may go on.
+  // What a look at a standstill has found. It is reported afterwards, when all may go on.
   struct Standstill {
     virtual ~Standstill() = default;
     virtual void tell() noexcept = 0;
   };
-  // Who waits where, while all of the run sleep; the caller deletes it. Null: nobody, or it was
-  // told before. A null function: standstills are not told. It may come while the run goes on
-  // (look_by()).
+  // Returns which processes wait where, while all of the run sleep; the caller deletes the result.
+  // Returns null if no process waits, or the standstill was reported before. If the function is
+  // null, no standstill is reported. It may be set while the run goes on (look_by()).
   using Look = Standstill* (*)(Run&) noexcept;
   std::atomic<Look> look_at_standstill{nullptr};
-  // By this one, if there is none yet.
+  // Sets the function, if there is none yet.
   void look_by(Look f) noexcept {
     Look none = nullptr;
     look_at_standstill.compare_exchange_strong(none, f);
   }
   bool stood_still(std::uint32_t number) noexcept override;
   std::int64_t waits_before() const noexcept override;
-  static constexpr std::int64_t kSoon = 50'000'000;  // ns; where links are asked
-  // Nothing of it can run, and nothing is due but what links may bring.
+  static constexpr std::int64_t kSoon = 50'000'000;  // in ns; where links are asked
+  // Returns whether no process of the run can go on, and nothing is due but what links may bring.
   bool waits_for_links() noexcept;
-  // How often it has come to rest.
+  // How often the run has come to rest.
   std::uint32_t rests() noexcept {
     const std::lock_guard g(mutex_);
     return standstill_;
   }
-  // It is known from elsewhere that nothing will ever wake it: a deadlock, told so. False:
-  // something runs.
+  // It is known from elsewhere that nothing will ever wake the run: declares a deadlock, with this
+  // report. Returns false if something runs.
   bool declare(std::string report, std::vector<std::string> knot);
-  // The same in two parts: from the first on it ends with Deadlock; the second, which is to come,
-  // cancels its processes.
+  // The same in two parts. From condemn() on the run ends with Deadlock; carry_out(), which must
+  // follow, cancels its processes.
   bool condemn(std::string report, std::vector<std::string> knot);
   void carry_out() noexcept;
-  bool stands_still() noexcept;  // nothing of it can run, and nothing is due
+  // Returns whether no process of the run can go on, and nothing is due.
+  bool stands_still() noexcept;
   bool is_standstill(std::uint32_t number) noexcept;
-  // Calls f if all executors sleep; who is woken meanwhile goes on after it.
+  // Calls f if all executors sleep; an executor that is woken meanwhile goes on after f. Returns
+  // whether they sleep.
   template <class F>
   bool while_all_sleep(F&& f) {
     const std::lock_guard g(door_);
     return behind_the_door(f);
   }
-  // The same for who has a lock that others take there: false also while somebody else looks.
+  // The same for a thread with a lock that other threads take in f: false also while another thread
+  // looks.
   template <class F>
   bool try_while_all_sleep(F&& f) {
     const std::unique_lock g(door_, std::try_to_lock);
     return g.owns_lock() && behind_the_door(f);
   }
   void awoken() noexcept override;
-  // Is it the first standstill of this run with those who wait, where they wait?
+  // Returns whether this is the first standstill of the run with these processes waiting at these
+  // places.
   bool first_of(std::uint64_t places);
 
   // --- time --------------------------------------------------------------------------------------
@@ -155,15 +164,15 @@ class Run final : public Activity {
   }
   void fire_due() noexcept;
 
-  // Where spawned processes go (rule 7.4): the outermost network's, while there is one.
+  // The group of spawned processes (rule 7.4): the outermost network's, while there is one.
   Group* spawned = nullptr;
 
   // --- executors beside the one that the run began with ------------------------------------------
   Executor& executor_at(RunsAt at) const noexcept {
     return *executors_[index_of(at)].load(std::memory_order_acquire);
   }
-  // The executor of that key, made by `make` (→ unique_ptr<RunExecutor>) at its first use.
-  // At::group: there is no room for another.
+  // The executor of that key, made by `make` (→ unique_ptr<RunExecutor>) at its first use. Returns
+  // RunsAt::group if there is no room for another.
   template <class Make>
   RunsAt hire(const std::shared_ptr<const void>& key, Make&& make) {
     const std::lock_guard g(hiring_);
@@ -174,11 +183,12 @@ class Run final : public Activity {
     enlist(key.get(), own_executors_.back().second->executor());
     return at_of(hired_ - 1);
   }
-  // The run began with this one, which has that key; whoever has the key keeps it during the run.
+  // Lists the executor e with which the run began, under its key; the owner of the key keeps it
+  // during the run.
   void list(const void* key, Executor& e);
-  // At::group: it is none of the list.
+  // Returns RunsAt::group if e is not in the list.
   RunsAt which_executor(const Executor& e) const noexcept;
-  // Whatever else has threads that end with the run.
+  // The part of type T, made at its first use: whatever else has threads that end with the run.
   template <class T>
   T& part() {
     const std::lock_guard g(hiring_);
@@ -192,31 +202,33 @@ class Run final : public Activity {
   void add_group(Group&) noexcept;
   void remove_group(Group&) noexcept;
   void cancel_everybody() noexcept;
-  // On a nudge: withdraw what the processes of this executor wait for, if they were cancelled.
+  // On a nudge: withdraws the operations of this executor's processes that were cancelled.
   void serve_cancellations(Executor&) noexcept;
-  // The owner of blocks meets the requests of groups that failed while it was in them (rule 7.5).
-  // False: there was none.
+  // The owner of blocks meets the requests of groups that failed while it was in these blocks (rule
+  // 7.5). Returns false if there was none.
   bool meet_blocks(ProcessBase& owner) noexcept;
-  // one that asked has ended: unless another asks too
+  // A block that asked has ended: takes the request back, unless another block asks too.
   void withdraw_block(ProcessBase& owner) noexcept;
   template <class F>
   void each_process(F&& f);
-  // No group comes, goes or changes its owner meanwhile: those above a live process can be walked.
+  // Calls f while no group comes, goes or changes its owner: the groups above a live process can be
+  // walked.
   template <class F>
   void still(F&& f);
-  // The same, unless somebody is at the groups now: false. For who has a lock that others take
-  // there.
+  // The same, but returns false at once if another thread is at the groups now. For a thread with a
+  // lock that other threads take in f.
   template <class F>
   bool try_still(F&& f);
-  // Within one of these.
+  // For use within still() or try_still().
   template <class F>
   void each_process_still(F&& f);
 
   // --- threads of thread processes ---------------------------------------------------------------
-  // Joined before the run ends; those that are done, when the next is made: a run that makes them
-  // for ever must not keep them all.
+  // Starts a thread that is joined before the run ends. Threads that are done are joined when the
+  // next is made: a run that makes threads for ever must not keep them all. Throws
+  // std::system_error if the system gives no thread.
   void keep(void (*body)(void*), void* of);
-  // The calling thread's process has ended; it does little more.
+  // The process of the calling thread has ended; the thread does little more.
   void thread_done() noexcept;
   std::size_t threads_kept() noexcept;
   void join_threads() noexcept;
@@ -225,10 +237,10 @@ class Run final : public Activity {
   bool deadlocked() const noexcept { return deadlocked_.load(std::memory_order_acquire); }
   const std::string& deadlock_report() const noexcept { return report_; }
   const std::vector<std::string>& knot() const noexcept { return knot_; }
-  // Once, by who throws it.
+  // Called once, by the code that throws the Deadlock.
   std::vector<std::string> take_knot() noexcept { return std::move(knot_); }
   bool detect_deadlock = true;
-  // told before anybody is cancelled, under no lock
+  // told before any process is cancelled, under no lock
   void (*on_deadlock)(const std::string& report) noexcept = nullptr;
 
  private:
@@ -239,21 +251,21 @@ class Run final : public Activity {
   std::uint32_t quiescent() noexcept;
   template <class F>
   bool behind_the_door(F& f) {
-    // After a signaller has counted a sleeper, that looks whether the door is closed: so either it
-    // finds it so or we find it counted.
+    // A signaller first counts a sleeper active and then looks whether the door is closed: so
+    // either the signaller finds the door closed, or this function finds the sleeper counted.
     closed_.store(1, std::memory_order_seq_cst);
     const bool all = active_.load(std::memory_order_seq_cst) == 0;
     if (all) f();
     closed_.store(0, std::memory_order_release);
     return all;
   }
-  // Who may be asked, if it waits for links alone; else null.
+  // The function that asks links, if the run waits for links alone; otherwise null.
   auto asks_links() const noexcept -> void (*)() noexcept {
     return link_tokens.load(std::memory_order_relaxed) != 0
                ? links_stand.load(std::memory_order_acquire)
                : nullptr;
   }
-  // Of outside_: what may or may not come, and nobody here can tell.
+  // How much of outside_ may or may not come, as far as is known here.
   std::int32_t unsure() const noexcept {
     return strangers_.load(std::memory_order_seq_cst) +
            (links_are_asked.load(std::memory_order_relaxed)
@@ -262,10 +274,10 @@ class Run final : public Activity {
                 ? link_tokens.load(std::memory_order_seq_cst)
                 : 0);
   }
-  // Does a process wait at a source (source.hpp)? True also if something runs: it will come here
-  // again.
+  // Returns whether a process waits at a source (source.hpp). Also returns true if something runs:
+  // it will come here again.
   bool expects() noexcept;
-  // A standstill began, and nobody is about to sleep: who sleeps does so anew.
+  // A standstill began, and no thread is about to sleep: one that sleeps is made to sleep anew.
   void find_watch() noexcept;
 
   void fire(std::int64_t now, core::Wakes& wakes) noexcept;
@@ -277,8 +289,9 @@ class Run final : public Activity {
 
   prim::atomic<std::int32_t> active_{0};
   prim::atomic<std::int32_t> outside_{0};
-  prim::atomic<std::int32_t> strangers_{0};  // of them, those that are not due
-  prim::atomic<std::uint32_t> closed_{0};    // the door: who wakes waits (written under door_)
+  prim::atomic<std::int32_t> strangers_{0};  // how many of outside_ are not due
+  // the door: threads that wake wait (written under door_)
+  prim::atomic<std::uint32_t> closed_{0};
   prim::Mutex door_;
   prim::atomic<bool> deadlocked_{false};
   prim::atomic<bool> told_{false};  // on_deadlock was called, or stderr was told
@@ -287,9 +300,10 @@ class Run final : public Activity {
   const Clock clock_;
   prim::Mutex mutex_;  // timers_, limits_, report_, threads_, threads_done_, standstill_, told_of_
   std::uint32_t standstill_ = 0;
-  std::vector<std::uintptr_t> told_of_;  // few: a standstill takes patience()
+  std::vector<std::uintptr_t> told_of_;  // few entries: a standstill takes patience()
   TimerHeap timers_;
-  std::unordered_map<const ProcessBase*, class Limit*> limits_;  // the innermost of each
+  // the innermost limit of each process
+  std::unordered_map<const ProcessBase*, class Limit*> limits_;
   prim::atomic<std::uint32_t> limits_open_{0};
   std::string report_;
   std::vector<std::string> knot_;
@@ -311,7 +325,7 @@ class Run final : public Activity {
   }
   prim::Mutex hiring_;  // hired_, keys_ and the two lists
   std::size_t hired_ = 0;
-  // each with its key, which lives as long as it is known
+  // each with its key, which lives as long as it is in the list
   std::list<std::pair<std::shared_ptr<const void>, std::unique_ptr<RunExecutor>>> own_executors_;
   std::list<std::unique_ptr<Part>> parts_;
   std::array<const void*, static_cast<std::size_t>(RunsAt::last)> keys_{};

@@ -1,6 +1,6 @@
 // The single-core scheduler: a trampoline over a run queue (measured faster than symmetric
-// transfer, and safe where that overflowed the stack). Woken from its own thread it links; from
-// another it takes the waker through an inbox.
+// transfer, and safe where that overflowed the stack). A wake-up from its own thread links the
+// waker into the run queue; one from another thread puts it into an inbox.
 //
 //   loop:  run_ready() ─► empty: inbox ─► empty: timers ─► sleep (parking.hpp)
 #pragma once
@@ -19,7 +19,8 @@ class Scheduler final : public Executor {
  public:
   Run& run;
 
-  // `host`: the thread process on which it runs, whose cancellation is served too; may be null.
+  // `host` is the thread process on which the scheduler runs, and whose cancellation it serves too;
+  // may be null.
   [[gnu::noinline, gnu::cold]] explicit Scheduler(Run& r, ProcessBase* host = nullptr) noexcept
       : run(r), host_(host) {
     parking_.activity = &r;
@@ -29,7 +30,7 @@ class Scheduler final : public Executor {
 
   static Scheduler* current() noexcept { return this_scheduler; }
 
-  // Only from this scheduler's thread.
+  // Makes w runnable. Only from this scheduler's thread.
   void push(core::Waker* w) noexcept { queue_.push(w); }
 
   void post(core::Waker* w) noexcept override {
@@ -40,7 +41,7 @@ class Scheduler final : public Executor {
   }
   void nudge() noexcept override { parking_.signal(Parking::nudged); }
   bool here() const noexcept override { return this_scheduler == this; }
-  // These ops, for processes that are at home here. From any thread.
+  // The ops for processes whose home is this scheduler. May be called from any thread.
   const ProcessOps& ops_here(const ProcessOps& base) override {
     const std::lock_guard g(homed_lock_);
     for (const ProcessOps& ops : homed_)
@@ -58,14 +59,14 @@ class Scheduler final : public Executor {
     look_around();
     push(w);
   }
-  // Work from elsewhere: cancellations, wake-ups from other threads, timers.
+  // Takes in work from elsewhere: cancellations, wake-ups from other threads, timers.
   [[gnu::noinline]] void look_around() noexcept {
     if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();
     take_inbox();
     if (run.timers_due()) run.fire_due();
     heed();
   }
-  // On its own thread: is somebody watching?
+  // Looks whether there is an observer. On the scheduler's own thread.
   void heed() noexcept {
     if (watched()) [[unlikely]] {
       halt_ |= kWatched;
@@ -73,7 +74,7 @@ class Scheduler final : public Executor {
     }
   }
 
-  // Run until stop() was called from within.
+  // Runs until stop() was called from within.
   void loop() {
     prim::bias_to_this_thread();
     Context& context = context_;
@@ -87,7 +88,7 @@ class Scheduler final : public Executor {
     looping_ = true;
     while (!halt_ || observed(context)) {
       run_ready(context);
-      // watched, and nothing ready: observed() has seen to that, and we sleep
+      // With an observer and nothing ready, observed() has called idle(), and the scheduler sleeps.
       if ((halt_ & kStop) != 0 || !queue_.empty()) continue;
       context.running = nullptr;
       if (take_inbox()) continue;
@@ -95,8 +96,8 @@ class Scheduler final : public Executor {
         run.fire_due();
         continue;
       }
-      // Whoever concludes on this very thread that nothing can run (a virtual clock, a deadlock)
-      // wakes us as any other thread would.
+      // A thread that concludes on this very thread that nothing can run (a virtual clock, a
+      // deadlock) wakes the scheduler as any other thread would.
       this_scheduler = nullptr;
       const std::uint32_t s = parking_.sleep();
       this_scheduler = this;
@@ -114,17 +115,17 @@ class Scheduler final : public Executor {
     context_.attention = true;
   }
 
-  // For a process that has a stack of its own and hands control on as it parks: the next waker,
-  // taken, if it is run by `kind`. Null: back to the loop.
+  // For a process that has a stack of its own and hands control on as it parks: takes out the next
+  // waker if it is run by `kind`. Otherwise it returns null, and control goes back to the loop.
   core::Waker* take(void (*kind)(core::Waker*)) noexcept {
-    if (!looping_) return nullptr;  // the steps of a turn are counted
+    if (!looping_) return nullptr;  // in a turn steps are counted
     if (++handed_on_ % kLook == 0) look_around();
     return queue_.empty() || queue_.front()->ops->run != kind ? nullptr : queue_.pop();
   }
 
   // A turn, for a host that has its own loop: steps until the run queue is empty or `budget` ns
-  // have passed. True: more is ready. The clock is read after every so many steps as it takes to
-  // pass some 4 us, by the pace of the last ones.
+  // have passed. Returns true if more is ready. The clock is read after as many steps as take about
+  // 4 us, by the pace of the last ones.
   bool turn(std::int64_t budget) {
     prim::bias_to_this_thread();
     Context& context = context_;
@@ -156,8 +157,8 @@ class Scheduler final : public Executor {
     core::current_run_queue = outer_queue;
     return !queue_.empty();
   }
-  // Between two turns: see Parking. end_turn() is true if nothing is ready and nothing came
-  // meanwhile; begin_turn() begins a turn after that.
+  // Between two turns the scheduler rests: see Parking. end_turn() returns true if nothing is ready
+  // and nothing came meanwhile; begin_turn() begins a turn after that.
   bool end_turn() noexcept {
     return queue_.empty() && !inbox_.load(std::memory_order_seq_cst) && parking_.end_turn();
   }
@@ -174,8 +175,8 @@ class Scheduler final : public Executor {
   // ns between two looks at the clock in a turn, at most, if steps are short
   static constexpr std::int64_t kGlance = 8000;
 
-  // Until nobody is ready or the loop is to halt. The head of the queue stays in a register: a step
-  // stores who runs, and that it is parked no more.
+  // Runs until no process is ready or the loop is to halt. The head of the queue stays in a
+  // register: a step stores which process runs, and that it is parked no more.
   [[gnu::always_inline]] void run_ready(Context& context) {
     unsigned left = kLook;
     core::Waker* w = queue_.front();
@@ -206,17 +207,17 @@ class Scheduler final : public Executor {
     else
       w->ops->run(w);
   }
-  // A coroutine, whose frame begins at a constant offset.
+  // Resumes a coroutine, whose frame begins at a constant offset.
   [[gnu::always_inline]] static void resume(core::Waker* w, Context& context) {
     ProcessBase* const p = static_cast<ProcessBase*>(w);
     context.running = p;
-    p->op = nullptr;  // it is parked no more; here once instead of in every operation
+    p->op = nullptr;  // the process is parked no more; done here instead of in every operation
     std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - core::kFrame).resume();
   }
 
   static constexpr std::uint8_t kStop = 1;
   static constexpr std::uint8_t kWatched = 2;
-  // The loop while somebody is watching, as far as there is something to do. False: it is to stop.
+  // The loop while there is an observer and something to do. Returns false if the loop is to stop.
   [[gnu::cold, gnu::noinline]] bool observed(Context& context) {
     while (!(halt_ & kStop)) {
       Observer* const o = watched();
@@ -236,7 +237,7 @@ class Scheduler final : public Executor {
       if (context.attention) context.attended();
       context.running = nullptr;
       if (w->ops->frame) o->resumes(*static_cast<ProcessBase*>(w), &context);
-      // what has no frame of its own to be resumed says for itself that it goes on
+      // A process without a frame to be resumed tells the observer itself that it goes on.
       step(w, context);
       o->suspended(context.running, &context);
       if (++handed_on_ % kLook == 0) look_around();
@@ -250,7 +251,7 @@ class Scheduler final : public Executor {
       host_->op->withdraw(*host_);
   }
 
-  // A stack (many threads push), turned round so that the order of arrival is kept.
+  // The inbox is a stack, since many threads push; it is reversed to keep the order of arrival.
   [[gnu::noinline]] void post_remote(core::Waker* w) noexcept {
     const Posting::Now now(posting_);
     core::Waker* head = inbox_.load(std::memory_order_relaxed);
@@ -290,7 +291,7 @@ class Scheduler final : public Executor {
   unsigned stride_ = 1;  // steps of a turn between two looks at the clock
   Parking parking_;
   prim::atomic<core::Waker*> inbox_{nullptr};
-  Posting posting_;  // the last member: it goes first
+  Posting posting_;  // the last member, so it is destroyed first
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -1,6 +1,6 @@
-// Something outside that brings values to one channel, as `signals` does (../stopping.hpp): it can
-// wake only processes that wait there. So it counts as outside (rule 10.3), and as due (10.6), only
-// for a run of which a process waits there.
+// Something outside that brings values to one channel, as `signals` does (../stopping.hpp). A
+// source can wake only processes that wait at this channel. So it counts as outside (rule 10.3),
+// and as due (10.6), only for a run of which a process waits there.
 //
 // A token of ../outside.hpp counts as long as it lives, wherever processes wait. A source is asked
 // instead: each time a run has come to rest (Run::expects()), or says what it waits for
@@ -8,8 +8,8 @@
 //
 // Invariants
 //  1 The thread that brings something to the channel holds an Outside(due) meanwhile. Otherwise a
-//    run might look just after a process has got its value and before it goes on: then it would
-//    find neither a process that waits there nor one that runs.
+//    run might look just after a process has got its value and before the process goes on: then the
+//    run would find neither a process that waits there nor one that runs.
 //  2 The list of sources is under the lock of Sources, a leaf.
 #pragma once
 #include <thread>
@@ -20,18 +20,18 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Source {
  public:
-  // It brings values to this channel.
+  // The source brings values to this channel.
   explicit Source(const core::SyncObject& channel) : channel_(&channel) { enter(); }
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
   ~Source();
 
-  // Is it the channel of a source?
+  // Returns whether `channel` is the channel of a source.
   static bool is_at(const core::SyncObject& channel) noexcept;
 
  private:
   void enter();
-  // Does a process of the run wait at a source, while all of them sleep?
+  // Returns whether a process of the run waits at a source, while all of them sleep.
   static bool expected_by(Run& run) noexcept;
 
   const core::SyncObject* const channel_;

@@ -1,4 +1,4 @@
-// An OS thread as a process: its own executor, parked on one word.
+// An OS thread as a process: it is its own executor, and parks on one word.
 #pragma once
 #include <utility>
 
@@ -9,7 +9,8 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class ThreadProcess : public ProcessBase, public Executor {
  public:
-  Run* run = nullptr;  // null: a thread that is no process of any run (a guest at the channel)
+  // null: a thread that is no process of any run (a foreign thread at the channel)
+  Run* run = nullptr;
   Context context;
 
   explicit ThreadProcess(Run* r = nullptr) noexcept : run(r) {
@@ -18,21 +19,22 @@ class ThreadProcess : public ProcessBase, public Executor {
     context.running = r ? this : nullptr;
   }
 
-  // The process that this thread is; a thread that is none gets a guest's.
+  // The process that this thread is; a foreign thread gets one without a run.
   static ThreadProcess& self() noexcept;
-  // A thread in no run that has waited for patience() (rule 10.6), on that thread, while it is
-  // asleep. True: ask again after as long. Null: nobody asks.
+  // Called for a thread in no run that has waited for patience() (rule 10.6), on that thread, while
+  // it is asleep. Returns true to be called again after as long. If it is null, no call is made.
   static inline bool (*stands_alone)(ThreadProcess&) noexcept = nullptr;
   static ThreadProcess* current_or_null() noexcept { return current; }
-  // For who switches between several threads' worth of state on one (a checker): the process that
-  // this thread is from now on.
+  // For a checker, which switches between the states of several threads on one thread: the process
+  // that this thread is from now on. Returns the one it was.
   static ThreadProcess* become(ThreadProcess* p) noexcept { return std::exchange(current, p); }
-  // The same if it is a process and runs nothing else at the moment (no coroutine); else null.
+  // The process that this thread is, if it runs nothing else at the moment (no coroutine);
+  // otherwise null.
   static ThreadProcess* plain() noexcept {
     return current && this_context == &current->context ? current : nullptr;
   }
 
-  // For the time of a scope this thread is that process.
+  // Makes this thread that process for the time of a scope.
   class Scope {
    public:
     [[gnu::noinline]] explicit Scope(ThreadProcess& p) noexcept
@@ -53,20 +55,20 @@ class ThreadProcess : public ProcessBase, public Executor {
     Context* outer_context_;
   };
 
-  // After it was a process of another executor, which goes: it is its own again.
+  // The process ran on another executor, which goes: it is its own executor again.
   void on_its_own() noexcept { ops = &kOps; }
 
-  // Before an operation that would have to wait is begun: will it soon be ready without
-  // waiting (waiting.hpp)? Where other programs are served by who waits, that is what it does with its
-  // time.
+  // Called before an operation that would have to wait is begun. Returns whether it will soon be
+  // ready without waiting (waiting.hpp). Where threads that wait serve other programs, the thread
+  // uses its time for that, and does not poll.
   template <class F>
   bool worth_waiting(F&& ready) noexcept {
     if (attending.load(std::memory_order_relaxed)) return ready();
     return !around_sleep.begin && brief_wait_.until(ready);
   }
 
-  // For the time of a scope an executor runs on this thread: it is what sleeps, so it is what must
-  // be nudged.
+  // For the time of a scope an executor runs on this thread: the executor sleeps, so it is the
+  // executor that must be nudged.
   class Hosting {
    public:
     [[gnu::noinline]] Hosting(ThreadProcess& self, Executor& e) noexcept
@@ -78,10 +80,12 @@ class ThreadProcess : public ProcessBase, public Executor {
     [[gnu::noinline]] ~Hosting() {
       self_.op = nullptr;
       self_.hosting_.store(outer_, std::memory_order_seq_cst);
-      self_.nudging_.wait_until_none();  // who still found the executor here, which goes after us
+      // Another thread may still have found the executor here, which is destroyed after this.
+      self_.nudging_.wait_until_none();
     }
-    // From now on it waits by `op` at `place`, which the executor withdraws when it is nudged. A
-    // request that came before went to the thread's own parking, or found nothing to withdraw.
+    // From now on the process waits by `op` at `place`; the executor withdraws it when it is
+    // nudged. A request that came before went to the thread's own parking, or found nothing to
+    // withdraw.
     void waits(const OpKind& op, void* place) noexcept;
 
    private:
@@ -90,9 +94,10 @@ class ThreadProcess : public ProcessBase, public Executor {
     Executor* const outer_;
   };
 
-  // Sleep until the operation that has begun is decided; serves cancellations and timers meanwhile.
+  // Sleeps until the operation that has begun has its outcome; serves cancellations and timers
+  // meanwhile.
   void block(const OpKind& kind) noexcept;
-  // A host's signal (Ctrl-C) while parked: true asks for withdrawal.
+  // A host's signal (Ctrl-C) came while the thread is parked. Returns true to ask for withdrawal.
   bool (*interrupted)(ThreadProcess&) = nullptr;
 
   void post(core::Waker*) noexcept override { parking_.signal(Parking::woken); }
@@ -100,7 +105,7 @@ class ThreadProcess : public ProcessBase, public Executor {
   bool here() const noexcept override { return current == this; }
 
  private:
-  struct Lone;  // of a thread in no run
+  struct Lone;  // the Activity of a thread in no run
   static void wake(core::Waker* w) noexcept { self_of(w)->parking_.signal(Parking::woken); }
   static ThreadProcess* self_of(core::Waker* w) noexcept {
     return static_cast<ThreadProcess*>(static_cast<ProcessBase*>(w));

@@ -32,8 +32,8 @@ class TimerHeap {
 
   void add(TimerNode& t);
   void remove(TimerNode& t) noexcept;
-  // Timers of those that were decided otherwise and have not come to take them away (a writer held
-  // by an extended read).
+  // Drops timers of choices that have another outcome and whose owners have not come to remove them
+  // (a writer held by an extended read).
   void drop_dead() noexcept {
     // LOCKED may become WAITING again
     while (!empty() && heap_[0]->choice->word() > core::LOCKED) pop();

@@ -1,16 +1,17 @@
 // Several plain operations of one process at once, in one direction: the engine of par_read and
 // par_write (rule 7.10).
 //
-//   begin() ─all decided─► true          begin() ─else─► parked ──the last is decided: one_decided()──► woken, all decided
+//   begin() ─all done─► true      begin() ─else─► parked ──the last is done: one_decided()──► woken
 //
-// word_: how many are undecided, and whether the process sleeps.
+// word_: how many operations are undecided, that is, have no outcome yet, and whether the process
+// sleeps.
 //
 // Invariants
-//  1 Whoever decides the last one while the process sleeps wakes it, once; from then on nobody else
-//    touches this object.
-//  2 Who decides one owns its count until one_decided(): the object lives until then. So an end
-//    that comes while others are undecided withdraws them, on the thread that brings it, before it
-//    settles its own.
+//  1 The thread that decides the last operation while the process sleeps wakes the process, once;
+//    from then on no other thread touches this object.
+//  2 A thread that decides an operation owns its count until one_decided(): the object lives until
+//    then. So an end that comes while other operations are undecided withdraws them, on the thread
+//    that brings the end, before that thread settles its own.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -60,7 +61,7 @@ class TogetherWord {
   prim::atomic<std::uint32_t> word_{0};
 };
 
-// n operations, each with a node of its own; N: how many, 0: that is known at run time only.
+// n operations, each with a node of its own. N is their number; 0: it is known at run time only.
 template <class Engine, core::Side S, std::size_t N, bool Shared>
 class Together {
  public:
@@ -87,7 +88,7 @@ class Together {
 
   bool begin() {
     if (p_->cancel().load(std::memory_order_relaxed) != 0) {
-      // before anything is offered: the caller raises it
+      // before anything is offered; the caller raises the cancellation
       for (std::size_t i = 0; i < n_; ++i) offers_[i].status = Status::cancelled;
       return true;
     }
@@ -108,7 +109,8 @@ class Together {
         p_->op = nullptr;
         return true;
       }
-      if (w & kEnded) {  // before we slept: not all of them were there to be withdrawn
+      // an end came before the process slept: not all operations were there to be withdrawn
+      if (w & kEnded) {
         word_.lower(kEnded);
         withdraw_rest();
         w = word_.load(std::memory_order_acquire);
@@ -118,7 +120,7 @@ class Together {
     }
   }
 
-  // Once all are decided.
+  // Valid once all operations are decided.
   const Offer& operator[](std::size_t i) const noexcept { return offers_[i]; }
   bool done(std::size_t i) const noexcept { return offers_[i].status == Status::ok; }
   std::size_t size() const noexcept { return n_; }
@@ -126,7 +128,7 @@ class Together {
 
   static bool cancel(ProcessBase& p) noexcept {
     auto& self = *static_cast<Together*>(p.place);
-    self.word_.add(1, std::memory_order_relaxed);  // nobody else wakes us meanwhile
+    self.word_.add(1, std::memory_order_relaxed);  // no other thread wakes the process meanwhile
     self.withdraw_rest();
     return self.one_decided(false);
   }
@@ -143,7 +145,8 @@ class Together {
   static constexpr std::uint32_t kEnded = 1u << 30;
   static constexpr std::uint32_t kUndecided = kEnded - 1;
 
-  // A withdrawn node is nobody's. The caller has a count of its own, or the process is awake.
+  // Withdraws all that can be: a withdrawn node belongs to no other thread. The caller has a count
+  // of its own, or the process is awake.
   void withdraw_rest() noexcept {
     for (std::size_t i = 0; i < n_; ++i) {
       Offer& o = offers_[i];
@@ -152,8 +155,8 @@ class Together {
       word_.add(-1u, std::memory_order_release);
     }
   }
-  // One fewer is undecided. True: it was the last and the process sleeps: the caller must wake it,
-  // and touch nothing here.
+  // One operation fewer is undecided. Returns true if it was the last and the process sleeps: the
+  // caller must wake the process, and touch nothing here.
   bool one_decided(bool ended) noexcept {
     if (ended) {
       word_.raise(kEnded);
@@ -169,7 +172,7 @@ class Together {
     ProcessBase* const p = o.all->p_;
     if (o.all->one_decided(o.status != Status::ok)) p->ops->wake(p);
   }
-  // a local channel puts whoever it wakes into the run queue
+  // a local channel puts each party that it wakes into the run queue
   static void decided_in_queue(core::Waker* w) { decided(w); }
   static constexpr core::WakerOps kOps{&decided, &decided_in_queue, nullptr, 0, nullptr};
 

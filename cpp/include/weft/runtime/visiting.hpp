@@ -5,7 +5,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Of one guard; of all that are on.
+// Visits the place of one guard; of all guards that are on.
 void visit_guard(const core::Guard& g, WaitVisitor& v);
 void visit_guards(core::Guard* g, std::uint32_t n, WaitVisitor& v);
 

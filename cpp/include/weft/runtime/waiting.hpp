@@ -21,8 +21,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Is an attempt worth its time? After `most` failed attempts in a row, only at every kRetry-th
-// wait.
+// Tells whether an attempt is worth its time: after `most` failed attempts in a row it is so only
+// at every kRetry-th wait.
 class Worth {
  public:
   explicit constexpr Worth(std::uint8_t most) noexcept : most_(most), left_(most) {}
@@ -99,7 +99,8 @@ std::int32_t usable_cpus() noexcept;
 // CPU.
 class BriefWait {
  public:
-  // True: ready() came true. Polled rarely, since a poll disturbs the peer.
+  // Polls ready() for a moment. Returns true if it came true. Polls are rare, since a poll disturbs
+  // the thread on the other CPU.
   template <class F>
   bool until(F&& ready) noexcept {
     if (!worth_.now()) return false;

@@ -1,11 +1,12 @@
 // Descriptors that belong to frames in a ring: each goes over the link's socket, with one byte,
-// before its frame is published (WIRE.md 12.4). So whoever reads the frame finds it there. POSIX.
+// before its frame is published (WIRE.md 12.4). So the thread that reads the frame finds the
+// descriptor there. POSIX.
 //
 // Invariants
-//  1 What is to go, the space's lock: in order; no byte is published that was queued after a
-//    descriptor that has not gone.
-//  2 What has come, lock_: in order. Either the thread that watches the socket takes it in, or who
-//    reads the frame.
+//  1 The list of descriptors that are to go is under the space's lock, in order; no byte is
+//    published that was queued after a descriptor that has not gone.
+//  2 The list of descriptors that have come is under lock_, in order. Either the thread that
+//    watches the socket takes them in, or the thread that reads the frame.
 #pragma once
 #include <deque>
 #include <mutex>
@@ -18,18 +19,19 @@ class Aside {
  public:
   // --- in a step ---
 
-  // Takes it over; `queued` bytes are to be published before it.
+  // Takes the descriptor over; `queued` bytes are to be published before it.
   void attach(int descriptor, std::size_t queued) {
     to_go_.push_back({published_ + queued, Descriptor(descriptor)});
   }
-  // How many bytes may be published now. Sends what can go. -1: one cannot.
+  // Sends the descriptors that can go, and returns how many bytes may be published now; -1 if a
+  // descriptor cannot be sent.
   std::ptrdiff_t may_go(int socket) noexcept {
     while (!to_go_.empty()) {
       const std::byte mark{};
       const int fd = to_go_.front().descriptor.get();
       if (!ready_ || !send_descriptors(socket, Bytes(&mark, 1), std::span(&fd, 1))) {
         const bool later = !ready_ || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-        // it is told as any other end
+        // the end of the socket is reported as any other end
         const bool gone = ready_ && (errno == EPIPE || errno == ECONNRESET);
         if (!later && !gone) return -1;
         waits_ = later && ready_;
@@ -43,12 +45,12 @@ class Aside {
   void published(std::size_t n) noexcept { published_ += n; }
   // The hand-shake has been sent: descriptors may follow it.
   void begin() noexcept { ready_ = true; }
-  // The socket is full.
+  // Returns whether the socket is full.
   bool waits() const noexcept { return waits_; }
 
   // --- by any thread ---
 
-  // The next that has come, for the caller to close; -1: none.
+  // The next descriptor that has come, for the caller to close; -1 if there is none.
   int next(int socket) noexcept {
     const std::lock_guard g(lock_);
     if (come_.empty()) receive_one(socket);
@@ -57,7 +59,8 @@ class Aside {
     come_.pop_front();
     return fd;
   }
-  // All that the socket has. False: its end, or it sends what nobody sends.
+  // Takes in all that the socket has. Returns false at its end, or if the peer sends what no peer
+  // sends.
   bool receive(int socket) noexcept {
     const std::lock_guard g(lock_);
     for (;;) {
@@ -69,7 +72,8 @@ class Aside {
 
  private:
   struct ToGo {
-    std::uint64_t at;  // of all bytes ever published, the number of the first that goes with it
+    // the number, of all bytes ever published, of the first byte that goes with it
+    std::uint64_t at;
     Descriptor descriptor;
   };
   static constexpr std::size_t kMost = 2048;  // a ring has no more frames

@@ -1,16 +1,18 @@
-// The frames by which programs ask each other about themselves (WIRE.md 10.6): each is heard once,
-// over whatever graph of sessions. What a program says, and what it concludes, is its own matter:
-// rounds.hpp for a program of C++, python/native/rounds/rounds.cpp for one of Python.
+// The frames by which programs ask each other about themselves (WIRE.md 10.6): each program hears a
+// question once, over whatever graph of sessions. What a program answers and concludes is not
+// decided here, but in rounds.hpp for a program in C++, and in python/native/rounds/rounds.cpp for
+// one in Python.
 //
-//   ASK(asker, round) ──the first──► asked_first() … say(): asks its other sessions ──all have SAID, or are gone──► SAID
-//          │                                            └──it does not wait, and that is all that is asked──► SAID
+//   ASK(asker, round) ──the first──► asked_first() … say(): asks the program's other sessions
+//          │                           ├──all have SAID, or are gone──► SAID
+//          │                           └──it does not wait, and no more is asked──► SAID
 //          └──again──► SAID, empty
 //   ask() … say() ──all have SAID, or are gone──► found()
-//   TELL ──the first──► told(), and to all others
+//   TELL ──the first──► told(), and to all other sessions
 //
 // Invariants (the space's lock)
 //  1 Of each asker the latest round counts. It is answered once, after say(), which may come later
-//    than asked_first(): from a thread that had first to find out.
+//    than asked_first(), from a thread that first had to find out what to say.
 //  2 Frames of rounds move no counter of a session.
 #pragma once
 #include <map>
@@ -23,22 +25,22 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// The answers to one who asks.
+// The answers to one asker.
 struct Gathering {
   std::uint32_t round = 0;
-  std::weak_ptr<Peer> from;  // of one that another asks for
+  std::weak_ptr<Peer> from;  // the peer to answer, if another program asks
   std::vector<Peer*> awaited;
-  std::map<Peer*, Buffer> parts;  // of answers that are not complete
+  std::map<Peer*, Buffer> parts;  // parts of answers that are not complete
   Buffer got;
   bool whole = true, open = true;
-  bool said = false;  // what is asked of this program
-  bool all = true;    // all are to say what they are; else only whether all wait
+  bool said = false;  // this program has said what it is asked
+  bool all = true;    // every program is to say what it is; otherwise only whether all wait
 };
 
 }  // namespace detail
 
-// The sessions of this program that may wake somebody, as it says of them. False: one is opening
-// still, so that nothing is to be concluded. In a step.
+// The sessions of this program that may wake a process, as it tells other programs. Returns false
+// if a session is still opening, so that nothing is to be concluded. Called in a step.
 inline bool sessions_of(const Space& space, std::vector<InProgram::Session>& to) {
   bool open = true;
   for (const Peer* p : space.peers()) {
@@ -54,15 +56,16 @@ class Asking : private Inquirer {
   Asking(const Asking&) = delete;
   Asking& operator=(const Asking&) = delete;
 
-  // All in a step. Begins a round of our own: its number. say() is to follow. `all`: everybody says
-  // what it is; else only whether all wait is asked, and who does not asks nobody else.
+  // The functions below are called in a step. ask() begins a round of this program's own, and
+  // returns its number; say() must follow. With `all` every program says what it is; otherwise they
+  // are asked only whether all wait, and a program that does not wait asks no further program.
   std::uint32_t ask(bool all);
-  // What this program says in that round; `waits`: do all wait of which it knows? `whole`: it could
-  // tell. It is passed over if the asker has begun another round.
+  // Sets this program's answer in that round. `waits`: whether all processes that it knows wait.
+  // `whole`: whether it can know. The call does nothing if the asker has begun another round.
   void say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool waits, bool whole = true);
-  // The answers to our own round so far; they are waited for no longer.
+  // Ends the wait for answers to this program's own round, and returns those that came so far.
   Buffer give_up();
-  // To all: what the last of our rounds has shown.
+  // Tells all programs what the last of this program's rounds has shown.
   void tell(Bytes what) { tell_all(me_, round_, what, nullptr); }
 
   std::uint64_t me() const noexcept { return me_; }
@@ -71,7 +74,8 @@ class Asking : private Inquirer {
   // Links that are made from now on say that this program answers.
   explicit Asking(std::shared_ptr<Space> space);
   ~Asking() = default;
-  // No more is heard: before what the three below need goes.
+  // Nothing more is heard. Called before the objects that the three functions below need are
+  // destroyed.
   void close() noexcept;
 
   const std::shared_ptr<Space> space_;
@@ -95,9 +99,10 @@ class Asking : private Inquirer {
                    std::uint32_t last);
 
   const std::uint64_t me_;
-  std::uint32_t round_ = 0;                          // the last one of ours
-  std::map<std::uint64_t, Gathering> gatherings_;    // by who asks: the latest of each
-  std::map<std::uint64_t, std::uint32_t> heard_of_;  // the last deadlock that each told
+  std::uint32_t round_ = 0;                        // this program's last round
+  std::map<std::uint64_t, Gathering> gatherings_;  // the latest round of each asker
+  // the last deadlock that each program has told of
+  std::map<std::uint64_t, std::uint32_t> heard_of_;
   std::map<std::pair<Peer*, std::uint64_t>, Buffer> telling_;
 };
 

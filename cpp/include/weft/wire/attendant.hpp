@@ -1,5 +1,5 @@
-// Serves the links in shared memory: a thread that waits does so, else a thread of the wire's own
-// (WIRE.md 12.4). Linux.
+// Serves the links in shared memory: a thread that waits does so, otherwise a thread of the wire's
+// own (WIRE.md 12.4). Linux.
 //
 // A program has one attendant while it has such links. At most one of the program's threads, the
 // *looker*, looks at all links: a thread that would wait anyway (at a channel of its own, at a far
@@ -9,8 +9,9 @@
 // the bells' thread waits, and as end of file on its socket, which the watching thread polls, as it
 // polls for hand-shakes.
 //
-//   nobody ──attend(), park(), the bells' thread: looks_ is taken──► one looks ──its own wait is over, or somebody needs the list──► nobody
-//                                                                        └──park(): it has only woken others, kInVain times──► nobody
+//   nobody ──attend(), park(), the bells' thread: looks_ is taken──► one thread looks
+//   one looks ──its own wait is over, or another thread needs the list──► nobody
+//             └──park(): it has only woken other threads, kInVain times──► nobody
 //
 // Invariants
 //  1 The looker holds `looks_`. Links are added and removed with both `looks_` and `list_` held, so
@@ -18,10 +19,10 @@
 //  2 Locks are taken in this order: list_, looks_, a space's. The looker does not take list_.
 //  3 A wake-up that was put off (owed, soft) is paid before the thread that owes it sleeps, or by
 //    the bells' thread within 2 ms.
-//  4 A thread that sleeps at `control_` first reads it, and then the things that a kick announces
-//    (stop_, wanted_, the list): so a kick between the two reads is seen.
-//  5 Every thread that sleeps in here can be woken by kick(): the last link that goes waits until no
-//    thread is inside (users_).
+//  4 A thread that sleeps at `control_` first reads it, and then what a kick announces (stop_,
+//    wanted_, the list). So a kick between the two reads is seen.
+//  5 Every thread that sleeps in here can be woken by kick(): the destructor waits until no thread
+//    is inside (users_).
 #pragma once
 #include <poll.h>
 #include <sched.h>
@@ -42,14 +43,16 @@ namespace weft::inline WEFT_ABI::wire {
 // A link as its attendant sees it.
 class Attended {
  public:
-  virtual void take() noexcept = 0;  // takes what has come; there may be room to send again, too
-  // the socket is, or writable; sets `watched` to false when nothing more can come
+  // Takes in what has come; there may be room to send again, too.
+  virtual void take() noexcept = 0;
+  // The socket is readable, or writable. Sets `watched` to false when nothing more can come.
   virtual void readable() noexcept = 0;
-  // the peer has gone: first takes what it has published, then ends
+  // The peer has gone: first takes in what it has published, then ends.
   virtual void gone(const char* how) noexcept = 0;
-  // on the watching thread, outside of steps: the link may enter now
+  // Called on the watching thread, outside of steps: the link may enter now.
   virtual void adopted() noexcept = 0;
-  virtual void let_go() noexcept = 0;  // the same; the link is over, and nobody else has it
+  // Called like adopted(), when the link is over and nothing else refers to it.
+  virtual void let_go() noexcept = 0;
 
   bool busy() const noexcept {
     return open &&
@@ -61,9 +64,10 @@ class Attended {
   bool open = false;  // the hand-shake is over
   Inlet inlet;
   Outlet outlet;
-  std::atomic<prim::atomic<std::uint32_t>*> life{nullptr};  // the peer's; null once it has ended
+  // the peer's life word; null once it has ended
+  std::atomic<prim::atomic<std::uint32_t>*> life{nullptr};
   std::atomic<bool> waits_for_room{false}, waits_for_socket{false}, owed{false}, soft{false};
-  // for the bells' thread at its next tick: late: ring the peer; left: look here
+  // set for the bells' thread at its next tick: late: ring the peer; left: look here
   std::atomic<bool> late{false}, left{false};
 
  protected:
@@ -72,17 +76,19 @@ class Attended {
 
 class Attendant {
  public:
-  // two words each, of the 128 that a thread may wait for
+  // each takes two words of the 128 that a thread may wait for
   static constexpr std::size_t kLinks = 60;
 
-  // The one there is, or a new one. Throws BadUse where the system cannot wait for several words.
+  // The attendant that there is, or a new one. Throws BadUse where the system cannot wait for
+  // several words.
   static std::shared_ptr<Attendant> get() {
     const std::lock_guard g(made_lock_);
     std::shared_ptr<Attendant> a = made_.lock();
     if (!a) made_ = a = std::make_shared<Attendant>();
     return a;
   }
-  // In the child of a fork: the attendant stays the parent's; its threads are not here.
+  // Called in the child of a fork: the attendant stays the parent's; its threads do not run in the
+  // child.
   static void forget() noexcept {
     new (&made_lock_) std::mutex;
     new (&made_) std::weak_ptr<Attendant>;
@@ -112,7 +118,7 @@ class Attendant {
     bells_ = run(&Attendant::serve);
     try {
       sockets_ = run(&Attendant::watch);
-    } catch (...) {  // std::system_error: the system has no room for another thread
+    } catch (...) {  // std::system_error: the system gives no further thread
       stop();
       bells_.join();
       throw;
@@ -123,7 +129,7 @@ class Attendant {
   Attendant(const Attendant&) = delete;
   Attendant& operator=(const Attendant&) = delete;
   ~Attendant() {
-    const std::lock_guard g(made_lock_);  // the next one is made when this one has gone
+    const std::lock_guard g(made_lock_);  // the next attendant is made when this one is destroyed
     runtime::attending.store(nullptr, std::memory_order_release);
     current_.store(nullptr);
     stop();
@@ -132,7 +138,7 @@ class Attendant {
     sockets_.join();
   }
 
-  // Not called in a step, like leave(). Returns null, or what is wrong.
+  // Adds a link. Like leave(), not called in a step. Returns null, or what is wrong.
   const char* enter(Attended& l, Life& w) noexcept {
     const Change c(*this);
     if (links_.size() == kLinks) return "at most 60 links in shared memory";
@@ -140,7 +146,7 @@ class Attendant {
     links_.push_back(&l);
     return nullptr;
   }
-  // Takes a link that was made in a step, and belongs to nobody: calls its adopted(), and its
+  // Takes over a link that was made in a step, and has no other owner: calls its adopted(), and its
   // let_go() when it is over.
   void adopt(std::shared_ptr<Attended> l) {
     {
@@ -151,7 +157,7 @@ class Attendant {
   }
   void look_at_sockets() noexcept {
     const std::uint64_t one = 1;
-    if (::write(control_fd_.get(), &one, sizeof(one)) < 0) return;  // it is rung already
+    if (::write(control_fd_.get(), &one, sizeof(one)) < 0) return;  // the thread is rung already
   }
   void leave(Attended& l, Life& w) {
     const Change c(*this);
@@ -185,21 +191,21 @@ class Attendant {
 
  private:
   static constexpr long kWaitv = 449;
-  // rounds of one look, before the peers' lives are checked again
+  // rounds of one look, before the peers' life words are checked again
   static constexpr int kRounds = 16;
-  // times in a row that what the looker takes in wakes other threads and not the looker
+  // how often in a row the looker may take in only what wakes other threads and not the looker
   static constexpr int kInVain = 3;
-  // ticks in which nothing was put off, after which the ticking ends
+  // after so many ticks in which nothing was put off the ticking ends
   static constexpr int kQuiet = 8;
   struct Waited {
     std::uint64_t value = 0, at = 0;
     std::uint32_t flags = 0, zero = 0;
   };
-  static constexpr std::uint32_t kShared = 2, kPrivate = 2 | 128;  // words of 32 bits
+  static constexpr std::uint32_t kShared = 2, kPrivate = 2 | 128;  // for words of 32 bits
   using Words = std::array<Waited, 2 * kLinks + 2>;
 
-  // A change of the list: asks the looker to stop looking. `held`: the caller holds the lock of the
-  // list already.
+  // A change of the list: it asks the looker to stop looking. `held`: the caller holds the lock of
+  // the list already.
   class Change {
    public:
     explicit Change(Attendant& a, bool held = false) : a_(a), held_(held) {
@@ -318,7 +324,7 @@ class Attendant {
   static void ring(Attended& l) noexcept {
     if (const Knock k = wire::knock(l.outlet.direction().bell); k.wake) wake(*k.wake);
   }
-  // Tells all peers on which CPU the looker runs. Does one of them run on another CPU?
+  // Tells all peers on which CPU the looker runs. Returns whether one of them runs on another CPU.
   bool peers_elsewhere() const noexcept {
     const auto cpu = static_cast<std::uint32_t>(::sched_getcpu());
     bool other = false;
@@ -332,11 +338,11 @@ class Attendant {
     return other;
   }
 
-  // How long it has been worth to spin, for each place at which a thread waits.
+  // For each place at which a thread waits, how long it has been worth to spin there.
   struct Here {
     const void* place = nullptr;
     runtime::SpinTime spin_time{};
-    std::int64_t began = 0;  // when the present wait began; 0: it did not spin
+    std::int64_t began = 0;  // when the present wait began; 0: the thread did not spin
   };
   static Here& spin_time_here() noexcept {
     static thread_local std::array<Here, 16> all;
@@ -346,8 +352,8 @@ class Attendant {
     if (here.place != place) here = {place};
     return here;
   }
-  // Are there CPUs for this thread and for each peer that does not sleep? Else spinning takes a CPU
-  // from one of them.
+  // Returns whether there are CPUs for this thread and for each peer that does not sleep. If not,
+  // spinning takes a CPU from one of them.
   bool room_for_all() const noexcept {
     static const std::int32_t cpus = runtime::usable_cpus();
     std::int32_t awake = 1;
@@ -401,7 +407,7 @@ class Attendant {
     });
     ours.took(prim::now() - began);
   }
-  // For the bells' thread, which waits for nothing else.
+  // Used by the bells' thread, which waits for nothing else.
   bool anything_soon() noexcept {
     give_way([&] { return anything(); });
     return anything();
@@ -429,9 +435,9 @@ class Attendant {
     looks_.unlock();
     return came();
   }
-  // False: the thread is to sleep without looking. Another thread looks, or is about to; or what
-  // this thread has taken in was for others, and the next of them that waits is to look. `spins`:
-  // the thread has not called attend() before.
+  // Parks the thread. Returns false if the thread is to sleep without looking: another thread
+  // looks, or is about to; or what this thread has taken in was for others, and the next thread of
+  // theirs that waits is to look. `spins`: the thread has not called attend() before.
   bool park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until,
             bool spins) noexcept {
     if (wanted_.load() != 0 || !looks_.try_lock()) {
@@ -476,7 +482,8 @@ class Attendant {
   // for what was published ---
 
   bool put_off(std::atomic<bool>& what) noexcept {
-    // Set already, and the next tick clears it before it looks: so it sees our work as well.
+    // The flag is set already, and the next tick clears it before it looks: so that tick sees this
+    // thread's work as well.
     if (what.load(std::memory_order_seq_cst) && ticking_.load(std::memory_order_seq_cst))
       return true;
     const std::uint32_t n = put_off_.fetch_add(1, std::memory_order_relaxed);
@@ -527,7 +534,8 @@ class Attendant {
           }
         }
       }
-      if (look) {  // until it is done, here or by the looker, which may just be leaving
+      // Until this is done, here or by the looker, which may just be leaving.
+      if (look) {
         if (wanted_.load() == 0 && looks_.try_lock()) {
           say(Bell::looking);
           (void)peers_elsewhere();
@@ -603,7 +611,7 @@ class Attendant {
     });
   }
 
-  // --- from the runtime's sleep, on any thread ---
+  // --- called by the runtime when a thread sleeps, on any thread ---
 
   template <class F>
   static bool with(F&& f) noexcept {

@@ -1,17 +1,17 @@
 // A barrier whose parties live in several spaces, at its home (WIRE.md 4.9 to 4.11).
 //
-// A peer holds it as a reader end: a read there is an arrival, and decided when all have arrived.
-// So withdrawal, choice, the loss of a session and the giving on of a share are those of ends. What
-// is said of its parties goes by a frame of its own: Home::parties().
+// A peer holds the barrier as a reader end: a read there is an arrival, and is answered when all
+// have arrived. So withdrawal, choice, the loss of a session and the passing on of a share are
+// those of ends. A frame of its own is about the parties: Home::parties().
 //
-// Invariant: a share that ends with its session, and not by RETIRE, is the death of the barrier.
+// Invariant: a share that ends with its session, and not by RETIRE, means the death of the barrier.
 #pragma once
 #include "../time.hpp"
 #include "moving.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
-// An arrival has no value.
+// The room of an arrival, which has no value.
 class NoRoom final : public Room {
  public:
   void* slot() noexcept override { return nullptr; }
@@ -21,7 +21,7 @@ class NoRoom final : public Room {
   Payload unload(Buffer&, Carrier&) const override { return {}; }
 };
 
-// How many parties are enrolled.
+// The room for the number of enrolled parties.
 class PartiesRoom final : public Room {
  public:
   void* slot() noexcept override { return nullptr; }
@@ -37,14 +37,14 @@ class BarrierPort : public Port {
  public:
   using Engine = core::BarrierEngine<Shared>;
 
-  // Whoever makes it keeps the engine alive: see Keeps.
+  // The code that makes the port keeps the engine alive: see BarrierPortOf.
   explicit BarrierPort(Engine& b) noexcept : Port(false), core_(b) {}
 
   std::string type() const override { return kBarrierType; }
   std::unique_ptr<Room> room() const override { return std::make_unique<NoRoom>(); }
   Status begin(core::Node& n) noexcept override { return core_.begin_sync(n); }
   bool withdraw(core::Node& n) noexcept override { return core_.withdraw(n); }
-  // Home::asked() lets no choice that spans come so far.
+  // Home::asked() lets no choice that spans reach a barrier.
   bool has_met(const core::Node&) noexcept override { return false; }
   Status watch(core::Node&) noexcept override { return Status::died; }
   const void* channel() const noexcept override { return &core_; }
@@ -68,7 +68,7 @@ class BarrierPort : public Port {
   bool closed_ = false;
 };
 
-// Of a Barrier of C++.
+// The port of a Barrier of C++.
 class BarrierPortOf final : public BarrierPort {
  public:
   explicit BarrierPortOf(Barrier b) noexcept : BarrierPort(*b.core()), keeps_(std::move(b)) {}

@@ -1,9 +1,9 @@
-// What of CBOR (RFC 8949) is a value of a board's channel (WIRE.md 12.8): null, booleans, integers
-// of any size, floats, text, bytes, arrays and maps of those, all of definite length. Typed values
-// (17.15) are those and objects: tag 27 of an array. Here is only the check of what a peer sends:
-// no value is made.
+// Which CBOR (RFC 8949) is a value of a board's channel (WIRE.md 12.8): null, booleans, integers of
+// any size, floats, text, bytes, arrays and maps of those, all of definite length. Typed values
+// (17.15) are those and objects: tag 27 of an array. This file only checks what a peer sends: it
+// makes no value.
 //
-// Invariant: no input reads outside of it, and none nests deeper than the limit.
+// Invariant: nothing is read outside the input, and no value may nest deeper than the limit.
 #pragma once
 #include "frame.hpp"
 
@@ -21,7 +21,7 @@ class CborCheck {
 
  private:
   bool bad(const char* why) noexcept { return why_ = why, false; }
-  // The head: major type and argument.
+  // Takes the head of an item: major type and argument.
   bool head(std::uint8_t& major, std::uint8_t& low, std::uint64_t& n) noexcept {
     if (in_.empty()) return bad("a value that is cut off");
     const auto b = std::to_integer<std::uint8_t>(in_[0]);
@@ -57,7 +57,7 @@ class CborCheck {
       case 4:
       case 5:
         if (key) return bad("an array or a map as a key");
-        if (n > in_.size()) return bad("a value that is cut off");  // each item has a byte at least
+        if (n > in_.size()) return bad("a value that is cut off");  // each item has at least a byte
         for (std::uint64_t i = 0; i < n; ++i)
           if ((major == 5 && !item(depth + 1, true)) || !item(depth + 1)) return false;
         return true;
@@ -105,7 +105,7 @@ class CborCheck {
 
 }  // namespace detail
 
-// What is wrong with it as one value; null: nothing.
+// What is wrong with `in` as one value; null if nothing is.
 inline const char* cbor_fault(Bytes in, bool typed = false) noexcept {
   return detail::CborCheck(in, typed).whole();
 }

@@ -1,17 +1,17 @@
-// Frames as a slow line carries them: the fields as varints, no seq, no padding (WIRE.md 3.7,
+// Frames as a slow line carries them: the fields as varints, without seq and padding (WIRE.md 3.7,
 // 12.7).
 //
 //   kind 1, flags 1, then as varints (7 bits a byte, the low ones first) where, txn, op, val and
 //   the length of the body; the body
 //
-// Of the body at most seven zeros at the end are left out: its padding. An OFFER of a small int
-// takes 8 bytes, and not 40.
+// At most seven zeros at the end of the body are left out: its padding. An OFFER of a small int
+// takes 8 bytes instead of 40.
 //
 // Invariants
 //  1 widen(narrow(frame)) is the frame, but for seq, which is counted: a line carries each frame
 //    once, in order.
-//  2 What Widener gives are whole frames; whether they make sense is the session's to say. No input
-//    reads outside of it.
+//  2 Widener gives whole frames; the session checks whether they make sense. Nothing is read
+//    outside the input.
 #pragma once
 #include <algorithm>
 
@@ -24,7 +24,7 @@ inline void put_varint(Buffer& out, std::uint64_t v) {
   out.push_back(static_cast<std::byte>(v));
 }
 
-// Appends the frame that `whole` is.
+// Appends the compact form of the frame `whole`.
 inline void narrow(Bytes whole, Buffer& out) {
   const std::byte* const p = whole.data();
   put(out, whole.subspan(2, 2));
@@ -41,8 +41,8 @@ inline void narrow(Bytes whole, Buffer& out) {
 
 class Widener {
  public:
-  // What has come, in any pieces; whole frames are appended to `out`. Null, or what is wrong:
-  // nothing is taken after that.
+  // Takes what has come, in any pieces; whole frames are appended to `out`. Returns null, or what
+  // is wrong: nothing is taken after that.
   const char* input(Bytes in, Buffer& out) {
     if (wrong_) return wrong_;
     put(rest_, in);
@@ -53,7 +53,7 @@ class Widener {
   }
 
  private:
-  // Its length on the line; 0: it is not all there yet, or it is wrong.
+  // The frame's length on the line; 0 if it is not all there yet, or is wrong.
   std::size_t frame(Bytes in, Buffer& out) {
     if (in.size() < 2) return 0;
     Bytes rest = in.subspan(2);

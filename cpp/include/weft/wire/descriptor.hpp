@@ -1,4 +1,4 @@
-// A descriptor of the system's, closed when its owner goes. POSIX.
+// A descriptor of the system, closed by the destructor of its owner. POSIX.
 #pragma once
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // Descriptors that go with the bytes of a Unix socket. POSIX.
 //
-// Invariant: a descriptor leaves with the first byte that was queued after it, and comes with that
-// byte or before.
+// Invariant: a descriptor leaves with the first byte that was queued after it, and arrives with
+// that byte or before it.
 #pragma once
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -25,11 +25,11 @@ class Descriptors {
     for (const int fd : arrived_) ::close(fd);
   }
 
-  // Takes it over; `queued` bytes are to go before it.
+  // Takes the descriptor over; `queued` bytes are to go before it.
   void attach(int descriptor, std::size_t queued) {
     attached_.push_back({sent_ + queued, descriptor});
   }
-  // The next that has come, for the caller to close; -1: none.
+  // The next descriptor that has come, for the caller to close; -1 if there is none.
   int next() noexcept {
     if (arrived_.empty()) return -1;
     const int fd = arrived_.front();
@@ -37,9 +37,9 @@ class Descriptors {
     return fd;
   }
 
-  // As send(2) and recv(2), without waiting.
+  // These act as send(2) and recv(2), without waiting.
   ssize_t send(int socket, Bytes out) noexcept {
-    std::array<int, kAtOnce> due;  // what goes with the next byte
+    std::array<int, kAtOnce> due;  // the descriptors that go with the next byte
     std::size_t n_due = 0;
     while (n_due < attached_.size() && n_due < kAtOnce && attached_[n_due].at <= sent_) {
       due[n_due] = attached_[n_due].descriptor;
@@ -74,7 +74,7 @@ class Descriptors {
         if (arrived_.size() < kMost)
           arrived_.push_back(fd);
         else
-          ::close(fd);  // more than anybody asked for
+          ::close(fd);  // more than any frame asked for
       }
     }
     return n;
@@ -82,12 +82,12 @@ class Descriptors {
 
  private:
   struct Attached {
-    std::uint64_t at;  // of all bytes ever sent, the number of the first that goes with it
+    std::uint64_t at;  // the number, of all bytes ever sent, of the first byte that goes with it
     int descriptor;
   };
-  // that have come and wait for their frame: two of most guards
+  // descriptors that have come and wait for their frame: two OFFERs of most guards
   static constexpr std::size_t kMost = 512;
-  static constexpr std::size_t kAtOnce = 16;  // in one message
+  static constexpr std::size_t kAtOnce = 16;  // descriptors in one message
   static constexpr int kHow = MSG_NOSIGNAL | MSG_DONTWAIT;
 
   static msghdr message(iovec& bytes, char* control, std::size_t size) noexcept {

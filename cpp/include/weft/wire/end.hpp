@@ -1,17 +1,17 @@
-// Ends that are values: written to a channel they move, and to any space that can be reached (rule
-// 2.4, WIRE.md 7.4).
+// Ends that are values: an end that is written to a channel moves, to any space that can be reached
+// (rule 2.4, WIRE.md 7.4).
 //
-//   Channel<wire::WriterEnd<int>> replies;                 // a channel that carries writer ends
-//   wire::FarWriter<wire::WriterEnd<int>> to = …;          // or its end in another program
-//   to(wire::WriterEnd<int>(answers.writer()));            // the end goes there; here it is closed
+//   Channel<wire::WriterEnd<int>> replies;           // a channel that carries writer ends
+//   wire::FarWriter<wire::WriterEnd<int>> to = …;    // or its end in another program
+//   to(wire::WriterEnd<int>(answers.writer()));      // the end goes there; here it is closed
 //
-// Such an end has its home here or elsewhere, and is used alike: w(7), co_await w.write(7); r(),
-// co_await r.read(). `here()` and `there()` are the two kinds, for selects. A write that does not
-// happen carries the end back, as any value (e.value<T>()).
+// The home of such an end is this program or another, and its use is the same: w(7), co_await
+// w.write(7); r(), co_await r.read(). `here()` and `there()` give the two kinds, for selects. A
+// write that does not happen carries the end back, as any value (e.value<T>()).
 //
-// What is sent from a channel of this program is known to its home, and that is all: the channel
-// does not change, and goes on as it was for those who wait at it, for its buffer and for its other
-// ends.
+// When an end of a channel of this program is sent away, only the channel's home keeps a record of
+// it: the channel does not change, and goes on as before for the parties that wait at it, for its
+// buffer and for its other ends.
 #pragma once
 #include <variant>
 
@@ -21,7 +21,7 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// What co_await makes of an operation at one of the two.
+// The awaiter of an operation at an end of either kind.
 template <class Here, class There>
 class EitherAwaiter {
  public:
@@ -57,7 +57,7 @@ class MovingEnd {
   MovingEnd(Self e) noexcept : end_(std::move(e)) {}
   MovingEnd(Far e) noexcept : end_(std::move(e)) {}
 
-  // The end, if its home is this program; null if it is not.
+  // The end, if its home is this program; otherwise null.
   const Self* here() const noexcept { return std::get_if<Self>(&end_); }
   const Far* there() const noexcept { return std::get_if<Far>(&end_); }
   explicit operator bool() const noexcept {
@@ -68,7 +68,7 @@ class MovingEnd {
   }
   void retire() noexcept { end_ = Self(); }
 
-  // For Value (value.hpp). An end that is closed goes as one that is dead.
+  // For Value (value.hpp). An end that is closed is sent as one that is dead.
   void put_by(Carrier& by, Buffer& out) const {
     if (const Self* e = here(); e && *e)
       by.put_local(std::make_shared<PortOf<T, S>>(PortOf<T, S>::another_of(*e->core())), *e->core(),
@@ -89,7 +89,7 @@ class MovingEnd {
 
 }  // namespace detail
 
-// A reader end whose home is anywhere.
+// A reader end whose home may be any program.
 template <class T>
 class ReaderEnd : public detail::MovingEnd<T, core::Side::in> {
   using Base = detail::MovingEnd<T, core::Side::in>;
@@ -108,9 +108,9 @@ class ReaderEnd : public detail::MovingEnd<T, core::Side::in> {
                     end.there()->checked("read"), p);
     }
   };
-  // co_await: the next value. Throws as Reader and FarReader do.
+  // co_await: reads the next value. Throws as Reader and FarReader do.
   [[nodiscard]] Read read() const { return {*this}; }
-  // The same in a thread.
+  // Reads in a thread, and blocks the thread meanwhile.
   T operator()() const { return this->here() ? (*this->here())() : (*this->there())(); }
 
   static std::optional<ReaderEnd> get_by(Carrier& by, Bytes& in) {
@@ -118,7 +118,7 @@ class ReaderEnd : public detail::MovingEnd<T, core::Side::in> {
   }
 };
 
-// A writer end whose home is anywhere.
+// A writer end whose home may be any program.
 template <class T>
 class WriterEnd : public detail::MovingEnd<T, core::Side::out> {
   using Base = detail::MovingEnd<T, core::Side::out>;
@@ -140,10 +140,10 @@ class WriterEnd : public detail::MovingEnd<T, core::Side::out> {
                     end.there()->checked("write"), p, std::move(value));
     }
   };
-  // co_await: until the value has been taken, or is in the buffer. Throws as Writer and FarWriter
-  // do.
+  // co_await: writes the value; done when it has been taken, or is in the buffer. Throws as Writer
+  // and FarWriter do.
   [[nodiscard]] Write write(T v) const { return {*this, std::move(v)}; }
-  // The same in a thread.
+  // Writes in a thread, and blocks the thread meanwhile.
   void operator()(T v) const {
     this->here() ? (*this->here())(std::move(v)) : (*this->there())(std::move(v));
   }

@@ -3,12 +3,12 @@
 //   wire::FarWriter<int> w = …;   w(7);  co_await w.write(7);
 //   wire::FarReader<int> r = …;   int v = r();  int v = co_await r.read();
 //
-// They behave as Writer and Reader do (rules 1 to 4, 6), but a cancellation takes a round trip
-// (WIRE.md 4.3), and PeerDied of a write may be in doubt: `in_doubt` says that the value may have
-// been taken (WIRE.md 8). Values pass by copy (rule 9.1).
+// These ends behave as Writer and Reader do (rules 1 to 4, 6), but a cancellation takes a round
+// trip (WIRE.md 4.3), and PeerDied of a write may be in doubt: `in_doubt` says that the value may
+// have been taken (WIRE.md 8). Values pass by copy (rule 9.1).
 //
-// Copies share one end; it is retired when the last copy goes. An operation keeps its session
-// alive.
+// Copies share one end; it is retired when the last copy is destroyed. An operation keeps its
+// session alive.
 #pragma once
 #include <memory>
 #include <optional>
@@ -21,8 +21,8 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// What a process does while an operation of its is elsewhere. It waits as at any other; its places
-// in reports are the ends.
+// What a process does while its operation is at another program. The process waits as at any other
+// operation; reports name the ends as its places.
 class FarWait : public FarOp {
  public:
   bool await_ready() { return begin() && weft::detail::goes_on(process_); }
@@ -33,7 +33,7 @@ class FarWait : public FarOp {
       : process_(p), kind_(kind) {}
   ~FarWait() = default;
 
-  // True: it need not wait.
+  // Returns true if the process need not wait.
   bool begin() {
     weft::detail::meet_request(*process_);
     process_->place = this;
@@ -48,14 +48,15 @@ class FarWait : public FarOp {
     }
     self.block(kind_);
   }
-  // Waits on, after a wake-up that was not the last.
+  // Waits on, after a wake-up that was not the last one.
   void park() noexcept {
     process_->place = this;
     process_->op = &kind_;
   }
   runtime::ProcessBase& process() const noexcept { return *process_; }
   const runtime::OpKind& kind() const noexcept { return kind_; }
-  // After it is over. Returns if it has happened. `guard`: to be told, -1 for a plain operation.
+  // Called when the operation is over. Returns if it has happened, otherwise throws. The exception
+  // names `guard`; -1 for a plain operation.
   void look(const core::SyncObject& at, const char* verb, int guard,
             Error::Carried (*not_done)(FarWait&)) {
     process_->op = nullptr;
@@ -80,36 +81,37 @@ class FarWait : public FarOp {
     if (me.word() == Word::over) return false;  // it is woken already, and has happened (rule 6.3)
     me.unwanted_ = true;
     me.stop();
-    return false;  // the answer will wake it
+    return false;  // the home's answer will wake the process
   }
   static FarWait& of(runtime::ProcessBase& p) noexcept { return *static_cast<FarWait*>(p.place); }
-  // One that is asked, and whose space's lock is this operation's: always the same.
+  // A peer that is asked; the lock of its space is this operation's, and always the same.
   virtual Peer* peer() const noexcept = 0;
-  // Of an outcome that is `lost`: whose session it was.
+  // For an outcome that is `lost`: the peer whose session ended.
   virtual Peer* lost_peer() const noexcept { return peer(); }
-  // In a step: as Far::begin() and withdraw().
+  // Called in a step: as Far::begin() and withdraw().
   virtual bool start() { return peer()->far.begin(*this); }
   virtual void stop() { peer()->far.withdraw(*this); }
 
   void over() noexcept override { process_->ops->wake(process_); }
 
  protected:
-  // Was its process cancelled before it was over? Asked once it is.
+  // Returns whether the process was cancelled before the operation was over. Called once it is
+  // over.
   bool unwanted() const noexcept { return unwanted_; }
 
  private:
-  bool unwanted_ = false;  // the space's lock
+  bool unwanted_ = false;  // under the space's lock
   runtime::ProcessBase* const process_;
   const runtime::OpKind& kind_;
 };
 
-// The end of an operation, which is awaited once.
+// The end of an operation that may be awaited once. Throws BadUse the second time.
 inline std::shared_ptr<FarEnd> once(std::shared_ptr<FarEnd>& e, const char* what) {
   if (!e) weft::detail::awaited_twice(what);
   return std::move(e);
 }
 
-// One plain operation.
+// One plain operation at a far end.
 template <class T, core::Side S>
 class FarAwaiter final : public FarWait {
  public:
@@ -125,7 +127,7 @@ class FarAwaiter final : public FarWait {
     look(end_->place, kVerb, -1, &not_done);
     if constexpr (S == core::Side::in) return room_.take();
   }
-  // In a thread.
+  // Waits in a thread.
   auto wait(runtime::ThreadProcess& self) {
     block(self);
     return await_resume();
@@ -134,7 +136,7 @@ class FarAwaiter final : public FarWait {
  private:
   static constexpr const char* kVerb = S == core::Side::in ? "read" : "write";
   void bind_guard() noexcept {
-    // who has used it last (WIRE.md 10.6)
+    // the process that used the end last (WIRE.md 10.6)
     (S == core::Side::in ? end_->place.last_reader : end_->place.last_writer) = process().id;
     guard_ = {end_->number, S == core::Side::out, &room_};
     guards = std::span(&guard_, 1);
@@ -163,12 +165,12 @@ class FarEndOf {
  public:
   FarEndOf() = default;
   explicit FarEndOf(std::shared_ptr<FarEnd> e) noexcept : end_(std::move(e)) {}
-  // For all copies at once: throws BadUse if it is closed here.
+  // Poisons the channel. Acts for all copies of the end; throws BadUse if this copy is closed.
   void poison(weft::detail::Count strength = 1) const {
     const std::uint8_t s = weft::detail::strength_of(strength, "poison: the strength");
     checked("poison")->poison(s);
   }
-  // This copy is closed; the end is retired with the last one.
+  // Closes this copy; the end is retired with the last copy.
   void retire() noexcept { end_.reset(); }
   explicit operator bool() const noexcept { return static_cast<bool>(end_); }
 
@@ -198,17 +200,18 @@ class FarReader : public FarEndOf<T> {
       return detail::FarAwaiter<T, core::Side::in>(detail::once(end, "read"), p);
     }
   };
-  // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
+  // co_await: reads the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   [[nodiscard]] Read read() const { return {this->checked("read")}; }
-  // co_await: a FarExtended<T>; the writer goes on when that is destroyed (rule 1.6). With
-  // redeliver, if this program dies before that the value is the next to be read there.
+  // co_await: reads a value as a FarExtended<T>; the writer goes on when that object is destroyed
+  // (rule 1.6). With redeliver, if this program dies before that, the value is the next to be read
+  // at the channel.
   [[nodiscard]] auto extended() const {
     return FarExtendedOp<T>{this->checked("extended read"), false};
   }
   [[nodiscard]] auto extended(Redeliver) const {
     return FarExtendedOp<T>{this->checked("extended read"), true};
   }
-  // The same in a thread.
+  // Reads in a thread, and blocks the thread meanwhile.
   T operator()() const {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("reader()");
     return detail::FarAwaiter<T, core::Side::in>(this->checked("read"), &self).wait(self);
@@ -227,10 +230,10 @@ class FarWriter : public FarEndOf<T> {
                                                     std::move(value));
     }
   };
-  // co_await: until the value has been taken, or is in the buffer. Throws Retired, Poisoned,
-  // PeerDied, Cancelled, each with the value; BadUse.
+  // co_await: writes the value; done when it has been taken, or is in the buffer. Throws Retired,
+  // Poisoned, PeerDied and Cancelled, each with the value, and BadUse.
   [[nodiscard]] Write write(T v) const { return {this->checked("write"), std::move(v)}; }
-  // The same in a thread.
+  // Writes in a thread, and blocks the thread meanwhile.
   void operator()(T v) const {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("writer(value)");
     detail::FarAwaiter<T, core::Side::out>(this->checked("write"), &self, std::move(v)).wait(self);

@@ -1,12 +1,14 @@
-// What the programs of a network say of themselves, and what follows: do they all stand still, and
-// who waits for whom (WIRE.md 10). Nothing here asks: rounds.hpp does.
+// What the programs of a network say of themselves, and what follows from that: do they all stand
+// still, and which process waits for which (WIRE.md 10). Questions are not asked here, but by
+// rounds.hpp.
 //
-// A channel or barrier has one name in all programs: its home's incarnation, and its place there. An
-// end that a peer holds is known by a name that both sides make of its key (WIRE.md 10.7): its number
-// is that of one session, and two programs may have several. Its home says of which channel it is.
+// A channel or barrier has one name in all programs: its home's incarnation, and its place there.
+// An end that a peer holds is known by a name that both sides make of its key (WIRE.md 10.7): its
+// number is that of one session, and two programs may have several sessions. The home says to which
+// channel it belongs.
 //
-// An edge p → q: p waits for something that q can give, as far as is known who has used which end
-// last. Of an end that nobody has used yet anybody in its program may have it.
+// An edge p → q: p waits for something that q can give, as far as is known which process used which
+// end last. An end that has not been used yet may be held by any process of its program.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -27,74 +29,78 @@ namespace weft::inline WEFT_ABI::wire {
 // One program at one moment.
 struct InProgram {
   enum class How : std::uint8_t { read, write, sync, end };
-  // Where a process waits.
+  // A place where a process waits.
   struct Place {
     How how = How::read;
-    std::uint64_t home = 0, key = 0;  // 0: this program. The place there; of a far end its name
-    std::uint32_t last = 0;           // who has used the other side here last; 0: nobody
+    // home 0: this program. key: the place at that home; for a far end, the name of the end.
+    std::uint64_t home = 0, key = 0;
+    std::uint32_t last = 0;  // the process that used the other side here last, or 0 for none
     std::string name;
   };
   struct Process {
     std::uint32_t run = 0, id = 0, parent = 0;
-    bool for_children = false;  // it waits for others as their parent
+    bool for_children = false;  // the process waits for others as their parent
     std::string path, operation, at;
     std::vector<Place> places;
   };
-  // A session: frames that have been queued for the peer, and of the peer's taken in.
+  // A session: how many frames have been queued for the peer, and how many of the peer's were taken
+  // in.
   struct Session {
     std::uint64_t peer = 0;
     std::uint32_t sent = 0, received = 0;
     friend auto operator<=>(const Session&, const Session&) = default;
   };
-  // An end that a peer holds: of which channel here, and who has used that here last.
+  // An end that a peer holds: its channel here, and which processes used that channel here last.
   struct Lent {
     std::uint64_t peer = 0;
-    std::uint64_t end = 0;  // its name
+    std::uint64_t end = 0;  // the name of the end
     std::uint64_t key = 0;
     bool writes = false;
     std::uint32_t last_reader = 0, last_writer = 0;
   };
-  // A far end that is held here, and who has used it last.
+  // A far end that is held here, and the process that used it last.
   struct Far {
     std::uint64_t home = 0;
-    std::uint64_t end = 0;  // its name
+    std::uint64_t end = 0;  // the name of the end
     std::uint32_t user = 0;
   };
 
   std::uint64_t incarnation = 0;
   std::string name;
   std::uint32_t pid = 0;
-  bool waits = false;  // all its runs wait for other programs, and nothing else of it acts
-  std::vector<std::uint32_t> standstills;  // of each run: how often it has come to rest
+  bool waits = false;  // all its runs wait for other programs, and nothing else in it acts
+  std::vector<std::uint32_t> standstills;  // for each run how often it has come to rest
   std::vector<Session> sessions;
   std::vector<Lent> lent;
   std::vector<Far> far;
-  std::vector<Process> processes;  // only if it waits
+  std::vector<Process> processes;  // filled only if the program waits
 
   void put(Buffer& out) const;
-  // The one at the beginning of `in`, which goes on behind it. Nothing: that is none.
+  // Takes the program at the beginning of `in`, which then begins behind it. Returns nothing if
+  // that is none.
   static std::optional<InProgram> get(Bytes& in);
 };
 
-// All programs that can be reached, at moments of one round.
+// All programs that can be reached, as they were at moments of one round.
 struct Everywhere {
   std::vector<InProgram> programs;
-  bool whole = false;  // all have answered
+  bool whole = false;  // all programs have answered
 
-  // What is no program ends the list, and is not whole.
+  // What is not a program ends the list, and the list is then not whole.
   static Everywhere get(Bytes all, bool whole);
 
-  // Do all wait, with no frame under way, and does each have sessions with these alone?
+  // Returns whether all programs wait, with no frame under way, and each has sessions with these
+  // alone.
   bool stands_still() const;
-  // Has anything happened since that round?
+  // Returns whether anything has happened since that round.
   bool has_moved_since(const Everywhere& before) const;
   // For people: what each program says of itself, its processes and its sessions.
   std::string text() const;
-  // Of one that stands still: the report of a deadlock, with its knot.
+  // The report of a deadlock, for programs that stand still, with its knot.
   struct Knot {
     std::string text;
     std::vector<std::string> paths;
-    Buffer told() const;  // as a TELL has it
+    Buffer told() const;  // as a TELL carries it
     static std::optional<Knot> get(Bytes in);
   };
   Knot knot() const;
@@ -122,11 +128,11 @@ constexpr std::uint64_t siphash(std::uint64_t k0, std::uint64_t k1) noexcept {
   rounds(4);
   return a ^ b ^ c ^ d;
 }
-// What an end is called in what programs say of themselves. Who has its key could take the end over
-// (WIRE.md 7.4), so that is not said; this does not lead back to it.
+// The name of an end in what programs say of themselves. A program that has the key could take the
+// end over (WIRE.md 7.4), so the key is not told; this name does not lead back to it.
 constexpr std::uint64_t end_name(std::uint64_t key) noexcept { return siphash(key, 0); }
 
-// What a peer has sent is not believed to add up.
+// Reads what a peer has sent, which is not trusted to add up.
 class Reading {
  public:
   explicit Reading(Bytes in) noexcept : in_(in) {}
@@ -144,7 +150,7 @@ class Reading {
     in_ = in_.subspan(n);
     return s;
   }
-  // So many follow, each of at least `least` bytes.
+  // Reads a count of items that follow, each of at least `least` bytes.
   std::size_t count(std::size_t least) noexcept {
     const auto n = number<std::uint32_t>();
     if (bad_ || n > in_.size() / least) return bad_ = true, 0;

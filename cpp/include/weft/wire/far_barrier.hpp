@@ -2,16 +2,16 @@
 //
 //   wire::FarBarrier b = link.barrier("step");
 //   co_await b.sync();      b.sync()();             // until all who are enrolled have arrived
-//   co_await b.enrol();     b.enrol()();            // a party more, for all, when it returns
+//   co_await b.enrol();     b.enrol()();            // one party more, for all, when it returns
 //   std::uint32_t n = b.parties()();
 //
-// It behaves as Barrier does, but each of these is a round trip to the home, and a cancelled sync
-// is over with the home's answer: it may have been too late, and then it has met (rule 8.3).
-// PeerDied: the barrier has died with a program that had it (rule 8.7), or its home is lost. As a
-// guard: FarSelect::meet().
+// It behaves as Barrier does, but each of these operations is a round trip to the home, and a
+// cancelled sync is over with the home's answer: the cancellation may have been too late, and then
+// the parties have met (rule 8.3). PeerDied: the barrier has died with a program that had it (rule
+// 8.7), or its home is lost. As a guard: FarSelect::meet().
 //
-// Copies refer to one share of the barrier, which is given back when the last one goes; that is
-// nobody's death. It takes no party away: resign() does.
+// Copies refer to one share of the barrier, which is given back when the last copy is destroyed;
+// that does not make the barrier die, nor does it take a party away: resign() does.
 #pragma once
 #include "barrier.hpp"
 #include "ends.hpp"
@@ -20,13 +20,13 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// Of an outcome at a barrier; look() of FarWait says the rest.
+// Throws if the barrier has died; look() of FarWait throws for all other outcomes.
 inline void check_barrier(const Outcome& o, const char* verb, int guard) {
   if (o.status == Status::died && !o.lost)
     throw PeerDied(std::string(verb) + ": the barrier has died with a space", guard);
 }
 
-// An arrival, or a word about the parties.
+// An arrival, or a message about the parties.
 template <FarGuard::Parties W>
 class FarBarrierAwaiter final : public FarWait {
   using Parties = FarGuard::Parties;
@@ -44,7 +44,7 @@ class FarBarrierAwaiter final : public FarWait {
     look(end_->place, kVerb, -1, [](FarWait&) { return Error::Carried{}; });
     if constexpr (W == Parties::ask) return room_.parties;
   }
-  // In a thread.
+  // Waits in a thread.
   auto wait(runtime::ThreadProcess& self) {
     block(self);
     return await_resume();
@@ -86,12 +86,12 @@ class FarBarrier {
       return detail::FarBarrierAwaiter<W>(end, &self).wait(self);
     }
   };
-  // Each: co_await it, or call it in a thread. They throw PeerDied, Cancelled; BadUse if nobody is
-  // enrolled (sync, resign).
+  // co_await each of these, or call it in a thread. They throw PeerDied, Cancelled; sync and resign
+  // also BadUse if nobody is enrolled.
   [[nodiscard]] Op<Parties::none> sync() const { return {checked("sync")}; }
   [[nodiscard]] Op<Parties::enrol> enrol() const { return {checked("enrol")}; }
   [[nodiscard]] Op<Parties::resign> resign() const { return {checked("resign")}; }
-  // How many are enrolled.
+  // How many parties are enrolled.
   [[nodiscard]] Op<Parties::ask> parties() const { return {checked("parties")}; }
   explicit operator bool() const noexcept { return static_cast<bool>(end_); }
 

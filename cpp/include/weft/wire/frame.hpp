@@ -1,13 +1,12 @@
-// Frames: their layout, and the checked way back (WIRE.md 3).
+// Frames: their layout, and how they are read back with checks (WIRE.md 3).
 //
 // Invariants
-//  1 take() reads each byte of a header once, from memory that nobody changes meanwhile (the link
+//  1 take() reads each byte of a header once, from memory that nothing changes meanwhile (the link
 //    has copied it).
 //  2 A Frame that take() gives has a known kind, flags that its kind knows, the seq that was due,
-//    and a body that is there if and only if
-//  it
-//    says so. What it means (whose end, whose operation) is checked by who takes it.
-//  3 No input, however made, reads outside of it.
+//    and a body that is there if and only if the frame says so. What the frame means (which end,
+//    which operation) is checked by the code that handles it.
+//  3 Nothing is read outside the input, whatever the input is.
 #pragma once
 #include <array>
 #include <bit>
@@ -67,23 +66,24 @@ struct Flag {
   static constexpr std::uint8_t spans = 2;
   // of a guard of a choice that spans: its precondition is false (WIRE.md 5.11)
   static constexpr std::uint8_t off = 4;
-  static constexpr std::uint8_t lease = 8;  // beside `body`: that describes a slot (WIRE.md 9.2)
+  // beside `body`: the body describes a slot (WIRE.md 9.2)
+  static constexpr std::uint8_t lease = 8;
   static constexpr std::uint8_t hold = 16;  // of an OFFER: an extended read
   // the same bit of an OFFER that spans: it is a TRY of all its guards too (WIRE.md 5.1)
   static constexpr std::uint8_t tries = hold;
-  static constexpr std::uint8_t now = 32;  // of one that spans: it only looks (WIRE.md 5.9)
+  static constexpr std::uint8_t now = 32;  // of an OFFER that spans: it only looks (WIRE.md 5.9)
   // of an output: its value is made after the commit (WIRE.md 4.8)
   static constexpr std::uint8_t later = 64;
   static constexpr std::uint8_t body = 128;
 };
 
 inline constexpr std::size_t kHeader = 32;
-inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of one value
-// of a further guard in an OFFER
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // bytes of one value, at most
+// bytes of a further guard in an OFFER
 inline constexpr std::size_t kMore = 16;
 // the least that a `largest` may be
 inline constexpr std::uint32_t kSmallest = 256;
-inline constexpr std::uint32_t kLargest = 65'528;    // bytes
+inline constexpr std::uint32_t kLargest = 65'528;    // in bytes
 inline constexpr std::uint32_t kMagic = 0x54464557;  // "WEFT"
 
 constexpr std::size_t padded(std::size_t n) noexcept { return (n + 7) & ~std::size_t{7}; }
@@ -93,15 +93,16 @@ struct Payload {
   std::uint64_t small = 0;
   Bytes bytes{};
   bool in_body = false;
-  bool leased = false;  // the bytes describe a slot, in which the value is
-  bool lasts = false;   // the bytes are the value's own, where they stay as long as it is there
+  bool leased = false;  // the bytes describe a slot that contains the value
+  // the bytes belong to the value, and stay where they are as long as the value is there
+  bool lasts = false;
 
   std::uint8_t flags() const noexcept {
     return static_cast<std::uint8_t>((in_body ? Flag::body : 0) | (leased ? Flag::lease : 0));
   }
 };
 
-// What keeps bytes where they are.
+// An object that keeps bytes where they are.
 using Keeper = std::shared_ptr<const void>;
 
 struct Frame {
@@ -112,8 +113,9 @@ struct Frame {
   std::uint64_t op = 0;
   std::uint64_t val = 0;
   Bytes body{};
-  // Of one that is to be sent: its body stays where it is as long as this is kept, or, if it is
-  // empty, until Session::own() is called. Null: nobody says so.
+  // For a frame that is to be sent: the body stays where it is as long as the keeper is kept, or,
+  // if the keeper is empty, until Session::own() is called. If this is null, nothing is known about
+  // the body.
   const Keeper* keeper = nullptr;
 
   // The value of a DONE or PUT.
@@ -126,8 +128,8 @@ struct Frame {
 
 namespace detail {
 
-// Little-endian, whatever the machine. Numbers only: of anything else, a Buffer say, it would be the
-// object's own bytes, with its pointers.
+// Little-endian, whatever the machine. For numbers only: for another type, such as a Buffer, it
+// would take the object's own bytes, with its pointers.
 template <std::unsigned_integral U>
 U get(const std::byte* p) noexcept {
   U v = 0;
@@ -139,7 +141,7 @@ U get(const std::byte* p) noexcept {
           v | static_cast<U>(static_cast<U>(std::to_integer<std::uint8_t>(p[i])) << (8 * i)));
   return v;
 }
-// Returns where it ends.
+// Returns where the number ends.
 template <std::unsigned_integral U>
 std::byte* put(std::byte* p, U v) noexcept {
   if constexpr (std::endian::native == std::endian::little)
@@ -157,11 +159,11 @@ void put(Buffer& out, U v) {
 inline void put(Buffer& out, Bytes b) { out.insert(out.end(), b.begin(), b.end()); }
 inline void pad(Buffer& out) { out.resize(padded(out.size())); }
 
-// A room for values that come in pieces, kept from one to the next: a megabyte that grows anew costs
-// the system more than to send it. At most so much of it stays.
+// A buffer for values that come in pieces, kept from one value to the next: to let a megabyte grow
+// anew costs the system more than to send it. At most kMost bytes are kept.
 class Spare {
  public:
-  static constexpr std::size_t kMost = std::size_t{4} << 20;  // bytes
+  static constexpr std::size_t kMost = std::size_t{4} << 20;  // in bytes
   Buffer take() noexcept { return std::exchange(kept_, {}); }
   void keep(Buffer&& b) noexcept {
     if (b.capacity() <= kept_.capacity() || b.capacity() > kMost) return;
@@ -170,10 +172,10 @@ class Spare {
   }
 
  private:
-  Buffer kept_;  // empty
+  Buffer kept_;  // empty, with its capacity
 };
 
-// What a kind may carry.
+// What frames of a kind may carry.
 struct Shape {
   bool known = false;
   std::uint8_t flags = 0;
@@ -221,17 +223,17 @@ constexpr Shape shape_of(std::uint8_t kind) noexcept {
   return {};
 }
 
-// Of what programs say of themselves (WIRE.md 10.6), and no part of what they do.
+// Kinds that are about programs themselves (WIRE.md 10.6), not about their operations.
 constexpr bool is_of_a_round(Kind k) noexcept {
   return k == Kind::ask || k == Kind::said || k == Kind::tell;
 }
 
-// Frames that answer a frame of the peer's, or follow from it: the peer decides how many there are.
+// Kinds that answer a frame of the peer's, or follow from it: the peer decides how many there are.
 constexpr bool is_answer(Kind k) noexcept {
   return (k >= Kind::done && k <= Kind::not_ready) || k == Kind::said || k == Kind::dropped;
 }
 
-// Does a body have exactly `n` bytes and their padding, which is zero?
+// Returns whether a body has exactly `n` bytes and their padding, which is zero.
 inline bool holds(Bytes body, std::uint64_t n) noexcept {
   if (n > body.size() || padded(static_cast<std::size_t>(n)) != body.size()) return false;
   for (std::size_t i = static_cast<std::size_t>(n); i < body.size(); ++i)
@@ -256,7 +258,7 @@ inline void append_head(Buffer& out, const Frame& f, std::uint32_t seq) {
   field(f.val);
   detail::put(out, Bytes(h));
 }
-// Appends a frame. The body is padded; the caller has seen to it that it is not too long.
+// Appends a frame. The body is padded; the caller sees to it that the body is not too long.
 inline void append(Buffer& out, const Frame& f, std::uint32_t seq) {
   append_head(out, f, seq);
   if (f.body.empty()) return;
@@ -266,14 +268,14 @@ inline void append(Buffer& out, const Frame& f, std::uint32_t seq) {
 
 struct Taken {
   enum What : std::uint8_t { more, frame, fault } what = more;  // `more`: it is not all there yet
-  std::size_t size = 0;                                         // bytes of the frame
-  // Its body lies in the input. Of one that is not all there: without it, and whether its body will
-  // be right is not known. `size` 0: not even its header is there.
+  std::size_t size = 0;                                         // the length of the frame in bytes
+  // The frame; its body lies in the input. If the frame is not all there, it has no body, and
+  // whether the body will be right is not known. `size` 0: not even the header is there.
   Frame frame_{};
-  const char* why = nullptr;  // of a fault
+  const char* why = nullptr;  // what is wrong, for a fault
 };
 
-// The frame at the beginning of `in`.
+// Reads the frame at the beginning of `in`.
 inline Taken take(Bytes in, std::uint32_t seq, std::uint32_t largest) noexcept {
   const auto fault = [](const char* why) noexcept { return Taken{Taken::fault, 0, {}, why}; };
   if (in.size() < 2) return {};
@@ -321,14 +323,15 @@ struct Asked {
   std::uint32_t end = 0;
   bool writes = false;
   Payload value{};
-  bool holds = false, keeps = false;  // an extended read, alone; its value may come back
-  bool off = false;                   // of a choice that spans; without a value
-  bool later = false;                 // of an output: without a value too
+  // an extended read, as the only guard; its value may come back
+  bool holds = false, keeps = false;
+  bool off = false;    // of a choice that spans; without a value
+  bool later = false;  // of an output: without a value too
 };
 
 inline constexpr std::size_t kGuards = 255;
 
-// What is wrong with it, or null. The values lie in the frame's body.
+// Reads the guards of an OFFER. Returns what is wrong, or null. The values lie in the frame's body.
 inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
   static constexpr const char* kBad = "an OFFER's guards do not add up";
   out.clear();
@@ -383,8 +386,7 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
   return nullptr;
 }
 
-// The other way: the body and the fields of the OFFER that asks for these. `body` keeps what the
-// frame refers to.
+// Makes the OFFER that asks for these guards. `body` keeps the bytes that the frame refers to.
 inline Frame offer(std::uint64_t op, std::span<const Asked> guards, Buffer& body) {
   Frame f{Kind::offer, 0, 0, 0, op, 0, {}};
   body.clear();

@@ -1,18 +1,20 @@
 // Extended reads at far ends (rule 1.6, WIRE.md 4.7), for threads and coroutines.
 //
-//   { auto x = co_await r.extended(); use(*x); }                   // in a thread: auto x = r.extended()();
-//   { auto x = co_await r.extended(wire::redeliver); use(*x); }    // if this program dies in here the next reader gets the value
+//   { auto x = co_await r.extended(); use(*x); }      // in a thread: auto x = r.extended()();
+//   // if this program dies in this block the next reader gets the value
+//   { auto x = co_await r.extended(wire::redeliver); use(*x); }
 //
 // The home holds the writer until x is destroyed, or this program is gone. x.give_back() leaves the
-// value to the next reader: it is the first that is read, before what was written later. That is
-// for reads with redeliver alone: then the home keeps the value as it was sent, and a large one
+// value to the next reader: it is read first, before what was written later. That is possible only
+// for reads with redeliver: for those the home keeps the value as it was sent, and a large value
 // goes by copy.
 #pragma once
 #include "ends.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
-// An extended read that is under way: the value, and the duty to say when it is over.
+// An extended read that is under way: the value, and the duty to tell the home when the read is
+// over.
 template <class T>
 class FarExtended {
  public:
@@ -27,8 +29,9 @@ class FarExtended {
 
   T& operator*() noexcept { return value_; }
   T* operator->() noexcept { return &value_; }
-  // It was not used: it is the next to be read. Once; what is here of the value stays until this
-  // object goes. Throws BadUse if the read was begun without redeliver.
+  // Gives the value back, which was not used: it is the next to be read. Call it once; the value
+  // here stays until this object is destroyed. Throws BadUse if the read was begun without
+  // redeliver.
   void give_back() {
     if (!keeps_)
       weft::detail::bad_use(
@@ -51,7 +54,7 @@ class FarExtended {
     space->bury(std::move(p));
   }
 
-  // not the end, which may be closed meanwhile; null: its end has been told
+  // The peer, not the end, which may be closed meanwhile; null: the home has been told of the end.
   std::shared_ptr<Peer> peer_;
   T value_;
   std::uint64_t number_;
@@ -93,7 +96,7 @@ struct FarExtendedOp {
   FarExtendedAwaiter<T> bind(runtime::ProcessBase* p) && {
     return FarExtendedAwaiter<T>(detail::once(end, "extended read"), keeps, p);
   }
-  // In a thread.
+  // Reads in a thread, and blocks the thread meanwhile.
   FarExtended<T> operator()() && {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("extended()()");
     return FarExtendedAwaiter<T>(detail::once(end, "extended read"), keeps, &self).wait(self);

@@ -1,22 +1,25 @@
 // A session's part as a home: the ends that were handed to the peer, and the peer's operations at
 // them (WIRE.md 4, 7).
 //
-// A remote operation is a visitor at the channel: an ordinary party, plain or a select, whose waker
-// answers by a frame.
+// An operation of the peer is a *visitor* at the channel: an ordinary party, plain or a select,
+// whose waker answers by a frame.
 //
-//   OFFER ──asked()──► decided at once ──answer()──► DONE │ ENDED
-//             └──► open ──wake(): decided──► in the space's list ──answer()──► DONE │ ENDED
-//                    ├──withdraw(): it was in line──► WITHDRAWN
+//   OFFER ──asked()──► committed at once ──answer()──► DONE │ ENDED
+//             └──► open ──wake(): has an outcome──► in the space's list ──answer()──► DONE │ ENDED
+//                    ├──withdraw(): it was queued──► WITHDRAWN
 //                    ├──withdraw(): too late──► in the space's list, and so on
-//                    └──lost(): in line: gone. Too late: the space's orphan, until its wake-up has come; nobody is answered
-//   A value that is made after the commit: answer() ──COMMIT──► making ──made()──► DONE, or delivering: an extended reader holds it
-//   An extended read: answer() ──► held ──held_end(), lost()──► Back::end(): its writer goes on, or its value comes back
+//                    └──lost(): destroyed if it was queued. Too late: the space's orphan, until its
+//                       wake-up has come; it is not answered
+//   A value made after the commit: answer() ──COMMIT──► making ──made()──► DONE, or delivering: an
+//   extended reader holds it
+//   An extended read: answer() ──► held ──held_end(), lost()──► Back::end(): its writer goes on, or
+//   its value comes back
 //
 // Invariants (the space's lock)
-//  1 A visitor is in `open_` until it is answered. It is destroyed only when it is in no line and no
-//    wake-up of it is under way.
-//  2 What is answered is answered once. At one commit the reader's answer is queued before the
-//    writer's (WIRE.md 4.2).
+//  1 A visitor is in `open_` until it is answered. It is destroyed only when it is in no queue and
+//    no wake-up of it is under way.
+//  2 A visitor is answered once. At one commit the reader's answer is queued before the writer's
+//    (WIRE.md 4.2).
 #pragma once
 #include <map>
 #include <memory>
@@ -36,7 +39,7 @@ class Decided : public core::Waker {
   explicit Decided(std::shared_ptr<Space> s) noexcept : space(std::move(s)) { ops = &kOps; }
   Decided(const Decided&) = delete;
   Decided& operator=(const Decided&) = delete;
-  virtual void told() noexcept = 0;  // it may be gone when this returns
+  virtual void told() noexcept = 0;  // the object may be destroyed when this returns
 
   const std::shared_ptr<Space> space;
 
@@ -53,51 +56,54 @@ class Spanned;
 
 class Visitor final : public Decided {
  public:
-  // For an OFFER that does not span, or an attempt of `part`. Neither place is lent (WIRE.md 6.6).
+  // For an OFFER that does not span, or an attempt of `part`. Neither may use a lent place (WIRE.md
+  // 6.6).
   Visitor(Home& h, std::uint64_t op);
   Visitor(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part);
 
   struct Seat {
     std::shared_ptr<Port> port;
     std::unique_ptr<Room> room;
-    std::uint32_t end = 0;  // its number, of a visitor of a session
-    // of a choice that spans: its precondition is false. Then the port is null if the end had died
+    std::uint32_t end = 0;  // the number of the end, for a visitor of a session
+    // of a choice that spans: its precondition is false; the port is then null if the end had died
     bool off = false;
     bool later = false;  // an output whose value is made after the commit
-    // of a choice that spans: its place has been told that its channel has retired
+    // of a choice that spans: the choice's place has been told that this channel has retired
     bool silent = false;
   };
 
   Home* home = nullptr;  // null: its session has ended, or it is a part of a choice that spans
   const std::uint64_t op;
   const std::shared_ptr<Spanned> span;
-  detail::Untaken untaken;  // its values, and what it takes itself
+  detail::Untaken untaken;  // counts its values, and the visitor itself
   std::vector<Seat> at;
-  std::unique_ptr<core::Guard[]> guards;  // if there are several
+  std::unique_ptr<core::Guard[]> guards;  // if there are several guards
   core::Select select;
 
-  // Has it been decided at once? Then `chosen` says where.
+  // Begins the operation. Returns true if it has its outcome at once; then `chosen` says where.
   bool begin() noexcept;
-  // True: withdrawn, nothing happened. False: it was decided, and its wake-up is under way or in
-  // the list.
+  // Withdraws it. Returns true if nothing has happened, and false if it had its outcome; its
+  // wake-up is then under way or in the space's list.
   bool withdraw() noexcept;
-  // Has it committed, although perhaps an extended reader holds it?
+  // Returns whether the visitor has committed, even if an extended reader perhaps still holds it.
   bool has_met() noexcept;
-  // After the wake-up.
+  // Finds the outcome. Called after the wake-up.
   void look() noexcept;
   void told() noexcept override;
-  // Before begin(), if there are several: false if two are at both ends of one channel.
+  // Called before begin() if there are several guards: returns false if two of them are at both
+  // ends of one channel.
   bool bind() noexcept;
-  // An extended read (rule 1.6), before begin(). `keeping`: its value stays here, and may come
-  // back.
+  // Makes it an extended read (rule 1.6), before begin(). `keeping`: the value stays here, and may
+  // come back.
   void will_hold(bool keeping) noexcept {
     holds = true;
     keeps = keeping;
     set(core::NodeFlags::extended | (keeping ? core::NodeFlags::kept : 0));
   }
-  // An output whose value is made after the commit (rule 5.8): has it committed, and is to be told?
-  // Then `stage` is `making` until made(), when the value is in its room, or fail(). made():
-  // `pending` if an extended reader holds it; told() comes once more.
+  // For an output whose value is made after the commit (rule 5.8): returns whether it has
+  // committed, so that the peer must be told. If so, `stage` is `making` until made(), when the
+  // value is in its room, or fail(). made() returns `pending` if an extended reader holds the
+  // visitor; then told() comes once more.
   enum class Stage : std::uint8_t { offered, making, delivering } stage = Stage::offered;
   bool to_make() const noexcept {
     return stage == Stage::offered && outcome == Status::ok &&
@@ -124,11 +130,11 @@ class Visitor final : public Decided {
   bool decide(int guard, Status s) noexcept;
 };
 
-// The value of an extended read that came back, as a writer that is the first in line (WIRE.md
-// 4.7). Its own writer is held until then.
+// The value of an extended read that came back, as a writer that is the first in the waiting queue
+// (WIRE.md 4.7). The writer of the value is held until then.
 class Back final : public Decided {
  public:
-  // The block of `g` is over; `back`: its value is to be read again. In a step.
+  // The block of `g` is over; `back`: its value is to be read again. Called in a step.
   static void end(std::unique_ptr<Visitor> g, bool back);
   void told() noexcept override;
 
@@ -141,19 +147,19 @@ class Home {
  public:
   static constexpr std::size_t kOffers = 4096;  // open at a time
   static constexpr std::size_t kGuest = 256;    // bytes that a guard takes, beside its value
-  static constexpr std::size_t kEnds = 65'536;  // held at a time
-  // of the numbers that the peer chose (WIRE.md 7.4)
+  static constexpr std::size_t kEnds = 65'536;  // held by the peer at a time
+  // the first of the numbers that the peer chooses (WIRE.md 7.4)
   static constexpr std::uint32_t kAdopted = std::uint32_t{1} << 31;
 
   Home(Session& s, Space& space, Carrier& c, detail::Spare& spare) noexcept
       : space(space), session_(s), carrier_(c), spare_(spare) {}
 
-  // Hands an end to the peer: its number. Name and type go with it.
+  // Hands an end to the peer, with its name and type. Returns its number.
   std::uint32_t give(std::shared_ptr<Port> p, const std::string& type, const std::string& name,
                      std::uint64_t capacity);
 
-  // An end that goes to the peer in a value: its number and key. And back, if the value was not
-  // sent.
+  // lend() numbers an end that goes to the peer in a value; unlend() takes it back, if the value
+  // was not sent.
   struct Numbered {
     std::uint32_t number;
     std::uint64_t key;
@@ -166,14 +172,14 @@ class Home {
     return it == ends_.end() ? nullptr : it->second.port;
   }
 
-  // f(key, port) for each end that the peer holds.
+  // Calls f(key, port) for each end that the peer holds.
   template <class F>
   void each_end(F&& f) const {
     for (const auto& [number, given] : ends_)
       if (given.port) f(given.key, *given.port);
   }
 
-  // Frames; null, or what is wrong.
+  // These take in frames. They return null, or what is wrong.
   const char* adopt(const Frame& f);
   const char* asked(const Frame& f);
   const char* withdraw(const Frame& f);
@@ -189,9 +195,9 @@ class Home {
   const char* try_it(const Frame& f);
   const char* parties(const Frame& f);
 
-  // A visitor of ours was decided, and has looked.
+  // A visitor of this session has its outcome, and has called look().
   void answer(Visitor& g);
-  // The session is over: all that the peer held through it is dead.
+  // The session is over: all ends that the peer held through it are dead.
   void lost() noexcept;
 
   std::size_t open() const noexcept { return open_.size() + parts_.size() + held_.size(); }
@@ -200,36 +206,37 @@ class Home {
 
   Space& space;
   bool told_a_reader = false;  // a reader's answer was queued and not flushed yet
-  // May it lend the places of readers (WIRE.md 6.6)? Not if what is sent may be lost while both
-  // sides live on.
+  // Whether this home may lend the places of readers (WIRE.md 6.6). It may not if frames may be
+  // lost while both sides live on.
   bool lends_places = true;
-  // Is the peer on another machine? Then what it has sent and nobody has taken is counted.
+  // Whether the peer is on another machine. If so, values that it has sent and that have not been
+  // taken are counted.
   bool counts = false;
-  // So many bytes.
+  // How many bytes these values have.
   std::size_t untaken() const noexcept;
 
  private:
   struct Given {
-    std::shared_ptr<Port> port;  // null: it had died before the peer adopted it
+    std::shared_ptr<Port> port;  // null: the end had died before the peer adopted it
     std::uint64_t key;
     std::shared_ptr<Lender> lender;  // of a writer end, while its peer has credits
-    // At a rendezvous: credits in a row of which the peer heard too late, and how many writes are
-    // answered before the next is lent.
+    // At a rendezvous: how many credits in a row the peer heard of too late, and how many writes
+    // are answered before the next credit is lent.
     std::uint8_t late = 0, later = 0;
   };
   Given* held(std::uint32_t end) noexcept {
     const auto it = ends_.find(end);
     return it == ends_.end() ? nullptr : &it->second;
   }
-  struct Part;  // of a choice that spans (WIRE.md 5)
+  struct Part;  // a part of a choice that spans (WIRE.md 5)
   const char* spans(const Frame& f, std::vector<Visitor::Seat> at, std::size_t bytes);
   const char* seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& dead);
-  // `lending`: of a write, 0, or 1 and how many credits come with it.
-  // false: its value is too long
+  // `lending`: for a write 0, or 1 and how many credits come with the answer. Returns false if the
+  // value is too long.
   bool tell_done(std::uint64_t op, std::uint32_t guard, Visitor::Seat& at,
                  std::uint64_t lending = 0);
   void tell_ended(std::uint64_t op, std::uint32_t guard, Status s, const Port& at);
-  // The peer is told that it was bad use (WIRE.md 3.4, ENDED).
+  // Tells the peer that it was bad use (WIRE.md 3.4, ENDED).
   void tell_bad_use(std::uint64_t op, std::uint64_t how) {
     session_.send(Frame{Kind::ended, 0, 0, 0, op, how, {}});
   }
@@ -240,17 +247,17 @@ class Home {
 
   Session& session_;
   Carrier& carrier_;
-  std::unordered_map<std::uint32_t, Given> ends_;  // that the peer holds, by number
+  std::unordered_map<std::uint32_t, Given> ends_;  // the ends that the peer holds, by number
   std::uint32_t next_ = 0, next_adopted_ = kAdopted;
   std::unordered_map<std::uint64_t, std::unique_ptr<Visitor>> open_;
-  // extended reads that have happened: until HELD-END
+  // extended reads that have happened, until HELD-END
   std::map<std::uint64_t, std::unique_ptr<Visitor>> held_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Part>> parts_;
-  // Of a value that needs several frames: what has come in front of its OFFER or PUT.
+  // For a value that needs several frames: what has come before its OFFER or PUT.
   struct Before {
     std::uint32_t guard;
     Buffer bytes;
-    // Where its end was named, it goes into a room at once, and so many bytes are to come.
+    // If the end was named, the value goes into a room at once, and so many bytes are to come.
     std::uint32_t end = 0;
     std::unique_ptr<Room> room{};
     std::size_t to_come = 0, size = 0;
@@ -262,7 +269,7 @@ class Home {
   std::unique_ptr<Room> room_for(const Frame& f);
   std::vector<Before> before_;
   detail::Spare& spare_;  // the space's
-  struct Came {           // what had come before, while it is looked at
+  struct Came {           // the parts that had come before, while they are looked at
     std::vector<Before> all;
     detail::Spare& spare;
     explicit Came(Home& h) noexcept : all(std::exchange(h.before_, {})), spare(h.spare_) {}

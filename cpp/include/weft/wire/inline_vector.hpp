@@ -1,6 +1,6 @@
-// A sequence whose first N values lie in it: none of the usual sizes asks for memory.
+// A sequence whose first N values lie in the object itself: the usual sizes need no allocation.
 //
-// Invariant: `more_` is null until there are more than N; then all of them lie there.
+// Invariant: `more_` is null until there are more than N values; then all of them lie there.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -44,7 +44,7 @@ class InlineVector {
   T& back() noexcept { return end()[-1]; }
   const T& back() const noexcept { return end()[-1]; }
 
-  // References to what is in it are good until the next one.
+  // Appends a value. References to values are valid until the next push_back().
   T& push_back(T v) {
     if (n_ == room_) grow();
     T* const at = ::new (static_cast<void*>(end())) T(std::move(v));

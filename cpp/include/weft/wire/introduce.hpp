@@ -1,16 +1,16 @@
-// Sessions between spaces that did not know each other, made by one who knows both (WIRE.md 7.5).
-// POSIX: a socket pair, an end to each.
+// Sessions between spaces that did not know each other, made by a space that knows both (WIRE.md
+// 7.5). POSIX: a socket pair, with one end for each of them.
 //
-//   A ──INTRODUCE + descriptor──► B        what A sends to B has an end in it whose home is C
+//   A ──INTRODUCE + descriptor──► B        A sends B a value that contains an end whose home is C
 //   └──INTRODUCE + descriptor──► C         B and C have a session now; A's part is over
 //
-// Such a session has no owner in the program. It ends with its peer, or when the program lets go of
+// Such a session has no owner in the program. It ends with its peer, or when the program destroys
 // the last link that it made itself.
 //
 // Invariants (the space's lock)
-//  1 `running_` counts the links of these sessions: a stream's is held by its thread, one in shared
-//    memory by the attendant.
-//  2 After leave() of the last user nothing is taken in any more.
+//  1 `running_` counts the links of these sessions: a stream's link is held by its thread, one in
+//    shared memory by the attendant.
+//  2 After leave() of the last user no session is taken in any more.
 #pragma once
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -24,8 +24,8 @@ namespace weft::inline WEFT_ABI::wire {
 class SocketIntroducer final : public Introducer,
                                public std::enable_shared_from_this<SocketIntroducer> {
  public:
-  // Makes a link of a socket, to a space that is known already; it lives until its session is over,
-  // then calls ended(). In a step.
+  // Makes a link of a socket, to a space that is known already; the link lives until its session is
+  // over, then calls ended(). Called in a step.
   using Make = std::weak_ptr<Peer> (*)(SocketIntroducer&, Space&, int socket,
                                        std::uint64_t incarnation, std::uint32_t largest);
 
@@ -64,14 +64,14 @@ class SocketIntroducer final : public Introducer,
     ++running_;
     try {
       peers_.push_back(make(*this, *by.space, socket, f.op, static_cast<std::uint32_t>(f.val)));
-    } catch (const BadUse&) {  // no descriptor is left: who needs the session finds no home
+    } catch (const BadUse&) {  // no descriptor is left: the ends find no home
       ended();
     }
     return nullptr;
   }
 
-  // The space's own, for one more link that the program has made. What can be made over shared
-  // memory is known from the first of these on.
+  // The introducer of the space, for one more link that the program has made. Sessions over shared
+  // memory are possible from the first link on that gives `shared`.
   static std::shared_ptr<SocketIntroducer> of(Space& s, Make stream, Make shared = nullptr) {
     const Space::Step step(s);
     auto i = std::dynamic_pointer_cast<SocketIntroducer>(s.introducer.lock());
@@ -81,7 +81,8 @@ class SocketIntroducer final : public Introducer,
     ++i->users_;
     return i;
   }
-  // A link goes. True: it was the last one, what was introduced ends; then wait() until it has.
+  // A link is destroyed. Returns true if it was the last one: then introduced sessions end, and the
+  // caller calls wait().
   bool leave(Space& s) {
     const Space::Step step(s);
     if (--users_ > 0) return false;
@@ -89,7 +90,7 @@ class SocketIntroducer final : public Introducer,
       if (const auto p = weak.lock()) p->session.bye("the space has let go of the session");
     return true;
   }
-  // Not in a step.
+  // Waits until the introduced sessions have ended. Must not be called in a step.
   void wait() const noexcept {
     for (int n; (n = running_.load()) > 0;) running_.wait(n);
   }

@@ -1,18 +1,18 @@
-// A large value that is written and read in place, in memory that goes from program to program
+// A large value that is written and read in place, in memory that passes from program to program
 // (WIRE.md 9.2). Linux.
 //
-//   wire::Large<float> frame(1 << 20);            // memory for so many elements; their values are whatever was there
+//   wire::Large<float> frame(1 << 20);  // memory for so many elements, with undefined values
 //   camera.read(frame.span());
-//   out(std::move(frame));                        // over a link in shared memory, or a Unix socket, nothing is copied
+//   out(std::move(frame));              // over a link in shared memory, or a Unix socket: no copy
 //   …
-//   const wire::Large<float> frame = in();        // whoever has it may write to it as well, and send it on
+//   wire::Large<float> frame = in();    // its owner may write to it as well, and send it on
 //
 // On the wire it is a std::vector of the same elements: either may be read as the other. Over other
-// links its bytes are copied. A program that keeps more than Slot::kOpen of them gets what comes
-// then as copies, and Slot::copied counts them: no writer waits for it.
+// links its bytes are copied. A program that keeps more than Slot::kOpen of them gets further ones
+// as copies, and Slot::copied counts these: no writer waits for a free slot.
 //
-// A slot comes from another program of the same user, which could write to it still: who must not
-// trust it copies first, and checks then.
+// A slot comes from another program of the same user, which could still write to it: code that must
+// not trust that program copies the value first, and checks the copy.
 #pragma once
 #include <memory>
 #include <span>
@@ -31,7 +31,7 @@ class Large {
  public:
   using value_type = E;
   Large() = default;
-  // Throws std::bad_alloc if there is no memory, std::length_error if it cannot be.
+  // Throws std::bad_alloc if there is no memory, std::length_error if there are too many elements.
   explicit Large(std::size_t elements) : size_(elements) {
     if (elements > PTRDIFF_MAX / sizeof(E))
       throw std::length_error("weft::wire::Large: more elements than memory can have");
@@ -61,7 +61,7 @@ class Large {
   const E* end() const noexcept { return data() + size_; }
   E& operator[](std::size_t i) noexcept { return data()[i]; }
   const E& operator[](std::size_t i) const noexcept { return data()[i]; }
-  // Is it where another program can have it without a copy?
+  // Returns whether the value lies where another program can have it without a copy.
   bool shared() const noexcept { return slot_ != nullptr; }
 
  private:
@@ -77,7 +77,7 @@ class Large {
   }
 
   std::unique_ptr<Slot> slot_;
-  std::unique_ptr<E[]> own_;  // if there is no slot
+  std::unique_ptr<E[]> own_;  // used if there is no slot
   std::size_t size_ = 0;
 };
 

@@ -1,7 +1,7 @@
-// A thread that is about to wait says so: a link may then put the ringing of a bell off until it
-// parks, if nobody has looked by then.
+// A thread that is about to wait says so: then a link may put off the ringing of a bell until the
+// thread parks; it is rung then only if the peer has not looked.
 //
-//   Lazily ──a bell is not rung: owe()──► owes ──it parks, or attends: paid()──► done
+//   Lazily ──a bell is not rung: owe()──► owes ──the thread parks, or attends: paid()──► done
 //                                            └──it does not wait: not_so()──► done
 #pragma once
 #include "../runtime/parking.hpp"
@@ -15,11 +15,11 @@ class Lazily {
   Lazily& operator=(const Lazily&) = delete;
   ~Lazily() { now_ = false; }
   static bool now() noexcept { return now_; }
-  // Of this thread: has it put something off?
+  // Returns whether this thread has put off the ringing of a bell.
   static bool owes() noexcept { return owes_; }
   static void owe() noexcept { owes_ = true; }
   static void paid() noexcept { owes_ = false; }
-  // It does not wait after all. With none of the language's own lock.
+  // The thread does not wait after all. Called without a language's own lock.
   static void not_so() noexcept {
     now_ = false;
     if (!owes_) return;

@@ -2,15 +2,17 @@
 // (WIRE.md 6.2, 6.3), or at a rendezvous the place of a reader that waits (6.6).
 //
 //   a write's DONE ──► lent ──told(): half is free again, or any slot and the peer waits──CREDIT──► lent
-//                        └──told(): somebody else would write, or the channel has ended──RECALL──► recalled ──close()──► over
+//                        ├──told(): another party would write, or the channel has ended──RECALL──►
+//                        │     recalled ──close()──► over
 //                        └──close(): RECALLED unasked, the end is given back, the session is over──► over
-//   at a rendezvous:  go_on() ──told(): a reader waits──CREDIT──► lent ──put()──► in line again
-//                                                                  └──crossed(): an OFFER did not know of it──► over
+//   at a rendezvous:  go_on() ──a reader waits──CREDIT──► lent ──put()──► queued again
+//                                            └──crossed(): an OFFER did not know of it──► over
 //
 // Invariants (the space's lock)
-//  1 `lent_` slots are reserved in the channel: what the peer has, and what is on its way to it or
-//    from it.
-//  2 While it is in the channel's line, or its wake-up is under way, it keeps itself alive.
+//  1 `lent_` slots are reserved in the channel: the credits that the peer has, and those on their
+//    way to it or from it.
+//  2 While the lender is in the channel's queue, or its wake-up is under way, it keeps itself
+//    alive.
 #pragma once
 #include "home.hpp"
 
@@ -18,22 +20,22 @@ namespace weft::inline WEFT_ABI::wire {
 
 class Lender final : public Decided, public std::enable_shared_from_this<Lender> {
  public:
-  // With so many slots that have been lent, and told with the answer to a write.
+  // Made with n slots that have been lent, and that are told with the answer to a write.
   Lender(Home& h, Session& s, std::uint32_t end, std::shared_ptr<Port> p, std::uint32_t n);
 
   std::uint32_t lent() const noexcept { return lent_; }
-  // From now on it lends again whenever enough is free.
+  // From now on it lends again whenever enough slots are free.
   void go_on();
-  // A WANT: who would write there waits for a credit.
+  // A WANT: a write of the peer waits for a credit.
   void want();
-  // A PUT: null, or what is wrong.
+  // A PUT. Returns null, or what is wrong.
   const char* put(Payload value, Carrier& by);
-  // An OFFER at this end. At a rendezvous: had the peer not heard of a credit that is on its way?
-  // Then it is over.
+  // An OFFER has come at this end. Returns true, at a rendezvous, if the peer had not heard of a
+  // credit that is on its way; then the lender is over.
   bool crossed();
-  // At a rendezvous: it lends nothing any more.
+  // Returns whether the lender is over. At a rendezvous it then lends nothing any more.
   bool is_over() const noexcept { return over_; }
-  // All that is still lent is the channel's again. Nothing is said to the peer any more.
+  // Gives all that is still lent back to the channel. Nothing is said to the peer any more.
   void close();
   void told() noexcept override;
 
@@ -42,7 +44,7 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   Home& home_;
   const std::uint32_t end_;
   const std::shared_ptr<Port> port_;
-  std::shared_ptr<Lender> me_;  // in line, or woken
+  std::shared_ptr<Lender> me_;  // set while it is queued, or woken
   std::uint32_t lent_;
   bool wanted_ = false, recalled_ = false, over_ = false;
 };

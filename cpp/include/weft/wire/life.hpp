@@ -1,13 +1,13 @@
-// The life word: how the death of a program is known before its memory is torn down (WIRE.md 12.5).
-// Linux.
+// The life word: how a peer learns of a program's death before the program's memory is torn down
+// (WIRE.md 12.5). Linux.
 //
-// A word in memory that the peer may only read. It holds the id of a thread of ours that lives as
-// long as there are links; the kernel walks that thread's robust list when it dies, however it
-// dies, marks the word and wakes one who waits on it. A socket's end of file and a pidfd come after
-// the memory has been given back: with a gigabyte that is 66 to 105 ms later.
+// A word in memory that the peer may only read. It holds the id of a thread that lives as long as
+// there are links; the kernel walks that thread's robust list when the thread dies, however it
+// dies, marks the word and wakes a thread that waits on it. A socket's end of file and a pidfd come
+// after the memory has been given back: with a gigabyte that is 66 to 105 ms later.
 //
-// Only the kernel reads the list, when the thread is gone; it is linked by whoever holds the
-// attendant's lock.
+// Only the kernel reads the list, when the thread is gone; entries are linked under the attendant's
+// lock.
 #pragma once
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -21,7 +21,7 @@ class Life {
  public:
   static constexpr std::size_t kSize = 4096;
 
-  // Of a thread: it calls enrol() itself, once.
+  // The robust list of a thread, which calls enrol() itself, once.
   class List {
    public:
     List() noexcept { head_.list.next = &head_.list; }
@@ -50,8 +50,8 @@ class Life {
   ~Life() {
     if (at_) ::munmap(at_, 2 * kSize);
   }
-  // A page of our own for the entry, and behind it, at the offset that the whole list has, the page
-  // that is shared.
+  // Makes a page of this program's own for the entry, and behind it, at the offset that the whole
+  // list has, the page that is shared.
   void make(Descriptor& passed) {
     Descriptor fd;
     { const Segment pages = Segment::make(kSize, Segment::Peers::write, fd); }
@@ -73,7 +73,7 @@ class Life {
     l.head_.list.next = entry();
     list_ = &l;
   }
-  // It says that we have gone in good order.
+  // From now on the word says that this program has left in good order.
   void end() noexcept {
     if (!list_) return;
     for (robust_list* e = &list_->head_.list; e->next != &list_->head_.list; e = e->next)
@@ -86,7 +86,7 @@ class Life {
     ::syscall(SYS_futex, word(), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
     list_ = nullptr;
   }
-  // What a peer's word says: its program is alive.
+  // Returns whether a peer's word says that its program is alive.
   static bool lives(std::uint32_t word) noexcept {
     return (word & FUTEX_TID_MASK) != 0 && !(word & FUTEX_OWNER_DIED);
   }

@@ -1,18 +1,19 @@
 // A serial line below a session: bytes of which some are lost or spoilt, and a peer that may start
-// anew at any time (WIRE.md 12.6). It does no input or output and asks no clock: who has the line
-// feeds it, sends what it gives, and says what time it is.
+// anew at any time (WIRE.md 12.6). This code does no input or output and asks no clock: the owner
+// of the line feeds it, sends what it gives, and tells it the time.
 //
-//                  START(t, 0 or mine)                START(t, mine), or a packet under the key of both
-//   seeking ───────────────────────────► heard ─────────────────────────────────────────────────────────► linked ──► lost
-//   says START(mine, 0)                  says START(mine, t)          a START of another, no sign of life for a lease, no acknowledgement
+//                  START(t, 0 or mine)        START(t, mine), or a packet under the key of both
+//   seeking ──────────────────────────► heard ───────────────────────────────────────────► linked
+//   says START(mine, 0)                 says START(mine, t)
+//   linked ──START of another, no sign of life for a lease, no acknowledgement──► lost
 //
-// What goes over the line is cut by zero bytes (COBS): START, 40 bytes before COBS: checksum 4,
-// `WEFTLINE` 8, mine 4, theirs 4, lease 4 (ms), again 4 (ms), zero 12; or a packet of resend.hpp
-// whose checksum is exclusive-or'd with the CRC-32 of {sender's token, receiver's}: so a packet of
-// another session, and an echo of one's own, has a wrong checksum.
+// What goes over the line is cut by zero bytes (COBS). A piece is a START, 40 bytes before COBS:
+// checksum 4, `WEFTLINE` 8, mine 4, theirs 4, lease 4 (ms), again 4 (ms), zero 12; or a packet of
+// resend.hpp whose checksum is exclusive-or'd with the CRC-32 of {sender's token, receiver's
+// token}: so a packet of another session, and an echo of one's own, has a wrong checksum.
 //
 // Invariants
-//  1 Bytes are queued and given only while linked, and only those of one peer's one start.
+//  1 Bytes are queued and given only while linked, and only those of one start of one peer.
 //  2 A packet is taken whole or not at all; after rubbish the next zero byte begins anew.
 #pragma once
 #include <algorithm>
@@ -24,10 +25,12 @@
 namespace weft::inline WEFT_ABI::wire {
 
 struct LineOptions {
-  std::uint32_t window = 4;      // packets under way
-  std::uint32_t most = 192;      // bytes of the session in a packet; at most 1,024
-  std::uint32_t again_ms = 200;  // what is not acknowledged goes again; of both sides' the longer
-  // so long without a sign of life, and the peer is gone; of both sides' the longer, 0: none
+  std::uint32_t window = 4;  // packets under way, at most
+  std::uint32_t most = 192;  // bytes of the session in a packet; at most 1,024
+  // when a packet that is not acknowledged is sent again, in ms; the longer one of both sides
+  std::uint32_t again_ms = 200;
+  // the time in ms without a sign of life after which the peer is gone; the longer one of both
+  // sides, 0: never
   std::uint32_t lease_ms = 3000;
 };
 
@@ -49,7 +52,7 @@ inline void cobs(Bytes in, Buffer& out) {
   out[at] = static_cast<std::byte>(code);
   out.push_back({});
 }
-// What lay between two zero bytes. False: that was no COBS.
+// Decodes what lay between two zero bytes. Returns false if that was no COBS.
 inline bool uncobs(Bytes in, Buffer& out) {
   out.clear();
   while (!in.empty()) {
@@ -67,10 +70,10 @@ class Line {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   static constexpr std::size_t kStart = 40, kMost = 1024, kLargest = 32'768;
 
-  // `token`: random, not 0. `again_most_ms` not 0: a link of one session (WIRE.md 13.3). Its peer
+  // `token` is random, not 0. `again_most_ms` not 0: a link of one session (WIRE.md 13.3). Its peer
   // may hold what has come for as long as it lives, and never starts anew; while nothing is
-  // acknowledged the time until packets go again doubles, up to this; a packet has at most kLargest
-  // bytes.
+  // acknowledged the time until packets are sent again doubles, up to this; a packet has at most
+  // kLargest bytes.
   Line(const LineOptions& o, std::uint32_t token, std::uint32_t again_most_ms = 0)
       : options_(o),
         again_most_(again_most_ms),
@@ -80,8 +83,8 @@ class Line {
         again_(o.again_ms),
         lease_(o.lease_ms) {}
 
-  // Is the START that it says while it knows nobody free of byte 3? That one is Ctrl-C to a
-  // MicroPython board whose program has not begun.
+  // Returns whether the START that it sends while it knows no peer is free of byte 3. That byte is
+  // Ctrl-C to a MicroPython board whose program has not begun.
   bool is_gentle() {
     Buffer line;
     start(line);
@@ -89,27 +92,27 @@ class Line {
   }
 
   bool linked() const noexcept { return resender_.has_value() && !lost_; }
-  const char* lost() const noexcept { return lost_; }  // why; null: it is not
-  // Is all that was queued acknowledged?
+  const char* lost() const noexcept { return lost_; }  // why it is lost; null if it is not
+  // Returns whether all that was queued is acknowledged.
   bool settled() const noexcept { return !resender_ || resender_->under_way() == 0; }
 
-  // What comes is not acknowledged until it holds no more.
+  // While it holds, what comes is not acknowledged.
   void hold(bool on) noexcept {
     holds_ = on;
     if (resender_) resender_->hold(on);
   }
-  // Is there an acknowledgement that output() has put off?
+  // Returns whether output() has put off an acknowledgement.
   bool owes() const noexcept { return linked() && resender_->owes(); }
-  // What carries it works again: what is not acknowledged goes again now.
+  // The carrier below works again: what is not acknowledged is sent again now.
   void hurry(std::int64_t now) {
     wait_ = again_;
     if (!settled()) again_at_ = now;
   }
 
-  // Takes as much as there is room for: how many bytes.
+  // Takes as much as there is room for. Returns how many bytes.
   std::size_t queue(Bytes out) { return linked() ? resender_->queue(out) : 0; }
 
-  // What has come off the line. Bytes of the session are appended to `session`.
+  // Takes in what has come off the line. Bytes of the session are appended to `session`.
   void input(Bytes in, std::int64_t now, Buffer& session) {
     for (const std::byte b : in) {
       if (b != std::byte{0}) {
@@ -121,8 +124,8 @@ class Line {
       piece_.clear();
     }
   }
-  // Appends what is to go on the line now. `patient`: acknowledgements that can go with what is
-  // said next wait for it; who asks so asks again soon, without.
+  // Appends what is to go on the line now. `patient`: acknowledgements that can go with the next
+  // packet wait for it; a caller that asks so asks again soon, without.
   void output(std::int64_t now, Buffer& line, bool patient = false) {
     if (lost_) return;
     if (says_start_ || (!linked() && now >= start_at_)) {
@@ -142,7 +145,7 @@ class Line {
     else if (again_at_ == kNever)
       again_at_ = now + wait_;
   }
-  // It is `now`: what was not acknowledged goes again, a lease may be over.
+  // It is `now`: what was not acknowledged is sent again, and a lease may be over.
   void passed(std::int64_t now) {
     if (!linked()) return;
     if (lease_ != 0 && now - heard_at_ >= lease_) lost_ = "nothing was heard of it for the lease";
@@ -151,7 +154,7 @@ class Line {
     wait_ = std::min(2 * wait_, std::max(again_most_, again_));
     if (!resender_->waited() && again_most_ == 0) lost_ = "it acknowledges nothing";
   }
-  // When output() or passed() has something to do.
+  // When output() or passed() has something to do, in ms.
   std::int64_t due() const noexcept {
     if (lost_) return kNever;
     if (!linked()) return says_start_ ? 0 : start_at_;
@@ -162,7 +165,7 @@ class Line {
  private:
   static constexpr char kMagic[] = "WEFTLINE";
 
-  // At most so many bytes are these in COBS, without the zero.
+  // The most bytes that n bytes take in COBS, without the zero.
   static constexpr std::size_t cobbed(std::size_t n) noexcept { return n + n / 254 + 2; }
 
   static std::uint32_t key(std::uint32_t from, std::uint32_t to) noexcept {
@@ -213,8 +216,8 @@ class Line {
     const std::uint32_t from = field(0), to = field(1);
     if (from == 0 || from == mine_) return;  // an echo
     if (linked()) {
-      // It may have drawn the same token again; or it said so before it knew us, and what it said
-      // after that has overtaken it: that comes once, and packets after it.
+      // The peer may have drawn the same token again; or it sent this START before it knew this
+      // side, and its later packets have overtaken it: that happens once, and packets follow.
       const bool unnamed = knows_me_ && to == 0;
       if (from == theirs_ && unnamed && unnamed_at_ == kNever) {
         unnamed_at_ = now;
@@ -230,7 +233,8 @@ class Line {
       return;
     }
     says_start_ = true;
-    if (to != 0 && to != mine_) return;  // it means whoever was here before: what we say tells it
+    // the START is meant for an earlier program: this side's START tells the peer so
+    if (to != 0 && to != mine_) return;
     theirs_ = from;
     lease_ = options_.lease_ms == 0 || field(2) == 0
                  ? 0
@@ -249,17 +253,18 @@ class Line {
   }
 
   const LineOptions options_;
-  const std::uint32_t again_most_;    // 0: not of one session
-  const std::size_t most_, longest_;  // bytes of the session in a packet; of a packet in COBS
+  const std::uint32_t again_most_;    // 0: not a link of one session
+  const std::size_t most_, longest_;  // bytes of the session in a packet; bytes of a packet in COBS
   const std::uint32_t mine_;
-  std::uint32_t theirs_ = 0;                // 0: nobody was heard
-  std::uint32_t again_, lease_, wait_ = 0;  // again_, or doubled
-  std::optional<Resender> resender_;        // once it is linked
+  std::uint32_t theirs_ = 0;                // 0: no peer was heard
+  std::uint32_t again_, lease_, wait_ = 0;  // wait_: again_, or doubled
+  std::optional<Resender> resender_;        // set once it is linked
   const char* lost_ = nullptr;
   bool says_start_ = false, holds_ = false;
-  // a packet of it has come: from now on it names me in a START, unless it began anew
+  // a packet of the peer has come: from now on its START names this side, unless the peer began
+  // anew
   bool knows_me_ = false;
-  // when one came that did not, and no packet after it
+  // when a START came that did not, with no packet after it
   std::int64_t unnamed_at_ = kNever;
   std::int64_t start_at_ = 0, again_at_ = kNever, heard_at_ = 0, beat_at_ = 0;
   Buffer piece_, packet_;

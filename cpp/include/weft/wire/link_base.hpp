@@ -1,8 +1,8 @@
 // What every link of this system has: the ends that pass over it, and the end of its session
 // (WIRE.md 7, 12).
 //
-// A link carries bytes; this is what programs call. Invariant: `news_` has moved on once anything
-// that wait() or end_named() waits for is so.
+// A link carries bytes; this class is what programs call. Invariant: `news_` has changed once
+// anything has happened that wait() or end_named() waits for.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -23,8 +23,8 @@ class LinkBase : protected Link {
   LinkBase(const LinkBase&) = delete;
   LinkBase& operator=(const LinkBase&) = delete;
 
-  // Hands an end of a channel that was made here to the peer, by this name. Throws BadUse if it is
-  // closed, or its type is too big.
+  // Hands an end of a channel of this program to the peer, by this name. Throws BadUse if the end
+  // is closed, or its type is too big.
   template <class T>
   void give(Reader<T> e, const std::string& name, std::uint64_t capacity = 0) {
     give_port<T, core::Side::in>(std::move(e), name, capacity);
@@ -34,8 +34,9 @@ class LinkBase : protected Link {
     give_port<T, core::Side::out>(std::move(e), name, capacity);
   }
 
-  // An end whose home is anywhere; if that is a third program, waits until the peer has taken it up
-  // there: so who has given it may leave. Throws BadUse also if no link can introduce those two.
+  // Hands over an end whose home may be any program. If that is a third program, waits until the
+  // peer has adopted the end there: so the giver may leave then. Throws BadUse also if no link can
+  // introduce those two programs.
   template <class T>
   void give(ReaderEnd<T> e, const std::string& name) {
     give_either<T>(std::move(e), false, name);
@@ -45,8 +46,8 @@ class LinkBase : protected Link {
     give_either<T>(std::move(e), true, name);
   }
 
-  // A share of a barrier, of this program or another (rule 8.7). Whoever gives it keeps it, and
-  // enrols the parties. Throws BadUse as above.
+  // Hands over a share of a barrier, of this program or another (rule 8.7). The giver keeps the
+  // barrier, and enrols the parties. Throws BadUse as above.
   void give(const Barrier& b, const std::string& name) {
     check_name(name);
     auto port = std::make_shared<BarrierPortOf>(b);
@@ -57,9 +58,9 @@ class LinkBase : protected Link {
     pass_on(b.checked("give"), false, kBarrierType, name);
   }
 
-  // The end that the peer has handed to us, or will, by this name. Waits for it; if that takes longer
-  // than a standstill (rule 10.6) a line on stderr says what has come. Throws BadUse if
-  // it is of another type or side, or taken; PeerDied if the session ends first.
+  // The end that the peer has handed to this program, or will, by this name. Waits for it; if that
+  // takes longer than a standstill (rule 10.6) a line on stderr says what has come. Throws BadUse
+  // if the end is of another type or side, or taken already; PeerDied if the session ends first.
   template <class T>
   FarReader<T> reader(const std::string& name) {
     return FarReader<T>(far_end(end_named(name, false, Value<T>::type())));
@@ -68,7 +69,7 @@ class LinkBase : protected Link {
   FarWriter<T> writer(const std::string& name) {
     return FarWriter<T>(far_end(end_named(name, true, Value<T>::type())));
   }
-  // The same, wherever its home is: also here.
+  // The same for an end whose home may be any program, also this one.
   template <class T>
   ReaderEnd<T> reader_end(const std::string& name) {
     return either_end<ReaderEnd<T>, FarReader<T>, PortOf<T, core::Side::in>>(
@@ -80,7 +81,7 @@ class LinkBase : protected Link {
         end_named(name, true, Value<T>::type()));
   }
 
-  // The same of a barrier. Throws BadUse also if it was made here.
+  // The same for a barrier. Throws BadUse also if the barrier's home is this program.
   FarBarrier barrier(const std::string& name) {
     Carrier::Got g = end_named(name, false, kBarrierType);
     if (!g.there)
@@ -88,7 +89,7 @@ class LinkBase : protected Link {
     return FarBarrier(std::move(g.there));
   }
 
-  // Waits until the session is over: why it is.
+  // Waits until the session is over. Returns why it is.
   std::string wait() {
     until([&] {
       const Space::Step step(*peer_->space);
@@ -96,7 +97,8 @@ class LinkBase : protected Link {
     });
     return peer_->why();
   }
-  // Waits for the peer's HELLO, and says so as above: empty if it was good, else why the session is over.
+  // Waits for the peer's HELLO, and reports a long wait as reader() does. Returns an empty text if
+  // the HELLO was good, otherwise why the session is over.
   std::string greeted() {
     bool over = false;
     until(
@@ -116,13 +118,14 @@ class LinkBase : protected Link {
   const std::shared_ptr<Peer>& peer() const noexcept { return peer_; }
   std::uint32_t news() const noexcept { return news_.load(); }
   void wait_for_news(std::uint32_t seen) const noexcept { news_.wait(seen); }
-  // Before the link is anybody's: what is told beside the reason of its session's end.
+  // Sets the object that also gets the reason when the session ends. Called before other threads
+  // know the link.
   void tells_of(std::shared_ptr<Fate> f) {
     const Space::Step step(*peer_->space);
     peer_->fate = std::move(f);
   }
-  // Is the session something outside (rule 10.3), as it is at first? Not while what may come by it
-  // is counted by itself. Not in a step.
+  // Says whether the session is something outside (rule 10.3), as it is at first. It is not while
+  // what it may bring is counted by itself. Must not be called in a step.
   void be_outside(bool so) {
     {
       const Space::Step step(*peer_->space);
@@ -140,7 +143,7 @@ class LinkBase : protected Link {
   explicit LinkBase(std::shared_ptr<Peer> p) : peer_(std::move(p)) { peer_->space->linked(1); }
   ~LinkBase() { peer_->space->linked(-1); }
 
-  // The link can carry: from now on flush() is called. Called once.
+  // The link can carry bytes: from now on flush() is called. Called once.
   void begin() {
     const Space::Step step(*peer_->space);
     peer_->link = this;
@@ -158,7 +161,7 @@ class LinkBase : protected Link {
     };
     peer_->session.greet();
   }
-  // It carries no more. Before anything that flush() needs goes.
+  // The link carries no more. Called before anything that flush() needs is destroyed.
   void end() {
     const Space::Step step(*peer_->space);
     peer_->link = nullptr;
@@ -252,7 +255,8 @@ class LinkBase : protected Link {
     return {nullptr, std::make_shared<FarEnd>(peer_, o.end, o.key, o.name)};
   }
 
-  // For people: what the peer has handed out so far. Not in a step.
+  // Returns, as text for people, which ends the peer has handed out so far. Must not be called in a
+  // step.
   std::string handed_out() const {
     const Space::Step step(*peer_->space);
     std::string all;
@@ -261,7 +265,7 @@ class LinkBase : protected Link {
     return all.empty() ? "nothing has come" : all;
   }
 
-  // Until it is so: looked at again with each news.
+  // Waits until so() is true; asks again with each change of news_.
   template <class F>
   void until(F&& so) {
     for (;;) {
@@ -270,7 +274,7 @@ class LinkBase : protected Link {
       news_.wait(seen);
     }
   }
-  // The same. If it takes long, what the peer has not done is told, once.
+  // The same. If that takes long, a line on stderr says, once, what the peer has not done.
   template <class F, class G>
   void until(F&& so, G&& not_done) {
     const std::chrono::nanoseconds patience(runtime::patience().load(std::memory_order_relaxed));
@@ -292,10 +296,11 @@ class LinkBase : protected Link {
     return "'" + g.name + "'";
   }
 
-  // who waits for an answer waits for something outside (rule 10.3)
-  std::optional<Outside> outside_{Outside::link};  // of the thread that calls be_outside()
-  std::atomic<std::uint32_t> news_{0};  // counts: an end was handed to us, the session is over
-  std::mutex news_lock_;                // news_ moves with it held; within a step or not
+  // a thread that waits for an answer waits for something outside (rule 10.3)
+  std::optional<Outside> outside_{Outside::link};  // used by the thread that calls be_outside()
+  // Counts changes: an end was handed to this program, or the session is over.
+  std::atomic<std::uint32_t> news_{0};
+  std::mutex news_lock_;  // held when news_ changes; within a step or not
   std::condition_variable news_came_;
 };
 

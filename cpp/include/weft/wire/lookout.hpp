@@ -1,13 +1,14 @@
 // For threads that only carry bytes, and wait for what a connection brings (WIRE.md 17.25). A CPU
-// that sleeps takes longer to wake than many an answer to come: so such a thread looks out before
-// it sleeps, as long as that pays (runtime/waiting.hpp).
+// that sleeps often takes longer to wake than an answer takes to come: so such a thread polls
+// before it sleeps, as long as that pays (runtime/waiting.hpp).
 //
-//   poll() ──it is there──► over
-//     └──looks, and lets others of its CPU run──it comes──► came()
-//                                              └──in vain──► sleeps ──it comes──► slept()
-//        └──one of those kept the CPU: the next waits are without (runtime/waiting.hpp)
+//   poll() ──there is input──► over
+//     └──polls, and yields its CPU──input comes──► came()
+//                                ├──in vain──► sleeps ──input comes──► slept()
+//                                └──a yield took long: the next waits do not poll
 //
-// Who shares its CPU with a thread that it has just woken, or with the peer, lets it run at once.
+// A thread that shares its CPU with a thread that it has just woken, or with the peer, lets it run
+// at once.
 #pragma once
 #include <poll.h>
 
@@ -20,7 +21,7 @@ namespace weft::inline WEFT_ABI::wire::detail {
 
 class Lookout {
  public:
-  // As ::poll(). One thread's.
+  // As ::poll(). Used by one thread.
   int poll(pollfd* fds, nfds_t n, int ms) noexcept {
     int found = ::poll(fds, n, 0);
     if (found != 0 || ms == 0) return found;

@@ -1,14 +1,15 @@
-// Named meeting points: programs of one user that nobody has started together (WIRE.md 12.3).
+// Named meeting points, for programs of one user that were not started together (WIRE.md 12.3).
 // POSIX.
 //
 //   wire::Meeting point(space, "orders");                      auto link = wire::meet(space, "orders");
 //   auto link = point.next();                                  auto in = link->reader<Order>("in");
 //   link->give(in.reader(), "in");
 //
-// A point is a Unix socket in a directory that belongs to the user and that nobody else may enter:
-// $XDG_RUNTIME_DIR/weft, or /tmp/weft-UID. Both sides ask the system whose the other is
-// (SO_PEERCRED) and refuse another user's. Beside the socket lies a lock, held as long as the point
-// lives: so a name that is taken is told from one whose program was killed, which is taken over.
+// A point is a Unix socket in a directory that belongs to the user and that no other user may
+// enter: $XDG_RUNTIME_DIR/weft, or /tmp/weft-UID. Both sides ask the system for the other's user
+// (SO_PEERCRED) and refuse another user. Beside the socket lies a lock, which is held
+// as long as the point lives. By the lock a name in use differs from the name of a program that was
+// killed, which is taken over.
 #pragma once
 #include <poll.h>
 #include <sys/file.h>
@@ -22,7 +23,7 @@ namespace weft::inline WEFT_ABI::wire {
 
 struct MeetingOptions {
   std::string directory;     // empty: the user's own, which is made; another must exist
-  bool other_users = false;  // who may enter the directory may come, whoever it is
+  bool other_users = false;  // any user who may enter the directory may come
 };
 
 namespace detail {
@@ -31,7 +32,7 @@ namespace detail {
   weft::detail::bad_use("the meeting point '" + name + "': " + why);
 }
 
-// The path of its socket. Throws BadUse if the name or the directory will not do.
+// The path of the socket. Throws BadUse if the name or the directory is not usable.
 inline std::string meeting_path(const std::string& name, const MeetingOptions& o) {
   if (name.empty() || name.size() > 60 || name.find('/') != std::string::npos ||
       name.find('\0') != std::string::npos || name[0] == '.')
@@ -68,7 +69,7 @@ inline Descriptor unix_socket(const std::string& name) {
   if (s.get() < 0) no_meeting(name, std::string("no socket: ") + std::strerror(errno));
   return s;
 }
-// Is the program at the other end the same user's?
+// Returns whether the program at the other end belongs to the same user.
 inline bool same_user(int socket) noexcept {
   ucred c{};
   socklen_t size = sizeof(c);
@@ -79,8 +80,8 @@ inline bool same_user(int socket) noexcept {
 
 class Meeting {
  public:
-  // Opens the point. Throws BadUse if the name is taken or the directory will not do; the text says
-  // what to do.
+  // Opens the point. Throws BadUse if the name is taken or the directory is not usable; the text
+  // says what to do.
   Meeting(std::shared_ptr<Space> space, std::string name, const MeetingOptions& o = {})
       : space_(std::move(space)),
         name_(std::move(name)),
@@ -92,7 +93,7 @@ class Meeting {
     if (::lstat(path_.c_str(), &s) == 0) {
       if (!S_ISSOCK(s.st_mode))
         give_up(path_ + " is there and is no socket: remove it, or choose another name");
-      ::unlink(path_.c_str());  // whoever left it does not live: the lock was free
+      ::unlink(path_.c_str());  // the program that left it is dead: the lock was free
     }
     const sockaddr_un a = detail::address_of(path_);
     if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&a), sizeof(a)) != 0 ||
@@ -102,18 +103,19 @@ class Meeting {
   }
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
-  // The name is free; sessions go on.
+  // Frees the name; sessions go on.
   ~Meeting() {
     if (bell_[0] < 0) return;
     ::unlink(path_.c_str());
     ::unlink(
-        lock_path().c_str());  // while it is locked: who has opened it meanwhile finds that out
+        // while it is locked: a program that has opened it meanwhile finds that out
+        lock_path().c_str());
     for (const int fd : bell_) ::close(fd);
   }
 
-  // Waits for the next program that comes; another user's is sent away, and on_refused is told.
-  // Null after close(). One thread at a time. Whether the hand-shake goes well is to be seen:
-  // link->greeted(). So nobody who says nothing holds up those who come after.
+  // Waits for the next program that comes; one of another user is sent away, and on_refused is
+  // told. Returns null after close(). Called by one thread at a time. link->greeted() waits for the
+  // hand-shake: so a program that says nothing does not hold up those who come after.
   std::unique_ptr<StreamLink> next() {
     const Outside waiting;
     for (;;) {
@@ -125,7 +127,7 @@ class Meeting {
         if (errno == EMFILE || errno == ENFILE)
           detail::no_meeting(name_,
                              "no descriptor is left for who comes: close some, or raise the limit");
-        continue;  // it has gone again
+        continue;  // the program has gone again
       }
       if (!options_.other_users && !detail::same_user(s.get())) {
         refused("a program of another user came");
@@ -134,18 +136,18 @@ class Meeting {
       return std::make_unique<StreamLink>(space_, s.release());
     }
   }
-  // next() returns. From any thread.
+  // Makes next() return. May be called from any thread.
   void close() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // it was told already
+    if (::write(bell_[1], &one, 1) < 0) return;  // the thread was told already
   }
   const std::string& path() const noexcept { return path_; }
-  // Told of each who was sent away, by the thread that is in next().
+  // Told of each program that was sent away, by the thread that is in next().
   void (*on_refused)(const std::string& why) = nullptr;
 
  private:
-  // Who has the lock has the name, if the file is still the one that the path leads to: whoever
-  // lets go of the name removes the file before the lock is free.
+  // The holder of the lock has the name, if the file is still the one that the path leads to: a
+  // program that gives up the name removes the file before the lock is free.
   void take_lock() {
     for (;;) {
       lock_ =
@@ -163,7 +165,7 @@ class Meeting {
     }
   }
   std::string lock_path() const { return path_ + ".lock"; }
-  // With the lock: nobody can come any more.
+  // Called with the lock held: no other program can come any more.
   [[noreturn]] void give_up(const std::string& why) const {
     ::unlink(lock_path().c_str());
     detail::no_meeting(name_, why);
@@ -178,12 +180,12 @@ class Meeting {
   const std::string path_;
   Descriptor lock_, socket_;
   int bell_[2] = {-1, -1};
-  // while it is open somebody may come who wakes a run (rule 10.3)
+  // while the point is open a program may come that wakes a run (rule 10.3)
   const Outside outside_{Outside::due};
 };
 
-// A session with the program that has opened this point; waits until that has taken it. Throws
-// BadUse if there is none, it is another user's, or it speaks no common version.
+// A session with the program that has opened this point; waits until that program has taken it.
+// Throws BadUse if there is none, it belongs to another user, or it speaks no common version.
 inline std::unique_ptr<StreamLink> meet(const std::shared_ptr<Space>& space,
                                         const std::string& name, const MeetingOptions& o = {}) {
   const std::string path = detail::meeting_path(name, o);

@@ -1,24 +1,26 @@
 // Ends that move between spaces (WIRE.md 7.4, 7.5): what is known here of an end whose home is
-// elsewhere, and who carries ends in values.
+// another space, and what carries ends in values.
 //
-// What moves is a description {home, key, token, number, side, name}. Who gets it makes a count of
-// its own at the home; the sender's stays until the home has said so. The home is asked with the
-// *key* of the sender's end, which nobody else knows.
+// What moves is a description {home, key, token, number, side, name}. The receiver makes a count of
+// its own at the home; the sender's count stays until the home has said so. The home is asked with
+// the *key* of the sender's end, which no other program knows.
 //
-// Who has adopted an end may send it on before the home has heard of that. The next one's ADOPT is
-// on another session, and may be there first. So the earlier keys go along (`before`): a share goes
-// only when the home knows the next key, so the home knows one of them.
+// A program that has adopted an end may send it on before the home has heard of the adoption. The
+// next program's ADOPT is on another session, and may be there first. So the earlier keys go along
+// (`before`): a share is given up only when the home knows the next key, so the home knows one of
+// them.
 //
-//   put() ──► under way with an operation ──settled(): not taken──► forgotten: the sender still has its end
-//                    └──settled(), sent(): taken──► delivered ──ADOPTED, DROPPED──► the sender's share goes
-//                                                       └──lost()──► it goes as died
+//   put() ──► under way with an operation ──settled(): not taken──► the sender keeps its end
+//                └──settled(), sent(): taken──► delivered ──ADOPTED, DROPPED──► the sender's share
+//                                                  │                            is given up
+//                                                  └──lost()──► it is given up as died
 //
 // If the home is the sender, or the receiver, or the place where the value is read, there is no
-// such window: their session's order does it.
+// such window: the order of their session's frames prevents it.
 //
 // Invariants (the space's lock)
-//  1 The number of an end is open at its home as long as a FarEnd has it: what is under way has a
-//    share of that.
+//  1 The number of an end is open at its home as long as a FarEnd has it: an end under way has a
+//    share of the FarEnd.
 //  2 A token names one end under way from one space; it is answered at most once, and only by the
 //    end's home or by the receiver.
 #pragma once
@@ -34,12 +36,13 @@ namespace weft::inline WEFT_ABI::wire {
 class Peer;
 class Space;
 
-inline constexpr const char* kBarrierType = "barrier";  // of an end that is none (WIRE.md 4.9)
+// the type of a barrier's share, which is no end (WIRE.md 4.9)
+inline constexpr const char* kBarrierType = "barrier";
 
-// An end at another space, for all its copies here.
+// An end at another space; all its copies here share it.
 class FarEnd {
  public:
-  // So often an end may move while its home answers nothing.
+  // How often an end may move while its home answers nothing.
   static constexpr std::size_t kBefore = 16;
 
   FarEnd(std::shared_ptr<Peer> p, std::uint32_t number, std::uint64_t key, std::string name);
@@ -48,79 +51,79 @@ class FarEnd {
   ~FarEnd();
 
   void poison(std::uint8_t strength);
-  // When it is given back, it has died.
+  // When the end is given back, it counts as died.
   void will_have_died() noexcept { died_ = true; }
 
   std::shared_ptr<Peer> peer;
   const std::uint32_t number;
   const std::uint64_t key;
   core::SyncObject place;
-  // Until the home has said ADOPTED: its keys at who had it before, the latest first. The space's
-  // lock.
+  // Until the home has said ADOPTED: the end's keys at its earlier holders, the latest first. Under
+  // the space's lock.
   std::vector<std::uint64_t> before;
 
  private:
-  const std::string name_;  // place.name points to it, so that the name goes with the end
-  bool died_ = false;       // the space's lock
+  const std::string name_;  // place.name points to it, so that the name lives as long as the end
+  bool died_ = false;       // under the space's lock
 };
 
-// Of values that go to one peer and come from it: their ends. In a step.
+// Carries the ends in values that go to one peer and come from it. It is used in a step.
 class Carrier {
  public:
   explicit Carrier(Peer& p) noexcept : peer_(p) {}
   Carrier(const Carrier&) = delete;
   Carrier& operator=(const Carrier&) = delete;
 
-  // --- what a Value<T> calls ---
+  // --- called by a Value<T> ---
 
-  // Appends an end to the bytes of a value. It stays where it is: who sent the value destroys it
-  // once it has been taken.
+  // Appends an end to the bytes of a value. The end stays where it is: the sender of the value
+  // destroys it once the value has been taken.
   template <class E>
   void put(const E& end, Buffer& out) {
     end.put_by(*this, out);
   }
-  // The end at the beginning of `in`, which goes on behind it. Nothing: that is no end, or not of
-  // this side and type.
+  // Takes the end at the beginning of `in`, which then begins behind it. Returns nothing if that is
+  // no end, or not of this side and type.
   template <class E>
   std::optional<E> get(Bytes& in) {
     return E::get_by(*this, in);
   }
 
-  // Can a descriptor go with a value? Then pass() takes one over, with the value that is being put;
-  // passed() is the next that has come.
+  // Returns whether a descriptor can go with a value. If so, pass() takes one over, with the value
+  // that is being put; passed() returns the next one that has come.
   bool passes() const noexcept;
   void pass(int descriptor) noexcept;
   int passed() noexcept;
-  // There is no memory here for the value that has come; wrong() says so then.
+  // Records that there is no memory here for the value that has come; wrong() returns that then.
   void no_room() noexcept { no_room_ = true; }
-  // The spaces at the two sides: their incarnations.
+  // The incarnations of the spaces at the two sides.
   std::uint64_t mine() const noexcept;
   std::uint64_t theirs() const noexcept;
 
-  // --- what an end calls ---
+  // --- called by an end ---
 
-  // a count of its own is in the port
+  // The port has a count of its own.
   void put_local(std::shared_ptr<Port> p, const core::SyncObject& place, Buffer& out);
-  // Null: one that is closed.
+  // A null `e` is an end that is closed.
   void put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out, bool barrier = false);
   struct Got {
-    std::shared_ptr<Port> here;  // its home is this space: the port of whoever had it
+    std::shared_ptr<Port> here;  // its home is this space: the port of its earlier holder
     std::shared_ptr<FarEnd> there;
   };
   std::optional<Got> take(Bytes& in, bool writes, const std::string& type);
-  // Is that the description of a barrier?
+  // Returns whether `in` is the description of a barrier.
   static bool is_barrier(Bytes in) noexcept;
 
-  // --- what home and far part call ---
+  // --- called by home and far part ---
 
-  // The value of this guard is unloaded next; with 0 those of one operation begin.
+  // The value of this guard is unloaded next; with 0 the values of one operation begin.
   void begin(std::uint32_t guard) noexcept;
-  // It was sent, with this operation; 0: in an answer, so it is the peer's now.
+  // The value was sent, with this operation; 0: in an answer, so it is the peer's now.
   void sent(std::uint64_t op) noexcept;
-  // What is put from now on goes by copy, through no memory that both have.
+  // Values that are put from now on go by copy, through no memory that both programs have.
   void by_copy(bool so) noexcept { by_copy_ = so; }
   bool copies() const noexcept { return by_copy_; }
-  // It was not sent after all.
+  // The value was not sent after all.
   void take_back();
   // Why a value that has come could not be taken: `of_no_type`, or that there is no room for it.
   const char* wrong(const char* of_no_type) noexcept {
@@ -128,16 +131,17 @@ class Carrier {
     return "a value in shared memory for which this program has no room (its limits of memory: "
            "ulimit -v, RLIMIT_AS, memory_limit=)";
   }
-  // Why it cannot be sent, or null.
+  // Why the value cannot be sent, or null.
   const char* trouble() const noexcept { return trouble_; }
-  // The operation is over: the value of this guard has been taken, the others not; -1: none.
+  // The operation is over: the value of guard `taken` has been taken, the others have not. If
+  // `taken` is -1, none has been taken.
   void settled(std::uint64_t op, int taken);
 
   bool adopted(std::uint64_t token, const Peer& by);
   void dropped(std::uint64_t token);
   void lost();  // the session with the peer is over; its operations are settled
   std::size_t under_way() const noexcept { return moving_.size(); }
-  // Of the end that was put last: 0 if it is under way to its home, or from there.
+  // The token of the end that was put last; 0 if the end is under way to its home, or from there.
   std::uint64_t latest() const noexcept { return latest_; }
   bool is_under_way(std::uint64_t token) const noexcept {
     return std::any_of(moving_.begin(), moving_.end(),
@@ -159,7 +163,7 @@ class Carrier {
   Peer& peer_;
   std::vector<Moving> moving_;       // in the order of put_far(); those not sent yet are last
   std::vector<std::uint32_t> lent_;  // by put_local(), since begin(0)
-  std::size_t unsent_ = 0;           // of moving_
+  std::size_t unsent_ = 0;           // how many of moving_ are not sent yet
   std::uint64_t latest_ = 0;
   std::uint32_t guard_ = 0;
   bool by_copy_ = false;

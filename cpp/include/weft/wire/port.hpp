@@ -1,7 +1,7 @@
-// An end of a channel at its home, as the home's code sees it: whatever the type of its values.
+// An end of a channel at its home, as the home's code sees it: without the type of its values.
 //
-// A port holds the end that was handed to a peer, and so the one count of it (WIRE.md 7.1): it is
-// given back once, quietly or as died.
+// A port holds the end that was handed to a peer, and so the one count of it (WIRE.md 7.1). The
+// count is given back once, quietly or as died.
 #pragma once
 #include <memory>
 
@@ -19,42 +19,43 @@ class Port {
 
   bool writes() const noexcept { return writes_; }
   virtual std::string type() const = 0;
-  // One more count of the same end.
+  // A port with one more count of the same end.
   virtual std::shared_ptr<Port> another() const = 0;
   virtual std::unique_ptr<Room> room() const = 0;
-  // One operation, at this channel alone.
+  // Begins an operation, at this channel alone.
   virtual Status begin(core::Node&) noexcept = 0;
-  virtual bool withdraw(core::Node&) noexcept = 0;  // true: it was in line still
-  // Of one that became pending: core::ChannelEngine::has_met.
+  virtual bool withdraw(core::Node&) noexcept = 0;  // returns true if it was still queued
+  // For an operation that became pending: core::ChannelEngine::has_met.
   virtual bool has_met(const core::Node&) noexcept = 0;
-  // To hear once this end might commit (core::ChannelEngine::watch); withdraw() takes it back.
+  // Tells the node once this end might commit (core::ChannelEngine::watch); withdraw() takes that
+  // back.
   virtual Status watch(core::Node&) noexcept = 0;
   virtual const void* channel() const noexcept = 0;
-  // The same, as reports name it; null: they cannot.
+  // The channel as reports name it; null: they cannot.
   virtual const core::SyncObject* place() const noexcept { return nullptr; }
-  // How the channel has ended for this side; `ok`: it has not.
+  // How the channel has ended for this side; `ok` if it has not.
   virtual Status ended() const noexcept = 0;
-  // Credits for who has this writer end, as core::Lending says.
+  // Lends credits to the holder of this writer end, as core::Lending does.
   virtual int lend(core::Node*, std::uint32_t) noexcept { return -1; }
-  // false: that is no value of the type, and nothing was put
+  // Returns false if the payload is no value of the type, and nothing was put.
   virtual bool put(const Payload&, Carrier&) noexcept { return false; }
   virtual void end_lending(std::uint32_t) noexcept {}
-  // Of a writer end: the value that a committed output was to make is in its slot, or was not made
+  // For a writer end: the value that a committed output was to make is in its slot, or was not made
   // (core::ChannelEngine::deliver).
   virtual Status deliver(core::Node&) noexcept { return Status::ok; }
   virtual void abandon(core::Node&) noexcept {}
-  // Of a reader end: an extended read of its is over (rule 1.6); or its value goes back, as
-  // core::Lending::give_back says.
+  // For a reader end: an extended read is over (rule 1.6); or its value goes back, as in
+  // core::Lending::give_back.
   virtual void end_extended(core::Node&) noexcept {}
   virtual Status give_back(core::Node&, core::Node&) noexcept { return Status::ok; }
   virtual bool buffered() const noexcept { return false; }
-  // Null: it is no barrier. A barrier is a reader end without values (WIRE.md 4.9).
+  // Null if it is no barrier. A barrier is a reader end without values (WIRE.md 4.9).
   virtual core::BarrierEngine<Shared>* barrier() const noexcept { return nullptr; }
-  // A guard of a select.
+  // Makes g a guard of a select at this end.
   virtual void arm(core::Guard&) noexcept = 0;
   virtual std::uint8_t strength() const noexcept = 0;
   virtual void poison(std::uint8_t strength) noexcept = 0;
-  // The count is given back. A second time: nothing.
+  // Gives the count back. A second call does nothing.
   virtual void close(bool died) noexcept = 0;
 
  private:
@@ -71,8 +72,8 @@ class PortOf final : public Port {
       : Port(S == core::Side::out), end_(std::move(e)), core_(end_.checked("to hand out")) {
     core_->references.up();
   }
-  // A count more of an end that is open, also of a channel that has one end at a time (rule 1.8):
-  // in the end one of the two goes.
+  // One more count of an end that is open, also of a channel that has one end at a time (rule 1.8):
+  // there one of the two ends is destroyed at last.
   static End another_of(Engine& c) noexcept {
     if constexpr (S == core::Side::in)
       c.another_reader();
@@ -83,14 +84,14 @@ class PortOf final : public Port {
   }
   ~PortOf() override {
     close(false);
-    weft::detail::release<T, Shared>(core_);  // its visitors may have outlived the end
+    weft::detail::release<T, Shared>(core_);  // visitors may have outlived the end
   }
 
   std::string type() const override { return Value<T>::type(); }
   std::shared_ptr<Port> another() const override {
     return std::make_shared<PortOf>(another_of(*core_));
   }
-  // The end for whoever lives here.
+  // The end, for a process of this program.
   End end() const noexcept { return another_of(*core_); }
   std::unique_ptr<Room> room() const override { return std::make_unique<RoomOf<T>>(); }
   Status begin(core::Node& n) noexcept override { return core_->template begin<S>(n); }

@@ -1,11 +1,12 @@
-// A program started with a session (WIRE.md 12.2): the starter's side and the started one's. POSIX.
+// A program started with a session (WIRE.md 12.2): both the starter's side and the started
+// program's. POSIX.
 //
 //   wire::Program filter(space, {"/usr/bin/env", "my-filter"});       wire::StreamLink starter = …(space, wire::inherited());
 //   filter.link().give(in.reader(), "in");                            auto in = starter.reader<int>("in");
 //
-// With a link in shared memory (shm.hpp) it is ProgramOver<ShmLink> here and ShmLink there. The
+// With a link in shared memory (shm.hpp) use ProgramOver<ShmLink> here and ShmLink there. The
 // started program finds its socket by the environment variable WEFT_WIRE; no other descriptor of
-// the starter's is passed on by this.
+// the starter is passed on by this.
 //
 //   started ──it ends: how_ended(), wait()──► a zombie, with its status ──wait()──► gone: status_
 #pragma once
@@ -32,14 +33,14 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// The other program: its process, and how it has ended. It lives as long as somebody may ask why
-// its session is over.
+// The other program: its OS process, and how it has ended. It lives as long as something may ask
+// why its session is over.
 //
-// The lock guards pid_ and status_: once its status has been taken the system may give its number to
-// another process. Nobody waits with it held.
+// The lock guards pid_ and status_: once the status has been taken the system may give the number
+// to another OS process. No thread waits with the lock held.
 class Started final : public Fate {
  public:
-  // Throws BadUse if it cannot be started, with the path and what the system says.
+  // Throws BadUse if the program cannot be started, with the path and what the system says.
   Started(const std::vector<std::string>& command, int socket) : name_(command[0]) {
     if (std::any_of(command.begin(), command.end(),
                     [](const std::string& a) { return a.find('\0') != std::string::npos; }))
@@ -52,7 +53,7 @@ class Started final : public Fate {
     for (const std::string& v : variables) environment.push_back(const_cast<char*>(v.c_str()));
     arguments.push_back(nullptr);
     environment.push_back(nullptr);
-    // In it, and in it alone, the socket stays open: onto itself.
+    // In the new OS process, and only there, the socket stays open: it is duplicated onto itself.
     posix_spawn_file_actions_t actions;
     int wrong = ::posix_spawn_file_actions_init(&actions);
     if (wrong == 0) {
@@ -84,8 +85,8 @@ class Started final : public Fate {
     }
     return take();
   }
-  // Waits so long at most: has it ended? It looks again and again, since waitid() takes no limit of
-  // time.
+  // Waits for at most `most`. Returns whether the program has ended. It looks again and again,
+  // since waitid() takes no time limit.
   bool ends_within(std::chrono::nanoseconds most) const noexcept {
     using clock = std::chrono::steady_clock;
     const auto until = clock::now() + most;
@@ -100,7 +101,8 @@ class Started final : public Fate {
       return true;
     }
   }
-  // Until it has ended, which it should do by itself: its session has. Says so if it goes on.
+  // Waits until the program has ended, which it should do by itself, since its session has. If it
+  // goes on, a line on stderr names it.
   void wait_and_tell() noexcept {
     const std::chrono::nanoseconds patience(runtime::patience().load(std::memory_order_relaxed));
     if (patience.count() > 0 && !ends_within(patience))
@@ -112,7 +114,7 @@ class Started final : public Fate {
     static_cast<void>(wait());
   }
 
-  // Its session was lost a moment ago, and a program that ends closes its socket just before its
+  // The session was lost a moment ago, and a program that ends closes its socket just before its
   // status is there.
   std::string text() noexcept override {
     if (!ends_within(std::chrono::milliseconds(50))) return {};
@@ -141,7 +143,7 @@ class Started final : public Fate {
     const std::lock_guard g(lock_);
     return static_cast<id_t>(pid_);
   }
-  // Has it ended, or is it stopped?
+  // Returns whether the program is in this state: has ended, or is stopped.
   bool is(int state) const noexcept {
     const std::lock_guard g(lock_);
     siginfo_t s{};
@@ -149,7 +151,7 @@ class Started final : public Fate {
     const int found = ::waitid(P_PID, static_cast<id_t>(pid_), &s, state | WNOHANG | WNOWAIT);
     return found == 0 ? s.si_pid == pid_ : errno == ECHILD && state == WEXITED;
   }
-  // It has ended.
+  // Takes the status of the program, which has ended.
   int take() noexcept {
     const std::lock_guard g(lock_);
     if (pid_ > 0)
@@ -173,12 +175,12 @@ class Started final : public Fate {
 template <class L>
 class ProgramOver {
  public:
-  // Starts command[0], a path, with these arguments. Throws BadUse if it cannot be started: with
-  // the path, and why.
+  // Starts command[0], a path, with these arguments. Throws BadUse if it cannot be started, with
+  // the path and the reason.
   ProgramOver(const std::shared_ptr<Space>& space, const std::vector<std::string>& command) {
     if (command.empty()) weft::detail::bad_use("Program: no command");
-    // No program that another thread starts meanwhile gets them: it would keep the session from
-    // ending.
+    // The descriptors are not passed to a program that another thread starts meanwhile: it would
+    // keep the session from ending.
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
       weft::detail::bad_use(std::string("Program: no socket: ") + std::strerror(errno));
@@ -194,19 +196,20 @@ class ProgramOver {
   }
   ProgramOver(const ProgramOver&) = delete;
   ProgramOver& operator=(const ProgramOver&) = delete;
-  // Ends the session, and waits until the program has ended, which it does by itself when it hears
-  // of that. One that does not is named on stderr after the time of a standstill (rule 10.6).
+  // Ends the session, and waits until the program has ended, which it does by itself once it knows
+  // that. A program that does not is named on stderr after the time of a standstill (rule 10.6).
   ~ProgramOver() {
     link_.reset();
     program_->wait_and_tell();
   }
 
   L& link() noexcept { return *link_; }
-  // -1 once its status has been taken.
+  // The program's id; -1 once its status has been taken.
   pid_t pid() const noexcept { return program_->pid(); }
   void kill(int signal = SIGKILL) const noexcept { program_->kill(signal); }
-  // Waits until it has ended: its status, as of waitpid(2); asked again, the same. -1: it is not
-  // known (SIGCHLD is ignored in this program, or somebody else has taken it).
+  // Waits until the program has ended. Returns its status, as waitpid(2) does; the same when asked
+  // again. -1: the status is not known (SIGCHLD is ignored in this program, or other code has taken
+  // it).
   int wait() { return program_->wait(); }
 
  private:
@@ -216,8 +219,9 @@ class ProgramOver {
 
 using Program = ProgramOver<StreamLink>;
 
-// In a program that was started so: its socket, for a link of the same kind, once. -1: it was not
-// started so. Throws BadUse if the variable says something that is none.
+// In a program that was started so: its socket, for a link of the same kind; call it once. Returns
+// -1 if the program was not started so. Throws BadUse if the variable does not name an open
+// descriptor.
 inline int inherited() {
   const char* const v = std::getenv("WEFT_WIRE");
   if (!v) return -1;

@@ -1,10 +1,10 @@
 // Below a session on a link that loses, doubles, delays, disorders or spoils what it carries:
-// go-back-n (WIRE.md 13). It does no input or output and knows no clock: a link feeds it with
-// packets, asks it for packets, and tells it when a while has passed.
+// go-back-n (WIRE.md 13). This code does no input or output and knows no clock: a link feeds it
+// with packets, asks it for packets, and tells it when a while has passed.
 //
 //   sender:    [ acknowledged ][ window: sent, kept ][ not sent yet ]      base ──ack(n), base < n ≤ next──► n
-//   receiver:  a packet is taken if it is the next; whatever comes, what was taken so far is acknowledged
-//              hold(true): not what is taken from now on ──hold(false)──► that too
+//   receiver:  takes a packet if it is the next; acknowledges what was taken so far, whatever comes
+//              hold(true): does not acknowledge what is taken from now on ──hold(false)──► that too
 //
 // A packet: checksum 4 (CRC-32 of what follows), number 4, acknowledged 4 (all below this number),
 // length 2, flags 2 (1: it has a number and bytes); the bytes. Numbers wrap.
@@ -40,8 +40,8 @@ class Resender {
  public:
   static constexpr std::size_t kPacketHeader = 16;
 
-  // `window`: packets under way; `most`: bytes of the session in one; `patience`: whiles without an
-  // acknowledgement until the link is lost.
+  // `window`: packets under way; `most`: bytes of the session in one packet; `patience`: after so
+  // many whiles without an acknowledgement the link is lost.
   explicit Resender(std::uint32_t window = 4, std::size_t most = 1024, std::uint32_t patience = 50,
                     std::uint32_t first = 0) noexcept
       : window_(window),
@@ -52,7 +52,7 @@ class Resender {
         due_(first),
         seen_(first) {}
 
-  // Takes as much as there is room for: how many bytes.
+  // Takes as much as there is room for. Returns how many bytes.
   std::size_t queue(Bytes out) {
     std::size_t took = 0;
     while (took < out.size() && next_ - base_ < window_) {
@@ -63,8 +63,9 @@ class Resender {
     }
     return took;
   }
-  // The next packet to send; false: none. `patient`: an acknowledgement that could go with what is
-  // said next waits for it, until a quarter of a window waits for it.
+  // Makes the next packet to send; returns false if there is none. `patient`: an acknowledgement
+  // that could go with the next packet waits for it, until a quarter of a window is not
+  // acknowledged.
   bool next(Buffer& packet, bool patient = false) {
     if (sent_ < kept_.size()) {
       make(packet, base_ + static_cast<std::uint32_t>(sent_), kept_[sent_], 1);
@@ -75,7 +76,8 @@ class Resender {
     make(packet, 0, {}, 0);
     return true;
   }
-  // A while has passed: what is not acknowledged goes again. False: too often, the link is lost.
+  // A while has passed: what is not acknowledged is sent again. Returns false if that was too
+  // often, and the link is lost.
   bool waited() noexcept {
     if (kept_.empty()) return true;
     sent_ = 0;
@@ -83,18 +85,18 @@ class Resender {
   }
   // The peer is to be told, by an acknowledgement, that this side lives.
   void beat() noexcept { owes_ = true; }
-  // What is taken from now on is not acknowledged, until it holds no more: so the peer sends no
-  // more than a window.
+  // While it holds, packets that are taken are not acknowledged: so the peer sends no more than a
+  // window.
   void hold(bool on) noexcept {
     if (on == holds_) return;
     holds_ = on;
     told_ = due_;
     owes_ = owes_ || !on;
   }
-  // Has the peer still to be told what has come?
+  // Returns whether the peer must still be told what has come.
   bool owes() const noexcept { return owes_; }
-  // A packet has come; bytes of the session that are due are appended. What is no packet is passed
-  // over: the sender will send again.
+  // Takes in a packet; bytes of the session that are due are appended. What is no packet is
+  // ignored: the sender will send again.
   void input(Bytes packet, Buffer& in) {
     if (packet.size() < kPacketHeader ||
         get<std::uint32_t>(packet.data()) != crc32(packet.subspan(4)))
@@ -146,15 +148,16 @@ class Resender {
   const std::uint32_t window_;
   const std::size_t most_;
   const std::uint32_t patience_;
-  std::uint32_t base_, next_;  // sender
+  std::uint32_t base_, next_;  // of the sender
   std::deque<Buffer> kept_;
-  std::size_t sent_ = 0;  // of kept_, since the last while
+  std::size_t sent_ = 0;  // how many of kept_ were sent since the last while
   std::uint32_t whiles_ = 0;
-  std::uint32_t due_, seen_;  // receiver: the next; one more than the highest that came
-  bool owes_ = false;         // an acknowledgement
+  // of the receiver: the next number; one more than the highest that came
+  std::uint32_t due_, seen_;
+  bool owes_ = false;  // an acknowledgement is owed
   bool holds_ = false;
   std::uint32_t told_ = 0;    // while it holds: what is acknowledged
-  std::uint32_t untold_ = 0;  // packets taken since the last was sent
+  std::uint32_t untold_ = 0;  // packets taken since the last acknowledgement was sent
 };
 
 }  // namespace weft::inline WEFT_ABI::wire::detail

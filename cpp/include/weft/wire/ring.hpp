@@ -1,21 +1,21 @@
 // One direction of a session in shared memory: a ring of bytes, and the bell of its reader (WIRE.md
 // 12.4).
 //
-// The other side is not trusted and writes whenever it likes: what is read from here is read once,
-// checked, and used from the copy. Where we are in the ring is kept in memory of our own.
+// The other side is not trusted and writes whenever it likes: data is read from the shared memory
+// once, checked, and used from the copy. This side's position in the ring is kept in its own
+// memory.
 //
-// The bell. Who publishes rings only where nobody looks:
+// The bell. A thread that publishes rings only if no thread of the reader looks:
 //
 //   standby ──a thread that waits begins to look──► looking ──it parks──► parked ──knock()──► looking
 //      ▲ └──knock()──► rung ──the bell's own thread looks──► looking          │
 //      └────────────────────────────────leaves, and looks once more───────────┘
 //
 // Invariants
-//  1 Whoever writes `who` on the reader's side looks into the ring after it, before it parks or
-//    leaves. Whoever publishes looks at `who`
-//  after
-//    it. Both are sequentially consistent, so one of the two sees the other: no frame lies unseen
-//    while nobody looks.
+//  1 A thread that writes `who` on the reader's side looks into the ring after it, before the
+//    thread parks or leaves. A thread that publishes looks at `who` after it has published. Both
+//    are sequentially consistent, so one of the two sees the other: no frame lies unseen while no
+//    thread looks.
 //  2 `tail - head` is at most the size; anything else is the other side's fault.
 #pragma once
 #include <algorithm>
@@ -34,16 +34,16 @@ struct Bell {
   prim::atomic<std::uint32_t> service{0};  // on which the bell's own thread waits
 };
 
-// The indices of a ring. Its bytes lie elsewhere. Each line has one writer; what the other side reads
-// at every value is in the first and the bell's alone, so that two lines move between CPUs and not
-// four.
+// The indices of a ring. Its bytes lie elsewhere. Each cache line has one writer. Only the first
+// line and the bell's hold what the other side reads at every value, so that two lines move between
+// CPUs and not four.
 struct Direction {
   alignas(64) prim::atomic<std::uint32_t> tail{0};  // bytes published, wrapping
   prim::atomic<std::uint32_t> starved{0};           // the writer waits for room
-  // somebody waits for what is before this place, counted as `tail` is
+  // a party waits for what is before this place, counted as `tail` is
   prim::atomic<std::uint32_t> urgent{0};
   alignas(64) prim::atomic<std::uint32_t> head{0};  // bytes taken
-  alignas(64) Bell bell;                            // of the reader
+  alignas(64) Bell bell;                            // the reader's
   // on which CPU the reader last looked: a hint
   alignas(64) prim::atomic<std::uint32_t> cpu{UINT32_MAX};
 };
@@ -57,14 +57,16 @@ class Outlet {
     d_ = &d, bytes_ = bytes, size_ = size;
   }
 
-  // Copies what fits, and publishes it: how much. kBroken: the other side has written nonsense.
+  // Copies what fits, and publishes it. Returns how much; kBroken if the other side has written
+  // nonsense.
   std::size_t put(Bytes in) noexcept {
-    // Where the reader was when we last looked is enough mostly, and its line stays with it.
+    // Mostly the reader's position that was seen last is enough, and its cache line stays with the
+    // reader.
     const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
     if (size_ - (tail - head_) < in.size()) head_ = head();
     if (tail - head_ == size_ && !in.empty()) {
       d_->starved.store(1, std::memory_order_seq_cst);
-      head_ = head();  // it may have made room before it could see that
+      head_ = head();  // the reader may have made room before it could see that
     }
     const std::uint32_t room = size_ - (tail - head_);
     if (room > size_) return kBroken;
@@ -77,7 +79,7 @@ class Outlet {
     d_->tail.store(tail + n, std::memory_order_seq_cst);
     return n;
   }
-  // Somebody waits for the next `n` bytes. Before they are put.
+  // A party waits for the next `n` bytes. Called before they are put.
   void hurry(std::size_t n) noexcept {
     d_->urgent.store(tail_.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(n),
                      std::memory_order_relaxed);
@@ -93,8 +95,9 @@ class Outlet {
   Direction* d_ = nullptr;
   std::byte* bytes_ = nullptr;
   std::uint32_t size_ = 0;
-  std::uint32_t head_ = 0;  // as we last saw it; of who steps
-  // written by who steps; whoever attends looks at it. No place of interest to the explorer
+  std::uint32_t head_ = 0;  // as last seen; used by the thread in a step
+  // written by the thread in a step, and read by an attending one; the explorer need not preempt
+  // here
   std::atomic<std::uint32_t> tail_{0};
 };
 
@@ -105,18 +108,18 @@ class Inlet {
     d_ = &d, bytes_ = bytes, size_ = size;
   }
 
-  // By any thread: is there something?
+  // Returns whether there is something to read. Any thread may call it.
   bool any() const noexcept {
     return d_->tail.load(std::memory_order_seq_cst) != head_.load(std::memory_order_relaxed) &&
            !broken_.load(std::memory_order_relaxed);
   }
-  // Does anybody wait for something that has not been taken?
+  // Returns whether a party waits for something that has not been taken.
   bool hurries() const noexcept {
     return static_cast<std::int32_t>(d_->urgent.load(std::memory_order_seq_cst) -
                                      head_.load(std::memory_order_relaxed)) > 0;
   }
-  // Copies what there is, as far as it goes. kBroken: the other side has written nonsense. `room`:
-  // the writer waits for it, and is to be woken.
+  // Copies as much as there is, and `out` has room for. Returns how much; kBroken if the other side
+  // has written nonsense. `room` is set if the writer waits for room, and is to be woken.
   std::size_t take(std::span<std::byte> out, bool& room) noexcept {
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
     const std::uint32_t there = d_->tail.load(std::memory_order_acquire) - head;
@@ -132,8 +135,8 @@ class Inlet {
            d_->starved.exchange(0, std::memory_order_seq_cst) != 0;
     return n;
   }
-  // By who looks. After it, and before a park or a leaving, what there is must be looked at once
-  // more.
+  // Called by the thread that looks. After it, and before the thread parks or leaves, it must look
+  // at the ring once more.
   void say(Bell::Who who) noexcept { d_->bell.who.store(who, std::memory_order_seq_cst); }
   bool may_park() noexcept {
     say(Bell::parked);
@@ -151,11 +154,12 @@ class Inlet {
   prim::atomic<bool> broken_{false};
 };
 
-// What a knock is to do: nothing, or to wake who waits on a word, which has changed.
+// What a knock has to do: nothing, or to wake the thread that waits on a word, which has changed.
 struct Knock {
   prim::atomic<std::uint32_t>* wake = nullptr;
 };
-// After something has been published. `thread`, `service`: which of the two may be woken now.
+// Called after something has been published. `thread`, `service`: which of the two may be woken
+// now.
 inline Knock knock(Bell& b, bool thread = true, bool service = true) noexcept {
   std::uint32_t w = b.who.load(std::memory_order_seq_cst);
   if (w == Bell::parked && thread &&

@@ -1,25 +1,27 @@
-// Deadlock over several programs, and who waits where in all of them (rule 10.1, WIRE.md 10.6).
+// Deadlock over several programs, and which process waits where in all of them (rule 10.1, WIRE.md
+// 10.6).
 //
 //   auto space = wire::Space::make("main");
 //   wire::Rounds rounds(space);                  // before the links of the space; one a program
 //   …
 //   std::puts(rounds.everywhere().text().c_str());
 //
-// While it lives this program answers the questions of others. A run here that waits for links
-// alone, for 50 ms, asks: is it so everywhere, and is no frame under way? Then nobody will ever be
-// woken, each of those runs throws Deadlock, and the report has the knot over all programs. A
-// program without Rounds, or with a thread that is no process (a weft::Outside), or that waits for
-// a signal (weft::signals), or with links of another space, keeps all programs that can reach it
-// from concluding anything.
+// While this object lives, its program answers the questions of other programs. A run that waits
+// for links alone, for 50 ms, asks: is it so everywhere, and is no frame under way? Then nothing
+// will ever wake these runs, each of them throws Deadlock, and the report has the knot over all
+// programs. A program without Rounds, or with a thread that is no process (a weft::Outside), or
+// that waits for a signal (weft::signals), or with links of another space, keeps all programs that
+// can reach it from concluding anything.
 //
-//   a run stands ──links_stand──► look(): a round ──somebody can go on──► later, five times
-//                                   │ all stand still ──a second round: nothing has moved──► TELL: all declare it
-// How the questions go round is in asking.hpp.
+//   a run stands ──links_stand──► look(): a round ──some process can go on──► later, five times
+//                                   │ all stand still
+//                                   └──a second round: nothing has moved──► TELL: all declare it
+// asking.hpp says how the questions go round.
 //
 // Invariants
 //  1 `found_`, `condemned_`, `stands_` and `stop_` are under `lock_`, which is a leaf. Runs are
-//    condemned in the step that hears of it, before what others do who were told; processes are
-//    cancelled by the thread, which has no lock then.
+//    condemned in the step that hears of the deadlock, before other programs that were told can
+//    act; their processes are cancelled by the thread of this object, which holds no lock then.
 //  2 What a program says is of one moment: it is in a step of its space, so no frame is taken in
 //    meanwhile, and all its runs rest at once.
 #pragma once
@@ -40,7 +42,7 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// The runs that go on now, none of which ends while this lives.
+// The runs that go on now; none of them ends while this object lives.
 class PinnedRuns {
  public:
   PinnedRuns() : runs_(runtime::Outsiders::all().pin()) {}
@@ -61,14 +63,15 @@ class PinnedRuns {
 
 class Rounds final : private Asking {
  public:
-  // Throws BadUse if this program has one already.
+  // Throws BadUse if this program has a Rounds already.
   explicit Rounds(std::shared_ptr<Space> space);
   Rounds(const Rounds&) = delete;
   Rounds& operator=(const Rounds&) = delete;
   ~Rounds();
 
-  // What all programs that can be reached say of themselves now. Waits for the answers, for so long
-  // at most: then `whole` is false. From any thread; not in a coroutine, which it would block.
+  // What all programs that can be reached say of themselves now. Waits at most `patience` for the
+  // answers; if some are missing `whole` is false. From any thread; not in a coroutine, which it
+  // would block.
   Everywhere everywhere(std::chrono::nanoseconds patience = std::chrono::seconds(1));
 
  private:
@@ -83,7 +86,7 @@ class Rounds final : private Asking {
   static void stand() noexcept;
   static void forget_me() noexcept;
 
-  std::mutex asking_;  // one round of ours at a time
+  std::mutex asking_;  // held during a round: this program has one at a time
   std::mutex lock_;
   std::condition_variable news_;
   std::optional<Everywhere> found_;

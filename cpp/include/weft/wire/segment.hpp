@@ -41,7 +41,7 @@ class Segment {
   }
 
   enum class Peers : std::uint8_t { write, read };
-  // Makes a segment and maps it. `peers`: what programs may do that get its descriptor. Throws
+  // Makes a segment and maps it. `peers`: what programs that get its descriptor may do. Throws
   // BadUse if there is no memory, or no descriptor.
   static Segment make(std::size_t size, Peers peers, Descriptor& passed) {
     Segment s;
@@ -64,8 +64,8 @@ class Segment {
     passed = std::move(fd);
     return 0;
   }
-  // Does this error of try_make() say that the system has no such memory, or that a container's
-  // profile refuses it? All other errors are a lack of memory or of descriptors.
+  // Returns whether this error of try_make() says that the system has no such memory, or that a
+  // container's profile refuses it. All other errors are a lack of memory or of descriptors.
   static bool refused(int error) noexcept {
     return error != 0 && error != ENOMEM && error != ENOSPC && error != EMFILE && error != ENFILE;
   }
@@ -81,7 +81,8 @@ class Segment {
     (void)::mprotect(s.at_, size, PROT_READ);
     return s;
   }
-  // Maps a peer's segment. Null, or what is wrong; kNoRoom is a fault of this side, not the peer.
+  // Maps a peer's segment. Returns null, or what is wrong; kNoRoom is a fault of this side, not of
+  // the peer.
   static constexpr char kNoRoom[] = "a segment for which this program has no memory";
   static const char* map(const Descriptor& fd, std::size_t size, Peers we, Segment& out) {
     struct stat st;
@@ -141,7 +142,7 @@ class Segment {
   std::size_t size_ = 0;
 };
 
-// Sends bytes and descriptors over a Unix socket, in one message. False: the socket refused it.
+// Sends bytes and descriptors over a Unix socket, in one message. Returns whether it did.
 inline bool send_descriptors(int socket, Bytes bytes, std::span<const int> fds) noexcept {
   constexpr std::size_t kMost = 4;
   iovec v{const_cast<std::byte*>(bytes.data()), bytes.size()};

@@ -1,31 +1,32 @@
-// A select over far ends, and what is here beside them: the first guard that is ready, in the order
-// in which they were added (rule 5.4).
+// A select over far ends, and over ends and other guards of this program beside them: it chooses
+// the first guard that is ready, in the order in which they were added (rule 5.4).
 //
 //   wire::FarSelect s;
 //   s.in(r).out(w, 5).on(weft::after(1s));
 //   if (s() == 0) use(s.value<int>());        // in a coroutine: co_await s.go()
 //
-// The select has the values of its outputs. s.unsent<int>(1) gives back one that was not sent,
-// whatever the select threw.
+// The select holds the values of its outputs. s.unsent<int>(1) gives back a value that was not
+// sent, whatever the select threw.
 //
-// If all ends have one home, that one decides it, in one round trip (WIRE.md 4.5). Else the homes
-// are asked in turn (WIRE.md 5): a round trip for each until one is ready, and two once somebody
-// comes. At least one end is far.
+// If all ends have one home, that home decides, in one round trip (WIRE.md 4.5). Otherwise the
+// homes are asked in turn (WIRE.md 5): a round trip for each until one is ready, and two once a
+// partner comes. At least one end is far.
 //
 // A barrier of another program is a guard too, beside ends of channels of its program alone:
 // s.meet(b) (WIRE.md 4.10).
 //
-// One object is one select. For a fair sequence of them (rule 5.4) each begins at the guard after
-// the one that was chosen last: from(i). It throws what a select of local ends throws, with the
-// index of the guard; PeerDied is in doubt if an output was under way.
+// One object is one select. For a fair sequence of selects (rule 5.4) each begins at the guard
+// after the one that was chosen last: from(i). A select throws what a select of local ends throws,
+// with the index of the guard; PeerDied is in doubt if an output was under way.
 //
-// With a timer, a process's end, or a value that is made after the commit, its process waits by an
-// ordinary select for them and for a latch, which is set when the homes have said something:
+// With a timer, a process's end, or a value that is made after the commit, the process waits by an
+// ordinary select for these and for a latch, which is set when the homes have said something:
 //
 //   begin ──over at once──► chosen
 //     └──► waits ──the latch: over──► chosen
 //            ├──the latch: committed──► makes the value ──► waits for the latch again
-//            └──a timer, an end──► asks the homes back ──► waits for the latch: over, or committed after all
+//            └──a timer, an end──► withdraws at the homes ──► waits for the latch: over, or
+//                                                             committed after all
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -40,7 +41,7 @@
 namespace weft::inline WEFT_ABI::wire {
 
 class FarSelect {
-  static constexpr std::size_t kUsual = 4;  // ends
+  static constexpr std::size_t kUsual = 4;  // number of ends
 
  public:
   template <class T>
@@ -51,7 +52,7 @@ class FarSelect {
   FarSelect& out(const FarWriter<T>& w, std::type_identity_t<T> v) {
     return far(w.checked("select"), true, std::make_unique<RoomOf<T>>(std::move(v)));
   }
-  // Of a channel that was made here.
+  // For an end of a channel of this program.
   template <class T>
   FarSelect& in(const Reader<T>& r) {
     return here<T, core::Side::in>(*r.checked("select"), std::make_unique<RoomOf<T>>());
@@ -61,18 +62,18 @@ class FarSelect {
     return here<T, core::Side::out>(*w.checked("select"),
                                     std::make_unique<RoomOf<T>>(std::move(v)));
   }
-  // Chosen when all other parties have arrived (rule 8.4). All ends of the select have that
-  // barrier's home then, no when() is false, and none is told by ends(): else the select is bad
-  // use.
+  // A guard that is chosen when all other parties have arrived (rule 8.4). Then all ends of the
+  // select must have the barrier's home, no when() may be false, and no guard may have ends():
+  // otherwise the select is bad use.
   FarSelect& meet(const FarBarrier& b) {
     far(b.checked("select"), false, std::make_unique<NoRoom>());
     barriers_.push_back(guards_.size() - 1);
     return *this;
   }
-  // One of this program's own cannot stand beside ends of another program.
+  // A barrier of this program cannot stand beside ends of another program.
   FarSelect& meet(const Barrier& b) = delete;
-  // f makes the value, once this has been chosen and before the reader goes on (rule 5.8). If it
-  // throws, that is what the select throws.
+  // f makes the value, once this guard has been chosen and before the reader goes on (rule 5.8).
+  // What f throws, the select throws.
   template <class T, class F>
   FarSelect& out_with(const FarWriter<T>& w, F f) {
     return makes<T>(far(w.checked("select"), true, std::make_unique<RoomOf<T>>()), std::move(f));
@@ -82,27 +83,29 @@ class FarSelect {
     return makes<T>(here<T, core::Side::out>(*w.checked("select"), std::make_unique<RoomOf<T>>()),
                     std::move(f));
   }
-  // weft::after(1s), weft::at(ns), weft::skip(), a watch's ended(); each may have its own when().
+  // Adds weft::after(1s), weft::at(ns), weft::skip(), or a watch's ended(); each may have its own
+  // when().
   FarSelect& on(std::variant<DeadlineGuard, Skip, EndOf> g) {
     if (const EndOf* e = std::get_if<EndOf>(&g); e && !e->state) weft::detail::moved_end("select");
     others_.push_back({static_cast<int>(number_++), std::move(g)});
     return *this;
   }
-  // The end that was added last has a precondition: if it is false that one takes no part (rule
-  // 5.2), but may hold the select open (rule 5.6).
+  // Gives the end that was added last a precondition: if it is false the guard takes no part (rule
+  // 5.2), but may hold the select open (rule 5.6). Throws BadUse if no end was added last; so does
+  // ends().
   FarSelect& when(bool on) {
     last("when").off = !on;
     spans_ = spans_ || !on;
     return *this;
   }
-  // That the channel of the end that was added last has retired is ready at once, as poison is
+  // Makes the retirement of the channel of the end that was added last an outcome, as poison is
   // (rule 5.6).
   FarSelect& ends() {
     static_cast<void>(last("ends"));
     ends_.back().loud = spans_ = true;
     return *this;
   }
-  // Guard i is asked first, and those before it last.
+  // Asks guard i first, and the guards before it last.
   FarSelect& from(int i) {
     first_ = static_cast<std::uint32_t>(i);
     fair_ = true;
@@ -129,14 +132,14 @@ class FarSelect {
             "select: a barrier is chosen beside channels that its own program has made, and beside "
             "no guard that is off or told of a retirement: make them there, or wait for the "
             "barrier in a process of its own");
-      // a home keeps to the order of the offer
+      // A home keeps to the order of the offer.
       if (s.first_ != 0 && !s.delegated()) s.spans_ = true;
       guards = std::span(s.guards_.begin(), s.guards_.size());
     }
     bool await_ready() {
       if (s_.simple()) return FarWait::await_ready();
-      // While it is parked the process's ops are ours, so that woken() runs before the coroutine
-      // does.
+      // While it is parked the process has the ops of this awaiter, so that woken() runs before the
+      // coroutine does.
       struct Ops {
         Awaiter* a;
         explicit Ops(Awaiter* me) : a(me) {
@@ -151,7 +154,7 @@ class FarSelect {
       if (!over) ops.a = nullptr;
       return over && weft::detail::goes_on(&process());
     }
-    // The index of the guard that was chosen.
+    // The index of the guard that was chosen. Throws what that guard throws, and Cancelled.
     int await_resume() {
       process().op = nullptr;
       if (failure_) std::rethrow_exception(failure_);
@@ -197,7 +200,8 @@ class FarSelect {
       span_.emplace(*peer()->space, *this, std::move(all), 0, Span::kept(kinds()), looks_);
       return span_->begin();
     }
-    // Their home decides, also for who only looks: that one offers, and asks back at once.
+    // The home of the barriers decides, also for a select that only looks: that select offers, and
+    // withdraws at once.
     bool start_at_barriers() {
       for (const std::size_t i : order_) offer_.push_back(s_.guards_[i]);
       guards = offer_;
@@ -221,15 +225,15 @@ class FarSelect {
       return seen;
     }
 
-    // --- with a timer, an end of a process, a value that is made: see the head ---
+    // --- with a timer, an end of a process, a value made after the commit: see the head ---
 
     static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-    // True: it is over. Else its process waits, and woken() is to be called.
+    // Returns true if the select is over. Otherwise its process waits, and woken() is to be called.
     bool begin_and_wait() {
       weft::detail::meet_request(process());
       put_in_order();
-      if (order_.empty() && instead_ >= 0) {  // nothing that is asked first
+      if (order_.empty() && instead_ >= 0) {  // no guard is asked before instead_
         outcome.status = Status::cancelled;
         return true;
       }
@@ -239,8 +243,8 @@ class FarSelect {
       }
       return wait_on(static_cast<std::uint32_t>(lasting_.size()) + 1);
     }
-    // Whom to ask, what to wait for, and what is chosen if nobody is ready and that need not be
-    // waited for.
+    // Decides which homes to ask, what to wait for, and what is chosen if no guard is ready and
+    // that need not be waited for.
     void put_in_order() {
       const std::int64_t now = weft::detail::run_of(process()).now();
       std::int64_t earliest = 0;
@@ -271,7 +275,8 @@ class FarSelect {
               (timer < 0 || g.deadline < earliest))
             timer = number, earliest = g.deadline;
           lasting_.push_back(number);
-          // its place says whether it is over (rule 5.6); a barrier holds it open anyway
+          // the choice's place decides whether it is over (rule 5.6); a barrier holds it open
+          // anyway
           if (g.kind == core::Kind::latch && !s_.delegated()) s_.spans_ = true;
         }
       }
@@ -300,7 +305,7 @@ class FarSelect {
       armed_ = true;
       return false;
     }
-    // After a wake-up, in the owner's context. False: it waits on.
+    // Called after a wake-up, in the owner's context. Returns false if it waits on.
     bool woken() {
       process().op = nullptr;
       if (std::exchange(armed_, false)) weft::detail::run_of(process()).disarm(timer_);
@@ -319,7 +324,7 @@ class FarSelect {
         }
         if (over_) return true;
         make = std::exchange(making_, kNone);
-        if (make != kNone) latch_ = 1;  // the first has been set
+        if (make != kNone) latch_ = 1;  // the first latch has been set
       }
       if (make == kNone) return wait_on(1);
       try {
@@ -329,7 +334,7 @@ class FarSelect {
       }
       {
         const Space::Step step(*peer()->space);
-        if (over_) return true;  // its session has ended meanwhile
+        if (over_) return true;  // the session has ended meanwhile
         if (failure_) {
           span_ ? span_->failed() : peer()->far.failed(*this);
           return true;
@@ -377,11 +382,11 @@ class FarSelect {
     static constexpr runtime::OpKind kKind{"select", &withdraw, &visit};
 
     FarSelect& s_;
-    // of a choice that spans or has a barrier: the ends, as they are asked
+    // for a choice that spans or has a barrier: the ends, in the order in which they are asked
     InlineVector<std::size_t, kUsual> order_;
     std::vector<FarGuard> offer_;  // with a barrier: the guards in that order
     bool looks_ = false;
-    // the guard that is chosen if the homes say that nothing has happened; -1: none
+    // the guard that is chosen if the homes say that nothing has happened, or -1
     int instead_ = -1;
     std::vector<int> lasting_;
     runtime::FixedArray<core::Guard> meanwhile_;  // what is waited for: the latch, and lasting_
@@ -390,26 +395,26 @@ class FarSelect {
     bool armed_ = false;
     std::exception_ptr failure_;
     const core::WakerOps* usual_ = nullptr;
-    // The space's lock:
+    // Under the space's lock:
     std::uint32_t making_ = kNone;  // the guard that has committed without its value
-    std::uint32_t latch_ = 0;       // that is set next
+    std::uint32_t latch_ = 0;       // the latch that is set next
     bool over_ = false;
     core::LatchEngine<Shared> latches_[2];
-    std::optional<Span> span_;  // last: it lets go of what it has under way
+    std::optional<Span> span_;  // the last member: its destructor ends what it has under way
   };
   struct Go {
     FarSelect& s;
     Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(s, p); }
   };
-  // co_await: the index of the guard that was chosen.
+  // co_await: selects, and gives the index of the guard that was chosen.
   [[nodiscard]] Go go() { return {*this}; }
-  // The same in a thread.
+  // Selects in a thread, and blocks the thread meanwhile.
   int operator()() {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("select");
     return Awaiter(*this, &self).wait(self);
   }
-  // The value of the input that was chosen, once. Throws BadUse if none was, or it is of another
-  // type.
+  // The value of the input that was chosen; call it once. Throws BadUse if no input was chosen, or
+  // it is of another type.
   template <class T>
   T value() {
     Room* const room = chosen_ < 0 || guards_[static_cast<std::size_t>(chosen_)].writes
@@ -421,7 +426,8 @@ class FarSelect {
     return static_cast<RoomOf<T>*>(room)->take();
   }
   // The value of output `guard` (an index), which was not sent: another guard was chosen, or the
-  // select threw (rule 5.10). Once. Throws BadUse if it was sent, or is no output of this type.
+  // select threw (rule 5.10). Call it once. Throws BadUse if the value was sent, or the guard is no
+  // output of this type.
   template <class T>
   T unsent(int guard) {
     for (std::size_t i = 0; i < ends_.size(); ++i) {
@@ -449,7 +455,8 @@ class FarSelect {
       std::visit([&](auto& x) { x.fill(g, p); }, mine);
     }
   };
-  bool delegated() const noexcept { return !barriers_.empty(); }  // whatever else
+  // with a barrier, whatever else there is
+  bool delegated() const noexcept { return !barriers_.empty(); }
   bool is_barrier(std::size_t i) const noexcept {
     return std::find(barriers_.begin(), barriers_.end(), i) != barriers_.end();
   }
@@ -462,7 +469,7 @@ class FarSelect {
   }
   template <class T, class F>
   FarSelect& makes(FarSelect& me, F f) {
-    // it may move to who decides, and stays the same
+    // the room may move to the part that decides, and stays the same object
     auto* const room = static_cast<RoomOf<T>*>(ends_.back().room.get());
     makers_.resize(guards_.size());
     makers_.back() = [room, f = std::move(f)]() mutable { room->put(f()); };
@@ -470,7 +477,8 @@ class FarSelect {
     return me;
   }
   FarSelect& far(const std::shared_ptr<FarEnd>& e, bool writes, std::unique_ptr<Room> room) {
-    if (far_ == guards_.size() && !ends_.empty()) spans_ = true;  // after local ones alone
+    // a far end after local ones alone
+    if (far_ == guards_.size() && !ends_.empty()) spans_ = true;
     for (const End& other : ends_) {
       if (!other.far) continue;
       if (other.far->peer->space != e->peer->space)
@@ -498,23 +506,23 @@ class FarSelect {
   }
 
   struct End {
-    std::shared_ptr<FarEnd> far;  // null: of a local one
-    std::shared_ptr<Port> port;   // of the local ones
+    std::shared_ptr<FarEnd> far;  // null: the end is local
+    std::shared_ptr<Port> port;   // of a local end
     const core::SyncObject* place;
     std::unique_ptr<Room> room;
-    int number;  // among all guards
+    int number;  // its index among all guards
     bool loud = false;
   };
-  // By end, in the order in which they were added:
+  // By end, in the order in which the ends were added:
   InlineVector<End, kUsual> ends_;
   InlineVector<FarGuard, kUsual> guards_;
-  std::vector<std::size_t> barriers_;          // which of them are barriers
-  std::vector<std::function<void()>> makers_;  // of outputs with a function
+  std::vector<std::size_t> barriers_;          // which of the ends are barriers
+  std::vector<std::function<void()>> makers_;  // for outputs with a function
   std::vector<Other> others_;
-  std::size_t far_ = 0;  // the first that is far; none: their number
+  std::size_t far_ = 0;  // the first far end; if there is none, the number of ends
   std::uint32_t first_ = 0, number_ = 0;
   bool fair_ = false, spans_ = false, used_ = false;
-  int chosen_ = -1;  // the end
+  int chosen_ = -1;  // the end that was chosen, or -1
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -1,5 +1,5 @@
 // A link over a serial line: a UART, USB that behaves as one, a pseudo-terminal, TCP (WIRE.md
-// 12.6). POSIX. A board of the small profile is the usual peer.
+// 12.6). POSIX. The usual peer is a board of the small profile.
 //
 //   auto space = wire::Space::make("main");
 //   wire::SerialLink board(space, wire::open_line("/dev/ttyACM0", 115200));
@@ -7,16 +7,16 @@
 //   board.give(button.writer(), "button");      // before the board is there, or after
 //
 // A link is one session. It ends when the line does, when the board starts anew, or when nothing
-// was heard of it for the lease; then a new link is made over the line. One native thread reads,
-// and does what is due with time; who has something to say sends it himself.
+// was heard of the board for the lease; then a new link is made over the line. One native thread
+// reads, and does what is due with time; a thread that has something to send sends it itself.
 //
 //   session ──frames──► compact.hpp ──► line.hpp: packets, sent again ──► the line
 //
 // Invariants (the space's lock)
-//  1 Only the thread reads; only one who is in a step sends, and touches line_ and what is around
-//    it.
-//  2 Once the session is over the thread stays until what was queued is acknowledged, three times
-//    `again` at most, so that BYE arrives.
+//  1 Only the link's thread reads; only a thread in a step sends, and uses line_ and the members
+//    around it.
+//  2 Once the session is over the link's thread stays until what was queued is acknowledged, three
+//    times `again` at most, so that BYE arrives.
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
@@ -46,8 +46,9 @@ inline speed_t speed_of(unsigned baud) noexcept {
 }
 }  // namespace detail
 
-// Makes a terminal pass bytes as they are: raw, 8 bits, no flow control. Nothing if it is no
-// terminal. `baud` 0: as it is. Throws BadUse for a speed that it has not.
+// Makes a terminal pass bytes as they are: raw, 8 bits, no flow control. Does nothing if fd is no
+// terminal. `baud` 0 leaves the speed as it is. Throws BadUse for a speed that the terminal does
+// not have.
 inline void make_line(int fd, unsigned baud) {
   termios t{};
   if (::tcgetattr(fd, &t) != 0) return;
@@ -64,7 +65,7 @@ inline void make_line(int fd, unsigned baud) {
   if (::tcsetattr(fd, TCSANOW, &t) != 0)
     weft::detail::bad_use(std::string("the line cannot be set up: ") + std::strerror(errno));
 }
-// Throws BadUse if it cannot be opened.
+// Opens a line. Throws BadUse if it cannot be opened.
 inline int open_line(const std::string& path, unsigned baud = 115200) {
   const int fd = ::open(path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0)
@@ -80,7 +81,8 @@ inline int open_line(const std::string& path, unsigned baud = 115200) {
 
 class SerialLink final : public LinkBase {
  public:
-  // Takes over the line, which make_line() or open_line() has set up. Throws BadUse if it is none.
+  // Takes over the line, which make_line() or open_line() has set up. Throws BadUse if it is not a
+  // line.
   SerialLink(const std::shared_ptr<Space>& space, int line, const LineOptions& o = {})
       : LinkBase(space),
         fd_(line),
@@ -98,7 +100,7 @@ class SerialLink final : public LinkBase {
     begin();
     thread_ = std::thread([this] { serve(); });
   }
-  // Ends the session: ends that are still held died.
+  // Ends the session: ends that the peer still holds there die.
   ~SerialLink() {
     leave("the space has let go of the session");
     join();
@@ -106,7 +108,7 @@ class SerialLink final : public LinkBase {
     for (const int fd : {fd_, bell_[0], bell_[1]}) ::close(fd);
   }
 
-  // The destructor's work in two parts, as of StreamLink.
+  // The destructor's work in two parts, as for StreamLink.
   void leave(const std::string& why) { bye(why); }
   void join() {
     if (thread_.joinable()) thread_.join();
@@ -118,8 +120,8 @@ class SerialLink final : public LinkBase {
     const auto low = static_cast<std::uint32_t>(n ^ n >> 32);
     return low == 0 ? 1 : low;
   }
-  // A line whose first words stop no board (WIRE.md 12.6). COBS writes a 3 before two bytes between
-  // zeros, so no time has two.
+  // A line whose first bytes stop no board (WIRE.md 12.6). COBS writes a 3 before two bytes between
+  // zeros, so no time may have two such bytes.
   static std::uint32_t gentle(std::uint32_t ms) noexcept {
     if (ms > 0xFFFF) return ms | 1;
     const std::uint32_t up = (ms + 255) & ~255u;
@@ -141,14 +143,15 @@ class SerialLink final : public LinkBase {
 
   void flush() noexcept override {
     pump();
-    if (std::this_thread::get_id() != thread_id_) ring();  // it has something to wait for now
+    // the thread has something to wait for now
+    if (std::this_thread::get_id() != thread_id_) ring();
   }
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // it is full: the thread is rung already
+    if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full: the thread is rung already
   }
 
-  // Frames into packets, packets onto the line, as far as it takes them.
+  // Puts frames into packets, and packets onto the line, as far as the line takes them.
   void pump() noexcept {
     Session& s = peer_->session;
     for (;;) {
@@ -163,11 +166,11 @@ class SerialLink final : public LinkBase {
     }
     if (out_.empty()) line_.output(now(), out_);
     while (!out_.empty()) {
-      // a line may be a socket, whose end is no signal
+      // A line may be a socket, whose end must raise no signal.
       ssize_t n = ::send(fd_, out_.data(), out_.size(), MSG_NOSIGNAL);
       if (n < 0 && errno == ENOTSOCK) n = ::write(fd_, out_.data(), out_.size());
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) break;  // full, or broken: who reads will see why
+      if (n <= 0) break;  // full, or broken: the reading thread will see why
       out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(n));
     }
   }
@@ -194,7 +197,7 @@ class SerialLink final : public LinkBase {
       }
       const std::int64_t wait =
           due == detail::Line::kNever ? -1 : std::clamp<std::int64_t>(due - now(), 0, 3'600'000);
-      // While the line takes nothing, what is due waits for it, unless it is the lease.
+      // While the line takes nothing, what is due waits for the line, unless it is the lease.
       pollfd fds[] = {{fd_, static_cast<short>(POLLIN | (writing ? POLLOUT : 0)), 0},
                       {bell_[0], POLLIN, 0}};
       if (::poll(fds, 2,
@@ -205,8 +208,8 @@ class SerialLink final : public LinkBase {
         while (::read(bell_[0], room.data(), room.size()) > 0) {
         }
       const ssize_t n = fds[0].revents & ~POLLOUT ? ::read(fd_, room.data(), room.size()) : -2;
-      // A socket whose peer closed it before it had read all says so before it gives what the peer
-      // sent last.
+      // A socket whose peer closed it before the peer had read everything reports that before it
+      // gives what the peer sent last.
       const bool nothing =
           n == -2 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ||
                                 (errno == ECONNRESET && !std::exchange(reset_, true))));

@@ -1,16 +1,16 @@
-// An array that many programs read and none changes: written once, mapped by each that gets it,
-// gone with the last (WIRE.md 9.3). Linux.
+// An array that many programs read and none changes: it is written once, mapped by each program
+// that gets it, and freed with the last mapping (WIRE.md 9.3). Linux.
 //
 //   const wire::SharedArray<float> table(std::span(weights));   // one copy, here
-//   out(table);                                                 // to as many programs as one likes: its pages are not copied again
+//   out(table);                    // to any number of programs: its pages are not copied again
 //   … const wire::SharedArray<float> table = in();
 //
-// Its memory is sealed against writing by anybody, its maker too, before anybody else sees it: what
-// has been checked once stays so. Copies share it. Over a link that passes no descriptors its bytes
-// go, and the other program seals a copy of its own.
+// The memory is sealed against writing, also by its maker, before any other program sees it: what
+// has been checked once stays so. Copies share it. Over a link that passes no descriptors the bytes
+// are sent, and the other program seals a copy of its own.
 //
-// Invariant: one mapping a program and array: who gets an array that is mapped here already gets
-// that mapping.
+// Invariant: a program has one mapping of each array: a program that receives an array which is
+// mapped there already gets that mapping.
 #pragma once
 #include <memory>
 #include <span>
@@ -20,10 +20,10 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-// The bytes of one, whatever the elements.
+// The raw bytes of one shared array, whatever its element type.
 class Sealed {
  public:
-  // Throws BadUse if there is no memory or no descriptor.
+  // Makes a sealed copy. Throws BadUse if there is no memory or no descriptor.
   static std::shared_ptr<const Sealed> copy_of(Bytes);
   void put(Buffer& out, Carrier& by) const;
   static std::shared_ptr<const Sealed> get(Bytes in, Carrier& by);

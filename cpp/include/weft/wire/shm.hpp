@@ -1,18 +1,19 @@
 // A link in shared memory, between programs of one machine (WIRE.md 12.4). Linux 5.16.
 //
 //   auto space = wire::Space::make("main");
-//   wire::ShmLink child(space, fd);                           // the rest as with a StreamLink
+//   wire::ShmLink child(space, fd);                           // the rest is as with a StreamLink
 //
 // Each side makes a segment with the ring that it writes, and a page with its life word, and passes
-// both over the socket, a Unix socket, which after that carries descriptors only, and tells of the
-// end. Whoever waits serves (attendant.hpp).
+// both over a Unix socket. After that the socket carries descriptors only, and shows the end. A
+// thread that waits serves the link (attendant.hpp).
 //
-//   made ──the peer's descriptors have come, and are good──► open ──either session is over, the peer is gone──► over
-//     └──────they are not: the session is lost────────────────────────────────────────────────────────────────►┘
+//   made ──the peer's descriptors have come, and are good──► open
+//     │                                    open ──either session is over, the peer is gone──► over
+//     └──they are not good: the session is lost──► over
 //
 // Invariants (the space's lock)
-//  1 The rings are written and read in steps only. Ours is written from the start: the peer finds
-//    it when its hand-shake is over.
+//  1 The rings are written and read in steps only. This side's ring is written from the start: the
+//    peer finds it when its hand-shake is over.
 //  2 What the peer has published before its end is taken in before the end.
 #pragma once
 #include "aside.hpp"
@@ -27,28 +28,28 @@ class ShmLink final : public LinkBase, private Attended {
  public:
   static constexpr std::uint32_t kRing = 1 << 16;  // bytes each way
 
-  // Takes over the socket, a Unix one. Throws BadUse if it is none, there is no memory for the
-  // segment, or the system is too old.
+  // Takes over the socket, a Unix socket. Throws BadUse if it is not one, there is no memory for
+  // the segment, or the system is too old.
   ShmLink(const std::shared_ptr<Space>& space, int fd) : ShmLink(space, fd, kLater) { enlist(); }
-  // The same in two parts, for whoever has what the steps of other threads need: with that the
-  // first, without it the second.
+  // The same in two parts, for an owner of something that the steps of other threads need (such as
+  // a global lock): it calls the first part with that, and enlist() without it.
   enum Later { kLater };
   ShmLink(const std::shared_ptr<Space>& space, int fd, Later)
       : ShmLink(std::make_shared<Peer>(detail::space_of(space)), fd) {
     introducer_ = SocketIntroducer::of(*space, &StreamLink::make_introduced, &make_introduced);
   }
-  // Throws BadUse, and the link is of no use then.
+  // Throws BadUse; the link is unusable then.
   void enlist() {
     if (const char* wrong = try_to_enlist())
       weft::detail::bad_use(std::string("ShmLink: ") + wrong);
   }
-  // Ends the session: ends that are still held died.
+  // Ends the session: ends that the peer still holds there die.
   ~ShmLink() {
     leave("the space has let go of the session");
     join();
   }
 
-  // The destructor's work in two parts, as of StreamLink.
+  // The destructor's work in two parts, as for StreamLink.
   void leave(const std::string& why) {
     if (!attendant_) return;
     bye(why);
@@ -86,8 +87,8 @@ class ShmLink final : public LinkBase, private Attended {
     attendant_ = Attendant::get();
     begin();
   }
-  // The hand-shake goes out, and the attendant serves it from now on. Not in a step. Null, or what
-  // is wrong.
+  // Sends the hand-shake; the attendant serves the link from now on. Must not be called in a step.
+  // Returns null, or what is wrong.
   const char* try_to_enlist() noexcept {
     const char* const wrong = attendant_->enter(*this, life_);
     if (wrong) return wrong;
@@ -95,7 +96,7 @@ class ShmLink final : public LinkBase, private Attended {
     const Hello hello;
     const std::array<int, 2> fds{for_peer_[0].get(), for_peer_[1].get()};
     const bool sent = send_descriptors(socket, std::as_bytes(std::span(&hello, 1)), fds);
-    // If it is gone already, that is told as any other end.
+    // If the peer is gone already, that is reported as any other end.
     if (!sent && errno != EPIPE && errno != ECONNRESET)
       return "that is no Unix socket, or it takes nothing";
     for_peer_ = {};
@@ -104,8 +105,8 @@ class ShmLink final : public LinkBase, private Attended {
     aside_.begin();
     return nullptr;
   }
-  // A session that another space has made for us, in a step of ours: the attendant holds it, and
-  // enlists it once the step is over.
+  // A link of a session that another space has made, in a step of this space: the attendant holds
+  // the link, and enlists it once the step is over.
   static std::weak_ptr<Peer> make_introduced(SocketIntroducer& by, Space& space, int socket,
                                              std::uint64_t incarnation, std::uint32_t largest) {
     auto peer = std::make_shared<Peer>(space);
@@ -117,7 +118,7 @@ class ShmLink final : public LinkBase, private Attended {
     a.adopt(std::shared_ptr<Attended>(std::move(link), as));
     return peer;
   }
-  // An adopted one, on the attendant's thread.
+  // For an adopted link, on the attendant's thread.
   void adopted() noexcept override {
     if (const char* wrong = try_to_enlist()) refuse(wrong);
   }
@@ -226,9 +227,9 @@ class ShmLink final : public LinkBase, private Attended {
     Buffer room(kRing);
     const Served served;
     const Space::Step step(*peer_->space);
-    take_some(room);  // a whole ring: all that it has published
+    take_some(room);  // a whole ring: all that the peer has published
     peer_->session.lost(how);
-    if (counted_) attendant_->look_at_sockets();  // it is to be let go of
+    if (counted_) attendant_->look_at_sockets();  // the link is to be let go of
   }
 
   const Descriptor socket_;
@@ -237,7 +238,7 @@ class ShmLink final : public LinkBase, private Attended {
   std::array<Descriptor, 2> for_peer_;  // until the hand-shake has gone out
   Aside aside_;
   bool shut_ = false, enlisted_ = false, left_ = false, last_ = false;
-  // of a session that was made by another space: the second
+  // counted_: for a session that was made by another space
   std::shared_ptr<SocketIntroducer> introducer_, counted_;
   std::shared_ptr<Attendant> attendant_;
 };

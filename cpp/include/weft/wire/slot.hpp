@@ -1,24 +1,26 @@
-// Memory in which large values go to other programs of this machine (WIRE.md 9.2): what is written
-// here once is read there in place. Linux.
+// Memory in which large values go to other programs of this machine (WIRE.md 9.2): a value is
+// written once, and read in place by the other program. Linux.
 //
-//   make(): a segment that nobody has a share of, or a new one ──written──► lend_to(): a share more, and a descriptor if the peer needs one
-//        ──► there: take(): mapped, or known from before ──the last view is dropped──► the share goes back ──all have──► make() again
+//   make(): a segment without shares, or a new one ──written──► lend_to(): one more share, and a
+//   descriptor if the peer needs one ──► there: take(): mapped, or known from before
+//     ──the last view is dropped──► the share is given back ──all shares are──► make() again
 //
 // The head of a segment counts its shares. A program that is killed never gives its shares back:
-// such a segment falls out of `made` when that is full, and its memory goes with the last mapping.
-// A mapping of somebody else's with such shares goes when no session is open that could yet bring
-// it. So nothing has to be cleaned up, and nobody is asked.
+// such a segment falls out of `made` when that is full, and its memory is freed with the last
+// mapping. A mapping of another program's segment with such shares is dropped when no session is
+// open that could yet bring the segment. So nothing has to be cleaned up, and no program is asked.
 //
-// The head also names the spaces that have the segment mapped and keep it so: to them a value goes
-// without a descriptor.
+// The head also names the spaces that have the segment mapped and keep it mapped: to them a value
+// goes without a descriptor.
 //
 // Invariants
-//  1 The bytes behind the head are written by who made the slot, before anybody else has a share;
-//    then they are whose value they are.
+//  1 The bytes behind the head are written by the maker of the slot, before any other program has a
+//    share; then they belong to the owner of the value.
 //  2 At most kOpen segments of a program have a descriptor. A value beyond that is held as bytes.
-//  3 Who lends takes the share, then looks who is named. Who lets go of a mapping takes its name
-//    out, then looks for shares, and keeps the mapping while there are any. So one of the two sees
-//    the other, and what comes without a descriptor is known.
+//  3 A program that lends takes the share first, and then looks which spaces are named. A program
+//    that drops a mapping takes its name out first, then looks for shares, and keeps the mapping
+//    while there are any. So one of the two sees the other, and what comes without a descriptor is
+//    known.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -30,12 +32,14 @@ namespace weft::inline WEFT_ABI::wire {
 class Slot {
  public:
   static constexpr std::size_t kOpen = 200;
-  static constexpr std::size_t kDescribed = 40;  // bytes of a description
+  static constexpr std::size_t kDescribed = 40;  // in bytes
 
-  // A slot for so many bytes. Nothing: there is no memory or descriptor, or too many are open.
+  // Makes a slot for so many bytes. Returns null if there is no memory or descriptor, or too many
+  // are open.
   static std::unique_ptr<Slot> make(std::size_t length) noexcept;
-  // The one that a frame describes. `by`, a Carrier: what has its descriptors, passed(), and our
-  // space's name, mine(). Nothing: there is none such, or no memory for it, which no_room() is told.
+  // The slot that a frame describes. `by` is a Carrier: its descriptors are passed(), and this
+  // space's name is mine(). Returns null if there is no such slot, or no memory for it, which
+  // no_room() is told.
   template <class By>
   static std::unique_ptr<Slot> take(Bytes described, By& by) {
     Description d;
@@ -43,7 +47,7 @@ class Slot {
     std::memcpy(&d, described.data(), kDescribed);
     if (d.mark == kKnown) return known(d);
     for (int fd; (fd = by.passed()) >= 0;)
-      // else it is of a frame that was not sent after all
+      // otherwise the descriptor is of a frame that was not sent after all
       if (auto s = matching(d, Descriptor(fd), by)) return s;
     return nullptr;
   }
@@ -53,8 +57,8 @@ class Slot {
 
   std::byte* data() const noexcept;
   std::size_t size() const noexcept { return length_; }
-  // A share for who is at the other side of `by`, and what its frame says of it. False: it cannot
-  // be.
+  // Takes a share for the program at the other side of `by`, and describes it for a frame. Returns
+  // false if that cannot be.
   template <class By>
   bool lend_to(By& by, Buffer& description) const {
     if (!by.passes()) return false;
@@ -62,21 +66,22 @@ class Slot {
     if (fd >= 0) by.pass(fd);
     return fd != kNot;
   }
-  // Too many are open: it is to be held as bytes.
+  // Returns whether too many descriptors are open. If so, the value is to be held as bytes.
   static bool crowded() noexcept;
-  // How many values that came in a slot were copied out of it for that.
+  // How many values that came in a slot were copied out of it, since too many were open.
   static inline std::atomic<std::uint64_t> copied{0};
-  // It goes nowhere else.
+  // Closes the descriptor if too many are open: the value goes nowhere else.
   void close_if_crowded() noexcept;
 
   static bool is_described(Bytes b) noexcept {
     return b.size() == kDescribed && (b[0] == std::byte{kPassed} || b[0] == std::byte{kKnown});
   }
-  static void forget() noexcept;  // in the child of a fork: they are the parent's
+  static void forget() noexcept;  // called in the child of a fork: the segments are the parent's
 
  private:
   static constexpr std::uint8_t kPassed = 1, kKnown = 3;  // no pickle begins so
-  static constexpr int kNone = -1, kNot = -2;             // no descriptor is needed; it cannot be
+  // no descriptor is needed; it cannot be lent
+  static constexpr int kNone = -1, kNot = -2;
   struct Description {
     std::uint64_t mark = kPassed, id = 0, size = 0, length = 0, inode = 0;
   };
@@ -85,13 +90,13 @@ class Slot {
   struct Head {
     std::atomic<std::uint64_t> shares;
     std::uint64_t id;                                // random
-    std::atomic<std::uint64_t> mapped_by[kNamed]{};  // incarnations; 0: nobody
+    std::atomic<std::uint64_t> mapped_by[kNamed]{};  // incarnations; 0 if unused
   };
   static_assert(sizeof(Head) == kHead);
   struct Piece {
     Segment memory;
     std::uint64_t id = 0;
-    Descriptor descriptor;  // none any more: it goes nowhere else
+    Descriptor descriptor;  // closed once the value goes nowhere else
     Head& head() const noexcept { return *reinterpret_cast<Head*>(memory.data()); }
     ~Piece();
     void close() noexcept;
@@ -111,7 +116,7 @@ class Slot {
   static std::unique_ptr<Slot> matching(const Description& d, Descriptor fd, std::uint64_t mine,
                                         bool& no_room);
   static std::unique_ptr<Slot> known(const Description& d);
-  // The descriptor that goes along, or one of the two above.
+  // The descriptor that goes along, or kNone or kNot.
   int lend(Buffer& description, std::uint64_t theirs) const;
 
   const std::shared_ptr<Piece> piece_;

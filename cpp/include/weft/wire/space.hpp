@@ -1,16 +1,17 @@
 // This program as a space, and its sessions (WIRE.md 1, 2).
 //
-// All of the wire's state is under one lock of the space. Whoever holds it is in a *step*: it takes
-// in what arrived, or begins or withdraws an operation. At its end a step answers the visitors that
-// were decided meanwhile and lets the links send.
+// All of the wire's state is under one lock of the space. A thread that holds it is in a *step*: it
+// takes in what arrived, or begins or withdraws an operation. At its end a step answers the
+// visitors that got an outcome meanwhile and lets the links send.
 //
-//   Step() ──lock──► … ──~Step(): answer_decided(), Link::flush()──► unlock ──somebody was decided meanwhile, and nobody else steps──► lock
-//   …
+//   Step() ──lock──► … ──~Step(): answer_decided(), Link::flush()──► unlock
+//   unlock ──another visitor got an outcome meanwhile, and no thread is in a step──► lock …
 //
 // Invariants
-//  1 A waker of a visitor is called on any thread, and waits for no lock; it steps itself only if
-//    nobody does. Who does looks for what was decided again after the lock is free. Both by a
-//    read-modify-write of `fresh_`: so one of the two sees the other, and nothing is left lying.
+//  1 A waker of a visitor is called on any thread, and waits for no lock; it makes a step itself
+//    only if no thread is in one. A thread in a step looks again for wakers after the lock is free.
+//    Both use a read-modify-write of `fresh_`: so one of the two sees the other, and no waker is
+//    left lying.
 //  2 In a step no lock of a channel is held when a link is called, and no code of the user's runs
 //    but the customisation point of values.
 #pragma once
@@ -28,21 +29,22 @@ namespace weft::inline WEFT_ABI::wire {
 
 class Peer;
 
-// Who makes sessions between two spaces that this one knows, and takes in those that others make
-// (WIRE.md 7.5). In a step.
+// Makes sessions between two spaces that this one knows, and takes in those that other spaces make
+// (WIRE.md 7.5). It is used in a step.
 class Introducer {
  public:
-  virtual bool introduce(Peer& a, Peer& b) = 0;                  // false: it cannot be done
-  virtual const char* introduced(Peer& by, const Frame& f) = 0;  // null, or what is wrong
+  // returns false if it cannot be done
+  virtual bool introduce(Peer& a, Peer& b) = 0;
+  virtual const char* introduced(Peer& by, const Frame& f) = 0;  // returns null, or what is wrong
   virtual ~Introducer() = default;
 };
 
 // What the thread that serves a link does around its steps: a language with a lock of its own takes
-// that first, the space's after it.
+// that lock first, and the space's lock after it.
 struct Around {
   void (*enter)();
   void (*leave)();
-  void (*end)();  // of that thread
+  void (*end)();  // called at the end of that thread
 };
 inline constinit const Around* around_steps = nullptr;  // set before the first link is made
 class Served {
@@ -57,44 +59,45 @@ class Served {
   }
 };
 
-// What carries a session's bytes.
+// The carrier of a session's bytes.
 class Link {
  public:
-  // In a step: there is output, or the session is over.
+  // Called in a step: there is output, or the session is over.
   virtual void flush() noexcept = 0;
-  // Can a descriptor go along with what is queued next? Then pass() takes it over; passed() is the
-  // next that has come, or -1.
+  // Returns whether a descriptor can go along with the frame that is queued next. If so, pass()
+  // takes it over; passed() returns the next descriptor that has come, or -1.
   virtual bool passes() const noexcept { return false; }
   virtual void pass(int) noexcept {}
   virtual int passed() noexcept { return -1; }
-  // Over shared memory; so is a session that is made between its peer and another's of whom this is
-  // so.
+  // Returns whether the link goes over shared memory. If so, so does a session that is made between
+  // its peer and the peer of another such link.
   virtual bool shared() const noexcept { return false; }
 
  protected:
   ~Link() = default;
 };
 
-// Who answers what programs ask each other about themselves (rounds.hpp). In a step.
+// Answers what programs ask each other about themselves (rounds.hpp). It is used in a step.
 class Inquirer {
  public:
-  virtual const char* heard(Peer& from, const Frame& f) = 0;  // null, or what is wrong with it
-  virtual void gone(Peer& p) noexcept = 0;                    // its session is over
+  // returns null, or what is wrong with the frame
+  virtual const char* heard(Peer& from, const Frame& f) = 0;
+  virtual void gone(Peer& p) noexcept = 0;  // the peer's session is over
 
  protected:
   ~Inquirer() = default;
 };
 
-// What else is known of a peer that is gone: of a program that was started here.
+// What else is known of a peer that is gone: for a program that was started here.
 class Fate {
  public:
-  virtual std::string text() noexcept = 0;  // for people, after the reason; not in a step
+  virtual std::string text() noexcept = 0;  // for people, after the reason; not called in a step
   virtual ~Fate() = default;
 };
 
 class Space : public std::enable_shared_from_this<Space> {
  public:
-  // `incarnation` 0: a random one.
+  // `incarnation` 0 means a random one.
   static std::shared_ptr<Space> make(std::string name, std::uint64_t incarnation = 0) {
     struct Made : Space {
       Made(std::string n, std::uint64_t i) : Space(std::move(n), i) {}
@@ -106,7 +109,7 @@ class Space : public std::enable_shared_from_this<Space> {
 
   class Step {
    public:
-    // Within a step of the same space: part of that.
+    // Within a step of the same space it is part of that step.
     explicit Step(Space& s) : space_(s), outer_(stepping) {
       if (outer_ == &s) return;
       space_.lock_.lock();
@@ -121,21 +124,22 @@ class Space : public std::enable_shared_from_this<Space> {
    private:
     Space& space_;
     Space* const outer_;
-    // what goes in a step was not held by whoever happens to step
+    // values that are dropped in a step did not belong to the thread that happens to be in the step
     const weft::detail::NobodysValues undelivered_;
   };
 
   const Greeting& greeting() const noexcept { return greeting_; }
 
-  // A visitor of one of our sessions was decided. From any thread.
+  // A visitor of one of this space's sessions has its outcome. May be called from any thread.
   void decided(core::Waker* w) noexcept;
-  // In a step: answer those that were.
+  // Answers the visitors that have their outcomes. Called in a step.
   void answer_decided() noexcept;
-  // In a step: the writer's answer of a commit is about to be queued at `h`. Readers elsewhere that
-  // were told in this step get theirs sent now: in one step frames of several commits gather, and
-  // links are flushed one after the other (WIRE.md 4.2).
+  // The writer's answer of a commit is about to be queued at `h`. Readers of other sessions that
+  // were told in this step get their answers sent now: in one step frames of several commits
+  // gather, and links are flushed one after the other (WIRE.md 4.2). Called in a step.
   void readers_first(const Home& h) noexcept;
-  // In a step: a visitor whose session is over and whose wake-up is still to come; it has come.
+  // Keeps a visitor whose session is over and whose wake-up is still to come; bury() and unbury()
+  // end that. Called in a step.
   void adopt(std::unique_ptr<Visitor> g) noexcept { orphans_.push_back(std::move(g)); }
   void bury(const Visitor& g) noexcept {
     std::erase_if(orphans_, [&](const std::unique_ptr<Visitor>& o) { return o.get() == &g; });
@@ -151,34 +155,34 @@ class Space : public std::enable_shared_from_this<Space> {
 
   // --- choices that span (spanned.hpp), in a step ---
 
-  std::vector<Spanned*> spans;  // that have a part here and are open
+  std::vector<Spanned*> spans;  // the choices that have a part here and are open
   std::uint32_t next_rank() noexcept {
     if (++ranks_ == 0) ++ranks_;
     return ranks_;
   }
-  // One of them has gone.
+  // One of these choices has gone.
   void reconsider();
 
   // --- what peers on other machines have sent (untaken.hpp), in a step ---
 
   detail::Untaken::Count untaken{0};
   std::size_t most_untaken = detail::Untaken::most();
-  // Makes room to hold so many bytes more for this home: while it is too much, ends the session
-  // that holds most. Null; or what is wrong, if that is this home's own session.
+  // Makes room to hold `more` bytes for this home: while there are too many, ends the session that
+  // holds most. Returns null; or what is wrong, if that is this home's own session.
   const char* relieve(const Home& h, std::size_t more) noexcept;
 
   // --- rounds (rounds.hpp), in a step ---
 
-  // A link of ours begins, or ends. From any thread.
+  // Notes that a link of this space begins (1), or ends (-1). May be called from any thread.
   void linked(std::int32_t more) noexcept {
     links_.fetch_add(more, std::memory_order_seq_cst);
     links_of_all_.fetch_add(more, std::memory_order_seq_cst);
   }
-  // Are there links of no other space in this program?
+  // Returns whether this space has all links of this program.
   bool has_all_links() const noexcept { return links_.load() == links_of_all_.load(); }
   Inquirer* inquirer = nullptr;
-  std::unordered_set<FarEnd*> far_ends;  // that are held here
-  // Links that are made from now on say so.
+  std::unordered_set<FarEnd*> far_ends;  // far ends that are held here
+  // Links that are made from now on say that this space may be asked.
   void may_be_asked(Inquirer& by) noexcept {
     inquirer = &by;
     greeting_.profile |= Profile::rounds;
@@ -191,11 +195,11 @@ class Space : public std::enable_shared_from_this<Space> {
   const std::vector<Peer*>& peers() const noexcept { return peers_; }
   // The oldest session with that space which is not over, or null.
   Peer* session_with(std::uint64_t incarnation) const noexcept;
-  // The end that a peer holds, by the first of these keys that is known (WIRE.md 7.4).
+  // The end that a peer holds under the first of these keys that is known (WIRE.md 7.4).
   struct Lent {
     Peer* peer = nullptr;
     std::shared_ptr<Port> port;
-    bool first = false;  // it was the first of them
+    bool first = false;  // was it the first of the keys?
   };
   Lent lent(std::span<const std::uint64_t> keys) const noexcept;
   void know(std::uint64_t key, Home& at, std::uint32_t end) {
@@ -206,19 +210,20 @@ class Space : public std::enable_shared_from_this<Space> {
     if (it != keys_.end() && it->second.at == &at) keys_.erase(it);
   }
   std::uint64_t next_token() noexcept { return ++tokens_; }
-  detail::Spare& spare() noexcept { return spare_; }  // in a step
-  // Not to be guessed, and not zero. To make a source asks the processor what it is, which takes a
-  // virtual machine tens of microseconds: one is made for each thread.
+  detail::Spare& spare() noexcept { return spare_; }  // used in a step
+  // A number that cannot be guessed, and is not zero. To make a random_device asks the processor
+  // about itself, which takes a virtual machine tens of microseconds: so one is made for each
+  // thread.
   static std::uint64_t random() {
     static thread_local std::random_device source;
     std::uint64_t n = 0;
     while (n == 0) n = static_cast<std::uint64_t>(source()) << 32 | source();
     return n;
   }
-  // A peer whose session is over: of ends whose home cannot be reached.
+  // A peer whose session is over, for ends whose home cannot be reached.
   std::shared_ptr<Peer> nobody();
-  // In a step: it is let go of when the step is over. A peer may be the last of its session, and an
-  // operation is not destroyed by who tells it that it is over.
+  // Drops p when the step is over. (In a step a peer may be the last of its session, and an
+  // operation must not be destroyed by the code that tells it that it is over.)
   void bury(std::shared_ptr<void> p) { buried_.push_back(std::move(p)); }
 
  private:
@@ -233,9 +238,9 @@ class Space : public std::enable_shared_from_this<Space> {
     if (incarnation == 0) greeting_.incarnation = random();
   }
   void end_step(Space* outer) noexcept;
-  // Has anybody been decided since gather()? Not in a step.
+  // Returns whether any visitor has got an outcome since gather(). Must not be called in a step.
   bool anybody_decided() noexcept { return fresh_.fetch_add(0, std::memory_order_acq_rel); }
-  // In a step: those go to the end of the list.
+  // Moves these to the end of the list. Called in a step.
   void gather() noexcept;
   static inline thread_local Space* stepping = nullptr;
   static inline std::atomic<std::int32_t> links_of_all_{0};
@@ -249,26 +254,26 @@ class Space : public std::enable_shared_from_this<Space> {
   // incarnations that were introduced to each other
   std::set<std::pair<std::uint64_t, std::uint64_t>> acquainted_;
   std::uint64_t tokens_ = 0;
-  detail::Spare spare_;  // of all its sessions: a program may have thousands
+  detail::Spare spare_;  // shared by all its sessions: a program may have thousands
   std::uint32_t ranks_ = 0;
   std::vector<std::shared_ptr<void>> buried_;
-  // Decided and not in the list yet, the latest first.
+  // Wakers with an outcome that are not in the list yet, the latest first.
   std::atomic<core::Waker*> fresh_{nullptr};
-  // The list, in the order in which they were decided.
+  // The list, in the order in which the outcomes came.
   core::Waker* first_ = nullptr;
   core::Waker* last_ = nullptr;
 };
 
 namespace detail {
-// Throws BadUse if there is none.
+// Throws BadUse if there is no space.
 inline Space& space_of(const std::shared_ptr<Space>& s) {
   if (!s) weft::detail::bad_use("there is no space: Space::make(name) makes this program's");
   return *s;
 }
 }  // namespace detail
 
-// The space at the other end of a session. Everything but the constructor and destructor is called
-// in a step.
+// The space at the other end of a session. Everything but the constructor, the destructor and why()
+// is called in a step.
 class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
  public:
   explicit Peer(Space& s)
@@ -288,7 +293,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
     std::erase(space->peers_, this);
   }
 
-  // An end that the peer has handed to us.
+  // An end that the peer has handed to this space.
   struct Offered {
     std::uint32_t end = 0;
     bool writes = false;
@@ -296,16 +301,16 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
     std::string type, name;
     bool taken = false;
     std::uint64_t key = 0;
-    Carrier::Got got;  // of an end whose home is a third space
+    Carrier::Got got;  // for an end whose home is a third space
   };
   std::vector<Offered> offered;
   Link* link = nullptr;
-  // something was handed to us, or by us has been taken up, or the session is over
+  // an end was handed to this space, or one that it handed out was adopted, or the session is over
   void (*news)(Peer&) noexcept = nullptr;
-  void* listener = nullptr;    // of `news`
-  bool outside = true;         // may it wake somebody (LinkBase::be_outside)?
-  std::shared_ptr<Fate> fate;  // null: nothing; written before the link is anybody's
-  // the session is over; after all that was under way has been told
+  void* listener = nullptr;    // for use by `news`
+  bool outside = true;         // may it wake a run (LinkBase::be_outside)?
+  std::shared_ptr<Fate> fate;  // null: nothing is known; written before other threads know the link
+  // the session is over; called after all that was under way has been told
   void (*ended)(Peer&) noexcept = nullptr;
 
   const std::shared_ptr<Space> space;
@@ -314,12 +319,12 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   Home home;
   Far far;
 
-  // Why the session is over, and what else is known. Not in a step.
+  // Returns why the session is over, and what else is known. Must not be called in a step.
   std::string why() const {
     return session.why() + (fate && !session.is_ours() ? fate->text() : "");
   }
 
-  // Who waits for a credit there is offered first (WIRE.md 7.3).
+  // Retires the end; operations that wait for a credit there are offered first (WIRE.md 7.3).
   void retire(std::uint32_t end, bool died) {
     far.closing(end);
     if (Adopting* const a = adopting(end)) a->closed = !died && !a->poisoned;
@@ -331,14 +336,15 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
     session.send(Frame{Kind::poison, 0, end, 0, 0, strength, {}});
   }
 
-  // Hands an end of a third space to the peer, by this name. Null, or why it cannot be done.
+  // Hands an end of a third space to the peer, by this name. Returns null, or why it cannot be
+  // done.
   const char* pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type,
                    const std::string& name);
-  // Takes an end over whose home is the peer, from `from`, who has it by the first of these keys;
-  // the others are earlier ones (WIRE.md 7.4).
+  // Takes over an end whose home is the peer, from `from`, which holds it under the first of these
+  // keys; the others are earlier keys (WIRE.md 7.4).
   std::shared_ptr<FarEnd> adopt(std::vector<std::uint64_t> keys, std::uint64_t token,
                                 const std::string& type, const std::string& name, Peer& from);
-  // Ends that were taken over there, and the home has not said so yet.
+  // How many ends were taken over at this home that it has not confirmed yet.
   std::size_t being_adopted() const noexcept { return adopting_.size(); }
 
  private:
@@ -352,14 +358,15 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   void session_over() noexcept override;
   void before_bye() noexcept override;
 
-  // Ends that we have adopted there, and the home has not said so: if it never does, who had them
-  // before is told.
+  // Ends that this space has adopted there, and that the home has not confirmed: if it never does,
+  // their earlier holders are told.
   struct Adopting {
     std::uint32_t number;
     std::uint64_t token;
     std::weak_ptr<Peer> from;
     std::weak_ptr<FarEnd> end;
-    bool closed = false, poisoned = false;  // in good order; here, before the home has said so
+    // closed in good order, or poisoned here, before the home has confirmed it
+    bool closed = false, poisoned = false;
   };
   Adopting* adopting(std::uint32_t number) noexcept {
     for (Adopting& a : adopting_)

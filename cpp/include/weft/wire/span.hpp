@@ -1,21 +1,23 @@
 // A choice whose guards live at several homes, at its place (WIRE.md 5). One of the homes may be
 // this space.
 //
-//   begin() ──► asks each home in the order of the guards, and offers as it asks ──NOTREADY──► … ──► waits ──READY──► tries that home ──► …
-//                  └─────────────── DONE, ENDED: over, and the others to which it was offered are told that it has gone ───────────┘
+//   begin() ──► asks each home in the order of the guards, offers at once ──NOTREADY──► the next
+//   all asked ──► waits ──READY──► tries that home ──► …
+//   DONE, ENDED ──► over: the other homes to which it was offered are told that it has gone
 //
-// At most one home is trying at a time, and only that one can commit. So the choice is made once,
-// whatever happens to the others; and if a session ends, only what was being tried there can be in
-// doubt (WIRE.md 8).
+// At most one home is trying at a time, and only that home can commit. So the choice commits once,
+// whatever happens at the other homes; and if a session ends, only what was being tried there can
+// be in doubt (WIRE.md 8).
 //
-// Asked in the order of the guards the first that is ready is chosen ; a fair select
-// begins elsewhere each time (rule 5.4). One who only looks (a skip, a timeout that is over) is
-// over once all have been asked: `cancelled` (WIRE.md 5.9).
+// The homes are asked in the order of the guards, so the first guard that is ready is chosen; a
+// fair select begins at another guard each time (rule 5.4). A choice that only looks (with a skip,
+// or a timeout that is over) is over once all have been asked: `cancelled` (WIRE.md 5.9).
 //
 // Invariants (the space's lock)
 //  1 trying_ is the part that has been asked and has not answered. No other part can commit.
-//  2 whole_.over() is called once, when no part can be heard of any more; not if begin() says that
-//    it is over. Nothing of this is touched after it: whoever waits goes on, and destroys it.
+//  2 whole_.over() is called once, when no part can be heard of any more; not if begin() returns
+//    that the choice is over. Nothing of this object is used after that: the process that waits
+//    goes on, and destroys it.
 #pragma once
 #include <memory>
 
@@ -25,25 +27,26 @@
 namespace weft::inline WEFT_ABI::wire {
 
 class Span {
-  static constexpr std::size_t kUsual = 4;  // guards
+  static constexpr std::size_t kUsual = 4;  // number of guards
 
  public:
   struct Guard {
-    Peer* peer = nullptr;          // its home; null: this space
-    std::shared_ptr<Port> port{};  // here
-    std::uint32_t end = 0;         // there
+    Peer* peer = nullptr;          // the guard's home; null: this space
+    std::shared_ptr<Port> port{};  // at this space
+    std::uint32_t end = 0;         // at its home
     bool writes = false;
     std::unique_ptr<Room>* room = nullptr;
-    bool ends = false;  // that its channel has retired is an outcome
+    bool ends = false;  // the retirement of its channel is an outcome
     // its precondition is false: it takes no part, but its home says whether its channel is open
     bool off = false;
     bool later = false;  // an output whose value is made after the commit: its room is filled then
   };
   using Guards = InlineVector<Guard, kUsual>;
-  // What rule 5.6 makes of retired guards: it is over once all that keep it open have retired.
-  // Neither: nothing but a guard ends it. The program may yet switch on what is off. So it is not
-  // over while an input that is off is open, or inputs keep it open too while an output that is off
-  // is; open when it began.
+  // What rule 5.6 makes of retired guards: the choice is over once all guards that keep it open
+  // have retired. With neither flag only a guard ends it. The program may yet switch on guards that
+  // are off. So the choice is not over while an input that is off is open (by_inputs_off), and
+  // inputs keep it open too while an output that is off is open (by_outputs_off); open means open
+  // when the choice began.
   struct Kept {
     bool by_inputs = false, by_outputs = false;
     bool by_inputs_off = false, by_outputs_off = false;
@@ -71,30 +74,31 @@ class Span {
   Span& operator=(const Span&) = delete;
   ~Span();
 
-  // True: it is over already. With the outcome `pending` nothing has happened: whole.refused says
-  // why.
+  // Begins the choice. Returns true if it is over already. With the outcome `pending` nothing has
+  // happened, and whole.refused says why.
   bool begin();
-  // Of one whose whole_ was told committed(): the value is in the guard's room; or it could not be
-  // made, and the choice is over, without over(). True: it is over at once, also without over().
+  // For a choice whose whole_ was told committed(). made(): the value is in the guard's room;
+  // failed(): it could not be made, and the choice is over, without over(). made() returns true if
+  // the choice is over at once, also without over().
   bool made();
   void failed();
-  // Asks for its withdrawal: over() tells whether it was too late.
+  // Asks for the withdrawal: over() tells whether it was too late.
   void withdraw();
-  // The same for a timer that has come, or an end: a guard that is ready is chosen before it (rule
-  // 5.7), so every home is asked once.
+  // The same after a timer that has come, or an end: a guard that is ready is chosen before that
+  // (rule 5.7), so every home is asked once.
   void look_once();
-  // Has a home been asked that has not answered yet? In a step.
+  // Returns whether a home has been asked that has not answered yet. Called in a step.
   bool trying() const noexcept { return trying_ != nullptr; }
 
  private:
-  // parts that lie in here, and room for each of them
+  // the number of parts that lie in this object, and the room for each of them in bytes
   static constexpr std::size_t kHere = 2, kPart = 256;
   struct Part;
   struct There;
   struct Here;
   struct Seat {
     Part* part;
-    std::uint32_t at;  // its number there
+    std::uint32_t at;  // the guard's number in that part
     bool silent = false;
   };
   template <class P, class... A>
@@ -117,26 +121,27 @@ class Span {
   const std::uint32_t first_;
   const Kept kept_;
   const bool looks_;
-  bool late_ = false;            // look_once(): no attempt is waited for
-  bool* over_within_ = nullptr;  // of the attempt that go_on() is in after that: it is over
+  bool late_ = false;  // after look_once(): no attempt is waited for
+  // set if the choice is over within the attempt that go_on() makes after look_once()
+  bool* over_within_ = nullptr;
   alignas(std::max_align_t) std::byte here_[kHere][kPart];
   InlineVector<Part*, kHere> parts_;
   InlineVector<Seat, kUsual> seats_;
   std::uint32_t rank_ = 0;
   Part* trying_ = nullptr;
   bool trying_writes_ = false;  // an output is among the guards that are tried
-  std::uint32_t asked_ = 0;     // guards that have been asked in order
-  // Where that began, and whether one of those that are tried fell silent meanwhile: then the
-  // others were not tried, and are asked again.
+  std::uint32_t asked_ = 0;     // how many guards have been asked in order
+  // Where the present round of asking began, and whether a guard that is tried fell silent
+  // meanwhile: then the others were not tried, and are asked again.
   std::uint32_t asked_from_ = 0;
   bool fell_silent_ = false;
   bool began_ = false, over_ = false, unwanted_ = false;
-  bool silently_ = false;  // begin() itself tells that it is over
-  // A guard that has ended, or whose session has, while another home was trying: it is the outcome
-  // unless that one commits.
+  bool silently_ = false;  // begin() itself tells that the choice is over
+  // A guard or its session has ended while another home was trying: that is the outcome unless the
+  // other home commits.
   bool failed_ = false;
   bool making_ = false;        // trying_ has committed, and waits for the value
-  Part* failed_at_ = nullptr;  // the part that is over by it, if one is
+  Part* failed_at_ = nullptr;  // the part that is over by this end, if one is
   Outcome failure_{};
 };
 

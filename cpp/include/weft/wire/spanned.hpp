@@ -1,23 +1,26 @@
 // One home's part of a choice that has guards at other homes too (WIRE.md 5).
 //
-// The word of such a choice is at its place. So the home never commits it unasked: it watches its
-// channels for it, and says once one of them might be ready; asked to try, it runs an ordinary
-// operation there, and takes it back if that finds nobody.
+// The word of such a choice is at its place. So the home never commits it unasked: it watches the
+// channels for the choice, and says once a guard might be ready. When it is asked to try, it begins
+// an ordinary operation there, and withdraws it if that finds no partner.
 //
 //   begin(), and it is asked at once ──► as attempt()
-//      └──► watches ──attempt()──► met: over() │ nobody: not_ready(), watches again
-//                  ▲                     └──► another choice that spans watches the other side, and is after us in the order: in line
-//                  └──────withdraw(), or that other one is gone: not_ready()─────────────────────────────────┘──it comes: over()
+//      └──► watches ──attempt()──► met: over() │ no partner: not_ready(), watches again
+//                  ▲                 └──► another choice that spans watches the other side, and is
+//                  │                      after this one in the order: stays queued
+//                  │                        ├──the other one comes──► over()
+//                  └──withdraw(), or the other one is gone: not_ready()
 //
-// Two such choices that meet: one of them must stay in line until the other one has come. It is the
-// lower in a fixed order that does: so they cannot wait for each other in a circle.
+// When two such choices could meet, one of them must stay queued until the other has come. The
+// lower one in a fixed order does so: hence they cannot wait for each other in a circle.
 //
 // Invariants (the space's lock)
-//  1 At most one attempt at a time; while there is none, every guard is watched, or the place has
-//    been told that it is ready or silent. An attempt that is the first may be made before any watch.
-//  2 The place is answered once for an attempt: over() or not_ready(). After over() and close() it
-//    hears nothing.
-//  3 A node in line, or whose wake-up is under way, keeps this alive.
+//  1 There is at most one attempt at a time; while there is none, every guard is watched, or the
+//    place has been told that the guard is ready or silent. The first attempt may be made before
+//    any watch.
+//  2 The place is answered once for an attempt: over() or not_ready(). After over() and close() the
+//    place gets no message.
+//  3 A node that is queued, or whose wake-up is under way, keeps this object alive.
 #pragma once
 #include <compare>
 #include <memory>
@@ -31,14 +34,14 @@ namespace weft::inline WEFT_ABI::wire {
 
 class Spanned final : public std::enable_shared_from_this<Spanned> {
  public:
-  // Who made the choice: another space, or a process of this one. In a step.
+  // The maker of the choice: another space, or a process of this one. Called in a step.
   struct Seat {
-    virtual void ready() = 0;                      // worth a try
-    virtual void silent(std::uint32_t guard) = 0;  // its channel has retired (rule 5.6)
-    virtual void not_ready() = 0;                  // nobody was there
-    // it has committed with an output whose value is to be made: made(), or close()
+    virtual void ready() = 0;                      // an attempt is worth while
+    virtual void silent(std::uint32_t guard) = 0;  // the guard's channel has retired (rule 5.6)
+    virtual void not_ready() = 0;                  // the attempt found no partner
+    // An output has committed whose value is to be made: made(), or close(), must follow.
     virtual void commit(std::uint32_t guard) = 0;
-    // It is over: this guard has happened, or its channel has ended so.
+    // The choice is over: this guard has happened, or its channel has ended with s.
     virtual void over(std::uint32_t guard, Status s, Visitor::Seat& at) = 0;
 
    protected:
@@ -51,31 +54,32 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
     auto operator<=>(const Rank&) const = default;
   };
 
-  // `looks`: it asks each home once, and does not wait (WIRE.md 5.9).
+  // `looks`: the choice asks each home once, and does not wait (WIRE.md 5.9).
   Spanned(Space& s, Seat& p, Rank r, std::vector<Visitor::Seat> at, bool looks);
   ~Spanned();
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(at_.size()); }
   bool trying() const noexcept { return attempt_.has_value(); }
-  // `tries`: with an attempt at all of it.
+  // `tries`: begins with an attempt at all of it.
   void begin(bool tries);
-  // Guards first to first + n - 1, in this order; those that are known to be silent take no part.
+  // Tries guards first to first + n - 1, in this order; those that are known to be silent take no
+  // part.
   void attempt(std::uint32_t first, std::uint32_t n);
-  // An attempt that stays in line is taken back; too late, or there is none: nothing.
+  // Withdraws an attempt that is queued. Does nothing if that is too late, or there is no attempt.
   void withdraw();
-  // The place is gone, or has chosen elsewhere. With an attempt that can no longer be taken back
-  // its value is lost.
+  // The place is gone, or has committed elsewhere. If an attempt can no longer be withdrawn its
+  // value is lost.
   void close();
-  // What commit() asked for: the value, whose room it is in then. False: that is none of its type,
-  // and nothing has happened.
+  // Takes the value that commit() asked for; made() without arguments: it is in the guard's room.
+  // Returns false if the payload is no value of the type, and nothing has happened.
   bool making() const noexcept { return attempt_ && attempt_->stage == Visitor::Stage::making; }
   bool made(const Payload& value, Carrier& by);
   void made();
-  // Its room, of a guard that is on; once it is closed.
+  // The room of a guard that is on; for use once the choice is closed.
   std::unique_ptr<Room>& room(std::uint32_t guard) noexcept { return at_[guard].room; }
-  // The attempt was decided while it was in line.
+  // The attempt got its outcome while it was queued.
   void decided();
-  // Somebody has gone: is there still a reason to stay in line?
+  // Called when another choice has gone: checks whether there is still a reason to stay queued.
   void reconsider();
 
  private:
@@ -87,7 +91,8 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   void leave();
   void take_back_rooms();
   bool must_wait() const;
-  // Then it meets nobody else, and nobody waits for it.
+  // Returns whether the attempt has committed. If so, it meets no other party, and no choice waits
+  // for it.
   bool has_committed() const {
     return attempt_ && (attempt_->stage != Visitor::Stage::offered || attempt_->has_met());
   }
@@ -100,7 +105,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   std::vector<std::unique_ptr<Watch>> watches_;  // by guard, once there is one
   mutable std::optional<Visitor> attempt_;
   InlineVector<std::uint32_t, 4> tried_;  // the guards of the attempt
-  std::uint32_t met_ = 0;                 // the guard that is making
+  std::uint32_t met_ = 0;                 // the guard whose value is being made
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -6,15 +6,15 @@
 //   child.give(numbers.reader(), "numbers");
 //   wire::FarWriter<int> w = child.writer<int>("squares");   // waits until the peer has handed it out
 //
-// One native thread reads; who has something to say sends it himself, and the thread sends what the
-// socket did not take. A session's end closes the socket; a peer that is killed is noticed by
-// end-of-file.
+// One native thread reads. A thread that has something to send sends it itself, and the link's
+// thread sends what the socket did not take. A session's end closes the socket; a peer that is
+// killed is noticed by end-of-file.
 //
 // Invariants (the space's lock)
-//  1 Only the thread reads; only one who is in a step sends.
+//  1 Only the link's thread reads; only a thread in a step sends.
 //  2 From the session's end on nothing is sent but what was queued before it, as far as the socket
-//    takes it at once; where it leads to a network, within kLast: it may be values whose writers
-//    were told success (WIRE.md 6.2, 17.13).
+//    takes it at once; if the socket leads to a network, within kLast: these may be values whose
+//    writers were told success (WIRE.md 6.2, 17.13).
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
@@ -34,14 +34,15 @@ namespace weft::inline WEFT_ABI::wire {
 
 class StreamLink final : public LinkBase {
  public:
-  // Takes over the socket. Throws BadUse if it is none. `passes`: a Unix socket passes descriptors;
-  // false: it leads to who copies its bytes to somewhere else (WIRE.md 17.5).
+  // Takes over the socket. Throws BadUse if it is not a stream socket. `passes`: a Unix socket
+  // passes descriptors; false: the socket leads to a program that copies its bytes elsewhere
+  // (WIRE.md 17.5).
   StreamLink(const std::shared_ptr<Space>& space, int socket, bool passes = true)
       : StreamLink(std::make_shared<Peer>(detail::space_of(space)), socket, passes) {
     introducer_ = SocketIntroducer::of(*space, &make_introduced);
     thread_ = std::thread([this] { serve(); });
   }
-  // Ends the session: ends that are still held died.
+  // Ends the session: ends that the peer still holds there die.
   ~StreamLink() {
     leave("the space has let go of the session");
     join();
@@ -49,8 +50,8 @@ class StreamLink final : public LinkBase {
     for (const int fd : {socket_, bell_[0], bell_[1]}) ::close(fd);
   }
 
-  // The destructor's work in two parts, for whoever has what the steps of other threads need: with
-  // that the first, without it the second.
+  // The destructor's work in two parts, for an owner of something that the steps of other threads
+  // need (such as a global lock): it calls leave() with that, and join() without it.
   void leave(const std::string& why) {
     bye(why);
     if (introducer_ && !std::exchange(left_, true)) last_ = introducer_->leave(*peer_->space);
@@ -61,7 +62,7 @@ class StreamLink final : public LinkBase {
     if (last_) introducer_->wait();
   }
 
-  // A session that another space has made for us: its thread holds it.
+  // A link of a session that another space has made: its thread holds the link.
   static std::weak_ptr<Peer> make_introduced(SocketIntroducer& by, Space& space, int socket,
                                              std::uint64_t incarnation, std::uint32_t largest) {
     auto peer = std::make_shared<Peer>(space);
@@ -111,7 +112,7 @@ class StreamLink final : public LinkBase {
       const ssize_t n = passes_ ? descriptors_.send(socket_, peer_->session.output()) : send();
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-      if (n < 0) return ring();  // the thread will see why
+      if (n < 0) return ring();  // the link's thread will see why
       peer_->session.went(static_cast<std::size_t>(n));
     }
     unsent_.store(!peer_->session.output().empty(), std::memory_order_relaxed);
@@ -119,7 +120,7 @@ class StreamLink final : public LinkBase {
         peer_->session.is_over())
       ring();
   }
-  // As much as the socket takes, from where it lies.
+  // Sends as much as the socket takes, from where it lies.
   ssize_t send() noexcept {
     std::array<Bytes, 64> parts;
     std::array<iovec, parts.size()> there;
@@ -133,12 +134,12 @@ class StreamLink final : public LinkBase {
   }
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // it is full: the thread is rung already
+    if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full: the thread is rung already
   }
 
   void serve() {
     detail::be_prompt();
-    // As much as a socket holds: each time round may have to wait for a language's lock.
+    // As much as a socket holds: each round may have to wait for a language's lock.
     Buffer room(std::size_t{1} << 18);
     for (;;) {
       {
@@ -147,7 +148,8 @@ class StreamLink final : public LinkBase {
         if (peer_->session.is_over()) break;
         served_by_ = std::this_thread::get_id();
       }
-      // What the end of our own step has left; who leaves something later rings.
+      // What the end of this thread's own step has left; a thread that leaves something later
+      // rings.
       const bool sending = unsent_.load(std::memory_order_relaxed);
       pollfd fds[] = {{socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), 0},
                       {bell_[0], POLLIN, 0}};
@@ -156,7 +158,7 @@ class StreamLink final : public LinkBase {
         while (::read(bell_[0], room.data(), room.size()) > 0) {
         }
       if (!fds[0].revents) continue;
-      // A frame begins at a multiple of 8: so it does in the room.
+      // A frame begins at a multiple of 8 in the stream, so it does in the buffer.
       const std::size_t at = received_ % 8;
       const ssize_t n = descriptors_.receive(socket_, std::span(room).subspan(at));
       const bool nothing = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
@@ -198,12 +200,13 @@ class StreamLink final : public LinkBase {
   const bool lingers_;
   int bell_[2] = {-1, -1};
   bool passes_ = false;
-  detail::Descriptors descriptors_;  // the space's lock to send; the thread receives
+  // used under the space's lock to send, and by the thread to receive
+  detail::Descriptors descriptors_;
   bool left_ = false, last_ = false;
   std::shared_ptr<SocketIntroducer> introducer_;  // null: the session was made by another space
-  std::thread::id served_by_;                     // the space's lock
+  std::thread::id served_by_;                     // under the space's lock
   std::atomic<bool> unsent_{false};
-  std::size_t received_ = 0;  // bytes, its thread's own
+  std::size_t received_ = 0;  // in bytes; used by the link's thread only
   std::thread thread_;
 };
 

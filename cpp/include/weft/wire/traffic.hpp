@@ -1,6 +1,6 @@
-// Which sessions of this program are open, by numbers that rise. What was under way to it at some
-// moment has come, or never will, once every session that was open then is over: slot.hpp keeps
-// what could be asked for until then.
+// Which sessions of this program are open, by ascending numbers. Once every session is over that
+// was open at some moment, what was under way to the program then has come, or never will: slot.hpp
+// keeps until then what could still be asked for.
 //
 //   Traffic() ──open──► over()
 #pragma once
@@ -24,23 +24,23 @@ class Traffic {
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
   ~Traffic() { over(); }
-  // Nothing comes any more. A second time: nothing.
+  // Nothing comes over the session any more. A second call does nothing.
   void over() noexcept {
     const std::lock_guard g(all().lock);
     all().open.erase(number_);
   }
 
-  // The number of the youngest so far.
+  // The number of the youngest session so far.
   static std::uint64_t latest() noexcept {
     const std::lock_guard g(all().lock);
     return all().last;
   }
-  // The number of the oldest that is open; beyond all numbers if none is.
+  // The number of the oldest session that is open; beyond all numbers if none is.
   static std::uint64_t oldest() noexcept {
     const std::lock_guard g(all().lock);
     return all().open.empty() ? std::numeric_limits<std::uint64_t>::max() : *all().open.begin();
   }
-  // In the child of a fork: the sessions are the parent's.
+  // Called in the child of a fork: the sessions are the parent's.
   static void forget() noexcept {
     new (&all().lock) std::mutex;  // another thread of the parent may have held it
     new std::set<std::uint64_t>(std::move(all().open));

@@ -1,8 +1,8 @@
-// What the peers of a space have sent to it and nobody has taken yet: values of which a part is
+// What the peers of a space have sent to it and has not been taken yet: values of which a part is
 // still missing, and operations that wait (WIRE.md 14.5). A peer on another machine decides how
 // much that is, so it is counted and limited.
 //
-//   Untaken u; u.add(all, bytes)        counted in `all` as long as it lives
+//   Untaken u; u.add(all, bytes)        the bytes count in `all` as long as u lives
 #pragma once
 #include <unistd.h>
 

@@ -9,12 +9,12 @@
 //     static std::string type() { return "order/1"; }
 //     // appends its bytes
 //     static void put(const Order& o, weft::wire::Buffer& out) { … }
-//     // nothing: these are no Order. What comes is not trusted
+//     // returns nothing if these bytes are no Order: what comes is not trusted
 //     static std::optional<Order> get(weft::wire::Bytes in) { … }
 //   };
 //
-// A type that has ends of channels in it (moving.hpp) is told by whom it is carried, and asks that
-// one to put and get them:
+// A type that contains ends of channels (moving.hpp) gets the Carrier of its values, which puts and
+// gets the ends:
 //
 //     static void put(const Order& o, weft::wire::Buffer& out, weft::wire::Carrier& by) {
 //       by.put(o.reply, out);
@@ -25,21 +25,21 @@
 //       …
 //     }
 //
-// std::string and std::vector of trivially copyable elements have theirs below. A value of kApart
-// bytes or more goes through shared memory where the link can (WIRE.md 9.2), whatever its type; one
-// that has its bytes in one piece says where, and is copied once less:
+// std::string and std::vector of trivially copyable elements have their Value below. A value of
+// kApart bytes or more goes through shared memory if the link can (WIRE.md 9.2), whatever its type.
+// A value whose bytes lie in one piece is copied once less if its type says where:
 //
 //     static Bytes bytes(const Order& o) { … }  // what put() would append
 //
 // and, if it can be made of pieces as they come from another machine (WIRE.md 9.1), is copied once
 // less there:
 //
-//     // a new one, Order(), is to get so many bytes, if all is well
+//     // o, made by Order(), is to get so many bytes, if all is well
 //     static void will_come(Order& o, std::size_t bytes) { … }
-//     // it has so many
+//     // o, which had `had` bytes, gets this piece
 //     static void more(Order& o, std::size_t had, Bytes piece) { … }
 //
-// A type whose values live in shared memory has two more (large.hpp).
+// A type whose values live in shared memory has two more functions (large.hpp).
 //
 // These functions run under the space's lock (rule 12.1): they may not throw, wait or use Weft.
 #pragma once
@@ -76,7 +76,7 @@ struct Value {
     else
       return "s" + size + "a" + std::to_string(alignof(T));
   }
-  static constexpr bool fixed = true;  // always sizeof(T) bytes
+  static constexpr bool fixed = true;  // has always sizeof(T) bytes
   static Bytes bytes(const T& v) { return std::as_bytes(std::span(&v, 1)); }
   static void put(const T& v, Buffer& out) { detail::put(out, bytes(v)); }
   static std::optional<T> get(Bytes in) {
@@ -90,9 +90,9 @@ struct Value {
 };
 
 namespace detail {
-// A peer may say that more comes than ever does: so much memory is made ready, what is beyond it
+// A peer may announce more than it ever sends: so much memory is reserved, and a longer value
 // grows.
-inline constexpr std::size_t kAtOnce = std::size_t{64} << 20;  // bytes
+inline constexpr std::size_t kAtOnce = std::size_t{64} << 20;  // in bytes
 
 template <class E>
 bool lies_as(Bytes b) noexcept {
@@ -132,7 +132,7 @@ struct Value<std::vector<E>> {
     v.reserve((std::min(bytes, detail::kAtOnce) + sizeof(E) - 1) / sizeof(E));
   }
   static void more(std::vector<E>& v, std::size_t had, Bytes piece) {
-    if (had % sizeof(E) == 0 && detail::lies_as<E>(piece)) {  // nothing is written twice
+    if (had % sizeof(E) == 0 && detail::lies_as<E>(piece)) {  // the bytes are written once only
       const auto* const first = reinterpret_cast<const E*>(piece.data());
       v.insert(v.end(), first, first + piece.size() / sizeof(E));
       return;
@@ -144,14 +144,14 @@ struct Value<std::vector<E>> {
 
 class Carrier;
 
-inline constexpr std::size_t kApart = 32'768;  // bytes
+inline constexpr std::size_t kApart = 32'768;  // in bytes
 
 namespace detail {
-// Puts a value into a slot, whose description goes in its place. False: it goes as it is;
-// `description` is as it was then.
+// Puts a value into a slot, whose description goes in its place. Returns false if the value goes as
+// it is; `description` is then unchanged.
 bool lease(Bytes value, Buffer& description, Carrier& by);
-// The bytes of a slot whose description came, and what keeps them there. Their maker might still
-// write to them. Null: there is no such.
+// The bytes of a slot whose description came, and what keeps them there; both are empty if there is
+// no such slot. The maker of the bytes might still write to them.
 struct Leased {
   Bytes bytes{};
   std::shared_ptr<void> keep;
@@ -181,7 +181,7 @@ std::optional<T> get_leased(Bytes description, Carrier& by) {
     if (!there.keep) return {};
     if constexpr (requires(const T& v) { Value<T>::bytes(v); })
       return get_value<T>(there.bytes, by);
-    // nobody changes it while it is read
+    // The copy cannot change while it is read.
     const Buffer copy(there.bytes.begin(), there.bytes.end());
     return get_value<T>(copy, by);
   }
@@ -201,14 +201,15 @@ Payload unload_value(const T& v, Buffer& keep, Carrier& by) {
     return {0, keep, true, apart};
   }
 }
-// Is a value made of its pieces as they come?
+// Whether a value can be made of its pieces as they come.
 template <class T>
 inline constexpr bool kGrows = std::is_default_constructible_v<T>&& requires(T& v, Bytes b) {
   Value<T>::bytes(v), Value<T>::will_come(v, b.size()), Value<T>::more(v, b.size(), b);
 };
 }  // namespace detail
 
-// Has every value of the type the same size, so that one of at most 8 bytes lies in the header?
+// Whether every value of the type has the same size, so that one of at most 8 bytes lies in the
+// header.
 template <class T>
 inline constexpr bool kFixed = requires {
   requires Value<T>::fixed;
@@ -216,9 +217,9 @@ inline constexpr bool kFixed = requires {
 template <class T>
 inline constexpr bool kSmall = kFixed<T> && sizeof(T) <= 8;
 
-// Room for one value of some type, with the way from and to a frame.
+// The room for one value of some type, with the way from and to a frame.
 //
-//   empty ──load(), or whoever constructs at slot() and says filled()──► full ──take()──► empty
+//   empty ──load(), or a party constructs at slot() and says filled()──► full ──take()──► empty
 //     └──will_come()──► coming: more() for each piece ──last()──► full
 class Room {
  public:
@@ -227,19 +228,19 @@ class Room {
   Room& operator=(const Room&) = delete;
   virtual ~Room() = default;
   virtual void* slot() noexcept = 0;
-  // In a step; ends in the value are the carrier's business.
-  virtual bool load(const Payload&, Carrier&) = 0;  // false: that is no value of the type
-  // of a full one, to which the payload refers, or to `keep`
+  // These two are called in a step; the carrier handles ends in the value.
+  virtual bool load(const Payload&, Carrier&) = 0;  // returns false if that is no value of the type
+  // Unloads a full room; the payload refers to the room, or to `keep`.
   virtual Payload unload(Buffer& keep, Carrier&) const = 0;
-  // What keeps a payload's own bytes where they are, also without the room; empty: nothing does.
+  // What keeps a payload's own bytes where they are, also without the room; empty if nothing does.
   virtual Keeper keeper() const { return {}; }
-  // So many bytes are to come, in pieces. False: such a value is load()ed whole.
+  // So many bytes are to come, in pieces. Returns false if such a value is load()ed whole.
   virtual bool will_come(std::size_t) { return false; }
   virtual void more(Bytes) {}
-  virtual bool last(Bytes) { return false; }  // false: that was no value of the type
+  virtual bool last(Bytes) { return false; }  // returns false if that was no value of the type
   void filled() noexcept { full_ = true; }
-  // Somebody has moved the value out, and what is left is to be destroyed all the same: it stays
-  // full.
+  // The room stays full when a party has moved the value out: what is left must be destroyed all
+  // the same.
   bool full() const noexcept { return full_; }
 
  protected:
