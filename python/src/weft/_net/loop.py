@@ -145,7 +145,7 @@ def use() -> asyncio.AbstractEventLoop:
         if _loop is None:
             loop = asyncio.SelectorEventLoop(_Looking())
             try:
-                # This thread must run before threads that compute (WIRE.md 17.24).
+                # The loop's thread must run before threads that compute (WIRE.md 17.24).
                 loop.call_soon(_native._be_prompt)
                 thread = threading.Thread(target=_run, args=(loop,), name=THREAD, daemon=True)
                 thread.start()
