@@ -1,4 +1,6 @@
-"""Types of weft.coroutines. Those of weft.threads and weft.greenlets follow from them: tools/names.py."""
+"""Types of weft.coroutines. tools/names.py derives those of weft.threads and weft.greenlets from
+them.
+"""
 
 # --- written by tools/names.py: imports
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
