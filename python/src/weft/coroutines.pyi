@@ -1,6 +1,4 @@
-"""Types of weft.coroutines. tools/names.py derives those of weft.threads and weft.greenlets from
-them.
-"""
+"""Types of weft.coroutines. Those of weft.threads and weft.greenlets follow from them: tools/names.py."""
 
 # --- written by tools/names.py: imports
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable

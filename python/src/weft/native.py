@@ -201,7 +201,8 @@ def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Pa
 
 
 def _check_names(component: str, declared: list[Any]) -> None:
-    """Raises BadUse for names that Python cannot use. The error says to which process they belong.
+    """Raises BadUse for names that Python cannot use. The error says to which process they
+    belong.
     """
     seen: set[str] = set()
     for process, _, _, _, parameters, _ in declared:

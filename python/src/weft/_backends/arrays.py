@@ -13,7 +13,8 @@ __all__ = ["ChannelArray"]
 
 
 class ChannelArray(list[Any]):
-    """The list of channels that `Channel(…) * n` makes, with methods for the ends of all of them.
+    """The list of channels that `Channel(…) * n` makes, with methods for the ends of all of
+    them.
     """
 
     def readers(self) -> list[Any]:

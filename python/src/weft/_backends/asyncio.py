@@ -81,7 +81,8 @@ def _go_on(future: Any) -> None:
 
 
 def _is_look(handle: Any) -> bool:
-    """Returns whether a callback is the check for a standstill (rule 10.6), which wakes no process.
+    """Returns whether a callback is the check for a standstill (rule 10.6), which wakes no
+    process.
     """
     return getattr(handle._callback, "__name__", None) == "weft_standstill"
 
@@ -173,7 +174,8 @@ class _End(asyncio.Future):  # type: ignore[type-arg]
 
 
 def _interrupted(error: BaseException | None) -> TypeGuard[BaseException]:
-    """Returns whether the exception was raised by a signal handler, that is: it is no cancellation.
+    """Returns whether the exception was raised by a signal handler, that is: it is no
+    cancellation.
     """
     return error is not None and not _is(error, asyncio.CancelledError)
 

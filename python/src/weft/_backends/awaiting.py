@@ -63,6 +63,7 @@ _sequence.__name__ = _sequence.__qualname__ = "Sequence"
 
 
 def Spawn(*processes: Any) -> None:
-    """Starts processes that may outlive their group. They belong to the outermost run (rule 7.4).
+    """Starts processes that may outlive their group. They belong to the outermost run (rule
+    7.4).
     """
     _native.spawn(*processes)

@@ -48,6 +48,7 @@ def Sequence(*processes: Any) -> list[Any]:
 
 
 def Spawn(*processes: Any) -> None:
-    """Starts processes that may outlive their group. They belong to the outermost run (rule 7.4).
+    """Starts processes that may outlive their group. They belong to the outermost run (rule
+    7.4).
     """
     _native.spawn(*processes)

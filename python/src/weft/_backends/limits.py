@@ -88,7 +88,8 @@ class Timeout:
     # __enter__() and __exit__() each catch what a signal handler raises. If a function that both
     # call did so, a handler could raise between the end of that function and the end of theirs.
     def _let_go(self) -> None:
-        """Leaves the limit after a signal handler has raised while the block was entered or left.
+        """Leaves the limit after a signal handler has raised while the block was entered or
+        left.
         """
         with contextlib.suppress(BadUse):
             self._limit.leave(None)

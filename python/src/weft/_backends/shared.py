@@ -76,7 +76,8 @@ _KINDS = {"coroutines": 0, "threads": 1, "greenlets": 2}  # the numbers are thos
 
 
 def process_of(function: Any, plain: str) -> Any:
-    """Makes a process function of `function`. `plain` is its backend if it is not an `async def`.
+    """Makes a process function of `function`. `plain` is its backend if it is not an `async
+    def`.
     """
     if isinstance(function, _native.ProcessFunction):
         raise BadUse(f"@process twice on {function!r}: once is enough")

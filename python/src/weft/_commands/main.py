@@ -45,7 +45,8 @@ A program that calls sys.exit(n) ends with n.
 
 
 class BadUse(click.ClickException):
-    """The command line asks for something that cannot be done. The message says what to do instead.
+    """The command line asks for something that cannot be done. The message says what to do
+    instead.
     """
 
     exit_code = EXIT["bad use"]

@@ -191,7 +191,8 @@ def ls(server: str | None, keys: str | None, as_json: bool) -> int:
 
 
 def _where(one: Any) -> str:
-    """Says where a Named or a Host is reached, and how many sessions of that program use the relay.
+    """Says where a Named or a Host is reached, and how many sessions of that program use the
+    relay.
     """
     where = f"at {one.address}" if one.address else "by the relay"
     number = f"{one.relayed} session{'s' * (one.relayed != 1)}"

@@ -185,7 +185,8 @@ class Round(Spaces):
             self._add(*one)
 
     def _sessions(self) -> set[tuple[int, int]]:
-        """Notes the counters of each session. Returns the pairs of spaces that have two sessions.
+        """Notes the counters of each session. Returns the pairs of spaces that have two
+        sessions.
         """
         seen: Counter[tuple[int, int]] = Counter()
         for s in self.spaces.values():
@@ -301,7 +302,8 @@ class Round(Spaces):
 
 
 def _came(before: int, now: int) -> bool:
-    """Compares two 32-bit counters: has all that was sent by the earlier round now been received?
+    """Compares two 32-bit counters: has all that was sent by the earlier round now been
+    received?
     """
     return (now - before) % (1 << 32) < 1 << 31
 

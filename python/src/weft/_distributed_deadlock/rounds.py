@@ -428,7 +428,8 @@ _native._ask_everywhere(_everywhere, _end_elsewhere)
 
 
 def standing() -> None:
-    """Says that a run of this space waits for other spaces. The extension calls this on any thread.
+    """Says that a run of this space waits for other spaces. The extension calls this on any
+    thread.
     """
     if _up is not None:
         with _lock, contextlib.suppress(OSError):

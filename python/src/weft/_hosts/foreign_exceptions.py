@@ -85,7 +85,8 @@ def text_of(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """Returns the traceback as Python prints it; if that fails, at least the text of the exception.
+    """Returns the traceback as Python prints it; if that fails, at least the text of the
+    exception.
     """
     with contextlib.suppress(BaseException):
         import traceback

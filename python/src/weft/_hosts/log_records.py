@@ -130,7 +130,8 @@ def _install(send: Send, as_there: dict[str, Any]) -> None:
 
 
 def _cut(text: str) -> str:
-    """Returns the text; if it is too long for the parent, its beginning with a note that says so.
+    """Returns the text; if it is too long for the parent, its beginning with a note that says
+    so.
     """
     if len(text) <= LONG:
         return text

@@ -175,7 +175,8 @@ def _shared_found(*said: Any) -> Any:
 
 
 class _Numbers:
-    """An array of a native channel on its way (rule 16.7): its memory, and the type of its numbers.
+    """An array of a native channel on its way (rule 16.7): its memory, and the type of its
+    numbers.
     """
 
     def __init__(self, view: memoryview) -> None:
@@ -425,8 +426,7 @@ _ENDS = (Retired, Poisoned, PeerDied, Cancelled)
 
 
 class Failure:
-    """An exception on its way from one OS process to another, without the ends of channels in it.
-    """
+    """An exception on its way from one OS process to another, without the ends of channels in it."""
 
     def __init__(self, error: BaseException) -> None:
         kind = type(error)

@@ -164,7 +164,8 @@ class Feeder(abc.ABC):
 
     @abc.abstractmethod
     def begin(self) -> None:
-        """Gets ready. The thread that submits a call waits for this, and raises what this raises.
+        """Gets ready. The thread that submits a call waits for this, and raises what this
+        raises.
         """
 
     @abc.abstractmethod

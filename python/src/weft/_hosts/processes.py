@@ -105,7 +105,8 @@ def _name_of(where: Any) -> str:
 
 
 def _reduced(function: Any) -> Any:
-    """Pickles a process function by its name if that can be imported, else by the function in it.
+    """Pickles a process function by its name if that can be imported, else by the function in
+    it.
     """
     name = _pickling.name_of(function)
     if name is not None:

@@ -193,7 +193,8 @@ class _Spawned(Child):
 
 
 class _OfServer(Child):
-    """A child of the server, which says by a pipe how the child ended. It is usable after began().
+    """A child of the server, which says by a pipe how the child ended. It is usable after
+    began().
     """
 
     _told = _tell = -1

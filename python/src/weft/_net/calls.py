@@ -161,7 +161,8 @@ def unfit(allow: list[str]) -> list[str]:
 
 
 def fault(host: str, run: str, said: dict[str, Any]) -> str:
-    """Returns why the module that the caller asks for is not the one that is here, or "" if it is.
+    """Returns why the module that the caller asks for is not the one that is here, or "" if it
+    is.
     """
     module, _ = parted_run(run)
     source = source_of(module)

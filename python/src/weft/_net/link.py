@@ -301,7 +301,8 @@ class _Out:
 
 
 async def carry(feed: Any, there: Streams) -> None:
-    """Does what couple() does, for a session of this OS process: what comes goes into it at once.
+    """Does what couple() does, for a session of this OS process: what comes goes into it at
+    once.
     """
     assert isinstance(there[0], Incoming)
     out = _Out(feed, there[1].transport)

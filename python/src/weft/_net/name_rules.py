@@ -140,7 +140,8 @@ class Member(NamedTuple):
 
 
 def member_of(certificate: dict[str, Any]) -> Member:
-    """Returns the member of a certificate, which is given as the dictionary of ssl's getpeercert().
+    """Returns the member of a certificate, which is given as the dictionary of ssl's
+    getpeercert().
     """
     subject = [value for part in certificate.get("subject", ()) for value in part]
     name = next((str(value) for key, value in subject if key == "commonName"), "?")

@@ -234,7 +234,8 @@ class Meeting:
     # --- the home's side --------------------------------------------------------------------------
 
     def _has(self, offer: Offer) -> None:
-        """Notes that a program may come for the offer from now on, which wakes a run here (17.16).
+        """Notes that a program may come for the offer from now on, which wakes a run here
+        (17.16).
         """
         self._offers[offer.name] = offer
         _net_loop.outside(True)

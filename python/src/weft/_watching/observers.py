@@ -135,7 +135,8 @@ class Everywhere(Protocol):
         """
 
     def _gone(self, pid: int) -> None:
-        """Notes that an OS process has died, or does not answer. What it had not yet sent is lost.
+        """Notes that an OS process has died, or does not answer. What it had not yet sent is
+        lost.
         """
 
 

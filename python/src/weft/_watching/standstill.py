@@ -95,7 +95,8 @@ def signals_and_tokens(handlers: list[str], tokens: int) -> list[str]:
 
 
 def handlers() -> list[str]:
-    """Returns the signals whose handlers may act (rule 10.3), also those of the running event loop.
+    """Returns the signals whose handlers may act (rule 10.3), also those of the running event
+    loop.
     """
     asyncio = sys.modules.get("weft._backends.asyncio")
     loop = asyncio.running_here() if asyncio is not None else None

@@ -285,7 +285,8 @@ async def merge(sources: Sequence[Reader[Any]], out: Writer[Any]) -> None:
 
 @process
 async def multiplex(sources: Sequence[Reader[Any]], out: Writer[tuple[int, Any]]) -> None:
-    """Does what :func:`merge` does, and says from which reader a value is: writes (index, value).
+    """Does what :func:`merge` does, and says from which reader a value is: writes (index,
+    value).
     """
     await _merge(sources, out, True)
 
