@@ -36,7 +36,7 @@ from harness.build import Missing, need  # noqa: E402
 from harness.page import filled, provenance  # noqa: E402
 
 PAGE = BENCH / "THESIS.md"
-COUNTS = {  # messages to each worker: small; the thesis's
+COUNTS = {  # messages to each worker: the small count, and the thesis's
     "messaging": ((5_000,), (100_000, 500_000)),
     "light": ((5_000,), (100_000, 500_000)),
     "heavy": ((1_000,), (1_000, 5_000)),
@@ -84,7 +84,8 @@ class Case:
 @dataclasses.dataclass
 class Found:
     """Times of a program in seconds: the first run of each round, the other runs, and the CPU time
-    of each of those."""
+    of each of those.
+    """
 
     first: list[float] = dataclasses.field(default_factory=list)
     runs: list[float] = dataclasses.field(default_factory=list)
@@ -98,8 +99,9 @@ def cases(full: bool, quick: bool) -> list[Case]:
 
 
 def argv(who: str, case: Case, runs: int) -> list[str]:
-    """The command of a program; the workers of the design and of Weft are pinned, each to a CPU of
-    its own."""
+    """Returns the command of a program; the workers of the design and of Weft are pinned, each to a
+    CPU of its own.
+    """
     words = [case.workload, str(case.messages), str(runs)]
     peers = BENCH / "peers" / "py"
     if who == "control":
@@ -111,7 +113,7 @@ def argv(who: str, case: Case, runs: int) -> list[str]:
 
 
 def parse(out: str, pairs: int) -> Found:
-    """Reads what a program printed, in nanoseconds for each pair of messages; gives seconds for
+    """Reads what a program printed, in nanoseconds for each pair of messages; returns seconds for
     each run.
 
     Raises:
@@ -150,7 +152,7 @@ def started(who: str, case: Case, runs: int) -> Found:
 
 
 def shares(runs: int, rounds: int) -> list[int]:
-    """How many of the runs each round gets: as equal as possible, and at least one."""
+    """Returns how many of the runs each round gets: as equal as possible, and at least one."""
     rounds = min(runs, rounds)
     return [runs // rounds + (k < runs % rounds) for k in range(rounds)]
 
@@ -161,7 +163,7 @@ def measure(
     runs: Sequence[int],
     start: Callable[[str, Case, int], Found] = started,
 ) -> dict[str, Found]:
-    """Every program in every round, one at a time. Raises Failed as soon as one fails."""
+    """Runs every program in every round, one at a time. Raises Failed as soon as one fails."""
     found = {who: Found() for who in people}
     for share in runs:
         for who in people:
@@ -177,8 +179,9 @@ def number(value: float) -> str:
 
 
 def table(case: Case, found: Mapping[str, Found]) -> str:
-    """A table with a line for each program: the thesis's own, if it has this count, and ours
-    below."""
+    """Returns a table with a line for each program: the thesis's own figures, if it has this count,
+    and below them those measured here.
+    """
     lines = [
         f"**{case.workload}, {case.messages:,} messages to each worker**",
         "",
@@ -212,7 +215,9 @@ def table(case: Case, found: Mapping[str, Found]) -> str:
 
 
 def here(say: Callable[[str], None]) -> list[str]:
-    """The programs that this machine can run. For each of the others, says what to install."""
+    """Returns the programs that this machine can run. For each of the others, says what to
+    install.
+    """
     people = []
     for who, needs in NEEDS.items():
         try:
@@ -225,7 +230,7 @@ def here(say: Callable[[str], None]) -> list[str]:
 
 
 def write(case: Case, text: str, said: str, page: Path = PAGE) -> None:
-    """Puts a table into the page.
+    """Writes a table into the page.
 
     Raises:
         ValueError: the page has no marks for it.
@@ -262,7 +267,8 @@ def main(words: Sequence[str]) -> int:
     tables = []
     command = f"./run thesis{' --full' if options.full else ''} --runs {options.runs} --write"
     for case in chosen:
-        said = provenance(command)  # its load is that before the first run
+        # Taken before the first run, so that it has the load of the machine.
+        said = provenance(command)
         found = measure(case, people, runs)
         kept = {who: dataclasses.asdict(one) for who, one in found.items()}
         (out / f"{case.name}.json").write_text(json.dumps(kept) + "\n", encoding="utf-8")

@@ -1,5 +1,6 @@
 """The PyCSP paper's experiments: the grid that measures them, and their programs on every kind of
-process."""
+process.
+"""
 
 import os
 import subprocess
@@ -24,7 +25,7 @@ def experiment(points=(1, 2, 4), curves=("a", "b"), **more):
 
 
 def measured(e, script, rounds=1, **more):
-    """`script` is Python, with the curve and the point in `curve` and `x`."""
+    """Measures `script`, Python code with the curve and the point in `curve` and `x`."""
 
     def program(curve, x):
         return Program([sys.executable, "-c", f"curve, x = {curve!r}, {x}\n{script}"], {})
