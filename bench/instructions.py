@@ -28,9 +28,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 ALLOWED = 1.03  # the agreed limit for a change that should cost nothing
-FLAGS = ["-std=c++20", "-O2", "-DNDEBUG", "-pthread"]  # as bench/CMakeLists.txt has them
+FLAGS = ["-std=c++20", "-O2", "-DNDEBUG", "-pthread"]  # the same as in bench/CMakeLists.txt
 TIMEOUT = 900.0
-# Without the cyclic collector: whether it runs once more, over everything, depends on chance.
+# Without the cyclic collector: it is chance whether it runs once more, over everything.
 WITHOUT_COLLECTOR = """
 import gc, runpy, sys
 gc.disable()
@@ -44,18 +44,18 @@ class Case:
     """A program of the benches, and how many operations it does at a size."""
 
     name: str
-    program: str  # of bench/cpp, or a backend and a program of bench/py
+    program: str  # a program of bench/cpp, or a backend and a program of bench/py
     arguments: str  # with {} for the size
     sizes: tuple[int, int]
     operations: Callable[[int], int]
-    module: str = ""  # WEFT_BENCH_MODULE: the program is run by itself, not by on.py
+    module: str = ""  # WEFT_BENCH_MODULE; with it, the program runs by itself, not by on.py
 
     def argv(self, size: int) -> list[str]:
         return self.arguments.format(size).split()
 
 
 def commstime(per: int) -> int:
-    return 4 * 2 * per  # 4 communications a round; one series warms up, one is timed
+    return 4 * 2 * per  # 4 communications a round; one stretch warms up, one is timed
 
 
 def twice(per: int) -> int:
@@ -208,7 +208,9 @@ class Checkout:
 
 
 def collected(said: str) -> int:
-    """The count that callgrind prints when it ends. Raises RuntimeError if there is none."""
+    """Returns the count that callgrind prints when it ends. Raises RuntimeError if there is
+    none.
+    """
     found = re.search(r"Collected\s*: (\d+)", said)
     if not found:
         raise RuntimeError("callgrind counted nothing")

@@ -93,7 +93,7 @@ def say(text: str) -> None:
 def prepare(
     bench: targets.Bench, builder: Builder, available: Sequence[int]
 ) -> tuple[dict[str, Program], dict[str, list[int]], dict[str, str], dict[str, str]]:
-    """The programs, their CPUs, and why the others are skipped or broken."""
+    """Returns the programs, their CPUs, and why the others are skipped or broken."""
     programs: dict[str, Program] = {}
     cpus: dict[str, list[int]] = {}
     skipped: dict[str, str] = {}
@@ -137,7 +137,7 @@ def measure(
 
 
 def draw(bench: targets.Bench, result: Result, folder: Path) -> None:
-    """Draws a bench that varies one number."""
+    """Draws a bench in which one number varies."""
     found = curve.curves(result["ns"])
     if not found:
         return
@@ -149,7 +149,7 @@ def draw(bench: targets.Bench, result: Result, folder: Path) -> None:
 
 
 def kept(folder: Path, names: Sequence[str]) -> dict[str, Result]:
-    """The kept result of each bench that has one."""
+    """Returns the kept result of each bench that has one."""
     found: dict[str, Result] = {}
     for name in names:
         path = folder / f"{name}.json"
@@ -167,9 +167,10 @@ def kept(folder: Path, names: Sequence[str]) -> dict[str, Result]:
 
 
 def publish(folder: Path, results: Path, names: Sequence[str]) -> dict[str, Result]:
-    """Every result that RESULTS.md is written from: what was measured here, in `folder`, goes into
-    `results`, which is under version control; a bench that was not measured here keeps the result
-    that is there."""
+    """Returns all the results that RESULTS.md is written from. What was measured here, in `folder`,
+    goes into `results`, which is under version control; a bench that was not measured here keeps
+    the result that is there.
+    """
     results.mkdir(exist_ok=True)
     for name, result in kept(folder, names).items():
         text = json.dumps(result, ensure_ascii=False, indent=1)

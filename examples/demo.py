@@ -1,13 +1,13 @@
-"""The main job, `./run demo`: word count and Mandelbrot on each backend, one table of times, one
-picture.
+"""The main job, `./run demo`: word count and Mandelbrot on each backend, one table of times, and
+one picture.
 
 Each job is an example, run as a user would run it (`weft run --on BACKEND …`) in a process of its
-own; it reports by the line of JSON that it closes with.
+own; it reports in the line of JSON that it prints last.
 
 Invariants
-- Every backend must find the same: the same words as a plain counter, the same picture to the last
-  bit. If not, exit status 1.
-- stdout belongs to `--json`, if asked for: then everything a person reads goes to stderr.
+- Every backend must find the same: the same words as a plain counter, and the same picture to the
+  last bit. If not, the exit status is 1.
+- stdout belongs to `--json`, if it is given: everything that people read then goes to stderr.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class JobFailed(click.ClickException):
 
 
 def run_example(name: str, backend: str, *arguments: str) -> dict[str, Any]:
-    """Runs an example and returns what it reports, with the seconds its whole process took.
+    """Runs an example and returns what it reports, with the seconds that its whole process took.
 
     Raises:
-        JobFailed: it ended with another exit status than 0.
+        JobFailed: the exit status is not 0.
     """
     file = HERE / name / f"{name}.py"
     command = [

@@ -86,7 +86,8 @@ class Case:
 @dataclasses.dataclass
 class Found:
     """Times of a program in seconds: the first run of each round, the other runs, and the CPU time
-    of each of those."""
+    of each of those.
+    """
 
     first: list[float] = dataclasses.field(default_factory=list)
     runs: list[float] = dataclasses.field(default_factory=list)
@@ -100,8 +101,9 @@ def cases(full: bool, quick: bool) -> list[Case]:
 
 
 def argv(who: str, case: Case, runs: int) -> list[str]:
-    """The command of a program; the workers of the design and of Weft are pinned, each to a CPU of
-    its own."""
+    """Returns the command of a program; the workers of the design and of Weft are pinned, each to a
+    CPU of its own.
+    """
     words = [case.workload, str(case.messages), str(runs)]
     peers = BENCH / "peers" / "py"
     if who == "control":
@@ -113,7 +115,7 @@ def argv(who: str, case: Case, runs: int) -> list[str]:
 
 
 def parse(out: str, pairs: int) -> Found:
-    """Reads what a program printed, in nanoseconds for each pair of messages; gives seconds for
+    """Reads what a program printed, in nanoseconds for each pair of messages; returns seconds for
     each run.
 
     Raises:
@@ -152,7 +154,7 @@ def started(who: str, case: Case, runs: int) -> Found:
 
 
 def shares(runs: int, rounds: int) -> list[int]:
-    """How many of the runs each round gets: as equal as possible, and at least one."""
+    """Returns how many of the runs each round gets: as equal as possible, and at least one."""
     rounds = min(runs, rounds)
     return [runs // rounds + (k < runs % rounds) for k in range(rounds)]
 
@@ -163,7 +165,7 @@ def measure(
     runs: Sequence[int],
     start: Callable[[str, Case, int], Found] = started,
 ) -> dict[str, Found]:
-    """Every program in every round, one at a time. Raises Failed as soon as one fails."""
+    """Runs every program in every round, one at a time. Raises Failed as soon as one fails."""
     found = {who: Found() for who in people}
     for share in runs:
         for who in people:
@@ -179,8 +181,9 @@ def number(value: float) -> str:
 
 
 def table(case: Case, found: Mapping[str, Found]) -> str:
-    """A table with a line for each program: the thesis's own, if it has this count, and ours
-    below."""
+    """Returns a table with a line for each program: the thesis's own figures, if it has this count,
+    and below them those measured here.
+    """
     lines = [
         f"**{case.workload}, {case.messages:,} messages to each worker**",
         "",
@@ -214,7 +217,9 @@ def table(case: Case, found: Mapping[str, Found]) -> str:
 
 
 def here(say: Callable[[str], None]) -> list[str]:
-    """The programs that this machine can run. For each of the others, says what to install."""
+    """Returns the programs that this machine can run. For each of the others, says what to
+    install.
+    """
     people = []
     for who, needs in NEEDS.items():
         try:
@@ -227,7 +232,7 @@ def here(say: Callable[[str], None]) -> list[str]:
 
 
 def write(case: Case, text: str, said: str, page: Path = PAGE) -> None:
-    """Puts a table into the page.
+    """Writes a table into the page.
 
     Raises:
         ValueError: the page has no marks for it.
@@ -266,7 +271,8 @@ def main(words: Sequence[str]) -> int:
         f"./run thesis components{' --full' if options.full else ''} --runs {options.runs} --write"
     )
     for case in chosen:
-        said = provenance(command)  # its load is that before the first run
+        # Taken before the first run, so that it has the load of the machine.
+        said = provenance(command)
         found = measure(case, people, runs)
         kept = {who: dataclasses.asdict(one) for who, one in found.items()}
         (out / f"{case.name}.json").write_text(json.dumps(kept) + "\n", encoding="utf-8")

@@ -67,7 +67,9 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
 
 
 def measured(e: Experiment, builder: Builder, rounds: int) -> dict[str, dict[int, float]]:
-    """The least sample of each point, in the unit of the y axis. Raises RunError or Broken."""
+    """Returns the least sample of each point, in the unit of the y axis. Raises RunError or
+    Broken.
+    """
     available = sorted(os.sched_getaffinity(0))
     cpus = runner.choose_cpus(available, min(e.cpus, len(available)))
     built = builder.program(Candidate("x", "cpp", e.source, (), e.cpus, 1, 1))

@@ -1,4 +1,4 @@
-"""Writes results into a page that people wrote: only the lines between two marks.
+"""Writes results into a page that people wrote: only the lines between two marks are replaced.
 
 <!-- ring: begin -->
 …
@@ -14,10 +14,10 @@ from harness.machine import commit, machine
 
 
 def filled(text: str, name: str, body: str) -> str:
-    """The page with `body` between the marks of this name.
+    """Returns the page with `body` between the marks of this name.
 
     Raises:
-        ValueError: the page does not have the two marks once each, in this order; or `body`
+        ValueError: the page does not have the two marks, once each and in this order; or `body`
             contains marks.
     """
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
@@ -32,7 +32,9 @@ def filled(text: str, name: str, body: str) -> str:
 
 
 def provenance(command: str) -> str:
-    """A line that says by which command it was measured, at which commit, and on what machine."""
+    """Returns a line that says by which command, at which commit and on what machine it was
+    measured.
+    """
     facts = ", ".join(f"{key} {value}" for key, value in machine().items() if value is not None)
     root = Path(__file__).resolve().parent.parent
     return f"`{command}` at commit {commit(root)}; Python {sys.version.split()[0]}; {facts}."

@@ -83,7 +83,7 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
             Experiment(
                 name, title, "workers", "ms", "jobs.py", 2,
                 sizes([1, 2, 3, 4, 10] if full else [1, 2, 4]),
-                # a picture of --full takes over a second, and a point is the least of six then
+                # a picture of --full takes over a second, and a point is then the least of six
                 {
                     kind: [name, "{x}", "2" if full else samples, str(size[1] if full else size[0])]
                     for kind in KINDS
@@ -100,13 +100,14 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
 
 
 def tokens_of(n: int) -> list[int]:
-    """Counts of tokens from 1 to n − 1: all of them for a small ring; for a large one some, with
-    both ends."""
+    """Returns counts of tokens from 1 to n − 1: all of them for a small ring; for a large one some
+    of them, with both ends.
+    """
     return sorted({1, 2, *range(n // 8, n, n // 8), n - 2, n - 1})
 
 
 def speed_ups(values: Mapping[str, Mapping[int, float]]) -> str:
-    """A table: how many times as fast as with one worker each kind of process is."""
+    """Returns a table: how many times as fast as with one worker each kind of process is."""
     points = sorted({x for data in values.values() for x in data})
     lines = ["| speed-up | " + " | ".join(values) + " |", "|---:|" + "---:|" * len(values)]
     for x in points:
@@ -118,8 +119,9 @@ def speed_ups(values: Mapping[str, Mapping[int, float]]) -> str:
 
 
 def sizes_of(found: Found) -> str:
-    """For each kind of process: the bytes of a process in the largest ring, where known, and where
-    the curve ended."""
+    """Says, for each kind of process, how many bytes a process takes in the largest ring, where
+    known, and where the curve ended.
+    """
     lines = []
     for kind, data in found.bytes.items():
         if data:
@@ -140,7 +142,7 @@ def text_of(e: Experiment, found: Found) -> str:
 
 
 def write(e: Experiment, found: Found, said: str, page: Path = PAGE, plots: Path = PLOTS) -> None:
-    """Puts an experiment into the page, and its picture beside it.
+    """Writes an experiment into the page, and its picture beside it.
 
     Raises:
         ValueError: the page has no marks for it, or nothing was measured.

@@ -57,12 +57,12 @@ OPTIONS = {"file", "exit", "timeout", "in"}
 
 
 class BadBlock(Exception):
-    """An info string asks for something unknown; the text says what."""
+    """An info string asks for something unknown. The text says what."""
 
 
 @dataclass
 class Block:
-    """One fenced block that takes part in the test; `line` is that of its opening fence, from 1."""
+    """One fenced block that takes part in the test. `line` is that of its opening fence, from 1."""
 
     line: int
     language: str
@@ -70,14 +70,16 @@ class Block:
     run: bool
     file: str
     exit: int = 0
-    timeout: float = 280.0  # a hang: shorter than the five minutes after which the runner sees one
+    # Seconds; shorter than the five minutes after which the runner sees a hang.
+    timeout: float = 280.0
     at_root: bool = False
     expected: str | None = None
 
 
 def parse_info(info: str, line: int) -> Block | None:
-    """The block an info string describes, its code still empty; None if it asks for neither run nor
-    save."""
+    """Returns the block that an info string describes, with no code yet. None: the info string says
+    neither run nor save.
+    """
     words = info.split()
     flags = {word for word in words[1:] if "=" not in word}
     options = dict(word.split("=", 1) for word in words[1:] if "=" in word)
@@ -111,7 +113,7 @@ def parse_info(info: str, line: int) -> Block | None:
 
 
 def blocks_of(text: str) -> list[Block]:
-    """The blocks to run or save, in order, each with the output block that follows it."""
+    """Returns the blocks to run or save, in order, each with the output block that follows it."""
     found: list[Block] = []
     previous: Block | None = None
     for token in MarkdownIt().parse(text):
@@ -131,7 +133,9 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def has_cpp(file: str) -> bool:
-    """Whether a block in C++ is marked `run` there; a file that cannot be read is told later."""
+    """Returns whether the file has a C++ block that is marked `run`. A file that cannot be read is
+    reported later.
+    """
     try:
         return any(b.run and b.language == "cpp" for b in blocks_of(Path(file).read_text()))
     except (OSError, UnicodeDecodeError, BadBlock):
@@ -139,8 +143,9 @@ def has_cpp(file: str) -> bool:
 
 
 def matches(expected: str, actual: str) -> bool:
-    """Line by line, spaces at line ends aside; a line `...` in `expected` stands for any number of
-    lines."""
+    """Compares line by line, except for spaces at line ends. A line `...` in `expected` stands for
+    any number of lines.
+    """
     pattern = "".join(
         r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()) + r"[ \t]*\n"
         for line in expected.rstrip().splitlines()
@@ -149,8 +154,9 @@ def matches(expected: str, actual: str) -> bool:
 
 
 def run_bounded(command: list[str], cwd: Path, timeout: float) -> tuple[int | None, str, str]:
-    """Exit status (None if out of time), stdout and stderr; nothing of the command's process group
-    outlives this."""
+    """Runs a command. Returns its exit status (None if it ran out of time), stdout and stderr.
+    Nothing of the command's process group outlives this function.
+    """
     python = Path(sys.executable).parent
     env = {**os.environ, "PATH": f"{python}:{os.environ.get('PATH', '')}", "WEFT_ROOT": str(ROOT)}
     process = subprocess.Popen(
@@ -176,7 +182,7 @@ def run_bounded(command: list[str], cwd: Path, timeout: float) -> tuple[int | No
 
 
 def compiling() -> list[str]:
-    """The compiler and its options."""
+    """Returns the compiler and its options."""
     compiler = shlex.split(os.environ.get("CXX", "g++"))
     flags = ["-std=c++20", "-O0", "-Wall", "-Wextra", f"-I{ROOT / 'cpp' / 'include'}", "-pthread"]
     return [*compiler, *flags]
@@ -184,9 +190,11 @@ def compiling() -> list[str]:
 
 @dataclass(frozen=True)
 class Made:
-    """What is made once for all blocks in C++: what their compiler is given before the block, and
-    after it. `single`: the one header that blocks include. `wrong`: what could not be made, and
-    why."""
+    """What is made once for all C++ blocks.
+
+    Attributes: before, after: the compiler's arguments before and after a block. single: whether
+    blocks include the one header. wrong: what could not be made, and why.
+    """
 
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
@@ -196,7 +204,8 @@ class Made:
 
 def make(first: str | None, library: str, folder: Path, one: bool = False) -> Made:
     """Compiles the source `library`, or weft_single.hpp, and parses the header `first` if there is
-    one."""
+    one.
+    """
     before: list[str] = []
     after = [str(folder / "library.o")]
     source = ROOT / library
@@ -209,7 +218,7 @@ def make(first: str | None, library: str, folder: Path, one: bool = False) -> Ma
     if first:
         own = folder / "first.hpp"
         own.write_text(f"#include <{first}>\n")
-        parsed = own.with_suffix(".hpp.gch")  # clang++ finds it by this name too
+        parsed = own.with_suffix(".hpp.gch")  # clang++ finds the file by this name too
         todo.append((first, [*before, "-x", "c++-header", str(own), "-o", str(parsed)]))
         before += ["-include", str(own)]
     for what, arguments in todo:
@@ -233,7 +242,9 @@ def commands_of(block: Block, scratch: Path, made: Made) -> list[list[str]]:
 
 
 def check(block: Block, scratch: Path, made: Made) -> str | None:
-    """Runs one block; None if all is well, else what is wrong and what it printed."""
+    """Runs one block. Returns None if all is well, else what is wrong and what the block
+    printed.
+    """
     cwd = ROOT if block.at_root else scratch
     if made.before and block.language == "cpp" and "#include <weft/" not in block.code:
         return "it includes nothing of Weft's"
@@ -254,8 +265,9 @@ def check(block: Block, scratch: Path, made: Made) -> str | None:
 
 
 def test_file(path: Path, made: Made, language: str | None = None) -> tuple[int, int]:
-    """Runs the blocks of one file in order, those in one language alone if that is given; returns
-    how many passed and failed."""
+    """Runs the blocks of one file in order, or only those in one language. Returns how many passed
+    and how many failed.
+    """
     try:
         blocks = blocks_of(path.read_text())
     except (OSError, UnicodeDecodeError) as error:

@@ -1,7 +1,9 @@
 # shellcheck shell=bash disable=SC2034
-# Which Pythons a task is for: those that its arguments name, or all there are. Sourced after lib.sh by `pythons` and `wheels`.
+# Finds the Pythons for a task: those that its arguments name, or all there are. `pythons` and
+# `wheels` source it after lib.sh.
 
-# What an interpreter says it is, as 3.13t; nothing if it does not run or is older than 3.10.
+# Prints the version of an interpreter, such as 3.13t; nothing if it does not run or is older than
+# 3.10.
 version_of() { # version_of INTERPRETER
   timeout 20 "$1" -c '
 import sys, sysconfig
@@ -9,8 +11,8 @@ if sys.version_info >= (3, 10):
     print("%d.%d%s" % (*sys.version_info[:2], "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""))' 2>/dev/null || true
 }
 
-# Every candidate, the first of a version winning: PATH before pyenv, there the highest patch level.
-# pyenv's shims name no version that is not chosen, and then do not run.
+# Prints every candidate; the first of a version is taken. PATH comes before pyenv, and in pyenv the
+# highest patch level comes first. A shim of pyenv for a version that is not chosen does not run.
 candidates() {
   local minor
   for minor in {10..19}; do
@@ -32,7 +34,7 @@ find_all() {
 }
 
 # choose_interpreters TASK [VERSION|PATH…]: fills `chosen` (version: interpreter) and `order` (the
-# versions, ascending); TASK is who says what is wrong.
+# versions, ascending). TASK is named in error messages.
 declare -A chosen=()
 order=()
 choose_interpreters() {

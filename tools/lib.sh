@@ -1,15 +1,16 @@
 # shellcheck shell=bash
-# What the tasks share: messages, steps with progress, retries, stamps, and packages installed when they are missing.
+# Functions that the tasks share: messages, steps with progress, retries, stamps, and installing
+# packages that are missing.
 #
 # Invariants
 # - Nothing here writes to stdout: that belongs to the task (its last line may be read by a
 #   program).
-# - Everything may be called twice; the second call finds its work done and is quick.
+# - Every function may be called twice; the second call finds its work done and is quick.
 # - Only what is missing is installed, and it is named before it is installed.
-# - A stamp is written after its work succeeded, never before; it holds a hash of what was asked
-#   for.
-# - `step`, `retry` and `stamped` run their command in a tested context, where bash ignores
-#   `set -e`: give them one command, or a function joined by && throughout.
+# - A stamp is written after its work succeeded, never before; it holds a hash of the key for which
+#   the work was done.
+# - `step`, `retry` and `stamped` run their command in a tested context, where bash ignores `set
+#   -e`: give them one command, or a function joined by && throughout.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -31,7 +32,8 @@ hash_of() { sha256sum | cut -d' ' -f1; }
 
 # --- steps ----------------------------------------------------------------------------------------
 
-# Shows that a step is alive: at a terminal one line that changes, elsewhere a line now and then.
+# Shows that a step is alive: at a terminal on one line that changes, elsewhere by a line now and
+# then.
 _ticker() { # _ticker WHAT LOG
   local seconds=0 last width
   while sleep 1 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
@@ -46,8 +48,8 @@ _ticker() { # _ticker WHAT LOG
   done
 }
 
-# step WHAT COMMAND…: runs the command with its output in a log, shows progress, and the end of the
-# log if it fails.
+# step WHAT COMMAND…: runs the command with its output in a log, and shows progress; if the command
+# fails, shows the end of the log.
 step() {
   local what=$1 status=0 start=$SECONDS log ticker
   shift
@@ -69,7 +71,8 @@ step() {
   say "$what: done ($((SECONDS - start)) s)"
 }
 
-# retry COMMAND…: three tries, waiting longer before each; for what depends on the network.
+# retry COMMAND…: tries up to three times, and waits longer before each try. It is for what depends
+# on the network.
 retry() {
   local try status=0 wait=${WEFT_RETRY_DELAY:-2}
   for try in 1 2 3; do
@@ -84,7 +87,7 @@ retry() {
   return "$status"
 }
 
-# stamped NAME KEY COMMAND…: runs the command unless it succeeded before for the same key.
+# stamped NAME KEY COMMAND…: runs the command unless it has succeeded before for the same key.
 stamped() {
   local stamp=$STAMPS/$1 key
   key=$(printf '%s' "$2" | hash_of)
@@ -96,8 +99,8 @@ stamped() {
   printf '%s\n' "$key" >"$stamp"
 }
 
-# tree_hash PATH…: one hash over the names and contents of the files below (missing paths count as
-# empty).
+# tree_hash PATH…: prints one hash over the names and contents of the files below the paths (missing
+# paths count as empty).
 tree_hash() {
   local path paths=()
   for path; do [[ -e $path ]] && paths+=("$path"); done
@@ -105,8 +108,8 @@ tree_hash() {
   find "${paths[@]}" -type f ! -name '*.pyc' ! -path '*/.*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | hash_of
 }
 
-# take_lock: one set-up or build of this checkout at a time; held until the task ends, shared with
-# what it calls.
+# take_lock: allows one set-up or build of this checkout at a time. The lock is held until the task
+# ends, and is shared with what the task calls.
 take_lock() {
   [[ -n ${WEFT_LOCKED:-} ]] && return 0
   mkdir -p "$ROOT/.build"
@@ -128,8 +131,8 @@ _apt_missing() {
 }
 
 _apt_update() {
-  # Lists fetched in the last hours will do; a failed install removes the stamp, so that its next
-  # try fetches them anew.
+  # Lists fetched in the last hours are new enough. A failed install removes the stamp, so that the
+  # next try fetches them again.
   [[ -n $(find "$STAMPS/apt-update" -mmin -360 2>/dev/null) ]] && return 0
   retry step 'fetching the package lists' as_root apt-get -o DPkg::Lock::Timeout=300 update || return
   mkdir -p "$STAMPS" && touch "$STAMPS/apt-update"
@@ -144,7 +147,7 @@ _apt_install() {
   }
 }
 
-# need_apt PACKAGE…: installs those that are missing.
+# need_apt PACKAGE…: installs those packages that are missing.
 need_apt() {
   if ! have apt-get || ! have dpkg-query; then
     say "no apt here: see to it yourself that these are installed: $*"
@@ -160,15 +163,15 @@ need_apt() {
   retry _apt_install "${missing[@]}" || die "could not install ${missing[*]}; is the network there? Then run the same again."
 }
 
-# need_command COMMAND PACKAGE…: installs the packages unless the command is there, from wherever it
-# came.
+# need_command COMMAND PACKAGE…: installs the packages unless the command is there, wherever it came
+# from.
 need_command() {
   have "$1" || need_apt "${@:2}"
 }
 
-# _suite KIND SUITE WORK: an apt of its own in the folder WORK, for that suite of Debian at this
-# machine's own mirror; fetches its lists (KIND: deb or deb-src), and leaves its options in
-# `options`.
+# _suite KIND SUITE WORK: sets up an apt of its own in the folder WORK, for that suite of Debian at
+# this machine's own mirror. It fetches the suite's lists (KIND: deb or deb-src), and leaves the
+# options for apt-get in `options`.
 _suite() {
   local kind=$1 suite=$2 work=$3 mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   # shellcheck disable=SC2016 # for apt-get to expand
@@ -182,7 +185,7 @@ _suite() {
     apt-get "${options[@]}" update
 }
 
-# What follows works in a folder beside DIR, which is replaced at the end.
+# The functions below work in a folder beside DIR, which replaces DIR at the end.
 _fetch_deb() { # _fetch_deb SUITE PACKAGE TREE DIR
   local work=$4.fetch options
   _suite deb "$1" "$work" &&
@@ -223,9 +226,9 @@ _need_other() { # _need_other STAMP KEY DIR WHAT COMMAND…
     die "could not fetch $4; is the network there? Then run the same again."
 }
 
-# need_deb SUITE PACKAGE TREE DIR: a folder of a package from another suite of Debian than this
-# machine's, as DIR. It is only unpacked: nothing of the machine changes. need_debs: whole packages.
-# need_deb_source: a package's source, with Debian's patches.
+# need_deb SUITE PACKAGE TREE DIR: puts a folder of a package from another suite of Debian than this
+# machine's into DIR. The package is only unpacked: nothing on the machine changes. need_debs does
+# so for whole packages, need_deb_source for a package's source, with Debian's patches.
 need_deb() { _need_other "deb-$2" "$1 $2 $3 $4" "$4" "$2 of Debian $1" _fetch_deb "$@"; }
 need_debs() { _need_other "debs-$3" "$*" "$2" "${*:3} of Debian $1" _fetch_debs "$@"; } # SUITE DIR PACKAGE…
 need_deb_source() {                                                                    # SUITE PACKAGE DIR
@@ -235,9 +238,9 @@ need_deb_source() {                                                             
 
 # --- Python, node, Go -----------------------------------------------------------------------------
 
-# Asking an interpreter takes far longer than all else here, so what python3 says of itself is kept:
-# its version and where its Python.h is or should be. It is asked again when another python3 comes
-# first on PATH or that file is a new one.
+# To ask an interpreter takes far longer than all else here, so the answers of python3 are kept: its
+# version, and where its Python.h is or should be. It is asked again when another python3 comes
+# first on PATH, or that file is a new one.
 _ask_python() {
   local python kept=$STAMPS/python
   python=$(command -v python3)
@@ -252,7 +255,7 @@ _ask_python() {
   { read -r _ && read -r PYTHON_MAJOR PYTHON_MINOR && read -r PYTHON_HEADER; } <"$kept"
 }
 
-# need_python [MINOR]: a python3 of 3.10 (or that minor version) or later.
+# need_python [MINOR]: makes sure that python3 is 3.10 (or that minor version) or later.
 need_python() {
   local minor=${1:-10}
   need_command python3 python3
@@ -261,7 +264,7 @@ need_python() {
     die "$(command -v python3) is Python $PYTHON_MAJOR.$PYTHON_MINOR; this needs Python 3.$minor or later"
 }
 
-# need_python_headers: Python.h of the python3 in use.
+# need_python_headers: makes sure that there is a Python.h of the python3 in use.
 need_python_headers() {
   need_python 10
   [[ -f $PYTHON_HEADER ]] && return 0
@@ -269,7 +272,7 @@ need_python_headers() {
   [[ -f $PYTHON_HEADER ]] || die "$PYTHON_HEADER is missing: install the development files of $(command -v python3)"
 }
 
-# need_venv: the virtual environment .venv/, made anew when its Python is gone (its link leads
+# need_venv: makes the virtual environment .venv/, also if its Python is gone (its link leads
 # nowhere).
 need_venv() {
   need_python 10
@@ -290,7 +293,7 @@ need_pip() {
     die "could not install the Python packages of ${2#"$ROOT"/}; is the network there? Then run the same again."
 }
 
-# need_npm DIR: the node packages of DIR/package-lock.json, exactly.
+# need_npm DIR: installs exactly the node packages of DIR/package-lock.json.
 need_npm() {
   need_command node nodejs
   need_command npm npm
@@ -302,7 +305,8 @@ need_npm() {
     die "could not install the node packages of $1; is the network there? Then run the same again."
 }
 
-# need_go: Go for the benches' peers; 1 (and a message), not an end, where it cannot be had.
+# need_go: makes sure that there is Go, for the benches' peers. If it cannot be had, prints a
+# message and returns 1, but does not end the task.
 need_go() {
   [[ -x /usr/local/go/bin/go ]] && ! have go && PATH=$PATH:/usr/local/go/bin
   have go && return 0
@@ -313,11 +317,12 @@ need_go() {
 
 # --- sources --------------------------------------------------------------------------------------
 
-# The C and C++ files of the checkout, committed or about to be, each ended by a zero byte.
+# Prints the C and C++ files of the checkout, committed or about to be, each ended by a zero byte.
 native_files() {
   local file
   git -C "$ROOT" ls-files -z --cached --others --exclude-standard -- '*.hpp' '*.cpp' '*.h' '*.c' |
     while IFS= read -r -d '' file; do
-      if [[ -f $ROOT/$file ]]; then printf '%s\0' "$file"; fi # what was removed is still listed
+      # Git still lists files that were removed.
+      if [[ -f $ROOT/$file ]]; then printf '%s\0' "$file"; fi
     done
 }

@@ -1,10 +1,10 @@
 """Writes what follows from names.toml: the modules of the backends, their stubs, and weft.plugnplay
-where operations are called.
+for the backends whose operations are called.
 
     python3 tools/names.py            writes them
     python3 tools/names.py --check    exit status 1 if they are not what would be written
 
-What is written by hand: names.toml; in coroutines.pyi the types, below the imports;
+Three things are written by hand: names.toml; the types in coroutines.pyi, below the imports; and
 plugnplay/coroutines.py. The rest follows by rule: threads and greenlets call what coroutines await,
 and differ in nothing else.
 """
@@ -27,24 +27,24 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tools/names.toml"
 WEFT = ROOT / "python/src/weft"
 BACKENDS = ("coroutines", "threads", "greenlets", "processes")
-PLUG_AND_PLAY = ("threads", "greenlets")  # that it follows in, from coroutines
+PLUG_AND_PLAY = ("threads", "greenlets")  # their weft.plugnplay follows from coroutines
 BY = "Written by tools/names.py: do not edit."
 
-# Names that the stubs use, and programs do not.
+# Names that the stubs use, and that programs do not.
 OF_TYPES = ["AwaitedBarrier", "AwaitedReader", "AwaitedWriter", "ProcessFunction"]
 
-Imports = dict[str, list[str]]  # by module
+Imports = dict[str, list[str]]  # module → names
 
 
 class BadTable(Exception):
-    """The table or what is written by hand cannot be right; the text says why."""
+    """The table, or a part that is written by hand, is wrong. The text says why."""
 
 
 # --- the table ------------------------------------------------------------------------------------
 
 
 def load(path: Path) -> dict[str, Any]:
-    """names.toml. Raises BadTable if a name stands in it twice."""
+    """Returns names.toml. Raises BadTable if a name is in it twice."""
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     for backend in BACKENDS:
         names = exported(table, backend)
@@ -62,19 +62,19 @@ def every(imports: Imports) -> list[str]:
 
 
 def more_of(table: dict[str, Any], backend: str) -> Imports:
-    """What a backend has beyond the names of the others."""
+    """Returns the names that a backend has beyond those of the others."""
     more: Imports = table.get("more", {}).get(backend, {})
     return {**more, **later_of(table, backend)}
 
 
 def later_of(table: dict[str, Any], backend: str) -> Imports:
-    """What of that is imported when it is asked for."""
+    """Returns those of these names that are imported when they are asked for."""
     later: Imports = table.get("later", {}).get(backend, {})
     return later
 
 
 def exported(table: dict[str, Any], backend: str) -> list[str]:
-    """What the module of a backend exports, sorted."""
+    """Returns the names that the module of a backend exports, sorted."""
     more = every(more_of(table, backend))
     own = every(table["own"][backend])
     return sorted([*every(table["alike"]), *every(table["lazy"]), *own, *more])
@@ -84,7 +84,7 @@ def exported(table: dict[str, Any], backend: str) -> list[str]:
 
 
 def import_lines(*several: Imports, but: Iterable[str] = (), indent: str = "") -> list[str]:
-    """`from module import name as name`, in the order of the house's format."""
+    """Returns lines `from module import name as name`, in the order that the formatter wants."""
     merged: Imports = {}
     for imports in several:
         for module, names in imports.items():
@@ -101,7 +101,7 @@ def list_lines(names: list[str]) -> list[str]:
 
 
 def module(table: dict[str, Any], backend: str) -> str:
-    """The text of weft/BACKEND.py."""
+    """Returns the text of weft/BACKEND.py."""
     later = later_of(table, backend)
     at_once = [table["alike"], table["own"][backend], table.get("more", {}).get(backend, {})]
     where = {
@@ -152,13 +152,15 @@ def module(table: dict[str, Any], backend: str) -> str:
 
 
 def declared(text: str) -> set[str]:
-    """The classes and functions of a stub."""
+    """Returns the classes and functions of a stub."""
     found = (ast.ClassDef, ast.FunctionDef)
     return {node.name for node in ast.parse(text).body if isinstance(node, found)}
 
 
 def by_hand(stub: str) -> str:
-    """The part of coroutines.pyi that is. Raises BadTable if its marks are not there."""
+    """Returns the part of coroutines.pyi that is written by hand. Raises BadTable if the marks are
+    missing.
+    """
     parts = re.split(r"^# --- (?:by hand: .*|written by .*: exports)\n", stub, flags=re.MULTILINE)
     if len(parts) != 3:
         raise BadTable("coroutines.pyi: the lines `# --- by hand` and `# --- written by` are gone")
@@ -166,7 +168,7 @@ def by_hand(stub: str) -> str:
 
 
 def coroutines_stub(table: dict[str, Any], stub: str) -> str:
-    """coroutines.pyi with its imports and exports written anew."""
+    """Returns coroutines.pyi with new imports and exports."""
     hand = by_hand(stub)
     names = exported(table, "coroutines")
     more = declared(hand) - set(names)
@@ -219,7 +221,7 @@ RULES = (
 
 
 def without_awaitable(text: str) -> str:
-    """`Awaitable[X]` becomes X, whatever brackets are in X."""
+    """Replaces `Awaitable[X]` by X, whatever brackets are in X."""
     word = "Awaitable["
     while (start := text.find(word)) >= 0:
         depth, end = 1, start + len(word)
@@ -231,7 +233,7 @@ def without_awaitable(text: str) -> str:
 
 
 def called(stub: str) -> str:
-    """The types of what is awaited there, called."""
+    """Returns a stub in which operations are called that are awaited in `stub`."""
     for pattern, replacement in RULES:
         stub = re.sub(pattern, replacement, stub, flags=re.MULTILINE)
     return without_awaitable(stub)
@@ -245,7 +247,7 @@ def threads_stub(stub: str) -> str:
 
 
 def alike_stub(table: dict[str, Any], backend: str) -> str:
-    """Of a backend whose names have the types of weft.threads."""
+    """Returns the stub of a backend whose names have the types of weft.threads."""
     names = exported(table, backend)
     more = more_of(table, backend)
     return "\n".join(
@@ -264,7 +266,7 @@ def alike_stub(table: dict[str, Any], backend: str) -> str:
 
 
 def without_await(text: str) -> str:
-    """A program without its words `async` and `await`; comments and strings stay."""
+    """Returns a program without its words `async` and `await`; comments and strings stay."""
     lines = text.splitlines(keepends=True)
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     for token, following in reversed(list(itertools.pairwise(tokens))):
@@ -277,7 +279,7 @@ def without_await(text: str) -> str:
 
 
 def plug_and_play(text: str, backend: str) -> str:
-    """weft/plugnplay/BACKEND.py of that of coroutines."""
+    """Makes weft/plugnplay/BACKEND.py from the file of coroutines."""
     text = without_await(text).replace("from weft.coroutines import", f"from weft.{backend} import")
     head = re.match(r'""".*?"""\n', text, re.DOTALL)
     if head is None:
@@ -290,7 +292,7 @@ def plug_and_play(text: str, backend: str) -> str:
 
 
 def files(table: dict[str, Any], weft: Path) -> dict[str, str]:
-    """What each file should be, by its path below weft/."""
+    """Returns the text that each file should have, by the file's path below weft/."""
     awaited = (weft / "plugnplay/coroutines.py").read_text(encoding="utf-8")
     stub = coroutines_stub(table, (weft / "coroutines.pyi").read_text(encoding="utf-8"))
     return {

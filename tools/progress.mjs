@@ -8,7 +8,7 @@ import { appendFileSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 
 const place = process.env.WEFT_PROGRESS;
-const under = new Set(); // begun and not ended
+const under = new Set(); // tests that have begun and not ended
 
 /** @param {string} line */
 function say(line) {
@@ -23,11 +23,13 @@ function say(line) {
 export default async function* tell(source) {
   for await (const { type, data } of source) {
     if (!['test:dequeue', 'test:start', 'test:pass', 'test:fail'].includes(type)) continue;
-    if (data.file && resolve(data.name) === data.file) continue; // the file as a whole: some versions do not say when it ends
+    // The file as a whole: not all versions say when it ends.
+    if (data.file && resolve(data.name) === data.file) continue;
     const name = data.file ? `${basename(data.file)}: ${data.name}` : data.name;
     if (type === 'test:dequeue' || (type === 'test:start' && !under.has(name))) {
       under.add(name);
-      for (const each of under) if (data.nesting > 0 || each === name) say(`begin ${each}`); // what holds a subtest gets on
+      // A test that holds a subtest is still alive.
+      for (const each of under) if (data.nesting > 0 || each === name) say(`begin ${each}`);
     } else if (type !== 'test:start') {
       under.delete(name);
       const counts =
@@ -35,5 +37,5 @@ export default async function* tell(source) {
       say(`end ${counts ? '0 0' : type === 'test:pass' ? '1 0' : '0 1'} ${name}`);
     }
   }
-  yield ''; // a generator; nothing is to be seen
+  yield ''; // this makes it a generator; it prints nothing
 }

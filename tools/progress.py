@@ -1,26 +1,27 @@
-"""Signs of life: what a room's tests say while they run, and who listens.
+"""Signs of life: what a room's tests report while they run, and who listens.
 
-Whoever runs tests appends lines to the file that $WEFT_PROGRESS names, each line whole at once;
-with no such variable nothing is written:
+A program that runs tests appends lines to the file that $WEFT_PROGRESS names, each line whole at
+once. Without this variable nothing is written.
 
-    begin NAME          a test is under way; said again: it still gets on
-    end P F NAME        it is over; P passed and F failed (0 0: its counts were told one by one, or it was skipped)
+    begin NAME          a test is under way; repeated: it is still alive
+    end P F NAME        it is over; P passed and F failed (0 0: its parts were reported one by one,
+                        or it was skipped)
 
-A hang is a test that has been under way for STILL seconds without a word, or STILL seconds in which
-nothing at all was said, neither here nor on the output. Nothing else ends a test: budgets are
-compared, never enforced.
+A test hangs if it has been under way for STILL seconds without a word. All tests hang if nothing at
+all was said for STILL seconds, neither here nor on the output. Nothing else ends a test: budgets
+are compared, never enforced.
 
     listening --watch()--> the child ended                  -> None
         |        ^
         |        +-- output, or a line of progress
-        +-- still for too long                              -> what hangs, in words; the caller ends the child
+        +-- silent for too long                 -> what hangs, in words; the caller ends the child
 
 Invariants
-- Only the standard library, for the rooms' runners start before anything is installed.
-- The variable is taken out of the environment when this is imported: what a test starts, other
-  runners too, does not speak for us. Who is to speak is given it anew.
-- A child that watches its own children has a file of its own, and passes on what they say
-  (`prefix`): a name is said under way by one of them only.
+- Only the standard library is used, since the rooms' runners start before anything is installed.
+- The variable is taken out of the environment when this is imported: programs that a test starts,
+  other runners too, must not report for this one. A program that must report gets it again.
+- A child that watches its own children has a file of its own, and passes on what they report
+  (`prefix`): only one of them reports that a name is under way.
 """
 
 from __future__ import annotations
@@ -40,9 +41,8 @@ from typing import NamedTuple
 
 VARIABLE = "WEFT_PROGRESS"
 STILL = 300.0  # seconds without a sign of life after which a test hangs
-GRACE = (
-    30.0  # seconds more for who listens to a runner that listens itself: it knows better what hangs
-)
+# More seconds for one who listens to a runner that listens itself, which knows better what hangs.
+GRACE = 30.0
 LOOK = 0.2  # seconds between two looks at the progress
 
 
@@ -61,36 +61,37 @@ def _say(line: str) -> None:
 
 
 def begin(name: str) -> None:
-    """The test is under way, or still gets on."""
+    """Reports that the test is under way, or still alive."""
     _say(f"begin {name}")
 
 
 def end(name: str, passed: int, failed: int) -> None:
-    """The test is over."""
+    """Reports that the test is over."""
     _say(f"end {passed} {failed} {name}")
 
 
 class Listener:
-    """What the tests have said so far in one progress file, which it makes empty."""
+    """What the tests have reported so far in one progress file, which it empties at the start."""
 
     def __init__(self, path: Path, prefix: str | None = None) -> None:
-        """`prefix`: pass on what is said, with this before each name, to whoever listens to us;
-        None: keep it."""
+        """`prefix`: passes on what is reported to the listener of this program, with `prefix`
+        before each name. None: does not pass it on.
+        """
         self.path = path
         self.prefix = prefix
         self.passed = 0
         self.failed = 0
         self.under_way: dict[str, float] = {}  # name: when it last gave a sign of life
         self.seconds: dict[str, float] = {}  # name: how long it took, if it has ended
-        self.failures: list[str] = []  # the names of those that failed, in the order of their ends
-        self.left: list[str] = []  # those that were under way when their runner was gone
+        self.failures: list[str] = []  # names of failed tests, in the order in which they ended
+        self.left: list[str] = []  # tests that were under way when their runner was gone
         self.signs = 0
-        self._began: dict[str, float] = {}  # name: when it began, of those under way
+        self._began: dict[str, float] = {}  # name of a test under way: when it began
         self._at = 0
         path.write_bytes(b"")
 
     def look(self, now: float) -> bool:
-        """Takes in what is new; whether there was anything."""
+        """Reads what is new. Returns whether there was anything."""
         with self.path.open("rb") as file:
             file.seek(self._at)
             lines = file.read()
@@ -119,13 +120,16 @@ class Listener:
                 end(self.prefix + found[3], int(found[1]), int(found[2]))
 
     def silent(self, now: float, still: float) -> list[str]:
-        """The tests under way that have said nothing for `still` seconds, the longest silent
-        first."""
+        """Returns the tests under way that have reported nothing for `still` seconds, the longest
+        silent first.
+        """
         since = sorted((heard, name) for name, heard in self.under_way.items())
         return [name for heard, name in since if now - heard > still]
 
     def leave(self) -> list[str]:
-        """The tests still under way when whoever ran them is gone; they are told as over."""
+        """Returns the tests that were under way when their runner was gone, and reports them as
+        over.
+        """
         self.left = list(self.under_way)
         if self.prefix is not None:
             for name in self.left:
@@ -133,7 +137,7 @@ class Listener:
         return self.left
 
     def what_runs(self) -> str:
-        """The tests under way, in words; empty if there are none."""
+        """Returns the tests under way, in words; "" if there are none."""
         names = [
             name for _, name in sorted((heard, name) for name, heard in self.under_way.items())
         ]
@@ -147,12 +151,12 @@ def watch(
     heard: Callable[[str], None],
     passing: Callable[[float], None] = lambda now: None,
 ) -> str | None:
-    """Listens to a child (its stdout is a pipe) and its progress until it ends: None; or hangs:
-    what, in words.
+    """Listens to a child (its stdout is a pipe) and its progress. Returns None when the child ends,
+    or, in words, what hangs.
 
-    `heard` is given its output as it comes; `passing` is called now and then, with the time.
-    `still` is in seconds; None: never a hang. A child has ended when its first process has, even if
-    another still holds the pipe.
+    `heard` is given the output as it comes; `passing` is called now and then, with the time.
+    `still` is in seconds; None: nothing counts as a hang. A child has ended when its first process
+    has, even if another process still holds the pipe.
     """
     assert process.stdout is not None
     pipe = process.stdout.fileno()
@@ -200,12 +204,12 @@ class Ran(NamedTuple):
 
     status: int
     output: str
-    told: Listener  # what it told itself
-    hung: str | None  # what hung, in words, if it had to be ended
+    told: Listener  # what the program has reported
+    hung: str | None  # what hung, in words, if the program had to be ended
 
 
 def end_at_once(process: subprocess.Popen[bytes]) -> None:
-    """Its whole group, if it leads one."""
+    """Kills the process, and its whole group if it leads one."""
     with contextlib.suppress(ProcessLookupError):
         if os.getpgid(process.pid) == process.pid:
             os.killpg(process.pid, signal.SIGKILL)
@@ -228,9 +232,11 @@ def run(
     """Runs a program of tests to its end, or until it hangs for `still` seconds and `end_it` has
     ended it.
 
-    `name`: it is told as one test under way, alive with each sign that the program gives; counts
-    are the caller's to tell. `prefix`: what the program tells is passed on, with this before each
-    name. `still=None` is for what is no test (a compiler): it is alive as long as it is there.
+    Args:
+        name: the program is reported as one test with this name, which is alive with each sign that
+            the program gives. The caller reports the counts.
+        prefix: what the program reports is passed on, with this before each name.
+        still: None is for a program that runs no test (a compiler): it is alive as long as it runs.
     """
     told_at = time.monotonic()
     signs = 0
@@ -269,7 +275,7 @@ def run(
             hung = watch(process, listener, still, heard, passing)
             if hung:
                 end_it(process)
-                watch(process, listener, None, heard)  # its last words
+                watch(process, listener, None, heard)  # reads its last words
         finally:
             end_at_once(process)
             process.wait()

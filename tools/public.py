@@ -1,12 +1,12 @@
-"""The public names and signatures, as lists that change only on purpose: python/public.txt and
-cpp/public.txt.
+"""Writes the public names and signatures as lists that change only on purpose: python/public.txt
+and cpp/public.txt.
 
     python3 tools/public.py            writes them
-    python3 tools/public.py --check    exit status 1, and what differs, if they are not what would be written
+    python3 tools/public.py --check    exit status 1, and the differences, if they are out of date
 
-Python: what the stub of weft.coroutines declares (threads and greenlets follow from it:
-tools/names.py), and what `__all__` lists of the other modules that a program imports. C++: what
-ctags finds in namespace weft and csp, without what is private, in a namespace `detail`, or in the
+Python: what the stub of weft.coroutines declares (tools/names.py makes those of threads and
+greenlets from it), and what `__all__` lists in the other modules that a program imports. C++: what
+ctags finds in namespace weft and csp, except what is private, in a namespace `detail`, or in the
 namespaces of the layers below (core, runtime, prim), which a program does not name.
 """
 
@@ -44,14 +44,14 @@ MODULES = (
 
 
 class Missing(Exception):
-    """What is needed to make the lists is not there; the text says what."""
+    """A tool that makes the lists is missing. The text says which."""
 
 
 # --- Python ---------------------------------------------------------------------------------------
 
 
 def file_of(module: str) -> Path:
-    """Its stub, or else its source."""
+    """Returns the module's stub, or else its source."""
     base = PACKAGE / module.replace(".", "/")
     found = [base.with_suffix(".pyi"), base.with_suffix(".py"), base / "__init__.py"]
     return next(path for path in found if path.exists())
@@ -65,7 +65,7 @@ def exports(tree: ast.Module) -> list[str]:
 
 
 def header(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """Name, parameters and result."""
+    """Returns name, parameters and result."""
     word = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
     result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     return f"{word}{node.name}({ast.unparse(node.args)}){result}"
@@ -83,7 +83,7 @@ def members(node: ast.ClassDef) -> Iterator[str]:
 
 
 def definitions(module: str, name: str) -> Iterator[str]:
-    """The lines about one name, wherever in the package it is defined."""
+    """Returns the lines about one name, wherever in the package it is defined."""
     tree = ast.parse(file_of(module).read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
@@ -116,12 +116,12 @@ KINDS = "cdefgmpstuv"
 
 
 def plain(text: str) -> str:
-    """A header as ctags can read it: it does not know inline namespaces within others."""
+    """Returns a header that ctags can read: it does not know inline namespaces within others."""
     return re.sub(r"\bnamespace weft::inline WEFT_ABI", "namespace weft", text)
 
 
 def without_defaults(signature: str) -> str:
-    """Parameters without what stands behind `=`, whatever brackets are in it."""
+    """Returns the parameters without their defaults, whatever brackets are in these."""
     kept, depth, skipping = "", 0, 0
     for at, c in enumerate(signature):
         if skipping and ((c == "," and depth == skipping) or (c in ")]}" and depth == skipping)):
@@ -173,7 +173,7 @@ def cpp(headers: Path = HEADERS) -> Iterator[str]:
             continue
         kind = {"prototype": "function"}.get(tag["kind"], tag["kind"])
         signature = re.sub(r"\s+", " ", tag.get("signature", ""))
-        signature = without_defaults(signature)  # the declaration alone has them
+        signature = without_defaults(signature)  # only the declaration has defaults
         template = re.sub(r"\s+", " ", tag.get("template", ""))
         found.add(
             f"{kind} {'::'.join(scope)}::{tag['name']}{template and ' ' + template}{signature and ' ' + signature}"

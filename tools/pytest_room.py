@@ -1,4 +1,4 @@
-"""Runs pytest in lanes beside each other and closes with the line that `./run test` adds up.
+"""Runs pytest in parallel lanes, and closes with the line that `./run test` adds up.
 
     .venv/bin/python tools/pytest_room.py python/tests [PYTEST ARGS…]
 
@@ -6,15 +6,17 @@ A room's tests/run may end in `exec` of this. What counts: each test that passed
 and each error in setup, teardown or collection. Tests that were skipped, or failed as expected,
 count as neither; pytest names them.
 
-A lane is a pytest process that collects everything and runs the bundles it claims: a few
-consecutive tests of one file, or all of a file marked `together` (pytestmark =
-pytest.mark.together), whose fixtures are dear. There are as many lanes as CPUs, at most 4;
-WEFT_LANES=1, or an option such as -x, makes it one. What all but the first print is shown at the
-end, and each keeps its temporary files apart. Tests marked `soak` (`@pytest.mark.soak`, or a
-parameter with `marks=pytest.mark.soak`) repeat others, or take much time for what they tell: they
-are left out, and counted, unless WEFT_SOAK is set, as by `./run soak`. Each test is told as it
-begins and ends (progress.py). One that has been under way for five minutes hangs: its lane says
-where each thread is and ends; the test has failed, and what had passed in that lane counts.
+A lane is a pytest process that collects everything and runs the bundles it claims. A bundle is a
+few consecutive tests of one file, or all of a file marked `together` (pytestmark =
+pytest.mark.together), whose fixtures take long. There are as many lanes as CPUs, at most 4;
+WEFT_LANES=1, or an option such as -x, makes it one. The output of all lanes but the first is shown
+at the end, and each lane has temporary files of its own.
+
+Tests marked `soak` (`@pytest.mark.soak`, or a parameter with `marks=pytest.mark.soak`) repeat
+others, or take much time for what they show. They are left out, and counted, unless WEFT_SOAK is
+set, as by `./run soak`. Each test is reported as it begins and ends (progress.py). A test that has
+been under way for five minutes hangs: its lane says where each thread is and ends; the test has
+failed, and tests that had passed in that lane count.
 
 Invariants
 1 The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
@@ -38,21 +40,22 @@ from pathlib import Path
 import progress
 import pytest
 
-BUNDLE = 4  # tests claimed at once
-SOAK = "WEFT_SOAK"  # in the environment: tests that are marked `soak` run too
-LANE = "WEFT_LANE"  # in the environment of a lane: where bundles are claimed, where the results go
-DONE = "(the lane has ended)"  # the last thing a lane writes down
+BUNDLE = 4  # how many tests are claimed at once
+SOAK = "WEFT_SOAK"  # the variable by which tests marked `soak` run too
+LANE = "WEFT_LANE"  # the variable that tells a lane where to claim bundles, and where results go
+DONE = "(the lane has ended)"  # the last line that a lane writes
 ALONE = {"-x", "--exitfirst", "--pdb", "--trace", "--collect-only", "--co", "-s", "--help", "-h"}
 
 
 class Lane:
-    """Runs the bundles it claims, and counts what pytest reports; a test counts once, however many
-    of its phases fail."""
+    """Runs the bundles that it claims, and counts what pytest reports. A test counts once, however
+    many of its phases fail.
+    """
 
     def __init__(self, shared: Path | None, kept: Path | None = None) -> None:
         self.shared = shared  # where bundles are claimed; None: there is no other lane
         self.first = kept is None or kept.stem == "0"
-        self.kept = kept  # where each test's result is written down at once
+        self.kept = kept  # where each test's result is written at once
         self.passed: set[str] = set()
         self.failed: set[str] = set()
 
@@ -71,7 +74,7 @@ class Lane:
         self.keep(nodeid)
 
     def keep(self, name: str) -> None:
-        """Writes down what became of it."""
+        """Writes down whether the test passed or failed."""
         if self.kept is not None and name in self.passed | self.failed:
             with self.kept.open("a") as file:
                 file.write(json.dumps([name in self.passed, name]) + "\n")
@@ -79,7 +82,7 @@ class Lane:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leaves out what is marked `soak`; the first lane says how many."""
+        """Leaves out the tests marked `soak`. The first lane says how many there are."""
         left = [item for item in items if item.get_closest_marker("soak")]
         if not left or os.environ.get(SOAK):
             return
@@ -94,11 +97,11 @@ class Lane:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         if self.shared is None or session.testsfailed or session.config.option.collectonly:
-            return None  # pytest's own loop
+            return None  # pytest's own loop runs
         items = self.claimed(session.items)
         item = next(items, None)
         while item is not None:
-            following = next(items, None)  # claimed before: fixtures that both use stay up
+            following = next(items, None)  # claimed early, so that fixtures that both use stay up
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if session.shouldstop:
                 raise session.Interrupted(session.shouldstop)
@@ -116,8 +119,9 @@ class Lane:
 
 
 def bundles(items: list[pytest.Item]) -> list[list[pytest.Item]]:
-    """Of one file each; the whole file where it is marked `together`, those first, as they are
-    long."""
+    """Returns bundles of tests, each of one file. A file marked `together` is one bundle; these
+    come first, as they are long.
+    """
     files = [list(group) for _, group in itertools.groupby(items, key=lambda item: item.path)]
     whole = [file for file in files if any(item.get_closest_marker("together") for item in file)]
     parts = [
@@ -148,8 +152,9 @@ def run_lane(arguments: list[str], shared: Path | None, kept: Path | None = None
 
 
 def await_lanes(lanes: list[subprocess.Popen[bytes]], told: list[progress.Listener]) -> bool:
-    """Until all have ended; what each tells is passed on. Whether Ctrl-C came (the lanes have it
-    too)."""
+    """Waits until all lanes have ended, and passes on what they report. Returns whether Ctrl-C came
+    (it reaches the lanes too).
+    """
     interrupted = False
     while True:
         try:
@@ -164,15 +169,15 @@ def await_lanes(lanes: list[subprocess.Popen[bytes]], told: list[progress.Listen
 
 
 def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
-    """What passed and what failed, over all lanes."""
+    """Returns the tests that passed and the tests that failed, over all lanes."""
     passed: set[str] = set()
     failed: set[str] = set()
-    # What a test left running may still write there when the folder goes.
+    # A process that a test has left running may still write there when the folder goes.
     with tempfile.TemporaryDirectory(prefix="weft-lanes-", ignore_cleanup_errors=True) as folder:
         shared = Path(folder) / "claims"
         shared.mkdir()
-        # Of a lane each: in the place that all runs of pytest share each clears away old folders,
-        # and two that clear the same one end with an error.
+        # Each lane has a folder of its own. In the place that all runs of pytest share, each run
+        # clears away old folders, and two that clear the same one end with an error.
         files = [Path(folder) / str(lane) for lane in range(count)]
         for place in files:
             place.mkdir()
@@ -212,16 +217,17 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
 
 
 def main(arguments: list[str]) -> int:
-    given = os.environ.pop(LANE, None)  # not for what the tests start
+    given = os.environ.pop(LANE, None)  # programs that the tests start must not see it
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # Started in the background by a shell (`./run test &`): what the tests start would inherit
-        # that, and those that send it SIGINT would wait for ever.
+        # A shell has started this program in the background (`./run test &`). Programs that the
+        # tests start would inherit that SIGINT is ignored, and tests that send it to them would
+        # wait for ever.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if given:
         shared, kept = map(Path, json.loads(given))
         lane = run_lane(arguments, shared, kept)
         for name in lane.failed:
-            lane.keep(name)  # also what is no test: an error of collection
+            lane.keep(name)  # this includes what is no test: an error of collection
         lane.passed.discard(DONE)
         (lane.failed if lane.failed else lane.passed).add(DONE)
         lane.keep(DONE)

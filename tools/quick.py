@@ -55,7 +55,7 @@ MEASURED = [
 
 
 class Refused(Exception):
-    """The command cannot be obeyed; the message says what to do."""
+    """The command cannot be carried out. The message says what to do."""
 
 
 def say(text: str) -> None:
@@ -67,7 +67,7 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """One [[touch]] of quick.toml: whoever changes `paths` runs `tests`."""
+    """One [[touch]] of quick.toml: a change of `paths` runs `tests`."""
 
     paths: tuple[str, ...]
     tests: tuple[str, ...]
@@ -79,7 +79,7 @@ def table(path: Path = TABLE) -> list[Row]:
 
 
 def is_test(path: str) -> bool:
-    """Does the file hold tests, so that it can be run by itself?"""
+    """Returns whether the file holds tests, so that it can be run by itself."""
     name = path.rsplit("/", 1)[-1]
     return (
         (fnmatch.fnmatch(name, "test_*.py") and "/tests/" in path)
@@ -90,7 +90,7 @@ def is_test(path: str) -> bool:
 
 
 def tests_of(path: str, rows: Iterable[Row]) -> list[str]:
-    """The tests that belong to a file, by the first row that fits, as paths or `FILE::NAME`s."""
+    """Returns the tests of a file, by the first row that fits, as paths or `FILE::NAME`s."""
     for row in rows:
         if any(fnmatch.fnmatch(path, pattern) for pattern in row.paths):
             return [found for test in row.tests for found in expanded(test)]
@@ -98,7 +98,7 @@ def tests_of(path: str, rows: Iterable[Row]) -> list[str]:
 
 
 def expanded(test: str) -> list[str]:
-    """The files that a test of quick.toml stands for."""
+    """Returns the files that a test of quick.toml stands for."""
     pattern, marks, name = test.partition("::")
     if any(c in pattern for c in "*?["):
         return sorted(str(p.relative_to(ROOT)) + marks + name for p in ROOT.glob(pattern))
@@ -111,8 +111,9 @@ def git(*arguments: str) -> list[str]:
 
 
 def changed() -> list[str]:
-    """The files that differ from the last commit, new ones too; if there are none, those that this
-    commit has changed."""
+    """Returns the files that differ from the last commit, new ones too. If there are none, returns
+    those that the last commit has changed.
+    """
     files = git("diff", "--name-only", "HEAD") + git("ls-files", "--others", "--exclude-standard")
     if not files:
         files = git("diff", "--name-only", "HEAD~1", "HEAD")
@@ -152,7 +153,7 @@ NAMED = [
 
 
 def named(case: str) -> list[str]:
-    """Every test, as `FILE::NAME`, whose name contains `case`."""
+    """Returns every test, as `FILE::NAME`, whose name contains `case`."""
     found = []
     for pattern, names, runner in NAMED:
         for path in sorted(ROOT.glob(pattern)):
@@ -166,12 +167,12 @@ def named(case: str) -> list[str]:
 
 # --- what runs them -----------------------------------------------------------------------------
 
-Names = dict[str, list[str]]  # for each file, the names asked for; none: all of the file
+Names = dict[str, list[str]]  # file → the names asked for; none: the whole file
 Counts = tuple[int, int]  # passed, failed
 
 
 def quietly(command: list[str], **more: object) -> bool:
-    """Runs a command, and shows its output only if it fails. Has it succeeded?"""
+    """Runs a command, and shows its output only if it fails. Returns whether it has succeeded."""
     done = subprocess.run(
         command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more
     )  # type: ignore[call-overload]
@@ -193,14 +194,18 @@ def shown(command: list[str], **more: object) -> tuple[int, str]:
 
 
 def closing(status: int, output: str) -> Counts:
-    """The counts in the last line of one of our own runners; without one, one failure."""
+    """Returns the counts in the last line of one of this checkout's runners; without a line, one
+    failure.
+    """
     counts = SUMMARY.findall(output)
     passed, failed = map(int, counts[-1]) if counts else (0, 0)
     return passed, failed if counts and (failed or not status) else max(failed, 1)
 
 
 def building() -> dict[str, str]:
-    """The environment of a build. ccache, if it is there, compiles only what is new to it."""
+    """Returns the environment of a build. ccache, if it is installed, compiles only what is new to
+    it.
+    """
     env = dict(os.environ)
     if shutil.which("ccache"):
         env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
@@ -213,7 +218,7 @@ def need(*parts: str) -> None:
 
 
 def by_doctest(tests: Names) -> Counts:
-    """C++: a program for each file, compiled by itself at -O0."""
+    """Runs C++ tests: a program for each file, compiled by itself at -O0."""
     tree = BUILD / "cpp"
     if not (tree / "build.ninja").exists():
         need("cpp")
@@ -245,7 +250,8 @@ def by_doctest(tests: Names) -> Counts:
 
 def make_editable() -> None:
     """Makes an environment whose package is the files of this checkout. The extension module is
-    compiled at -O0, as far as it has changed."""
+    compiled at -O0, as far as it has changed.
+    """
     packages = next((ROOT / ".venv" / "lib").glob("python3*/site-packages"))
     tree = BUILD / "python"
     inside = VENV / packages.relative_to(ROOT / ".venv")
@@ -253,7 +259,7 @@ def make_editable() -> None:
     stamp = BUILD / "python.files"
     if not PYTHON.exists():
         quietly([sys.executable, "-m", "venv", "--clear", "--without-pip", str(VENV)])
-        (inside / "venv.pth").write_text(f"{packages}\n")  # what .venv has, this one has
+        (inside / "venv.pth").write_text(f"{packages}\n")  # the packages of .venv
     if not stamp.exists() or stamp.read_text() != files:
         say("installing the package as --editable; the first time its extension module is compiled")
         command = [str(ROOT / ".venv/bin/pip"), "--python", str(PYTHON), "install", "-q", "-e", "."]
@@ -268,7 +274,7 @@ def make_editable() -> None:
 
 def by_pytest(tests: Names) -> Counts:
     rooms = tomllib.loads((ROOT / "tools" / "rooms.toml").read_text(encoding="utf-8"))["rooms"]
-    parts = {"python"}  # and what each room needs, except the package, which is installed below
+    parts = {"python"}  # also what each room needs, except the package, which is installed below
     for path in tests:
         parts |= set(rooms[path.split("/tests/")[0]]["setup"]) - {"weft"}
     need(*sorted(parts))
@@ -322,7 +328,7 @@ def by_document(tests: Names) -> Counts:
     return passed, failed
 
 
-RUNNERS: list[tuple[str, Callable[[Names], Counts]]] = [  # the first pattern that fits
+RUNNERS: list[tuple[str, Callable[[Names], Counts]]] = [  # the first pattern that fits is taken
     ("cpp/tests/*.cpp", by_doctest),
     ("*.py", by_pytest),
     ("*.mjs", by_node),
@@ -356,7 +362,7 @@ def run(tests: list[str]) -> Counts:
 
 
 def asked(words: list[str], only: str) -> list[str]:
-    """The tests that the command line names."""
+    """Returns the tests that the command line names."""
     rows = table()
     tests: list[str] = []
     for word in words:
@@ -378,8 +384,9 @@ def asked(words: list[str], only: str) -> list[str]:
 
 @contextlib.contextmanager
 def touched(path: Path) -> Iterator[None]:
-    """Adds a line to the file, as an edit would, and removes it afterwards. The line is no comment:
-    ccache would take that for no change."""
+    """Adds a line to the file, as an edit would, and removes it afterwards. The line is not a
+    comment: ccache would see no change.
+    """
     before = path.read_bytes()
     line = "assert {} > 0\n" if path.suffix == ".py" else "static_assert({}ull > 0);\n"
     path.write_bytes(before + line.format(time.time_ns()).encode())

@@ -1,12 +1,12 @@
-"""How large the house is, beside what it was: `./run test` prints it. Growth is reported, and
-enforced by nothing.
+"""Compares the size of the house with stored figures: `./run test` prints the result. Growth is
+reported, and enforced by nothing.
 
     python3 tools/ratchet.py            prints the table
-    python3 tools/ratchet.py --write    takes the present figures as those to compare with: tools/ratchet.json
+    python3 tools/ratchet.py --write    stores the present figures in tools/ratchet.json
 
-For each room: lines of its sources and of its tests, and its longest source. For the C++ library:
-what a file that includes <weft/weft.hpp> costs to parse, in lines after the preprocessor and in
-seconds of the CPU. Only the standard library is needed.
+The figures of a room are the lines of its sources and of its tests, and its longest source. The
+figures of the C++ library are what it costs to parse a file that includes <weft/weft.hpp>: lines
+after the preprocessor, and seconds of the CPU. Only the standard library is needed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ SOURCES = {
     ".toml",
     ".cmake",
 }
-SLACK = 0.02  # of the CPU seconds and of lines; less is not told
+SLACK = 0.02  # a share of the CPU seconds and of lines; a smaller change is not reported
 
 Figures = dict[str, dict[str, Any]]
 
 
 def known(root: Path) -> list[Path]:
-    """The files that git knows."""
+    """Returns the files that git knows."""
     out = subprocess.run(
         ["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True
     ).stdout
@@ -48,14 +48,14 @@ def known(root: Path) -> list[Path]:
 
 
 def room_of(path: Path) -> tuple[str, str]:
-    """Its room, and "lines" or "tests"."""
+    """Returns the room of a file, and "lines" or "tests"."""
     parts = path.parts
     room = parts[0] if len(parts) > 1 else "."
     return room, "tests" if "tests" in parts else "lines"
 
 
 def count(root: Path, files: list[Path]) -> Figures:
-    """The lines of each room and its longest source."""
+    """Counts the lines of each room, and finds its longest source."""
     figures: Figures = {}
     for file in files:
         if file.suffix not in SOURCES or not file.is_file() or file.is_symlink():
@@ -71,8 +71,9 @@ def count(root: Path, files: list[Path]) -> Figures:
 
 
 def compile_cost(root: Path) -> dict[str, Any]:
-    """What parsing the library costs: preprocessed lines, and seconds of the CPU (the least of
-    three). Nothing without g++."""
+    """Returns what parsing the library costs: preprocessed lines, and seconds of the CPU (the least
+    of three). Returns nothing without g++.
+    """
     if shutil.which("g++") is None:
         return {}
     command = ["g++", "-std=c++20", "-x", "c++", f"-I{root / 'cpp/include'}", "-"]
@@ -95,14 +96,14 @@ def measure(root: Path = ROOT) -> dict[str, Any]:
 
 
 def change(now: float, before: float | None) -> str:
-    """As ` (+12)`; nothing if it is the same or there was none."""
+    """Returns the change, such as ` (+12)`; "" if there is none, or nothing to compare with."""
     if before is None or now == before:
         return ""
     return f" ({now - before:+g})" if isinstance(now, int) else f" ({now - before:+.2f})"
 
 
 def table(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
-    """The lines to print: a heading, the rooms, the whole, the cost of the library."""
+    """Returns the lines to print: a heading, the rooms, the whole, the cost of the library."""
     rows = [("room", "lines", "of tests", "longest source")]
     for room, row in now["rooms"].items():
         was = before.get("rooms", {}).get(room, {})
@@ -121,7 +122,7 @@ def table(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
 
 
 def grown(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
-    """What has grown by more than the slack, in words."""
+    """Returns, in words, what has grown by more than the slack."""
     found = []
     for room, row in now["rooms"].items():
         was = before.get("rooms", {}).get(room)
@@ -146,7 +147,7 @@ def stored(path: Path) -> dict[str, Any]:
 
 
 def report() -> list[str]:
-    """What `./run test` prints; whatever goes wrong is a line too."""
+    """Returns what `./run test` prints. An error is a line too."""
     try:
         before, now = stored(STORED), measure()
     except (OSError, ValueError, subprocess.CalledProcessError) as error:

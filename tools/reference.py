@@ -1,12 +1,12 @@
-"""Writes python/docs/reference.md: every public name of the Python package, its signature and what
-it says of itself.
+"""Writes python/docs/reference.md: every public name of the Python package, its signature and its
+docstring.
 
     .venv/bin/python tools/reference.py            writes the page
     .venv/bin/python tools/reference.py --check    exit status 1 if the page is not what would be written
 
-Signatures are those of the stubs (`coroutines.pyi`, so what is awaited says so), or of the module
-that defines the name; texts are the docstrings that `help()` shows in the installed package. So a
-page that is up to date says what is there, and a public name without a docstring is an error.
+Signatures are those of the stubs (`coroutines.pyi`, which shows what is awaited), or of the module
+that defines the name. Texts are the docstrings that `help()` shows in the installed package. A
+public name without a docstring is an error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEAD = """# Reference
 Every public name, as `weft.coroutines` exports it. `weft.threads` and `weft.greenlets` export the same names; there what is `Awaitable` here
 is called and returns at once. `weft` exports the names of the chosen backend. Written by `tools/reference.py`: do not edit.
 """
-# Other modules whose public names are listed, each under its own heading.
+# The other modules whose public names are listed, each under its own heading.
 MODULES = (
     "weft.observe",
     "weft.toolkit",
@@ -44,11 +44,13 @@ MODULES = (
 
 
 class Undocumented(Exception):
-    """Public names without a docstring; the text lists them."""
+    """Public names have no docstring. The text lists them."""
 
 
 def tree_of(module: str) -> ast.Module:
-    """The stub of a module if it has one, else its source; a field's text is its `said`."""
+    """Returns the stub of a module if it has one, else its source. The text of a field is its
+    `said`.
+    """
     path = SOURCES.joinpath(*module.split(".")[1:])
     for candidate in (path.with_suffix(".pyi"), path.with_suffix(".py"), path / "__init__.py"):
         if candidate.exists():
@@ -63,8 +65,9 @@ def tree_of(module: str) -> ast.Module:
 
 
 def definitions(module: str, name: str, seen: frozenset[str] = frozenset()) -> list[ast.stmt]:
-    """The statements that define a name: one, or the overloads; followed through imports. Empty if
-    there is none."""
+    """Returns the statements that define a name: one, or the overloads. Follows imports. Empty if
+    there is no definition.
+    """
     if module in seen:
         return []
     tree = tree_of(module)
@@ -85,7 +88,7 @@ def definitions(module: str, name: str, seen: frozenset[str] = frozenset()) -> l
 
 
 def signature(node: ast.stmt) -> str:
-    """One line or several: a function's header without its body."""
+    """Returns a function's header without its body, on one line or several."""
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     bare = type(node)(
         name=node.name,
@@ -107,14 +110,14 @@ def signature(node: ast.stmt) -> str:
 
 
 def text_of(thing: Any) -> str:
-    """What it says of itself; a Python docstring's "Raises:" and the like become paragraphs."""
+    """Returns the docstring of a thing, as Markdown."""
     doc = inspect.getdoc(thing) or ""
     doc = re.sub(r":\w+:`([^`]+)`", r"`\1`", doc)
     return doc.strip()
 
 
 def members(node: ast.ClassDef, cls: Any) -> Iterator[tuple[str, str]]:
-    """The public methods and properties of a class: (signature, text)."""
+    """Yields the public methods and properties of a class: (signature, text)."""
     for item in node.body:
         if not isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -133,8 +136,9 @@ def members(node: ast.ClassDef, cls: Any) -> Iterator[tuple[str, str]]:
 
 
 def fields(node: ast.ClassDef, cls: Any) -> Iterator[tuple[str, str]]:
-    """The public fields of a named tuple or a dataclass: (name and type, what stands behind its
-    `#:`)."""
+    """Yields the public fields of a named tuple or a dataclass: name and type, and the text after
+    its `#:`.
+    """
     if not (hasattr(cls, "_fields") or dataclasses.is_dataclass(cls)):
         return
     for item in node.body:
@@ -143,7 +147,7 @@ def fields(node: ast.ClassDef, cls: Any) -> Iterator[tuple[str, str]]:
 
 
 def entry(module: str, name: str, lacking: list[str]) -> str:
-    """The part of the page about one name."""
+    """Returns the part of the page about one name."""
     thing = getattr(importlib.import_module(module), name)
     nodes = definitions(module, name)
     lines = [f"### `{name}`", ""]
@@ -180,7 +184,7 @@ def entry(module: str, name: str, lacking: list[str]) -> str:
 
 
 def page() -> str:
-    """The whole page.
+    """Returns the whole page.
 
     Raises:
         Undocumented: a public name has no docstring.
@@ -208,7 +212,7 @@ def page() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Writes or checks; the exit status."""
+    """Writes or checks the page. Returns the exit status."""
     if arguments not in ([], ["--check"]):
         print("usage: reference.py [--check]", file=sys.stderr)
         return 2

@@ -1,15 +1,16 @@
 """Runs the rooms of rooms.toml and adds up what they report: `./run test` and `./run soak`.
 
 Invariants
-- Only the standard library (Python 3.11, for tomllib): this runs before anything is installed.
+- Only the standard library is used (Python 3.11, for tomllib): this runs before anything is
+  installed.
 - Every room listed is accounted for: it reports its own counts, or it counts at least one failure.
-- A room runs in a process group of its own. When the room ends, hangs, or we are stopped, no
-  process of that group outlives it.
+- A room runs in a process group of its own. When the room ends, hangs, or this program is stopped,
+  no process of that group outlives it.
 - Budgets are reported, never enforced: a busy or slow machine fails nothing. Only a hang ends a
-  room (progress.py says what that is); what had passed until then counts.
+  room (progress.py says what a hang is); tests that had passed until then count.
 - The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
 
-What one room goes through:
+A room goes through these states:
 
     listed --start_room()--> running --follow()--> ended --judge()--> Result
                                 |                                       ^
@@ -45,10 +46,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SUMMARY = re.compile(r"(\d+) passed, (\d+) failed")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 POLITE = 3.0  # seconds between SIGTERM and SIGKILL
-EXCERPT = 20  # lines of output shown again at the end, above the first line `FAIL …` of a room
-LINGER = 2.0  # seconds a room's children may take to go after it ended
-HEARTBEAT = 30.0  # seconds of silence after which we say that the room is still at work
-SOAK = 3600.0  # seconds, the soak's budget of a room that names none
+EXCERPT = 20  # lines of output that are shown again at the end, above a room's first `FAIL …`
+LINGER = 2.0  # seconds in which a room's children may go after it has ended
+HEARTBEAT = 30.0  # seconds of silence after which a line says that the room still works
+SOAK = 3600.0  # seconds; the soak's budget of a room that names none
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,13 @@ class Room:
     soak: float = SOAK
 
     def of(self, kind: str) -> float:
-        """The budget of its tests or of its soak, in seconds."""
+        """Returns the budget of the room's tests or of its soak, in seconds."""
         return self.budget if kind == "test" else self.soak
 
 
 @dataclass(frozen=True)
 class House:
-    """The whole of rooms.toml, times in seconds."""
+    """The whole of rooms.toml. Times are in seconds."""
 
     total: float
     setup: float
@@ -78,7 +79,7 @@ class House:
 
 @dataclass
 class Result:
-    """What became of one room; `notes` say why failures were added to those it reported."""
+    """What became of one room. `notes` say why failures were added to those that it reported."""
 
     room: str
     passed: int = 0
@@ -86,26 +87,27 @@ class Result:
     seconds: float = 0.0
     budget: float = 0.0
     notes: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)  # names of tests, as far as they were told
+    failures: list[str] = field(default_factory=list)  # names of the tests that were reported
     excerpt: list[str] = field(default_factory=list)  # the output above the first line `FAIL …`
 
     def fail(self, why: str) -> None:
-        """Notes a reason; the room counts at least one failure from now on."""
+        """Notes a reason. From then on the room counts at least one failure."""
         self.notes.append(why)
         self.failed = max(self.failed, 1)
 
 
 class BadHouse(Exception):
-    """rooms.toml or the command line asks for something that does not exist; the text says what."""
+    """rooms.toml or the command line asks for something that does not exist. The text says what."""
 
 
 class Stopped(Exception):
-    """SIGINT, SIGTERM or SIGHUP came; the argument is the exit status."""
+    """SIGINT, SIGTERM or SIGHUP came. The argument is the exit status."""
 
 
 class Stops:
-    """Turns the signals that stop us into Stopped; held back while a room is made, so that none is
-    left behind."""
+    """Turns the signals that stop this program into Stopped. They are held back while a room is
+    started, so that none is left behind.
+    """
 
     def __init__(self) -> None:
         self.held = False
@@ -125,7 +127,7 @@ class Stops:
         self.held = True
 
     def heed(self) -> None:
-        """From now on they raise again; one that came meanwhile does at once."""
+        """Makes the signals raise again. One that came meanwhile raises at once."""
         self.held = False
         if self.came is not None:
             raise Stopped(128 + self.came)
@@ -135,8 +137,9 @@ stops = Stops()
 
 
 def load_house(path: Path) -> House:
-    """Reads rooms.toml; raises BadHouse for a missing field, one that is unknown, or one of the
-    wrong type."""
+    """Reads rooms.toml. Raises BadHouse for a field that is missing, is unknown, or has the wrong
+    type.
+    """
     try:
         raw = tomllib.loads(path.read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -173,7 +176,9 @@ def load_house(path: Path) -> House:
 
 
 def choose(house: House, names: list[str]) -> list[Room]:
-    """The rooms named, each once and in the house's order; all of them if none is named."""
+    """Returns the rooms named, each once and in the order of the file; all of them if none is
+    named.
+    """
     known = [room.name for room in house.rooms]
     for name in names:
         if name.rstrip("/") not in known:
@@ -187,18 +192,18 @@ def say(text: str) -> None:
 
 
 def group_lives(group: int) -> bool:
-    """Whether anything in the process group still runs.
+    """Returns whether anything in the process group still runs.
 
-    A zombie does not: in a container there may be nobody to reap it, and it holds nothing.
+    A zombie does not count: in a container there may be nobody to reap it, and it holds nothing.
     """
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # it lives, but belongs to somebody else (sudo)
+        pass  # it lives, but belongs to another user (sudo)
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended while we looked
+        with contextlib.suppress(OSError):  # it ended during the look
             state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
             if int(its_group) == group and state not in "ZX":
                 return True
@@ -206,7 +211,7 @@ def group_lives(group: int) -> bool:
 
 
 def wait_gone(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Whether the process and its whole group are gone within that time."""
+    """Returns whether the process and its whole group are gone within that time."""
     end = time.monotonic() + seconds
     while True:
         process.poll()
@@ -229,7 +234,8 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def start_room(script: Path, told: Path) -> subprocess.Popen[bytes]:
-    # Output is for a log and a reader at once, so the room must not think that it has a terminal.
+    # The output is for a log and a reader at once, so the room must not think that it has a
+    # terminal.
     return subprocess.Popen(
         [str(script)],
         cwd=ROOT,
@@ -249,9 +255,10 @@ def follow(
     log: Path,
     listener: progress.Listener,
 ) -> tuple[str, str | None]:
-    """Shows and keeps the room's output until it ends, or hangs for `still` seconds.
+    """Shows and keeps the room's output until the room ends, or hangs for `still` seconds; then
+    ends it.
 
-    Returns the output, and what hangs, in words; the room is then ended.
+    Returns the output, and, in words, what hangs.
     """
     start = heard_at = time.monotonic()
     kept: list[str] = []
@@ -286,7 +293,9 @@ def follow(
 
 
 def judge(result: Result, output: str, status: int) -> None:
-    """Takes the counts from the room's last line, and adds a failure for whatever else is wrong."""
+    """Takes the counts from the room's last line, and adds a failure for anything else that is
+    wrong.
+    """
     lines = [line for line in COLOUR.sub("", output).splitlines() if line.strip()]
     match = SUMMARY.fullmatch(lines[-1].strip()) if lines else None
     if match:
@@ -303,8 +312,9 @@ def judge(result: Result, output: str, status: int) -> None:
 
 
 def salvage(result: Result, output: str, told: progress.Listener) -> None:
-    """Takes the counts of a room that was ended: what its tests told one by one, or a closing line
-    it had written."""
+    """Takes the counts of a room that was ended: those that its tests reported one by one, or a
+    closing line that it had written.
+    """
     closing = [m for m in map(SUMMARY.fullmatch, COLOUR.sub("", output).splitlines()) if m]
     if told.passed + told.failed == 0 and closing:
         result.passed, result.failed = int(closing[-1][1]), int(closing[-1][2])
@@ -314,8 +324,9 @@ def salvage(result: Result, output: str, told: progress.Listener) -> None:
 
 
 def excerpt(output: str) -> list[str]:
-    """The lines above the first that begins with FAIL, and that one: a log that was cut in the
-    middle still says what went wrong."""
+    """Returns the first line that begins with FAIL, and the lines above it: so a log that was cut
+    in the middle still says what went wrong.
+    """
     lines = [line for line in COLOUR.sub("", output).splitlines() if line.strip()]
     at = next((i for i, line in enumerate(lines) if line.startswith("FAIL ")), -1)
     return lines[max(0, at - EXCERPT) : at + 1]
@@ -376,8 +387,9 @@ def run_room(room: Room, kind: str, still: float) -> Result:
 
 
 def set_up(rooms: list[Room]) -> tuple[list[str], float]:
-    """Installs what the rooms need, each part once; returns the parts that failed and the seconds
-    it took."""
+    """Installs what the rooms need, each part once. Returns the parts that failed, and the seconds
+    that it took.
+    """
     parts = list(dict.fromkeys(part for room in rooms for part in room.setup))
     failed = []
     start = time.monotonic()
@@ -396,7 +408,7 @@ def report(
     total_seconds: float,
     budget: float | None,
 ) -> int:
-    """Prints the table and the closing line, writes out/KIND.json; returns the exit status."""
+    """Prints the table and the closing line, and writes out/KIND.json. Returns the exit status."""
     passed = sum(result.passed for result in results)
     failed = sum(result.failed for result in results)
     width = max([len(result.room) for result in results] + [len("set-up")])

@@ -37,15 +37,16 @@ HEAD = """\
 
 
 def within(file: Path, included: re.Match[str]) -> Path | None:
-    """The file of Weft that an #include names; None if the file is not Weft's."""
+    """Returns the file of Weft that an #include names. None: the file is not Weft's."""
     by_root, beside = included.groups()
     path = HEADERS.parent / by_root if by_root else (file.parent / beside).resolve()
     return path if path.is_file() and path.is_relative_to(CPP) else None
 
 
 def text_of(file: Path, seen: set[Path]) -> str:
-    """The file, with each #include of a file of Weft replaced by that file's text, or, if the text
-    is there already, by nothing."""
+    """Returns the text of the file, with each #include of a file of Weft replaced by that file's
+    text, or by nothing if the text is there already.
+    """
     seen.add(file)
 
     def there(included: re.Match[str]) -> str:

@@ -1,8 +1,8 @@
 """Tries a wheel in an environment that has nothing else: tools/wheel_check.py INTERPRETER WHEEL
 FOLDER
 
-First the core alone, then all extras. FOLDER is made anew, and everything runs in it, far from any
-checkout. Exit status 1, with what went wrong, if something does not work.
+First the core is tried alone, then all extras. FOLDER is made anew, and everything runs in it, far
+from any checkout. The exit status is 1, with what went wrong, if something does not work.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ RELATIVE = re.compile(r"\]\((?!https?://|mailto:|#)([^)]*)\)")
 
 
 class Wrong(Exception):
-    """What the wheel does not do."""
+    """The wheel does not do something. The text says what."""
 
 
 def links_that_lead_nowhere(metadata: str) -> list[str]:
-    """The links in a wheel's description that would need the repository."""
+    """Returns the links in a wheel's description that would need the repository."""
     return RELATIVE.findall(str(Parser().parsestr(metadata).get_payload()))
 
 
 def call(*command: str | Path, status: int = 0) -> str:
-    """What the command prints, both outputs. Raises Wrong for another exit status."""
+    """Returns what the command prints, both outputs. Raises Wrong for another exit status."""
     clean = {
         k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "WEFT", "VIRTUAL_ENV"))
     }

@@ -1,4 +1,4 @@
-// Two fibres over an unbuffered channel: what bench cpp-compile compares with.
+// Two fibres over an unbuffered channel: the program that the bench cpp-compile compares Weft with.
 #include <boost/fiber/all.hpp>
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-// README's two processes and a thread: what bench cpp-compile compiles.
+// The README's two processes and a thread: the program that the bench cpp-compile compiles.
 #include <cstdio>
 #include <weft/weft.hpp>
 

@@ -1,4 +1,4 @@
-// One thread writes, another reads, over a buffer of 1024 values: a one-to-one ring, or an
+// One thread writes and another reads, over a buffer of 1024 values: a one-to-one ring, or an
 // any-to-any buffer.
 #include <string_view>
 

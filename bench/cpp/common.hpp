@@ -1,8 +1,9 @@
-// What our native bench programs share: the library, and the two processes that several of them
+// What Weft's native bench programs share: the library, and the two processes that several of them
 // use.
 //
-// A network closes down by itself: when the process that measures returns, its ends go, and what
-// waits at them ends quietly (rules 2.3 and 3). So every program also ends as a user's does.
+// A network closes down by itself: when the process that measures returns, its ends are closed, and
+// the processes that wait at them end quietly (rules 2.3 and 3). So each of these programs ends as
+// a user's program does.
 #pragma once
 
 #include <vector>
@@ -13,13 +14,13 @@
 
 namespace bench {
 
-/// Writes one and the same value for ever.
+// Writes the same value for ever.
 template <class P>
 weft::Process writer(weft::Writer<int, P> out, int mark) {
   for (;;) co_await out.write(mark);
 }
 
-/// The two-line process of the ring.
+// The process of the ring, whose body has two lines.
 template <class P>
 weft::Process successor(weft::Reader<int, P> in, weft::Writer<int, P> out) {
   for (;;) {
@@ -28,7 +29,7 @@ weft::Process successor(weft::Reader<int, P> in, weft::Writer<int, P> out) {
   }
 }
 
-/// A parallel as one process, to stand beside others.
+// A parallel as one process, so that it can stand beside others.
 template <weft::Startable S>
 weft::Process together(std::vector<S> all) {
   co_await weft::par(std::move(all));

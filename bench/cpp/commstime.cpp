@@ -1,5 +1,5 @@
-// CommsTime: prefix → delta → successor → prefix, and delta → consumer. With a sequential delta, or
-// one that writes to both in parallel.
+// CommsTime: prefix → delta → successor → prefix, and delta → consumer. The delta is sequential, or
+// writes to both channels in parallel.
 #include <string_view>
 
 #include "common.hpp"

@@ -1,11 +1,11 @@
-// N writers, one reader, one shared rendezvous channel.
+// N writers and one reader on one shared rendezvous channel.
 //
 // one: a single scheduler runs all of them. two: a second scheduler, on a thread and a CPU of its
-// own, runs every other writer; both work at the same channel at the same time.
+// own, runs every other writer; both schedulers use the same channel at the same time.
 //
-// Measured is the network at work: the reader warms up until every writer has been served, since a
-// thread takes its time to begin (with few samples all of them were over before), and one stretch
-// more.
+// Only the network at work is measured: the reader warms up until every writer has been served, and
+// for one more stretch. A thread takes a while to start: without this, a run with few samples was
+// over before the second scheduler took part.
 #include <string_view>
 #include <thread>
 
@@ -14,7 +14,7 @@
 
 namespace {
 
-// a writer that is not served for so long never will be
+// a writer that has not been served for so long is taken as never served
 constexpr std::chrono::seconds kPatience{20};
 
 weft::Process reader(weft::Reader<int> in, int n, long samples, long per) {

@@ -45,8 +45,8 @@ std::vector<weft::Process> rings(long n, long per) {
   return all;
 }
 
-// Some arithmetic that no compiler foresees, or moves behind the join of a thread that does the
-// same; its result is checked.
+// Some arithmetic that no compiler computes in advance or moves past the join of a thread that does
+// the same; its result is checked.
 [[gnu::noinline]] double work(long n) {
   asm volatile("" ::: "memory");
   double x = 1;

@@ -1,8 +1,8 @@
-// What a process costs: made, scheduled, run to its end and destroyed. Its body adds one to a
+// What a process costs: it is made, scheduled, run to its end and destroyed. Its body adds one to a
 // counter.
 //
-// par: PER processes in one parallel; each: one after another, awaited; threads: PER parallels of
-// one weft::thread; std::thread: the same, bare (the bound).
+// par: PER processes in one parallel; each: one after another, each awaited; threads: PER parallels
+// of one weft::thread; std::thread: the same with bare threads (the bound).
 #include <atomic>
 #include <string_view>
 #include <thread>

@@ -1,6 +1,6 @@
-// The yardstick of a speed-up: the same work in N processes of the system that know nothing of each
-// other. They are released together; what counts is the time from then until the last of them is
-// done, so neither starting nor ending them.
+// The yardstick of a speed-up: the same work in N processes of the system that do not communicate.
+// They are released together. The time runs from the release until the last of them has finished
+// its work, so neither starting nor ending them is in it.
 #pragma once
 
 #include <sched.h>
@@ -16,8 +16,8 @@
 
 namespace bench {
 
-/// Runs work(0) … work(n - 1), each in a process of its own, and returns the nanoseconds from their
-/// release to the end of the last. What work() returns other than `true` fails the program.
+// Runs work(0) … work(n - 1), each in a process of its own, and returns the nanoseconds from their
+// release to the end of the last. The program fails if work() returns false.
 inline double independently(int n, const std::function<bool(int)>& work) {
   struct Board {
     std::atomic<int> ready;

@@ -1,13 +1,14 @@
 // Mandelbrot as in the C++CSP paper: a producer hands out the indices of lines, N workers compute
-// them, a consumer puts them in order. Lines are 64-bit floating point values and are sent by copy,
-// by move, or as a mobile (a unique_ptr). Figures are ns a pixel: a whole picture, threads started
-// and joined, ÷ the pixels. The workers are OS threads, as the paper's, or coroutines on a
-// multi-core executor of as many threads, with the producer and the consumer. Channels are
-// rendezvous, as the paper's, or have SLOTS: then no worker that is a thread waits for the thread
-// of the producer and the consumer to be put on a CPU.
+// them, and a consumer puts them in order. Lines are 64-bit floating point values and are sent by
+// copy, by move, or as a mobile (a unique_ptr). Figures are ns a pixel: the time of a whole
+// picture, with starting and joining the threads, ÷ the pixels. The workers are OS threads, as in
+// the paper, or coroutines on a multi-core executor with as many threads, which also runs the
+// producer and the consumer. Channels are rendezvous, as in the paper, or have SLOTS: with slots, a
+// worker that is a thread does not have to wait until the thread of the producer and the consumer
+// gets a CPU.
 //
-// independent: the yardstick, N processes of the system that compute every N-th line into memory of
-// their own.
+// independent: the yardstick, N processes of the system, each of which computes every N-th line
+// into memory of its own.
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -122,7 +123,7 @@ std::vector<std::vector<double>> picture(By by, int workers, int dim, std::uint3
   return rows;
 }
 
-// The sum over the picture does not depend on who computed what.
+// The sum over the picture does not depend on which worker computed what.
 double sum(const std::vector<std::vector<double>>& rows) {
   double s = 0;
   for (const auto& row : rows)
@@ -170,7 +171,7 @@ int main(int argc, char** argv) {
       ns = std::chrono::duration<double, std::nano>(bench::Clock::now() - start).count();
       if (sum(rows) != expected) bench::fail("mandelbrot: a wrong picture");
     }
-    if (k > 0) line += " " + std::to_string(ns / dim / dim);  // the first warms up
+    if (k > 0) line += " " + std::to_string(ns / dim / dim);  // the first picture warms up
   }
   std::printf("%s\n", line.c_str());
 }

@@ -1,9 +1,9 @@
 // What the size of a message costs: one hand-over between two coroutines, with messages of N bytes
 // sent by copy, by move, as a mobile (a unique_ptr to a vector), and as a flat object (an array in
-// the message itself, whose move is a copy). What was received goes back to the sender by the
-// cheapest way, so that nothing is allocated but by a copy.
+// the message itself, whose move is a copy). What was received goes back to the sender in the
+// cheapest way, so that only a copy allocates memory.
 //
-// memcpy: the yardstick, N bytes copied from one place to another, over and over.
+// memcpy: the yardstick, N bytes copied from one place to another, again and again.
 #include <array>
 #include <cstring>
 #include <memory>
@@ -36,7 +36,7 @@ unsigned char& first(Flat<N>& f) {
   return f.bytes[0];
 }
 
-// Copies are dropped where they arrive; what was moved returns.
+// Copies are dropped by their receiver; a value that was moved returns.
 template <class Message>
 weft::Process send(weft::Writer<Message, Local> out, weft::Reader<Message, Local> back,
                    Message message, bool copy, long samples, long per) {
@@ -87,8 +87,8 @@ bool flat(std::size_t size, long samples, long per) {
 }
 
 void yardstick(std::size_t size, long samples, long per) {
-  // Half a page apart in the page: where both begin at the same place in it, every load waits for a
-  // store that only looks like its own.
+  // The two blocks begin half a page apart, modulo the page: if both began at the same offset in a
+  // page, every load would wait for a store that only looks like its own.
   Bytes memory(2 * size + 8192, 1);
   unsigned char* const from = memory.data();
   unsigned char* const to = from + (size + 4095) / 4096 * 4096 + 2048;

@@ -1,6 +1,6 @@
 // Monte Carlo π as in the C++CSP paper: N workers (OS threads) draw points and send the share that
-// fell inside the circle to one process that averages them. Figures are ns an iteration: a whole
-// network, threads started and joined, ÷ the iterations.
+// fell inside the circle to one process that averages the shares. Figures are ns an iteration: the
+// time of a whole network, with starting and joining the threads, ÷ the iterations.
 //
 // independent: the yardstick, N processes of the system with the same loop and no channel.
 #include <cmath>
@@ -12,9 +12,9 @@
 
 namespace {
 
-/// 4 × the share of `n` points inside the quarter circle. xorshift64* (Vigna, "An experimental
-/// exploration of Marsaglia's xorshift generators, scrambled", 2016), its upper half for each
-/// coordinate.
+// 4 × the share of `n` points inside the quarter circle. The generator is xorshift64* (Vigna, "An
+// experimental exploration of Marsaglia's xorshift generators, scrambled", 2016); a coordinate is
+// the upper half of a number.
 double quarter_circle(std::uint64_t seed, long n) {
   std::uint64_t x = seed * 0x9E3779B97F4A7C15ull | 1;
   const auto coordinate = [&x] {
@@ -31,7 +31,7 @@ double quarter_circle(std::uint64_t seed, long n) {
   return 4.0 * static_cast<double>(inside) / static_cast<double>(n);
 }
 
-// Within eight standard deviations.
+// Whether the estimate is within eight standard deviations of π.
 bool is_pi(double estimate, long n) {
   return std::abs(estimate - 3.14159265358979) < 8 * 1.65 / std::sqrt(static_cast<double>(n));
 }
@@ -81,7 +81,8 @@ int main(int argc, char** argv) {
         return is_pi(quarter_circle(static_cast<std::uint64_t>(i) + 1, mine), mine);
       });
     }
-    if (k > 0) line += " " + std::to_string(ns / static_cast<double>(per));  // the first warms up
+    // The first network warms up.
+    if (k > 0) line += " " + std::to_string(ns / static_cast<double>(per));
   }
   std::printf("%s\n", line.c_str());
 }

@@ -1,11 +1,11 @@
-// Two programs and a channel between them over TCP on loopback, as links of a network are, without
-// TLS (which is Python's: py/net_values.py). Each is a process of its own on its CPU.
+// Two programs and a channel between them over TCP on loopback, the transport of a network's links,
+// without TLS (only Python has it: py/net_values.py). Each is a process of its own on its own CPU.
 //
 //   net int SAMPLES PER      ns a rendezvous: a write to a channel whose reader is the other program
 //   net 1mb SAMPLES PER      ns one way of a megabyte, a vector of doubles, from before the write to
-//                            after the read, by the system's clock; each is asked for
+//                            after the read, by the system's clock; the reader asks for each
 //
-// Every value is checked where it is read.
+// Every value is checked by its reader.
 
 #include <cstdint>
 #include <weft/weft.hpp>
@@ -41,7 +41,7 @@ void sends(int fd, long n) {
   const Array a = megabyte();
   for (long i = 0; i < n; ++i) {
     asked();
-    Array mine = a;  // a write takes it
+    Array mine = a;  // a write moves it
     const std::int64_t began = now();
     out(std::move(mine));
     clock(began);

@@ -1,7 +1,7 @@
-// How long after a SIGKILL a program learns that the other one, which has MB megabytes in use, is
-// dead: it waits in a read of a channel of the other's.
+// How long after a SIGKILL a program learns that another one, which has MB megabytes in use, is
+// dead. It waits in a read of a channel whose home is the other program.
 //
-//   notice MB SAMPLES       ns from kill() to PeerDied, a figure a kill
+//   notice MB SAMPLES       ns from kill() to PeerDied, a figure for each kill
 #include <sys/wait.h>
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// Where the two threads of a hand-over run: the CPUs that this process was pinned to, dealt out in
+// The CPUs of the two threads of a hand-over: those that this process was pinned to, dealt out in
 // turn.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace bench {
 
-/// The CPUs of this process when it was made. With one CPU, every thread stands on it; with two,
-/// each on its own.
+// The CPUs that this process had when the object was made. With one CPU, every thread runs on it;
+// with two, each thread has its own.
 class Placement {
  public:
   Placement() {

@@ -1,6 +1,6 @@
-// A ring of N two-line processes over local or shared channels; a token goes round. With `exit` the
-// program ends then and there: else every process is told that its channel has retired, by an
-// exception, one after the other: some microseconds each.
+// A ring of N processes over local or shared channels, each with a body of two lines; a token goes
+// round. With `exit` the program ends at once. Otherwise every process learns by an exception that
+// its channel has retired, one process after another, which takes some microseconds each.
 #include <cstdlib>
 #include <string_view>
 #include <vector>
@@ -22,7 +22,7 @@ weft::Process token(weft::Writer<int, P> out, weft::Reader<int, P> in, int n, lo
     }
     if (k > 0)
       s.end(static_cast<double>(per) * n);
-    else  // the first lap: every process has run, the ring is complete
+    else  // the first lap: every process has run, and the ring is complete
       std::printf("bytes %.1f\n", static_cast<double>(bench::resident() - before) / n);
   }
   s.print();

@@ -1,8 +1,8 @@
-// What every native bench program shares, ours and peers: arguments in, samples out.
+// What every native bench program shares, Weft's and the peers': arguments in, samples out.
 //
-// Output on stdout: one line "ns V V …", a figure a sample, and where memory is measured one line
-// "bytes V". A program that finds a wrong value calls fail(): a bench that computes nonsense has no
-// time.
+// Output on stdout: one line "ns V V …", a figure for each sample, and where memory is measured one
+// line "bytes V". A program that finds a wrong value calls fail(): the time of a wrong computation
+// means nothing.
 #pragma once
 
 #include <chrono>
@@ -40,8 +40,8 @@ inline long resident() {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-/// Times stretches of `operations` operations; begin() and end() enclose one stretch. `less`: ns of
-/// each that are work and not counted.
+// Times stretches of `operations` operations; begin() and end() enclose one stretch. `less`: the ns
+// of each operation that are work and are not counted.
 class Sampler {
  public:
   explicit Sampler(long samples) { ns_.reserve(static_cast<std::size_t>(samples)); }

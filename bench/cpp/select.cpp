@@ -1,13 +1,13 @@
 // Choice over N channels, local or shared.
 //
 // one-shot: as standing, with an alternative that enrols anew for each select.
-// mixed:    a select made for the occasion over N readers at which nobody writes and, in their midst, one output that is always ready: what
-//           it costs to check and scan guards of both directions.
-// ready:    a fair select, two writers waiting at every channel.
-// standing: a standing alternative; one writer writes to a pseudo-random channel only once the
-// alternative has blocked again. It knows by
-//           yielding: the woken process runs before yield() returns (rule 7.7) and has selected,
-//           and so blocked, again.
+// mixed:    a select made for the occasion over N readers at which nobody writes and, in their
+//           midst, one output that is always ready: the cost of checking and scanning guards of
+//           both directions.
+// ready:    a fair select, with two writers waiting at every channel.
+// standing: a standing alternative; one writer writes to a pseudo-random channel, but only once the
+//           alternative has blocked again. It makes sure of that by yielding: the woken process
+//           runs before yield() returns (rule 7.7), so it has selected, and has blocked again.
 #include <cstdint>
 #include <string_view>
 #include <type_traits>

@@ -1,5 +1,5 @@
-// StressedAlt as in the C++CSP paper: one reader selects fairly over N channels, at each of which
-// one writer writes for ever.
+// StressedAlt as in the C++CSP paper: one reader selects fairly over N channels, and at each of
+// them one writer writes for ever.
 //
 // local, shared: coroutines and an Alternative; standing: coroutines on local channels and a
 // StandingAlternative; threads: every writer is an OS thread, and so is the reader.
@@ -17,8 +17,8 @@ class Tally {
     if (value != static_cast<int>(index)) bench::fail("stressedalt: a wrong value");
     ++taken_[index];
   }
-  /// Where all guards stay ready each is chosen within N selects (rule 5.4); here a writer may need
-  /// a turn to come back.
+  // If all guards stayed ready, each would be chosen within N selects (rule 5.4). Here a writer may
+  // need a turn before it is ready again, so only a writer that was never served is a failure.
   void all_were_served() const {
     for (long n : taken_)
       if (n == 0) bench::fail("stressedalt: a writer was never served");

@@ -1,9 +1,9 @@
-// CommsTime in every style of process: functions, lambdas and process objects, as coroutines over
-// local and shared channels and as OS threads; with a sequential and a parallel delta (which starts
-// two processes for every number).
+// CommsTime with every style of process: functions, lambdas and process objects, as coroutines over
+// local and shared channels and as OS threads; with a sequential delta and with a parallel one,
+// which starts two processes for every number.
 //
-// The bodies are written once for coroutines and once for threads; a style is only how they become
-// processes.
+// The bodies are written once for coroutines and once for threads; a style is only how a body
+// becomes a process.
 #include <string_view>
 
 #include "common.hpp"
@@ -45,7 +45,7 @@ weft::Process par_delta(In<P> in, Out<P> left, Out<P> right) {
   }
 }
 // The channel into the delta is poisoned at the end: the writers of a parallel delta end quietly,
-// and it would go on without a reader.
+// so without the poison the delta would go on without a reader.
 template <class P>
 weft::Process consumer(In<P> in, weft::Channel<int, P> into_delta, long samples, long per) {
   bench::Sampler s(samples);
@@ -231,7 +231,7 @@ struct ThreadConsumer {
   }
 };
 
-// The same bodies as functions of their ends.
+// The same bodies, as functions of their ends.
 void thread_prefix(const TIn& in, const TOut& out) {
   out(0);
   for (;;) out(in());

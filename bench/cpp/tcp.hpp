@@ -1,4 +1,4 @@
-// Two ends of a TCP connection over loopback, and what programs with an end each do at their end.
+// The two ends of a TCP connection over loopback, and what the programs at its ends do with them.
 #pragma once
 
 #include <netinet/in.h>
@@ -41,7 +41,7 @@ inline void print_means(const std::vector<double>& means) {
   std::printf("\n");
 }
 
-// Waits for the program at the other end.
+// Waits for the program at the other end, and fails unless it ended well.
 inline void ended_well(pid_t other, const std::string& who) {
   int status = 0;
   if (::waitpid(other, &status, 0) != other || status != 0) fail(who + ": the other failed");

@@ -1,5 +1,6 @@
 // What a worker of the thesis on compiled components does for a message, in unsigned integers of 64
-// bits, which wrap. Ours and the thesis's design share it; thesis_work.py is the same in Python.
+// bits, which wrap around. Weft's program and the thesis's design share it; thesis_work.py is the
+// same in Python.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -23,7 +24,7 @@ inline Number fibonacci(Number n) {
 // NOLINTNEXTLINE(misc-no-recursion)
 inline Number recursive(Number n) { return n < 2 ? n : recursive(n - 1) + recursive(n - 2); }
 
-// A hundred structures of 4 KB; the compiler may leave none of them out.
+// Allocates a hundred structures of 4 KB, none of which the compiler may leave out.
 inline Number allocate(Number n) {
   void* all[100];
   for (void*& p : all) {

@@ -1,5 +1,5 @@
-// A rendezvous between two OS threads: they answer each other in turn over two shared channels; a
-// hand-over is half a round trip.
+// A rendezvous between two OS threads: they answer each other in turn over two shared channels, and
+// a hand-over is half a round trip.
 #include "common.hpp"
 #include "pin.hpp"
 

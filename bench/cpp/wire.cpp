@@ -1,16 +1,20 @@
-// Two programs, or three, and channels between them over shared memory. Each is a process of its
-// own, with one thread that works and those of the wire.
+// Two or three programs, and channels between them over shared memory. Each is a process of its
+// own, with one thread that works and the threads of the wire.
 //
-//   wire int MICROSECONDS SAMPLES PER        the other answers after so much work; ns a round trip beyond it
+//   wire int MICROSECONDS SAMPLES PER        the other program answers after so much work; ns a
+//                                            round trip beyond that work
 //   wire relay SAMPLES PER                   the home is a third program; ns a round trip
-//   wire choice|spanning SAMPLES PER         the read is a choice of two, at one home or at two; ns a round trip
-//   wire buffer CAPACITY SAMPLES PER         one way through a buffer at the reader; ns an int
-//   wire threads THREADS SAMPLES PER         that many threads of one program write to a channel of another; ns a communication
-//   wire copy|place SAMPLES PER              a megabyte one way: from an array of ours to one of theirs, or filled and summed in place; ns
-//   wire alone SAMPLES PER                   the second in one program
+//   wire choice|spanning SAMPLES PER         the read is a choice of two channels, at one home or
+//                                            at two; ns a round trip
+//   wire buffer CAPACITY SAMPLES PER         one way, through a buffer at the reader; ns an int
+//   wire threads THREADS SAMPLES PER         that many threads of one program write to a channel of
+//                                            another; ns a communication
+//   wire copy|place SAMPLES PER              a megabyte one way, from the writer's array to the
+//                                            reader's, or filled and summed in place; ns
+//   wire alone SAMPLES PER                   the second of these within one program
 //   wire idle SECONDS                        two programs that wait; ns of CPU of both
 //
-// Every value is checked where it is read.
+// Every value is checked by its reader.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <cstring>
@@ -38,7 +42,7 @@ std::pair<int, int> pair() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s) != 0) bench::fail("no socket pair");
   return {s[0], s[1]};
 }
-// A process of its own on a CPU of its own; it has nothing of ours but what F holds.
+// Starts a process of its own on a CPU of its own; of this program's data it has only what F holds.
 template <class F>
 pid_t start(const bench::Placement& place, std::size_t cpu, F&& f) {
   const pid_t p = ::fork();
@@ -66,8 +70,8 @@ void stretches(long samples, long per, F&& once, double less = 0) {
   s.print();
 }
 
-// The channel back is here, at its reader. The one there is at its reader too, the other program; or
-// here, if the read is from afar.
+// The channel back has its home here, at its reader. The channel there has its home in the other
+// program, at its reader too, or, if that program reads from afar, here.
 enum class Reads { plainly, from_afar, by_choice, by_spanning_choice };
 void round_trips(const bench::Placement& place, Reads how, long us, long samples, long per) {
   const bool afar = how != Reads::plainly;
@@ -86,7 +90,7 @@ void round_trips(const bench::Placement& place, Reads how, long us, long samples
       for (;;) {
         w::FarSelect s;
         if (how == Reads::by_choice)
-          s.in(in).in(nothing);  // both are at the first program, which decides
+          s.in(in).in(nothing);  // both have their home in the first program, which decides
         else
           s.in(in).in(here_too);  // at two homes
         s();
@@ -166,7 +170,7 @@ void relay(const bench::Placement& place, long samples, long per) {
   join(other);
 }
 
-// `writers` threads of the other program write; we read, and are the home.
+// `writers` threads of the other program write; this program reads, and is the home.
 void one_way(const bench::Placement& place, long capacity, long writers, long samples, long per) {
   const auto [here, there] = pair();
   const pid_t other = start(place, 1, [&, fd = there] {
@@ -199,7 +203,7 @@ void one_way(const bench::Placement& place, long capacity, long writers, long sa
   join(other);
 }
 
-// A megabyte of 64-bit numbers. It is filled so that every sum is another.
+// A megabyte of 64-bit numbers. Each filling gives another sum.
 using Number = std::uint64_t;
 constexpr std::size_t kNumbers = (1 << 20) / sizeof(Number);
 void fill(std::span<Number> a, Number first) {
@@ -212,7 +216,7 @@ Number sum(std::span<const Number> a) {
 }
 constexpr Number sum_of(Number first) { return kNumbers * first + kNumbers * (kNumbers - 1) / 2; }
 
-// The other program writes without a pause; we read.
+// The other program writes without a pause; this one reads.
 void megabyte(const bench::Placement& place, bool in_place, long samples, long per) {
   const auto [here, there] = pair();
   const pid_t other = start(place, 1, [&, fd = there] {
@@ -264,7 +268,8 @@ double cpu_ns(int who) {
   return 1e9 * static_cast<double>(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
          1e3 * static_cast<double>(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
-// Both wait in a read. What their start takes is measured by a run of no time, and is taken off.
+// Both programs wait in a read. The CPU time of starting them is measured by a run of no length,
+// and subtracted.
 void idle(const bench::Placement& place, long seconds) {
   const auto [here, there] = pair();
   int go[2];

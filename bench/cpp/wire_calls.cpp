@@ -1,11 +1,12 @@
-// System calls of waiting, yielding and waking for a communication between two programs over shared
+// System calls that wait, yield and wake, for a communication between two programs over shared
 // memory.
 //
-//   wire_calls MICROSECONDS SAMPLES PER      as `wire int`; calls a communication, of both programs, two of which are a round trip
+//   wire_calls MICROSECONDS SAMPLES PER      as `wire int`; calls for a communication, of both
+//                                            programs; two communications are a round trip
 //
-// Weft asks the system by syscall(2) alone when it waits or wakes, and by sched_yield(2) when it lets
-// others run, so these two functions are counted, in both programs, in memory that they share. What the watching threads do at the beginning and the
-// end is not counted.
+// Weft uses only syscall(2) to wait or wake, and sched_yield(2) to let others run. So calls of
+// these two functions are counted, in both programs, in memory that they share. What the watching
+// threads do at the beginning and at the end is not counted.
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -114,6 +115,6 @@ int main(int argc, char** argv) {
     bench::fail("the other program has failed");
   std::printf("ns");
   for (const double c : calls)
-    std::printf(" %.6f", std::max(c, 1e-6));  // a sample is more than nothing
+    std::printf(" %.6f", std::max(c, 1e-6));  // the harness takes no sample that is zero
   std::printf("\n");
 }

@@ -1,8 +1,8 @@
-"""Makes each candidate runnable: looks for what it needs, builds what must be built.
+"""Makes each candidate runnable: checks what it needs, and builds its program.
 
-Invariants: only what is asked for is built. A peer that is not on this machine is Missing
-(skipped); a program that does not build is Broken (an error). Builds go to .build/bench, a folder
-for each compiler.
+Invariants: only what is asked for is built. A peer that is not on this machine is Missing (it is
+skipped); a program that does not build is Broken (an error). Programs are built in .build/bench, in
+a folder for each compiler.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .targets import Candidate
 
-# What to install when a command is not there (Debian's packages).
+# What to install when a command is missing (Debian's packages).
 PACKAGES = {
     "go": "golang-go",
     "g++": "g++",
@@ -27,7 +27,7 @@ PACKAGES = {
     "cargo": "cargo",
     "javac": "default-jdk-headless",
 }
-# The packages (Debian's) that have the headers of peers, by NAME of the need "header:NAME".
+# The packages (Debian's) that have the headers of peers, by the NAME of a need "header:NAME".
 HEADERS = {
     "boost/fiber/all.hpp": "libboost-fiber-dev",
     "openssl/ssl.h": "libssl-dev",
@@ -54,8 +54,9 @@ class Program:
 
 
 def need(what: str) -> None:
-    """Looks for `module:NAME`, `header:NAME` or a program. Raises Missing, which says what to
-    install."""
+    """Checks that `module:NAME`, `header:NAME` or a command is here. Raises Missing, which says
+    what to install.
+    """
     kind, _, name = what.rpartition(":")
     if kind == "module":
         if importlib.util.find_spec(name) is None:
@@ -68,8 +69,9 @@ def need(what: str) -> None:
 
 
 class Builder:
-    """Builds candidates of `bench` into `build`; configures each CMake folder and builds each
-    target once."""
+    """Builds candidates of `bench` into `build`; configures each CMake folder once, and builds each
+    target once.
+    """
 
     def __init__(self, bench: Path, build: Path, say: Callable[[str], None]) -> None:
         self._bench = bench
@@ -80,7 +82,7 @@ class Builder:
         self._broken: dict[tuple[str, str, str], Broken] = {}  # these are not tried again
 
     def program(self, candidate: Candidate) -> Program:
-        """The candidate, built. Raises Missing or Broken."""
+        """Returns the candidate as a program, built if need be. Raises Missing or Broken."""
         for what in candidate.needs:
             need(what)
         if not (self._bench / candidate.source).exists():
@@ -132,8 +134,9 @@ class Builder:
         return [str(self._built[key])]
 
     def _rust(self, candidate: Candidate) -> list[str]:
-        """A crate with one program. The set-up has fetched what it depends on; nothing is fetched
-        here."""
+        """Builds a crate with one program. `./run setup` has fetched its dependencies; nothing is
+        fetched here.
+        """
         need("cargo")
         key = ("rust", candidate.source)
         if key not in self._built:
@@ -152,8 +155,9 @@ class Builder:
         return [str(self._built[key])]
 
     def _java(self, candidate: Candidate) -> list[str]:
-        """One source file, compiled against the libraries that the set-up put into
-        .build/bench/java."""
+        """Compiles one source file against the libraries that `./run setup` put into
+        .build/bench/java.
+        """
         need("javac")
         libraries = sorted((self._build / "java").glob("*.jar"))
         if not libraries:
@@ -212,6 +216,7 @@ class Builder:
             )
 
     def _short(self, line: str) -> str:
-        """A compiler's line with paths relative to the checkout, since results are kept and shown
-        elsewhere."""
+        """Returns a line of the compiler with paths relative to the checkout, since results are
+        kept and shown elsewhere.
+        """
         return line.strip().replace(f"{self._bench.parent}/", "").replace("bench/../", "")

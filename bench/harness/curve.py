@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 
 def curves(ns: Mapping[str, float | None]) -> dict[str, dict[int, float]]:
-    """ns by curve and N. Empty if a name has no N, or if there are fewer than three N, too few for
-    a line."""
+    """Returns ns by curve and N. Returns nothing if a name has no N, or if there are fewer than
+    three values of N, which are too few for a curve.
+    """
     found: dict[str, dict[int, float]] = {}
     for name, value in ns.items():
         parts = re.fullmatch(r"(.+), (\d+)", name)

@@ -1,8 +1,8 @@
 """Curves over one variable: measured in interleaved rounds, drawn on logarithmic axes, and printed
 as a table.
 
-For the experiments of papers (bench/cppcsp.py, bench/pycsp.py), whose whole grid is drawn; ./run
-bench judges ratios instead.
+This serves the experiments of papers (bench/cppcsp.py, bench/pycsp.py), which are drawn over a
+whole grid; ./run bench judges ratios instead.
 
 Invariants
 - Each point is the least of its samples over all rounds.
@@ -21,14 +21,16 @@ from html import escape
 from . import runner
 from .build import Program
 
-SPARE = 2 << 30  # bytes: else the system would end some program, perhaps not the one that took it
+# Bytes; with less, the system would end some program, perhaps not the one that took the memory.
+SPARE = 2 << 30
 COLOURS = ("#1b6ca8", "#d1495b", "#2a9d5c", "#8a5fbf", "#e08e0b", "#444444")
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Curves over one variable. `curves[name]` are the arguments of the program for a point, with
-    {x} for the variable."""
+    """Curves over one variable. `curves[name]` holds the arguments of the program for a point, with
+    {x} in place of the variable.
+    """
 
     name: str
     title: str
@@ -47,8 +49,9 @@ class Experiment:
 
 @dataclass
 class Found:
-    """What was measured: y by curve and point; the bytes for each process, if a program says so;
-    why a curve ended early."""
+    """What was measured: y by curve and point; the bytes of each process, if a program reports
+    them; and why a curve ended early.
+    """
 
     values: dict[str, dict[int, float]] = field(default_factory=dict)
     bytes: dict[str, dict[int, float]] = field(default_factory=dict)
@@ -63,8 +66,9 @@ def measure(
     may_end: bool = False,
     timeout: float = 900.0,
 ) -> Found:
-    """Runs `program(curve, x)` for all points, round by round. Raises RunError; with `may_end` a
-    failure only ends its curve, and so does a program that leaves less than SPARE of memory."""
+    """Runs `program(curve, x)` for all points, round by round. Raises RunError. With `may_end`, a
+    failure only ends its curve, and so does a program that leaves less than SPARE bytes of memory.
+    """
     found = Found({c: {} for c in e.curves}, {c: {} for c in e.curves})
     total, done = rounds * sum(len(e.tried(c)) for c in e.curves), 0
     if not sys.stderr.isatty():
@@ -102,7 +106,7 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def plot(e: Experiment, found: Mapping[str, Mapping[int, float]]) -> str:
-    """The curves as an SVG; both axes are logarithmic."""
+    """Returns the curves as an SVG; both axes are logarithmic."""
     width, height, left, right, top, bottom = 640, 400, 70, 120, 40, 50
     values = [v for curve in found.values() for v in curve.values()]
     if not values:
@@ -143,7 +147,8 @@ def plot(e: Experiment, found: Mapping[str, Mapping[int, float]]) -> str:
         out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
         ends.append([places[-1][1], colour, curve])
     previous = 0.0
-    for y, colour, curve in sorted(ends):  # names beside the last points, not on top of one another
+    # Names stand beside the last points, and not on top of one another.
+    for y, colour, curve in sorted(ends):
         previous = max(float(y), previous + 14)
         out.append(
             f'<text x="{width - right + 10}" y="{previous + 4:.1f}" fill="{colour}">{escape(str(curve))}</text>'
@@ -173,7 +178,7 @@ def table(e: Experiment, found: Mapping[str, Mapping[int, float]]) -> str:
 
 
 def number(value: float | None) -> str:
-    """Four digits; nothing for a point that was not measured."""
+    """Returns the value with four digits, or nothing for a point that was not measured."""
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 10_000 else f"{value:,.4g}"

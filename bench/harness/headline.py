@@ -1,5 +1,6 @@
-"""What RESULTS.md opens with: the figures that most readers want, and their picture. Smaller is
-better in all of them."""
+"""The beginning of RESULTS.md: the figures that most readers want, and a picture of them. In all of
+them smaller is better.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ OURS, RULE, INK = "#1b6ca8", "#999999", "#222222"
 def lines(
     all_: Targets, results: Mapping[str, Result]
 ) -> list[tuple[Headline, float, float, float]]:
-    """The headlines that were measured, each with our figure, the other's, and ours ÷ the
-    other's."""
+    """Returns the headlines that were measured, each with Weft's figure, the other program's
+    figure, and the ratio of the two.
+    """
     found = []
     for h in all_.headlines:
         if h.bench in results:
@@ -31,7 +33,9 @@ def lines(
 
 
 def picture(all_: Targets, results: Mapping[str, Result]) -> str | None:
-    """An SVG with a bar for each ratio, on a logarithmic scale; None: there are no ratios."""
+    """Returns an SVG with a bar for each ratio, on a logarithmic scale; None if there are no
+    ratios.
+    """
     rows = lines(all_, results)
     if not rows:
         return None

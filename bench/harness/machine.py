@@ -1,4 +1,4 @@
-"""What the figures were measured on: the machine and the versions of everything that took part."""
+"""What the figures were measured on: the machine, and the versions of all that took part."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _field(path: str, name: str) -> str | None:
 
 
 def free_mb() -> int | None:
-    """The memory that a program could get now, in MB; None: not known."""
+    """Returns the memory that a program could get now, in MB; None if it is not known."""
     text = _field("/proc/meminfo", "MemAvailable")
     return int(text.split()[0]) // 1024 if text else None
 
@@ -52,7 +52,7 @@ def machine() -> dict[str, object]:
 
 
 def versions(bench: Bench) -> dict[str, str | None]:
-    """The versions of what this bench uses, and of nothing else."""
+    """Returns the versions of what this bench uses, and of nothing else."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for compiler in sorted({c.compiler for c in bench.candidates if c.kind == "cpp"}):
         found[compiler] = _first_line([compiler, "--version"])
@@ -77,7 +77,9 @@ def versions(bench: Bench) -> dict[str, str | None]:
 
 
 def commit(root: Path) -> str:
-    """What was measured: the commit, and " and changes" if tracked files differ from it."""
+    """Returns what was measured: the commit, followed by " and changes" if tracked files differ
+    from it.
+    """
     found = _first_line(["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"])
     if found is None or not re.fullmatch(r"[0-9a-f]+", found):
         return "unknown"

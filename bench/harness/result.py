@@ -1,10 +1,11 @@
 """From samples to figures: minima, percentiles, ratios, and whether the reach is met.
 
-p99 is the median of the p99 of each run, so that one bad moment of the machine spoils one run only.
+The p99 is the median of the p99 of each run, so that one bad moment of the machine spoils only one
+run.
 
-The result of a bench is one JSON object; the keys of SCHEMA are always there. `null` stands for a
-figure that could not be measured; `reasons` says why, by candidate or target. If a figure that the
-milestone asks for is missing, the bench has not met it.
+The result of a bench is one JSON object, which always has the keys of SCHEMA. `null` stands for a
+figure that could not be measured; `reasons` says why, by candidate or target. A bench in which a
+figure that the milestone asks for is missing has not met it.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ SCHEMA: dict[str, type | tuple[type, ...]] = {
 
 
 def percentile(values: Iterable[float], percent: float) -> float:
-    """The nearest-rank percentile: the smallest value that at least `percent` of them do not
-    exceed."""
+    """Returns the nearest-rank percentile: the smallest value that at least `percent` of the values
+    do not exceed.
+    """
     ordered = sorted(values)
     if not ordered:
         raise ValueError("no values")
@@ -57,8 +59,9 @@ def evaluate(
     milestone: str,
     frame: Mapping[str, Any],
 ) -> Result:
-    """The result object. `skipped` and `broken` say why candidates were not run at all; `frame`
-    gives command, machine, versions and quick."""
+    """Returns the result object. `skipped` and `broken` say why candidates were not run at all;
+    `frame` holds command, machine, versions and quick.
+    """
     result: Result = {"bench": bench.name, **frame, "milestone": milestone, "rounds": bench.rounds}
     for key in ("ns", "p50", "p99", "bytes", "create", "ratio", "reach"):
         result[key] = {}
@@ -75,8 +78,8 @@ def evaluate(
         worst = [percentile(run, 99) for run in mine.runs]
         result["p99"][candidate.name] = _round(percentile(worst, 50)) if worst else None
         if "bytes" in mine.values:
-            # The greatest of the rounds: memory is not noisy as times are, so the worst run is the
-            # honest one.
+            # The greatest of the rounds: memory figures are less noisy than times, so the worst run
+            # is the honest one.
             result["bytes"][candidate.name] = _round(max(mine.values["bytes"]))
         if "create" in mine.values:
             result["create"][candidate.name] = _round(min(mine.values["create"]))
@@ -106,7 +109,7 @@ def evaluate(
 
 
 def measured(result: Mapping[str, Any], figure: Target | Headline) -> Mapping[str, float | None]:
-    """The values of each candidate from which the figure is made."""
+    """Returns the values of all candidates, by the measure and statistic of the figure."""
     kept: Mapping[str, float | None] = result[
         figure.by if figure.by in ("p50", "p99") else figure.of
     ]
@@ -114,8 +117,9 @@ def measured(result: Mapping[str, Any], figure: Target | Headline) -> Mapping[st
 
 
 def figure_of(result: Mapping[str, Any], figure: Target | Headline) -> float | None:
-    """`top` ÷ `bottom`, or `top` alone, in the statistic that the figure names; None: not
-    measured."""
+    """Returns `top` ÷ `bottom`, or `top` alone, in the statistic that the figure names; None if it
+    was not measured.
+    """
     values = measured(result, figure)
     above = values.get(figure.top)
     if figure.bottom is None:
@@ -125,13 +129,14 @@ def figure_of(result: Mapping[str, Any], figure: Target | Headline) -> float | N
 
 
 def _round(value: float) -> float:
-    """Rounded to four significant digits, or to a whole number if that has more: the rest is
-    noise."""
+    """Rounds to four significant digits, or to a whole number if that has more: the rest is
+    noise.
+    """
     return float(f"{value:.4g}") if abs(value) < 1000 else float(round(value))
 
 
 def check_schema(result: Mapping[str, Any]) -> list[str]:
-    """Sentences that say what is wrong with a result object; none if nothing is."""
+    """Returns a sentence for each thing that is wrong with a result object."""
     wrong: Sequence[str] = [
         f"{key} should be {kind}, is {type(result.get(key)).__name__}"
         for key, kind in SCHEMA.items()

@@ -1,14 +1,14 @@
 """Runs programs, pinned and in interleaved rounds, and collects their samples.
 
 Invariants
-- Rounds are interleaved: A B C, A B C, …; so a slow spell of the machine falls on all of them.
+- Rounds are interleaved: A B C, A B C, …; so a slow spell of the machine affects all alike.
 - One program runs at a time, in a process group of its own, pinned from its first instruction.
-  However the run ends (by itself, by the time-out, by Ctrl-C, for want of memory), no process of
+  However the run ends (by itself, by the time-out, by Ctrl-C, for lack of memory), no process of
   that group is left.
 - A candidate that has failed once is not run again; the others go on.
 
-A program's output: lines "ns V V …", "bytes V V …" and "create V V …"; anything else on stdout is
-an error, stderr is for messages.
+The output of a program has lines "ns V V …", "bytes V V …" and "create V V …". Anything else on
+stdout is an error; stderr is for messages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from .build import Program
 from .targets import MEASURES
 
-LOOKS = 0.25  # seconds between two looks at the memory that is left
+LOOKS = 0.25  # seconds between two checks of the memory that is left
 
 
 class RunError(Exception):
@@ -44,9 +44,11 @@ class Samples:
 
 
 def choose_cpus(available: Sequence[int], count: int) -> list[int]:
-    """The CPUs a program is pinned to: the last ones, since the first serves most interrupts.
+    """Returns the CPUs a program is pinned to: the last ones, since the first serves most
+    interrupts.
 
-    Raises RunError if there are too few."""
+    Raises RunError if there are too few.
+    """
     if len(available) < count:
         raise RunError(f"needs {count} CPUs, this machine lets us use {len(available)}")
     return sorted(available)[-count:]
@@ -54,8 +56,9 @@ def choose_cpus(available: Sequence[int], count: int) -> list[int]:
 
 @contextmanager
 def _pinned(cpus: Sequence[int]) -> Iterator[None]:
-    """Pins the calling thread to `cpus` while the block runs; a child that is started in it
-    inherits that."""
+    """Pins the calling thread to `cpus` while the block runs; a child that is started in the block
+    inherits this.
+    """
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:
@@ -65,12 +68,13 @@ def _pinned(cpus: Sequence[int]) -> Iterator[None]:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: the program that runs is ended, as after Ctrl-C."""
+    """SIGTERM arrived: the program that runs is ended, as after Ctrl-C."""
 
 
 def stopped_by(main: Callable[[], int], name: str, kept: str) -> int:
-    """What a command of this folder ends with: main()'s status; 130 after Ctrl-C and 143 after
-    SIGTERM, either of which ends the program that runs, and says what was `kept`."""
+    """Runs a command of this folder and returns its exit status: main()'s; 130 after Ctrl-C and 143
+    after SIGTERM. Either signal ends the program that runs, and a message says what was `kept`.
+    """
 
     def terminated(*_: object) -> None:
         raise Terminated
@@ -84,7 +88,9 @@ def stopped_by(main: Callable[[], int], name: str, kept: str) -> int:
 
 
 def available() -> int:
-    """Bytes of memory that programs may take before the system swaps, or ends one."""
+    """Returns how many bytes of memory programs may take before the system swaps, or ends a
+    program.
+    """
     for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
@@ -92,7 +98,7 @@ def available() -> int:
 
 
 def _answer(child: subprocess.Popen[str], timeout: float, spare: int) -> tuple[str, str]:
-    """What it has written once it has ended. Raises RunError."""
+    """Returns what the child has written, once it has ended. Raises RunError."""
     end = time.monotonic() + timeout
     while True:
         left = end - time.monotonic()
@@ -106,8 +112,9 @@ def _answer(child: subprocess.Popen[str], timeout: float, spare: int) -> tuple[s
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """Ends the whole process group of a child. The child was started in a session of its own, so
-    the group is ours to end."""
+    """Ends the whole process group of a child. The child was started in a session of its own, so no
+    other process belongs to the group.
+    """
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
@@ -116,8 +123,9 @@ def _end(child: subprocess.Popen[str]) -> None:
 def run_once(
     program: Program, cpus: Sequence[int], timeout: float, spare: int = 0
 ) -> dict[str, list[float]]:
-    """Run the program once and return its samples by measure. `spare`: it is ended when fewer
-    bytes of memory are left (0: never). Raises RunError."""
+    """Runs the program once and returns its samples by measure. With `spare`, it is ended when
+    fewer bytes of memory are left (0: never). Raises RunError.
+    """
     with _pinned(cpus):
         try:
             child = subprocess.Popen(
@@ -149,16 +157,18 @@ def run_once(
 
 
 def last_words(err: str) -> str:
-    """The last line of what a program has said that says something: the frame around the
-    exceptions of a group does not."""
+    """Returns the last line of a program's messages that says something; the frame that Python
+    draws around the exceptions of a group does not.
+    """
     plain = (re.sub(r"^[ |]*(\+-[-+]*( [\d.]+ -+)?)?", "", line) for line in err.splitlines())
     said = [line for line in plain if line and not re.fullmatch(r"and \d+ more exceptions?", line)]
     return said[-1] if said else "no message"
 
 
 def parse(output: str) -> dict[str, list[float]]:
-    """The samples in a program's output. Raises RunError if there are none or a line is something
-    else."""
+    """Returns the samples in a program's output. Raises RunError if there are none or if a line is
+    something else.
+    """
     values: dict[str, list[float]] = {}
     for line in output.splitlines():
         measure, *words = line.split() or [""]
@@ -188,8 +198,10 @@ def interleave(
 ) -> dict[str, Samples]:
     """Runs all programs, round by round, in the order of `programs`.
 
-    `before(name, round)` is called before each run, also before one that is left out because it
-    failed earlier. KeyboardInterrupt passes through, after the running program was ended."""
+    `before(name, round)` is called before each run, and also in place of one that is left out
+    because the program failed earlier. KeyboardInterrupt passes through, after the running program
+    was ended.
+    """
     samples = {name: Samples() for name in programs}
     for round_ in range(rounds):
         for name, program in programs.items():

@@ -1,5 +1,6 @@
 """Output for people: the table of a bench, the progress bar, and RESULTS.md. Without the package
-rich it is plain text."""
+rich it is plain text.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ Rows = list[list[str]]
 
 
 def number(value: float | None) -> str:
-    """A figure as it is shown: three significant digits, with thousands separated."""
+    """Returns a figure as it is shown: with three significant digits, and with thousands
+    separated.
+    """
     if value is None:
         return "–"
     return (
@@ -82,7 +85,7 @@ def verdict(result: Result) -> str:
 
 
 def table(bench: Bench, result: Result) -> None:
-    """Print a bench on stdout."""
+    """Prints a bench on stdout."""
     parts = [candidate_rows(bench, result), target_rows(bench, result)]
     if RICH:
         console = rich.console.Console(highlight=False)
@@ -126,10 +129,11 @@ def plain(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[str], None]]:
-    """A progress bar on stderr. The block gets a function, which shows what runs next and counts
-    it.
+    """Shows a progress bar on stderr. The block gets a function that shows what runs next and
+    counts it.
 
-    If stderr is not a terminal: plain text, one line for each bench."""
+    If stderr is not a terminal, plain text is printed instead: one line for each bench.
+    """
     if RICH and sys.stderr.isatty():
         console = rich.console.Console(stderr=True)
         columns = (
@@ -138,8 +142,8 @@ def progress(title: str, total: int) -> Iterator[Callable[[str], None]]:
             rich.progress.MofNCompleteColumn(),
             rich.progress.TimeElapsedColumn(),
         )
-        # Four redraws a second, by a thread that runs on another CPU than the programs, if there is
-        # one.
+        # The bar is redrawn four times a second, by a thread on another CPU than the programs', if
+        # there is one.
         with rich.progress.Progress(
             *columns, console=console, transient=True, refresh_per_second=4
         ) as bar:
@@ -169,8 +173,9 @@ def listing(targets: Targets) -> str:
 
 
 def report(targets: Targets, results: Mapping[str, Result]) -> str:
-    """RESULTS.md, from the result of each bench that was measured: the picture and the figures that
-    most readers want, then what must be reached, then each bench."""
+    """Returns RESULTS.md, from the result of each bench that was measured: the picture and the
+    figures that most readers want, then what must be reached, then each bench.
+    """
     commits = sorted({result["commit"] for result in results.values()})
     out = ["# Results", "", *_opening(targets, results)]
     out += [
@@ -207,7 +212,7 @@ the median. A ratio tells more than a time: times move by half between machines 
 
 
 def _opening(targets: Targets, results: Mapping[str, Result]) -> list[str]:
-    """The picture, and the figures that most readers want in words."""
+    """Returns the picture, and in words the figures that most readers want."""
     rows = headline.lines(targets, results)
     if not rows:
         return []
@@ -218,7 +223,7 @@ def _opening(targets: Targets, results: Mapping[str, Result]) -> list[str]:
 
 
 def _case(h: Headline, ours: float, other: float, ratio: float) -> str:
-    """One figure as a sentence."""
+    """Returns one figure as a sentence."""
     what, _, peer = h.what.partition("; ")
     more = "as much" if h.of == "bytes" else "as long"
     times = number(1 / ratio if ratio <= 1 else ratio)
@@ -228,7 +233,7 @@ def _case(h: Headline, ours: float, other: float, ratio: float) -> str:
 
 
 def amount(value: float, of: str) -> str:
-    """A figure with its unit."""
+    """Returns a figure with its unit."""
     if of == "bytes":
         return f"{number(value)} bytes"
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
@@ -238,7 +243,7 @@ def amount(value: float, of: str) -> str:
 
 
 def _asked(targets: Targets, results: Mapping[str, Result]) -> list[str]:
-    """What must be reached, and whether it is."""
+    """Returns what must be reached, and whether it is."""
     rows: Rows = []
     for name, bench in targets.benches.items():
         if name in results:

@@ -1,8 +1,8 @@
 """Reads targets.toml and the files in targets/: what is measured and what it must reach.
 
-Invariant: a bench that load() returned is consistent: names are unique, every target names
-candidates that exist, every argument can be filled in. A definition that is not gets a
-DefinitionError that says where.
+Invariant: a bench that load() returns is consistent: names are unique, every target names
+candidates that exist, and every argument can be filled in. A definition that is not consistent
+raises DefinitionError, which says where.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
-else:  # the back-port
+else:  # the back-port of tomllib
     import tomli as tomllib
 
 KINDS = ("cpp", "go", "java", "py", "rust")
@@ -45,7 +45,7 @@ class Candidate:
     memory_mb: int = 0
 
     def arguments(self) -> list[str]:
-        """The program's arguments, filled in."""
+        """Returns the program's arguments, filled in."""
         return [a.format(samples=self.samples, per=self.per, n=self.n) for a in self.args]
 
 
@@ -59,7 +59,7 @@ class Target:
     of: str
     by: str
     reach: dict[str, float]
-    was: float | None = None  # the least value that was ever agreed, where it was loosened
+    was: float | None = None  # the least value that was ever agreed, if the target was loosened
     why: str = ""
 
 
@@ -90,8 +90,9 @@ class Bench:
     targets: tuple[Target, ...]
 
     def quick(self) -> Bench:
-        """The same with a fraction of the samples, to see that everything runs; its figures are not
-        for comparing."""
+        """Returns the same bench with a fraction of the samples, to see that everything runs; its
+        figures are not for comparing.
+        """
         fewer = tuple(
             dataclasses.replace(c, samples=max(2, c.samples // 10)) for c in self.candidates
         )
@@ -101,7 +102,9 @@ class Bench:
         return dataclasses.replace(self, rounds=rounds)
 
     def with_per(self, per: int) -> Bench:
-        """With another amount of work for each candidate, and as much more time for it."""
+        """Returns the bench with another amount of work for each candidate, and with more time in
+        proportion.
+        """
         least = min(c.per for c in self.candidates)
         changed = tuple(dataclasses.replace(c, per=per) for c in self.candidates)
         timeout = self.timeout * max(1.0, per / least)
@@ -109,11 +112,11 @@ class Bench:
         return dataclasses.replace(self, title=title, candidates=changed, timeout=timeout)
 
 
-STRICTEST = "strictest"  # the milestone that asks for the least value any milestone asks for
+STRICTEST = "strictest"  # a milestone that asks for the least value that any milestone asks for
 
 
 def reach_at(reach: dict[str, float], milestone: str) -> float | None:
-    """What `milestone` asks of a target with these reaches; None: nothing."""
+    """Returns what `milestone` asks of a target with these reaches; None if it asks nothing."""
     if milestone == STRICTEST:
         return min(reach.values(), default=None)
     return reach.get(milestone)
@@ -129,7 +132,7 @@ class Targets:
 
 
 def load(path: Path) -> Targets:
-    """Read and check `path` and the files that it names. Raises DefinitionError."""
+    """Reads and checks `path` and the files that it names. Raises DefinitionError."""
     document = _read(path)
     if not isinstance(document.get("milestone"), str):
         raise DefinitionError(f'{path}: needs milestone = "…" at the top')
@@ -150,8 +153,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _benches(path: Path, document: dict[str, Any]) -> dict[str, Any]:
-    """The benches of `path` itself, then those of its `files`, which are in the folder of its
-    name."""
+    """Returns the benches of `path` itself, then those of its `files`, which are in the folder of
+    the same name.
+    """
     tables = dict(document.get("bench", {}))
     folder = path.with_suffix("")
     files = document.get("files", [])
@@ -182,7 +186,7 @@ def _headline(benches: dict[str, Bench], table: dict[str, Any]) -> Headline:
 
 
 def _check_measured(where: str, candidates: list[str], figure: Target | Headline) -> None:
-    """Both sides are candidates, the measure is one and the statistic is one of that measure."""
+    """Checks that both sides are candidates, and that the measure and its statistic exist."""
     if figure.of not in MEASURES:
         raise DefinitionError(f"{where}: of = {figure.of!r} is none of {', '.join(MEASURES)}")
     of_this = {"ns": ("min", "p50", "p99"), "bytes": ("max",), "create": ("min",)}[figure.of]
@@ -198,8 +202,9 @@ def _check_measured(where: str, candidates: list[str], figure: Target | Headline
 def _take(
     where: str, table: dict[str, Any], required: dict[str, Any], optional: dict[str, Any]
 ) -> dict[str, Any]:
-    """The entries of a table, checked: all required ones, none that is unknown, each of its
-    type."""
+    """Returns the entries of a table, checked: all required ones are there, none is unknown, each
+    has its type.
+    """
     for key in required:
         if key not in table:
             raise DefinitionError(f"{where}: {key} is missing")
@@ -215,7 +220,9 @@ def _take(
 
 
 def _one_each(where: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
-    """An entry whose n is a list stands for one entry a number, {n} filled in where names are."""
+    """An entry whose n is a list stands for one entry for each number, with {n} filled in where
+    names are.
+    """
     n = entry.get("n")
     if not isinstance(n, list):
         return [entry]
@@ -231,7 +238,7 @@ def _one_each(where: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _alike(name: str, table: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
-    """What a bench that is `like` another does not say itself is the other's."""
+    """Takes what a bench that is `like` another does not say itself from the other one."""
     if "like" not in table:
         return table
     other = tables.get(table["like"], {})
@@ -279,7 +286,7 @@ def _bench(name: str, table: dict[str, Any]) -> Bench:
 
 
 def _named(target: dict[str, Any]) -> dict[str, Any]:
-    """With its name, which is "top ÷ bottom" unless it has another."""
+    """Returns the target with its name, which is "top ÷ bottom" unless it says another."""
     if "top" in target and "bottom" in target:
         return {"name": f"{target['top']} ÷ {target['bottom']}"} | target
     return target
@@ -316,7 +323,7 @@ def _candidate(where: str, what: str, bench: dict[str, Any], table: dict[str, An
 
 def _target(where: str, candidates: list[str], table: dict[str, Any]) -> Target:
     where = f"{where}.target {table.get('name', '?')}"
-    table = {key: value for key, value in table.items() if key != "n"}  # filled in
+    table = {key: value for key, value in table.items() if key != "n"}  # n has been filled in
     entries = _take(
         where,
         table,

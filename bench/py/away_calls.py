@@ -1,5 +1,6 @@
 """PER calls of a function that takes 100 µs of CPU, over WORKERS processes of
-weft.processes.Executor: ns a call."""
+weft.processes.Executor: ns a call.
+"""
 
 import sys
 import time
@@ -8,7 +9,7 @@ from sampler import Sampler, fail, numbers
 
 
 def busy(n):
-    """100 µs of its own CPU time: a wait for a CPU does not shorten it."""
+    """Uses 100 µs of its own CPU time; waiting for a CPU does not count towards it."""
     end = time.thread_time_ns() + 100_000
     while time.thread_time_ns() < end:
         pass
@@ -18,7 +19,7 @@ def busy(n):
 def measure(executor, workers, samples, per):
     sampler = Sampler()
     with executor as pool:
-        for _ in pool.map(busy, range(workers * 20)):  # warms up
+        for _ in pool.map(busy, range(workers * 20)):  # these calls warm up
             pass
         for _ in range(samples):
             sampler.begin()

@@ -1,5 +1,5 @@
-"""What the programs between two OS processes share, ours and peers: CPUs, the clock, and what is
-sent.
+"""What the programs between two OS processes share, Weft's and the peers': CPUs, the clock, and the
+values that are sent.
 
 dict: 1,000 items, names to numbers; array: 1 MB of float64; bytes: 1 MB.
 """
@@ -12,7 +12,9 @@ MEGABYTE = 1 << 20
 
 
 def pin(k):
-    """Puts this thread on the first (0) or the last (1) of the CPUs that the harness gave us."""
+    """Pins this thread to the first (0) or the last (1) of the CPUs that the harness gave this
+    program.
+    """
     mine = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {mine[-k]})
 
@@ -28,8 +30,9 @@ def payload(kind):
 
 
 def check(kind, value, expected):
-    """Whether what came is what was sent, at its size and both its ends: the whole of it would be
-    read twice."""
+    """Whether the value that arrived is the one that was sent, by its size and its two ends:
+    checking all of it would read it twice.
+    """
     if kind == "dict":
         return value == expected
     return len(value) == len(expected) and value[0] == expected[0] and value[-1] == expected[-1]

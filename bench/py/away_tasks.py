@@ -1,9 +1,9 @@
-"""Work for several CPUs, the same for ours and for the yardstick: KIND is cut into tasks, whose
+"""Work for several CPUs, the same for Weft and for the yardstick: KIND is cut into tasks, whose
 results are added up.
 
 mandelbrot: PER lines of PER points, 200 steps, numpy; the result is the sum of the steps.
-montecarlo: PER million points for π, numpy. wordcount: PER megabytes of text, of 20,000 words; the
-result says how often each word is there.
+montecarlo: PER million points for π, numpy. wordcount: PER megabytes of text made of 20,000 words;
+the result is how often each word occurs.
 """
 
 import random
@@ -15,14 +15,14 @@ POINTS = 100_000  # of a task
 
 
 def tasks_of(kind, per):
-    """The tasks, each a number."""
+    """Returns the tasks, each a number."""
     if kind == "mandelbrot":
         return range(0, per, LINES)
     return range(per * 10 if kind == "montecarlo" else per)
 
 
 class Work:
-    """What does the tasks of one worker, and adds their results up."""
+    """Does the tasks of one worker, and adds their results up."""
 
     def __init__(self, kind, per):
         self.per = per
@@ -36,8 +36,8 @@ class Work:
             import numpy
 
             self.numpy = numpy
-            # once: what is allocated anew is the kernel's work, and how much depends on the
-            # thread's arena
+            # allocated once: allocating anew is the kernel's work, and how much of it there is
+            # depends on the thread's arena
             self.points, self.inside = numpy.empty((2, POINTS)), numpy.empty(POINTS, dtype=bool)
 
     def mandelbrot(self, first):
@@ -67,11 +67,12 @@ class Work:
 
 
 def wrong(kind, per, totals):
-    """What is wrong with the results of all workers; None: nothing that is known."""
+    """Returns what is wrong with the results of all workers; None if nothing is known to be."""
     if kind == "montecarlo":
         pi = 4 * sum(totals) / (len(tasks_of(kind, per)) * POINTS)
         return None if abs(pi - 3.14159) < 0.02 else f"π is {pi}"
-    if kind == "mandelbrot":  # the set's share of the plane's part, and some of what is near it
+    # The set's share of this part of the plane, and some of what is near it.
+    if kind == "mandelbrot":
         share = sum(totals) / (per * per * STEPS)
         return None if 0.2 < share < 0.35 else f"{share} of all steps"
     count = sum(sum(t.values()) for t in totals)

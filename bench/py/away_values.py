@@ -1,9 +1,9 @@
 """A value there and back, or one way, between two OS processes over channels of weft.processes.
 KIND: see away_shared.
 
-int: ns a round trip. Others: ns one way, from before the write to after the read; the clock is one
-for the whole system. read: an array, until its sum is known; here: the same from thread to thread
-in one process. fill, fill-here: the same, from before the array is made and filled; in place
+int: ns a round trip. Others: ns one way, from before the write to after the read; the clock is the
+same for the whole system. read: an array, until its sum is known; here: the same from thread to
+thread in one process. fill, fill-here: the same, from before the array is made and filled; in place
 (weft.processes.empty).
 """
 

@@ -1,5 +1,6 @@
 """KIND of away_tasks by WORKERS processes on hosts that are warm; they take tasks from one channel.
-ns a whole run."""
+ns a whole run.
+"""
 
 import sys
 
@@ -57,7 +58,7 @@ def main():
     workers, samples, per = numbers("WORKERS SAMPLES PER")
     sampler = Sampler()
     with Hosts(workers) as hosts:
-        network(hosts, workers, kind, max(16, per // 16), None)  # warms up
+        network(hosts, workers, kind, max(16, per // 16), None)  # this run warms up
         for _ in range(samples):
             network(hosts, workers, kind, per, sampler)
     sampler.print()

@@ -1,4 +1,6 @@
-"""CommsTime, sequential delta, by on.py; WEFT_BENCH_HOST=asyncio: as a guest of asyncio."""
+"""CommsTime with a sequential delta, by on.py; with WEFT_BENCH_HOST=asyncio, as a guest of
+asyncio.
+"""
 
 import os
 

@@ -1,5 +1,6 @@
-"""CommsTime in aPyCSP's names, sequential delta, inside asyncio. WEFT_BENCH_MODULE names the
-module: weft.compat.apycsp or apycsp."""
+"""CommsTime in aPyCSP's names, with a sequential delta, inside asyncio. WEFT_BENCH_MODULE names the
+module: weft.compat.apycsp or apycsp.
+"""
 
 import asyncio
 import importlib

@@ -1,5 +1,6 @@
-"""CommsTime in pycsp's names, sequential delta. WEFT_BENCH_MODULE names the module:
-weft.compat.pycsp.greenlets, pycsp.greenlets, …"""
+"""CommsTime in pycsp's names, with a sequential delta. WEFT_BENCH_MODULE names the module:
+weft.compat.pycsp.greenlets, pycsp.greenlets, …
+"""
 
 import importlib
 import os

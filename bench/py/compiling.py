@@ -1,9 +1,9 @@
 """How long g++ takes for a small program: the user time of each compilation, and the memory that it
 needs.
 
-    compiling.py weft|fiber [FLAGS…] SAMPLES        FLAGS: -O2 and nothing else unless some are given
+    compiling.py weft|fiber [FLAGS…] SAMPLES        FLAGS: only -O2 unless some are given
 
-With the flag `object` what is told as bytes is the size of the object file's code and data, not the
+With the flag `object`, the figure for bytes is the size of the object file's code and data, not the
 compiler's memory.
 """
 
@@ -25,7 +25,7 @@ FORMS = {
 
 
 def sections(path: Path) -> int:
-    """Bytes of code and data in an object file."""
+    """Returns the bytes of code and data in an object file."""
     text, data, bss = (
         subprocess.run(["size", path], check=True, capture_output=True, text=True)
         .stdout.splitlines()[1]

@@ -1,5 +1,5 @@
-"""How late a 1 ms timer of asyncio is, in ns, while CommsTime runs as a guest of its loop or while
-nothing does.
+"""How late a 1 ms timer of asyncio is, in ns, while CommsTime runs as a guest of its loop, or while
+nothing else runs.
 
 A sample is a percentile over a stretch of PER timers.
 """
@@ -45,7 +45,7 @@ async def consumer(source, until):
 
 
 async def lateness(per):
-    """Of `per` timers of 1 ms, in ascending order."""
+    """Returns how late each of `per` timers of 1 ms was, in ascending order."""
     late = []
     for _ in range(per):
         start = time.perf_counter_ns()

@@ -1,5 +1,6 @@
-"""`weft lf build` of a minimal program, as a process of its own: with the C build, or without (`c`
-or `text`)."""
+"""`weft lf build` of a minimal program, as a process of its own: with the C build, or without it
+(`c` or `text`).
+"""
 
 import os
 import subprocess
@@ -21,7 +22,7 @@ with tempfile.TemporaryDirectory(prefix="weft-bench-") as place:
     command += ["--no-compile"] * (how == "text")
     given = {**os.environ, "PYTHONPATH": str(ROOT / "lf" / "src"), "CCACHE_DISABLE": "1"}
     sampler = Sampler()
-    for k in range(samples + 1):  # the first makes the grammar's cache
+    for k in range(samples + 1):  # the first build makes the grammar's cache
         sampler.begin()
         if subprocess.run(command, env=given, stdout=subprocess.DEVNULL, check=False).returncode:
             fail("the build failed")

@@ -1,5 +1,6 @@
-"""A program of bench/lf/savina, compiled by this checkout's lf/: each run of it is a sample, and
-tells its own figure."""
+"""A program of bench/lf/savina, compiled by this checkout's lf/: each run of it is a sample and
+prints its own figure.
+"""
 
 import os
 import shutil

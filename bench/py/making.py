@@ -1,5 +1,6 @@
-"""N processes of two lines are made, each with its channel and both ends, and not run: for
-instructions.py. By on.py."""
+"""N processes with bodies of two lines are made, each with its channel and both ends, and are not
+run: for instructions.py. By on.py.
+"""
 
 import os
 
@@ -23,4 +24,4 @@ def elements(n):
 
 
 made = list(elements(*numbers("N")))
-os._exit(0)  # nothing is let go: only making is counted
+os._exit(0)  # nothing is freed: only making is counted

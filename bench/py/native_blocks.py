@@ -1,5 +1,6 @@
 """Integers from a C++ process to a Python one, in blocks of SIZE: ns an item. By on.py; a sample is
-PER items and more, whole blocks."""
+PER items, rounded up to whole blocks.
+"""
 
 from pathlib import Path
 

@@ -9,7 +9,7 @@ namespace {
 void successor(Reader<std::int64_t> in, Writer<std::int64_t> out) {
   for (std::int64_t x : in) out.write(x + 1);
 }
-// Integers from 0 on, in blocks of so many.
+// Writes the integers from 0 on, in `count` blocks of `size`.
 void blocks(Writer<std::vector<std::int64_t>> out, std::int64_t count, std::size_t size) {
   std::int64_t next = 0;
   for (std::int64_t b = 0; b < count; ++b) {
@@ -30,7 +30,7 @@ void summing(Reader<Array<double>> in, Writer<double> sums, Writer<Array<double>
     back.write(std::move(a));
   }
 }
-// ns for each of so many sums.
+// Writes the ns of each of `samples` sums.
 void sums_alone(Writer<double> ns, std::size_t samples, std::size_t size) {
   Array<double> a(size);
   for (std::size_t i = 0; i < size; ++i) a[i] = static_cast<double>(i);
@@ -40,12 +40,12 @@ void sums_alone(Writer<double> ns, std::size_t samples, std::size_t size) {
     const auto took = std::chrono::steady_clock::now() - begun;
     if (total != static_cast<double>(size) * static_cast<double>(size - 1) / 2)
       throw std::runtime_error("a wrong sum");
-    // the first warms up
+    // the first sum warms up
     if (k > 0) ns.write(static_cast<double>(std::chrono::nanoseconds(took).count()));
   }
 }
 
-// For each number so many rounds of a xorshift, of which each needs the one before.
+// For each number read, does so many rounds of a xorshift, each of which depends on the one before.
 void burn(Reader<std::int64_t> rounds, Writer<std::int64_t> results) {
   for (const std::int64_t n : rounds) {
     std::uint64_t x = 88172645463325252ull;

@@ -1,5 +1,5 @@
-"""C++ processes that compute: ns for each thousand rounds of each. WHICH: 1 one of them, 2 two in a
-program, 3 two programs with one each.
+"""C++ processes that compute: ns for each thousand rounds of each. WHICH: 1 one process, 2 two
+processes in a program, 3 two programs with one process each.
 
 Each is on a CPU of its own, and every result is compared. By on.py; a sample is PER thousand rounds
 of each worker.
@@ -18,7 +18,7 @@ which, samples, per = map(int, sys.argv[1:4])
 cpus = [int(word) for word in sys.argv[4:]] or [
     0,
     1,
-]  # of a program that another has started: its own
+]  # for a program that another has started: its own CPU
 ROUNDS = 1000 * per
 
 
@@ -40,7 +40,7 @@ async def main(go, done):
 
 @process
 async def served(go, done):
-    """One of two programs: the other side of the pipe says when."""
+    """Runs one of two programs; the other side of the pipe says when."""
     for line in sys.stdin:
         await go.write(int(line))
         print(await done.read(), flush=True)

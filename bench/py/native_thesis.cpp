@@ -5,11 +5,11 @@
 
 using namespace weft::native;
 using thesis::Number;
-using Signed = std::int64_t;  // what a channel carries: the same bits
+using Signed = std::int64_t;  // the type that a channel carries: the same bits
 
 namespace {
 
-// The worker speaks first; it ends when the numbers do.
+// The worker writes first; it ends when there are no more numbers.
 void worker(Reader<Signed> numbers, Writer<Signed> values, std::string workload) {
   const thesis::Work work = thesis::work_of(workload);
   values.write(0);

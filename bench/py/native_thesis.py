@@ -1,4 +1,4 @@
-"""The workloads of the thesis on compiled components: a Python process and two C++ ones on
+"""The workloads of the thesis on compiled components: one Python process and two C++ ones on
 channels. ns a pair of messages. By on.py.
 
 native_thesis WORKLOAD MESSAGES SAMPLES BLOCK [pinned]

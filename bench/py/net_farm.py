@@ -1,6 +1,7 @@
-"""The Mandelbrot set of away_work.py by two workers. WHERE: network, two hosts of a network, each an
-agent of this machine with one OS process; local, two OS processes of this program. ns a whole run,
-on hosts that are warm."""
+"""The Mandelbrot set of away_work.py by two workers. WHERE: network, two hosts of a network, each
+an agent on this machine with one OS process; local, two OS processes of this program. ns a whole
+run, on hosts that are warm.
+"""
 
 import contextlib
 import sys
@@ -33,7 +34,7 @@ def main():
     samples, per = numbers("SAMPLES PER")
     sampler = Sampler()
     with hosts_of(where) as hosts:
-        network(hosts, WORKERS, "mandelbrot", max(16, per // 16), None)  # warms up
+        network(hosts, WORKERS, "mandelbrot", max(16, per // 16), None)  # this run warms up
         for _ in range(samples):
             network(hosts, WORKERS, "mandelbrot", per, sampler)
     sampler.print()

@@ -1,9 +1,9 @@
-"""One communication between two programs that meet at a NATS server. KIND: rendezvous, by the
+"""One communication between two programs that meet at a NATS server. KIND: rendezvous, through the
 relay; direct, by TLS; request, the bare request and reply of the same client, nats-py, with as many
 bytes as an int takes on the wire.
 
-rendezvous, direct: ns a write to a channel of the other program, which reads it: an offer there and
-its answer.
+rendezvous, direct: ns a write to a channel of the other program, which reads it: an offer and its
+answer.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from weft._net import server as _net_server
 from weft.threads import Channel
 
 SERVER = Path(__file__).resolve().parents[2] / ".build/net/bin/nats-server"
-OFFER = bytes(72)  # what an int takes below TLS
+OFFER = bytes(72)  # the bytes that an int takes below TLS
 
 
 def measure(samples, per, one):
@@ -40,7 +40,7 @@ def measure(samples, per, one):
 
 
 def home(url, keys, relay):
-    """Reads 0, 1, 2, … PER times and again, until there is no more."""
+    """Reads 0, 1, 2, … PER times, again and again, until there is no more."""
     with net.join(url, keys=keys, relay=relay) as network:
         c = Channel("numbers")
         reader = c.reader()

@@ -1,5 +1,6 @@
 """A program joins a network and has a worker started by an agent that is warm: ns until the worker
-has answered. It leaves the network again outside of that time."""
+has answered. The time in which it leaves the network again is not counted.
+"""
 
 from net_there import agents
 from sampler import Sampler, fail, numbers
@@ -16,7 +17,7 @@ def answers(n):
 def main(samples):
     sampler = Sampler()
     with agents(["host"], "net_start:answers") as (url, keys):
-        for k in range(samples + 1):  # the first warms up
+        for k in range(samples + 1):  # the first join warms up
             sampler.begin()
             joined = net.join(url, keys=keys)
             came = run(answers.on(joined.host("host"))(k))

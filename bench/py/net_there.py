@@ -17,8 +17,9 @@ SERVER = HERE.parents[1] / ".build/net/bin/nats-server"
 
 @contextlib.contextmanager
 def agents(names, allow):
-    """A server, and an agent with one OS process for each name, which may be asked for `allow`
-    ("module:function"): the server's URL, and the folder of the keys."""
+    """Starts a server, and for each name an agent with one OS process, which may be asked for
+    `allow` ("module:function"). Gives the server's URL, and the folder of the keys.
+    """
     with contextlib.ExitStack() as left:
         folder = left.enter_context(tempfile.TemporaryDirectory())
         keys = net.make_keys(Path(folder) / "keys")

@@ -1,9 +1,10 @@
 """Values between two programs over a session of weft.net, by TLS on loopback. KIND:
 
 read, choice, spanning: ns a rendezvous, a read of an int from a channel of the other program:
-plainly, by a choice of two channels of that program, by a choice of that one and one of our own.
-array: ns one way of a numpy array of 1 MB, from before the write to after the read; each is asked
-for. The clock is one for the whole system."""
+plainly, by a choice of two channels of that program, or by a choice of one of its channels and one
+of this program. array: ns one way of a numpy array of 1 MB, from before the write to after the
+read; the reader asks for each. The clock is the same for the whole system.
+"""
 
 import os
 import subprocess
@@ -18,7 +19,7 @@ from weft.threads import Channel, select
 
 
 def main(cpu, kind, samples, per):
-    """The first program: the home of `theirs` and `never`, and who is asked."""
+    """The first program: the home of `theirs` and `never`, which answers requests."""
     with (
         tempfile.TemporaryDirectory() as folder,
         net.listen(keys=(keys := net.make_keys(f"{folder}/keys"))) as door,
@@ -101,6 +102,7 @@ if __name__ == "__main__":
         other(address, keys, kind, *map(int, rest))
     else:
         kind = sys.argv.pop(1)
-        last = max(os.sched_getaffinity(0))  # for the second: it inherits what pin() leaves
+        # For the second program, which inherits the CPUs that pin() leaves.
+        last = max(os.sched_getaffinity(0))
         pin(0)
         main(str(last), kind, *numbers("SAMPLES PER"))

@@ -1,5 +1,6 @@
-"""A ring of N processes of two lines; a token goes round. By on.py, or by `weft run --on
-BACKEND`."""
+"""A ring of N processes, each with a body of two lines; a token goes round. By on.py, or by `weft
+run --on BACKEND`.
+"""
 
 import time
 
@@ -24,7 +25,7 @@ async def token(sink, source, n, before, samples, per):
             fail(f"ring: the token came back as {value}, expected {n - 1}")
 
     await lap()
-    if (grown := in_use() - before) > 0:  # a small ring is less than a page
+    if (grown := in_use() - before) > 0:  # a small ring takes less than a page
         print(f"bytes {grown / n:.1f}")
     sampler = Sampler()
     for _ in range(samples):
@@ -36,7 +37,7 @@ async def token(sink, source, n, before, samples, per):
 
 
 def elements(source, sink, n):
-    """The n − 1 processes between `source` and `sink`."""
+    """Yields the n − 1 processes between `source` and `sink`."""
     for k in range(n - 1):
         if k == n - 2:
             yield element(source, sink)
@@ -49,7 +50,8 @@ def elements(source, sink, n):
 @process
 async def main(n, samples, per):
     before = in_use()
-    began = time.process_time_ns()  # one long stretch, which others interrupt
+    # One long stretch, which other programs interrupt: so the CPU time.
+    began = time.process_time_ns()
     first, last = Channel(), Channel()
     ring = list(elements(first.reader(), last.writer(), n))
     print(f"create {(time.process_time_ns() - began) / n:.1f}")

@@ -1,8 +1,8 @@
-"""What every Python bench program shares, ours and peers: arguments in, samples out.
+"""What every Python bench program shares, Weft's and the peers': arguments in, samples out.
 
-Output on stdout: one line ``ns V V …``, a figure a sample, and where memory is measured one line
-``bytes V``. A program that finds a wrong value calls :func:`fail`: a bench that computes nonsense
-has no time. The harness puts this folder on ``PYTHONPATH``.
+Output on stdout: one line ``ns V V …``, a figure for each sample, and where memory is measured one
+line ``bytes V``. A program that finds a wrong value calls :func:`fail`: the time of a wrong
+computation means nothing. The harness puts this folder on ``PYTHONPATH``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from typing import NoReturn
 
 
 def fail(message: str) -> NoReturn:
-    """End the program at once, from any thread, with status 1 and a message."""
+    """Ends the program at once, from any thread, with status 1 and a message."""
     print(message, file=sys.stderr, flush=True)
     os._exit(1)
 
 
 def numbers(usage: str, words: int = 0) -> list[int]:
-    """The program's arguments after `words` others, each a whole number of at least 1; as many as
-    `usage` says."""
+    """Returns the program's arguments after `words` others, each a whole number of at least 1; as
+    many as `usage` says.
+    """
     names = usage.split()[words:]
     try:
         values = [int(text) for text in sys.argv[1 + words :]]
@@ -35,16 +36,17 @@ def numbers(usage: str, words: int = 0) -> list[int]:
 
 
 def resident() -> int:
-    """The resident set of this process, in bytes, after a collection."""
+    """Returns the resident set of this process, in bytes, after a collection."""
     gc.collect()
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * os.sysconf("SC_PAGESIZE")
 
 
 def in_use() -> int:
-    """resident(), and the private memory of the other OS processes of this session, in bytes.
+    """Returns resident() and the private memory of the other OS processes of this session, in
+    bytes.
 
-    The harness gives each program a session of its own: so they are the program's hosts.
+    The harness gives each program a session of its own, so the others are the program's hosts.
     """
     me, mine, total = os.getpid(), os.getsid(0), resident()
     for folder in Path("/proc").glob("[0-9]*"):
@@ -53,7 +55,7 @@ def in_use() -> int:
                 continue
             lines = (folder / "smaps_rollup").read_text(encoding="ascii").splitlines()
         except OSError:
-            continue  # it has gone meanwhile
+            continue  # the process has ended meanwhile
         total += 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
     return total
 

@@ -1,5 +1,6 @@
 """A standing alternative over N channels that blocks each time: a writer writes to a pseudo-random
-one once it has. By on.py."""
+channel only once the alternative has blocked. By on.py.
+"""
 
 from sampler import Sampler, fail, numbers
 
@@ -28,7 +29,8 @@ async def writer(sinks, samples, per):
             random ^= random << 5 & 0xFFFFFFFF
             at = random % len(sinks)
             await sinks[at].write(at)
-            await yield_()  # the woken one runs before this returns (rule 7.7), and blocks again
+            # The woken process runs before this returns (rule 7.7), and blocks again.
+            await yield_()
         if k:
             sampler.end(per)
     sampler.print()

@@ -36,19 +36,20 @@ WORK = {
 
 
 def expected(workload, messages):
-    """The sum of a worker's results for the numbers 1 to `messages`, modulo 2 to the 64th; without
-    the recursion, which takes long."""
+    """Returns the sum of a worker's results for the numbers 1 to `messages`, modulo 2 to the 64th;
+    it avoids the recursion, which takes long.
+    """
     work = fibonacci if workload == "recursive" else WORK[workload]
     return sum(work(n) for n in range(1, messages + 1)) & MASK
 
 
 def figures(workload, messages, samples, once):
-    """Runs `once()`, which returns each worker's sum, a time to warm up and then `samples` times;
+    """Runs `once()`, which returns each worker's sum, once to warm up and then `samples` times;
     prints ns a pair of messages.
 
-    With THESIS_FIRST in the environment also the first run, which warms up: `first NS`; and the
-    time that CPUs worked for this program in the others, all threads together: `cpu NS…`. Others on
-    the machine change that little.
+    With THESIS_FIRST in the environment it also prints the first run, which warms up: `first NS`;
+    and the CPU time that this program used in each of the other runs, for all its threads together:
+    `cpu NS…`. Other programs on the machine affect that time little.
     """
     right = [expected(workload, messages)] * WORKERS
     ns, cpu = [], []

@@ -1,4 +1,6 @@
-"""N thread processes start, meet one partner once each, wait again and are poisoned. By on.py."""
+"""N thread processes start, each meets one partner once and waits again, and then all are poisoned.
+By on.py.
+"""
 
 from sampler import Sampler, fail, numbers
 

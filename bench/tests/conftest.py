@@ -1,4 +1,4 @@
-"""The tests import the harness, and the helpers of tools/, by name."""
+"""Lets the tests import the harness, and the helpers of tools/, by name."""
 
 import sys
 from pathlib import Path

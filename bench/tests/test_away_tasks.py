@@ -1,5 +1,6 @@
-"""The work that OS processes share in the benches: the same whoever does it, and what is missing is
-noticed."""
+"""The work that OS processes share in the benches is the same whoever does it, and missing work is
+noticed.
+"""
 
 import sys
 import unittest
@@ -15,7 +16,7 @@ SIZES = {"mandelbrot": 48, "montecarlo": 1, "wordcount": 3}
 
 
 def totals(kind, workers, tasks=None):
-    """What `workers` have found, each with every `workers`-th task."""
+    """Returns what `workers` have found, when each does every `workers`-th task."""
     tasks = tasks_of(kind, SIZES[kind]) if tasks is None else tasks
     all_of_them = [Work(kind, SIZES[kind]) for _ in range(workers)]
     for k, task in enumerate(tasks):

@@ -307,7 +307,7 @@ class Report(Folder):
         lines = [
             ("ours; theirs", "x", "a", "b", "min", "ns"),
             ("late; theirs", "x", "a", "b", "p50", "ns"),
-            ("bytes; theirs", "x", "a", "b", "max", "bytes"),  # a says nothing of bytes
+            ("bytes; theirs", "x", "a", "b", "max", "bytes"),  # a prints no bytes
         ]
         text = "".join(
             f'[[headline]]\nwhat = "{w}"\nbench = "{n}"\ntop = "{t}"\nbottom = "{o}"\nby = "{by}"\nof = "{of}"\n'
@@ -378,7 +378,7 @@ class Report(Folder):
 
 
 class Ours(unittest.TestCase):
-    """The real definitions can be listed and reported without measuring anything."""
+    """The project's own definitions can be listed and reported without measuring anything."""
 
     def test_listing(self):
         all_ = load(Path(__file__).resolve().parent.parent / "targets.toml")

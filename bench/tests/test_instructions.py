@@ -1,5 +1,6 @@
-"""Counting instructions, over a valgrind made up on the spot: what is run, and what is made of the
-counts."""
+"""Counting instructions, with a valgrind made on the spot: what is run, and what is made of the
+counts.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +15,7 @@ from unittest import mock
 
 import instructions
 
-# Says a count: what the checkout's program begins with, and so much for every operation of the
-# size.
+# Prints a count: a base for the checkout's program, and so much for every operation of the size.
 VALGRIND = """\
     #!/bin/sh
     for last; do :; done
@@ -53,8 +53,9 @@ class Counting(unittest.TestCase):
         return str(root)
 
     def count(self, *names: str, slower: int, cases: list[instructions.Case]) -> tuple[int, str]:
-        """The exit status and what was printed, with `slower` instructions a step of the size after
-        the change, 100 before."""
+        """Returns the exit status and what was printed, with `slower` instructions for each step of
+        the size after the change, and 100 before.
+        """
         valgrind = self.tools / "valgrind"
         text = VALGRIND.format(after=self.roots[1] + "/.venv", slower=slower)
         valgrind.write_text(textwrap.dedent(text), encoding="ascii")

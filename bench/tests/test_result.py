@@ -14,7 +14,7 @@ RATIO = 'name = "a ÷ b"\ntop = "a"\nbottom = "b"\nby = "min"\nreach = { first =
 
 
 def sampled(*runs: list[float]) -> Samples:
-    """What so many runs gave."""
+    """Returns the samples of these runs."""
     return Samples({"ns": [ns for run in runs for ns in run]}, list(runs))
 
 
@@ -63,7 +63,7 @@ class Evaluation(Folder):
         self.assertEqual(result["ratio"], {"a ÷ b": 0.5})
 
     def test_the_p99_is_the_median_of_the_runs(self):
-        # One bad run of three is no judgement; two are.
+        # One bad run of three does not decide; two do.
         target = RATIO.replace('"min"', '"p99"')
         b = sampled([10.0, 20.0], [20.0, 10.0], [10.0, 20.0])
         result = self.judge(sampled([1.0, 6.0], [5.0, 100.0], [1.0, 4.0]), b, target)

@@ -24,7 +24,9 @@ ANY = sorted(os.sched_getaffinity(0))[-1:]
 
 
 def gone(pid: int) -> bool:
-    """No such process, or one that has ended and that nobody has waited for yet."""
+    """Whether there is no such process, or only one that has ended and that nobody has waited for
+    yet.
+    """
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -169,9 +171,7 @@ class OneRun(unittest.TestCase):
             with self.assertRaisesRegex(runner.RunError, "gave no result within 2 s and was ended"):
                 runner.run_once(python(text), ANY, 2)
             for pid in map(int, pids.read_text(encoding="ascii").split()):
-                while not gone(
-                    pid
-                ):  # SIGKILL was sent: that it takes effect is the kernel's promise
+                while not gone(pid):  # SIGKILL was sent; that it takes effect is up to the kernel
                     os.sched_yield()
 
 
@@ -210,7 +210,7 @@ class Cpus(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
-    """What looks for the most of something does not take the machine down with it."""
+    """A program that tries how much is possible does not take the machine down with it."""
 
     def run_once(self, script, spare):
         program = Program([sys.executable, "-c", script], {})

@@ -1,4 +1,6 @@
-"""targets.toml and its files: ours ask for all that was agreed; wrong ones are refused clearly."""
+"""targets.toml and its files: the project's own ask for all that was agreed; wrong ones are refused
+clearly.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from harness import targets
 
 BENCH = Path(__file__).resolve().parent.parent
 
-# Every reach that was agreed: bench → (top, bottom, of, by, the least value). A target is loosened only together with this table,
-# and then says in targets.toml what was agreed before (`was`) and why; those are in LOOSENED, with
-# the value of before.
+# Every reach that was agreed: bench → (top, bottom, of, by, the least value). A target may only be
+# loosened together with this table, and then says in targets.toml what was agreed before (`was`)
+# and why; those targets are in LOOSENED, with the former value.
 AGREED = {
     "net-int": [("TCP", "raw TCP", "ns", "p50", 1.5), ("TLS", "raw TCP", "ns", "p50", 2.5)],
     "net-choice": [
@@ -342,7 +344,7 @@ class Ours(unittest.TestCase):
         self.assertEqual({c for c, b in by if b == "p50"}, {c for c, b in by if b == "p99"})
 
     def test_a_speed_up_is_judged_beside_independent_processes_of_twenty_runs(self):
-        """One that is at least 0.95 of theirs takes at most 1 / 0.95 of their time."""
+        """A speed-up of at least 0.95 of the yardstick's means at most 1 / 0.95 of its time."""
         for name in ("py-mandelbrot", "py-montecarlo"):
             bench = self.targets.benches[name]
             judged = [t for t in bench.targets if t.reach]
@@ -365,7 +367,7 @@ class Ours(unittest.TestCase):
                 if t.bottom is None:
                     continue
                 ours, other = programs[t.top], programs[t.bottom]
-                # they send nothing
+                # these send nothing
                 bounds = {"one process, read once", "one process, filled, read once", "floor"}
                 if bounds & {t.top, t.bottom}:
                     continue
@@ -373,8 +375,9 @@ class Ours(unittest.TestCase):
                     self.assertEqual((ours.args, ours.per), (other.args, other.per))
 
     def test_peers_are_like_ours(self):
-        """Coroutines with what runs many in a thread, threads with threads; all of them over
-        channels that threads may share."""
+        """Coroutines are compared with what runs many processes in a thread, and threads with
+        threads; all use channels that threads may share.
+        """
         threads = {"threads", "crossbeam", "JCSP"}
         peers = self.targets.benches["cpp-peers"]
         for t in peers.targets:
@@ -410,7 +413,7 @@ class Ours(unittest.TestCase):
                     if c.source == "py/on.py":
                         program = BENCH / f"py/{c.args[1]}.py"
                         self.assertTrue(program.exists(), program)
-                        # their folder comes first on the path
+                        # the folder of a program comes first on its path
                         self.assertNotIn(program.stem, sys.stdlib_module_names)
 
     def test_the_two_sides_of_a_ratio_stand_on_the_same_number_of_cpus(self):
@@ -479,7 +482,7 @@ class Refused(Folder):
             targets.load(path)
 
     def parts(self, **texts: str) -> None:
-        """Files in targets/, all named by targets.toml."""
+        """Writes files in targets/, all named by targets.toml."""
         self.define(f"files = {list(texts)}".replace("'", '"'))
         (self.bench / "targets").mkdir()
         for name, text in texts.items():
@@ -596,8 +599,9 @@ class Refused(Folder):
 
 
 class OneEach(Folder):
-    """An entry whose n is a list stands for one entry a number; a bench's kind and source are its
-    candidates'."""
+    """An entry whose n is a list stands for one entry for each number; kind and source of a bench
+    hold for its candidates.
+    """
 
     PROGRAM = 'name = "ready {n}"\nargs = ["{samples}", "{n}"]\nabout = "{n} channels"\n'
     TARGET = 'name = "{n} ÷ a"\ntop = "ready {n}"\nbottom = "a"\nby = "min"\nreach = {}\n'

@@ -1,5 +1,6 @@
-"""The thesis's workloads: what is right is known, what is wrong is seen, and our workers agree with
-Python's."""
+"""The thesis's workloads: right results are known, wrong ones are noticed, and Weft's workers agree
+with Python's.
+"""
 
 import contextlib
 import io
@@ -40,8 +41,9 @@ class Work(unittest.TestCase):
             thesis_work.figures("heavy", 100, 1, lambda: [right, right + 1])
 
     def test_our_workers_agree_with_python_s(self):
-        """Also past 2**64, at the end of a block that is not full, and with fewer messages than a
-        block."""
+        """Also beyond 2**64, at the end of a block that is not full, and with fewer messages than a
+        block.
+        """
         for workload in thesis_work.WORK:
             for block in ("1", "64"):
                 for messages in ("20",) if workload == "recursive" else ("150", "3"):

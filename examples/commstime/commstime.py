@@ -45,7 +45,7 @@ async def delta(before, left, right):
 @process
 async def send(out, value):
     await out.write(value)
-    return True  # None if the channel has ended: a quiet end (rule 3.5)
+    return True  # None if the channel has ended: the process ends quietly (rule 3.5)
 
 
 @process
@@ -58,7 +58,8 @@ async def delta_in_parallel(before, left, right):
 @process
 async def consumer(before, rounds):
     """Reads `rounds` numbers after one that warms up; returns the seconds they took and the last
-    number."""
+    number.
+    """
     await before.read()
     began = time.perf_counter()
     for _ in range(rounds):

@@ -1,20 +1,20 @@
-"""Five philosophers, five forks: how a deadlock looks, and two ways out of it.
+"""Five philosophers, five forks: how a deadlock looks, and two ways to avoid it.
 
     weft run examples/dining_philosophers/dining_philosophers.py
     weft run examples/dining_philosophers/dining_philosophers.py --table greedy
     weft run examples/dining_philosophers/dining_philosophers.py --table ordered --on threads
 
 A fork is a process: it is taken by reading from it and put back by writing to it, so a fork that is
-out cannot be taken.
+in use cannot be taken.
 
-    butler   a butler lets all but one sit down, by a choice with preconditions (Hoare, "Communicating Sequential
-             Processes", section 2.5)
+    butler   a butler lets all but one sit down, by a choice with preconditions (Hoare,
+             "Communicating Sequential Processes", section 2.5)
     ordered  everybody takes the fork with the smaller number first (Dijkstra)
-    greedy   everybody takes the left fork first. In the end all hold one fork and wait for the other: the run raises
-             Deadlock, which names the knot (exit status 3 under `weft run`)
+    greedy   everybody takes the left fork first. In the end all hold one fork and wait for the
+             other: the run raises Deadlock, which names the knot (exit status 3 under `weft run`)
 
-A philosopher's fork is the pair (take, put) of ends; it stands in a tuple, so that the process
-holds the ends (rule 2.3).
+A philosopher holds a fork as a pair (take, put) of ends. The pair is a tuple, so that the process
+owns the ends (rule 2.3).
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from weft import Barrier, Channel, Input, Parallel, process, run, select
 
 @process
 async def fork(take, put):
-    """On the table it offers itself; taken, it waits to be put back. It ends with the philosophers
-    who know it."""
+    """Offers itself while it is on the table; once taken, waits to be put back. It ends when the
+    philosophers who know it have ended.
+    """
     while True:
         await take.write("fork")
         await put.read()
@@ -40,7 +41,7 @@ async def eat(first, second, held):
     take_other, put_other = second
     await take.read()
     if held is not None:
-        await held.sync()  # everybody has one fork now: the unlucky moment, made certain
+        await held.sync()  # now everybody has one fork: the unlucky moment, made certain
     await take_other.read()
     await put_other.write("fork")
     await put.write("fork")

@@ -1,4 +1,5 @@
-"""How many hosts can one home keep busy, and what helps past that? A model, in virtual time.
+"""How many hosts can one home keep busy, and what helps when there are more? A model, in virtual
+time.
 
     weft run examples/farm_scale/farm_scale.py
     weft run examples/farm_scale/farm_scale.py --work 10 --hosts 10 --hosts 100 --svg out/farm.svg
@@ -8,22 +9,22 @@
     a tree:     hand_out ══►  fetch ════►  worker × N/H  ════►  gather ══►  collect
                 top home      └──────── a home below, H times ───────┘      top home
 
-The model is a network of Weft's. Its processes wait, and compute nothing, and time jumps from one
-wait to the next, so a thousand hosts need one CPU and no network.
+The model is a network of Weft's. Its processes only wait and compute nothing, and time jumps from
+one wait to the next, so a thousand hosts need one CPU and no network.
 
-Assumed
-- A host has one worker. A job is two communications with the worker's home: the job is read, the
-  result is written. Each is a request and its answer, which go over the network (--delay each).
+Assumptions
+- A host has one worker. A job takes two communications with the worker's home: the job is read, and
+  the result is written. Each is a request and its answer, which go over the network (--delay each).
 - A home serves one request at a time, in order of arrival, in --service, however many hosts it
-  has. So it is with `weft.net` in Python, where all sessions of a program share one event loop.
-- All jobs take --work, and all values are small. Where jobs differ, a farm is slower than here near
-  its limit, and at its end, when the last of them are awaited.
-- In a tree the top home gives each home below as many jobs at once as that has hosts, and gets
-  their results at once. A home below has the next ones before its own are used up.
-- Nobody dies, the network carries everything, and to start costs nothing.
+  has. This holds for `weft.net` in Python, where all sessions of a program share one event loop.
+- All jobs take --work, and all values are small. Where jobs differ in length, a farm is slower than
+  this near its limit, and at its end, when it waits for the last of them.
+- In a tree the top home gives each home below as many jobs at once as that home has hosts, and gets
+  their results at once. A home below has its next jobs before the previous ones are used up.
+- No host or home fails, the network carries everything, and starting costs nothing.
 
 Invariants
-- Every job is done once: `simulate` returns the jobs whose results the top home has.
+- Every job is done once: `simulate` returns the jobs whose results have reached the top home.
 - Nothing is random, and the clock is virtual: the same options give the same figures.
 """
 
@@ -39,16 +40,16 @@ import click
 
 from weft import Channel, Parallel, now, process, run, sleep
 
-REQUESTS = 2  # of a worker, for each job
-# A round trip by TLS on loopback, the median of a run of `./run bench net-int`; others had up to 189
-# (bench/RESULTS.md has the newest). All of it is counted as the home's time, though the other
-# program and the system have their part.
+REQUESTS = 2  # requests of a worker, for each job
+# The time of a round trip by TLS on loopback, the median of a run of `./run bench net-int`; other
+# runs had up to 189 (bench/RESULTS.md has the newest). All of it is counted as the home's time,
+# though part of it is spent by the other program and by the system.
 SERVICE_US = 156
 HOSTS = (1, 10, 100, 300, 1000, 3000)
 
 
 class Costs(NamedTuple):
-    """In seconds."""
+    """Times, in seconds."""
 
     work: float  # a job
     service: float  # a request, at its home
@@ -57,7 +58,7 @@ class Costs(NamedTuple):
 
 @process
 async def home(requests, service):
-    """Serves one request at a time; whoever sent it goes on when it has been served."""
+    """Serves one request at a time; the sender continues when its request has been served."""
     while True:
         async with requests.extended():
             await sleep(service)
@@ -83,7 +84,7 @@ async def worker(at_home, jobs, results, costs):
 
 @process
 async def fetch(at_top, at_home, batches, jobs, costs):
-    """A home below gets jobs from the top home."""
+    """Gets jobs from the top home, for a home below."""
     while True:
         await sleep(costs.delay)
         await at_top.write("jobs?")
@@ -96,7 +97,7 @@ async def fetch(at_top, at_home, batches, jobs, costs):
 
 @process
 async def gather(at_top, at_home, results, batches, costs, size):
-    """A home below sends results to the top home, `size` at once, and at the end the rest."""
+    """Sends results of a home below to the top home, `size` at once, and at the end the rest."""
     done = []
     async for part in results:
         done += part
@@ -116,7 +117,9 @@ async def send(at_top, at_home, batches, costs, done):
 
 @process
 async def collect(results):
-    """The jobs that were done, in the order of their results, and when the last one came."""
+    """Returns the jobs that were done, in the order of their results, and when the last result
+    arrived.
+    """
     done, last = [], 0.0
     async for part in results:
         done += part
@@ -125,19 +128,21 @@ async def collect(results):
 
 
 def farm(hosts, costs, jobs, results):
-    """A home and its workers, and the channel of its requests, for who else uses that home."""
+    """Returns a home with its workers, and the channel of its requests, for others that use this
+    home.
+    """
     requests = Channel("requests")
     ends = [(requests.writer(), jobs.reader(), results.writer()) for _ in range(hosts)]
     return [home(requests.reader(), costs.service), *(worker(*e, costs) for e in ends)], requests
 
 
 def at_once(hosts, homes):
-    """How many jobs the top home gives away at once."""
+    """Returns how many jobs the top home gives away at once."""
     return math.ceil(hosts / homes) if homes else 1
 
 
 def tree(hosts, homes, costs, jobs, results):
-    """A home at the top, and `homes` below it that share the hosts."""
+    """Returns a home at the top, and `homes` homes below it that share the hosts."""
     top, batch = Channel("requests at the top"), at_once(hosts, homes)
     parts = [home(top.reader(), costs.service)]
     for i in range(homes):
@@ -151,7 +156,9 @@ def tree(hosts, homes, costs, jobs, results):
 
 @process
 async def network(hosts, homes, number, costs):
-    """A farm of so many hosts: at one home (`homes` is 0), or at `homes` homes below a top one."""
+    """Runs a farm of so many hosts: at one home (`homes` is 0), or at `homes` homes below a top
+    one.
+    """
     began = now()
     jobs, results = Channel("jobs"), Channel("results")
     if homes == 0:
@@ -164,14 +171,18 @@ async def network(hosts, homes, number, costs):
 
 
 def simulate(hosts, homes, number, costs):
-    """The jobs done, in the order of their results, and the seconds it took, for `number` jobs."""
+    """Returns the jobs done, in the order of their results, and the seconds that `number` jobs
+    took.
+    """
     return run(network(hosts, homes, number, costs), clock="virtual")
 
 
 def bound(hosts, homes, costs):
-    """How many times as fast as one worker without a network a farm can be, at most: each host, and
-    each home, can do no more than be busy all the time."""
-    served = costs.work / (REQUESTS * costs.service)  # by a home that is always busy
+    """Returns how many times as fast as one worker without a network a farm can be, at most: no
+    host and no home can do more than be busy all the time.
+    """
+    # Jobs that a busy home serves while a worker does one.
+    served = costs.work / (REQUESTS * costs.service)
     batch = at_once(hosts, homes)
     return min(hosts, batch * served, homes * served / (1 + 1 / batch) if homes else hosts)
 
@@ -183,7 +194,7 @@ def point(hosts, homes, jobs, costs):
 
 
 def plot(farms, title):
-    """Speed-up against hosts, both on logarithmic scales, as SVG."""
+    """Draws speed-up against hosts, both on logarithmic scales, as SVG."""
     decades = max(math.ceil(math.log10(farms[-1]["hosts"])), 1)
 
     def at(hosts, speedup):

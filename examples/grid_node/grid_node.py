@@ -1,4 +1,4 @@
-"""A node of a power grid: phasors in, averages and thresholds in C++, decisions in Python.
+"""A node of a power grid: phasors in; averages and thresholds in C++, decisions in Python.
 
     weft run examples/grid_node/grid_node.py --seconds 60
     weft run examples/grid_node/grid_node.py --clock steady --seconds 8 --on threads
@@ -9,7 +9,7 @@
                                            model     rms ◄── record (COMTRADE)
 
 `frames`, `pmu`, `node` and `rms` are processes in C++ (node.cpp): they run beside Python, on
-threads without its lock.
+threads that do not hold its lock.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ LOW, HIGH = 0.9, 0.95
 
 @process
 async def model(ask, answers, slow_every):
-    """What it expects the voltage to be: a slow mean. Some answers take longer than a handler's
-    deadline."""
+    """Answers with the voltage that it expects: a slow mean. Some answers take longer than a
+    handler's deadline.
+    """
     expected, asked = 1.0, 0
     async for volts in ask:
         asked += 1
@@ -46,19 +47,21 @@ async def model(ask, answers, slow_every):
 
 @process
 async def record(path, samples, levels_of):
-    """The recorded voltage, a cycle at a time, as it was sampled."""
+    """Writes the recorded voltage, a cycle at a time, at the rate at which it was sampled."""
     read = comtrade.load(str(path.with_suffix(".cfg")), str(path.with_suffix(".dat")))
     voltage = np.asarray(read.analog[read.analog_channel_ids.index(levels_of)], dtype=np.float64)
     cycle = round(read.cfg.sample_rates[0][0] / read.frequency)
     for first in range(0, len(voltage), cycle):
         await sleep(cycle / read.cfg.sample_rates[0][0])
-        await samples.write(voltage[first : first + cycle].copy())  # the component's from here on
+        # From here on it belongs to the component.
+        await samples.write(voltage[first : first + cycle].copy())
 
 
 @process
 async def decide(averages, alarms, recorded, settings, orders):
-    """Opens a breaker after three bad averages, closes it after ten good ones; during a sag it is
-    content with less."""
+    """Opens a breaker after three bad averages and closes it after ten good ones; during a sag it
+    accepts a lower voltage.
+    """
     began = now()
     seen, heard, decisions = [], [], []
     bad, good, is_open = dict.fromkeys(STATIONS, 0), dict.fromkeys(STATIONS, 0), set()
@@ -82,13 +85,13 @@ async def decide(averages, alarms, recorded, settings, orders):
                 is_open.remove(station)
                 await orders.write(("close", station))
                 decisions.append((now() - began, "close", station))
-    except Retired:  # of all three
+    except Retired:  # all three channels have retired
         return seen, heard, decisions
 
 
 @process
 async def breaker(orders):
-    """Takes 40 ms to move."""
+    """Executes orders; each takes 40 ms."""
     moves = []
     async for order in orders:
         await sleep(0.040)
@@ -102,11 +105,12 @@ async def collect(reader):
 
 
 def network(node, folder, slow_every):
-    """The processes, and which of them return something."""
+    """Returns the processes, and which of them return something."""
     measured = {s: Channel(f"measured {s}") for s in STATIONS}
     refused, alarms, recorded = Channel("refused"), Channel("alarms"), Channel("recorded")
     ask, answers, averages = Channel("ask"), Channel("answers"), Channel("averages")
-    # Whoever writes here must not wait for the node, which may wait for it: the last word counts.
+    # A writer here must not wait for the node, which may be waiting for that writer: the latest
+    # value counts.
     settings = Channel("settings", capacity=1, overflow="drop_oldest")
     orders, samples, levels = Channel("orders", capacity=8), Channel("samples"), Channel("levels")
     natives = []
@@ -151,7 +155,7 @@ def network(node, folder, slow_every):
 
 
 def observe(folder, seconds, seed, clock, slow_every):
-    """Writes the inputs, runs the node over them, and returns what came of it."""
+    """Writes the inputs, runs the node over them, and returns the outcome."""
     folder.mkdir(parents=True, exist_ok=True)
     frames = {s: inputs.write_frames(folder / f"pmu{s}.bin", s, seconds, seed) for s in STATIONS}
     samples = inputs.write_record(folder / "fault", min(seconds, 5.0), seed)

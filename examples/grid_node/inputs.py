@@ -1,9 +1,9 @@
-"""The input files: frames of two phasor measurement units, and a recorded disturbance, of the sizes
-that real ones have.
+"""The input files: frames of two phasor measurement units, and a recorded disturbance, in realistic
+sizes.
 
 A line is hit at `FAULT`: the voltage of both stations sags for `LASTS` seconds, that of station 50
-far more; the frequency swings. What is written can be computed again from the same functions, and
-so can what a node makes of it.
+far more; the frequency swings. The values that are written can be computed again from the same
+functions, and so can the node's results.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pathlib import Path
 import numpy as np
 
 NOMINAL = 230_940.0  # volts from a phase to earth, of a 400 kV line
-SOC = 1_790_000_000  # the second at which the frames begin
+SOC = 1_790_000_000  # the frames begin at this second
 FAULT, LASTS = 4.0, 0.8  # seconds
-# What is left of the voltage at the stations, which are named by their rates.
+# The share of the voltage that is left at the stations, which are named by their rates.
 DEPTH = {50: 0.62, 60: 0.93}
 NOISE = 0.002
 FRAME = struct.Struct(">HHHIIH12f2f")
 
 
 def times(rate: int, seconds: float) -> np.ndarray:
-    """When frames were measured, to the microsecond."""
+    """Returns the times at which frames were measured, to the microsecond."""
     return np.floor(np.arange(round(rate * seconds)) * 1e6 / rate) / 1e6
 
 
@@ -48,12 +48,12 @@ def crc_ccitt(data: bytes) -> int:
 
 
 def is_broken(k: int) -> bool:
-    """On the line a byte of every 500th frame was changed."""
+    """Whether a byte of the frame was changed on the line, as in every 500th one."""
     return k % 500 == 499
 
 
 def write_frames(path: Path, station: int, seconds: float, seed: int) -> int:
-    """One station's frames; returns how many."""
+    """Writes one station's frames; returns how many."""
     at = times(station, seconds)
     level, frequency = volts(station, at, seed) * NOMINAL, hertz(at)
     out = bytearray(b"\0 not yet a frame \xaa\x01")  # a node may begin to listen at any byte
@@ -76,11 +76,11 @@ def write_frames(path: Path, station: int, seconds: float, seed: int) -> int:
 
 
 RATE = 6400  # samples a second of the record
-PEAK = 32_000  # of a sample, which has 16 bits
+PEAK = 32_000  # the peak of a sample, which has 16 bits
 
 
 def wave(seconds: float, seed: int) -> np.ndarray:
-    """The voltage of phase A at the faulty line, sample by sample."""
+    """Returns the voltage of phase A at the faulty line, sample by sample."""
     at = np.arange(round(RATE * seconds)) / RATE
     hit = (at >= seconds / 4) & (at < seconds / 4 + 0.2)
     level = np.where(hit, 0.3, 1.0) * NOMINAL * np.sqrt(2)
@@ -89,8 +89,9 @@ def wave(seconds: float, seed: int) -> np.ndarray:
 
 
 def write_record(path: Path, seconds: float, seed: int) -> int:
-    """A disturbance as a COMTRADE record of 1999 (`path` without suffix: .cfg and .dat, binary);
-    returns how many samples."""
+    """Writes a disturbance as a COMTRADE record of 1999 (`path` without suffix: .cfg and .dat,
+    binary); returns how many samples.
+    """
     scale = 1.5 * NOMINAL / PEAK
     voltage = wave(seconds, seed)
     n = len(voltage)

@@ -1,5 +1,5 @@
 // What a node of a power grid computes: frames of phasor measurement units, averages, thresholds,
-// the RMS of a recorded disturbance.
+// and the RMS of a recorded disturbance.
 //
 //   frames ──inside──► pmu ──measured──► node ──averages, alarms──► decisions (Python)
 //                                        │ ▲── settings ◄───────────┘
@@ -7,9 +7,9 @@
 //                                       a model (Python), asked by a handler with a deadline
 //   a record (Python) ──samples──► rms ──levels, alarms──► decisions
 //
-// Each process is one function. What RIAPS calls a component with ports is `node`: one thread of
-// control, a handler for each port and one for its timer, and nothing shared. What blocks in the
-// operating system, `frames`, is a process of its own behind an `inside` channel.
+// Each process is one function. `node` is what RIAPS calls a component with ports: one thread of
+// control, a handler for each port and one for its timer, and nothing shared. `frames`, which
+// blocks in the operating system, is a process of its own behind an `inside` channel.
 //
 // A frame is a data frame of IEEE C37.118.2 with phasors as polar floats and a time base of a
 // microsecond: 0xAA01, its size (2 bytes), station (2), seconds (4), fraction (4), status (2), six
@@ -36,7 +36,8 @@ using Average = std::tuple<std::int64_t, double, double, double,
                            double>;  // the same of a period, and what the model expects
 using Alarm =
     std::tuple<std::string, std::int64_t, double, double>;  // what, station, seconds, volts
-using Settings = std::tuple<double, double>;  // volts: a sag begins below, and is over above
+// Volts: below the first a sag begins, above the second it is over.
+using Settings = std::tuple<double, double>;
 
 double seconds(nanoseconds t) { return std::chrono::duration<double>(t).count(); }
 
@@ -61,8 +62,8 @@ std::uint16_t crc_ccitt(const std::byte* at, std::size_t n) {
   return crc;
 }
 
-// Reads from a file, a pipe or a serial line, which may block: nobody waits but this thread. Bytes
-// between frames are told and skipped.
+// Reads from a file, a pipe or a serial line, which may block: only this thread waits then. Bytes
+// between frames are reported and skipped.
 void frames(std::string path, Writer<Bytes> inside, Writer<std::string> refused) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw std::runtime_error(path + ": " + std::strerror(errno));
@@ -103,7 +104,8 @@ void frames(std::string path, Writer<Bytes> inside, Writer<std::string> refused)
   }
 }
 
-// A frame that is whole, at its time: the first one's second is the zero of the run's clock.
+// Passes on each whole frame, at its time: the second of the first frame is the zero of the run's
+// clock.
 void pmu(Reader<Bytes> inside, Writer<Measurement> measured, Writer<std::string> refused,
          double nominal) {
   const nanoseconds began = now();
@@ -119,8 +121,8 @@ void pmu(Reader<Bytes> inside, Writer<Measurement> measured, Writer<std::string>
     const nanoseconds time = std::chrono::seconds(big(at + 6, 4) - *zero) +
                              std::chrono::microseconds(big(at + 10, 4) & 0xFFFFFF);
     if (const nanoseconds ahead = began + time - now(); ahead > 0ns) sleep(ahead);
-    // The positive sequence of the three voltages: what is common to them, turned by a third of a
-    // circle each.
+    // The positive sequence of the three voltages: what they have in common when each is turned by
+    // a third of a circle.
     std::complex<double> sequence = 0;
     for (int phase = 0; phase < 3; ++phase)
       sequence += std::polar<double>(big_float(at + 16 + 8 * phase),
@@ -152,8 +154,8 @@ class Window {  // the measurements of a period
   int count_ = 0;
 };
 
-// What a handler has left of its time. RIAPS calls a method when a handler has taken longer; here
-// the handler can also stop waiting.
+// The time that a handler has left. RIAPS calls a method when a handler has taken longer; here the
+// handler can also stop waiting.
 class Deadline {
  public:
   explicit Deadline(nanoseconds span) : by_(now() + span) {}
@@ -188,7 +190,7 @@ class Node {
   }
   void on_settings(const Settings& s) { settings_ = s; }
 
-  // The handler with a deadline: it asks the model, and does not wait longer than it may.
+  // The handler with a deadline: it asks the model, and waits for the answer only until then.
   void on_timer(nanoseconds time) {
     const Deadline deadline(deadline_);
     const std::array<Window, 2> windows = std::exchange(windows_, {});
@@ -206,7 +208,7 @@ class Node {
       averages_.write({w.station(), seconds(time), w.volts(), w.hertz(), expected_});
     }
   }
-  // The deadline-missed handler: the average goes out with what the model said last.
+  // The handler of a missed deadline: the average goes out with the model's latest answer.
   void on_timer_missed(const Window& w, nanoseconds time) {
     alarms_.write({"late", w.station(), seconds(time), w.volts()});
   }
@@ -226,7 +228,7 @@ class Node {
   std::array<Window, 2> windows_;
   std::array<bool, 2> sags_{};
   double expected_ = 1;
-  bool owed_ = false;  // an answer that came too late, or comes yet
+  bool owed_ = false;  // an answer is due: it came too late, or is still to come
 };
 
 void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings> settings,
@@ -235,13 +237,13 @@ void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings>
           double high) {
   Node me(averages, alarms, ask, answers, deadline_ms * 1ms, {low, high});
   const nanoseconds began = now(), period = period_ms * 1ms;
-  nanoseconds next =
-      began + period + 500us;  // between frames, so that it is clear which belong to a period
+  // Between frames, so that it is clear which of them belong to a period.
+  nanoseconds next = began + period + 500us;
   bool open50 = true, open60 = true;
   while (open50 || open60) {
     try {
-      using In = Guarded<
-          Reader<Measurement>>;  // an input that is on as long as it is open; that it ends is told
+      // An input that is on as long as it is open; select says when it ends.
+      using In = Guarded<Reader<Measurement>>;
       const auto got = select(In{pmu50, open50, open50}, In{pmu60, open60, open60}, settings,
                               when(me.owed(), answers), after(next - now()));
       switch (got.index()) {
@@ -264,7 +266,8 @@ void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings>
 
 // --- a recorded disturbance ----------------------------------------------------------------------
 
-// The RMS of the last cycle, twice a cycle; an alarm when it leaves what is allowed.
+// Computes the RMS of the last cycle, twice a cycle; sends an alarm when it leaves the allowed
+// range.
 void rms(Reader<Array<double>> samples, Writer<std::pair<double, double>> levels,
          Writer<Alarm> alarms, double rate, double hertz, double nominal, double low,
          std::int64_t station) {

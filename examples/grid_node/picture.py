@@ -1,5 +1,6 @@
-"""The picture: voltages and frequency as the node saw them, what was decided, and the recorded
-disturbance."""
+"""The picture: voltages and frequency as the node saw them, the decisions, and the recorded
+disturbance.
+"""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@
     weft run examples/mandelbrot/mandelbrot.py --on threads --workers 4 --out picture.png
 
 The network is that of "Three unique implementations of processes for PyCSP" (Friborg, Bjørndalen,
-Vinter; CPA
-2009), section 5.3: the producer-consumer hands out jobs and takes results by one choice that has an input and an
-output guard, so workers ask for jobs and deliver results in any order they like.
+Vinter; CPA 2009), section 5.3: the producer-consumer hands out jobs and takes results by one choice
+that has an input and an output guard, so workers ask for jobs and deliver results in any order they
+like.
 
                         jobs
       producer_consumer ════►  worker × N
@@ -42,8 +42,9 @@ async def worker(jobs, results, view):
 
 @process
 async def producer_consumer(jobs, results, view, bands, progress):
-    """Hands out every band and collects every result; when it returns, its ends close and the
-    workers end."""
+    """Hands out every band and collects every result; when it returns, its ends are closed and the
+    workers end.
+    """
     picture = np.empty((view.height, view.width), np.float32)
     waiting = list(reversed(bands))
     missing = len(bands)
@@ -129,10 +130,11 @@ def main(size, jobs, workers, iterations, out, as_json):
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(f"mandelbrot, {workers} workers", total=len(bands))
         began = time.perf_counter()
-        done = Channel("done", capacity=len(bands))  # whoever draws need not wait for the bar
+        # With this capacity, drawing never waits for the progress bar.
+        done = Channel("done", capacity=len(bands))
         heights, _ = run(
             draw(view, bands, workers, done.writer()),
-            show.on("threads")(done.reader(), bar, task),  # the bar is here
+            show.on("threads")(done.reader(), bar, task),  # the progress bar is in this OS process
         )
         seconds = time.perf_counter() - began
     try:

@@ -1,15 +1,15 @@
 """Draws the Mandelbrot set on the hosts of a network, and a second picture: which host drew what.
 
-    weft net up                                                          in one terminal
-    weft host --name gpu1 --allow over_hosts:worker                      in others, each in this directory
+    weft net up                                        in one terminal
+    weft host --name gpu1 --allow over_hosts:worker    in others, each in this directory
     weft host --name gpu2 --allow over_hosts:worker
-    python over_hosts.py --hosts 2                                       without --hosts: in processes on this machine
+    python over_hosts.py --hosts 2                     without --hosts: in processes on this machine
 
                         jobs                        results
            hand_out     ════►   worker × N, there   ════►   collect
 
-A worker holds its job until the result has gone (an extended read), so a job whose host dies is
-done elsewhere.
+A worker holds its job until the result has been sent (an extended read), so a job whose host dies
+is done elsewhere.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def hand_out(jobs, bands):
 
 @thread
 def collect(results, view, missing):
-    """The picture, and by whom each row was drawn."""
+    """Returns the picture, and the host that drew each row."""
     picture, drawn = np.empty((view.height, view.width), np.float32), [""] * view.height
     while "" in drawn:
         host, (top, bottom), heights = results.read()
         if drawn[top]:
-            continue  # done twice: its host died once the result was here
+            continue  # done twice: the host died after its result had arrived here
         missing -= 1
         click.echo(f"{host} drew {top} to {bottom}, {missing} left", err=True)
         picture[top:bottom] = np.frombuffer(heights, np.float32).reshape(bottom - top, -1)
@@ -74,7 +74,7 @@ def draw(view, bands, workers, where):
 
 
 def who(picture, drawn):
-    """The picture in the colour of the host that drew each row."""
+    """Returns the picture in the colour of the host that drew each row."""
     hosts = sorted(set(drawn))
     tint = np.array([COLOURS[hosts.index(host) % len(COLOURS)] for host in drawn], np.float32)
     light = fractal.colour(picture).mean(axis=2, keepdims=True) / 255

@@ -5,9 +5,9 @@
 
       count from 2 ──► not ÷2 ──► not ÷3 ──► not ÷5 ──► … ──► the next prime comes out
 
-When enough primes are known the last reader end is let go of, and that ends the pipeline from its
-end to its beginning (rules 3.3 and 3.5). The design is McIlroy's; section 5.2 of the PyCSP paper
-cited in examples/mandelbrot measures it.
+When enough primes are known the last reader end is let go of, and the pipeline ends, process by
+process, from its last to its first (rules 3.3 and 3.5). The design is McIlroy's; section 5.2 of the
+PyCSP paper cited in examples/mandelbrot measures it.
 """
 
 from __future__ import annotations

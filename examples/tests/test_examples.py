@@ -1,5 +1,6 @@
-"""Every example at a small size, on every backend, as a user runs it; and what is in them beside
-processes."""
+"""Every example at a small size, on every backend, as a user runs it; and the parts of examples
+that are not processes.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +19,16 @@ from PIL import Image
 EXAMPLES = Path(__file__).resolve().parents[1]
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / f"{path.name}.py").exists())
 BACKENDS = ("coroutines", "greenlets", "threads")
-ALL = (*BACKENDS, "processes")  # starting an interpreter for each process takes a while
+# Not for every test: starting an interpreter for each process takes a while.
+ALL = (*BACKENDS, "processes")
 
 sys.path[:0] = [str(EXAMPLES / "mandelbrot"), str(EXAMPLES / "wordcount")]
 import fractal  # noqa: E402
 import words  # noqa: E402
 
 each_backend = pytest.mark.parametrize("backend", BACKENDS)
-# Greenlets run the text that threads run, `await` left out: for what an example computes one of the
-# two is enough.
+# Greenlets run the same text as threads, with `await` left out, so one of the two is enough for
+# what an example computes.
 each_style = pytest.mark.parametrize("backend", ("coroutines", "threads"))
 each_example = pytest.mark.parametrize("name", NAMES)
 
@@ -158,7 +160,7 @@ def test_mandelbrot_says_that_it_cannot_write(out: str, tmp_path: Path) -> None:
 
 
 def escape_time(c: complex, iterations: int) -> float:
-    """The definition, one point at a time."""
+    """Returns the escape time by its definition, one point at a time."""
     z = 0j
     for n in range(1, iterations + 1):
         z = z * z + c
@@ -329,7 +331,7 @@ def test_demo_runs_both_jobs_on_every_backend_and_writes_the_picture(tmp_path: P
     with Image.open(out) as picture:
         assert picture.size == (30, 30)
     assert str(out) in done.stderr and "coroutines" in done.stderr
-    # So small a picture is drawn before an OS process has started.
+    # A picture this small is drawn before an OS process has started.
     assert "./run demo --size 90" in done.stderr
 
 

@@ -1,5 +1,6 @@
-"""The model of a farm: every job is done once, by hand the same comes out, on every backend and
-each time; a home serves one at a time; what is bad use, and the plot."""
+"""The model of a farm: every job is done once; the results agree with a calculation by hand, on
+every backend and each time; a home serves one request at a time; bad usage, and the plot.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def test_every_job_is_done_once(hosts: int, homes: int, number: int) -> None:
 def test_one_host_takes_what_one_counts_by_hand(delay: float) -> None:
     costs = Costs(work=0.02, service=0.001, delay=delay)
     done, seconds = simulate(1, 0, 5, costs)
-    # There, served, back, the work, there, served; in between each answer and the next request too.
+    # Request, service, answer, work, request, service; and between jobs each answer and the next
+    # request too.
     assert seconds == pytest.approx(5 * (0.02 + 2 * 0.001) + 5 * 4 * delay - delay)
     assert done == [0, 1, 2, 3, 4]
 
@@ -83,8 +85,8 @@ def test_it_reaches_the_bound_and_no_more(hosts: int, homes: int, work: float) -
     done, seconds = simulate(hosts, homes, 60 * hosts, costs)
     found, most = costs.work * len(done) / seconds, bound(hosts, homes, costs)
     assert found <= most * (1 + 1e-9)
-    # A host waits for its requests even where nobody is before it, and a home of a tree for those
-    # that its own are behind; at the ends of the run some are idle.
+    # A host waits for its requests even where no other is before it, and a home of a tree waits for
+    # those of its hosts; at the ends of the run some are idle.
     alone = work / (work + 2 * costs.service + 4 * costs.delay)
     assert found >= 0.95 * min(most, hosts * alone)
 
@@ -99,9 +101,11 @@ def test_the_bound_by_hand() -> None:
     costs = Costs(work=0.1, service=0.0005, delay=0.0)  # a home serves 1,000 jobs a second
     assert bound(10, 0, costs) == 10
     assert bound(1000, 0, costs) == pytest.approx(100)
-    # Ten homes of a hundred hosts: 102 requests for a hundred jobs and each home twice more.
+    # Ten homes of a hundred hosts: a hundred jobs take 202 requests, two each and two of the home's
+    # own.
     assert bound(1000, 10, costs) == pytest.approx(1000 / 1.01)
-    assert bound(1000, 1000, costs) == pytest.approx(100)  # one job at once: the top home's limit
+    # One job at a time: the limit of the top home.
+    assert bound(1000, 1000, costs) == pytest.approx(100)
     assert bound(1000, 2, costs) == pytest.approx(200 / 1.002)
 
 
@@ -115,7 +119,7 @@ def test_past_the_limit_of_one_home_more_hosts_do_not_help_and_a_tree_does() -> 
     one = speedup(50, 0)
     assert speedup(200, 0) == pytest.approx(one, rel=0.05)
     assert speedup(200, 10) > 4 * one
-    assert speedup(200, 200) < 1.1 * one  # homes that get one job at once are no help
+    assert speedup(200, 200) < 1.1 * one  # homes that get one job at a time do not help
 
 
 def test_half_the_time_at_the_home_is_twice_the_hosts() -> None:
@@ -208,7 +212,7 @@ def test_the_plot_has_both_lines_and_is_the_same_each_time(tmp_path: Path) -> No
     tree, one = lines.values()
     assert [x for x, _ in tree] == [x for x, _ in one] == sorted({x for x, _ in one})
     assert len(one) == 3 and all(60 <= x <= 480 and 50 <= y <= 350 for x, y in tree + one)
-    assert tree[2][1] < one[2][1] - 50  # with 150 hosts the tree is well above
+    assert tree[2][1] < one[2][1] - 50  # with 150 hosts the tree is well above one home
     words = [text.text for text in picture.iter(f"{SVG}text")]
     assert {"one home", "a tree", "hosts"} <= set(words)
 

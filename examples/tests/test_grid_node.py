@@ -1,5 +1,6 @@
-"""The grid node: what comes out is what numpy makes of the inputs, the same on every backend; what
-blocks, is late or broken."""
+"""The grid node: its results are what numpy computes from the inputs, the same on every backend;
+and what happens when a part blocks, is late or is broken.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def node() -> Any:
 
 
 def measured(station: int) -> tuple[np.ndarray, np.ndarray]:
-    """Times and voltages of the frames that are whole."""
+    """Returns times and voltages of the frames that are whole."""
     at = inputs.times(station, SECONDS)
     level = inputs.volts(station, at, SEED)
     whole = np.array([not inputs.is_broken(k) for k in range(len(at))])
@@ -69,14 +70,15 @@ def test_averages_are_those_of_numpy(here: Any, station: int) -> None:
     assert [round(r[1], 6) for r in rows] == [round(0.1 * k, 6) for k in range(1, len(rows) + 1)]
     assert len(rows) >= 10 * SECONDS - 2
     for _, time, volts, hertz, _ in rows:
-        # The timer is 0.5 ms late on purpose; a frame of the period's end is in it.
+        # The timer is 0.5 ms late on purpose, so a frame at the period's end is included.
         period = (at <= time + 0.0005) & ((at > time - 0.1 + 0.0005) | (time < 0.15))
         assert volts == pytest.approx(level[period].mean(), rel=1e-6)
         assert hertz == pytest.approx(inputs.hertz(at[period]).mean(), rel=1e-6)
 
 
 def test_bytes_that_are_no_frame_are_told(here: Any) -> None:
-    refused = here[1]["refused"]  # seven seconds have no broken frame: the next test's nine have
+    # The seven seconds have no broken frame; the nine of the next test do.
+    refused = here[1]["refused"]
     assert [r.partition(": ")[2] for r in refused] == ["20 bytes that are no frame"] * 2
 
 
@@ -99,7 +101,7 @@ def test_alarms_come_with_the_first_frame_beyond_a_threshold(here: Any) -> None:
     first = at[level < 0.9][0]
     over = at[(at > first) & (level > 0.93)][0]
     alarms = [a[:3] for a in here[1]["alarms"] if a[0] in ("sag", "over")]
-    assert alarms == [["sag", 50, first], ["over", 50, over]]  # station 60 sags by 7 per cent
+    assert alarms == [["sag", 50, first], ["over", 50, over]]  # station 60 sags by only 7 per cent
 
 
 def test_decisions_follow_from_the_averages(here: Any) -> None:
@@ -158,8 +160,9 @@ async def every(reader: Any) -> list[Any]:
 
 
 def test_a_device_that_blocks_holds_nobody_up(node: Any, tmp_path: Path) -> None:
-    """`frames` waits in read(2) at a pipe; others go on, and a frame that comes in pieces is
-    one."""
+    """`frames` waits in read(2) at a pipe; other processes go on, and a frame that arrives in
+    pieces is read as one.
+    """
     inputs.write_frames(tmp_path / "pmu.bin", 50, 1.0, SEED)
     whole = (tmp_path / "pmu.bin").read_bytes()[20:]
     r, w = os.pipe()
@@ -170,7 +173,7 @@ def test_a_device_that_blocks_holds_nobody_up(node: Any, tmp_path: Path) -> None
         got = []
         for k in range(10):
             os.write(w, whole[74 * k : 74 * k + 30])
-            await ask.write(k)  # somebody else runs while the device has half a frame
+            await ask.write(k)  # another process runs while the device has half a frame
             assert await hear.read() == k
             os.write(w, whole[74 * k + 30 : 74 * k + 74])
             got.append(await inp.read())
@@ -204,7 +207,7 @@ def test_a_file_that_is_not_there(node: Any, tmp_path: Path) -> None:
 
 
 def test_a_model_that_nobody_runs_is_named(node: Any) -> None:
-    """A network that was put together wrongly: `node` asks, and nobody is there to read it."""
+    """A network that was put together wrongly: `node` asks, and no process reads the question."""
     names = ["pmu50", "pmu60", "settings", "answers", "ask", "averages", "alarms"]
     c = {n: Channel(n) for n in names}
     model = c["ask"].reader(), c["answers"].writer()

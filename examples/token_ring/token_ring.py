@@ -5,7 +5,7 @@
 
       start ──► relay ──► relay ──► … ──► back to start
 
-Each process adds one to the token, so the number that comes back says how many hops it made.
+Each process adds one to the token, so the number that arrives back says how many hops it made.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ async def relay(before, after):
 
 @process
 async def start(before, after, rounds):
-    """Sends the token round once to warm up, then `rounds` times; returns the token and the seconds
-    those took."""
+    """Sends the token round once to warm up, then `rounds` times; returns the token, and the
+    seconds that those rounds took.
+    """
     await after.write(1)
     token = await before.read()
     began = time.perf_counter()

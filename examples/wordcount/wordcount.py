@@ -6,8 +6,8 @@
            pieces                counts
       reader ════►  counter × N  ════►  merge
 
-Nobody is told when to stop: when the reader has sent its last piece it returns and lets go of its
-end, so the counters' loops end, so the merger's does (rule 3.4).
+Nobody is told when to stop: when the reader has sent its last piece, it returns and lets go of its
+end; so the counters' loops end, and then the merger's does (rule 3.4).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import words
 
 from weft import Channel, Parallel, process, run
 
-LICENCES = Path("/usr/share/common-licenses")  # text files that every Debian machine has
+LICENCES = Path("/usr/share/common-licenses")  # text files that are on every Debian machine
 
 
 @process

@@ -1,6 +1,6 @@
 """Counting words, without processes: how text becomes words, and how a file is cut into pieces.
 
-Invariant: a piece ends where a line ends, so no word is cut in two, and the pieces of a file joined
+Invariant: a piece ends where a line ends, so no word is cut in two; joined, the pieces of a file
 are the file.
 """
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")  # letters of any script, with apostrophes inside
-PIECE = 32 * 1024  # characters, about
+# Letters of any script, with apostrophes inside a word.
+WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+PIECE = 32 * 1024  # about so many characters
 
 
 def count(text: str) -> Counter[str]:
@@ -29,7 +30,7 @@ def pieces(path: Path) -> Iterator[str]:
 
 
 def plain(paths: Iterable[Path]) -> Counter[str]:
-    """What the network must find: one counter, one loop."""
+    """Returns what the network must find: one counter, one loop."""
     total: Counter[str] = Counter()
     for path in paths:
         total.update(count(path.read_text(encoding="utf-8", errors="replace")))
@@ -37,5 +38,7 @@ def plain(paths: Iterable[Path]) -> Counter[str]:
 
 
 def most_frequent(total: Counter[str], top: int) -> list[tuple[str, int]]:
-    """By number, then by word, so that the order never depends on which worker was first."""
+    """Returns the most frequent words by count, then by word, so that the order never depends on
+    which worker was first.
+    """
     return sorted(total.items(), key=lambda item: (-item[1], item[0]))[:top]

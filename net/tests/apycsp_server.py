@@ -1,5 +1,6 @@
-"""What aPyCSP's net_basic and net_commstime programs serve, in our words: prints its port, and
-serves until its input ends."""
+"""Serves what aPyCSP's net_basic and net_commstime programs serve, rewritten: prints its port, and
+serves until its input ends.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +27,15 @@ async def says_42(ch: Any) -> None:
 
 @process
 async def collects(ch: Any, told: Any) -> None:
-    """What was written until poison, to who asks."""
+    """Collects what is written until a poison, and sends that to the one who asks."""
     got = [value async for value in ch]
     await told.write(got)
 
 
 async def sets_up(start: Any) -> None:
-    """Channels for a CommsTime of a client's, whose names it answers by a channel over there."""
+    """Makes the channels of a client's CommsTime, and sends their names by a channel of that
+    client.
+    """
     made: list[Any] = []
     while True:
         said = await start.read()
@@ -60,7 +63,7 @@ async def main() -> None:
     print(server.sockets[0].getsockname()[1], flush=True)
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
-        # how many wait at "silent": a client that went has taken its read along
+        # How many operations wait at "silent": a client that has gone has taken its read along.
         print(silent.queue_len() if line == "silent\n" else "?", flush=True)
     server.close()
 

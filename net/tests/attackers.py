@@ -39,7 +39,7 @@ ALL = _net_named.Member("thief", ("*",))
 
 
 class FalseAgent:
-    """Has what a host's entry says. No client may get as far as welcome()."""
+    """Has the fields of a host's entry. No client may get as far as welcome()."""
 
     def __init__(self, allow: list[str], hosts: int, trust: bool) -> None:
         self.said = {"allow": allow, "hosts": hosts, "trust": trust}
@@ -98,15 +98,16 @@ class Thief:
         self.network._call(away())
 
     def refused(self, client: Any, name: str, takes: Callable[[Thief, str], None]) -> str:
-        """The error that a client gets after the thief has done that. The attack is repeated if the
-        home had written its entry anew before the client came."""
+        """Returns the error that a client gets after the thief has attacked. The attack is repeated
+        if the home has written its entry anew before the client came.
+        """
         while True:
             takes(self, name)
             try:
                 client.writer(name).retire()
             except BadUse as error:
                 return str(error)
-            except PeerDied:  # a session with itself: it was let in
+            except PeerDied:  # a session with itself: the client was let in
                 assert self.got == []
 
     def puts(self, entry: dict[str, Any]) -> Callable[[Thief, str], None]:
@@ -117,7 +118,7 @@ class Thief:
         return entry
 
     def shows(self, entry: dict[str, Any], name: str) -> Any:
-        """A session with the home, by the ticket in an entry, as any member may have one."""
+        """Opens a session with the home, by the ticket in an entry, as any member may."""
         said = {"host": "thief", "trust": False, "name": name, "side": "writer"}
         first = {**said, "ticket": entry["ticket"]}
         tls, print_ = self.meeting._client_tls, entry["fingerprint"]
@@ -125,8 +126,9 @@ class Thief:
 
     @contextlib.contextmanager
     def answers_with(self, folder: Path) -> Iterator[dict[str, Any]]:
-        """The thief answers with the certificate in this folder, too. Gives the fields of an entry
-        that say so."""
+        """Makes the thief answer with the certificate in this folder, too. Yields the fields of an
+        entry that leads there.
+        """
 
         async def listen() -> asyncio.Server:
             tls = _net_keys.context(folder, server=True)
@@ -152,7 +154,9 @@ class Thief:
 
 
 def _delete_and_take(thief: Thief, name: str) -> None:
-    """Repeated if the home has written its entry anew in between."""
+    """Deletes the entry and writes another. Repeats this if the home has written its entry in
+    between.
+    """
     while True:
         thief.delete(name)
         try:
@@ -163,7 +167,7 @@ def _delete_and_take(thief: Thief, name: str) -> None:
 
 
 def _overwrite(thief: Thief, name: str) -> None:
-    """All of the entry is the thief's, and the thief answers there."""
+    """Replaces the whole entry by the thief's, and the thief answers there."""
     thief.offer("own")
     there = thief.entry(name)
     own = thief.entry("own")
@@ -172,18 +176,20 @@ def _overwrite(thief: Thief, name: str) -> None:
 
 
 def _overwrite_the_address(thief: Thief, name: str) -> None:
-    """The entry still has the fingerprint of the home."""
+    """Replaces the address of the entry, which still has the fingerprint of the home."""
     own = {"address": thief.network.address, "ticket": "0" * 32}
     thief.put(name, {**thief.entry(name), **own})
 
 
 def _keep_the_home(thief: Thief, name: str) -> None:
-    """The home believes that the entry is its own."""
+    """Replaces all but the home of the entry, so that the home believes that the entry is its
+    own.
+    """
     print_ = {"fingerprint": thief.meeting._fingerprint, "address": thief.network.address}
     thief.put(name, {**thief.entry(name), **print_, "ticket": "0" * 32})
 
 
-#: What the thief does, and for each a part of the error that a client gets.
+#: The attacks of the thief, each with a part of the error that a client gets.
 TAKES: dict[str, tuple[Callable[[Thief, str], None], str]] = {
     "delete and take": (_delete_and_take, "may not offer"),
     "overwrite": (_overwrite, "may not offer"),
@@ -192,7 +198,7 @@ TAKES: dict[str, tuple[Callable[[Thief, str], None], str]] = {
 }
 
 
-# --- on the way -----------------------------------------------------------------------------------
+# --- bytes on the way -----------------------------------------------------------------------------
 
 
 def connected(address: str) -> socket.socket:
@@ -202,7 +208,9 @@ def connected(address: str) -> socket.socket:
 
 @contextlib.contextmanager
 def overhears(address: str) -> Iterator[tuple[str, bytearray]]:
-    """A second address of the program at `address`, and a copy of all bytes that are sent there."""
+    """Yields a second address of the program at `address`, and a copy of all bytes that are sent
+    there.
+    """
     kept = bytearray()
 
     def passes(come: socket.socket, to: socket.socket, keep: bool) -> None:
@@ -233,7 +241,9 @@ def overhears(address: str) -> Iterator[tuple[str, bytearray]]:
 
 
 def says_again(address: str, kept: bytearray) -> None:
-    """Sends the bytes again, and waits until the program there has closed the connection."""
+    """Sends the bytes again, and waits until the program at the address has closed the
+    connection.
+    """
     with connected(address) as raw:
         raw.sendall(kept)
         with contextlib.suppress(ConnectionError):
@@ -255,14 +265,14 @@ def until(so: Any, *not_yet: type[BaseException]) -> None:
 
 
 def weft(*args: object) -> str:
-    """The output of `weft net` with these arguments."""
+    """Returns the output of `weft net` with these arguments."""
     done = CliRunner().invoke(_commands_main.net_group, [*map(str, args)])
     assert done.exit_code == 0, done.output
     return done.output
 
 
 def keys_by_the_command(error: str, by: Path, folder: Path) -> Path:
-    """Keys made by the command that an error names."""
+    """Makes keys by the command that an error names."""
     command = shlex.split(error.split("`")[1].replace("FOLDER", str(folder)))
     assert command[:3] == ["weft", "net", "keys"]
     weft(*command[2:], "--by", by)
@@ -297,7 +307,7 @@ GRANTED = [
 
 
 def with_names(keys: Path, folder: Path, names: list[x509.GeneralName], title: str) -> Path:
-    """Keys of the same authority whose certificate has only these alternative names."""
+    """Makes keys of the same authority whose certificate has only these alternative names."""
     made = net.make_keys(folder, by=keys, name="odd")
     key = _net_certificates.serialization.load_pem_private_key(
         (made / "key.pem").read_bytes(), None
@@ -329,7 +339,7 @@ ODD = {
 
 
 def old_keys_of_the_authority(keys: Path, folder: Path) -> Path:
-    """A folder with the authority's own key, and with a certificate that grants nothing."""
+    """Makes a folder with the authority's own key, and with a certificate that grants nothing."""
     with_names(keys, folder, [], "vm")
     for file in ("authority.pem", "authority-key.pem"):
         (folder / file).write_bytes((keys / file).read_bytes())

@@ -1,4 +1,4 @@
-"""Processes of the operating system that tests of networks start by weft.processes."""
+"""Processes that tests of networks start in OS processes, by weft.processes."""
 
 from __future__ import annotations
 

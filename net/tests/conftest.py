@@ -1,8 +1,8 @@
 """Keys, a server, and programs of their own for the tests of weft.net. A session joins two
 programs, so one of the two is always a child.
 
-p = program("writes", door.address, keys)      programs.py's function of that name, in an interpreter of its own
-p.heard()                                      what it says next (JSON, a line each)
+p = program("writes", door.address, keys)      runs that function of programs.py in an interpreter
+p.heard()                                      the next line of JSON that it prints
 """
 
 from __future__ import annotations
@@ -35,21 +35,22 @@ from weft._net import server as _net_server
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.append(str(ROOT))  # for conformance
+sys.path.append(str(ROOT))  # for the package conformance
 SERVER = ROOT / ".build/net/bin/nats-server"
 os.environ["WEFT_NATS_SERVER"] = str(SERVER)
-# Programs start in half the time without what stands there, as with users who have weft[net] alone.
+# Programs start in half the time without aiohttp, as for users who have only weft[net].
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(HERE / "without"), os.environ.get("PYTHONPATH")])
 )
 
 
-# The builds of the programs in C++: as users have them, and with sanitizers. WEFT_NET_CPP: which.
+# The builds of the C++ programs, as WEFT_NET_CPP names them: as users have them, and with
+# sanitizers.
 BUILDS = os.environ.get("WEFT_NET_CPP", "asan").split()
-FOUND = 99  # how a program ends in which a sanitizer has found something
+FOUND = 99  # the status of a program in which a sanitizer has found something
 SANITIZED = {
     **os.environ,
-    "ASAN_OPTIONS": f"exitcode={FOUND}:handle_sigill=1",  # a trap is how UBSan ends it
+    "ASAN_OPTIONS": f"exitcode={FOUND}:handle_sigill=1",  # UBSan ends a program by a trap
     "LSAN_OPTIONS": f"exitcode={FOUND}",
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "TSAN_OPTIONS": f"halt_on_error=1:exitcode={FOUND}:suppressions={HERE / 'tsan.txt'}",
@@ -61,7 +62,7 @@ def built(build: str, name: str) -> Path:
 
 
 class Program:
-    """One of programs.py, or of a build of programs.cpp, under way."""
+    """A running program of programs.py, or of a build of programs.cpp."""
 
     def __init__(
         self, name: str, *args: object, before: Sequence[str] = (), cpp: str | None = None
@@ -77,14 +78,14 @@ class Program:
         )
 
     def heard(self) -> Any:
-        """What it says next."""
+        """Returns the next thing that the program says."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, f"it has ended, with {self.process.wait()}"
         return json.loads(line)
 
     def go(self) -> None:
-        """Lets it go on where it waits for that."""
+        """Lets the program go on where it waits for this."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -126,7 +127,7 @@ class _Nobody(set[Any]):
 
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a home refuses without a session, this program may ask of itself."""
+    """Lets this program open sessions with itself, which a home refuses."""
     monkeypatch.setattr(_net_names, "_own_homes", _Nobody())
     monkeypatch.setattr(_net_link, "_asking", _Nobody())
 
@@ -138,7 +139,7 @@ def build(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def cpp(program: Callable[..., Program], build: str) -> Callable[..., Program]:
-    """Starts a program in C++, of each build. `relay`: how it joins."""
+    """Starts a C++ program, of each build. `relay` says how the program joins."""
 
     def start(name: str, *args: object, relay: str = "automatic") -> Program:
         return program(f"{name}@{relay}", *args, cpp=build)
@@ -153,14 +154,16 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def other_keys(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
-    """The keys of another member, which may hold all names as well."""
+    """The keys of another member, which may also hold all names."""
     folder = tmp_path_factory.mktemp("net") / "other"
     return net.make_keys(folder, by=keys, name="other", offers=["*"])
 
 
 @pytest.fixture(scope="session")
 def keys_of(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Callable[..., Path]:
-    """The keys of a member of this name, by the same authority; `offers`: for which names."""
+    """Makes the keys of a member with this name, by the same authority. `offers` are the names that
+    it may offer.
+    """
     folder = tmp_path_factory.mktemp("members")
     made: dict[Any, Path] = {}
 
@@ -176,7 +179,7 @@ def keys_of(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Callable[..
 
 @pytest.fixture(scope="session")
 def strange_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of another authority."""
+    """Keys of another authority."""
     return net.make_keys(tmp_path_factory.mktemp("net") / "strange")
 
 
@@ -184,7 +187,7 @@ def strange_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def keys_for_a_day(
     keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[int], Path]:
-    """Those of the same authority that are good for the day so many days from now."""
+    """Makes keys of the same authority that are good for one day, so many days from now."""
 
     def make(days: int) -> Path:
         begins = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=days)
@@ -202,7 +205,9 @@ def keys_for_a_day(
 
 @pytest.fixture
 def expired_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs do not check their own certificate, as if it had expired only after they began."""
+    """Makes programs skip the check of their own certificate, as if it had expired after they
+    began.
+    """
 
     def shown(folder: Path, *_: Any) -> tuple[bytes, dict[str, Any]]:
         pem = (folder / "certificate.pem").read_text()
@@ -211,7 +216,8 @@ def expired_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_net_keys, "_shown", shown)
 
 
-LEAST, SOME = 10_000, 20_000  # the first port that a test has for itself, and how many there are
+# The first port that a test may have for itself, and how many such ports there are.
+LEAST, SOME = 10_000, 20_000
 _tried = os.getpid() * 331 % SOME
 
 
@@ -219,8 +225,9 @@ _tried = os.getpid() * 331 % SOME
 def of_its_own() -> Iterator[str]:
     """An address at which a server can be started again, after it was killed.
 
-    Meanwhile no other lane takes the port (of each that is in use a name is kept), nor does the
-    system, for a connection to anywhere: it is below those that it gives, if there are any.
+    Meanwhile no other lane takes the port (each port that is in use has a file), nor does the
+    system, for a connection to anywhere: the port is below those that the system gives, if there
+    are any.
     """
     global _tried
     given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
@@ -249,7 +256,7 @@ def own_address() -> Iterator[str]:
 
 @pytest.fixture
 def server(keys: Path, tmp_path: Path, own_address: str) -> Iterator[_net_server.Server]:
-    """One of the test's own."""
+    """A server of the test's own."""
     folder = tmp_path / "server"
     net.make_keys(folder, by=keys, offers=["*"])
     with _net_server.Server(folder, own_address) as started:
@@ -272,7 +279,9 @@ def refusing() -> Iterator[str]:
 
 @pytest.fixture
 def never_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server has not been, so who is not there at once has gone, and is not waited for."""
+    """Makes programs believe that the server was not away: a program that is not there at once has
+    gone, and is not waited for.
+    """
     monkeypatch.setattr(_net_relay, "BACK", 0.0)
 
 
@@ -284,7 +293,7 @@ ALLOWED = [
 
 
 class Agent:
-    """`weft host`, under way."""
+    """A running `weft host`."""
 
     def __init__(
         self,
@@ -338,8 +347,9 @@ def agent(server: Any, keys: Path) -> Iterator[Callable[..., Agent]]:
 
 @pytest.fixture(scope="session")
 def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    """A host of this name, of two OS processes, for all tests that leave it as it was: to start one
-    takes longer than most of them."""
+    """The host gpu1, with two OS processes, for all tests that leave it as it was: its start takes
+    longer than most of them.
+    """
     folder = tmp_path_factory.mktemp("gpu1") / "server"
     net.make_keys(folder, by=keys)
     with _net_server.Server(folder, "127.0.0.1:0") as started:
@@ -349,21 +359,22 @@ def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent
         finally:
             agent.process.terminate()
             _, errors = agent.process.communicate()
-            assert "Traceback" not in errors, errors  # whatever it was asked
+            assert "Traceback" not in errors, errors  # whatever the tests have asked it
 
 
 @pytest.fixture
 def caller(gpu1: Agent, keys: Path) -> Iterator[net.Network]:
-    """A member of its network."""
+    """A member of the network of gpu1."""
     with net.join(gpu1.url, keys=keys, name="caller") as joined:
         yield joined
 
 
-# --- what programs in Python and in C++ are tested by alike ----------------------------------------
+# --- tests that are the same for programs in Python and in C++
+# --------------------------------------
 
 
 def several_come(network: Any, name: str) -> None:
-    """Eight come for a writer at once; each has its own."""
+    """Eight clients ask for a writer at the same time, and each gets its own."""
     ends: list[Any] = []
     threads = [
         threading.Thread(target=lambda: ends.append(network.writer(name, patience=60)))
@@ -377,8 +388,9 @@ def several_come(network: Any, name: str) -> None:
 
 
 def stand_in(impostor: Any, name: str, network: Any) -> None:
-    """The impostor, who has offered the name, listens on the relay where `network` should: the entry
-    has that one's fingerprint."""
+    """Makes the impostor, who has offered the name, listen on the relay where `network` should: the
+    entry has the fingerprint of `network`.
+    """
 
     async def put_another_fingerprint() -> None:
         names, fingerprint = await impostor._meeting._names(), network._meeting._fingerprint
@@ -394,7 +406,7 @@ def stand_in(impostor: Any, name: str, network: Any) -> None:
 
 @pytest.fixture
 def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Of the sessions that are made."""
+    """The transports of the sessions that are made."""
     found: list[Any] = []
     carry = _net_link.carry
 

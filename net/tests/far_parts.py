@@ -19,7 +19,7 @@ from weft.errors import Cancelled, Retired
 
 
 class Odd(Exception):
-    """An exception of this module's."""
+    """An exception class of this module."""
 
 
 @ps.process
@@ -82,7 +82,7 @@ def x_of(point: Any) -> int:
 
 @ps.process
 def dies(numbers: Any) -> None:
-    """Once it has written one."""
+    """Dies after it has written one number."""
     numbers.write(os.getpid())
     print("last words", file=sys.stderr, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -90,20 +90,20 @@ def dies(numbers: Any) -> None:
 
 @ps.process
 def writes_for_ever(numbers: Any, said: Any) -> None:
-    """Says how it ended: by a cancellation its `finally` runs."""
+    """Says how it ended: a cancellation runs its `finally`."""
     try:
         while True:
             numbers.write(os.getpid())
     finally:
         try:
             said.write("ended")
-        except Cancelled:  # the end of `numbers` was here before
+        except Cancelled:  # the end of `numbers` came before the cancellation
             said.write("ended")
 
 
 @ps.process
 def squares(jobs: Any, results: Any) -> None:
-    """Jobs are not lost with who has them in hand."""
+    """Squares jobs. A job is not lost with the process that has it in hand."""
     while True:
         with jobs.extended() as n:
             results.write([n, n * n, os.getpid()])
@@ -111,7 +111,7 @@ def squares(jobs: Any, results: Any) -> None:
 
 @ps.process
 def waits_with(jobs: Any, pids: Any) -> None:
-    """Has each job in hand until it has said so; the first for ever."""
+    """Has each job in hand until it has said so; the first job for ever."""
     while True:
         with jobs.extended() as job:
             pids.write([os.getpid(), job])
@@ -138,7 +138,7 @@ class Mine(ps.Retired):
 
 @ps.process
 def left_by(how: str, *ends: Any) -> None:
-    """Raises an end that no operation met; or, in the last line, reads a channel that has ended."""
+    """Raises an end that no operation met. In the last case it reads a channel that has ended."""
     c = ps.Channel("there")
     r = c.reader()
     if how == "asks":
@@ -155,7 +155,7 @@ def left_by(how: str, *ends: Any) -> None:
 
 @ps.process
 def one_without_a_result() -> Any:
-    """A NoResult in a list."""
+    """Returns a NoResult in a list."""
     return ps.Parallel(left_by_here("retired"))
 
 
@@ -181,7 +181,7 @@ def does(name: str) -> Any:
 
 
 class Loads:
-    """An object that cannot be rebuilt: unpickling raises."""
+    """An object that cannot be rebuilt: its unpickling raises."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -217,7 +217,7 @@ gives_odd = ps.process(loads)
 fails_oddly = ps.process(untold)
 
 
-# --- of an Executor: plain functions ------------------------------------------------------------
+# --- for an Executor: plain functions -------------------------------------------------------------
 
 
 def plus(a: Any, b: Any) -> Any:
@@ -270,7 +270,7 @@ def begins(number: int) -> None:
 
 
 def reads_and_says(server: str, keys: str, name: str) -> None:
-    """Says when it is cancelled."""
+    """Reads values, and says when it is cancelled."""
     with net.join(server, keys=keys) as network:
         values, said = network.reader(name), network.writer(f"{name}/said")
         try:
@@ -280,7 +280,7 @@ def reads_and_says(server: str, keys: str, name: str) -> None:
 
 
 def waits_for_its_own(path: str) -> list[Any]:
-    """For two processes: one waits at a channel, the other for a file."""
+    """Runs two processes: one waits at a channel, the other for a file."""
     c = th.Channel("inner")
     return th.run(awaits(c.reader()), finds(c.writer(), path))
 
@@ -296,12 +296,12 @@ def finds(values: Any, path: str) -> None:
 
 
 def writes_later(writer: Any, path: str) -> None:
-    """A thread that stays writes what it finds in that file."""
+    """Starts a thread that stays, and writes what it finds in that file."""
     threading.Thread(target=lambda: writer.write(waits_for_file(path))).start()
 
 
 def meets(server: str, keys: str, name: str) -> int:
-    """Says who it is, and returns once it hears something."""
+    """Says its pid, and returns once it reads something."""
     with net.join(server, keys=keys) as network:
         network.writer(f"{name}/a").write(os.getpid())
         network.reader(f"{name}/b").read()
@@ -310,4 +310,4 @@ def meets(server: str, keys: str, name: str) -> int:
 
 @ps.process
 def not_allowed() -> None:
-    """No agent of the tests allows it."""
+    """A function that no agent of the tests allows."""

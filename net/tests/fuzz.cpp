@@ -1,11 +1,12 @@
-// A fuzz target for what weft/net.hpp takes from the network (WIRE.md 17): clang++
-// -fsanitize=fuzzer,address,undefined. The first byte of the input says as what the rest is taken:
-// an entry under a name, a first message, who asks for a session by the relay, pieces, typed
-// values, or the line of the relay; its high bit, that the rest changes a good one, so that what
-// lies behind the first checks is reached.
+// A fuzz target for what weft/net.hpp takes from the network (WIRE.md 17), built with clang++
+// -fsanitize=fuzzer,address,undefined. The first byte of the input says what the rest is: an entry
+// under a name, a first message, a request for a session by the relay, pieces, typed values, or
+// packets of the relay. If its high bit is set, the rest changes a good one, so that code behind
+// the first checks is reached.
 //
-// Held: nothing crashes; what is taken has what is looked at later, and is the same once it has
-// gone and come again; pieces do not depend on how they are cut; no line gives what was not queued.
+// Checked: nothing crashes; what is accepted has all fields that are read later, and is the same
+// after it was sent and read again; the result of pieces does not depend on how they are cut; no
+// line yields bytes that were not queued.
 #include <cstdlib>
 
 #include "weft/net.hpp"
@@ -20,7 +21,7 @@ void require(bool so) {
   if (!so) std::abort();
 }
 
-// Each two bytes of `edits`: a place in the good one, and what stands there from now on.
+// Each two bytes of `edits` are a place in the good text, and the byte to put there.
 std::string changed(std::string good, std::string_view edits) {
   for (; edits.size() >= 2; edits.remove_prefix(2))
     good[static_cast<unsigned char>(edits[0]) % good.size()] = edits[1];
@@ -34,7 +35,7 @@ void entry(std::string_view in) {
       require(e.said[text] == e.text(text));
     require(e.said["ticket"].is_null() || e.said["ticket"].is_string());
     (void)e.at(), (void)e.relay();
-    Any without = e.said;  // as take_ticket() writes it
+    Any without = e.said;  // what take_ticket() writes
     without["ticket"] = nullptr;
     require(n::Entry::of(without.dump(), 8, "lab").said == without);
     (void)n::parted(e.text("address"));
@@ -110,7 +111,7 @@ void values(w::Bytes in) {
   typed<std::map<std::string, net::Array<float>>>(in);
 }
 
-// Two ends of a line that are linked; one is fed.
+// Two ends of a packet line that are linked; one of them is fed.
 void line(std::string_view in, bool packed) {
   w::detail::Line mine{n::kRelayLine, 11, n::kRelayAgainMost},
       theirs{n::kRelayLine, 22, n::kRelayAgainMost};
@@ -129,7 +130,7 @@ void line(std::string_view in, bool packed) {
     const std::string_view part = in.substr(0, what % 64);
     in.remove_prefix(part.size());
     w::Buffer out;
-    if (packed) {  // what the peer says, whole
+    if (packed) {  // a whole message of the peer
       queued += theirs.queue(std::as_bytes(std::span(part)));
       theirs.output(now, out);
     } else {
@@ -143,7 +144,7 @@ void line(std::string_view in, bool packed) {
     mine.output(now, out, what & 128);
     w::Buffer back;
     theirs.input(out, now, back);
-    require(back.empty());  // nothing was queued there
+    require(back.empty());  // nothing was queued at that end
     now += what;
   }
   require(got.size() <= queued);

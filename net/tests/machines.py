@@ -6,13 +6,13 @@ and cuts.
         machines.said(cut=[2])                                nothing to or from the second
         [*machines.inside(2), "python", …]                    a command, on the second
 
-Why no netem: not every kernel has it (that of the machine where this was written has none), and its
-losses cannot be counted from a test. Each machine has a TUN device, whose packets go to the switch,
-a program of its own; what that loses TCP sends again, as on any bad line.
+The tests do not use netem: not every kernel has it, and its losses cannot be counted from a test.
+Instead each machine has a TUN device, whose packets go to the switch, a program of its own. TCP
+sends again what the switch loses, as on any bad network.
 
 Invariants
-- A namespace lives as long as its holder, a `cat` whose input is ours: with the test everything
-  goes.
+- A namespace lives as long as its holder, a `cat` whose input belongs to the test: when the test
+  ends, everything goes.
 - The switch draws what it loses from a seed, in the order in which packets come.
 """
 
@@ -40,7 +40,7 @@ TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x4004_54CA, 1, 0x1000
 
 
 def why_not() -> str:
-    """Why machines cannot be made here; "": they can."""
+    """Returns why machines cannot be made on this system, or "" if they can."""
     if os.geteuid() != 0:
         return "namespaces with networks are for root: nothing was cut, delayed or lost"
     for program in ("ip", "unshare", "nsenter"):
@@ -53,8 +53,10 @@ def why_not() -> str:
 
 
 class Losses:
-    """One of every 1/loss that come is lost, and which one is drawn: so that a test which sends so
-    many knows that its line was bad. Drawn one by one, one run in ninety would lose none."""
+    """Draws losses. Of every 1/loss packets one is lost, and which one is drawn: so a test which
+    sends that many knows that some were lost. If each packet were drawn by itself, one run in
+    ninety would lose none.
+    """
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -62,7 +64,7 @@ class Losses:
 
     def next(self, loss: float) -> bool:
         if not loss:
-            self.left = 0  # who asks for losses again begins anew
+            self.left = 0  # so that later losses begin anew
             return False
         if not self.left:
             self.left = round(1 / loss)
@@ -72,8 +74,8 @@ class Losses:
 
 
 class Machines:
-    port = 4222  # where the tests' server listens
-    loss = 0.02  # of a bad line
+    port = 4222  # where the server of the tests listens
+    loss = 0.02  # the loss of a bad network
 
     def __init__(self, n: int, seed: int) -> None:
         self.holders = [
@@ -86,7 +88,7 @@ class Machines:
         ]
         for holder in self.holders:
             assert holder.stdout is not None
-            assert holder.stdout.readline() == b"\n"  # it is in its namespace
+            assert holder.stdout.readline() == b"\n"  # the holder is in its namespace
         pids = [str(h.pid) for h in self.holders]
         self.switch = subprocess.Popen(
             [sys.executable, str(Path(__file__).resolve()), str(seed), *pids],
@@ -104,13 +106,13 @@ class Machines:
         return counts
 
     def said(self, **how: Any) -> dict[str, int]:
-        """How packets go from now on; what they have come to: `passed`, `lost`, `cut`.
+        """Says how packets go from now on. Returns the counts so far: `passed`, `lost`, `cut`.
 
         Args:
             delay: seconds, each way.
-            jitter: seconds more, at random: so they overtake each other.
-            loss: of 1, as Losses draws them.
-            cut: the machines that nobody reaches, and that reach nobody.
+            jitter: more seconds, at random, so that packets overtake each other.
+            loss: a share of 1; Losses draws the packets.
+            cut: the machines that cannot be reached, and that reach no other.
         """
         assert self.switch.stdin is not None
         self.switch.stdin.write(json.dumps(how) + "\n")
@@ -121,11 +123,11 @@ class Machines:
         return f"{NETWORK}.{machine}"
 
     def inside(self, machine: int) -> list[str]:
-        """What stands before a command that is to run there."""
+        """Returns what must stand before a command that is to run on that machine."""
         return ["nsenter", f"--net=/proc/{self.holders[machine - 1].pid}/ns/net", "--"]
 
     def reached(self, url: str, machine: int) -> str:
-        """The URL by which that machine reaches a server."""
+        """Returns the URL by which that machine reaches a server."""
         return url
 
     def __enter__(self) -> Machines:
@@ -143,7 +145,7 @@ class Machines:
 
 
 def _device(pid: str, machine: int) -> int:
-    """A TUN device in that process's namespace, with its address."""
+    """Makes a TUN device, with its address, in the namespace of that process."""
     libc = ctypes.CDLL(None, use_errno=True)
     with Path(f"/proc/{pid}/ns/net").open() as there, Path("/proc/self/ns/net").open() as here:
         if libc.setns(there.fileno(), CLONE_NEWNET):
@@ -167,11 +169,12 @@ class _Switch:
         self.losses = Losses(seed)
         self.how: dict[str, Any] = {"delay": 0.0, "jitter": 0.0, "loss": 0.0, "cut": []}
         self.counts = {"passed": 0, "lost": 0, "cut": 0}
-        self.due: list[tuple[float, int, int, bytes]] = []  # when, number, to whom, packet
+        self.due: list[tuple[float, int, int, bytes]] = []  # when, number, receiver, packet
         self.number = 0
 
     def came(self, machine: int, packet: bytes) -> None:
-        to = packet[19] if packet[0] >> 4 == 4 else 0  # IPv6 asks who is there, and nobody is
+        # IPv6 looks for neighbours, and there are none.
+        to = packet[19] if packet[0] >> 4 == 4 else 0
         if to not in self.devices:
             return
         if {machine, to} & set(self.how["cut"]):
@@ -184,7 +187,7 @@ class _Switch:
             heapq.heappush(self.due, (time.monotonic() + late, self.number, to, packet))
 
     def deliver(self) -> float | None:
-        """Seconds until the next is due; None: there is none."""
+        """Delivers what is due. Returns the seconds until the next packet is due, or None."""
         while self.due:
             wait = self.due[0][0] - time.monotonic()
             if wait > 0:
@@ -196,7 +199,7 @@ class _Switch:
             self.counts["passed"] += 1
             try:
                 os.write(self.devices[to], packet)
-            except BlockingIOError:  # its queue is full
+            except BlockingIOError:  # the queue of the device is full
                 self.counts["lost"] += 1
         return None
 

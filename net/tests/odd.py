@@ -1,5 +1,5 @@
 """Messages of a member that nobody expects (WIRE.md 17.2, 17.3): JSON with odd values in each
-field, and texts that are no JSON. Each run draws some of them at random, and prints the seed.
+field, and texts that are not JSON. Each run draws some of them at random, and prints the seed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["TEXTS", "drawn", "packed", "says", "with_odd_fields"]
 
 DEEP = b"[" * 2000 + b"]" * 2000
 
-#: As JSON. Those after the first line are never taken.
+#: Values as JSON. Those after the first line are never accepted.
 VALUES = [
     b"null", b"true", b"0", b"-1", b"1e308", b"1" * 30, b'""', b'"x"', b'"' + b"x" * 3000 + b'"', b"[]", b"{}",
     b'"\\u0000"', b'"a\\nb\\u001b[2J"', '"ä✓"'.encode(), b"[[[[[[1]]]]]]", b'{"a": {"b": [null]}}', b"[1, [2], {}]",
     b'"\\ud800"', DEEP, b"NaN", b"1e400", b"9" * 3500, b'"\xff"',
 ]  # fmt: skip
 
-#: Whole texts that are no message.
+#: Whole texts that are not a message.
 TEXTS = [b"", b"\0", b"null", b"[]", b"{}", b"{", b'"host"', DEEP, b'{"host": ' + DEEP + b"}", b"\xff\xfe{}",
          b'{"host": 7}', b'{"host": "\\ud800"}', b'{"host": NaN}', b'{"host"' * 400]  # fmt: skip
 
@@ -34,7 +34,7 @@ def drawn(number: int, all_: list[Any]) -> list[Any]:
 
 
 def with_odd_fields(good: dict[str, Any], *but: str) -> list[bytes]:
-    """The message with each odd value in each field, and without each field."""
+    """Returns the message with each odd value in each field, and without each field."""
     made = []
     for field in good:
         if field in but:
@@ -50,12 +50,12 @@ def with_odd_fields(good: dict[str, Any], *but: str) -> list[bytes]:
 
 
 def packed(text: bytes) -> bytes:
-    """The text packed as a first message."""
+    """Returns the text packed as a first message."""
     return b"WEFTNET1" + struct.pack("<I", len(text)) + text
 
 
 def says(tls: ssl.SSLContext, address: str, first: bytes) -> dict[str, Any] | None:
-    """Sends that as a first message to the program at the address. Its answer; None: it hung up."""
+    """Sends a first message to the program at the address. Returns its answer; None: it hung up."""
     host, port = address.rsplit(":", 1)
     with (
         socket.create_connection((host, int(port))) as raw,
@@ -63,7 +63,7 @@ def says(tls: ssl.SSLContext, address: str, first: bytes) -> dict[str, Any] | No
     ):
         try:
             way.sendall(first)
-            way.settimeout(250)  # as long as a test may be silent
+            way.settimeout(250)  # seconds; as long as a test may be silent
             answer = b""
             while len(answer) < 12 or len(answer) < 12 + struct.unpack_from("<I", answer, 8)[0]:
                 more = way.recv(1 << 16)

@@ -11,7 +11,7 @@ from weft import net
 
 
 class Point:
-    """No class whose objects are values."""
+    """A class whose objects cannot be sent."""
 
     def __init__(self, x: int, y: int) -> None:
         self.x, self.y = x, y
@@ -53,13 +53,13 @@ class Row(msgspec.Struct, array_like=True):
 
 @dataclass
 class Unknown:
-    """Nobody accepts it."""
+    """A class that no program accepts."""
 
     x: int
 
 
 @dataclass
 class Late:
-    """Its caller accepts it; a host does not."""
+    """A class that its caller accepts, and its host does not."""
 
     x: int

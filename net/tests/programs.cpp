@@ -1,5 +1,5 @@
-// The C++ programs of the tests: net_programs NAME[@RELAY] SERVER KEYS ARGS…, RELAY automatic, only
-// or never; each says what it has to by lines of JSON, as programs.py.
+// The C++ programs of the tests: net_programs NAME[@RELAY] SERVER KEYS ARGS…. RELAY is automatic,
+// only or never. Each program says what it has to in lines of JSON, as programs.py does.
 #include <weft/net.hpp>
 
 #include <complex>
@@ -29,7 +29,7 @@ void names_writer(weft::net::Network& network, const Args& a) {
   say("written");
 }
 
-// Until it ends: what came, and how it ended.
+// Reads until the channel ends. Says what came, and how it ended.
 void names_reader(weft::net::Network& network, const Args& a) {
   auto in = network.at(a[0]).reader<weft::Typed<Any>>();
   say("has it");
@@ -41,7 +41,7 @@ void names_reader(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Offers both sides, and keeps an end of each until it is let go.
+// Offers both sides, and keeps an end of each until it is told to go on.
 void is_home(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   auto reader = c.reader();
@@ -53,8 +53,8 @@ void is_home(weft::net::Network& network, const Args& a) {
   writer.retire();
 }
 
-// Is the home of a channel, and reads all that comes by it: says when the first has come, and in
-// the end how much it was, and how it ended.
+// Is the home of a channel, and reads all that comes. Says when the first value has come, and in
+// the end how many there were, and how the channel ended.
 void reads_all(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(
       weft::buffer(static_cast<std::uint32_t>(std::stoul(a[1]))).called("c"));
@@ -72,7 +72,8 @@ void reads_all(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Is the home of a channel to which it writes 0, 1, …, until nobody reads: how many, and how.
+// Is the home of a channel to which it writes 0, 1, … until nobody reads. Says how many it wrote,
+// and how the channel ended.
 void writes_for_ever(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   auto out = c.writer();
@@ -86,7 +87,7 @@ void writes_for_ever(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Sends back what it gets, whatever it is, until there is no more.
+// Sends back whatever it reads, until there is no more.
 void echoes(weft::net::Network& network, const Args& a) {
   auto values = network.at(a[0] + "/values").reader<weft::Typed<Any>>();
   auto back = network.at(a[0] + "/back").writer<weft::Typed<Any>>();
@@ -105,7 +106,7 @@ void echoes(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Sends back arrays of one dtype, and tells what else comes, until there is no more.
+// Sends back arrays of one dtype, and reports anything else that comes, until there is no more.
 template <class T>
 void echoes_arrays_of(weft::net::Network& network, const std::string& name) {
   using Array = weft::Typed<weft::net::Array<T>>;
@@ -135,8 +136,8 @@ void echoes_arrays(weft::net::Network& network, const Args& a) {
   say("done");
 }
 
-// What comes as a list of numbers, and then as one; and an array, and one whose shape is not its
-// own, which it makes.
+// Reads a list of numbers, and then a single number. Writes an array that it makes, and one whose
+// shape does not fit its numbers.
 void numbers(weft::net::Network& network, const Args& a) {
   auto list = network.at(a[0] + "/list").reader<weft::Typed<std::vector<double>>>();
   auto one = network.at(a[0] + "/one").reader<weft::Typed<double>>();
@@ -167,7 +168,7 @@ void numbers(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Reads integers; what is none it says, and goes on.
+// Reads integers. Reports values that are no integers, and goes on.
 void reads_integers(weft::net::Network& network, const Args& a) {
   auto in = network.at(a[0]).reader<weft::Typed<std::int8_t>>();
   try {
@@ -184,7 +185,7 @@ void reads_integers(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Two ends of one home and one of its own in a choice.
+// Chooses among two ends of one home and an end of its own.
 void chooses(weft::net::Network& network, const Args& a) {
   auto left = network.at(a[0] + "/left").reader<weft::Typed<long>>();
   auto right = network.at(a[0] + "/right").reader<weft::Typed<long>>();
@@ -198,7 +199,7 @@ void chooses(weft::net::Network& network, const Args& a) {
   say(got);
 }
 
-// Reads before it writes, in a run: from and to another program. What it says is how that ended.
+// In a run, reads a value and then writes one, from and to another program. Says how that ended.
 weft::Process passes(weft::wire::FarReader<weft::Typed<long>> in,
                      weft::wire::FarWriter<weft::Typed<long>> out) {
   co_await out.write(co_await in.read());
@@ -222,7 +223,7 @@ void passes_on(weft::net::Network& network, const Args& a) {
   say("has them");
   say_how_it_ends(passes(std::move(in), std::move(out)).named("passes"));
 }
-// The same as the home of both channels, whose names it lets go of when told.
+// Does the same as the home of both channels, whose names it withdraws when told.
 void passes_on_at_home(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> there(weft::named("there")), back(weft::named("back"));
   auto in = back.reader();
@@ -236,7 +237,7 @@ void passes_on_at_home(weft::net::Network& network, const Args& a) {
   say_how_it_ends(passes_here(std::move(in), std::move(out)).named("passes"));
 }
 
-// Words of a type that is C++'s own, and one that both sides know.
+// Writes or reads words of a C++ type that both programs know.
 void own_type(weft::net::Network& network, const Args& a) {
   using Row = std::vector<double>;
   if (a[1] == "home") {
@@ -255,7 +256,7 @@ void own_type(weft::net::Network& network, const Args& a) {
   }
 }
 
-// What asking for an end comes to: "ok", or the error.
+// Asks for an end. Says "ok", or the error.
 void tries(weft::net::Network& network, const Args& a) {
   const double patience = std::stod(a[2]);
   try {
@@ -273,7 +274,7 @@ void tries(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Offers a name, when told; what that comes to; and withdraws it, when told.
+// Offers a name, when told; says how that ended; and withdraws the name, when told.
 void offers(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   const auto keep = c.writer();
@@ -289,7 +290,7 @@ void offers(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Comes to a channel of its own: what it is told.
+// Asks for an end of its own channel, and says the answer.
 void comes_to_itself(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   network.offer(a[0], c, {.readers = true, .writers = true});
@@ -301,7 +302,7 @@ void comes_to_itself(weft::net::Network& network, const Args& a) {
   }
 }
 
-// As the program ends, after all that was registered since: has OpenSSL been taken down?
+// Says, as the program ends and after all that was registered later, whether OpenSSL still works.
 void says_whether_openssl_is_there() {
   std::atexit([] { say(OPENSSL_init_crypto(0, nullptr) == 1); });
 }
@@ -313,8 +314,9 @@ std::string from_hex(const std::string& text) {
     bytes += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
   return bytes;
 }
-// Answers line by line, in no network, what is asked in hexadecimal: `grant GRANT NAME`, does the one
-// grant the other? `json TEXT`, is it some that is taken? `certificate FILE`: which grants are in it?
+// Answers questions line by line, without a network; their texts are in hexadecimal. `grant GRANT
+// NAME`: does the grant cover the name? `json TEXT`: is the text accepted? `certificate FILE`:
+// which grants are in it?
 void agrees() {
   namespace n = weft::net::detail;
   std::string line;

@@ -1,5 +1,6 @@
-"""The other programs of the tests: python programs.py NAME ARGS…; each says what it has to by lines
-of JSON."""
+"""The other programs of the tests: python programs.py NAME ARGS…. Each says what it has to in lines
+of JSON.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def writes_an_object(address: str, keys: str, trust: str) -> None:
 
 
 def writes_objects(address: str, keys: str) -> None:
-    """One that is accepted, one that is not, and one more."""
+    """Writes an object that is accepted, one that is not, and another that is."""
     with net.connect(address, keys=keys) as session:
         objects = session.take("objects")
         for value in (Place("a", (1, 2)), Unknown(1), [Place("b")]):
@@ -132,7 +133,7 @@ def gives_pickles(address: str, keys: str) -> None:
 
 
 def gives(address: str, keys: str) -> None:
-    """Is the home of channels whose ends it gives."""
+    """Is the home of the channels whose ends it gives."""
     with net.connect(address, keys=keys) as session:
         squares, numbers = th.Channel("squares"), th.Channel("numbers")
         out, source = squares.writer(), numbers.reader()
@@ -192,7 +193,7 @@ def counts_by_name(server: str, keys: str, name: str) -> None:
 
 
 def is_home(server: str, keys: str, name: str) -> None:
-    """Offers both sides, and keeps an end of each until it is let go."""
+    """Offers both sides, and keeps an end of each until it is told to go on."""
     with net.join(server, keys=keys, name="home") as network:
         c = th.Channel(name)
         held = c.reader(), c.writer()
@@ -205,7 +206,7 @@ def is_home(server: str, keys: str, name: str) -> None:
 
 
 def is_home_elsewhere(server: str, keys: str, name: str, address: str, relay: str) -> None:
-    """Says another address than its own, as a program does that cannot be reached there."""
+    """Announces another address than its own, as a program does that cannot be reached there."""
     with net.join(server, keys=keys, name="home", relay=relay) as network:
         network._meeting.address = address
         c = th.Channel(name)
@@ -228,7 +229,7 @@ def echoes_by_name(server: str, keys: str, name: str) -> None:
 
 
 def squares_by_name(server: str, keys: str, name: str) -> None:
-    """Is the home of both."""
+    """Is the home of both channels."""
     with net.join(server, keys=keys, relay="only") as network:
         squares, numbers = th.Channel("squares"), th.Channel("numbers")
         out, source = squares.writer(), numbers.reader()
@@ -241,7 +242,7 @@ def squares_by_name(server: str, keys: str, name: str) -> None:
 
 
 def reads_by_name(server: str, keys: str, name: str) -> None:
-    """Until the channel ends, or Ctrl-C: says how."""
+    """Reads until the channel ends, or Ctrl-C comes. Says which."""
     with net.join(server, keys=keys) as network:
         values = network.reader(name)
         try:
@@ -252,7 +253,9 @@ def reads_by_name(server: str, keys: str, name: str) -> None:
 
 
 def calls_what_never_ends(server: str, keys: str, host: str) -> None:
-    """Until Ctrl-C, twice: says when it has begun over there, when it is cancelled, and its end."""
+    """Waits for a call until the second Ctrl-C. Says when the call has begun on the host, when it
+    is cancelled, and how it ended.
+    """
     import far_parts
 
     @th.process
@@ -274,8 +277,9 @@ def calls_what_never_ends(server: str, keys: str, host: str) -> None:
 
 
 def calls_by_an_executor(server: str, keys: str, host: str) -> None:
-    """A call that never ends; until Ctrl-C, twice. Says when it has begun, when the run is cancelled,
-    why the call is over, and its end."""
+    """Waits for an Executor's call that never ends, until the second Ctrl-C. Says when the call has
+    begun, when the run is cancelled, why the call is over, and how the program ended.
+    """
     import far_parts
 
     never = th.Channel("never")
@@ -308,7 +312,7 @@ def calls_by_an_executor(server: str, keys: str, host: str) -> None:
 
 
 def calls_a_host_that_never_comes(server: str, keys: str) -> None:
-    """Until Ctrl-C."""
+    """Waits for a host until Ctrl-C."""
     import far_parts
 
     with net.join(server, keys=keys) as network:
@@ -324,7 +328,7 @@ def calls_a_host_that_never_comes(server: str, keys: str) -> None:
 
 
 def writes_with_checksums(server: str, keys: str, name: str, seed: str, lease: str) -> None:
-    """[number, bytes, their checksum], of any length up to some packets."""
+    """Writes [number, bytes, their checksum], with as many bytes as a few packets hold at most."""
     _net_relay.LEASE = int(lease)
     dice = random.Random(int(seed))
     with net.join(server, keys=keys) as network:
@@ -340,8 +344,9 @@ def writes_with_checksums(server: str, keys: str, name: str, seed: str, lease: s
 
 
 def reads_with_checksums(server: str, keys: str, name: str, capacity: str) -> None:
-    """Is the home; says when the first has come, and in the end how many did, and how many were
-    spoilt."""
+    """Is the home. Says when the first value has come, and in the end how many came, and how many
+    were spoilt.
+    """
     with net.join(server, keys=keys) as network:
         c = th.Channel(name, capacity=int(capacity))
         r = c.reader()
@@ -360,7 +365,7 @@ def reads_with_checksums(server: str, keys: str, name: str, capacity: str) -> No
 
 
 def many_writers(server: str, keys: str, name: str, n: str) -> None:
-    """So many that come at once."""
+    """Starts n writers that come at the same time."""
     with net.join(server, keys=keys) as network:
 
         def one(i: int) -> None:
@@ -380,8 +385,9 @@ def many_writers(server: str, keys: str, name: str, n: str) -> None:
 
 
 def calls_for_ever(server: str, keys: str) -> None:
-    """Says the number of the OS process that writes over there; and how it ended there, and
-    here."""
+    """Says the pid of the OS process that writes on the host, how the call ended there, and how it
+    ended here.
+    """
     import far_parts
 
     numbers, ended = th.Channel("numbers"), th.Channel("ended", capacity=1)
@@ -414,7 +420,7 @@ def is_server(folder: str, address: str) -> None:
 
 
 def sums(server: str, keys: str, address: str, capacity: str) -> None:
-    """Is the home of a channel, and reads all that comes by it."""
+    """Is the home of a channel, and adds up all that comes."""
     with net.join(server, keys=keys, address=address) as network:
         c = th.Channel("c", capacity=int(capacity))
         r = c.reader()
@@ -429,7 +435,7 @@ def sums(server: str, keys: str, address: str, capacity: str) -> None:
 
 
 def sends(server: str, keys: str, address: str, seed: str, n: str, most: str) -> None:
-    """Random bytes, of all sizes up to `most`."""
+    """Sends random bytes, of all sizes up to `most`."""
     chosen = random.Random(int(seed))
     with net.join(server, keys=keys, address=address) as network:
         w = network.writer("sums", patience=60)
@@ -451,8 +457,9 @@ def _until_it_ends(call: Any) -> Any:
 
 
 def is_cut(server: str, keys: str, address: str) -> None:
-    """The home of `never`, a read of which does not end before the session; of `ticks`, where it
-    writes one; of `jobs`, which it reads; of `again`."""
+    """Is the home of four channels: `never`, a read of which does not end before the session;
+    `ticks`, to which it writes one value; `jobs`, which it reads; and `again`.
+    """
     with net.join(server, keys=keys, address=address) as network:
         names = ("never", "ticks", "jobs", "again")
         never, ticks, jobs, again = (th.Channel(name) for name in names)
@@ -474,8 +481,9 @@ def is_cut(server: str, keys: str, address: str) -> None:
 
 
 def cuts_off(server: str, keys: str, address: str) -> None:
-    """The other side of `is_cut`: what each operation comes to, and what the same ends say
-    afterwards."""
+    """Is the other side of `is_cut`. Says how each operation ended, and how later operations on the
+    same ends end.
+    """
     with net.join(server, keys=keys, address=address) as network:
         never, jobs = network.writer("never"), network.writer("jobs")
         ticks = network.reader("ticks")
@@ -491,11 +499,11 @@ def cuts_off(server: str, keys: str, address: str) -> None:
             return thread
 
         threads = [runs("write", lambda: never.write("?")), runs("read", ticks.read)]
-        wait_for_go()  # it is cut
+        wait_for_go()  # this machine is cut off
         for thread in threads:
             thread.join()
         say(ended)
-        wait_for_go()  # it is back
+        wait_for_go()  # this machine is back
         say([_until_it_ends(lambda: never.write("?")), _until_it_ends(lambda: jobs.write("?"))])
         back = network.writer("again", patience=120)
         back.write("back")
@@ -504,8 +512,10 @@ def cuts_off(server: str, keys: str, address: str) -> None:
 
 
 def squares_on_two(server: str, keys: str, address: str, n: str) -> None:
-    """By a supervisor, over two hosts. Says which OS process has the tenth job in hand, and goes on
-    once it is told to; then which squares came, which jobs were done twice, and what was logged."""
+    """Has jobs squared by a supervisor over two hosts. Says which OS process has the tenth job in
+    hand, and goes on once it is told to. Then says which squares came, which jobs were done twice,
+    and what was logged.
+    """
     import far_parts
 
     jobs, results = th.Channel("jobs"), th.Channel("results")
@@ -520,7 +530,7 @@ def squares_on_two(server: str, keys: str, address: str, n: str) -> None:
         found: dict[int, int] = {}
         twice: list[int] = []
         while len(found) < int(n):
-            # Until the block ends its writer is in the write, and so in the block of its job.
+            # Until this block ends its writer is in the write, and so in the block of its job.
             with results.extended() as (i, square, pid):
                 twice += [i] if i in found else []
                 found[i] = square
@@ -545,7 +555,9 @@ def squares_on_two(server: str, keys: str, address: str, n: str) -> None:
 
 
 def offers_and_withdraws(server: str, keys: str, name: str) -> None:
-    """Again and again, whatever the server does; says how often the name was seen by others."""
+    """Offers and withdraws a name again and again, whatever the server does. Says how often the
+    other member has seen the name.
+    """
     seen = 0
     with net.join(server, keys=keys) as network, net.join(server, keys=keys) as other:
         stop = threading.Event()

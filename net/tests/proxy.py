@@ -1,17 +1,17 @@
-"""What stands in for machines (machines.py) where namespaces cannot be made: addresses of loopback,
+"""Takes the place of machines (machines.py) where namespaces cannot be made: addresses of loopback,
 and a proxy between them that delays, stops and cuts.
 
     with Loopback(3, seed=1) as machines:                     127.77.0.1, 127.77.0.2, 127.77.0.3
         machines.said(delay=0.02, loss=0.05)                  as Machines.said()
         [*machines.inside(2), "python", …]                    a command, on the second
 
-Loopback loses nothing, and its system acknowledges whatever a program does. So two things are not
-as on a line: who is lost there is a stream that stops for RESENT, as it looks from above TCP; and a
-cut ends the connections, since nobody would ever notice silence.
+Loopback loses nothing, and the system acknowledges bytes whatever a program does. So two things
+differ from a network. A lost piece is a stream that stops for RESENT, which is how it looks from
+above TCP. And a cut ends the connections, since no program would ever notice silence.
 
 Invariants
-- Whom a program reaches it reaches through here: programs.py asks for a port that leads there
-  (`through`), and says which machine it is. The tests do so for the server's URL.
+- Every connection of a program goes through the proxy: programs.py asks for a port that leads to
+  the address (`through`), and says which machine it is. The tests do so for the server's URL.
 - Bytes of a connection keep their order. What is drawn is drawn from the seed, as bytes come.
 """
 
@@ -29,12 +29,14 @@ from typing import Any
 from machines import Losses
 
 NETWORK = "127.77.0"
-RESENT = 0.2  # seconds until TCP would send again what was lost
-TOLD = "WEFT_TEST_PROXY"  # in a program's environment: "PORT MACHINE"
+RESENT = 0.2  # seconds after which TCP would send again what was lost
+TOLD = "WEFT_TEST_PROXY"  # the environment variable that tells a program "PORT MACHINE"
 
 
 def through(address: str) -> str:
-    """The address by which this program reaches another one; itself, if there is no proxy."""
+    """Returns the address by which this program reaches another one: `address` itself without a
+    proxy.
+    """
     if TOLD not in os.environ:
         return address
     port, machine = os.environ[TOLD].split()
@@ -49,8 +51,8 @@ def _machine_of(address: str) -> int:
 
 
 class Loopback:
-    port = 0  # where the tests' server listens: any
-    loss = 0.05  # of a bad line: there are fewer pieces than packets
+    port = 0  # where the server of the tests listens: any port
+    loss = 0.05  # the loss of a bad network; there are fewer pieces than packets
 
     def __init__(self, _: int, seed: int) -> None:
         self.random = random.Random(seed)
@@ -58,7 +60,7 @@ class Loopback:
         self.how: dict[str, Any] = {"delay": 0.0, "jitter": 0.0, "loss": 0.0, "cut": []}
         self.counts = {"passed": 0, "lost": 0, "cut": 0}
         self.ways: dict[tuple[int, str], int] = {}
-        self.open: dict[asyncio.Task[None], tuple[int, int]] = {}  # between which machines
+        self.open: dict[asyncio.Task[None], tuple[int, int]] = {}  # the machines of each connection
         self.servers: list[asyncio.Server] = []
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, name="proxy", daemon=True)
@@ -74,7 +76,7 @@ class Loopback:
         return int(server.sockets[0].getsockname()[1])
 
     def said(self, **how: Any) -> dict[str, int]:
-        """As Machines.said(). `passed`: pieces of bytes; `cut`: connections."""
+        """Does what Machines.said() does. `passed` counts pieces of bytes, `cut` connections."""
 
         async def change() -> dict[str, int]:
             self.how.update(how)
@@ -93,7 +95,7 @@ class Loopback:
         return ["env", f"{TOLD}={self.control} {machine}"]
 
     def reached(self, url: str, machine: int) -> str:
-        """The URL by which that machine reaches a server."""
+        """Returns the URL by which that machine reaches a server."""
         scheme, _, address = url.partition("://")
         return f"{scheme}://127.0.0.1:{self._call(self._way(machine, address))}"
 
@@ -134,7 +136,7 @@ class Loopback:
                 writer.transport.abort()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pieces leave when they are due, each after the one before it; up to 64 are under way."""
+        """Sends pieces when they are due, each after the one before it. Up to 64 are under way."""
         under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(64)
 
         async def deliver() -> None:
@@ -142,7 +144,8 @@ class Loopback:
                 due, data = await under_way.get()
                 await asyncio.sleep(max(due - self.loop.time(), 0))
                 if not data:
-                    with contextlib.suppress(OSError):  # TLS knows no half of a connection
+                    # A connection with TLS cannot be closed in one direction.
+                    with contextlib.suppress(OSError):
                         writer.write_eof()
                     return
                 writer.write(data)

@@ -1,5 +1,6 @@
-"""weft.compat.apycsp.net: what aPyCSP's net_basic and net_commstime programs do, in our words,
-between programs on loopback and on machines of their own (machines.py)."""
+"""weft.compat.apycsp.net: what aPyCSP's net_basic and net_commstime programs do, rewritten, between
+programs on loopback and on machines of their own (machines.py).
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class Served:
         return self.process.stdout.readline().strip()
 
     def waiting(self) -> int:
-        """How many operations wait at its channel "silent"."""
+        """Returns how many operations wait at its channel "silent"."""
         assert self.process.stdin is not None
         self.process.stdin.write("silent\n")
         self.process.stdin.flush()
@@ -69,7 +70,7 @@ def run(main: Any) -> Any:
 
 
 def test_basic(served):
-    """net_basic: asked by command, and read from channels of the server."""
+    """net_basic: the client sends commands, and reads from channels of the server."""
 
     @process
     async def reads(ch: Any, n: int) -> list[Any]:
@@ -121,7 +122,7 @@ def commstime(n: int) -> Any:
 
 
 def test_commstime(served):
-    """net_commstime: all four channels are the server's; both sides serve."""
+    """net_commstime: all four channels belong to the server; both sides serve."""
     assert run(commstime(30)(served.address)) == [list(range(30))] * 2
 
 
@@ -135,7 +136,9 @@ print(json.dumps(asyncio.run(test_apycsp_net.commstime(5)(sys.argv[2]))))
 
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 def test_commstime_on_machines_of_their_own():
-    """The server in one namespace, the client in another, over a line that loses."""
+    """The server is in one namespace, the client in another, and the network between loses
+    packets.
+    """
     seed = random.randrange(1 << 30)
     print("seed", seed)
     with Machines(2, seed) as lan:
@@ -181,7 +184,7 @@ def test_a_client_that_goes_takes_its_operations_along(served):
         connection = await net.setup_client(served.address)
         silent = await net.get_channel_proxy("silent")
         reading = asyncio.ensure_future(silent.read())
-        await asyncio.sleep(0)  # it has been sent
+        await asyncio.sleep(0)  # the read has been sent
         await connection.send_recv_cmd("ping")  # and has arrived
         assert served.waiting() == 1
         connection.close()
@@ -190,14 +193,14 @@ def test_a_client_that_goes_takes_its_operations_along(served):
         with pytest.raises(ConnectionError):
             await silent.read()
         again = await net.setup_client(served.address)
-        while served.waiting():  # its server hears of it soon
+        while served.waiting():  # the server learns soon that the client has gone
             await again.send_recv_cmd("ping")
 
     run(main())
 
 
 def test_an_operation_that_is_cancelled(served):
-    """It does not happen over there."""
+    """A cancelled operation does not happen at the server."""
 
     async def main() -> None:
         connection = await net.setup_client(served.address)
@@ -215,7 +218,7 @@ def test_a_server_that_is_killed(served):
         await net.setup_client(served.address)
         silent = await net.get_channel_proxy("silent")
         reading = asyncio.ensure_future(silent.read())
-        await asyncio.sleep(0)  # it has been sent
+        await asyncio.sleep(0)  # the read has been sent
         await silent._connection.send_recv_cmd("ping")
         served.process.kill()
         with pytest.raises(ConnectionError):
@@ -244,13 +247,13 @@ def test_what_cannot_go(served):
             await connection.send_recv_cmd("read", name="none")
         with pytest.raises(BadUse, match="no channel 'none' is registered with the 1 programs"):
             await net.get_channel_proxy("none")
-        assert await connection.send_recv_cmd("ping") == "ack"  # it goes on
+        assert await connection.send_recv_cmd("ping") == "ack"  # the connection goes on
 
     run(main())
 
 
 def test_a_client_that_does_not_serve():
-    """Its channels are not the server's to use."""
+    """A server cannot use the channels of a client that does not serve."""
 
     async def main() -> None:
         server = await net.start_server("0")
@@ -281,7 +284,7 @@ def test_a_client_that_does_not_serve():
     ],
 )
 def test_rubbish(served, rubbish):
-    """Who says it loses the connection at most; the others go on."""
+    """A program that sends rubbish loses its connection at most; the others go on."""
 
     async def main() -> None:
         host, port = served.address.split(":")

@@ -1,5 +1,6 @@
 """A certificate says which names its owner may hold (WIRE.md 17.3, 17.4, 17.9). Members that take
-other names get nothing: attackers.py. The same with programs in C++: test_cpp_attackers.py."""
+other names get nothing: attackers.py. test_cpp_attackers.py does the same with C++ programs.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def lab(url: str, keys_of: Any) -> Any:
     _kept.clear()
 
 
-_kept: list[Any] = []  # so that no channel ends when a client goes
+_kept: list[Any] = []  # keeps ends, so that no channel ends when a client goes
 
 
 def offered(home: net.Network, name: str) -> Any:
@@ -99,13 +100,15 @@ def test_a_name_that_was_taken_by_the_relay(url, lab, keys_of, how):  # wire 17.
 
 
 def test_tickets_that_are_stolen(url, lab, keys_of, program):  # wire 17.4
-    """A member that takes tickets and shows none delays the client. One that shows a ticket comes
-    itself, as any member may, and can show it once."""
+    """A member that takes tickets and shows none delays the client. A member that shows a ticket
+    gets a session, as any member may, and can show the ticket once.
+    """
     home, _ = lab
     reader = offered(home, "lab/results")
     with Thief(url, keys_of("thief")) as thief:
         stolen = [thief.ticket("lab/results") for _ in range(3)]
-        with pytest.raises(PeerDied):  # it is let in; a session joins two programs, and this is one
+        # The thief is let in, but a session joins two programs, and this is one program.
+        with pytest.raises(PeerDied):
             thief.shows(stolen[0], "lab/results").take("end")
         with pytest.raises(BadUse, match="the ticket for 'lab/results' is not good"):
             thief.shows(stolen[0], "lab/results")
@@ -114,8 +117,9 @@ def test_tickets_that_are_stolen(url, lab, keys_of, program):  # wire 17.4
 
 
 def test_an_entry_that_is_written_again(url, lab, keys_of, program):  # wire 17.4
-    """With a ticket that was used, or is for another name: the home refuses, and the client has
-    sent nothing to anybody else."""
+    """If an entry is written again with a ticket that was used, or is for another name, the home
+    refuses, and the client has sent nothing to any other program.
+    """
     home, client = lab
     reader = offered(home, "lab/one")
     offered(home, "lab/two")
@@ -134,7 +138,9 @@ def test_an_entry_that_is_written_again(url, lab, keys_of, program):  # wire 17.
 
 
 def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17.4
-    """A proxy keeps all bytes that a client has sent to the home; sent again they are refused."""
+    """A proxy keeps all bytes that a client has sent to the home. If they are sent again, the home
+    refuses them.
+    """
     home, _ = lab
     reader = offered(home, "lab/results")
     came: list[str] = []
@@ -184,7 +190,9 @@ def test_two_programs_of_one_member(url, lab, keys_of, program):  # wire 17.3
 
 
 def test_a_home_whose_name_was_taken_says_so(url, keys_of, monkeypatch, caplog):  # wire 17.4
-    """An entry that is rubbish, or is gone, is no other home's: the home writes the name again."""
+    """An entry that is rubbish, or is gone, belongs to no other home: the home writes the name
+    again.
+    """
     monkeypatch.setattr(_net_names, "RENEW", 0.05)
     with net.join(url, keys=keys_of("lab", "lab/*"), name="lab") as home:
         offered(home, "lab/mine")
@@ -210,7 +218,7 @@ ALLOWS = ["far_parts:pid", "far_parts:plus"]
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_a_false_host(gpu1, keys_of, trust):  # wire 17.9
-    """It would get the arguments, and with `trust` its result would be unpickled here."""
+    """A false host would get the arguments, and with `trust` its result would be unpickled here."""
     with (
         Thief(gpu1.url, keys_of("thief"), trust=trust) as thief,
         net.join(gpu1.url, keys=keys_of("client"), trust=trust) as caller,
@@ -227,7 +235,7 @@ def test_a_false_host(gpu1, keys_of, trust):  # wire 17.9
 
 
 def test_a_pool_passes_over_a_false_host(gpu1, keys_of):  # wire 17.9
-    """Even if it says that it has the most OS processes."""
+    """A pool passes over a false host even if that host claims the most OS processes."""
     with (
         Thief(gpu1.url, keys_of("thief")) as thief,
         net.join(gpu1.url, keys=keys_of("client")) as caller,
@@ -241,7 +249,7 @@ def test_a_pool_passes_over_a_false_host(gpu1, keys_of):  # wire 17.9
 
 
 def test_a_host_that_was_taken_after_it_was_met(gpu1, keys_of):  # wire 17.9
-    """A client with a pass checks the certificate as well."""
+    """A client that has a pass checks the certificate as well."""
     with (
         Thief(gpu1.url, keys_of("thief")) as thief,
         net.join(gpu1.url, keys=keys_of("client")) as caller,
@@ -258,7 +266,7 @@ def test_a_host_that_was_taken_after_it_was_met(gpu1, keys_of):  # wire 17.9
 
 
 def test_an_agent_whose_keys_are_not_for_its_name(url, keys_of):  # wire 17.9
-    """It is refused before any of its OS processes begins. As a command: test_up.py."""
+    """The agent is refused before any of its OS processes begins. test_up.py tests the command."""
     with (
         net.join(url, keys=keys_of("m2")) as network,
         pytest.raises(BadUse, match=r"may not offer 'host=gpu1': the certificate of 'm2' is for"),
@@ -276,8 +284,9 @@ def test_what_a_grant_grants(grant, name, so):  # wire 17.3
 
 @pytest.mark.parametrize("which", ODD)
 def test_a_certificate_that_grants_nothing(url, lab, keys, tmp_path, keys_of, which):  # wire 17.3
-    """As those that were made before there were grants: its own program refuses it, and so do those
-    who come to it. Its subject grants nothing."""
+    """Certificates made before there were grants grant nothing: their own program refuses them, and
+    so do programs that connect to it. The subject of a certificate grants nothing.
+    """
     folder = with_names(keys, tmp_path / "odd", ODD[which], "lab/*")
     for joins in (
         lambda: net.join(url, keys=folder),
@@ -305,7 +314,7 @@ def test_old_keys_of_the_authority(keys, tmp_path):  # wire 17.3
     ):
         net.listen(keys=folder)
     with pytest.raises(BadUse, match="do not say which names they are for"):
-        _commands_net._made(folder)  # as `weft net up` begins
+        _commands_net._made(folder)  # what `weft net up` does first
     for file in ("certificate.pem", "key.pem"):
         (folder / file).unlink()
     assert _net_keys.Keys(_commands_net._made(folder)).member.grants == ("*",)

@@ -1,5 +1,6 @@
 """Connections on which no first message comes (WIRE.md 17.2): a listener keeps few of them, and
-goes on to serve others."""
+goes on to serve others.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ async def refuse(_: Any) -> Any:
     raise _net_link.Refused("of the test")
 
 
-_there: set[Any] = set()  # the listener's connections
+_there: set[Any] = set()  # the connections of the listener
 _kept: list[asyncio.StreamWriter] = []  # the test's ends of connections
 
 
@@ -81,7 +82,7 @@ async def connected(keys: Path, where: tuple[str, int], how: str) -> asyncio.Str
 
 
 async def answered(keys: Path, where: tuple[str, int]) -> bool:
-    """Is a connection with a first message answered?"""
+    """Returns whether a connection with a first message is answered."""
     tls = _net_keys.context(keys, server=False)
     reader, writer = await asyncio.open_connection(*where, ssl=tls)
     writer.write(_net_link._pack({"host": "client"}))

@@ -1,6 +1,7 @@
-"""Programs in C++ (`weft/net.hpp`) on one network with programs in Python and in C++ (WIRE.md 17).
-The others are programs.py's and programs.cpp's. Each test is run with programs of three builds:
-as users have them, under ASan and UBSan, and under TSan."""
+"""C++ programs (`weft/net.hpp`) on one network with Python and C++ programs (WIRE.md 17), those of
+programs.py and programs.cpp. Each test is run with three builds: as users have them, under ASan and
+UBSan, and under TSan.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def test_cpp_writes_to_python(server, keys, network, cpp):  # wire 17.3, 17.6
 
 
 def test_cpp_reads_from_python(server, keys, network, cpp):
-    """Values of all kinds that it knows."""
+    """C++ reads values of all kinds that it knows."""
     values = [1, -(2**63), 2**64 - 1, 1.5, True, None, "text ✓", [1, [2]], {"k": ["v"]}]
     c = th.Channel("values")
     w = c.writer()
@@ -69,7 +70,9 @@ def test_cpp_reads_from_python(server, keys, network, cpp):
 
 
 def test_python_writes_to_a_home_in_cpp(server, keys, network, cpp):  # wire 17.4
-    """At a rendezvous and by a buffer, one after the other and from several who come at once."""
+    """Values arrive at a rendezvous and through a buffer, from one program after another and from
+    several at once.
+    """
     for capacity in (0, 16):
         p = cpp("reads_all", server.url, keys, f"c{capacity}", capacity)
         assert p.heard() == "offered"
@@ -92,7 +95,7 @@ def test_python_reads_from_a_home_in_cpp(server, keys, network, cpp):
 
 
 def test_several_come_at_once(server, keys, network, cpp):  # wire 17.4
-    """Each takes a ticket of its own, of a home in C++."""
+    """Each client takes a ticket of its own from a home in C++."""
     p = cpp("is_home", server.url, keys, "c")
     assert p.heard() == "offered"
     several_come(network, "c")
@@ -101,8 +104,9 @@ def test_several_come_at_once(server, keys, network, cpp):  # wire 17.4
 
 
 def test_values_go_through_cpp_as_they_were(server, keys, network, cpp):  # wire 9.1, 17.13, 17.15
-    """Of some megabytes too. What C++ does not take is told where it is looked at, and the session
-    goes on."""
+    """Values of some megabytes arrive too. A value that C++ does not accept is reported when it is
+    read, and the session goes on.
+    """
     out, back = th.Channel("values"), th.Channel("back")
     w, r = out.writer(), back.reader()
     network.offer("e/values", out, readers=True)
@@ -150,8 +154,9 @@ DTYPES = ["b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "c8"
 
 
 def test_arrays_of_numpy_go_through_cpp(server, keys, network, cpp):  # wire 17.15
-    """Of each dtype that it has, of any shape, in any order of bytes; another one is told where it is
-    looked at."""
+    """Arrays of each dtype that C++ knows arrive, with any shape and any byte order. Another dtype
+    is reported when it is read.
+    """
     channels = {d: (th.Channel(d), th.Channel(f"{d} back")) for d in DTYPES}
     ends = {d: (out.writer(), back.reader()) for d, (out, back) in channels.items()}
     for d, (out, back) in channels.items():
@@ -165,7 +170,7 @@ def test_arrays_of_numpy_go_through_cpp(server, keys, network, cpp):  # wire 17.
         for array in (
             ones,
             ones.reshape(2, 3, 4),
-            ones.reshape(4, 6).T,  # not as it lies
+            ones.reshape(4, 6).T,  # not in the order of memory
             ones.astype(big).reshape(3, 8),
             ones[:0].reshape(0, 5),
             ones[3:4].reshape(()),
@@ -190,8 +195,9 @@ def test_arrays_of_numpy_go_through_cpp(server, keys, network, cpp):  # wire 17.
 
 
 def test_arrays_that_are_none(server, keys, network, cpp):  # wire 17.15
-    """Bytes that are not those of the shape, or that no boolean has, are refused where they are
-    looked at."""
+    """An array is refused when it is read if its bytes do not fit its shape, or if a boolean has
+    another byte than 0 or 1.
+    """
     values, back = th.Channel("values"), th.Channel("back")
     w, r = values.writer(), back.reader()
     network.offer("a/b1/values", values, readers=True)
@@ -199,7 +205,7 @@ def test_arrays_that_are_none(server, keys, network, cpp):  # wire 17.15
     p = cpp("echoes_arrays", server.url, keys, "a")
 
     class Said:
-        """Goes as it is."""
+        """An object whose pickle is its packed form."""
 
     for content in (
         ["numpy", "|b1", [2], b"\0"],
@@ -224,7 +230,9 @@ def test_arrays_that_are_none(server, keys, network, cpp):  # wire 17.15
 
 
 def test_numbers_of_numpy(server, keys, network, cpp):  # wire 17.15
-    """A list of numbers may come as an array, a number as one of numpy's; and what C++ makes."""
+    """C++ takes an array for a list of numbers, and a numpy scalar for a number; Python takes what
+    C++ makes.
+    """
     parts = ("list", "one", "made")
     channels = {part: th.Channel(part) for part in parts}
     many, one, made = (
@@ -283,7 +291,7 @@ def test_a_choice_over_two_names(server, keys, network, cpp):  # wire 5
 
 
 def test_the_example(server, keys, build):
-    """As its page says: one keeps, several measure."""
+    """The example runs as its page says: one program keeps values, several measure."""
     lab, env = str(built(build, "lab")), {**SANITIZED, "WEFT_NET": str(keys)}
     with subprocess.Popen(
         [lab, "keeps", server.url], stdout=subprocess.PIPE, text=True, env=env
@@ -305,7 +313,9 @@ def crosses(r: Any, w: Any) -> None:
 
 
 def beside(network: Any, cpp: Any, name: str, *args: object) -> Any:
-    """That program, which waits for a value `there` and writes it to `back`, and our two ends."""
+    """Starts a program that waits for a value `there` and writes it to `back`. Returns it and the
+    test's two ends.
+    """
     there, back = th.Channel("there"), th.Channel("back")
     ends = back.reader(), there.writer()
     network.offer("d/there", there, readers=True)
@@ -316,7 +326,9 @@ def beside(network: Any, cpp: Any, name: str, *args: object) -> Any:
 
 
 def test_a_deadlock_with_cpp_is_told_in_both(server, keys, network, cpp):  # wire 10.8, 17.23
-    """By itself, once nobody can come any more: one report, with processes and lines of both."""
+    """Once nobody can come any more, the deadlock is reported by itself: one report, with processes
+    and lines of both programs.
+    """
     p, r, w = beside(network, cpp, "passes_on", server.url, keys)
     network.withdraw("d/there")
     network.withdraw("d/back")
@@ -363,7 +375,9 @@ def test_a_deadlock_between_two_in_cpp(server, keys, cpp):  # wire 10.6, 17.23
 
 
 def test_a_program_that_takes_no_part(server, keys, network, cpp, monkeypatch):  # wire 17.23
-    """Nothing is concluded beside it: it may do anything. Here it is killed after some looks."""
+    """Nothing is concluded beside a program that takes no part: it may do anything. Here it is
+    killed after some rounds.
+    """
     p, r, w = beside(network, cpp, "passes_on_alone", server.url, keys)
     network.withdraw("d/there")
     network.withdraw("d/back")
@@ -418,7 +432,9 @@ def test_the_other_side_or_another_type(server, keys, network, cpp):  # wire 17.
 
 
 def test_a_name_that_is_taken(server, keys, network, cpp):  # wire 17.3
-    """By Python against C++, and the other way round; it is free once it is withdrawn."""
+    """Python is refused a name that C++ holds, and the other way round. The name is free once it is
+    withdrawn.
+    """
     network.offer("c", th.Channel("c"), readers=True)
     p = cpp("offers", server.url, keys, "c")
     how, why = p.heard()
@@ -440,7 +456,7 @@ def test_a_name_that_is_taken(server, keys, network, cpp):  # wire 17.3
 
 
 def test_openssl_is_there_until_a_program_has_ended(server, keys, cpp):
-    """One of nats.c's threads may still let go of a connection, and would crash without it."""
+    """A thread of nats.c may still close a connection, and would crash without OpenSSL."""
     p = cpp("ends_with_openssl", server.url, keys)
     assert (p.heard(), p.ended()) == (True, 0)
 
@@ -465,7 +481,7 @@ def test_no_server(keys, tmp_path, cpp, refusing):
 def test_keys_of_another_authority(server, keys, strange_keys, network, cpp, program):  # wire 17.1
     how, why = cpp("tries", server.url, strange_keys, "c", "reader", 1).heard()
     assert how == "error" and "no meeting place at" in why
-    # past the server: the home itself refuses, in C++ and by C++
+    # The server lets the program in now; the home itself refuses, in C++ and asked by C++.
     home = cpp("is_home", server.url, keys, "c")
     assert home.heard() == "offered"
     strange = _net_names._net_keys.context(Path(strange_keys), server=False)
@@ -486,7 +502,7 @@ def test_a_certificate_that_has_expired(server, keys, keys_for_a_day, network, c
 
 
 def test_who_is_sent_away_leaves_no_descriptor(server, keys, network, cpp):  # wire 17.1
-    """Neither one without a certificate nor one without a word."""
+    """No descriptor is left by a client without a certificate, nor by one that says nothing."""
     home = cpp("is_home", server.url, keys, "c")
     assert home.heard() == "offered"
     (named,) = network.names()
@@ -499,7 +515,7 @@ def test_who_is_sent_away_leaves_no_descriptor(server, keys, network, cpp):  # w
             with contextlib.suppress(OSError):  # a reset
                 while raw.recv(100):
                     pass
-    while len(list(fds.iterdir())) > before:  # its threads end by themselves
+    while len(list(fds.iterdir())) > before:  # the home's threads end by themselves
         pass
     home.go()
     assert home.ended() == 0
@@ -521,8 +537,9 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, cpp):  # wire 17
 
 
 def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, network, cpp):  # wire 17.4
-    """The home writes the next one at once. A renewal does so too, but that writes its other name
-    as well, which is how they are counted."""
+    """The home writes the next ticket at once. A renewal would do so too, but it also writes the
+    home's other name: by that the test tells the two apart.
+    """
     home = cpp("is_home", server.url, keys, "c", "witness")
     assert home.heard() == "offered"
     meeting = network._meeting
@@ -543,7 +560,7 @@ def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, network, c
 
 
 def test_a_ticket_is_good_once(server, keys, network, cpp):  # wire 17.4
-    """One that is shown again, or was never given, is refused by a home in C++."""
+    """A home in C++ refuses a ticket that is shown again, or that it never gave."""
     home = cpp("is_home", server.url, keys, "c")
     assert home.heard() == "offered"
     link, meeting = _net_names._net_link, network._meeting
@@ -565,7 +582,7 @@ def test_a_ticket_is_good_once(server, keys, network, cpp):  # wire 17.4
 
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n", b"WEFTNET1\xff\xff\xff\xff"])
 def test_rubbish_first(server, keys, network, cpp, said):  # wire 17.2
-    """It ends that connection, and no other."""
+    """Rubbish ends its own connection, and no other."""
     home = cpp("is_home", server.url, keys, "c")
     assert home.heard() == "offered"
     (named,) = network.names()
@@ -597,7 +614,7 @@ def test_a_peer_in_cpp_that_is_killed(server, keys, network, cpp):  # wire 2.5, 
 
 @pytest.mark.parametrize("other", ["python", "cpp"])
 def test_a_home_in_cpp_whose_writer_is_killed(server, keys, cpp, program, other):  # wire 2.5
-    """Its channel has died, since that was its last writer."""
+    """The channel of the home has died, since its last writer was killed."""
     home = cpp("reads_all", server.url, keys, "c", 0)
     assert home.heard() == "offered"
     start = cpp if other == "cpp" else program
@@ -609,8 +626,9 @@ def test_a_home_in_cpp_whose_writer_is_killed(server, keys, cpp, program, other)
 
 
 def test_the_server_is_away(server, keys, network, cpp, tmp_path):  # wire 17.8
-    """Sessions go on; who comes next is met once it is back, also by the renewed name of a home in
-    C++."""
+    """Sessions go on while the server is away. Programs that come later meet once it is back, also
+    by the name that a home in C++ has renewed.
+    """
     p = cpp("writes_for_ever", server.url, keys, "c")
     assert p.heard() == "offered"
     r = network.reader("c")

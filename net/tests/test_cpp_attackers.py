@@ -1,5 +1,6 @@
-"""Programs in C++, and members that take names which their certificate is not for (WIRE.md 17.3,
-17.4), as test_attackers.py does in Python. And both languages read grants alike."""
+"""C++ programs, and members that take names which their certificate is not for (WIRE.md 17.3,
+17.4), as test_attackers.py does for Python. Also: both languages read grants alike.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ from weft.errors import BadUse
 
 @pytest.fixture
 def refused(server, keys_of, cpp):
-    """The error of a client in C++ after an attack; Thief.refused() is the same for Python."""
+    """Returns the error of a client in C++ after an attack. Thief.refused() does the same for
+    Python.
+    """
 
     def why(thief: Thief, name: str, takes: Any) -> str:
         while True:  # again if the home has written its entry anew before the client came
@@ -76,7 +79,7 @@ def test_names_that_were_taken_by_the_relay(server, keys_of, cpp):  # wire 17.4,
 
 
 def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wire 17.4
-    """The client is in Python: it goes to the home, and to no other program."""
+    """The client, in Python, reaches the home, and no other program."""
     home = cpp("reads_all", server.url, keys_of("lab", "lab/*"), "lab/results", 0)
     assert home.heard() == "offered"
     with (
@@ -103,8 +106,9 @@ def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wir
 
 
 def test_entries_that_are_written_again(server, keys_of, cpp, refused):  # wire 17.4
-    """Entries with a ticket that was used, or that is for another name. Each stolen ticket is good
-    once, and the client needs none of them."""
+    """Entries are written again with a ticket that was used, or that is for another name. Each
+    stolen ticket is good once, and the client needs none of them.
+    """
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/one", "lab/two")
     assert home.heard() == "offered"
     with Thief(server.url, keys_of("thief")) as thief:
@@ -159,8 +163,9 @@ def test_two_programs_of_one_member(server, keys_of, cpp):  # wire 17.3
 
 
 def test_a_home_whose_name_was_taken_says_so(server, keys_of, cpp, capfd):  # wire 17.4
-    """An entry that is rubbish, or is gone, is no other home's: the home writes the name again, as
-    soon as a ticket was shown."""
+    """An entry that is rubbish, or is gone, belongs to no other home: the home writes the name
+    again, as soon as a ticket was shown.
+    """
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/mine")
     assert home.heard() == "offered"
     with Thief(server.url, keys_of("thief")) as thief:
@@ -226,7 +231,9 @@ def test_nobody_offers_what_his_keys_are_not_for(server, keys_of, keys, tmp_path
 
 
 def test_odd_first_messages(server, keys, cpp):  # wire 17.2
-    """As in test_odd_frames.py for Python: each is refused in words, and the home goes on."""
+    """As in test_odd_frames.py for Python, each message is refused in words, and the home goes
+    on.
+    """
     home = cpp("is_home", server.url, keys, "c")
     assert home.heard() == "offered"
     tls = _net_keys.context(keys, server=False)
@@ -246,7 +253,7 @@ def test_odd_first_messages(server, keys, cpp):  # wire 17.2
 
 
 class Asked:
-    """The program in C++ that prints how it reads things."""
+    """The C++ program that prints how it reads things."""
 
     def __init__(self, build: str) -> None:
         self.process = subprocess.Popen(

@@ -1,5 +1,6 @@
-"""What of `weft/net.hpp` is tested without other programs: the ways of its relay (ways.cpp), and by
-libFuzzer what it takes from the network (fuzz.cpp)."""
+"""Tests parts of `weft/net.hpp` without other programs: the ways of its relay (ways.cpp), and, by
+libFuzzer, what it takes from the network (fuzz.cpp).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def test_the_parts(build):  # wire 17.18, 17.19, 17.20
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_comes(seed, tmp_path):  # wire 17.2, 17.3, 17.13, 17.15, 17.18, 17.19
-    """The input that crashes it is shown in hexadecimal."""
+    """An input that crashes the target is shown in hexadecimal."""
     done = subprocess.run(
         [
             str(built("asan", "net_fuzz")),

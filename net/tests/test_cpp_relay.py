@@ -1,6 +1,7 @@
-"""Programs in C++ that meet others through the NATS server (WIRE.md 17.17 to 17.21): the other one is
-in Python, or in C++ too. The ways by themselves: ways.cpp. Each test is run with every build of the
-programs."""
+"""C++ programs that meet others through the NATS server (WIRE.md 17.17 to 17.21). The other program
+is in Python, or in C++ too. ways.cpp tests the ways by themselves. Each test is run with every
+build of the programs.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +29,13 @@ from weft.errors import BadUse, PeerDied, Retired
 
 @pytest.fixture
 def network(server: Any, keys: Path) -> Iterator[net.Network]:
-    """Python, which no address reaches."""
+    """A Python program that no address reaches."""
     with net.join(server.url, keys=keys, name="python", relay="only") as joined:
         yield joined
 
 
 def test_cpp_writes_to_python(server, keys, network, cpp):  # wire 17.17
-    """It has not been told: the entry has no address."""
+    """The C++ program uses the relay without being told to: the entry has no address."""
     c = th.Channel("numbers")
     r = c.reader()
     network.offer("lab/numbers", c, writers=True)
@@ -48,7 +49,7 @@ def test_cpp_writes_to_python(server, keys, network, cpp):  # wire 17.17
 
 @pytest.mark.parametrize("relay", ["automatic", "only"])
 def test_python_writes_to_cpp(server, keys, network, cpp, relay):  # wire 17.17
-    """At a rendezvous and by a buffer."""
+    """Values arrive at a rendezvous and through a buffer."""
     for capacity in (0, 16):
         p = cpp("reads_all", server.url, keys, f"c{capacity}", capacity, relay=relay)
         assert p.heard() == "offered"
@@ -61,7 +62,7 @@ def test_python_writes_to_cpp(server, keys, network, cpp, relay):  # wire 17.17
 
 
 def test_large_values_there_and_back(server, keys, network, cpp):  # wire 17.19, 17.20
-    """More than a window of packets too."""
+    """Values that are larger than a window of packets arrive too."""
     out, back = th.Channel("values"), th.Channel("back")
     w, r = out.writer(), back.reader()
     network.offer("e/values", out, readers=True)
@@ -93,7 +94,7 @@ def test_a_choice_over_two_names(server, keys, network, cpp):  # wire 5
     for i in range(20):
         ends[i % 2].write(i)
     assert p.heard() == [[i % 2, i] for i in range(20)]
-    assert p.ended() == 0  # killed, it would be waited for by the network that is left
+    assert p.ended() == 0  # the network would wait for a killed program
 
 
 def test_several_come_at_once(server, keys, network, cpp):  # wire 17.18
@@ -121,7 +122,7 @@ def test_who_looks_sees_the_sessions(server, keys, network, cpp):  # wire 17.17
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """An address where somebody listens and says nothing."""
+    """An address where a program listens and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listens:
         yield f"127.0.0.1:{listens.getsockname()[1]}"
 
@@ -130,7 +131,7 @@ def silent() -> Iterator[str]:
 def test_an_address_that_does_not_answer(
     server, keys, program, cpp, request, nowhere
 ):  # wire 17.17
-    """By the relay then, without being told to."""
+    """The program then uses the relay, without being told to."""
     address = request.getfixturevalue(nowhere)
     home = program("is_home_elsewhere", server.url, keys, "lab", address, "auto")
     assert home.heard() == "offered"
@@ -140,7 +141,7 @@ def test_an_address_that_does_not_answer(
 
 
 def test_an_address_that_python_does_not_reach(server, keys, cpp, monkeypatch):  # wire 17.17
-    """The home in C++ listens, and is asked by the relay all the same."""
+    """The home in C++ listens, and is reached through the relay all the same."""
     p = cpp("writes_for_ever", server.url, keys, "c")
     assert p.heard() == "offered"
 
@@ -163,7 +164,7 @@ def test_one_that_answers_is_not_gone_around(server, keys, cpp):  # wire 17.17
         network.offer("c", c, writers=True)
         cpp("names_writer", server.url, keys, "c", 10**9)
         assert r.read() == 0
-        assert [s.relayed for s in network._sessions] == [False]  # it writes on
+        assert [s.relayed for s in network._sessions] == [False]  # the session still writes
 
 
 @pytest.mark.parametrize(
@@ -207,7 +208,7 @@ def test_a_home_that_is_killed_is_nowhere(server, keys, program, cpp, refusing):
 
 
 def test_another_host_cannot_stand_in(server, keys, other_keys, network, cpp):  # wire 17.21
-    """It listens where the home should: its certificate has another fingerprint."""
+    """The impostor listens where the home should, but its certificate has another fingerprint."""
     with net.join(server.url, keys=other_keys, name="impostor", relay="only") as impostor:
         impostor.offer("c", th.Channel("c"), writers=True)
         stand_in(impostor, "c", network)
@@ -216,8 +217,9 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, network, cpp):  
 
 
 def test_keys_of_another_authority(server, keys, strange_keys, network, cpp):  # wire 17.21
-    """The server might let them in; a home in C++ does not, nor is one taken for good that has
-    them. Others go on."""
+    """The server might let such programs in, but a home in C++ does not, and a C++ program does not
+    take such a home for a good one. Others go on.
+    """
     home = cpp("is_home", server.url, keys, "c", relay="only")
     assert home.heard() == "offered"
     own = network._meeting._client_tls
@@ -240,7 +242,7 @@ def test_keys_of_another_authority(server, keys, strange_keys, network, cpp):  #
     "asks", [b"", b"{", b"[]", b'{"session": 1, "from": 2}', b"[" * 900, b'{"session": "x"}']
 )
 def test_rubbish_at_the_meeting_place(server, keys, network, cpp, asks):  # wire 17.18
-    """It is refused, and the next is met."""
+    """Rubbish is refused, and the next program gets a session."""
     home = cpp("is_home", server.url, keys, "c", relay="only")
     assert home.heard() == "offered"
 
@@ -249,7 +251,7 @@ def test_rubbish_at_the_meeting_place(server, keys, network, cpp, asks):  # wire
         entry = json.loads((await (await meeting._names()).get("c")).value)
         place = f"{_net_relay.RELAY}.{entry['fingerprint']}.{entry['home']}"
         answer = json.loads((await meeting._nats.request(f"{place}.meet", asks, timeout=280)).data)
-        await meeting._nats.publish(f"{place}.{'0' * 32}", asks)  # of no session
+        await meeting._nats.publish(f"{place}.{'0' * 32}", asks)  # to no session
         return answer
 
     assert network._call(ask()) == {"refused": "who asks says no session and no place"}
@@ -259,7 +261,7 @@ def test_rubbish_at_the_meeting_place(server, keys, network, cpp, asks):  # wire
 
 
 def test_rubbish_into_a_session(server, keys, network, cpp):  # wire 17.19, 17.21
-    """Who writes to its subject changes nothing of what it says."""
+    """A program that writes to a session's subject changes nothing of what the session says."""
     p = cpp("writes_for_ever", server.url, keys, "c", relay="only")
     assert p.heard() == "offered"
     r = network.reader("c")
@@ -290,7 +292,7 @@ def test_rubbish_into_a_session(server, keys, network, cpp):  # wire 17.19, 17.2
 def test_the_server_is_restarted_under_load(
     server, keys, network, cpp, tmp_path, writes
 ):  # wire 17.19
-    """Nothing is lost, nothing doubled, whoever writes."""
+    """Nothing is lost or doubled, whichever side writes."""
     restarts, running, goes_on = 3, [server], threading.Event()
     address = server.url.removeprefix("tls://")
     failed: list[BaseException] = []
@@ -336,7 +338,7 @@ def test_the_server_is_restarted_under_load(
 
 
 def test_who_leaves_says_so(server, keys, network, cpp):  # wire 17.19
-    """Nobody waits for the lease."""
+    """The other side does not wait for the lease."""
     p = cpp("writes_for_ever", server.url, keys, "c", relay="only")
     assert p.heard() == "offered"
     r = network.reader("c")
@@ -345,7 +347,8 @@ def test_who_leaves_says_so(server, keys, network, cpp):  # wire 17.19
     session.close()
     assert p.heard()[1] == "PeerDied"
     assert p.ended() == 0
-    while network._meeting._relay._ways:  # its last word, or its acknowledgement of ours
+    # Its last message, or its last acknowledgement, is still to come.
+    while network._meeting._relay._ways:
         network._call(asyncio.sleep(0))
     with pytest.raises((PeerDied, BadUse)):
         while True:

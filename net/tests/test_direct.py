@@ -1,5 +1,6 @@
-"""Who waits for another program has sent what it said by itself; the loop does what is left (WIRE.md
-12.2: whoever carries the bytes is the link)."""
+"""A thread that waits for another program has sent its own bytes by itself; the loop does the rest
+(WIRE.md 12.2: whoever carries the bytes is the link).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ SEED = 29
 
 @pytest.fixture
 def pumps(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """One for each time that the loop looked for what is to go."""
+    """A list with an item for each time that the loop looked for bytes to send."""
     found: list[Any] = []
     pump = _net_link._Out.pump
 
@@ -44,12 +45,13 @@ def test_a_read_wakes_no_loop_to_ask_for_it(keys, program, pumps):  # wire 12.2
             for n in values:
                 numbers.write(n)
                 assert squares.read() == n * n
-            assert len(pumps) < len(values)  # each write and each read asks: twice as many
+            # Each write and each read sends something: twice as many.
+            assert len(pumps) < len(values)
             numbers.retire()
 
 
 class Noted:
-    """A feed; `rest` is told once it has been asked for some."""
+    """A feed. `rest` is called once it has been asked for more."""
 
     def __init__(self, feed: Any) -> None:
         self._feed = feed
@@ -98,8 +100,9 @@ def test_what_the_socket_does_not_take_is_the_loops(
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """How often something that has come was taken before the loop's steps, wholly or in part; and by
-    them."""
+    """Counts how often bytes that came were taken before the loop's steps, wholly or in part, and
+    how often by the loop.
+    """
     found = {"whole": 0, "part": 0, "loop": 0}
     turn, heard = _net_tls._OverTcp._turn, _net_tls._OverTcp.buffer_updated
     inner = _net_tls._OverTcp._read
@@ -131,7 +134,9 @@ class Raises(Noted):
 def test_what_one_connection_raises_ends_that_one_alone(
     keys, program, transports
 ):  # wire 12.1, 17.2
-    """Before the loop's steps it would have ended the loop, with all sessions of the program."""
+    """Before the loop's steps an exception would have ended the loop, with all sessions of the
+    program.
+    """
     with net.listen(keys=keys) as door:
         ends = []
         for _ in range(2):
@@ -164,7 +169,7 @@ def test_what_has_come_takes_no_steps_of_the_loop(keys, program, steps):  # wire
 
 
 def test_what_comes_in_parts_goes_on_in_the_loop(keys, program, steps):  # wire 12.2, 17.13
-    """Small values and such of many pieces, in turn: each comes whole, and in its place."""
+    """Small values alternate with values of many pieces. Each arrives whole, and in its place."""
     print(f"seed {SEED}")
     dice = random.Random(SEED)
     with net.listen(keys=keys) as door:

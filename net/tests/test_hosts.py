@@ -1,4 +1,4 @@
-"""Hosts on other machines: agents (`weft host`) and who calls (WIRE.md 17.9 to 17.12)."""
+"""Hosts on other machines: agents (`weft host`) and callers (WIRE.md 17.9 to 17.12)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_results_come_back(gpu1, caller):  # wire 17.9, 17.10
 
 
 def test_ends_go_over(gpu1, caller):  # wire 17.10
-    """The caller is the home; also of ends that lie in lists and dicts."""
+    """The caller is the home of all ends, also of ends that are in lists and dicts."""
 
     @th.process
     def drives(out: Any, back: Any) -> list[int]:
@@ -170,8 +170,9 @@ def beside() -> str:
 
 
 def ends_of_a_process(host: Any) -> None:
-    """What no operation met is a failure, and a poison spreads; what one met is quiet, and says
-    where that was."""
+    """An end that no operation met is a failure, and a poison spreads. An end that an operation met
+    is quiet, and says where that was.
+    """
     kinds = {"made": Retired, "own": parts.Mine, "asks": Retired, "poison": Poisoned}
     for how, kind in kinds.items():
         c = th.Channel("c")
@@ -207,7 +208,7 @@ def test_how_one_ended_where_both_trust(agent, server, keys):  # rules 3.5, 4.3,
         assert isinstance(n, NoResult) and n.how == "retired" and "far_parts.py" in repr(n)
 
 
-# An agent that says what it likes makes no class of the caller's, and runs nothing.
+# An agent that says what it likes makes no class of the caller, and runs nothing.
 @pytest.mark.parametrize(
     ("module", "kind", "args"),
     [
@@ -275,14 +276,15 @@ def test_what_is_not_allowed(agent, network):  # wire 17.9
 
 
 def test_another_source_is_refused(agent, network, tmp_path):  # wire 17.9
-    """Both digests and versions are named; once the source is the same it runs, in OS processes
-    that have it."""
+    """The refusal names both digests and versions. Once the source is the same the call runs, in OS
+    processes that have this source.
+    """
     shutil.copy(HERE / "points.py", tmp_path)
     more = f"with open({str(tmp_path / 'by')!r}, 'a') as by:\n    print(os.getpid(), file=by)\n"
     (tmp_path / "far_parts.py").write_text((HERE / "far_parts.py").read_text() + more)
     there = agent("gpu1", "--hosts", "1", folder=tmp_path)
     imported = (tmp_path / "by").read_text().split()
-    assert imported == [str(pid) for pid in there.said["pids"]]  # not by the agent
+    assert imported == [str(pid) for pid in there.said["pids"]]  # and not the agent
     with pytest.raises(BadUse) as raised:
         th.run(parts.add.on("gpu1")(1, 2))
     there = _net_calls.digest_of(tmp_path / "far_parts.py")[:16]
@@ -296,7 +298,9 @@ def test_another_source_is_refused(agent, network, tmp_path):  # wire 17.9
 
 
 def test_changed_on_both_sides(agent, network, tmp_path, monkeypatch):
-    """What an OS process has imported of an older source is not run for who has a newer one."""
+    """An OS process that has imported an older source does not run calls for a caller with a newer
+    one.
+    """
     module = tmp_path / "changes.py"
     module.write_text("def answer():\n    return 1\n")
     agent("gpu1", "--hosts", "1", "--allow", "changes:answer", folder=tmp_path)
@@ -308,7 +312,7 @@ def test_changed_on_both_sides(agent, network, tmp_path, monkeypatch):
     module.write_text("def answer():\n    return 22\n")
     assert th.run(ps.process(changes.answer).on("gpu1")()) == 22
     module.unlink()
-    with pytest.raises(OSError, match=r"changes\.py"):  # it is not here any more
+    with pytest.raises(OSError, match=r"changes\.py"):  # the file is no longer on this machine
         th.run(ps.process(changes.answer).on("gpu1")())
 
 
@@ -381,7 +385,7 @@ def test_an_allowed_module_that_kills_its_process(agent, tmp_path):  # wire 17.9
 
 
 def test_what_killed_agents_leave_is_removed_by_the_next(agent, tmp_path, monkeypatch):
-    """And nothing of an agent that lives, or is none's."""
+    """Nothing is removed of an agent that lives, or of other programs."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     own = ("--hosts", "1", "--allow", "far_parts:pid")
 
@@ -428,7 +432,7 @@ def test_names_of_hosts_without_a_network(server, keys):
 
 
 def test_a_pass_of_another_agent(gpu1, caller):  # wire 17.9
-    """Is refused with `again`; then a ticket is taken."""
+    """Such a pass is refused with `again`; then the caller takes a ticket."""
     host = caller.host("gpu1")
     assert th.run(parts.add.on(host)(1, 2)) == 3
     meeting = caller._meeting
@@ -502,12 +506,12 @@ def test_an_agent_that_is_killed(agent, network):  # wire 17.12
     keep.retire()
     with pytest.raises(ConnectionError, match=r"the agent of host 'gpu1' does not answer at"):
         th.run(parts.add.on(network.host("gpu1"))(1, 2))
-    while not gone(there.said["pids"][0]):  # its OS processes end with it
+    while not gone(there.said["pids"][0]):  # the agent's OS processes end with it
         th.sleep(0.01)
 
 
 def test_a_second_ctrl_c_gives_up_a_call_that_comes_to_no_operation(agent, server, keys, program):
-    """Rule 6.7. The first cancels it, which it never hears."""
+    """Rule 6.7. The first Ctrl-C cancels the call, which the call never notices."""
     agent("gpu1", "--hosts", "1")
     p = program("calls_what_never_ends", server.url, keys, "gpu1")
     assert p.heard() == "first"
@@ -532,7 +536,7 @@ def test_an_agent_that_is_stopped(agent, network):
 
 
 def test_what_the_caller_cancels(gpu1, caller):  # wire 17.10
-    """It is cancelled there: its `finally` runs, and its ends retire."""
+    """The call is cancelled on the host: its `finally` runs, and its ends retire."""
     numbers, said = th.Channel("numbers"), th.Channel("said")
     listens = said.reader()
 
@@ -564,7 +568,7 @@ def test_what_the_caller_cancels(gpu1, caller):  # wire 17.10
 
 
 def test_cancelled_before_the_host_is_there(network):
-    """Nobody waits out the patience."""
+    """The cancelled process does not wait for the rest of its patience."""
 
     @th.process
     def fails() -> None:
@@ -582,7 +586,7 @@ def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
     p.process.send_signal(signal.SIGINT)
     assert p.heard() == ["ended", "KeyboardInterrupt"]
     assert p.ended() == 0
-    with net.join(server.url, keys=keys) as network:  # the OS process is free, and the same
+    with net.join(server.url, keys=keys) as network:  # the OS process is free, and is the same one
         assert th.run(parts.pid.on(network.host("gpu1"))()) == pid
 
 
@@ -595,7 +599,8 @@ def test_a_caller_that_is_killed(agent, server, keys, program):
         assert th.run(parts.pid.on(network.host("gpu1"))()) == pid
 
 
-# --- what is said of them ---------------------------------------------------------------------------
+# --- what is said of hosts
+# --------------------------------------------------------------------------
 
 
 def test_hosts_are_listed(agent, server, keys):
@@ -632,7 +637,7 @@ def test_hosts_are_listed(agent, server, keys):
     ],
 )
 def test_a_failure_that_says_less_than_it_should(said, expected):  # wire 17.11
-    """The caller gets the exception without what was left out, and no error of Weft's own."""
+    """The caller gets the exception without what was left out, and no error of Weft itself."""
     asked = _net_calls.asked_of(parts.not_decorated)
     error = _net_calls.exception_of({"brief": "b", **said}, asked)
     assert type(error) is expected and "b" in str(error)

@@ -1,4 +1,4 @@
-"""What a program does not import before it uses it: others wait for its start."""
+"""Modules that a program does not import before it uses them, so that it starts quickly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def test_sessions_do_without_what_makes_keys_and_what_speaks_to_servers(keys):
-    """wire 17.1, 17.2: certificates that are there, and an address, are enough."""
+    """wire 17.1, 17.2: certificates that exist, and an address, are enough."""
     program = (
         "import sys; from weft import net\n"
         f"net.listen(keys={str(keys)!r}).close()\n"

@@ -1,4 +1,6 @@
-"""Networks over IPv6: its loopback, and link-local addresses, which mean nothing without their zone."""
+"""Networks over IPv6: its loopback, and link-local addresses, which mean nothing without their
+zone.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ pytestmark = [
 
 
 def link_local() -> str | None:
-    """An address of this machine's, with its zone."""
+    """Returns a link-local address of this machine, with its zone; None: there is none."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/net/if_inet6").read_text(encoding="ascii").splitlines():
             address, *_, zone = line.split()
@@ -54,7 +56,7 @@ def server6(keys: Path, tmp_path: Path) -> Iterator[Any]:
 
 
 def test_a_network_over_ipv6(server6, keys):
-    """Server, agent and caller; calls and names."""
+    """Server, agent and caller meet; calls and names work."""
     assert "://[::1]:" in server6.url
     agent = Agent(server6.url, keys, "gpu1", "--hosts", "1", "--address", "[::1]:0", folder=HERE)
     try:
@@ -85,7 +87,7 @@ def test_a_door(keys, program, address):
 
 
 def test_a_link_local_address_has_its_zone(keys, program):
-    """What is announced can be reached: it was told without the zone, which nobody can connect to."""
+    """The announced address can be reached. Without the zone no program could connect to it."""
     address = link_local()
     if address is None:
         pytest.skip("no interface has a link-local address")

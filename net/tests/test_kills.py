@@ -1,8 +1,8 @@
-"""Programs, agents, their OS processes and the server, killed at each step of the protocol
-(`weft._net.kill_points`; WIRE.md 17.22). WEFT_KILLS=all: at every one; else at every fifth.
+"""Programs, agents, their OS processes and the server are killed at each step of the protocol
+(`weft._net.kill_points`; WIRE.md 17.22). WEFT_KILLS=all: at every step; else at every fifth.
 
-Each time: the step was reached; who waited for the killed one is told so by an error of Weft's, and
-goes on; who comes next is met.
+Each time the step was reached, the program that waited for the killed one gets an error of Weft and
+goes on, and the next program that comes gets a session.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from weft.errors import BadUse, ChannelEnd
 
 HERE = Path(__file__).resolve().parent
 EVERY = slice(None) if os.environ.get("WEFT_KILLS") == "all" else slice(1, None, 5)
-TOLD = (BadUse, ConnectionError, ChannelEnd)  # what who waited may be told
+TOLD = (BadUse, ConnectionError, ChannelEnd)  # the errors that a program may get that waited
 
 
 def steps(*roles: str) -> list[str]:
@@ -36,28 +36,29 @@ def steps(*roles: str) -> list[str]:
 
 
 def killing(step: str, file: Path, pid: str = "") -> list[str]:
-    """What stands before a command that kills at that step."""
+    """Returns what must stand before a command, so that the command kills at that step."""
     return ["env", f"WEFT_NET_KILL={step} {file} {pid}".rstrip(), "WEFT_TEST_RENEW=0.2"]
 
 
 @pytest.fixture(autouse=True)
 def _quick_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name is free a second after its home was killed, not fifteen."""
+    """Makes a name free one second after its home was killed, and not fifteen."""
     monkeypatch.setattr(_net_names, "LIVES", 1.0)
     monkeypatch.setattr(_net_names, "RENEW", 0.2)
 
 
 @pytest.fixture
 def network(server: Any, keys: Path) -> Iterator[net.Network]:
-    """It makes the bucket, before anybody else."""
+    """A member that makes the bucket before any other."""
     with net.join(server.url, keys=keys, name="survivor") as joined:
         joined.names()
         yield joined
 
 
 class Attempt(threading.Thread):
-    """Writes to a channel by name until that fails: `error` is how. Who has only lost patience with
-    a busy program asks again, until the kill has come."""
+    """Writes to a channel by name until that fails with `error`. If it has only lost patience with
+    a busy program, it asks again, until the kill has come.
+    """
 
     def __init__(self, network: net.Network, name: str, killed: Path) -> None:
         super().__init__()
@@ -77,7 +78,7 @@ class Attempt(threading.Thread):
 
 
 def offered_anew(network: net.Network, name: str, channel: Any) -> None:
-    """Once the name is free, and the server is back."""
+    """Offers the name once it is free, and the server is back."""
     while True:
         try:
             network.offer(name, channel, writers=True)
@@ -87,7 +88,7 @@ def offered_anew(network: net.Network, name: str, channel: Any) -> None:
 
 
 def meets(network: net.Network, server: Any, keys: Path, program: Any, name: str) -> None:
-    """Another program comes by a name of ours, and is heard."""
+    """Another program comes by a name of this program, and its value arrives."""
     c = th.Channel("next")
     r = c.reader()
     offered_anew(network, name, c)
@@ -119,7 +120,7 @@ def test_a_home(step, network, server, keys, program, tmp_path):  # wire 17.22
 @pytest.mark.usefixtures("never_away")
 @pytest.mark.parametrize("step", steps("comer"))
 def test_who_comes(step, network, server, keys, program, tmp_path):  # wire 17.22
-    """The channel goes on, for others who come and for the home."""
+    """The channel goes on, for other programs that come and for the home."""
     killed = tmp_path / "killed"
     c = th.Channel("c")
     r, keep = c.reader(), c.writer()
@@ -137,7 +138,9 @@ def test_who_comes(step, network, server, keys, program, tmp_path):  # wire 17.2
 
 @pytest.mark.parametrize("step", steps("home", "comer"))
 def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.8, 17.22
-    """It is started again. Whoever was at that step is through, or is told; then all is as ever."""
+    """The server is started again. The program at that step has succeeded, or gets an error; then
+    all goes on as before.
+    """
     killed = tmp_path / "killed"
     address = server.url.removeprefix("tls://")
     c = th.Channel("d")
@@ -156,7 +159,7 @@ def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.
     assert server.wait() == -signal.SIGKILL and killed.exists()
     with _net_server.Server(tmp_path / "server", address):
         p.process.communicate("\n")
-        assert p.process.returncode in (0, 1)  # 1: it was told
+        assert p.process.returncode in (0, 1)  # 1: it got an error
         if step.startswith("home."):
             attempt.join()
             assert isinstance(attempt.error, TOLD), attempt.error
@@ -171,7 +174,7 @@ def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.
 
 
 def test_a_host_dies_before_it_has_the_call(server, keys, agent, monkeypatch):  # wire 17.12
-    """Its session is over and let go of when the call's ends are to be given there."""
+    """The session has ended, and was let go of, when the call's ends are about to be given."""
     agent("gpu1", "--hosts", "1")
     runs, killed = _net_hosts.FarHosts._run, []
 
@@ -193,7 +196,7 @@ def test_a_host_dies_before_it_has_the_call(server, keys, agent, monkeypatch):  
 @pytest.mark.usefixtures("never_away")
 @pytest.mark.parametrize("step", steps("agent", "call"))
 def test_a_host(step, server, keys, agent, tmp_path):  # wire 17.12, 17.22
-    """Supervised, over that host and another one: each call has its result."""
+    """The calls are supervised, over that host and another one: each call has its result."""
     killed = tmp_path / "killed"
     one = agent("gpu1", "--hosts", "1", before=killing(step, killed))
     agent("gpu2", "--hosts", "1")
@@ -207,7 +210,7 @@ def test_a_host(step, server, keys, agent, tmp_path):  # wire 17.12, 17.22
 
 
 def test_the_steps_have_all_been_named():
-    """Each that the code has stands in the list, and each of the list is in the code."""
+    """Each step in the code is in the list, and each step in the list is in the code."""
     import re
 
     import weft

@@ -1,4 +1,4 @@
-"""Threads that only carry bytes look out before they sleep (WIRE.md 17.25)."""
+"""Threads that only carry bytes spin before they sleep (WIRE.md 17.25)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ def test_what_is_there_already(pipe):  # wire 17.25
 
 
 def test_what_never_comes(pipe):  # wire 17.25
-    """However often: it looks out less and less, and sleeps for the rest of the time."""
+    """However often it waits, a thread spins less and less, and sleeps for the rest of the time."""
     for ms in (0, 1, 2) * 10:
         assert _native._wait_for(pipe[0], ms) is False
 
 
 @pytest.mark.parametrize("looks", [0, 3000], ids=["sleeps", "looks"])
 def test_what_comes_meanwhile(pipe, looks):  # wire 17.25
-    """From a thread that gets the interpreter while this one waits; also where answers have come
-    at once so often that it looks out for them."""
+    """The byte comes from a thread that gets the GIL while this one waits; also if answers have
+    come at once so often that this thread spins for them.
+    """
     here = os.pipe()
 
     def answer() -> None:
@@ -58,7 +59,7 @@ def test_what_comes_meanwhile(pipe, looks):  # wire 17.25
 
 
 def test_the_loop_waits_so(monkeypatch):  # wire 17.25
-    """And for a timer never no time at all: it would not sleep."""
+    """For a timer it never waits no time at all: it would not sleep."""
     waits = []
     wait = _native._wait_for
 

@@ -1,8 +1,9 @@
-"""Programs on machines of their own, over lines that lose, delay, disorder and are cut
+"""Programs on machines of their own, over networks that lose, delay, disorder and are cut
 (machines.py); and on loopback through a proxy (proxy.py). Where machines cannot be made only the
-second are run, and pytest says why.
+latter are run, and pytest says why.
 
-WEFT_MESSAGES=n: so many go over the bad line. WEFT_RESTARTS=n: the server is restarted so often.
+WEFT_MESSAGES=n: how many messages go over the bad network. WEFT_RESTARTS=n: how often the server is
+restarted.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ OF_BOTH = ["machines", "proxy"]
 
 @pytest.fixture(params=BOTH, ids=OF_BOTH)
 def lan(request: pytest.FixtureRequest) -> Iterator[Lan]:
-    """Three machines. The first has the server."""
+    """Three machines. The first one has the server."""
     seed = int(os.environ.get("WEFT_SEED", random.randrange(1 << 30)))
     print("seed", seed)
     with request.param(3, seed) as made:
@@ -50,17 +51,17 @@ def lan(request: pytest.FixtureRequest) -> Iterator[Lan]:
 def meeting(
     lan: Lan, keys: Path, tmp_path: Path, program: Callable[..., Any]
 ) -> Iterator[Callable[[int], str]]:
-    """By which URL a machine reaches the server."""
+    """Yields a function that returns the URL by which a machine reaches the server."""
     folder = net.make_keys(tmp_path / "server", by=keys)
     address = f"{lan.address(1)}:{lan.port}"
     server = program("is_server", folder, address, before=lan.inside(1))
     url = server.heard()
     yield lambda machine: lan.reached(url, machine)
-    server.go()  # killed, it would leave the NATS server behind
+    server.go()  # if it were killed, it would leave the NATS server behind
     assert server.ended() == 0
 
 
-# --- lines that lose ------------------------------------------------------------------------------
+# --- networks that lose ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -76,8 +77,9 @@ def meeting(
     ids=["rendezvous", "buffer", "large"],
 )
 def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wire 17.7
-    """Some of the packets are lost, each takes 20 ms and up to 5 more, so some overtake others: all
-    values arrive, in order, as they were."""
+    """Some of the packets are lost; each takes 20 ms and up to 5 more, so that some overtake
+    others. All values arrive, in order, as they were.
+    """
     home = program("sums", meeting(2), keys, f"{lan.address(2)}:0", capacity, before=lan.inside(2))
     assert home.heard() == "offered"
     before = lan.said(delay=0.02, jitter=0.005, loss=lan.loss)
@@ -86,16 +88,17 @@ def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wir
     counts = lan.said()
     print(counts)
     assert came == sent and came[0] == n
-    assert counts["lost"] > before["lost"] == 0  # the line was as bad as that
+    assert counts["lost"] > before["lost"] == 0  # the network has lost some
 
 
 # --- a machine that is cut off --------------------------------------------------------------------
 
 
 def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
-    """wire 17.7, 8.1, 8.3: no side hangs; a write that was open is in doubt, a read is not; what
-    was held through the session stays dead when the line is back, and the same program is met
-    anew."""
+    """wire 17.7, 8.1, 8.3: no side hangs; a write that was open is in doubt, a read is not. Ends
+    that were held through the session stay dead when the network is back, and a new session with
+    the same program begins.
+    """
     home = program("is_cut", meeting(2), keys, f"{lan.address(2)}:0", before=lan.inside(2))
     assert home.heard() == "offered"
     p = program("cuts_off", meeting(3), keys, f"{lan.address(3)}:0", before=lan.inside(3))
@@ -105,7 +108,7 @@ def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
     lan.said(cut=[2])
     p.go()
     assert p.heard() == {"write": ["PeerDied", True], "read": ["PeerDied", False]}
-    assert home.heard() == ["PeerDied", False]  # its read: the writer was over there
+    assert home.heard() == ["PeerDied", False]  # its read: the writer was on the other machine
     assert home.heard()[0] == "PeerDied"
     assert lan.said(cut=[])["cut"] > 0
     p.go()
@@ -115,8 +118,9 @@ def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
 
 
 def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
-    """With a job in hand, which is done anew on the other one: none is lost. Its death has no
-    signal, for nobody knows how it ended, or whether."""
+    """The host has a job in hand, which is done again on the other host: none is lost. Its death
+    has no signal, because nobody knows how it ended, or whether.
+    """
     agents = {
         i: Agent(
             meeting(i),
@@ -149,7 +153,9 @@ def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
 
 
 def is_of(pid: int, ancestor: int) -> bool:
-    """Whether an OS process is another one, or was started by it or by one that it started."""
+    """Returns whether an OS process is `ancestor`, or was started by it or by one that it
+    started.
+    """
     while pid not in (0, ancestor):
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return pid == ancestor
@@ -160,8 +166,9 @@ def is_of(pid: int, ancestor: int) -> bool:
 
 @pytest.mark.soak
 def test_a_server_that_is_restarted_under_load(keys, program, tmp_path, own_address):  # wire 17.8
-    """By SIGKILL, again and again, while names are offered and withdrawn. Sessions go on meanwhile,
-    and each time who comes next is met."""
+    """The server is killed (SIGKILL) again and again, while names are offered and withdrawn.
+    Sessions go on meanwhile, and each time the next program that comes gets a session.
+    """
     folder = net.make_keys(tmp_path / "server", by=keys)
     server = _net_server.Server(folder, own_address)
     address = server.url.removeprefix("tls://")
@@ -179,7 +186,7 @@ def test_a_server_that_is_restarted_under_load(keys, program, tmp_path, own_addr
             at = 1
             for i in range(RESTARTS):
                 server.stop(signal.SIGKILL)
-                for _ in range(100):  # nobody needs the server for that
+                for _ in range(100):  # these values need no server
                     assert counts.read() == at
                     at += 1
                 server = _net_server.Server(folder, address)

@@ -1,4 +1,4 @@
-"""Channels by name, with a NATS server as the meeting place (WIRE.md 17.3, 17.4, 17.8)."""
+"""Channels by name, with a NATS server where programs meet (WIRE.md 17.3, 17.4, 17.8)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def on_loop(network: net.Network, what: Any) -> Any:
     return _net_loop.call(network._loop, what)
 
 
-# Directly, and by the relay (17.17).
+# Sessions go directly, or by the relay (17.17).
 both_ways = pytest.mark.parametrize("relay", ["auto", "only"])
 
 
@@ -68,7 +68,7 @@ def test_readers_by_name(server, keys, program, relay):
 
 
 def test_whoever_comes_first_waits(server, keys, program):
-    """The name is there only after somebody has asked for it."""
+    """The name is offered only after another program has asked for it."""
     p = program("names_writer", server.url, keys, "later", 3)
     with joined(server, keys) as network:
         c = th.Channel("later")
@@ -94,7 +94,7 @@ def test_in_coroutines(server, keys, program):
 
 
 def test_all_come_at_once(server, keys, program):  # wire 17.4
-    """Each has a ticket of its own."""
+    """Each writer has a ticket of its own."""
     with joined(server, keys) as network:
         c = th.Channel("results")
         keep, r = c.writer(), c.reader()
@@ -138,7 +138,7 @@ def test_a_name_that_is_taken(server, keys, program):  # wire 17.3
 
 
 def test_two_who_want_a_name_at_once(server, keys):  # wire 17.3
-    """Compare-and-set: one of them has it, the other is refused."""
+    """By compare-and-set one of them gets the name, and the other is refused."""
     networks = [joined(server, keys, name=f"n{i}") for i in range(2)]
     try:
         channels = [th.Channel(), th.Channel()]
@@ -180,17 +180,18 @@ def test_a_ticket_is_good_once(server, keys, program):  # wire 17.4
             with pytest.raises(BadUse, match="the ticket for 'lab' is not good"):
                 _reached(network, entry, ticket=never)
         first._link.close()
-        network.writer("lab").retire()  # a new one is there
+        network.writer("lab").retire()  # a new ticket is there
     p.go()
     assert p.heard() == "left"
 
 
 def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, monkeypatch):  # wire 17.4
-    """The next ticket is there though no renewal ever comes: as after somebody whose certificate, or
-    whose home's, was refused."""
+    """The next ticket is there even if no renewal ever comes, as after a program that was refused
+    because of its certificate, or because of the home's.
+    """
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
     with joined(server, keys) as network, joined(server, keys) as other:
-        monkeypatch.setattr(_net_names, "_own_homes", set())  # who takes them is another program
+        monkeypatch.setattr(_net_names, "_own_homes", set())  # as if another program took them
         network.offer("lab", th.Channel("c"), writers=True)
         entries = [
             on_loop(other, other._meeting._ticket_for("lab", "writer", 60)) for _ in range(9)
@@ -201,8 +202,9 @@ def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, monkeypatc
 def test_several_at_once_get_a_ticket_each_and_the_home_writes_one_for_each(
     server, keys, monkeypatch
 ):  # wire 17.4
-    """Of those who try for the same ticket all but one are too late, and the home does not write for
-    them: it would make more of them so, for ever."""
+    """Of the programs that try for the same ticket all but one are too late, and the home does not
+    write for them: if it did, more of them would be too late, for ever.
+    """
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
     wrote, write = [], _net_names.Meeting._write
 
@@ -217,7 +219,7 @@ def test_several_at_once_get_a_ticket_each_and_the_home_writes_one_for_each(
         return [entry["ticket"] for entry in await asyncio.gather(*comers)]
 
     with joined(server, keys) as network, joined(server, keys) as other:
-        monkeypatch.setattr(_net_names, "_own_homes", set())  # who takes them is another program
+        monkeypatch.setattr(_net_names, "_own_homes", set())  # as if another program took them
         network.offer("lab", th.Channel("c"), writers=True)
         taken = [t for _ in range(3) for t in on_loop(other, tickets(other._meeting))]
         assert len(set(taken)) == len(taken) == 36
@@ -225,7 +227,7 @@ def test_several_at_once_get_a_ticket_each_and_the_home_writes_one_for_each(
 
 
 def test_a_server_that_does_not_tell_who_takes_a_ticket(server, keys, program, monkeypatch):
-    """Then the next is written once the ticket is shown (wire 17.4)."""
+    """Then the next ticket is written once the ticket is shown (wire 17.4)."""
 
     async def deaf(*_: Any) -> None:
         pass
@@ -246,7 +248,7 @@ def test_a_ticket_runs_out(monkeypatch):  # wire 17.4
     offer = _net_offer.Offer("x", None, True, True)
     one, two = offer.new_ticket(100.0), offer.new_ticket(101.0)
     assert not offer.takes(one, 101.0 + _net_offer.MEETING)
-    assert offer.takes(two, 10_000.0)  # it is in the entry still
+    assert offer.takes(two, 10_000.0)  # this ticket is still in the entry
     assert not offer.takes(two, 10_000.0)
     for i in range(1000):
         offer.new_ticket(200.0 + i)
@@ -283,7 +285,9 @@ def test_a_channel_that_has_ended(server, keys, apart):
 
 
 def test_another_host_cannot_stand_in(server, keys, other_keys, apart):  # wire 17.4
-    """It may write the entry, for it has keys of the network; its certificate is another."""
+    """The impostor may write the entry, since it has keys of the network; but its certificate is
+    another.
+    """
     with joined(server, keys) as network, joined(server, other_keys) as impostor:
         c = th.Channel("c")
         network.offer("c", c, writers=True)
@@ -382,7 +386,7 @@ def test_the_home_is_killed(server, keys, program):  # wire 17.7
 
         r, w = network.reader("lab"), network.writer("lab")
         while not on_loop(network, there("lab"))["ticket"]:
-            pass  # it gives the next one
+            pass  # the home writes the next ticket
         p.kill()
         for operation in (r.read, lambda: w.write(1)):
             with pytest.raises(PeerDied):
@@ -393,7 +397,7 @@ def test_the_home_is_killed(server, keys, program):  # wire 17.7
 
 
 def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypatch):  # wire 17.3
-    monkeypatch.setattr(_net_names, "LIVES", 1.0)  # of the bucket, which this program makes
+    monkeypatch.setattr(_net_names, "LIVES", 1.0)  # for the bucket, which this program makes
     with joined(server, keys) as network:
         p = program("is_home", server.url, keys, "lab")
         assert p.heard() == "offered"
@@ -405,7 +409,9 @@ def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypa
 
 
 def test_the_server_is_killed_under_load(server, keys, program, tmp_path):  # wire 17.8
-    """Who knows each other goes on; who comes is told; and when it is back all is as before."""
+    """Programs with sessions go on; a program that comes gets an error; and when the server is back
+    all is as before.
+    """
     with joined(server, keys) as network:
         c = th.Channel("numbers")
         r, keep = c.reader(), c.writer()
@@ -421,7 +427,7 @@ def test_the_server_is_killed_under_load(server, keys, program, tmp_path):  # wi
         with _net_server.Server(tmp_path / "server", address) as back:
             again = program("names_writer", back.url, keys, "numbers", 1)
             got = []
-            while 0 not in got:  # the second one's
+            while 0 not in got:  # 0 is the first value of the second program
                 got.append(r.read())
             assert again.heard() == "written"
             assert [n for n in got if n] == list(range(1200, 1200 + len(got) - 1))
@@ -431,7 +437,7 @@ def test_the_server_is_killed_under_load(server, keys, program, tmp_path):  # wi
 
 
 def test_a_server_that_comes_back_empty(server, keys, program, tmp_path, monkeypatch):  # wire 17.8
-    """The bucket has gone with its disk: whoever has a name writes it again."""
+    """The bucket has gone with the server's disk: each program writes its names again."""
     monkeypatch.setattr(_net_names, "RENEW", 0.1)
     with joined(server, keys) as network:
         c = th.Channel("c")
@@ -456,7 +462,7 @@ def test_a_name_that_another_took_meanwhile(server, keys, monkeypatch):  # wire 
             await names.delete("c")
 
         on_loop(other, take())
-        while True:  # the first may write it again before
+        while True:  # the first program may write the name again before
             try:
                 other.offer("c", th.Channel(), writers=True)
                 break
@@ -469,7 +475,7 @@ def test_a_name_that_another_took_meanwhile(server, keys, monkeypatch):  # wire 
 
 
 def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, monkeypatch):
-    """As by a renewal that was cancelled with its message under way. wire 17.3"""
+    """As by a renewal that was cancelled while its message was under way. wire 17.3"""
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         look, looks = network._meeting._there, []
@@ -488,7 +494,7 @@ def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, mon
 
 
 def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monkeypatch):
-    """As where somebody has just taken a ticket. wire 17.3"""
+    """As when a program has just taken a ticket. wire 17.3"""
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         meeting = network._meeting
@@ -497,7 +503,7 @@ def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monk
         async def there(names: Any, name: str) -> Any:
             if not renewals:
                 renewals.append(asyncio.ensure_future(meeting._renew(offer)))
-                await asyncio.sleep(0)  # it waits until the name has been let go of
+                await asyncio.sleep(0)  # the renewal waits until the name has been let go of
             return await look(names, name)
 
         monkeypatch.setattr(meeting, "_there", there)
@@ -511,7 +517,9 @@ def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monk
 
 
 def test_a_session_that_ends_is_heard_out_before_it_is_let_go(server, keys):
-    """Its link reads on a thread of its own: what it had not read would be lost. wire 17.13"""
+    """The session's link reads on a thread of its own: what it had not read would be lost. wire
+    17.13
+    """
     done: queue.Queue[str] = queue.Queue()
 
     class Ending:

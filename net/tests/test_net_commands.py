@@ -1,5 +1,6 @@
-"""`weft net up`, `weft net ls`, `weft net keys`, as a user types them; and the keys that they make
-(WIRE.md 17.1)."""
+"""Runs `weft net up`, `weft net ls` and `weft net keys` as a user types them; and checks the keys
+that they make (WIRE.md 17.1).
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def weft(*args: object, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 class Up:
-    """`weft net up`, under way; Ctrl-C goes to its group, as from a terminal."""
+    """A running `weft net up`. Ctrl-C goes to its process group, as from a terminal."""
 
     def __init__(self, folder: Path, *args: str) -> None:
         self.process = subprocess.Popen(
@@ -111,7 +112,9 @@ def test_the_server_ends_by_itself(folder, up):
 
 
 def test_two_terminals(folder, up):
-    """As on the page: a program offers, another finds the server by the folder alone."""
+    """As on the page: a program offers a name, and another one finds the server by the folder
+    alone.
+    """
     assert weft("ls", "--keys", folder).stderr == (
         "no names: no program offers a channel, and there is no host\n"
     )
@@ -142,7 +145,7 @@ def test_a_second_server_at_the_address(folder, up):
     second = weft("up", "--keys", folder, "--address", address)
     assert second.returncode == 2 and "address already in use" in second.stderr
     assert "Give another --address" in second.stderr
-    assert (folder / "server").exists()  # the first one's
+    assert (folder / "server").exists()  # the note of the first server
 
 
 def test_bad_use(folder, tmp_path):
@@ -218,14 +221,14 @@ def test_keys_for_another_machine(keys, tmp_path):
 
 
 def test_an_authority_is_not_replaced(keys, tmp_path):
-    """By another one all other machines' keys would be of none."""
+    """With a new authority the keys of all other machines would be worthless."""
     made = net.make_keys(tmp_path / "made")
     authority = (made / "authority-key.pem").read_bytes()
     for name in ("certificate.pem", "key.pem"):
         (made / name).unlink()
     with pytest.raises(BadUse, match=r"has an authority already.* say by="):
         net.make_keys(made)
-    assert _commands_net._made(made) == made  # as `weft net up` does
+    assert _commands_net._made(made) == made  # as `weft net up` makes them
     assert (made / "authority-key.pem").read_bytes() == authority
     _net_keys.context(made, server=True)
 
@@ -268,7 +271,7 @@ def test_only_tls_1_3(keys):  # wire 17.1
 
 
 def test_a_host_ends_by_a_signal_that_another_of_its_threads_gets(agent) -> None:
-    """The system gives a signal to any of them, and it is the main thread that must end."""
+    """The system gives a signal to any of the threads, and the main thread must end."""
     host = agent()
     pid = host.process.pid
     other = next(int(t.name) for t in Path(f"/proc/{pid}/task").iterdir() if int(t.name) != pid)

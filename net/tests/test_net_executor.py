@@ -32,7 +32,7 @@ from weft._net import loop as _net_loop
 from weft.errors import BadUse, Deadlock, ProcessDied
 from weft.processes import Executor, Hosts
 
-HEARD = 300.0  # seconds until a test that hangs fails
+HEARD = 300.0  # seconds after which a test that hangs fails
 HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.usefixtures("never_away")
 
@@ -48,7 +48,7 @@ def test_calls_and_their_results(gpu1, caller):  # wire 17.14
 
 
 def test_its_number_of_calls(agent, network):
-    """As many as there are OS processes run at once, if nothing else is said."""
+    """As many calls run at once as there are OS processes, if no number is given."""
     agent("gpu1", "--hosts", "2")
     agent("gpu2", "--hosts", "1")
     with Executor(on=network.hosts(2)) as pool:
@@ -60,7 +60,7 @@ def test_its_number_of_calls(agent, network):
 
 
 def test_over_two_hosts(agent, network, server, keys):
-    """Each of three calls waits for the two others: they run at once, on both hosts."""
+    """Each of three calls waits for the other two: they run at the same time, on both hosts."""
     agents = [agent("gpu1", "--hosts", "2"), agent("gpu2", "--hosts", "1")]
     channels = [(th.Channel(), th.Channel()) for _ in range(3)]
     with Executor(on=network.hosts(2)) as pool:
@@ -82,13 +82,13 @@ def test_failures_come_back(gpu1, caller):  # wire 17.11, 17.14
         assert type(wrong) is parts.Odd and wrong.args == ("odd", 3)
         assert isinstance(wrong.__cause__, RemoteTraceback) and "in fails\n" in str(wrong.__cause__)
         assert type(pool.submit(parts.fails, "value").exception()) is ValueError
-        assert pool.submit(parts.plus, 1, 1).result() == 2  # it goes on
+        assert pool.submit(parts.plus, 1, 1).result() == 2  # the pool goes on
         wrong = pool.submit(parts.plus, 1, None).exception()
         assert type(wrong) is TypeError
 
 
 def test_what_is_not_allowed_is_refused(agent, network):  # wire 17.9
-    """Those calls fail, and say what to add; others go on."""
+    """The calls that are not allowed fail, and the error says what to add; others go on."""
     agent("gpu1", "--allow", "far_parts:plus", "--hosts", "1")
     for on, says in (
         ("gpu1", r"far_parts:where is not allowed on host gpu1.*with --allow for it too"),
@@ -112,8 +112,9 @@ def test_what_nobody_finds(gpu1, caller):
 
 
 def test_what_cannot_go(gpu1, caller):  # wire 17.6, 17.14
-    """Of several calls that go together the one whose argument, or result, cannot go fails
-    alone."""
+    """Of several calls that are sent together, the one whose argument or result cannot be sent
+    fails alone.
+    """
     values: list[Any] = [*range(300), Point(1, 2), *range(300)]
     with Executor(on="gpu1") as pool:
         got = [pool.submit(parts.plus, v, 1) for v in values]
@@ -140,7 +141,7 @@ def test_pickles_where_both_trust(agent, server, keys):  # wire 17.6
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, keys, trust):
-    """Rule 9.3; others go on, in the same OS process. Where nobody trusts, no such object goes."""
+    """Rule 9.3; others go on, in the same OS process. Without trust no such object can be sent."""
     there = agent("gpu1", "--hosts", "1", *["--trust"][: int(trust)])
     with net.join(server.url, keys=keys, trust=trust), Executor(1, on="gpu1") as pool:
         for name in parts.ODD:
@@ -160,7 +161,8 @@ def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, k
                     and number == 5
                     and name in ("KeyboardInterrupt", "SystemExit", "Cancelled")
                 ):
-                    with pytest.raises(parts.ODD[name]):  # here it may be a Ctrl-C that has come
+                    # In this program the error may be a Ctrl-C that has come.
+                    with pytest.raises(parts.ODD[name]):
                         call()
                     continue
                 with pytest.raises(BadUse, match=says if trust else "cannot go to a program"):
@@ -180,7 +182,7 @@ def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, k
 
 
 def test_two_functions_at_once(gpu1, caller):
-    """Calls of several functions, mixed: each goes to its own."""
+    """Calls of several functions are mixed, and each goes to its own function."""
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -191,8 +193,9 @@ def test_two_functions_at_once(gpu1, caller):
 
 
 def test_a_process_that_dies(agent, network):  # wire 17.12, 17.14
-    """All that was under way, or waited, is broken, as by ProcessPoolExecutor; what was over
-    stays."""
+    """All calls that were under way, or waited, are broken, as by ProcessPoolExecutor. Results that
+    had come stay.
+    """
     agent("gpu1", "--hosts", "1")
     with Executor(on="gpu1") as pool:
         assert pool.submit(parts.plus, 1, 1).result() == 2
@@ -207,8 +210,9 @@ def test_a_process_that_dies(agent, network):  # wire 17.12, 17.14
 
 
 def test_a_second_ctrl_c_gives_up_its_calls(agent, server, keys, program):
-    """Rule 6.7. Its host is stopped, and answers nothing. The first Ctrl-C is the run's, and who waits
-    for a future comes to no operation."""
+    """Rule 6.7. The host is stopped, and answers nothing. The first Ctrl-C cancels the run, but a
+    process that waits for a future comes to no operation.
+    """
     there = agent("gpu1", "--hosts", "1")
     p = program("calls_by_an_executor", server.url, keys, "gpu1")
     assert p.heard() == "begun"
@@ -247,7 +251,9 @@ LIES = [
 
 @pytest.mark.parametrize("lie", LIES, ids=str)
 def test_results_that_are_none(lie):  # wire 17.14
-    """Who sends such things is lost, as one that died; the calls do not wait for ever."""
+    """A program that sends such things counts as one that died, so that the calls do not wait for
+    ever.
+    """
 
     class Lost:
         def _died(self, name: str, host: str, session: Any) -> ProcessDied:
@@ -271,7 +277,7 @@ def test_an_agent_that_dies(agent, network):
     there = agent("gpu1", "--hosts", "1")
     with Executor(on=network.hosts()) as pool:
         assert pool.submit(parts.plus, 1, 1).result() == 2
-        pool.submit(parts.waits_if, False).result()  # it has a line for this function now
+        pool.submit(parts.waits_if, False).result()  # the pool now has a session for this function
         waits = [pool.submit(parts.waits_if, True) for _ in range(2)]
         there.kill()
         for call in waits:
@@ -282,7 +288,9 @@ def test_an_agent_that_dies(agent, network):
 
 
 def program(server: Any, keys: Path, last: str) -> subprocess.CompletedProcess[str]:
-    """A program with a `pool` on gpu1, whose last line is this; it ends well."""
+    """Runs a program with a `pool` on gpu1 that ends with the line `last`, and checks that it ends
+    well.
+    """
     code = (
         "import os, sys; sys.path.insert(0, sys.argv[3])\n"
         "from weft import net; from weft.processes import Executor; import far_parts as parts\n"
@@ -293,7 +301,7 @@ def program(server: Any, keys: Path, last: str) -> subprocess.CompletedProcess[s
 
 
 def test_a_caller_that_goes(agent, server, keys):
-    """What it had computed there ends, and the OS process is free for others."""
+    """The call that a dead caller had begun ends, and the OS process is free for others."""
     there = agent("gpu1", "--hosts", "1")
     asks = "print(pool.submit(parts.where, 1).result(), flush=True); os._exit(0)"
     said = program(server, keys, asks).stdout
@@ -303,7 +311,7 @@ def test_a_caller_that_goes(agent, server, keys):
 
 
 def test_a_program_that_ends_without_shutdown(agent, server, keys):
-    """Its calls are finished first, as those of concurrent.futures."""
+    """The calls are finished first, as those of concurrent.futures are."""
     agent("gpu1", "--hosts", "1")
     asks = (
         "for i in range(20):\n"
@@ -339,9 +347,9 @@ def test_a_network_that_was_left(agent, server, keys):
 
 
 def test_a_call_that_begins_as_the_network_is_left(agent, server, keys, monkeypatch):
-    """It does not go on after that, in a session that nobody ends."""
+    """The call does not go on in a session that nobody ends."""
     agent("gpu1", "--hosts", "1")
-    loop = _net_loop.use()  # it goes on, as for another network
+    loop = _net_loop.use()  # the loop goes on, as for another network
     network = net.join(server.url, keys=keys)
     way_to = network._meeting._way_to
     reached, left = threading.Event(), threading.Event()
@@ -397,8 +405,9 @@ def test_what_makes_no_sense(agent, network, server, keys):
 
 
 def test_who_waits_in_vain_is_told_where_it_is(gpu1, caller, fifo):
-    """No rounds ask a host of another machine: so a call that waits there for ever is told to
-    nobody, but by a timeout. Where it waits: test_where_calls_are.py."""
+    """No rounds ask a host of another machine: so only a timeout reports a call that waits there
+    for ever. test_where_calls_are.py tests where the call waits.
+    """
     path, go = fifo
     with Executor(1, on="gpu1") as pool:
         pid = pool.submit(parts.where, 0).result(HEARD)
@@ -437,12 +446,12 @@ def test_a_timeout_that_the_call_raised_is_its_own(gpu1, caller):
             call.result()
 
 
-# --- what is told beside one (rule 10.3, wire 17.16) ----------------------------------------------
+# --- deadlocks beside an Executor (rule 10.3, wire 17.16) -----------------------------------------
 
 
 @pytest.fixture
 def fifo(tmp_path: Path) -> tuple[str, Callable[[], Any]]:
-    """A path for waits_for_file(), and what ends that."""
+    """A path for waits_for_file(), and a function that ends that wait."""
     path = tmp_path / "fifo"
     os.mkfifo(path)
     return str(path), lambda: path.write_text("gone on", encoding="utf-8")
@@ -450,7 +459,9 @@ def fifo(tmp_path: Path) -> tuple[str, Callable[[], Any]]:
 
 @pytest.fixture
 def after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], Any]], list[bool]]:
-    """after(n, then): a list of what the rounds find from now on; after the n-th then() is called."""
+    """after(n, then) returns a list of what the rounds find from now on; after the n-th it calls
+    then().
+    """
 
     def begin(n: int, then: Callable[[], Any]) -> list[bool]:
         found: list[bool] = []
@@ -474,7 +485,7 @@ def crosses(r: Any, w: Any) -> None:
 
 
 def stuck() -> str:
-    """Two processes each of which waits for the other, and ordinary code that has an end too."""
+    """Runs two processes each of which waits for the other, while ordinary code has an end too."""
     a, b = th.Channel("a"), th.Channel("b")
     held = a.writer()
     with pytest.raises(Deadlock) as told:
@@ -484,7 +495,9 @@ def stuck() -> str:
 
 
 def test_beside_one_that_has_no_calls(gpu1, caller):
-    """Again and again; neither its threads nor its sessions might wake anybody, but for its calls."""
+    """The deadlock is reported again and again: neither the Executor's threads nor its sessions
+    might wake a process, but only its calls.
+    """
     with Executor(on="gpu1") as pool:
         stuck()
         for n in range(3):
@@ -495,7 +508,9 @@ def test_beside_one_that_has_no_calls(gpu1, caller):
 
 
 def test_once_its_last_call_is_over(gpu1, caller, after, fifo):
-    """Until then nothing is told, whether it is the first of its session or a later one."""
+    """Until then nothing is reported, whether the call is the first of its session or a later
+    one.
+    """
     path, go = fifo
     with Executor(1, on="gpu1") as pool:
         for _ in range(2):
@@ -520,7 +535,7 @@ def test_a_callback_of_its_call_wakes_a_process(gpu1, caller, after, fifo):
 
 
 def test_an_end_that_stays_with_its_host(agent, server, keys, after, fifo):
-    """Where both trust an end goes along in a value, and somebody there may yet use it."""
+    """With trust an end may go along in a value, and code on the host may still use the end."""
     path, go = fifo
     agent("gpu1", "--hosts", "1", "--trust")
     with net.join(server.url, keys=keys, trust=True), Executor(1, on="gpu1") as pool:

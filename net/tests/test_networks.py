@@ -1,10 +1,10 @@
-"""Random networks of processes, some of which run on hosts of a network, compared with the
+"""Random networks of processes, some of which run on hosts of a network, are compared with the
 model: rules 1 to 7 between machines (WIRE.md 15, 17).
 
-Not in them, for they do not reach over machines: barriers, ends in values, reports of deadlocks. So
-these networks cannot come to a deadlock, as far as the model finds out.
+They have no barriers, no ends in values and no reports of deadlocks, because these do not reach
+over machines. So these networks cannot come to a deadlock, as far as the model finds out.
 
-WEFT_NETWORKS=n: so many of each kind.
+WEFT_NETWORKS=n: how many of each kind.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from weft import net
 from weft._net import server as _net_server
 
 EACH = int(os.environ.get("WEFT_NETWORKS", "8"))
-SCHEDULES = 100  # by which the model looks for a deadlock
+SCHEDULES = 100  # how many schedules the model tries to find a deadlock
 FEATURES = (DEFAULT | {"cancel", "watched"}) - {"barrier", "mobile"}
-# Who does not trust is told of a failure, and not which object it was.
+# Without trust a caller learns of a failure, and not which object it was.
 TYPED = FEATURES - {"fail"}
-# features, agents, how they are started
+# name: features, number of agents, their options
 CASES = {
     "trusted": (FEATURES, 2, ["--trust"]),
     "typed, three machines": (TYPED, 3, []),
@@ -43,7 +43,7 @@ CASES = {
 def machines(
     request: pytest.FixtureRequest, keys: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ApartDriver]:
-    """A program that joins, and hosts with two OS processes each."""
+    """A program that joins the network, and hosts with two OS processes each."""
     features, many, how = CASES[request.param]
     folder = tmp_path_factory.mktemp("networks") / "server"
     net.make_keys(folder, by=keys)

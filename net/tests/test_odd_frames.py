@@ -1,6 +1,8 @@
-"""Whatever a member says, in whatever place, it is told an error in words or sent away, and nobody
-else notices (WIRE.md 14.2, 17.2, 17.3, 17.9, 17.18): first messages to homes and agents, entries in the
-bucket, who asks by the relay, answers of agents, calls and their results, files of keys."""
+"""Whatever a member says, in whatever place, it gets an error in words or is sent away, and no
+other program notices (WIRE.md 14.2, 17.2, 17.3, 17.9, 17.18). Tested are first messages to homes
+and agents, entries in the bucket, requests by the relay, answers of agents, calls and their
+results, and files of keys.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ from weft.processes import Executor, run
 
 @pytest.fixture(autouse=True)
 def no_traceback(caplog: Any) -> Any:
-    """Checks that nothing was raised on the loop unnoticed."""
+    """Checks that no exception was raised on the loop unnoticed."""
     caplog.set_level(logging.ERROR, logger="asyncio")
     yield
     assert [r.getMessage() for r in caplog.records if r.name == "asyncio"] == []
@@ -66,8 +68,9 @@ def test_to_a_door(keys):  # wire 17.2
 
 
 def test_to_an_agent(gpu1, keys, caller):  # wire 17.9, 17.12
-    """Also by a client with a pass. The agent's OS processes go on, and it prints nothing
-    (conftest.py)."""
+    """A client with a pass sends odd messages too. The agent's OS processes go on, and the agent
+    prints nothing (conftest.py).
+    """
     pid = run(parts.pid.on(caller.host("gpu1"))())
     entry, shown = caller._meeting._passes["gpu1"]
     tls = _net_keys.context(keys, server=False)
@@ -76,7 +79,8 @@ def test_to_an_agent(gpu1, keys, caller):  # wire 17.9, 17.12
     odd = [*with_odd_fields(good, "host", "trust", "python", "weft")]
     odd += with_odd_fields({**good, "fate": "0"}, *good)
     odd += with_odd_fields({**good, "where": "0"}, *good)
-    other = {**good, "digest": asked.digest + "x"}  # otherwise each would get new OS processes
+    # Otherwise each message would start new OS processes.
+    other = {**good, "digest": asked.digest + "x"}
     for text in [*TEXTS, json.dumps(other).encode(), *drawn(25, odd)]:
         answer = says(tls, entry["address"], packed(text))
         assert answer is not None, text
@@ -210,7 +214,7 @@ ANSWERS = [
 
 
 def test_what_is_answered_by_the_relay(network):  # wire 17.18
-    """By a program that is asked for a session; each answer is reported as a refusal."""
+    """A program that is asked for a session gives odd answers. Each is reported as a refusal."""
     client = network._meeting._nats
     place = f"{'1' * 64}.{'1' * 16}"
     answers = iter(ANSWERS)
@@ -221,7 +225,7 @@ def test_what_is_answered_by_the_relay(network):  # wire 17.18
 
         await client.subscribe(f"weft.relay.{place}.meet", cb=answer)
         for text in ANSWERS:
-            if text == b"{}":  # that is a yes
+            if text == b"{}":  # {} agrees to the session
                 next(answers)
                 continue
             with pytest.raises(ConnectionRefusedError) as refused:
@@ -253,7 +257,7 @@ ODD = [
 
 
 def test_what_an_agent_answers(server, keys_of, network, apart):  # wire 17.9, 17.12
-    """By a member that may be a host: the call is lost, and that is all."""
+    """A member that may be a host gives odd answers: only the call is lost."""
     fields: dict[str, Any] = {}
 
     class Odd(FalseAgent):
@@ -273,7 +277,8 @@ def test_what_an_agent_answers(server, keys_of, network, apart):  # wire 17.9, 1
         for i, odd in enumerate(ODD):
             fate = {"pid": odd, "returncode": odd, "stack": odd, "memory": odd, "stderr": odd}
             fields.update({"pid": odd, "call": odd, "pass": odd, "fate": fate if i % 2 else odd})
-            # its session is with its own program, which ends it: so the call's process has died
+            # The session is with this program itself, which ends it, so the call's process has
+            # died.
             with pytest.raises((ProcessDied, BadUse)) as died:
                 run(parts.pid.on(network.host("odd"))())
             assert isinstance(died.value, WeftError)
@@ -285,7 +290,7 @@ ORDERS = [None, 5, "x", [], [1], [[], {}], [[], {}, 5], [5, {}, []], [[], 5, []]
 
 
 def test_what_a_caller_orders(caller, gpu1, monkeypatch):  # wire 17.10
-    """The call fails, and its OS process takes the next."""
+    """The call fails, and its OS process takes the next one."""
     host = caller.host("gpu1")
     for odd in ORDERS:
         with monkeypatch.context() as patch:

@@ -1,5 +1,6 @@
-"""What of a network is outside (rule 10.3, WIRE.md 17.16): a deadlock is told, unless somebody may
-come."""
+"""What of a network counts as outside (rule 10.3, WIRE.md 17.16): a deadlock is reported, unless
+another program may come.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def takes(r: Any) -> list[Any]:
 
 @th.process
 def takes_then(r: Any, then: Any) -> Any:
-    """Does `then` first: what it sets off comes while the others wait."""
+    """Calls `then` first: what that sets off comes while the others wait."""
     then()
     return r.read()
 
@@ -44,7 +45,7 @@ def crosses(r: Any, w: Any) -> None:
 
 
 def knot() -> list[Any]:
-    """Two processes each of which waits for the other."""
+    """Returns two processes each of which waits for the other."""
     a, b = th.Channel("a"), th.Channel("b")
     return [crosses(a.reader(), b.writer()), crosses(b.reader(), a.writer())]
 
@@ -59,13 +60,14 @@ def test_a_network_that_was_only_joined(network):  # wire 17.16
     said = told(*knot())
     assert "crosses" in said and "read 'a'" in said and "read 'b'" in said
     assert "test_outside.py:" in said
-    assert network.names() == []  # it is still joined
+    assert network.names() == []  # the program is still a member
 
 
 def test_an_end_that_ordinary_code_holds_where_one_was_only_joined(network, keys):  # wire 17.16
-    """Only a thread that is no process could still use it. The network's own are none that would:
-    neither its loop's nor those on which that looks for addresses, nor one that keeps the log of a
-    server that this program started."""
+    """Only a foreign thread could still use the end. The network's own threads do not count:
+    neither its loop's, nor those that look up addresses, nor the one that keeps the log of a server
+    that this program has started.
+    """
     with pytest.raises(BadUse, match="no meeting place"):
         net.join("nats://no-such-name.invalid:4222", keys=keys)
     c = th.Channel("c")
@@ -100,7 +102,7 @@ def waits_and_holds(c: Any, d: Any) -> Any:
 
 
 def test_who_comes_for_a_name_wakes_a_run(network, server, keys, program):  # wire 17.16
-    """All processes wait, and the name is what keeps them."""
+    """All processes wait, and the name keeps them from being a deadlock."""
     p = program("writes_when_told", server.url, keys, "lab/c", 1)
     assert p.heard() == "here"
     c = th.Channel("c")
@@ -111,7 +113,7 @@ def test_who_comes_for_a_name_wakes_a_run(network, server, keys, program):  # wi
 
 
 def test_a_name_that_is_withdrawn(network):  # wire 17.16
-    """The knot is told only once the last name has gone, though it was there before."""
+    """The knot was there before, but is reported only once the last name has gone."""
     names = ["lab/a", "lab/b"]
     for name in names:
         network.offer(name, th.Channel(name), writers=True)
@@ -144,7 +146,7 @@ def test_a_name_that_was_refused_is_nothing_outside(network, server, keys):  # w
 
 
 def test_a_session_that_is_closed_is_nothing_outside(keys, program):  # wire 17.16
-    """At once, and not when the collector comes by."""
+    """The session ends at once, and not when the garbage collector runs."""
     gc.collect()
     gc.disable()
     try:
@@ -165,8 +167,9 @@ def test_a_network_that_is_left_with_its_names(server, keys):  # wire 17.16
 
 
 def test_a_session_until_it_is_over(network, server, keys, program):  # wire 17.16
-    """The session goes on when the name is withdrawn, and what comes by it comes; then it ends
-    while all wait, and that is told."""
+    """The session goes on when the name is withdrawn, and values still come by it. Then it ends
+    while all wait, and that is reported.
+    """
     p = program("writes_when_told", server.url, keys, "lab/c", 1000)
     assert p.heard() == "here"
     c, other = th.Channel("c"), th.Channel("other")
@@ -186,7 +189,7 @@ def test_a_session_until_it_is_over(network, server, keys, program):  # wire 17.
 
 
 def test_a_name_while_hosts_wait_too(network, server, keys, program, monkeypatch):  # wire 17.16
-    """What is asked over all OS processes of this program knows of the name too."""
+    """The rounds over all OS processes of this program take the name into account too."""
     p = program("writes_when_told", server.url, keys, "lab/c", 1)
     assert p.heard() == "here"
     c, d, e = th.Channel("c"), th.Channel("d"), th.Channel("e")
@@ -202,7 +205,7 @@ def test_a_name_while_hosts_wait_too(network, server, keys, program, monkeypatch
 
     def still(spaces: Any) -> bool:
         said: bool = real(spaces)
-        if len(spaces) > 1 and all(s.waits for s in spaces[1:]):  # the host does
+        if len(spaces) > 1 and all(s.waits for s in spaces[1:]):  # the host waits
             answers.append(said)
             if len(answers) == 3:
                 p.go()
@@ -236,7 +239,7 @@ def test_an_agent_until_it_is_closed(server, keys):  # wire 17.16
 
 
 def test_a_process_that_waits_for_a_host(network, agent):  # wire 17.16
-    """It asks the network, and everybody else waits for it."""
+    """A process asks the network for the host, and all other processes wait for that one."""
     c = th.Channel("c")
 
     @th.process

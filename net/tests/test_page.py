@@ -1,4 +1,4 @@
-"""The two programs of python/docs/network.md do what the page says, as it has them."""
+"""The two programs of python/docs/network.md do what the page says."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_home_and_who_writes_to_it(server, tmp_path):
     home, writer, *_ = BLOCKS
     assert "offer(" in home and "network.writer(" in writer
     folder = tmp_path / "server"
-    (folder / "server").write_text(server.url)  # as `weft net up` notes it
+    (folder / "server").write_text(server.url)  # what `weft net up` would note
     where = {**os.environ, "WEFT_NET": str(folder)}
     children = [
         subprocess.Popen([sys.executable, "-c", text], env=where, stdout=subprocess.PIPE, text=True)
@@ -57,7 +57,7 @@ def test_a_process_on_another_host(server, keys, agent, tmp_path):
 
 
 def test_the_class_that_is_accepted(server, keys, agent, tmp_path):
-    """As an argument and as a result, from a module of the page's."""
+    """An object of the page's module goes as an argument and comes back as a result."""
     function = "\n\ndef moved(p):\n    return Point(p.name, (p.at[0] + 1, p.at[1]))\n"
     program = (
         "import points\nfrom weft import net\nfrom weft.processes import Executor\n"
@@ -81,8 +81,9 @@ def test_the_class_that_is_accepted(server, keys, agent, tmp_path):
 
 @pytest.mark.soak
 def test_the_picture_comes_though_a_host_is_killed(server, keys, agent, tmp_path):
-    """examples/mandelbrot/over_hosts.py, unchanged; both hosts have drawn, and it is the
-    picture."""
+    """examples/mandelbrot/over_hosts.py runs unchanged. Both hosts have drawn, and the picture is
+    right.
+    """
     agents = {
         name: agent(name, "--hosts", "1", "--allow", "over_hosts:worker", folder=EXAMPLE)
         for name in ("gpu1", "gpu2")
@@ -102,7 +103,7 @@ def test_the_picture_comes_though_a_host_is_killed(server, keys, agent, tmp_path
     )
     assert drawing.stderr is not None
     first = drawing.stderr.readline().split()[0]
-    drawing.send_signal(signal.SIGSTOP)  # nobody takes results: what is left is left
+    drawing.send_signal(signal.SIGSTOP)  # nobody takes results, so some lines remain to be drawn
     agents[first].kill()
     agents[first].process.wait()
     drawing.send_signal(signal.SIGCONT)

@@ -1,5 +1,6 @@
 """How a session's bytes are carried, and how they end (WIRE.md 17.13): two carriers over TCP, with
-TLS and without, and links that are only sockets, as those to the OS processes of an agent."""
+and without TLS, and links that are only sockets, as those to the OS processes of an agent.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +24,21 @@ from weft._net import tls as _net_tls
 from weft._net.incoming import LARGEST, PIECE, Incoming
 from weft._net.link import couple
 
-HEARD = 300.0  # seconds until a test that hangs fails
+HEARD = 300.0  # seconds after which a test that hangs fails
 
 
 @pytest.fixture(params=["tls", "tcp"], autouse=True)
 def ways(request, monkeypatch, keys):
-    """What the carriers' connection is."""
+    """Chooses whether the carriers' connection has TLS."""
     monkeypatch.setattr(sys.modules[__name__], "KEYS", keys if request.param == "tls" else None)
     return request.param
 
 
-KEYS: Any = None  # with which it is encrypted; None: it is not
+KEYS: Any = None  # the keys of the connection; None: it has no TLS
 
 
 async def over_tcp() -> tuple[Any, Any]:
-    """The two ends of a connection, each with its reader and writer."""
+    """Opens a connection. Returns its two ends, each with its reader and writer."""
     loop = asyncio.get_running_loop()
     came: asyncio.Future[Any] = loop.create_future()
 
@@ -68,7 +69,7 @@ async def over_tcp() -> tuple[Any, Any]:
 
 
 def says_no_more(writer: asyncio.StreamWriter) -> None:
-    """By TLS that is an end in both directions."""
+    """Says that no more bytes come. With TLS that is an end in both directions."""
     if writer.can_write_eof():
         writer.write_eof()
     else:
@@ -78,8 +79,9 @@ def says_no_more(writer: asyncio.StreamWriter) -> None:
 async def with_a_link(
     end: Any, takes: int | None = None
 ) -> tuple[asyncio.Task[None], socket.socket]:
-    """A carrier for that end of a connection, and the link's side of its socket pair. takes: bytes
-    that it holds."""
+    """Returns a carrier for that end of a connection, and the link's side of its socket pair.
+    `takes` is how many bytes the pair holds.
+    """
     ours, link = socket.socketpair()
     if takes is not None:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, takes)
@@ -88,7 +90,9 @@ async def with_a_link(
 
 
 async def both(takes: int | None = None) -> tuple[Any, Any]:
-    """takes: bytes that the links hold; the least is what the system allows."""
+    """Returns two carriers over a connection. `takes` is how many bytes the links hold; the system
+    has a least number.
+    """
     one, other = await over_tcp()
     return await with_a_link(one, takes), await with_a_link(other, takes)
 
@@ -106,9 +110,9 @@ async def pours(link: socket.socket) -> None:
 
 
 async def heard(link: socket.socket, most: int = 1 << 30) -> bytes:
-    """What it is told until the end, or until that many bytes have come."""
+    """Returns what comes until the end, or until that many bytes have come."""
     data = b""
-    with contextlib.suppress(ConnectionResetError):  # what we have sent was not read: also an end
+    with contextlib.suppress(ConnectionResetError):  # bytes that were sent are unread: also an end
         while len(data) < most and (more := await recv(link)):
             data += more
     return data
@@ -175,7 +179,7 @@ def test_without_a_descriptor_for_a_thread_the_loop_passes_on(ways, monkeypatch)
 
         monkeypatch.setattr(_net_link.os, "pipe", none)
         (first, a), (second, b) = await with_a_link(one), await with_a_link(other)
-        await asyncio.sleep(0)  # both have begun
+        await asyncio.sleep(0)  # both carriers have begun
         monkeypatch.undo()
         for n in (1, 100_000):
             sent = asyncio.ensure_future(sends(a, b"x" * n))
@@ -191,7 +195,7 @@ def test_without_a_descriptor_for_a_thread_the_loop_passes_on(ways, monkeypatch)
 
 
 def test_an_os_process_that_takes_little_at_a_time():  # wire 17.13
-    """What lies in TLS meanwhile, and nothing more comes, goes on too."""
+    """What is in TLS meanwhile, while nothing more comes, is passed on too."""
 
     async def network() -> None:
         (first, a), (second, b) = await both(takes=1)
@@ -250,7 +254,7 @@ def test_who_has_said_all_stays_until_the_other_has():  # wire 17.13
         link.close()
         last = struct.pack("<I", 4) + b"last" + struct.pack("<I", 0)
         assert await asyncio.wait_for(reader.readexactly(len(last)), HEARD) == last
-        for _ in range(40):  # more than the system takes from who is not read
+        for _ in range(40):  # more than the system takes for a reader that does not read
             writer.write(struct.pack("<I", 200_000) + bytes(200_000))
             await asyncio.wait_for(writer.drain(), HEARD)
         assert not carrier.done()
@@ -287,7 +291,7 @@ def test_a_link_that_is_slow_gets_all_that_was_said_before_the_end():  # wire 17
         for piece in pieces:
             writer.write(struct.pack("<I", len(piece)) + piece)
         writer.write(struct.pack("<I", 0))
-        for _ in range(100):  # so far as it comes while nobody reads at the link
+        for _ in range(100):  # what comes while nobody reads at the link
             await asyncio.sleep(0)
         assert not carrier.done()
         got = b""
@@ -321,7 +325,7 @@ def test_pieces_may_come_in_any_parts():  # wire 17.13
 
 @pytest.mark.parametrize("most", [10, 300, (1 << 16) - PIECE.size])
 def test_a_session_says_whole_frames(most):  # wire 17.13
-    """So who reads a large value takes each where it lies."""
+    """So a reader of a large value can take each frame where it is."""
     link = _native._Link(-1, "whole", False, False, 0, 0, 0, 1)
     feed = link.feed()
     kept = [th.Channel(f"c{i}") for i in range(2000)]
@@ -337,7 +341,7 @@ def test_a_session_says_whole_frames(most):  # wire 17.13
             within += 1
         assert at == len(piece) and (size <= most or within == 1)
         frames += within
-    assert frames == 1 + len(kept)  # HELLO, and a GIVE each
+    assert frames == 1 + len(kept)  # HELLO, and a GIVE for each end
     link.close("the test is over")
 
 
@@ -346,7 +350,9 @@ def descriptors() -> set[str]:
 
 
 def test_one_that_is_cancelled_lets_go_of_all(ways):  # wire 17.13
-    """While bytes go both ways: each side hears the end, and no thread and no descriptor stays."""
+    """The carrier is cancelled while bytes go both ways: each side reads an end, and no thread and
+    no descriptor stays.
+    """
 
     async def network() -> None:
         (leaves, a), (stays, b) = await both()
@@ -363,7 +369,7 @@ def test_one_that_is_cancelled_lets_go_of_all(ways):  # wire 17.13
     def once() -> None:
         asyncio.run(network())
         for thread in [t for t in threading.enumerate() if t.name == "weft: passes on"]:
-            thread.join(HEARD)  # it has nothing to wait for any more
+            thread.join(HEARD)  # the thread has nothing to wait for any more
             assert not thread.is_alive()
 
     once()
@@ -373,7 +379,9 @@ def test_one_that_is_cancelled_lets_go_of_all(ways):  # wire 17.13
 
 
 def test_between_machines_no_loop_passes_on(ways, monkeypatch):  # wire 17.10
-    """Over TCP with TLS a thread does, for a loop of Python's takes longer than all the rest."""
+    """Over TCP with TLS a thread passes the bytes on: a loop in Python takes longer than all the
+    rest.
+    """
 
     async def never(*_: Any) -> None:
         raise AssertionError("it came to the loop")

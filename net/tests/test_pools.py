@@ -1,5 +1,5 @@
-"""Pools of hosts on other machines: who takes a call, and what becomes of it when one dies (WIRE.md
-17.9 to 17.12).
+"""Pools of hosts on other machines: which host takes a call, and what becomes of the call when the
+host dies (WIRE.md 17.9 to 17.12).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def test_a_pool_of_hosts(agent, network):
 
 
 def test_supervised_over_a_pool(agent, network):
-    """A host dies in the middle: its jobs are done elsewhere, and none is lost."""
+    """A host dies in the middle: its jobs are done on another host, and none is lost."""
     agents = [agent(name, "--hosts", "1") for name in ("gpu1", "gpu2")]
     workers = ps.Supervisor(network.hosts(2), backoff=0.01)
     n = 60
@@ -61,7 +61,7 @@ def test_supervised_over_a_pool(agent, network):
     @th.process
     def gives(jobs: Any) -> None:
         for i in range(n):
-            jobs.write(i)  # until who reads it has done it: it is lent, not taken
+            jobs.write(i)  # returns when the reader has done it: the value is lent, not taken
 
     @th.process
     def gathers(results: Any) -> dict[int, int]:
@@ -84,8 +84,9 @@ def test_supervised_over_a_pool(agent, network):
 
 @pytest.mark.parametrize("gone", [False, True], ids=["it has no ticket", "it has gone"])
 def test_a_pool_asks_another_host(agent, network, gone, monkeypatch):  # wire 17.9
-    """Where the first has no ticket, or its name goes between the list and the question. The agent
-    does not write meanwhile, as one whose machine is cut off."""
+    """The first host has no ticket, or its name goes between the list and the question. Its agent
+    does not write meanwhile, as one whose machine is cut off.
+    """
     monkeypatch.setattr(_net_named, "SOON", 0.3)
     stopped, other = (agent(name, "--hosts", "1") for name in ("gpu1", "gpu2"))
     hosts = network.hosts(2, patience=20)
@@ -105,7 +106,7 @@ def test_a_pool_asks_another_host(agent, network, gone, monkeypatch):  # wire 17
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_what_was_in_hand_is_reported(agent, server, keys, trust):
-    """Where nobody trusts it comes as a plain value too: nothing of a host's is unpickled."""
+    """Without trust the value is reported as a plain value too: nothing of a host is unpickled."""
     agent("gpu1", "--hosts", "1", *["--trust"][: int(trust)])
     reported = []
     with net.join(server.url, keys=keys, trust=trust) as network:

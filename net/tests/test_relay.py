@@ -1,5 +1,6 @@
-"""Sessions through the NATS server, where programs do not reach each other (WIRE.md 17.17 to
-17.21). The lines below: test_ways.py."""
+"""Sessions through the NATS server, if programs do not reach each other (WIRE.md 17.17 to 17.21).
+test_ways.py tests the packet lines below them.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +32,11 @@ def joined(server: Any, keys: Any, relay: str = "only", **more: Any) -> net.Netw
     return net.join(server.url, keys=keys, relay=relay, **more)
 
 
-# --- what goes directly goes so too (by name: test_names.py) --------------------------------------
+# --- what goes directly goes by the relay too (by name: test_names.py) ----------------------------
 
 
 def test_plain_and_large_values_there_and_back(server, keys, program):  # wire 17.19
-    """Of some megabytes too: more than a window, in messages that the server takes."""
+    """Values of some megabytes go too: more than a window, in messages that the server accepts."""
     values: list[Any] = [None, -(2**70), 1.5, "text ✓", [1, {"k": b""}], bytes(range(256)) * 12_000]
     with joined(server, keys) as network:
         out, back = th.Channel("values"), th.Channel("back")
@@ -82,7 +83,7 @@ def test_poison(server, keys, program):
 
 
 def test_a_host(server, keys, agent):
-    """Calls, what they raise, and the death of its OS process."""
+    """Calls, what they raise, and the death of the host's OS process."""
     agent("gpu1", "--relay", "only")
     with joined(server, keys, "auto") as network:
         host = network.host("gpu1")
@@ -122,7 +123,7 @@ def test_a_host(server, keys, agent):
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """An address where somebody listens and says nothing."""
+    """An address where a program listens and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listens:
         yield f"127.0.0.1:{listens.getsockname()[1]}"
 
@@ -133,7 +134,9 @@ def nowhere(request: pytest.FixtureRequest) -> str:
 
 
 def test_an_address_that_does_not_answer(server, keys, program, nowhere, monkeypatch):  # wire 17.17
-    """By the relay then, without being told to; and the next time at once."""
+    """The program then uses the relay, without being told to; and the next time it does so at
+    once.
+    """
     monkeypatch.setattr(_net_names, "REACH", 0.3)
     p = program("is_home_elsewhere", server.url, keys, "lab", nowhere, "auto")
     assert p.heard() == "offered"
@@ -164,7 +167,7 @@ def test_one_that_answers_is_not_gone_around(server, keys, program):  # wire 17.
         network.offer("c", c, writers=True)
         p = program("counts_by_name", server.url, keys, "c")
         assert r.read() == 0
-        assert [s.relayed for s in network._sessions] == [False]  # it writes on
+        assert [s.relayed for s in network._sessions] == [False]  # the session still writes
         r.retire()
         assert p.heard()[1] == "Retired"
 
@@ -185,7 +188,7 @@ def test_a_side_that_does_without(server, keys, program, refusing, here, there):
 
 
 def test_a_home_that_is_killed_is_nowhere(server, keys, program, refusing, monkeypatch):
-    monkeypatch.setattr(_net_relay, "BACK", 0.0)  # the server has not been away
+    monkeypatch.setattr(_net_relay, "BACK", 0.0)  # as if the server had not been away
     p = program("is_home_elsewhere", server.url, keys, "lab", refusing, "auto")
     assert p.heard() == "offered"
     p.kill()
@@ -198,7 +201,7 @@ def test_a_home_that_is_killed_is_nowhere(server, keys, program, refusing, monke
 
 
 def test_another_host_cannot_stand_in(server, keys, other_keys, apart):  # wire 17.21
-    """It listens where the home should: its certificate has another fingerprint."""
+    """The impostor listens where the home should, but its certificate has another fingerprint."""
     with joined(server, other_keys) as impostor, joined(server, keys) as network:
         impostor.offer("c", th.Channel("c"), writers=True)
         stand_in(impostor, "c", network)
@@ -207,7 +210,7 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, apart):  # wire 
 
 
 def test_keys_of_another_authority(server, keys, strange_keys, monkeypatch, apart):  # wire 17.21
-    """The server might let it in; a program does not."""
+    """The server might let such a program in; a program does not."""
     with joined(server, keys) as network, joined(server, keys) as other:
         network.offer("c", th.Channel("c"), writers=True)
         monkeypatch.setattr(
@@ -266,7 +269,7 @@ def checked(r: Any, i: int) -> None:
 
 
 def test_the_server_is_restarted_under_load(server, keys, program, tmp_path):  # wire 17.19
-    """Nothing is lost, nothing doubled, nothing spoilt."""
+    """Nothing is lost, doubled or spoilt."""
     with joined(server, keys) as network:
         c = th.Channel("numbers")
         r = c.reader()
@@ -322,7 +325,7 @@ def test_a_peer_that_is_killed_is_dead_after_the_lease(
 def test_one_that_is_stopped_is_dead_after_the_lease(
     server, keys, program, monkeypatch
 ):  # wire 17.19
-    """And when it goes on it hears that the session is over."""
+    """When the stopped program goes on, it learns that the session is over."""
     monkeypatch.setattr(_net_relay, "LEASE", 3000)
     with joined(server, keys) as network:
         c = th.Channel("numbers")
@@ -339,7 +342,7 @@ def test_one_that_is_stopped_is_dead_after_the_lease(
 
 
 def test_ctrl_c(server, keys, program):
-    """Who is interrupted says goodbye: the other side need not wait for the lease."""
+    """A program that is interrupted says so: the other side need not wait for the lease."""
     with joined(server, keys) as network:
         c = th.Channel("c")
         w = c.writer()

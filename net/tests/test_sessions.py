@@ -1,4 +1,4 @@
-"""Sessions at an address (WIRE.md 17.1, 17.2, 17.5, 17.6, 17.7): no server is needed."""
+"""Sessions at an address (WIRE.md 17.1, 17.2, 17.5, 17.6, 17.7): they need no server."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_plain_values_there_and_back(keys, program):  # wire 17.5, 17.6
 
 
 def test_sessions_have_no_threads_of_their_own(keys, program):  # wire 12.2
-    """The loop carries them all. (A link with a socket of its own has a thread.)"""
+    """The loop carries all sessions. (A link with a socket of its own has a thread.)"""
     with net.listen(keys=keys) as door:
         sessions, threads = [], []
         for _ in range(3):
@@ -69,7 +69,7 @@ def test_sessions_have_no_threads_of_their_own(keys, program):  # wire 12.2
             sessions.append(door.next())
             assert p.heard() == "here"
             threads.append(set(Path("/proc/self/task").iterdir()))
-        assert threads[2] <= threads[1] <= threads[0]  # one of a test before may end
+        assert threads[2] <= threads[1] <= threads[0]  # a thread of a test before this one may end
         for session in sessions:
             session.close()
 
@@ -114,7 +114,7 @@ def test_the_home_is_who_gives(keys, program):
 
 
 def test_a_choice_over_far_and_near_ends(keys, program):
-    """The plain values of a choice, at the home and where the end has come to."""
+    """The plain values of a choice arrive, at the home and where the end has come to."""
     with net.listen(keys=keys) as door:
         program("gives", door.address, keys)
         with door.next() as session:
@@ -243,7 +243,7 @@ def test_the_home_that_leaves(keys, program):
             session.give("values", c.reader())
             assert p.heard() == "here"
             w.write(1)
-        assert p.heard() == "PeerDied"  # its writer end was still open here
+        assert p.heard() == "PeerDied"  # its writer end was still open in this program
         assert p.ended() == 0
         w.die() if hasattr(w, "die") else w.retire()
 
@@ -261,7 +261,9 @@ def test_the_session_ends_before_what_is_waited_for(keys, program):
 
 
 def test_nothing_is_left_that_could_come(keys):  # rule 10.3
-    """While the door is open somebody might; then a run that stands still is a deadlock again."""
+    """While the door is open a program might come; after that, a run that stands still is a
+    deadlock again.
+    """
     with net.listen(keys=keys):
         pass
     c = th.Channel("c")
@@ -302,7 +304,7 @@ def test_keys_that_are_out_of_time(keys, keys_for_a_day, days, says):  # wire 17
 def test_a_certificate_that_is_out_of_time(
     keys, keys_for_a_day, days, says, expired_meanwhile
 ):  # wire 17.1
-    """As of a machine whose clock begins at 1970: that is no question of the authority."""
+    """As of a machine whose clock begins at 1970. The authority has nothing to do with it."""
     with (
         net.listen(keys=keys_for_a_day(days)) as door,
         pytest.raises(BadUse, match=rf"not good now \({says}\): look at the clocks"),
@@ -311,7 +313,9 @@ def test_a_certificate_that_is_out_of_time(
 
 
 def test_we_are_of_another_authority(keys, strange_keys, tmp_path, monkeypatch):  # wire 17.1
-    """It knows ours, we do not know that it does not know us."""
+    """The other side accepts this program's certificate; this program does not accept the
+    other's.
+    """
     mixed = tmp_path / "mixed"
     mixed.mkdir()
     for name in ("certificate.pem", "key.pem"):
@@ -350,7 +354,7 @@ def test_no_certificate(keys):  # wire 17.1
         try:
             with _tls(keys, certificate=False).wrap_socket(raw) as tls:
                 tls.sendall(_net_link._pack({"host": "x", "name": "y"}))
-                refused = not tls.recv(1)  # in TLS 1.3 the refusal comes here
+                refused = not tls.recv(1)  # in TLS 1.3 the refusal comes only now
         except OSError:
             refused = True
         assert refused
@@ -385,7 +389,7 @@ def _size(first: bytes) -> int:
 
 
 def _answer_to(door: net.Door, keys: Path, first: bytes) -> Any:
-    """What the door says to these bytes; None: nothing."""
+    """Returns what the door answers to these bytes; None: nothing."""
     with _raw(door) as raw, _tls(keys).wrap_socket(raw) as tls:
         tls.sendall(first)
         if len(first) < 12 or (first[:8] == b"WEFTNET1" and _size(first) > len(first)):
@@ -402,7 +406,7 @@ def _answer_to(door: net.Door, keys: Path, first: bytes) -> Any:
 
 @pytest.mark.parametrize("first", FIRST)
 def test_rubbish_first(keys, program, first):  # wire 17.2
-    """It is refused, and the next one who comes has a session."""
+    """Rubbish is refused, and the next program that comes has a session."""
     with net.listen(keys=keys) as door:
         answer = _answer_to(door, keys, first)
         assert (
@@ -438,7 +442,8 @@ def test_random_bytes_first(keys):  # wire 17.2
                 spoilt[random.randrange(len(spoilt))] = random.randrange(256)
             answer = _answer_to(door, keys, bytes(spoilt[: random.randrange(1, len(spoilt) + 1)]))
             assert answer is None or "refused" in answer or answer["trust"] is False
-    # Who got as far as a session had none: the door has closed what nobody took.
+    # Programs that got as far as a session had none: the door has closed the sessions that nobody
+    # took.
 
 
 def test_a_name_at_a_door_for_sessions(keys):
@@ -507,7 +512,9 @@ def test_no_name_of_an_end(keys, program):
 
 
 def test_in_the_child_of_a_fork(keys):
-    """It is the parent's there: using it is bad use, and closing it does nothing."""
+    """The door belongs to the parent: its use in the child is bad use, and closing it there does
+    nothing.
+    """
     door = net.listen(keys=keys)
     pid = os.fork()
     if not pid:

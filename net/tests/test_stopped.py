@@ -1,7 +1,7 @@
-"""A receiver that is stopped: what its sender keeps for it is bounded (WIRE.md 17.20).
+"""A receiver is stopped: what its sender keeps for it is bounded (WIRE.md 17.20).
 
-WEFT_STOPPED=n: it is stopped for so many seconds; else until the system takes no more of what the
-sender has for it.
+WEFT_STOPPED=n: it is stopped for n seconds; else until the system takes no more of what the sender
+has for it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SEED = 23
 
 
 class Writes(threading.Thread):
-    """Values with checksums, by an end of its own thread's."""
+    """Writes values with checksums, by an end of its own."""
 
     def __init__(self, end: Any, seed: int) -> None:
         super().__init__()
@@ -49,8 +49,9 @@ class Writes(threading.Thread):
 def test_its_sender_keeps_no_more_than_was_under_way(
     server, keys, program: Callable[..., Any], transports, relay
 ):  # wire 14.3, 17.20
-    """Eight write to a buffer of eight. Between them and who is stopped there are at most the value
-    of each, those that the buffer has room for, and some pieces."""
+    """Eight threads write to a buffer of eight. Between them and the stopped receiver there are at
+    most one value of each thread, the values that the buffer holds, and some pieces.
+    """
     p = program("reads_with_checksums", server.url, keys, "c", CAPACITY)
     assert p.heard() == "offered"
     with net.join(server.url, keys=keys, relay=relay) as network:
@@ -69,7 +70,7 @@ def test_its_sender_keeps_no_more_than_was_under_way(
             waits = max(waits, transport.get_write_buffer_size())
 
         try:
-            while not (queued > SIZE and waits > 0):  # nobody takes it any more
+            while not (queued > SIZE and waits > 0):  # nobody takes the values any more
                 look()
             over = threading.Event()
             if SECONDS:

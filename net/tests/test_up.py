@@ -1,5 +1,6 @@
-"""`weft up`: agents on many nodes. `ssh` is a stand-in on the PATH that runs the command here; in
-test_up_ssh.py it is the real one."""
+"""`weft up`: agents on many nodes. On the PATH is a stand-in for `ssh` that runs the command on
+this machine; test_up_ssh.py uses the real one.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ exec sh -c "$*"
 
 
 def gone(pid: int) -> bool:
-    """Waits until that OS process has ended. It is none of our children."""
+    """Waits until that OS process has ended, which is not a child of this one."""
     try:
         one = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -51,7 +52,7 @@ def gone(pid: int) -> bool:
 
 @pytest.fixture
 def where(tmp_path: Path) -> dict[str, str]:
-    """An environment with the stand-in, and without a job of anybody's."""
+    """An environment with the stand-in, and without variables of a job."""
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "ssh").write_text(SSH)
@@ -67,7 +68,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def start(server: Any, keys: Path, where: dict[str, str]) -> Iterator[Start]:
-    """`weft up` under way, on nodes that are this machine."""
+    """Runs `weft up` on nodes that are this machine."""
     started: list[subprocess.Popen[str]] = []
 
     def up(*args: str, program: tuple[str, ...] = (), allow: str = "far_parts:squares") -> Any:
@@ -145,7 +146,9 @@ sys.exit(int(sys.argv[1]))
 
 @pytest.mark.parametrize("status", [0, 7])
 def test_a_program(start, tmp_path, status):
-    """It finds the server by itself, its output is its own, its status is passed on."""
+    """The program finds the server by itself, its output is not mixed with other text, and its
+    status is passed on.
+    """
     (tmp_path / "nodes").write_text("node1\nnode2\n")
     program = (sys.executable, "-c", PROGRAM, str(status))
     process = start("--nodefile", str(tmp_path / "nodes"), program=program, allow="far_parts:plus")
@@ -173,7 +176,7 @@ def test_a_program_that_is_not_there(start):
 
 
 def test_it_is_killed(start):
-    """Nobody ends the agents then: they see their standard input end."""
+    """Nobody ends the agents then, but they see that their standard input ends."""
     process = start("--ssh", "node1", "--ssh", "node2")
     hosts = joined(process)
     process.kill()
@@ -217,7 +220,7 @@ def test_an_agent_that_does_not_start(start, args, why):
 
 
 def test_keys_that_are_not_for_the_nodes(start, keys_of):  # wire 17.9
-    """A node's keys are for its name, or for all hosts; what its agent says is told."""
+    """A node's keys are for its name, or for all hosts. The user sees what its agent says."""
     assert Node("me@gpu1.lab", None).name == "gpu1-lab"
     assert _net_keys.Keys(keys_of("gpu1-lab")).member.may_hold("host=gpu1-lab")
     status, errors = ended(start("--ssh", "gpu2", "--remote-keys", str(keys_of("lab1"))))
@@ -238,7 +241,9 @@ def test_a_node_that_does_not_join(start):
 
 
 def test_a_node_that_does_not_answer(start, where, monkeypatch):
-    """Its `ssh` hears neither the end of its input nor SIGTERM: it is killed, and the user told."""
+    """The node's `ssh` notices neither the end of its input nor SIGTERM: it is killed, and the user
+    told.
+    """
     monkeypatch.setattr(_net_up, "GRACE", 0.1)
     monkeypatch.setenv("PATH", where["PATH"])
     told: list[str] = []
@@ -252,7 +257,7 @@ def test_a_node_that_does_not_answer(start, where, monkeypatch):
 
 
 def test_what_a_shell_says_first(start):
-    """Its greeting is no agent, and spoils nothing."""
+    """The greeting of a shell is not taken for an agent, and spoils nothing."""
     process = start("--ssh", "chatty")
     assert [h["host"] for h in joined(process)] == ["chatty"]
 
@@ -284,7 +289,7 @@ def test_an_agent_whose_input_is_silent():
 
 
 def test_an_agent_that_cannot_end():
-    """SIGTERM is not enough where what it waits for does not answer."""
+    """SIGTERM is not enough if what the agent waits for does not answer."""
     text = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)" + LEFT
     process = subprocess.Popen([sys.executable, "-c", text, "0.2"], stdin=subprocess.PIPE)
     assert process.wait() == 143
@@ -407,7 +412,7 @@ def test_a_dry_run(where, tmp_path):
 
 
 def test_a_server_for_other_machines(where, keys, tmp_path):
-    """That which `weft net up` has noted, where nodes can reach it."""
+    """The server is the one that `weft net up` has noted, if nodes can reach it."""
     dry = ("--allow", "a:b", "--dry-run", "--keys", str(tmp_path), "--ssh")
     (tmp_path / "server").write_text("tls://0.0.0.0:4222")
     assert f"--join nats://{os.uname().nodename}:4222 " in weft_up(where, *dry, "gpu1").stdout

@@ -1,5 +1,6 @@
-"""`weft up` over the real `ssh`, to a server on loopback with keys made on the spot. Skipped, with
-the reason, where there is none (`./run setup net` fetches it for Debian)."""
+"""`weft up` over the real `ssh`, to an sshd on loopback with keys made for the test. Without an
+sshd the tests are skipped, with the reason (`./run setup net` fetches it for Debian).
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ Host *
   GlobalKnownHostsFile /dev/null
   HostKeyAlias node
 """
-# sshd as root wants a user of its own, and /run/sshd: in a namespace of mounts it has both
+# An sshd that runs as root needs a user of its own, and /run/sshd: a namespace of mounts has both.
 AS_ROOT = """\
 grep -q ^sshd: /etc/passwd ||
   { cat /etc/passwd; echo sshd:x:33333:65534::/run/sshd:/bin/false; } >"$0/passwd" &&
@@ -54,7 +55,7 @@ def server_program() -> list[str]:
 
 
 class Sshd:
-    """A server for this user, under way."""
+    """A running sshd for this user."""
 
     def __init__(self, folder: Path, address: str) -> None:
         program = server_program()
@@ -96,7 +97,7 @@ class Sshd:
         self.process.stderr.close()
 
     def client(self, path: Path, identity: str) -> None:
-        """An `ssh` at that path, which is the real one with this server's port and a key."""
+        """Makes an `ssh` at that path: the real one, with this server's port and a key."""
         config = path.with_suffix(".config")
         config.write_text(CLIENT.format(port=self.port, folder=self.folder, identity=identity))
         real = shutil.which("ssh")
@@ -127,7 +128,7 @@ def test_from_start_to_end(sshd, start, tmp_path):
 
 
 def test_it_is_killed(sshd, start, tmp_path):
-    """`ssh` passes on that its input has ended, and so no agent is left."""
+    """`ssh` passes on that its input has ended, so that no agent is left."""
     sshd.client(tmp_path / "bin/ssh", "user")
     process = start(*NODES)
     hosts = joined(process)
@@ -144,7 +145,7 @@ def test_a_key_that_is_not_the_users(sshd, start, tmp_path):
 
 
 def test_a_host_that_is_another(sshd, start, tmp_path):
-    """`ssh` asks whether to go on, and with nobody to answer it does not."""
+    """`ssh` would ask whether to go on, and since nobody can answer it does not go on."""
     sshd.client(tmp_path / "bin/ssh", "user")
     (sshd.folder / "known_hosts").write_text("")
     status, errors = ended(start("--ssh", "localhost"))

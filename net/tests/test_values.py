@@ -1,5 +1,6 @@
-"""Typed values to programs that are not trusted (WIRE.md 17.15): what arrives, what is refused, and
-that nothing which comes runs anything."""
+"""Typed values to programs that are not trusted (WIRE.md 17.15): which arrive, which are refused,
+and that nothing which comes runs any code.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +31,18 @@ from weft.errors import BadUse, Retired
 
 
 class C:
-    """As far as a channel is asked here."""
+    """The part of a channel that the packing functions read."""
 
     name = "c"
 
 
 def passed(value: Any) -> Any:
-    """As it arrives."""
+    """Returns the value as it arrives."""
     return _net_values._loads(_net_values._dumps(value, C), C)
 
 
 def refused(content: Any) -> str:
-    """What a reader says to an object with this content, which is no fault of the bytes."""
+    """Returns what a reader says to an object with this content, whose bytes are well-formed."""
     packed = cbor2.dumps(cbor2.CBORTag(27, content))
     assert _net_values._native._cbor_fault(packed, True) is None
     with pytest.raises(BadUse, match=r"^read on channel 'c': .*\. The value is lost$") as raised:
@@ -112,20 +113,22 @@ def test_arrays_with_dtype_and_shape(array):  # wire 17.15
     ],
 )
 def test_large_arrays(array):  # wire 17.15
-    """They stand alone, and are packed and made with fewer copies; in a list they are not."""
+    """A large array that stands alone is packed and made with fewer copies; in a list it is not."""
     (other,), came = passed([array]), passed(array)
     for one in (came, other):
         assert type(one) is np.ndarray
         assert (one.dtype, one.shape) == (array.dtype, array.shape)
         assert one.tobytes() == array.tobytes()
         assert one.flags.writeable and one.flags.c_contiguous
-    came[...] = came[::-1]  # nobody else has its bytes
+    came[...] = came[::-1]  # nothing else has the bytes of `came`
 
 
 @pytest.mark.parametrize("kind", ["<f8", "<i2", "<U2", "<c16", "|b1", "<M8[25s]"])
 @pytest.mark.parametrize("ones", range(8))
 def test_large_arrays_are_made_where_their_bytes_have_come(ones, kind):  # wire 17.15
-    """If those are the reader's own: of whatever shape, and aligned. Others' are copied."""
+    """This is so if the bytes belong to the reader, for any shape, and the array is aligned. Other
+    bytes are copied.
+    """
     array = np.arange(20_000).astype(kind).reshape(*[1] * ones, 20_000)
     packed = _net_values._dumps(array, None)
     mine = bytearray(packed)
@@ -409,7 +412,7 @@ def test_no_numpy_at_the_reader(monkeypatch):
 
 
 def test_what_cbor_itself_refuses():
-    """The check of the bytes comes first; this is for what it might overlook."""
+    """The check of the bytes comes first; this is for what the check might overlook."""
     with pytest.raises(BadUse, match=r"(?s)^read on a channel: .*\. The value is lost"):
         _net_values._loads(bytes.fromhex("8201"), None)
 
@@ -419,7 +422,7 @@ def test_faults_of_the_bytes():  # wire 17.15, 14.2
         return _net_values._native._cbor_fault(bytes.fromhex(hexed), typed)
 
     assert fault("d81b80") is None
-    assert fault("d81b80", False) == "a tag that is no large integer's"  # a board has none
+    assert fault("d81b80", False) == "a tag that is no large integer's"  # boards have no such tag
     assert fault("d81b") == "an object that is no array"
     assert fault("d81ba0") == "an object that is no array"
     assert fault("d81b8261") == "a value that is cut off"
@@ -448,15 +451,18 @@ _ALLOWED = (int, float, str, bytes, bool, type(None), list, dict, tuple, np.ndar
 
 @functools.cache
 def _resolve_annotations() -> None:
-    """Those of accepted classes, which this program wrote: msgspec compiles what is a text among
-    them the first time."""
+    """Resolves the annotations of accepted classes, which this program wrote: msgspec compiles
+    those that are text when it first needs them.
+    """
     for kind in _net_values._accepted.values():
         with contextlib.suppress(msgspec.ValidationError):
             msgspec.convert({}, kind)
 
 
 def _read(packed: bytes) -> None:
-    """It is refused, or is a value of what was accepted; and nothing was run."""
+    """Checks that the bytes are refused, or are a value of accepted classes, and that nothing was
+    run.
+    """
     global _watched
     _resolve_annotations()
     if _net_values._native._cbor_fault(packed, True) is not None:
@@ -556,7 +562,7 @@ def test_random_bytes_run_nothing(data):  # wire 17.15
 
 
 def test_the_watch_sees_what_runs(tmp_path):
-    """The tests above can fail."""
+    """Shows that the tests above can fail."""
     global _watched
     _watched = []
     try:
@@ -599,7 +605,7 @@ def test_a_class_that_is_not_accepted(keys, program):  # wire 17.15
             assert r.read() == [Place("b")]
             with pytest.raises(Retired):
                 r.read()
-            assert p.heard() == "written"  # its session is still there
+            assert p.heard() == "written"  # the session still goes on
         assert "closed the session" in p.heard()
 
 
@@ -619,7 +625,7 @@ def test_a_choice_that_takes_one(keys, program):  # wire 17.15
 
 
 def test_a_boards_channel_and_a_networks_are_kept_apart(keys, program):
-    """Their values are packed differently, though both are CBOR."""
+    """Values for a board and for a network are packed differently, though both are CBOR."""
     from weft import serial
 
     there, terminal = os.openpty()

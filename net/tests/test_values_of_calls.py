@@ -33,8 +33,8 @@ def test_arguments_that_the_host_does_not_accept(agent, network):  # wire 17.11
         BadUse, match=r"'arguments of x_of': an object of points\.Unknown"
     ) as raised:
         th.run(parts.x_of.on("gpu1")(Unknown(3)))
-    assert "Traceback" in str(raised.value.__cause__)  # it was over there
-    assert th.run(parts.pid.on("gpu1")()) == before  # and nobody died of it
+    assert "Traceback" in str(raised.value.__cause__)  # the error was raised on the host
+    assert th.run(parts.pid.on("gpu1")()) == before  # and no OS process died of it
 
 
 def test_results_that_this_program_does_not_accept(agent, network):  # wire 17.11

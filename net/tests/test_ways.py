@@ -1,5 +1,6 @@
-"""The lines of the relay by themselves (WIRE.md 17.18 to 17.21): two of them in one program, with a
-server between, and somebody who listens to all and says what he likes."""
+"""The packet lines of the relay by themselves (WIRE.md 17.18 to 17.21): two relays in one program,
+with a server between them, and a third client that listens to everything and sends what it likes.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +29,20 @@ from weft._net.relay import HIGH, PACKET, RELAY, WINDOW, Relay, Way
 from weft.errors import BadUse
 
 PLACES = ["a" * 64 + "." + "1" * 16, "b" * 64 + "." + "2" * 16]
-HEARD = 300.0  # seconds until a test that hangs fails
+HEARD = 300.0  # seconds after which a test that hangs fails
 
 
 async def flushed(client: Any) -> None:
-    """The server has all that was said until now. (By itself the client's flush() may ask before
-    what waits to be sent: a subscription might not be there yet.)"""
+    """Waits until the server has all that was said. (The client's flush() alone may ask before
+    messages that still wait to be sent: a subscription might not be there yet.)
+    """
     while client.pending_data_size:
         await asyncio.sleep(0)
     await client.flush()
 
 
 class Pair:
-    """Two programs' relays, a session between them, and a third client."""
+    """The relays of two programs, a session between them, and a third client."""
 
     def __init__(self, url: str, keys: Path) -> None:
         self.url = url
@@ -64,7 +66,9 @@ class Pair:
             await flushed(client)
 
     async def session(self) -> tuple[Any, Any]:
-        """The streams of who goes, and of who is gone to."""
+        """Opens a session. Returns the streams of the program that asked for it, and of the other
+        one.
+        """
         self.streams = await self.relays[0].open(PLACES[1], self.tls[0]), await self.came
         return self.streams
 
@@ -104,7 +108,7 @@ def dice() -> random.Random:
 
 
 async def poured(reader: Any, writer: Any, data: bytes) -> None:
-    """All of it goes, and comes, in this order."""
+    """Checks that all of the data is sent, and arrives in the same order."""
 
     async def pours() -> None:
         for at in range(0, len(data), 50_000):
@@ -139,8 +143,9 @@ AT_MOST = 2 * PACKET * WINDOW + 4 * HIGH + 10 * PACKET  # two windows, and what 
 
 
 def test_who_does_not_read_costs_a_bound(paired):  # wire 13.3, 17.20
-    """A sender that does not stop, a reader that reads when the sender has had to wait: at no time
-    more is between them."""
+    """The sender does not stop, and the reader reads only when the sender has had to wait: there
+    are never more bytes between them than the bound.
+    """
 
     async def test(pair: Pair) -> None:
         (_, w), (r, _) = await pair.session()
@@ -174,8 +179,9 @@ def test_who_does_not_read_costs_a_bound(paired):  # wire 13.3, 17.20
 
 
 def test_what_the_connection_does_not_take_does_not_wait_twice(paired):  # wire 17.20
-    """The client has to wait for the server's connection: what goes again meanwhile is not put
-    behind what has not gone."""
+    """The client has to wait for the server's connection: packets that are sent again meanwhile are
+    not queued behind those that have not been sent.
+    """
 
     async def test(pair: Pair) -> None:
         (_, w), (r, _) = await pair.session()
@@ -195,7 +201,7 @@ def test_what_the_connection_does_not_take_does_not_wait_twice(paired):  # wire 
         while way._sending < PACKET * WINDOW:
             await asyncio.sleep(0.001)
         now = way._now()
-        for later in range(0, 10_000, 100):  # all of it would go again, many times
+        for later in range(0, 10_000, 100):  # all of it would be sent again, many times
             way._line.passed(now + later)
             way._pump()
         assert waiting == 1
@@ -206,11 +212,13 @@ def test_what_the_connection_does_not_take_does_not_wait_twice(paired):  # wire 
     paired(test)
 
 
-# --- who says what he likes -----------------------------------------------------------------------
+# --- a third client that sends what it likes ------------------------------------------------------
 
 
 async def overheard(pair: Pair) -> list[Any]:
-    """What goes from now on, as a server or one who may listen everywhere has it."""
+    """Returns a list of what is sent from now on, as the server sees it, or a client that may
+    listen to everything.
+    """
     seen: list[Any] = []
 
     async def note(message: Any) -> None:
@@ -265,11 +273,12 @@ MEETS = [
 
 
 def test_rubbish_that_asks_for_a_session(paired):  # wire 17.18
-    """It is refused, and the next one has a session."""
+    """Rubbish is refused, and the next program has a session."""
 
     async def test(pair: Pair) -> None:
         for said in MEETS:
-            await pair.third.publish(f"{RELAY}.{PLACES[1]}.meet", said)  # wants no answer
+            # This message asks for no answer.
+            await pair.third.publish(f"{RELAY}.{PLACES[1]}.meet", said)
             answer = await pair.third.request(f"{RELAY}.{PLACES[1]}.meet", said, HEARD)
             assert json.loads(answer.data) == {"refused": "who asks says no session and no place"}
         assert not pair.relays[1]._ways
@@ -281,8 +290,9 @@ def test_rubbish_that_asks_for_a_session(paired):  # wire 17.18
 
 
 def test_so_many_at_once(paired, monkeypatch):  # wire 17.18
-    """Who asks for more hand-shakes than a program has patience for is refused; asking again for
-    one changes nothing."""
+    """More hand-shakes at once than a program allows are refused; asking again for the same one
+    changes nothing.
+    """
     monkeypatch.setattr(_net_relay, "MOST", 3)
 
     async def test(pair: Pair) -> None:
@@ -303,7 +313,7 @@ def test_a_message_of_no_bytes_ends_it_and_what_had_come_is_read_first(paired): 
         (_, w), (r, w2) = await pair.session()
         way = pair.ways[1]
         w.write(b"before")
-        while not r._buffer:  # it has come, and nobody has read it
+        while not r._buffer:  # the bytes have come, and nobody has read them
             await asyncio.sleep(0.001)
         await pair.third.publish(pair.ways[0].there, b"")
         await w2.wait_closed()
@@ -318,7 +328,7 @@ def test_who_closes_tls_alone_has_said_all(paired):  # wire 17.21
         (_, w), (r, _) = await pair.session()
         way = pair.ways[0]
         w.write(b"last")
-        with contextlib.suppress(ssl.SSLError):  # it waits for the same from the other side
+        with contextlib.suppress(ssl.SSLError):  # unwrap() waits for the same from the other side
             way._tls.unwrap()
         way._say()
         way._pump()
@@ -329,7 +339,7 @@ def test_who_closes_tls_alone_has_said_all(paired):  # wire 17.21
 
 @pytest.mark.parametrize("where", [0, 1])
 def test_what_somebody_changed_is_not_read(paired, where):  # wire 17.21
-    """He knows the line's checksums, and TLS's keys he does not: both sides end."""
+    """The third client knows the checksums of the packets, but not TLS's keys: both sides end."""
 
     async def test(pair: Pair) -> None:
         (r, w), (r2, w2) = await pair.session()
@@ -422,8 +432,9 @@ def test_no_line(wrong):
 
 @contextlib.contextmanager
 def permitting(server: Any, folder: Path, fingerprints: dict[str, str]) -> Iterator[str]:
-    """A server in its place that tells clients by their certificates, and gives each what the page
-    says."""
+    """Runs a server in place of `server` that tells clients by their certificates, and gives each
+    the permissions that the page lists.
+    """
     settings = json.loads((folder / "server.conf").read_text())
     settings["tls"] = settings["tls"] | {"verify_and_map": True}
     del settings["tls"]["verify"]  # the server reads the two in any order

@@ -1,5 +1,6 @@
-"""Where a call on another machine is (WIRE.md 17.12; rules 6.7, 10.3); and its end, once its caller has
-gone (17.14)."""
+"""Where a call on another machine is (WIRE.md 17.12; rules 6.7, 10.3); and how the call ends once
+its caller has gone (17.14).
+"""
 
 from __future__ import annotations
 
@@ -26,13 +27,13 @@ from weft._net import host_executor as _net_executor
 from weft._net import loop as _net_loop
 from weft.processes import Executor
 
-HEARD = 300.0  # seconds until a test that hangs fails
+HEARD = 300.0  # seconds after which a test that hangs fails
 HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.usefixtures("never_away")
 
 
 def late(call: Any, says: str) -> str:
-    """What a timeout of the call says, as soon as that is in it."""
+    """Returns what a timeout of the call says, as soon as it contains `says`."""
     seconds = 0.01
     while True:
         with pytest.raises(cf.TimeoutError) as raised:
@@ -44,7 +45,9 @@ def late(call: Any, says: str) -> str:
 
 @contextlib.contextmanager
 def pool_of(workers: int) -> Iterator[Executor]:
-    """Whose calls are given up at the end of the block: a test that fails waits for none."""
+    """Yields an Executor whose calls are given up at the end of the block, so that a failed test
+    waits for none.
+    """
     with Executor(workers, on="gpu1") as pool:
         try:
             yield pool
@@ -63,9 +66,10 @@ def write(path: str) -> None:
 
 
 def test_at_which_channel(agent, network):
-    """Function, operation, channel and line, as in the reports of this machine's; of who comes to no
-    operation the line that it has come to. What it was told to wait for it gets: no call is lost by
-    the question."""
+    """The text has function, operation, channel and line, as reports about this machine have. For a
+    process that comes to no operation it has the line where the process is. The call then gets the
+    value that it waits for: the question loses no call.
+    """
     there = agent("gpu1", "--hosts", "1")
     with pool_of(1) as pool:
         call = pool.submit(parts.waits_at_a_channel)
@@ -89,7 +93,7 @@ def test_what_comes_to_no_operation(gpu1, caller, fifo):
 
 
 def test_each_of_its_processes_and_nobody_elses(agent, network, fifo, tmp_path):
-    """Two calls in one OS process: of each its own."""
+    """Two calls run in one OS process, and each has only its own processes in its answer."""
     agent("gpu1", "--hosts", "1")
     with pool_of(2) as pool:
         os.mkfifo(tmp_path / "other")
@@ -114,7 +118,7 @@ def test_each_of_its_processes_and_nobody_elses(agent, network, fifo, tmp_path):
 
 
 def test_one_that_is_stopped_does_not_say(agent, network, monkeypatch):
-    """Nobody waits for it for longer than the agent's patience, or the caller's."""
+    """Nobody waits for a stopped process longer than the agent's patience, or the caller's."""
     there = agent("gpu1", "--hosts", "1")
     with pool_of(1) as pool:
         call = pool.submit(parts.waits_at_a_channel)
@@ -124,7 +128,7 @@ def test_one_that_is_stopped_does_not_say(agent, network, monkeypatch):
             assert late(call, "does not").endswith(", which does not say where")
         finally:
             os.kill(there.said["pids"][0], signal.SIGCONT)
-        os.kill(there.process.pid, signal.SIGSTOP)  # the agent
+        os.kill(there.process.pid, signal.SIGSTOP)  # stops the agent
         monkeypatch.setattr(_net_executor, "ASKS", 0.01)
         try:
             assert late(call, "does not").endswith(", which does not say where")
@@ -133,7 +137,9 @@ def test_one_that_is_stopped_does_not_say(agent, network, monkeypatch):
 
 
 def test_who_may_ask(agent, network):
-    """By the number of a call, which its caller alone knows; of one that is over nothing is said."""
+    """The question needs the number of a call, which only the call's caller knows; about a call
+    that is over nothing is said.
+    """
     there = agent("gpu1", "--hosts", "1")
     with pool_of(1) as pool:
         call = pool.submit(parts.waits_at_a_channel)
@@ -142,7 +148,7 @@ def test_who_may_ask(agent, network):
         for wrong in ("", "0" * 16, None, 7, ["a"]):
             assert _net_loop.call(network._loop, meeting.where("gpu1", wrong)) is None
         assert _net_loop.call(network._loop, meeting.where("nobody", "0" * 16)) is None
-    while asked.ask().result() is not None:  # its OS process has not heard of it yet
+    while asked.ask().result() is not None:  # its OS process has not yet learnt that it is over
         th.sleep(0.001)
     assert there.process.poll() is None
 
@@ -181,7 +187,9 @@ with net.join(sys.argv[1], keys=sys.argv[2], rounds=sys.argv[4] == "rounds") as 
 
 @pytest.mark.parametrize("rounds", ["rounds", "none"])
 def test_ctrl_c_says_where_they_are(agent, server, keys, rounds):
-    """Rule 6.7: of calls on other machines too, whether this program asks others in rounds or not."""
+    """Rule 6.7 holds for calls on other machines too, whether or not this program asks others in
+    rounds.
+    """
     there = agent("gpu1", "--hosts", "2")
     command = [sys.executable, "-c", ASKS, server.url, str(keys), str(HERE), rounds]
     with subprocess.Popen(
@@ -206,11 +214,11 @@ def test_ctrl_c_says_where_they_are(agent, server, keys, rounds):
         assert re.search(
             rf"  main/{line} at far_parts\.py:\d+ in OS process ({pids}) on host 'gpu1'\n", heard
         ), heard
-    assert "hosts.py" not in heard and "main/where" not in heard, heard  # once each
+    assert "hosts.py" not in heard and "main/where" not in heard, heard  # each call is named once
 
 
 def test_calls_that_do_not_answer_hold_up_nobody() -> None:
-    """Rule 6.7: they are named as such, after the patience of who asks."""
+    """Rule 6.7: such calls are named as silent, after the patience of the one who asks."""
     never: cf.Future[Any] = cf.Future()
     over: cf.Future[Any] = cf.Future()
     over.set_result(["main/x: running at x.py:1"])
@@ -250,10 +258,10 @@ sys.stdin.read()
 
 
 def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, server, keys):
-    """wire 17.14: at its next operation, once, so it can still clean up."""
+    """wire 17.14: it is cancelled at its next operation, once, so that it can still clean up."""
     agent("gpu1", "--hosts", "1")
     jobs, said = ([th.Channel(name) for name in "ab"] for _ in range(2))
-    held = [c.writer() for c in jobs]  # so they wait
+    held = [c.writer() for c in jobs]  # so that the calls wait
     for c, told in zip(jobs, said, strict=True):
         network.offer(f"meet/{c.name}", c, readers=True)
         network.offer(f"meet/{c.name}/said", told, writers=True)
@@ -271,7 +279,7 @@ def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, serve
 
 
 class Link:
-    """Of a caller that sends two calls at once, and goes when it is told to."""
+    """The link of a caller that sends two calls at once, and goes when it is told to."""
 
     def __init__(self) -> None:
         self.orders, self.results = th.Channel("orders"), th.Channel("result", capacity=9)
@@ -301,7 +309,9 @@ def test_those_of_its_list_that_have_not_begun_do_not() -> None:  # wire 17.14
 
 
 def test_a_question_that_is_given_up_leaves_no_connection() -> None:
-    """Where it comes to its end as it is cancelled: what asyncio.wait_for() may lose is let go of."""
+    """The question completes as it is cancelled: a result that asyncio.wait_for() may lose is let
+    go of.
+    """
 
     async def ends_all_the_same() -> str:
         with contextlib.suppress(asyncio.CancelledError):
@@ -311,11 +321,11 @@ def test_a_question_that_is_given_up_leaves_no_connection() -> None:
     async def main() -> None:
         dropped: list[str] = []
         waits = asyncio.ensure_future(_net_loop.within(HEARD, ends_all_the_same(), dropped.append))
-        for _ in range(3):  # it waits now
+        for _ in range(3):  # `waits` waits now
             await asyncio.sleep(0)
         waits.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            dropped.append(await waits)  # as later versions of Python do
+            dropped.append(await waits)  # later versions of Python return the result
         assert dropped == ["a connection"]
 
     asyncio.run(main())

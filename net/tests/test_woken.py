@@ -23,7 +23,7 @@ TASKS = Path("/proc/self/task")
 
 
 def slice_of(thread: int) -> int:
-    """In ns, as the kernel says it."""
+    """Returns the time slice of a thread in ns, as the kernel says it."""
     said = re.search(r"^se\.slice\s*:\s*(\d+)", (TASKS / f"{thread}/sched").read_text(), re.M)
     assert said is not None
     return int(said[1])
@@ -34,9 +34,9 @@ def own() -> int:
 
 
 def short() -> Iterator[str]:
-    """Threads here that have the short one."""
+    """Yields the names of the threads of this program that have the short slice."""
     for thread in TASKS.iterdir():
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the thread has ended
             if slice_of(int(thread.name)) == SHORT:
                 yield thread.name
 
@@ -59,7 +59,7 @@ def in_a_thread(what) -> int:
 
 @pytest.fixture
 def loop():
-    """The thread of all networks of this program."""
+    """The loop of all networks of this program."""
     used = _net_loop.use()
     yield used
     _net_loop.done(used)
@@ -87,7 +87,7 @@ def test_a_link_to_who_carries_its_bytes():  # wire 17.24
         for _ in range(1_000_000):
             if not set(short()) <= before:
                 break
-            os.sched_yield()  # its thread has only begun
+            os.sched_yield()  # the link's thread has only begun
         else:
             pytest.fail("no thread has the short slice")
     finally:

@@ -1,5 +1,6 @@
 // The ways of the relay by themselves (WIRE.md 17.19, 17.20): two of them in one program, and
-// between them what a server does to messages. Also what else of weft/net.hpp wants no server.
+// between them what a server does to messages. Also other parts of weft/net.hpp that need no
+// server.
 #include <doctest/doctest.h>
 #include <sys/ioctl.h>
 
@@ -15,10 +16,11 @@ namespace n = weft::net::detail;
 namespace w = weft::wire;
 using Chars = std::string;
 
-// Small packets: what is not acknowledged goes again as a whole, which is dear where all is checked.
+// The packets are small: what is not acknowledged is sent again as a whole, which is slow where all
+// is checked.
 constexpr w::LineOptions kLine{.window = 8, .most = 1024, .again_ms = 200, .lease_ms = 60'000};
 
-// Two ways. Messages go by a thread, which loses those that it is told to.
+// Two ways. A thread carries the messages, and loses those that it is told to.
 class Pair {
  public:
   explicit Pair(w::LineOptions o = kLine, unsigned lost_of_100 = 0, unsigned seed = 1)
@@ -41,7 +43,7 @@ class Pair {
     carries_.join();
   }
   void close(int i) { ::close(std::exchange(sockets[i], -1)); }
-  // From now on nothing goes.
+  // From now on no message is passed on.
   void cut() {
     const std::lock_guard g(lock_);
     lost_ = 100;
@@ -98,7 +100,7 @@ void pour(int socket, const Chars& all) {
     at += static_cast<std::size_t>(n);
   }
 }
-// At most so much, or all until it ends.
+// Reads at most `most` characters, or all until the end.
 Chars drawn(int socket, std::size_t most = SIZE_MAX) {
   Chars all(std::min<std::size_t>(most, 1 << 16), 0), got;
   while (got.size() < most) {
@@ -133,7 +135,7 @@ TEST_CASE("wire 17.19: what was said last comes before the end, and then both ar
   for (const unsigned lost : {0u, 5u}) {
     Pair p(kLine, lost, 3);
     const Chars last = some(30'000, 4);
-    // Who closes before that has nobody who would hear it, and leaves at once.
+    // A way that closes before it is linked has nobody to tell, and leaves at once.
     while (!p.ways[0]->linked()) std::this_thread::yield();
     std::thread pours([&] {
       pour(p.sockets[0], last);
@@ -171,7 +173,7 @@ TEST_CASE("wire 17.20: who does not read costs a bounded number of bytes") {
   ::fcntl(p.sockets[0], F_SETFL, ::fcntl(p.sockets[0], F_GETFL) | O_NONBLOCK);
   const Chars piece(50'000, 'y');
   std::size_t took = 0;
-  // until it goes again and again, and nothing more is taken
+  // Until what was sent is sent again and again, and nothing more is taken.
   const std::size_t window = std::size_t{kLine.window} * kLine.most;
   const std::size_t most = 4 * window + 2 * n::kHigh + 4 * 212'992;
   for (std::size_t quiet = p.messages(); p.messages() < quiet + 6 && took < most;) {
@@ -283,7 +285,7 @@ TEST_CASE("wire 17.18: who asks for a session says which, and where it is") {
 }
 
 TEST_CASE("wire 17.2, 17.3: what nests deeper than anything that is said is not taken") {
-  // it is copied and written down again, level by level
+  // Deep values are copied and written down again, level by level.
   const auto deep = [](std::size_t n) { return std::string(n, '[') + std::string(n, ']'); };
   const auto entry = [&](std::size_t n) {
     return R"({"address":"","fingerprint":"","home":"","host":"","readers":true,"ticket":null,"writers":true,"x":)" +

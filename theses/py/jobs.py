@@ -2,8 +2,8 @@
 BACKEND`.
 
 KIND: numpy or compiled (the Mandelbrot set of the paper's figure 7, PER × PER points, in 100 jobs),
-or montecarlo (table 1: PER random points in pure Python, in 20 jobs). ns a run: from when all
-workers have said that they are there to the last result.
+or montecarlo (table 1: PER random points in pure Python, in 20 jobs). ns a run: from the moment
+when all workers have reported that they are ready to the last result.
 """
 
 import ctypes
@@ -40,7 +40,9 @@ void escape(double x0, double dx, double y, int n, int steps, int* out) {
 
 
 def compiled():
-    """The compiled worker's library; made once a version of the source, in the builds' folder."""
+    """Returns the compiled worker's library; made once for each version of the source, in the
+    builds' folder.
+    """
     folder = Path(__file__).resolve().parents[2] / ".build" / "bench"
     library = folder / f"escape-{abs(hash_of(SOURCE)):x}.so"
     if not library.exists():
@@ -74,7 +76,7 @@ def hash_of(text):
 
 
 class Work:
-    """What one worker does; a job is a range of lines, or of points with its seed."""
+    """What one worker does; a job is a range of lines, or a number of points with their seed."""
 
     def __init__(self, kind, per):
         self.kind, self.per = kind, per
@@ -186,5 +188,5 @@ async def main(kind, workers, samples, per):
     )
 
 
-# (Each OS process runs this line up to run(): so it leaves sys.argv as it is.)
+# (Each OS process runs this file up to run(), so the line leaves sys.argv as it is.)
 run(main(kind_of(), *numbers("KIND WORKERS SAMPLES PER", words=1)))

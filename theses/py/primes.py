@@ -1,4 +1,4 @@
-"""The first N primes by a sieve that has a process for each. By on.py, or by `weft run --on
+"""The first N primes by a sieve that has a process for each prime. By on.py, or by `weft run --on
 BACKEND`.
 
 The PyCSP paper's figures 5 and 6. ns a prime, from the first process to the last answer.
@@ -19,7 +19,7 @@ async def counter(out):
 
 @process
 async def strike(source, out, prime):
-    """Passes on what `prime` does not divide."""
+    """Passes on the numbers that `prime` does not divide."""
     while True:
         n = await source.read()
         if n % prime:

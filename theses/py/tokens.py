@@ -1,6 +1,6 @@
 """TOKENS tokens go round a ring of N processes. By on.py, or by `weft run --on BACKEND`.
 
-The PyCSP paper's figure 4. All but one of the processes may have a token; that one alone can read.
+The PyCSP paper's figure 4. All but one of the processes may have a token: that one alone can read.
 """
 
 from sampler import Sampler, fail, numbers
@@ -19,11 +19,13 @@ async def element(source, sink, starts):
 
 @process
 async def timer(source, sink, n, tokens, samples, per):
-    """An element like the others, which counts: each element passes as many values as this one.
+    """An element like the others, which also counts: each element passes on as many values as this
+    one.
 
-    So a stretch of k values here is one of k × N communications, but for the few on their way. A
-    token begins with the number of its first element and each adds one: so what arrives here says
-    how often it has been round, and whether each has passed it on.
+    So a stretch of k values here is one of k × N communications, except for the few values on their
+    way. A token begins with the number of its first element, and each element adds one: so the
+    value that arrives here says how often the token has been round, and whether each element has
+    passed it on.
     """
     await sink.write(0)
     passed = 0

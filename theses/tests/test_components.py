@@ -1,5 +1,6 @@
-"""The thesis's tables: what is measured, in which order, what is made of it, and where it is
-written."""
+"""The thesis's tables: what is measured and in which order, what is made of it, and where it is
+written.
+"""
 
 import subprocess
 import sys
@@ -23,7 +24,7 @@ class Counts(unittest.TestCase):
         self.assertEqual(len(full), 10)
 
     def test_the_thesis_s_figures_agree_with_what_it_says_of_them(self):
-        """Its speed-ups, in per cent of the control's time, are rounded from these."""
+        """The thesis states its speed-ups in per cent of the control's time, rounded."""
         said = (23, 20, 27, 32, 35, 72, 75, 99, 94, 93)
         for per_cent, (control, design) in zip(said, components.THESIS.values(), strict=True):
             self.assertAlmostEqual(100 * (1 - design[0] / control[0]), per_cent, delta=1)

@@ -1,11 +1,11 @@
-"""What MkDocs needs to know of this checkout: its pages and pictures stand in the rooms, and are
-brought in under their own paths.
+"""Tells MkDocs about this checkout: its pages and pictures are in the rooms, and are brought in
+under their own paths.
 
 Invariants
-- Every page and picture that git knows is part of the site (not the test's own, not what was
-  built).
-- A link to a file that is no page (a source, a folder) becomes its path as code: the site holds no
-  sources.
+- Every page and picture that git knows is part of the site, except those that belong to a test or
+  were built.
+- A link to a file that is no page (a source, a folder) becomes the path of the file, as code: the
+  site has no sources.
 - Code blocks lose the words for the tests (`run`, `save`, `file=…`).
 """
 
@@ -24,7 +24,7 @@ BLOCK = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
 def known() -> list[str]:
-    """The pages and pictures, as paths from the root, as git knows them (a new one as well)."""
+    """Returns the pages and pictures that git knows (new ones too), as paths from the root."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--"]
     wanted = ["*.md", "*.svg", "*.png"]
     out = subprocess.run([*command, *wanted], cwd=ROOT, check=True, capture_output=True, text=True)
@@ -32,7 +32,7 @@ def known() -> list[str]:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """The pages and pictures of the checkout."""
+    """Adds the pages and pictures of the checkout to the site."""
     for path in known():
         if path.endswith(".md"):
             files.append(File.generated(config, path, content=(ROOT / path).read_text("utf-8")))
@@ -42,7 +42,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
-    """The page without words for the tests, and without links that lead out of the site."""
+    """Removes from a page the words for the tests, and the links that lead out of the site."""
     here = posixpath.dirname(page.file.src_uri)
 
     def lead(match: re.Match[str]) -> str:
@@ -52,7 +52,7 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
         path = posixpath.normpath(posixpath.join(here, target))
         if files.get_file_from_path(path) is not None:
             return match[0]
-        if (ROOT / path / "README.md").is_file():  # a folder: its page
+        if (ROOT / path / "README.md").is_file():  # a link to a folder leads to the folder's page
             return match[0].replace(target, posixpath.join(target, "README.md"))
         return text if text.startswith("`") else f"{text} (`{path}`)"
 

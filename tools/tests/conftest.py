@@ -1,5 +1,6 @@
-"""What the tests of the house share: a scratch copy of the house, in which rooms and commands can
-be faked."""
+"""Fixtures for the tests of the tools: a scratch copy of the house, in which rooms and commands can
+be faked.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# The folders in which texts and programs of the house are.
+# The folders that have texts and programs of the house.
 FOLDERS = (
     "bench",
     "conformance",
@@ -32,7 +33,7 @@ SETTINGS = ("WEFT_LOCKED", "WEFT_RETRY_DELAY")
 
 
 def numbers_of_version() -> tuple[int, int, int]:
-    """MAJOR, MINOR, PATCH as version.hpp has them."""
+    """Returns MAJOR, MINOR, PATCH of version.hpp."""
     text = (ROOT / "cpp/include/weft/version.hpp").read_text()
     major, minor, patch = (
         int(re.findall(rf"^#define WEFT_VERSION_{name} (\d+)$", text, re.MULTILINE)[0])
@@ -45,14 +46,15 @@ VERSION = ".".join(map(str, numbers_of_version()))
 
 
 def plain_signals() -> None:
-    """In a child, before exec: a shell in the background may have left Ctrl-C ignored, nohup
-    SIGHUP, and children inherit that."""
+    """Resets signals in a child before exec: a shell in the background may have left Ctrl-C
+    ignored, nohup SIGHUP, and children inherit that.
+    """
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 
 class House:
-    """A checkout with the real entry point and tasks, and whatever a test adds to it."""
+    """A checkout with the real entry point and tasks, and what a test adds to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -72,13 +74,15 @@ class House:
         return path
 
     def rooms(self, **rooms: str) -> None:
-        """Makes rooms.toml: `name="budget = 5"`."""
+        """Makes rooms.toml of fields such as `name="budget = 5"`."""
         lines = [f"{name} = {{ {fields} }}\n" for name, fields in rooms.items()]
         text = "total = 100\nsetup = 10\nspare = 10\n[rooms]\n" + "".join(lines)
         (self.path / "tools/rooms.toml").write_text(text)
 
     def hangs_after(self, seconds: float) -> None:
-        """A room without a sign of life for so long hangs; call it after `rooms`."""
+        """Makes a room hang after so many seconds without a sign of life. It must be called after
+        `rooms`.
+        """
         path = self.path / "tools/rooms.toml"
         path.write_text(f"still = {seconds}\n{path.read_text()}")
 
@@ -90,11 +94,11 @@ class House:
         return {**env, "PATH": f"{self.bin}:{env['PATH']}", "WEFT_RETRY_DELAY": "0", **more}
 
     def run(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """`./run COMMAND…`, to its end."""
+        """Runs `./run COMMAND…` to its end."""
         return self.call("./run", *command, **more)
 
     def bash(self, text: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """A script over lib.sh."""
+        """Runs a script over lib.sh."""
         return self.call("bash", "-c", f"source tools/lib.sh; {text}", **more)
 
     def call(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -115,7 +119,7 @@ def house(tmp_path: Path) -> House:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether the process has ended (a zombie that nobody has reaped yet has)."""
+    """Returns whether the process has ended. (A zombie that nobody has reaped yet has ended.)"""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

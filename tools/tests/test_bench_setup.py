@@ -1,4 +1,4 @@
-"""`./run bench NAME` installs what the benches of that name need, and of nothing else."""
+"""`./run bench NAME` installs what the benches of that name need, and nothing else."""
 
 from __future__ import annotations
 

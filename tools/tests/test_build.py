@@ -11,13 +11,13 @@ import pytest
 from conftest import House
 from test_package import VERSION, copy_checkout
 
-pytestmark = pytest.mark.together  # what they share is dear
+pytestmark = pytest.mark.together  # their fixtures take long
 BUILT = "weft: building Weft: done"
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> House:
-    """A checkout with a .venv of its own that borrows this one's packages; built once."""
+    """A checkout with a .venv of its own that borrows this one's packages. It is built once."""
     house = House(tmp_path_factory.mktemp("build"))
     copy_checkout(house.path)
     venv = house.path / ".venv"
@@ -25,7 +25,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> House:
     (packages,) = venv.glob("lib/python3*/site-packages")
     (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     house.script(".venv/bin/pip", 'exec "$(dirname "$0")/python" -m pip "$@"\n')
-    house.script("tools/setup", "")  # all is there
+    house.script("tools/setup", "")  # everything is installed
     house.script(
         "examples/demo.py", "import weft, sys\nprint(weft.__version__, sys.argv[1:])\n", ""
     )
@@ -63,7 +63,8 @@ def test_the_bench_runs_on_the_installed_package(built: House) -> None:
     [
         "python/src/weft/cli.py",
         "python/native/native.cpp",
-        pytest.param("cpp/include/weft/version.hpp", marks=pytest.mark.soak),  # it builds all anew
+        # This builds everything again.
+        pytest.param("cpp/include/weft/version.hpp", marks=pytest.mark.soak),
     ],
 )
 def test_a_change_is_built_and_installed(built: House, file: str) -> None:

@@ -1,4 +1,4 @@
-"""The three ways a CMake user takes Weft in, each with the same small program."""
+"""The three ways in which a CMake user takes Weft in, each with the same small program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, VERSION, numbers_of_version
 
-pytestmark = pytest.mark.together  # what they share is dear
+pytestmark = pytest.mark.together  # their fixtures take long
 CONSUMERS = ROOT / "tools/tests/consumers"
 
 
@@ -20,7 +20,7 @@ def cmake(*arguments: str | Path, ok: bool = True) -> str:
     return result.stdout
 
 
-# The library compiles in two fifths of the CPU time as one file.
+# As one file the library compiles in two fifths of the CPU time.
 ONE_FILE = ("-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0")
 
 
@@ -48,7 +48,7 @@ def build_and_run(build: Path) -> str:
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where Weft is installed for find_package."""
+    """The folder where Weft is installed for find_package."""
     build = tmp_path_factory.mktemp("build")
     prefix = tmp_path_factory.mktemp("prefix")
     cmake("-G", "Ninja", "-S", ROOT, "-B", build, "-DWEFT_BUILD_TESTS=OFF", *ONE_FILE)
@@ -109,7 +109,7 @@ def test_a_package_without_the_network_says_so(prefix: Path, tmp_path: Path) -> 
 
 @pytest.mark.soak
 def test_a_consumer_of_the_installed_network(tmp_path: Path) -> None:
-    """Both libraries shared. The program gets as far as its keys, which it has not."""
+    """Both libraries are shared. The program gets as far as its keys, which it does not have."""
     build, prefix = tmp_path / "build", tmp_path / "prefix"
     how = ["-DWEFT_BUILD_TESTS=OFF", "-DWEFT_NET=ON", "-DBUILD_SHARED_LIBS=ON"]
     cmake("-G", "Ninja", "-S", ROOT, "-B", build, *how)
@@ -125,7 +125,7 @@ def test_a_consumer_of_the_installed_network(tmp_path: Path) -> None:
     assert build_and_run(tmp_path / "b").startswith("no keys in /nowhere")
 
 
-# What a file is compiled with, and what the name of its types says of that.
+# Compiler options, and what they add to the names of a file's types.
 FORMS = {
     "checks": ["-DWEFT_CHECKS=1"],
     "no_futex": ["-DWEFT_NO_FUTEX"],

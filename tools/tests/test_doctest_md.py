@@ -1,4 +1,4 @@
-"""The code blocks of documents: which run, how, and what counts as wrong."""
+"""The code blocks of documents: which are run, how they are run, and what counts as wrong."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from conftest import ROOT
 
 
 def run(*files: Path | str) -> tuple[int, str, list[str]]:
-    """Exit status, last line, and the lines before it. Most blocks here need nothing of the
-    library, so it is an empty one, where a test asks for no other."""
+    """Returns exit status, last line, and the lines before it. Most blocks in these tests need
+    nothing of the library, so it is an empty one, unless a test asks for another.
+    """
     if files and not {"--library", "--single"} & set(files):
         files = ("--library", os.devnull, *files)
     result = subprocess.run(
@@ -70,8 +71,8 @@ def test_a_block_that_goes_wrong_is_shown(page: Path, block: str, said: str) -> 
         ("a\n...\nc", True),
         ("...\nc", True),
         ("a\n...", True),
-        ("a\n...\nb\nc", True),  # for none at all
-        ("a  \nb\nc\n\n", True),  # blanks at the ends aside
+        ("a\n...\nb\nc", True),  # `...` stands for no line at all
+        ("a  \nb\nc\n\n", True),  # except for blanks at the ends
         ("a\nb", False),
         ("b\nc", False),
         ("a\n...\nd", False),
@@ -137,7 +138,7 @@ def test_a_page_that_is_not_there_is_a_failure(page: Path) -> None:
 
 
 def test_a_header_that_is_parsed_once_for_all(page: Path) -> None:
-    """A block cannot do without including something of Weft's by that."""
+    """A block must still include a header of Weft."""
     block = "```cpp run\n{}int main() {{ return weft::version.major; }}\n```\n\n"
     page.write_text(block.format("#include <weft/version.hpp>\n") + block.format(""))
     status, last, lines = run("--first", "weft/version.hpp", page)
@@ -156,7 +157,7 @@ def test_blocks_in_one_language_alone(page: Path) -> None:
 
 
 def test_a_source_that_all_blocks_are_linked_with(page: Path, tmp_path: Path) -> None:
-    """It is compiled once."""
+    """The source is compiled once."""
     source = tmp_path / "answer.cpp"
     source.write_text("int answer() { return 42; }\n")
     block = "```cpp run exit={}\nint answer();\n{}int main() {{ return answer(); }}\n```\n\n"

@@ -1,5 +1,6 @@
-"""cpp/gdb/weft_gdb.py in gdb, on a program that stops itself: what it says of channels, ends and
-processes."""
+"""Runs cpp/gdb/weft_gdb.py in gdb, on a program that stops itself, and checks what it says of
+channels, ends and processes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import pytest
 from conftest import ROOT
 
 pytestmark = [
-    pytest.mark.together,  # the program is dear
+    pytest.mark.together,  # the program takes long to build
     pytest.mark.skipif(
         shutil.which("gdb") is None or shutil.which("g++") is None, reason="gdb or g++ is missing"
     ),
@@ -62,7 +63,7 @@ def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def gdb(binary: Path, *commands: str) -> str:
-    """What gdb prints from the place on at which the program stopped itself."""
+    """Returns what gdb prints after the program has stopped itself."""
     given = ["-ex", f"source {SCRIPT}", "-ex", "run", "-ex", "echo ==\\n"]
     for command in commands:
         given += ["-ex", command]

@@ -1,5 +1,6 @@
 """Rooms and layers include only downwards, as ARCHITECTURE.md draws them: in the table of rooms and
-under "Layers", which names the folders too."""
+under "Layers", which names the folders too.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +20,19 @@ NATIVE = ROOT / "python/native"
 
 
 def layers(of: str) -> list[list[str]]:
-    """The lines of the block `layers=OF`, the lowest first; each is a list of patterns. An indented
-    line goes on with the one above."""
+    """Returns the lines of the block `layers=OF`, the lowest first; each is a list of patterns. An
+    indented line continues the one above."""
     (block,) = re.findall(rf"```text layers={of}\n(.*?)```", TEXT, re.DOTALL)
     return [line.split() for line in reversed(re.sub(r"\n +", " ", block).splitlines())]
 
 
 def like(name: str, pattern: str) -> bool:
-    """`*` stands for a part of one name, not for a way into a folder."""
+    """Compares a name with a pattern. `*` stands for a part of one name, but not for a slash."""
     return re.fullmatch(re.escape(pattern).replace(r"\*", "[^/]*"), name) is not None
 
 
 def layer(name: str, of: list[list[str]]) -> int:
-    found = [n for n, patterns in enumerate(of) if name in patterns]  # by its own name, or else
+    found = [n for n, patterns in enumerate(of) if name in patterns]  # its own name has precedence
     found += [n for n, patterns in enumerate(of) if any(like(name, p) for p in patterns)]
     assert found, f"{name} is in no layer: write it into ARCHITECTURE.md"
     return found[0]
@@ -45,7 +46,7 @@ def upwards(edges: Iterator[tuple[str, str]], of: list[list[str]]) -> list[str]:
 
 
 def includes(file: Path, roots: tuple[Path, ...], within: Path) -> Iterator[Path]:
-    """The files in `within` that one of them includes."""
+    """Yields the files in `within` that a file includes."""
     text = file.read_text(encoding="utf-8")
     for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
         for folder in (file.parent, *roots):
@@ -56,12 +57,12 @@ def includes(file: Path, roots: tuple[Path, ...], within: Path) -> Iterator[Path
 
 
 def included(file: Path) -> Iterator[str]:
-    """The headers of weft/ that one of them includes, as paths below weft/."""
+    """Yields the headers of weft/ that a file includes, as paths below weft/."""
     yield from map(place, includes(file, (HEADERS.parent,), HEADERS))
 
 
 def ways_round(edges: Iterator[tuple[str, str]]) -> list[str]:
-    """The ways by which a file includes itself, or a module imports itself."""
+    """Returns the circles by which a file includes itself, or a module imports itself."""
     of: dict[str, set[str]] = {}
     for a, b in edges:
         of.setdefault(a, set()).add(b)
@@ -82,7 +83,7 @@ def ways_round(edges: Iterator[tuple[str, str]]) -> list[str]:
 
 
 def place(path: Path) -> str:
-    """Where a file stands in the layers. A source stands where its header does."""
+    """Returns where a file is in the layers. A source is where its header is."""
     if path.is_relative_to(CPP_SOURCES):
         path = HEADERS / path.relative_to(CPP_SOURCES).with_suffix(".hpp")
     return str(path.resolve().relative_to(HEADERS))
@@ -97,8 +98,9 @@ def test_headers_include_only_downwards() -> None:
 
 
 def test_no_header_includes_itself_by_a_way_round() -> None:
-    """Within a layer too. The version's text names the configuration, which names the version's
-    numbers: one pair."""
+    """This holds within a layer too. The version's text names the configuration, which names the
+    version's numbers: this pair is allowed.
+    """
     edges = [
         (str(file.relative_to(HEADERS)), other)
         for file in HEADERS.rglob("*.hpp")
@@ -118,7 +120,7 @@ def native_edges() -> Iterator[tuple[str, str]]:
 
 
 def test_the_extension_includes_only_downwards() -> None:
-    """The extension's headers, and its .cpp files too."""
+    """This holds for the extension's headers, and for its .cpp files too."""
     edges = list(native_edges())
     assert len(edges) > 200
     assert upwards(iter(edges), layers("native")) == []
@@ -126,7 +128,7 @@ def test_the_extension_includes_only_downwards() -> None:
 
 
 def test_every_include_of_the_extension_names_the_folder() -> None:
-    """From wherever it is included, a file has one name."""
+    """A file has one name, wherever it is included."""
     wrong = []
     for file in (*NATIVE.rglob("*.hpp"), *NATIVE.rglob("*.cpp")):
         for name in re.findall(r'^#include "([^"]+)"', file.read_text(), re.MULTILINE):
@@ -179,8 +181,9 @@ def module_of(file: Path) -> str:
 
 
 def imported(file: Path, known: set[str], late: bool = False) -> Iterator[str]:
-    """The modules of weft that a file imports when it is imported itself, without those for types
-    alone. With `late`, those that its functions import as well."""
+    """Yields the modules of weft that a file imports when it is imported itself, without those for
+    types alone. With `late`, also those that its functions import.
+    """
 
     def look(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         for node in body:
@@ -208,8 +211,8 @@ def imported(file: Path, known: set[str], late: bool = False) -> Iterator[str]:
 
 
 IMPORTS = (ast.Import, ast.ImportFrom)
-# Imports from above that a function makes when it is called: the class of a component, and hosts of
-# a network, which need packages that other programs do without.
+# Imports of higher modules that a function makes when it is called: the class of a component, and
+# hosts of a network, which need packages that other programs do without.
 FROM_ABOVE = [
     "weft._components.host_runner -> weft.native",
     "weft._hosts.executor -> weft._net.host_executor",
@@ -372,7 +375,7 @@ def test_no_module_for_node_imports_itself_by_a_way_round() -> None:
 
 
 def folders(table: str) -> set[str]:
-    """The folders in the table `folder of `TABLE``."""
+    """Returns the folders in the table `folder of `TABLE``."""
     (rows,) = re.findall(rf"\| folder of `{table}/` \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", TEXT)
     return set(re.findall(r"^\| \[?`(\w+)/`", rows, re.MULTILINE))
 
@@ -388,7 +391,9 @@ def test_every_folder_is_in_the_table(where: str) -> None:
 
 @pytest.mark.parametrize("where", ["python", "native"])
 def test_a_folder_stands_on_one_line(where: str) -> None:
-    """So its files include nothing above it, and none of its files is above another folder's."""
+    """So the files of a folder include nothing above it, and none of them is above another
+    folder's.
+    """
     lines = [line for patterns in layers(where) for line in patterns]
     names = folders("python/native" if where == "native" else "python/src/weft")
     own = {"native": "{}/*", "python": "weft.{}*"}[where]
@@ -407,7 +412,7 @@ def test_a_folder_says_what_is_in_it_and_does_nothing_else() -> None:
 
 
 def rooms() -> dict[str, set[str]]:
-    """What each room of the table stands on."""
+    """Returns what each room of the table stands on."""
     found = {}
     for line in TEXT.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -420,7 +425,7 @@ def rooms() -> dict[str, set[str]]:
 
 
 def stands_on(room: str, all_: dict[str, set[str]]) -> set[str]:
-    """What a room may know: what it stands on, and what that stands on."""
+    """Returns the rooms that a room may know: those it stands on, and those that they stand on."""
     reached: set[str] = set()
     waiting = [room]
     while waiting:
@@ -431,15 +436,16 @@ def stands_on(room: str, all_: dict[str, set[str]]) -> set[str]:
 
 
 def room_of(path: Path, all_: dict[str, set[str]]) -> str | None:
-    """The room whose folder it is in; the innermost."""
+    """Returns the innermost room whose folder a file is in."""
     here = str(path.relative_to(ROOT))
     found = [room for room in all_ if here.startswith(f"{room}/")]
     return max(found, key=len, default=None)
 
 
 def outward(file: Path) -> Iterator[Path]:
-    """The files of the checkout that a C or C++ file includes, or whose package a Python file
-    imports."""
+    """Yields the files of the checkout that a C or C++ file includes, or whose package a Python
+    file imports.
+    """
     text = file.read_text(encoding="utf-8", errors="replace")
     if file.suffix == ".py":
         own = "micropython" if "micropython" in file.relative_to(ROOT).parts else "python/src"
@@ -467,7 +473,7 @@ APART = {".build", ".venv", "out", "node_modules", "tests"}
 
 @pytest.mark.parametrize("room", sorted(rooms()))
 def test_a_room_knows_only_the_rooms_it_stands_on(room: str) -> None:
-    """Its tests may know more."""
+    """The tests of a room may know more."""
     all_ = rooms()
     allowed = stands_on(room, all_) | {room}
     if "everything" in allowed:

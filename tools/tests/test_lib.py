@@ -1,4 +1,5 @@
-"""What the tasks share: retry, steps, stamps, and packages installed only when they are missing.
+"""What the tasks share: retry, steps, stamps, and packages that are installed only when they are
+missing.
 
 apt-get, dpkg-query, sudo, pip and npm are faked here: nothing is installed, and every call is
 written down.
@@ -17,14 +18,14 @@ from pathlib import Path
 import pytest
 from conftest import House, plain_signals
 
-# Fails as often as the file `failures` says, then succeeds; writes down each call.
+# Fails as often as the file `failures` says, then succeeds. Writes down each call.
 FLAKY = """
 echo "$(basename "$0") $*" >> calls
 left=$(cat failures 2>/dev/null || echo 0)
 if ((left > 0)); then echo $((left - 1)) > failures; echo 'no network' >&2; exit 9; fi
 """
 
-# Knows the packages in the file `installed`; prints those asked for, fails if one is not there.
+# Knows the packages in the file `installed`. Prints those asked for, and fails if one is missing.
 DPKG_QUERY = """
 status=0
 for word; do
@@ -34,7 +35,7 @@ done
 exit $status
 """
 
-# `install` adds what it is given to the file `installed`.
+# `install` adds its arguments to the file `installed`.
 APT_GET = (
     FLAKY
     + """
@@ -50,7 +51,7 @@ def calls(house: House) -> list[str]:
 
 @pytest.fixture
 def machine(house: House) -> House:
-    """A house on a machine whose packages are a file; sudo is there and asks nothing."""
+    """A house on a machine whose packages are in a file. sudo is there and asks nothing."""
     (house.path / "installed").write_text("bash\ngit\n")
     house.script("fake-bin/dpkg-query", DPKG_QUERY)
     house.script("fake-bin/apt-get", APT_GET)
@@ -117,7 +118,7 @@ def test_stamped_work_is_done_once_per_key(house: House) -> None:
     assert calls(house) == ["flaky a"]
     house.bash("stamped it 'key 2' ./flaky c; stamped other 'key 2' ./flaky d")
     assert calls(house) == ["flaky a", "flaky c", "flaky d"]
-    house.bash("stamped it 'key 1' ./flaky e")  # back again: what the stamp said is no longer so
+    house.bash("stamped it 'key 1' ./flaky e")  # back again: what the stamp said is no longer true
     assert calls(house)[-1] == "flaky e"
 
 
@@ -164,7 +165,7 @@ def test_a_tree_hash_sees_names_and_contents(house: House) -> None:
 
 
 def with_euid(house: House, euid: int, text: str) -> subprocess.CompletedProcess[str]:
-    """Runs a script over lib.sh as if we were that user; bash's EUID itself cannot be set."""
+    """Runs a script over lib.sh as that user would; bash's EUID itself cannot be set."""
     library = house.path / "tools/lib.sh"
     library.write_text(re.sub(r"\bEUID\b", "FAKE_EUID", library.read_text()))
     return house.bash(f"FAKE_EUID={euid}; {text}")
@@ -227,7 +228,7 @@ def test_a_user_gets_it_by_sudo(machine: House) -> None:
 
 
 def only_these_commands(house: House, *names: str) -> str:
-    """A PATH with the fakes and these commands alone."""
+    """Returns a PATH that has the fakes and these commands alone."""
     for name in names:
         path = shutil.which(name)
         assert path is not None
@@ -277,8 +278,8 @@ def test_a_command_from_elsewhere_is_good_enough(machine: House) -> None:
     assert calls(machine)[-1].endswith("npm")
 
 
-# Prints the machine's mirror, fetches a package that is a tar of a tree; fails as often as FLAKY
-# does.
+# Prints the machine's mirror, and fetches a package that is a tar of a tree. Fails as often as
+# FLAKY does.
 APT_GET_DEB = (
     """
 case " $* " in *" indextargets "*) echo "http://mirror.example/debian/"; exit; esac
@@ -404,7 +405,8 @@ def test_python_packages_are_installed_once_per_list(house: House) -> None:
     (house.path / "wanted.txt").write_text("weave>=2\n")
     house.bash("need_pip it wanted.txt")
     assert len(calls(house)) == 2
-    (house.path / ".venv/pyvenv.cfg").write_text("version = 3.12.0\n")  # another Python's
+    # This .venv belongs to another Python.
+    (house.path / ".venv/pyvenv.cfg").write_text("version = 3.12.0\n")
     house.bash("need_pip it wanted.txt")
     assert len(calls(house)) == 3
 

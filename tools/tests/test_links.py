@@ -1,5 +1,6 @@
-"""The documents hang together: no link leads nowhere, and whoever begins at README.md finds every
-page."""
+"""The documents belong together: every link leads somewhere, and a reader who begins at README.md
+finds every page.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ LINK = re.compile(r"\]\(([^)\s#]*)(#[^)\s]*)?\)")
 
 
 def slug(heading: str) -> str:
-    """The anchor of a heading, as the forges and MkDocs make it for headings without markup."""
+    """Returns the anchor of a heading, as the forges and MkDocs make it for headings without
+    markup.
+    """
     return "#" + re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
@@ -33,7 +36,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def links(page: Path) -> list[tuple[Path, str]]:
-    """Where a page's links lead in the checkout: path from its root, anchor."""
+    """Returns where a page's links lead in the checkout: path from its root, anchor."""
     text = CODE.sub("", (ROOT / page).read_text(encoding="utf-8"))
     found = []
     for target, anchor in LINK.findall(text):
@@ -60,7 +63,9 @@ def test_every_page_is_two_clicks_from_the_readme() -> None:
 
 
 def test_every_page_stands_in_the_navigation_of_the_site() -> None:
-    """And nothing else does. The site itself is built and looked at in the soak (test_site.py)."""
+    """Nothing else is in the navigation. The soak builds and checks the site itself
+    (test_site.py).
+    """
     navigation = (ROOT / "tools/site/mkdocs.yml").read_text(encoding="utf-8")
     there = set(re.findall(r"(\S+\.md)$", navigation, re.MULTILINE))
     pages = subprocess.run(

@@ -11,7 +11,8 @@ from conftest import ROOT, House
 
 
 def lint(path: Path) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache")}  # typeshed once is enough
+    # The cache is shared, so that typeshed is read once.
+    env = {**os.environ, "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache")}
     return subprocess.run(["./run", "lint"], cwd=path, env=env, capture_output=True, text=True)
 
 
@@ -20,7 +21,7 @@ def test_the_checkout_is_clean() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-# A file for each check to find fault with.
+# A file with a fault for each check.
 BAD = {
     "ruff check": ("python/src/weft/bad_check.py", "import os\n"),
     "ruff format": ("python/src/weft/bad_format.py", "x = [1,2]\n"),
@@ -42,7 +43,7 @@ def test_files_that_are_not_clean_are_found(house: House) -> None:
     emulator.mkdir(parents=True)
     (emulator / "node_modules").symlink_to(ROOT / "emulator/node_modules")
     (house.path / ".gitignore").write_text(".venv\n.build\nnode_modules\n")
-    house.script("tools/setup", "")  # what it needs is there
+    house.script("tools/setup", "")  # everything is installed
     subprocess.run(["git", "init", "-q"], cwd=house.path, check=True)
     for file, text in BAD.values():
         (house.path / file).parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
-"""Each textual mutant of the C++ library still finds the text that it replaces: one that does not
-tests nothing."""
+"""Each textual mutant of the C++ library still finds the text that it replaces: a mutant that does
+not would test nothing.
+"""
 
 import re
 import sys

@@ -1,5 +1,6 @@
-"""The backends' modules and stubs and weft.plugnplay are what tools/names.py would write, and it
-says what it cannot."""
+"""The backends' modules and stubs and weft.plugnplay are what tools/names.py would write, and the
+tool says what it cannot write.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The root pyproject.toml: a source distribution, and from it a wheel with its extension module.
 
-The package inside is a small one made here, so that this tests how Weft is packaged and not what is
-in it.
+The package in these tests is a small one, so that they test how Weft is packaged and not what is in
+it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conftest import ROOT, VERSION
 sys.path.insert(0, str(ROOT / "tools"))
 from wheel_check import links_that_lead_nowhere
 
-pytestmark = pytest.mark.together  # what they share is dear
+pytestmark = pytest.mark.together  # their fixtures take long
 NATIVE = """\
 find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
 python_add_library(_native MODULE WITH_SOABI native.cpp)
@@ -41,7 +41,7 @@ PyMODINIT_FUNC PyInit__native() {
 }
 """
 
-PAGE = "python/docs/package.md"  # what an index shows of the package
+PAGE = "python/docs/package.md"  # the page that an index shows of the package
 PURE = "python/pure.cmake"
 PACKAGE = {
     "python/src/weft/__init__.py": "from weft._native import version as __version__\n",
@@ -64,7 +64,7 @@ def pip(*arguments: str | Path) -> None:
 
 
 def copy_checkout(path: Path) -> None:
-    """What a build needs of this checkout, with the small package in it."""
+    """Copies what a build needs of this checkout, with the small package in it."""
     for name in (
         "pyproject.toml",
         "CMakeLists.txt",
@@ -154,7 +154,7 @@ def test_the_wheel_has_the_package_the_extension_and_the_command(wheel: Path) ->
     assert next(name for name in package if name.endswith(".so")).startswith("weft/_native.")
     pure = [name for name in package if name.startswith("weft/_pure/")]
     assert {"weft/_pure/coroutines.py", "weft/_pure/threads.py", "weft/_pure/_plain.py"} <= {*pure}
-    for name in pure:  # what the package for MicroPython has, as it is there
+    for name in pure:  # unchanged files of the package for MicroPython
         assert (ROOT / "micropython/weft" / name.removeprefix("weft/_pure/")).is_file()
     assert [name for name in package if not name.endswith(".so") and name not in pure] == [
         "weft/__init__.py",
@@ -170,7 +170,7 @@ def test_the_wheel_has_the_package_the_extension_and_the_command(wheel: Path) ->
         "ports/rp2040/sram.ld",
         "program.mk",
     } <= {name.removeprefix("weft_lf/mcu/") for name in runtime}
-    for name in runtime:  # what `weft lf` finds beside itself is what is in the checkout
+    for name in runtime:  # unchanged files of the checkout that `weft lf` needs
         assert (ROOT / name.removeprefix("weft_lf/")).is_file()
 
 
@@ -188,7 +188,7 @@ def test_the_metadata_of_the_wheel_says_what_is_needed_and_needs_no_repository(w
 
 
 def test_a_wheel_without_the_extension_needs_no_compiler(tmp_path: Path) -> None:
-    """Of this checkout's own package: it runs in pure Python, and says so."""
+    """The package of this checkout runs in pure Python, and says so."""
     environment = {**os.environ, "CXX": "false", "CC": "false"}
     asked = ["--no-deps", "--no-build-isolation", "-C", "cmake.define.WEFT_PURE=ON"]
     command = [sys.executable, "-m", "pip", "-q", "install", *asked, "--target", tmp_path, ROOT]

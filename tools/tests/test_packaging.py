@@ -37,8 +37,9 @@ def test_conan_creates_the_package_and_a_consumer_runs(tmp_path: Path) -> None:
     assert conan is not None
     env = {**os.environ, "CONAN_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
     call(conan, "profile", "detect", env=env)
-    call(conan, "remote", "disable", "*", env=env)  # whatever it needs must be here
-    test = tmp_path / "packaging/conan/test_package"  # its build folder would be in the checkout
+    call(conan, "remote", "disable", "*", env=env)  # everything that it needs must be installed
+    # The test runs in a copy: its build folder must not be in the checkout.
+    test = tmp_path / "packaging/conan/test_package"
     shutil.copytree(ROOT / "packaging/conan/test_package", test)
     consumers = tmp_path / "tools/tests/consumers"
     consumers.mkdir(parents=True)

@@ -1,5 +1,6 @@
-"""Signs of life: what hangs is ended and named, what gets on is left alone, what had passed is told
-once."""
+"""Signs of life: a program that hangs is ended and named, one that is alive is left alone, and
+tests that had passed are reported once.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-# Runs progress.run as another process: the module takes its variable out of the environment when it
+# Runs progress.run in another process: the module takes its variable out of the environment when it
 # is imported.
 PROGRAM = """
 import json, sys, progress
@@ -25,7 +26,7 @@ STUCK = "threading.Event().wait()\n"
 
 
 def run(path: Path, program: str, **how: object) -> tuple[list[object], list[str]]:
-    """What progress.run gave, and what it told to who listens to it."""
+    """Returns the result of progress.run, and what it reported to its listener."""
     told = path / "told"
     told.touch()
     done = subprocess.run(
@@ -50,7 +51,7 @@ def test_what_a_program_tells_is_passed_on_once(tmp_path: Path) -> None:
 def test_a_program_that_is_one_test_is_told_as_one(tmp_path: Path) -> None:
     ran, told = run(tmp_path, SPEAK + "progress.end('a', 2, 1)", name="it")
     assert ran == [0, "", 2, 1, None]
-    assert set(told) == {"begin it", "end 0 0 it"}  # its counts are the caller's to tell
+    assert set(told) == {"begin it", "end 0 0 it"}  # the caller reports its counts
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ def test_what_failed_and_what_was_cut_off_have_names(tmp_path: Path) -> None:
 
 
 def test_what_is_no_test_may_be_silent(tmp_path: Path) -> None:
-    # Silent for far longer than a test might be here; it is alive as long as it is there.
+    # The program is silent for far longer than a test may be here, but is alive as long as it runs.
     program = SPEAK + "threading.Event().wait(2.5)\nprint('built')"
     ran, told = run(tmp_path, program, name="building", still=None)
     assert (ran[0], ran[1]) == (0, "built\n")

@@ -1,5 +1,6 @@
-"""The stored lists of public names are what the sources have; what is private is in none; a change
-is shown and told."""
+"""The stored lists of public names are what the sources have. No private name is in them. A change
+is shown and reported.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""`./run pythons`: which interpreters it takes, what it does with each, its table. The interpreters
-are stand-ins."""
+"""`./run pythons`: which interpreters it takes, what it does with each, and its table. The
+interpreters are stand-ins.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import House
 
-# Says that it is `version`, and makes a venv of itself; there it answers what tools/pythons asks.
+# Says that it is `version`, and makes a venv of itself. There it answers what tools/pythons asks.
 PYTHON = """#!/usr/bin/env bash
 case "$*" in
 *version_info*) echo {version} ;;
@@ -82,7 +83,7 @@ def test_a_library_that_does_not_run_in_all_fails_the_task(pythons: House) -> No
     stand_in(pythons, "fake-bin/python3.12", "3.12")
     result = run(pythons, "3.10", "3.12")
     assert result.returncode == 1
-    assert result.stdout.count(" 0 failed ") == 2  # alone each is good
+    assert result.stdout.count(" 0 failed ") == 2  # each of them is good alone
 
 
 def test_one_python_alone_has_nobody_to_share_with(pythons: House) -> None:
@@ -127,7 +128,7 @@ def test_without_arguments_it_takes_all_it_finds_once_each(pythons: House) -> No
     stand_in(pythons, "pyenv/versions/3.12.1/bin/python3.12", "3.12", "9 passed, 9 failed")
     stand_in(pythons, "pyenv/versions/3.13.0/bin/python3.13", "3.13")
     stand_in(pythons, "fake-bin/python3.9", "")
-    # What this machine has comes later on PATH and would be taken too; so it is not looked at.
+    # The Pythons of this machine come later on PATH and would be taken too, so they are hidden.
     for minor in (10, 11, 14, 15, 16, 17, 18, 19):
         stand_in(pythons, f"fake-bin/python3.{minor}", "")
     stand_in(pythons, "fake-bin/python3", "3.12")
@@ -137,7 +138,7 @@ def test_without_arguments_it_takes_all_it_finds_once_each(pythons: House) -> No
 
 
 def tools_only(house: House) -> Path:
-    """A folder of PATH that has the system's commands but its Pythons."""
+    """Returns a folder for PATH that has the system's commands but not its Pythons."""
     folder = house.path / "commands"
     folder.mkdir()
     for command in Path("/usr/bin").iterdir():

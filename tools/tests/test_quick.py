@@ -1,4 +1,4 @@
-"""./run quick: its table names what is there, and it runs and counts what it is asked for."""
+"""./run quick: the tests in its table exist, and it runs and counts what it is asked for."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def test_a_row_names_what_is_there(row: quick.Row) -> None:
             path, _, name = one.partition("::")
             assert (ROOT / path).is_file()
             there = name in (ROOT / path).read_text(encoding="utf-8")
-            assert there or list((ROOT / path).parent.rglob(f"{name}*"))  # one of several scripts
+            # The name may be one of several scripts.
+            assert there or list((ROOT / path).parent.rglob(f"{name}*"))
 
 
 def test_the_first_row_that_fits_decides() -> None:

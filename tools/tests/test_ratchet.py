@@ -1,5 +1,6 @@
-"""How large the house is, beside what it was: what is counted, what is told, and that nothing is
-enforced."""
+"""Compares the size of the house with stored figures: what is counted, what is reported, and that
+nothing is enforced.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ ratchet: Any = tool
 
 
 def house(path: Path, **files: int) -> Path:
-    """A repository of files with so many lines; a `_` in a name stands for `/`."""
+    """Makes a repository of files with so many lines. A `_` in a name stands for `/`."""
     subprocess.run(["git", "init", "-q", path], check=True)
     for name, lines in files.items():
         file = path / name.replace("__", ".").replace("_", "/")
@@ -33,7 +34,7 @@ def test_sources_and_tests_of_each_room_are_counted_apart(tmp_path: Path) -> Non
     root = house(
         tmp_path, cpp_a__hpp=10, cpp_b__hpp=30, cpp_tests_c__cpp=50, py_d__py=7, py_e__md=99
     )
-    (root / "cpp/unknown.hpp").write_text("x\n" * 1000)  # git does not know it
+    (root / "cpp/unknown.hpp").write_text("x\n" * 1000)  # git does not know this file
     assert ratchet.count(root, ratchet.known(root)) == {
         "cpp": {"lines": 40, "tests": 50, "longest": 30, "file": "cpp/b.hpp"},
         "py": {"lines": 7, "tests": 0, "longest": 7, "file": "py/d.py"},

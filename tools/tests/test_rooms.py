@@ -14,7 +14,7 @@ import pytest
 import tomllib
 from conftest import ROOT, House, is_gone, plain_signals
 
-# A room's child that never ends by itself; the file tells the test whom to look for.
+# A room's child that never ends by itself. The file tells the test its pid.
 ENDLESS_CHILD = 'tail -f /dev/null >/dev/null 2>&1 & echo $! > "$PIDS"\n'
 
 
@@ -30,7 +30,7 @@ def results(house: House, kind: str = "test") -> dict[str, dict[str, object]]:
 def test_the_counts_of_all_rooms_are_added(house: House) -> None:
     house.rooms(a="budget = 20", b="budget = 20")
     house.room("a", "echo working; echo '3 passed, 0 failed'")
-    house.room("b", "echo; printf '4 passed, 0 failed'")  # no newline at its end
+    house.room("b", "echo; printf '4 passed, 0 failed'")  # without a newline at its end
     result = house.run("test")
     assert result.returncode == 0
     assert last_line(result.stdout) == "7 passed, 0 failed"
@@ -46,7 +46,7 @@ def test_the_counts_of_all_rooms_are_added(house: House) -> None:
     ("text", "passed", "failed", "note"),
     [
         ("echo '3 passed, 2 failed'; exit 1", 3, 2, None),
-        ("echo '3 passed, 2 failed'", 3, 2, None),  # its own count is enough
+        ("echo '3 passed, 2 failed'", 3, 2, None),  # the room's own count is enough
         ("echo '3 passed, 0 failed'; exit 1", 3, 1, "exit status is 1"),
         ("echo '3 passed, 0 failed'; kill -SEGV $$", 3, 1, "SIGSEGV"),
         ("echo hello", 0, 1, "last line"),
@@ -83,15 +83,15 @@ def test_a_budget_is_reported_and_never_enforced(house: House) -> None:
     assert results(house)["slow"]["notes"] == ["over its budget"]
     assert results(house)["good"]["notes"] == []
     assert re.search(r"^all .* over its budget$", result.stdout, re.MULTILINE)
-    # The budget of the whole says nothing about some of the rooms.
+    # The budget of the whole says nothing about single rooms.
     assert not re.search(r"^all .* over", house.run("test", "good").stdout, re.MULTILINE)
 
 
 @pytest.mark.soak
 def test_a_room_that_gets_on_is_never_ended(house: House) -> None:
-    # Over its budget and far over the time after which silence is a hang, but never silent: by its
-    # output, and by what its tests tell. It ends when it has outlasted two such times, as it counts
-    # them itself.
+    # The room is over its budget, and far over the time after which silence is a hang, but never
+    # silent: it prints, and its tests report. It ends when it has outlasted two such times, as it
+    # counts them itself.
     house.rooms(talks="budget = 0.001", tells="budget = 0.001")
     house.hangs_after(2)
     house.room(
@@ -180,7 +180,9 @@ def test_a_room_that_leaves_processes_behind_fails(house: House) -> None:
 
 
 def test_what_failed_is_told_again_at_the_end(house: House) -> None:
-    """By name, with the lines above the first `FAIL …`, and nothing of a room that passed."""
+    """The name of a failed test is shown again, with the lines above the first `FAIL …`, and
+    nothing of a room that passed.
+    """
     house.rooms(good="budget = 20", bad="budget = 20")
     house.room("good", "echo 'FAIL no'; echo '1 passed, 0 failed'")
     house.room(
@@ -202,8 +204,9 @@ def test_what_failed_is_told_again_at_the_end(house: House) -> None:
 
 
 def test_how_long_each_part_took_is_written_down_slowest_first(house: House) -> None:
-    """Test files by the sum of their tests, then every part; each once, however often a part
-    reports progress."""
+    """Test files come by the sum of their tests, then every part; each once, however often a part
+    reports progress.
+    """
     house.rooms(room="budget = 20")
     house.room(
         "room",
@@ -333,7 +336,7 @@ def test_soak_runs_the_rooms_that_have_one(house: House) -> None:
     result = house.run("soak")
     assert (result.returncode, last_line(result.stdout)) == (0, "100 passed, 0 failed")
     assert results(house, "soak")["b"]["budget"] == 40
-    result = house.run("soak", "a")  # asked for by name: then it must be there
+    result = house.run("soak", "a")  # a soak that is asked for by name must exist
     assert "a/tests/soak is missing" in result.stdout
     assert last_line(result.stdout) == "0 passed, 1 failed"
 
@@ -364,7 +367,7 @@ def real_house() -> dict[str, object]:
 def test_the_budgets_leave_what_they_must() -> None:
     house = real_house()
     assert house["total"] == 40 * 60
-    assert "still" not in house  # five minutes, as everywhere
+    assert "still" not in house  # five minutes, as by default
     budgets = sum(room["budget"] for room in house["rooms"].values())
     assert house["setup"] + budgets + house["spare"] <= house["total"]
 
@@ -455,7 +458,7 @@ def test_pytest_room_in_lanes_runs_each_test_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_pytest_room_in_the_background_of_a_shell(tmp_path: Path, lanes: int) -> None:
-    """What a test starts has Ctrl-C as ever, though the shell had it ignored."""
+    """Programs that a test starts react to Ctrl-C as usual, though the shell had it ignored."""
     (tmp_path / "test_it.py").write_text(
         "import signal, subprocess\n"
         "def test_a_child():\n"
@@ -476,8 +479,9 @@ def test_pytest_room_in_the_background_of_a_shell(tmp_path: Path, lanes: int) ->
 
 
 def test_pytest_room_keeps_the_files_of_lanes_apart(tmp_path: Path) -> None:
-    """Two runs of pytest that clear away old folders in one place end with an error: a CI failed by
-    it, with all tests passed."""
+    """If two runs of pytest clear away old folders in one place, they end with an error, even if
+    all tests have passed.
+    """
     (tmp_path / "inner.py").write_text(
         "def test_inner(tmp_path): (tmp_path.parents[1] / 'kept').touch()\n"
     )
@@ -516,7 +520,7 @@ def test_pytest_room_counts_what_had_passed_where_a_test_hangs(tmp_path: Path) -
     output = pytest_room_output(tmp_path, "2", "-o", "faulthandler_timeout=1")
     assert last_line(output) == "3 passed, 1 failed"
     assert re.search(r"^lane \d died \(status 1\) in .*test_a.py::test_it$", output, re.MULTILINE)
-    assert "Timeout" in output  # where each thread is
+    assert "Timeout" in output  # it says where each thread is
 
 
 @pytest.mark.parametrize("lanes", ["1", "2"])
@@ -551,7 +555,7 @@ def pytest_room(path: Path, lanes: str = "1", *options: str) -> tuple[str, int]:
 
 
 def pytest_room_output(path: Path, lanes: str = "1", *options: str, **more: str) -> str:
-    """What it prints; its exit status agrees with its last line."""
+    """Returns what pytest_room.py prints. Checks that its exit status agrees with its last line."""
     result = subprocess.run(
         [
             sys.executable,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, House, is_gone, plain_signals
 
-# Starts a child that never ends by itself, says so on the fifo, and waits for it.
+# Starts a child that never ends by itself, says so on the fifo, and waits for the child.
 ENDLESS = """
 tail -f /dev/null & echo "$$ $!" > "$FIFO"
 wait
@@ -83,7 +83,8 @@ def test_a_rooms_tests_tell_what_they_are(run: Path, word: str) -> None:
 @pytest.mark.parametrize(
     "run", [run for run in RUNNERS if run.parts[-3] not in ("python", "tools", "examples", "bench")]
 )
-def test_an_option_that_a_room_does_not_have(run: Path) -> None:  # the others' are pytest's
+# The options of other rooms are pytest's.
+def test_an_option_that_a_room_does_not_have(run: Path) -> None:
     result = subprocess.run(
         [run, "--no-such-option"], capture_output=True, text=True, timeout=280, check=False
     )
@@ -183,7 +184,7 @@ def test_ctrl_c_at_a_terminal_stops_cleanly(house: House, fifo: Path) -> None:
         while chunk := os.read(terminal, 4096):
             shown += chunk
     except OSError:
-        pass  # the other side is closed: how a pty says end of file
+        pass  # the other side is closed; a pty reports end of file in this way
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
     assert b"run: stopped endless" in shown

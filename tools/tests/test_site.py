@@ -1,7 +1,7 @@
-"""The documentation as one site: built, opened in a real browser, every link followed, a picture
-taken.
+"""The documentation as one site: it is built, opened in a real browser, every link is followed, and
+a picture is taken.
 
-The browser is headless Chromium of the distribution. A page of the test's own runs in it: it
+The browser is headless Chromium of the distribution. A page of the test runs in it: this page
 fetches every page of the site, and what each page refers to, on loopback, and writes down what it
 did not find.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-pytestmark = pytest.mark.soak  # it needs a browser, and takes half a minute
+pytestmark = pytest.mark.soak  # they need a browser, and take half a minute
 
 QUIET = [
     "--headless",
@@ -36,7 +36,7 @@ QUIET = [
     "--hide-scrollbars",
 ]
 
-# Follows every link from the first page on; the answer is the text of <pre id=found>.
+# Follows every link from the first page on. The answer is the text of <pre id=found>.
 CRAWLER = """<!doctype html><pre id="found"></pre><script>
 (async () => {
   const pages = new Map(), wanted = [], broken = [], outside = new Set(), files = new Set()
@@ -97,7 +97,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """Where the site is served, and where it was built."""
+    """Yields where the site is served, and where it was built."""
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [
@@ -135,7 +135,9 @@ def browser(tmp_path: Path) -> list[str]:
 
 
 def test_every_link_leads_somewhere(site: tuple[str, Path], browser: list[str]) -> None:
-    """Pages, pictures, styles and anchors; and nothing is loaded from elsewhere."""
+    """This holds for pages, pictures, styles and anchors; and nothing is loaded from other
+    servers.
+    """
     url, _ = site
     command = [*browser, "--virtual-time-budget=600000", "--dump-dom", f"{url}/crawler.html"]
     dom = subprocess.run(command, capture_output=True, text=True).stdout
@@ -153,8 +155,9 @@ def test_every_link_leads_somewhere(site: tuple[str, Path], browser: list[str]) 
 def test_a_picture_of_the_first_page(
     site: tuple[str, Path], browser: list[str], tmp_path: Path
 ) -> None:
-    """Kept as out/site.png, for a person to look at: the page is there, and so is the picture in
-    it."""
+    """The picture is kept as out/site.png, for a person to look at. It shows the page, and the
+    picture in the page.
+    """
     url, _ = site
     picture = tmp_path / "site.png"
     subprocess.run(
@@ -174,7 +177,7 @@ def test_a_picture_of_the_first_page(
 
 
 def test_the_search_finds_a_rule(site: tuple[str, Path]) -> None:
-    """The index that the browser searches has the contract's words."""
+    """The index that the browser searches has the words of SEMANTICS.md."""
     _, folder = site
     index = json.loads((folder / "search/search_index.json").read_text())
     hits = [d["location"] for d in index["docs"] if "exactly one of its guards" in d["text"]]

@@ -1,4 +1,5 @@
-# Runs a vcpkg port without vcpkg: the four functions that ours calls, as their documentation says. For test_packaging.py:
+# Runs a vcpkg port without vcpkg: defines the four functions that Weft's port calls, as their
+# documentation describes them. test_packaging.py uses it:
 #
 #   cmake -DPORT=portfile.cmake -DCURRENT_PACKAGES_DIR=… -DWORK=… -P vcpkg_stand_in.cmake
 cmake_minimum_required(VERSION 3.21)
@@ -16,7 +17,7 @@ endfunction()
 function(vcpkg_cmake_install)
   run("${CMAKE_COMMAND}" --build "${WORK}" --target install)
 endfunction()
-# What is in CONFIG_PATH goes to share/PACKAGE_NAME, and must find its prefix from there.
+# Moves what is in CONFIG_PATH to share/PACKAGE_NAME, from where it must find its prefix.
 function(vcpkg_cmake_config_fixup)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "PACKAGE_NAME;CONFIG_PATH" "")
   set(from "${CURRENT_PACKAGES_DIR}/${arg_CONFIG_PATH}")

@@ -1,4 +1,5 @@
-/* savina.h: what the programs of this folder share: their sizes from the environment, chance, and the figure at the end. */
+/* savina.h: what the programs of this folder share: their sizes from the environment, random
+ * numbers, and the figure at the end. */
 #ifndef SAVINA_H
 #define SAVINA_H
 #include <stdbool.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* N, how much there is to do. */
+/* N, the amount of work. */
 static inline int savina_size(int otherwise) {
   const char* given = getenv("N");
   return given ? atoi(given) : otherwise;
@@ -22,7 +23,8 @@ static inline void savina_check(bool right, const char* what) {
     exit(1);
   }
 }
-/* ns of each of `count` operations since `began`; what an operation is, the program's first lines say. */
+/* Prints ns for each of `count` operations since `began`; the first lines of a program say what an
+ * operation is. */
 static inline void savina_end(int64_t began, double count) {
   printf("ns %.2f\n", (double)(lf_time_physical() - began) / count);
 }

@@ -1,8 +1,8 @@
-// Bound: one word handed to and fro between two threads with FUTEX_WAIT and FUTEX_WAKE, no
+// A bound: one word handed to and fro between two threads with FUTEX_WAIT and FUTEX_WAKE, without
 // spinning.
 //
-// Invariant: `turn` names the thread that may go on; only that thread changes it. Pinned by pin.hpp
-// as our own program is.
+// Invariant: `turn` names the thread that may go on; only that thread changes it. The threads are
+// pinned by pin.hpp, as in Weft's own program.
 #include <atomic>
 #include <climits>
 #include <thread>

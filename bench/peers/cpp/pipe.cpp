@@ -1,4 +1,4 @@
-// Peer: ints over pipes between two processes, blocking reads and writes.
+// A peer: ints over pipes between two processes, with blocking reads and writes.
 //
 //   pipe int MICROSECONDS SAMPLES PER     the other answers after so much work; ns a round trip beyond it
 //   pipe stream SAMPLES PER               one way; ns an int
@@ -11,7 +11,7 @@
 namespace {
 
 void get(int fd, int& x) {
-  if (::read(fd, &x, sizeof(x)) != sizeof(x)) ::_exit(0);  // the other has ended
+  if (::read(fd, &x, sizeof(x)) != sizeof(x)) ::_exit(0);  // the other process has ended
 }
 void put(int fd, int x) {
   if (::write(fd, &x, sizeof(x)) != sizeof(x)) ::_exit(0);

@@ -1,11 +1,12 @@
 // Raw TLS 1.3 by OpenSSL over a blocking TCP connection on loopback, between two processes, each on
-// its CPU: what is under the sessions of a network, and what encryption alone takes of a megabyte.
+// its own CPU: the layer below the sessions of a network, and what encryption alone adds to the
+// time of a megabyte.
 //
 //   tls SAMPLES PER      ns one way of a megabyte, from before the write to after the read of the
-//                        last byte, by the system's clock; each is asked for
+//                        last byte, by the system's clock; the reader asks for each
 //
-// The quickest way that we found: the reader reads as many records at once as there are, up to
-// kTogether bytes, and the writer gathers as many before they are sent.
+// This is the quickest way that was found: the reader reads as many records at once as have
+// arrived, up to kTogether bytes, and the writer collects as many before it sends them.
 #include <netinet/in.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
@@ -19,10 +20,10 @@
 
 namespace {
 constexpr std::size_t kMegabyte = std::size_t{1} << 20;
-// 16 KB: 1.5 to 2.9 times as long, on a busy machine; 64 and 256 KB: about as long
+// 16 KB took 1.5 to 2.9 times as long, on a busy machine; 64 and 256 KB about as long as this
 constexpr std::size_t kTogether = std::size_t{1} << 17;
 
-// A certificate of its own, of the kind that the sessions have.
+// Makes and sets a certificate of its own, of the kind that the sessions have.
 void show_one(SSL_CTX* c) {
   EVP_PKEY* const key = EVP_EC_gen("P-256");
   X509* const x = X509_new();

@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// One goroutine writes, another reads, over a channel of capacity 1024.
+// One goroutine writes and another reads, over a channel of capacity 1024.
 func buffer(count, per int) {
 	c := make(chan int, 1024)
 	go func() {
@@ -29,7 +29,7 @@ func buffer(count, per int) {
 	s.print()
 }
 
-// n goroutines write to one unbuffered channel, one reads.
+// n goroutines write to one unbuffered channel, and one reads from it.
 func contention(n, count, per int) {
 	c := make(chan int)
 	for i := 0; i < n; i++ {

@@ -2,7 +2,8 @@ package main
 
 import "time"
 
-// CommsTime: prefix → delta → successor → prefix, and delta → consumer; with a sequential delta or a parallel one.
+// CommsTime: prefix → delta → successor → prefix, and delta → consumer; with a sequential delta or
+// a parallel one.
 
 func prefix(in <-chan int, out chan<- int) {
 	out <- 0
@@ -19,7 +20,7 @@ func delta(in <-chan int, left, right chan<- int) {
 	}
 }
 
-// Writes to both in parallel: one of them by a goroutine of its own, which is how it is done in Go.
+// Writes to both channels in parallel: to one of them by a goroutine of its own, as is usual in Go.
 func parallelDelta(in <-chan int, left, right chan<- int) {
 	done := make(chan struct{})
 	for {

@@ -1,4 +1,4 @@
-// The Go peers of the native benches: one program, the network is its first argument.
+// The Go peers of the native benches in one program; its first argument names the network.
 //
 //	peers commstime SAMPLES PER
 //	peers commstime-par SAMPLES PER   the same with a parallel delta

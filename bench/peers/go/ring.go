@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A ring of n goroutines of two lines; a token goes round.
+// A ring of n goroutines, each with a body of two lines; a token goes round.
 
 func resident() int {
 	text, err := os.ReadFile("/proc/self/statm")

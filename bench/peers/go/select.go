@@ -5,12 +5,14 @@ import (
 	"time"
 )
 
-// StressedAlt with a static select over ten channels and two writers at each: the source-level form that Go compiles best.
+// StressedAlt with a static select over ten channels and two writers at each: the form of source
+// that Go compiles best.
 //
-// On one processor Go's scheduler runs the goroutine that was woken last, so a reader and the writer it has just served
-// alternate for a time slice while the other writers stay where they are: most selects find little ready and block. That is
-// Go's own behaviour and is measured as it is. With yield, the reader lets everybody run after every twenty selects: then
-// nearly all of them find writers waiting, as they do where the scheduler is first come, first served.
+// On one processor, Go's scheduler runs the goroutine that was woken last. So a reader and the
+// writer it has just served alternate for a time slice, while the other writers do not run: most
+// selects find little ready and block. That is Go's own behaviour and is measured as it is. With
+// yield, the reader lets the others run after every twenty selects: then nearly all selects find
+// writers waiting, as they do where the scheduler is first come, first served.
 
 func selectTen(count, per int, yield bool) {
 	var c [10]chan int

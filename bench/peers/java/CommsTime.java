@@ -1,4 +1,5 @@
-// CommsTime over JCSP: prefix, sequential delta, successor and consumer, each a process on a thread of its own.
+// CommsTime over JCSP: prefix, sequential delta, successor and consumer, each a process on a thread
+// of its own.
 //
 //     CommsTime SAMPLES PER        prints "ns V V …", ns a communication (a number costs four)
 
@@ -15,7 +16,7 @@ public final class CommsTime {
       long n = Long.parseLong(text);
       if (n >= 1) return n;
     } catch (NumberFormatException e) {
-      // said below
+      // the message follows below
     }
     System.err.println("'" + text + "' is not a number of at least 1");
     System.exit(1);

@@ -1,4 +1,5 @@
-// StressedAlt over JCSP: one reader selects fairly over N channels, at each of which one writer writes for ever. Every process is a thread.
+// StressedAlt over JCSP: one reader selects fairly over N channels, and at each of them one writer
+// writes for ever. Every process is a thread.
 //
 //     StressedAlt N SAMPLES PER        prints "ns V V …", ns a select
 
@@ -17,7 +18,7 @@ public final class StressedAlt {
       int n = Integer.parseInt(text);
       if (n >= 1) return n;
     } catch (NumberFormatException e) {
-      // said below
+      // the message follows below
     }
     System.err.println("'" + text + "' is not a number of at least 1");
     System.exit(1);

@@ -1,5 +1,6 @@
-"""The calls of away_calls.py over WORKERS processes of concurrent.futures.ProcessPoolExecutor,
-start method spawn: ns a call."""
+"""The calls of away_calls.py over WORKERS processes of concurrent.futures.ProcessPoolExecutor, with
+the start method spawn: ns a call.
+"""
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor

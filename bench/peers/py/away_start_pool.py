@@ -1,5 +1,6 @@
-"""A multiprocessing.Pool of N is started, runs N calls and is joined: ns a process, all of it ÷ N.
-The start method is spawn."""
+"""A multiprocessing.Pool of N is started, runs N calls and is joined: ns a process, the whole time
+÷ N. The start method is spawn.
+"""
 
 import multiprocessing
 

@@ -1,7 +1,7 @@
-"""The yardstick: KIND of away_tasks by WORKERS OS processes that know nothing of each other, every
-WORKERS-th task each.
+"""The yardstick: KIND of away_tasks by WORKERS OS processes that do not communicate; each does
+every WORKERS-th task.
 
-ns from their release to the end of the last; they are started by multiprocessing, and warm.
+ns from their release to the end of the last. They are started by multiprocessing, and are warm.
 """
 
 import multiprocessing
@@ -48,7 +48,7 @@ def main():
         pipes.append(ours)
         children.append(spawn.Process(target=worker, args=(theirs, k, workers, kind)))
         children[-1].start()
-    measure(pipes, kind, max(16, per // 16), Sampler())  # warms up
+    measure(pipes, kind, max(16, per // 16), Sampler())  # the first run warms up
     sampler = Sampler()
     for _ in range(samples):
         measure(pipes, kind, per, sampler)

@@ -1,4 +1,4 @@
-"""CommsTime over four asyncio.Queue(1), sequential delta."""
+"""CommsTime over four asyncio.Queue(1), with a sequential delta."""
 
 import asyncio
 

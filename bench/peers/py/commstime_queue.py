@@ -1,4 +1,4 @@
-"""CommsTime by four threads over four queue.Queue(1), sequential delta."""
+"""CommsTime by four threads over four queue.Queue(1), with a sequential delta."""
 
 import queue
 import threading

@@ -1,4 +1,4 @@
-"""CommsTime over four trio memory channels of size 0, sequential delta."""
+"""CommsTime over four trio memory channels of size 0, with a sequential delta."""
 
 import trio
 from sampler import Sampler, fail, numbers

@@ -1,6 +1,7 @@
 """One get of an asyncio.Queue(1) at which two writers wait.
 
-What the writers and the loop cost is in it, as it is in a select."""
+The cost of the writers and of the loop is in the figure, as it is in that of a select.
+"""
 
 import asyncio
 

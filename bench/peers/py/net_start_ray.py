@@ -1,4 +1,4 @@
-"""An actor of Ray is started, in a session that is warm: ns until it has answered."""
+"""An actor of Ray is started, in a session that is warm: ns until the actor has answered."""
 
 import ray
 from sampler import Sampler, fail, numbers
@@ -13,7 +13,7 @@ class Answers:
 def main(samples):
     sampler = Sampler()
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    for k in range(samples + 1):  # the first warms up
+    for k in range(samples + 1):  # the first start warms up
         sampler.begin()
         actor = Answers.remote()
         came = ray.get(actor.answer.remote(k))

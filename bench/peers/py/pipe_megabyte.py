@@ -22,7 +22,7 @@ def other(end, reader):
         data[-1] = n & 255
         try:
             end.send_bytes(data)
-        except OSError:  # the reader has what it wants
+        except OSError:  # the reader has all it wants, and has closed its end
             return
 
 

@@ -1,4 +1,4 @@
-"""Peer, the thesis's control: Python worker threads, ZeroMQ PAIR sockets (inproc), JSON by
+"""A peer, the thesis's control: Python worker threads, ZeroMQ PAIR sockets (inproc), and JSON by
 jsonplus. ns a pair of messages.
 
 thesis_control.py WORKLOAD MESSAGES SAMPLES     MESSAGES to each of two workers

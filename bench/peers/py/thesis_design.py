@@ -1,7 +1,8 @@
-"""Peer, the thesis's design: a Python main thread, a C++ library that it loads by ctypes and that
-starts two threads, ZeroMQ PAIR sockets (ipc) and JSON between them. ns a pair of messages.
+"""A peer, the thesis's design: a Python main thread, a C++ library that it loads by ctypes and that
+starts two threads, and between them ZeroMQ PAIR sockets (ipc) and JSON. ns a pair of messages.
 
-    thesis_design.py WORKLOAD MESSAGES SAMPLES [pinned]     pinned: each worker on a CPU of its own, as in the thesis
+    thesis_design.py WORKLOAD MESSAGES SAMPLES [pinned]
+        pinned: each worker on a CPU of its own, as in the thesis
 """
 
 import collections
@@ -26,7 +27,7 @@ names = itertools.count()
 
 
 def library():
-    """The workers, compiled if their source has changed."""
+    """Returns the library of the workers, compiled if its source has changed."""
     digest = hashlib.sha256(SOURCE.read_bytes() + SHARED.read_bytes()).hexdigest()[:16]
     made = HERE.parents[3] / ".build" / "bench" / f"thesis-{digest}.so"
     if not made.exists():

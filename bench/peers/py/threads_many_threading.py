@@ -1,5 +1,6 @@
-"""N threads start, meet one partner once each over a rendezvous of locks, wait again and are told
-to end."""
+"""N threads start, each meets one partner once over a rendezvous of locks and waits again, and then
+all are told to end.
+"""
 
 import threading
 
@@ -7,7 +8,7 @@ from sampler import Sampler, fail, numbers
 
 
 class Rendezvous:
-    """One value at a time goes from a writer to a reader; both sides take their turn by a lock."""
+    """Passes one value at a time from a writer to a reader; each side takes its turn by a lock."""
 
     def __init__(self):
         self.writing, self.reading = threading.Lock(), threading.Lock()

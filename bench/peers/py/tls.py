@@ -1,9 +1,9 @@
 """TLS 1.3 by Python's ssl over a blocking TCP connection on loopback, between two programs, each on
-its CPU: what is under the sessions of weft.net, without a loop.
+its own CPU: the layer below the sessions of weft.net, without an event loop.
 
     tls.py int SAMPLES PER      ns a round trip of 4 bytes
     tls.py 1mb SAMPLES PER      ns one way of a megabyte, from before the write to after the read of
-                                the last byte, by the system's clock; each is asked for
+                                the last byte, by the system's clock; the reader asks for each
 """
 
 import os
@@ -22,7 +22,7 @@ CLOCK = struct.Struct("<q")
 
 
 def get(way, room):
-    """Fills it."""
+    """Fills `room`."""
     at = 0
     while at < len(room):
         n = way.recv_into(room[at:])

@@ -2,8 +2,8 @@
 
 `weft.coroutines`, `weft.threads`, `weft.greenlets` and `weft.processes` export the same names: what
 is awaited in the first is called in the others. `weft` itself exports the names of the chosen
-backend: by :func:`use`, by `WEFT_BACKEND`, by `weft run FILE --on BACKEND`; coroutines if nothing
-was chosen.
+backend. :func:`use`, `WEFT_BACKEND` or `weft run FILE --on BACKEND` chooses it; without a choice it
+is coroutines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 _LIST = "'coroutines', 'threads', 'greenlets' or 'processes'"
 _chosen: str | None = None
-# Without the extension module, or if WEFT_PURE asks for it, weft is what weft._fallback makes of it.
+# Without the extension module, or if WEFT_PURE asks for it, weft._fallback fills this package.
 _pure = os.environ.get("WEFT_PURE", "") not in ("", "0")
 _pure = _pure or PathFinder.find_spec("weft._native", __path__) is None  # noqa: F405
 if _pure:
@@ -29,8 +29,10 @@ if _pure:
 
 
 def use(backend: str) -> None:
-    """Choose what `weft` exports from now on: "coroutines", "threads", "greenlets" or "processes".
+    """Chooses the backend whose names `weft` exports from now on.
 
+    Args:
+        backend: "coroutines", "threads", "greenlets" or "processes".
     Raises:
         BadUse: there is no such backend.
     """

@@ -1,4 +1,6 @@
-"""Values that go to a board: CBOR (WIRE.md 12.8). Imported by who makes such links."""
+"""Values that go to a board are packed as CBOR (WIRE.md 12.8). Modules that make links to boards
+import this one.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _VALUES = "its values are None, bool, int, float, str, bytes, and lists, tuples 
 
 
 def _culprit(value: Any, depth: int = 0) -> str | None:
-    """The name of a type in the value that cannot be packed; None: something else is wrong."""
+    """Returns the name of a type in the value that cannot be packed. None: every type can be
+    packed.
+    """
     if isinstance(value, (list, tuple, dict)) and depth < 20:
         for part in (*value, *value.values()) if isinstance(value, dict) else value:
             if found := _culprit(part, depth + 1):
@@ -32,7 +36,7 @@ def _dumps(value: Any, channel: Any) -> bytes:
         fault = _native._cbor_fault(packed)
         if fault is None:
             return packed
-    except Exception as error:  # whatever cbor2 raises of a value that it does not know
+    except Exception as error:  # cbor2 may raise anything for a value that it does not know
         fault = str(error)
     found = _culprit(value)
     what = f"a {found}" if found else f"this value ({fault})"

@@ -1,7 +1,7 @@
-"""The extension module, or an ImportError that says what to do.
+"""Imports the extension module, or raises an ImportError that says what to do.
 
-Invariant: it is used in the main interpreter of a program alone (rule 16.11). A subinterpreter that
-asks for it is refused here, also where CPython has given it a copy of the module.
+Invariant: the extension module is used only in the main interpreter of a program (rule 16.11). A
+subinterpreter that asks for it is refused here, also if CPython has given it a copy of the module.
 """
 
 from __future__ import annotations

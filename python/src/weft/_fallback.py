@@ -58,8 +58,8 @@ NAMES = (
 
 
 def take_over(path: list[str]) -> None:
-    """Puts the modules in _pure_fallback in place of the package's own. Says so in one line, unless
-    WEFT_PURE has asked for it.
+    """Puts the modules in _pure_fallback in place of the package's own. Prints one line that says
+    so, unless WEFT_PURE has asked for it.
     """
     path.insert(0, str(Path(__file__).with_name("_pure_fallback")))
     if os.environ.get("WEFT_PURE", "") in ("", "0"):
@@ -80,7 +80,7 @@ def pure(name: str = "") -> ModuleType:
 
 
 def not_here(module: str, name: str) -> Any:
-    """What `__getattr__` of a module in _pure_fallback raises.
+    """Raises what `__getattr__` of a module in _pure_fallback raises.
 
     For a name that the module has with the extension it is an ImportError, since `from … import`
     hides the text of an AttributeError.
@@ -92,7 +92,9 @@ def not_here(module: str, name: str) -> Any:
 
 
 def _whole(module: str) -> list[str]:
-    """The names of a module with the extension, read from its file: it cannot be imported here."""
+    """Returns the names that a module has with the extension. They are read from its file, because
+    it cannot be imported here.
+    """
     file = Path(__file__).with_name(f"{module.rpartition('.')[2]}.py")
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":

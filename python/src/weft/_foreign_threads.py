@@ -1,10 +1,11 @@
-"""Waits until threads that are not processes have ended. Then a run that stood still because of
-them looks again (rule 10.3). Only for builds without the interpreter's lock: on others
-python/native/interpreter/strangers.cpp sees them end.
+"""Waits until foreign threads have ended. Then a run that stood still because of them looks again
+(rule 10.3). Only builds of CPython without the GIL need this module: on others
+python/native/interpreter/strangers.cpp sees such threads end.
 
 Invariants
-- It waits for one at a time: while any of them lives, no run concludes anything.
-- It does not wait for the main thread, since the interpreter ends with that; nor for threads that
+- The module waits for one thread at a time: while any foreign thread lives, no run concludes
+  anything.
+- It does not wait for the main thread, since the interpreter ends with it; nor for threads that
   `threading` has not started, since nothing tells when they end.
 """
 
@@ -35,14 +36,14 @@ def _wait() -> None:
     try:
         while _native._strangers_wanted():
             while (thread := _one()) is not None:
-                with contextlib.suppress(RuntimeError):  # it is still being started
+                with contextlib.suppress(RuntimeError):  # the thread is still being started
                     thread.join()
                 if thread.is_alive():
                     time.sleep(0.001)
                 else:
-                    # An object that one thread drops and another made is freed when the maker runs
-                    # Python code again. But the maker may sleep until an end in that object goes. A
-                    # collection frees all of these.
+                    # An object that this thread drops and another thread made is freed when the
+                    # other runs Python code again. But the other may sleep until an end in that
+                    # object is retired. A collection frees all such objects.
                     gc.collect()
                     _native._look_again()
                 del thread
@@ -51,7 +52,7 @@ def _wait() -> None:
 
 
 def watch() -> None:
-    """Called by the extension module, when a run stands still because of such a thread. Starts a
-    thread that waits.
+    """Starts a thread that waits. The extension module calls this when a run stands still because
+    of a foreign thread.
     """
     threading.Thread(target=_wait, name="weft strangers", daemon=True).start()

@@ -1,10 +1,10 @@
-"""Which threads are Weft's own: they hold no end at which a process waits, so they wake no run (rule
-10.3), and strangers() are all the others that are no processes.
+"""Knows which threads are Weft's own. They hold no end at which a process waits, so they wake no
+run (rule 10.3). strangers() says whether there are foreign threads beside them.
 
 Invariants
 - `_ours` has no lock: each change is one operation of a set. A signal handler that interrupts a
   thread here may wait for another thread that notes itself (rule 12.1).
-- In the child of a fork there are none: they were the parent's.
+- `_ours` is empty in the child of a fork: the threads in it were the parent's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def not_ours(thread: int | None = None) -> None:
 
 
 class _Helps:
-    """Of a thread that helps: when it ends, what is local to it goes, and this too."""
+    """Marks a thread as a helper thread. It is local to the thread, so it is freed when the thread
+    ends.
+    """
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
@@ -38,7 +40,7 @@ class _Helps:
         ours()
 
     def __del__(self) -> None:
-        _ours.discard(self.thread)  # another thread may get its number
+        _ours.discard(self.thread)  # another thread may get the same identifier
         if threading.get_ident() == self.thread:
             _native._helper_thread(False)
 
@@ -47,21 +49,25 @@ _local = threading.local()
 
 
 def helps() -> None:
-    """Notes that the calling thread is Weft's own, and wakes no run (rule 10.3), until it ends."""
+    """Notes that the calling thread is a helper thread, and wakes no run (rule 10.3), until it
+    ends.
+    """
     _local.helps = _Helps()
 
 
 def strangers() -> bool:
-    """Are there threads that are no process and not Weft's own (rule 10.3)?"""
+    """Returns whether there are foreign threads, which are no processes and not Weft's own (rule
+    10.3).
+    """
     strange, threads = _native._strangers()
     noted = _ours.copy()
     if strange:
         return not set(threads) <= noted
     known = noted.union(threads)
-    # Without a GIL threads can only be counted. Those of ours that lived before and after that are
-    # among them; what is noted of one that has ended is not.
+    # Without a GIL threads can only be counted. Noted threads that lived before and after the count
+    # are counted too; a noted thread that has ended is not.
     before = {thread.ident for thread in threading.enumerate()}
-    count = _thread._count() + 1  # it does not count the main thread
+    count = _thread._count() + 1  # _count() leaves the main thread out
     after = {thread.ident for thread in threading.enumerate()}
     return count > len(known & before & after)
 

@@ -1,7 +1,7 @@
 """Programs whose threads gevent or eventlet has replaced by greenlets (`monkey.patch_all()`).
 
-Weft's helper threads would be greenlets of the very thread that waits for them in native code, so
-that thread would wait for ever. What needs helper threads is refused in such programs.
+In such a program Weft's helper threads would be greenlets of the very thread that waits for them in
+native code, so that this thread would wait for ever. What needs helper threads is refused there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 
 __all__ = ["why_not"]
 
-_USED = ("threading", "subprocess", "select", "socket", "os", "time", "queue", "signal")  # by Weft
+# The modules of Python that Weft uses.
+_USED = ("threading", "subprocess", "select", "socket", "os", "time", "queue", "signal")
 _NAMES_OF_EVENTLET = ("thread", "socket", "select", "os", "time")
 
 
@@ -26,7 +27,7 @@ def _patched_by() -> str:
 
 
 def why_not(what: str) -> str:
-    """Why `what` cannot be used in this program, and what to do; empty: it can."""
+    """Returns why `what` cannot be used in this program, and what to do; "": it can be used."""
     by = _patched_by()
     if not by:
         return ""

@@ -1,7 +1,8 @@
-"""Which of several descriptors have something to read.
+"""Finds out which of several descriptors have something to read.
 
-select.select has none beyond 1,023, and so a program with some 170 hosts came to an end of it;
-multiprocessing.connection.wait does the same as this and takes 8 ms to import, in each host.
+select.select takes no descriptor above 1,023, which a program with some 170 hosts exceeds.
+multiprocessing.connection.wait does the same as this module, but its import takes 8 ms, in each
+host.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ __all__ = ["readable"]
 
 
 def readable(those: Iterable[Any], timeout: float | None = None) -> list[Any]:
-    """Those (descriptors, or what has a fileno()) that have something to read, or have ended; []:
-    none within `timeout` seconds; None: waits for one.
+    """Returns those of `those` that have something to read, or have ended.
 
+    Args:
+        those: descriptors, or objects with a fileno().
+        timeout: seconds after which [] is returned; None: waits until there is one.
     Raises:
-        OSError, ValueError: one is closed.
+        OSError, ValueError: a descriptor is closed.
     """
     poll, by = select.poll(), {}
     for each in those:

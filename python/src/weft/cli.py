@@ -1,8 +1,9 @@
-"""The entry point of the command `weft` and of `python -m weft.cli`; the commands are in
+"""The entry point of the command `weft` and of `python -m weft.cli`. The commands are in
 `_commands`.
 
-Invariant: this module needs only the core of the package. What the command line needs besides is in
-the extra `weft[cli]`; without it `weft` says so in one line and ends with the status of bad use.
+Invariant: this module needs only the core of the package. The other packages that the command line
+needs are in the extra `weft[cli]`; without them `weft` says so in one line and ends with the status
+of bad use.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ __all__ = ["EXIT", "main"]
 
 EXIT = {"ok": 0, "failed": 1, "bad use": 2, "deadlock": 3, "interrupted": 130, "terminated": 143}
 NEEDS = ("click", "rich")
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of a file that takes no more
+# The errors of a file that takes no more.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status (see EXIT)."""
+    """Runs the command line. Returns the exit status (see EXIT)."""
     missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if missing:
         needed = " and ".join(f"'{name}'" for name in missing)
@@ -32,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return EXIT["bad use"]
-    try:  # it takes some tenths of a second, and there is nothing to say yet
+    try:  # the import takes some tenths of a second
         from weft._commands import main as _commands
     except KeyboardInterrupt:
         return EXIT["interrupted"]
@@ -48,8 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _drop_output() -> None:
-    """If it cannot be written: else the interpreter tries once more as it ends."""
-    with contextlib.suppress(AttributeError):  # there is none
+    """Drops stdout if it cannot be written: else the interpreter would try again as it ends."""
+    with contextlib.suppress(AttributeError):  # there is no stdout
         try:
             sys.stdout.flush()
             return

@@ -1,4 +1,4 @@
-"""The exceptions that the operations of Weft raise, by their names in SEMANTICS.md."""
+"""The exceptions that the operations of Weft raise. SEMANTICS.md uses their names."""
 
 from __future__ import annotations
 
@@ -28,41 +28,39 @@ __all__ = [
     "WeftWarning",
 ]
 
-_FOLDER = (
-    __file__.rpartition(os.sep)[0] + os.sep
-)  # of this package; for native/processes/no_result.cpp
+# The folder of this package, for native/processes/no_result.cpp.
+_FOLDER = __file__.rpartition(os.sep)[0] + os.sep
 
 
 class WeftWarning(RuntimeWarning):
-    """What an observer noticed: a process that hogs its scheduler, a partial deadlock, a changed
-    object (rule 14).
+    """The warning about what an observer has noticed: a process that hogs its scheduler, a partial
+    deadlock, a changed object (rule 14).
     """
 
 
 class WeftError(Exception):
-    """The base of the errors of Weft. :class:`Cancelled` is not one of them, so that ``except
-    Exception`` does not swallow it.
+    """The base of Weft's errors. :class:`Cancelled` does not derive from it, so that ``except
+    Exception`` does not catch Cancelled.
     """
 
 
 class ChannelEnd(WeftError):
-    """The channel has ended for this operation: the base of Retired, Poisoned and PeerDied.
+    """The channel has ended for this operation. This class is the base of Retired, Poisoned and
+    PeerDied.
 
-    Attributes:
-        channel: the channel.
-        guard: the index of the guard of the select that met the end (rule 5.6); ``None`` for a
-            plain operation.
-        value: what a write meant to write and did not (rules 3.3, 4.2); ``None`` for a read.
-        met: whether an operation raised it (rule 3.5): only then does a process that it leaves end
-            quietly. False: it was raised by asking for a new end of the channel (rule 2.5), or
-            made by the program. It stays the same when the exception is raised again.
+    Attributes: channel: the channel. guard: the index of the guard of the select that met the end
+    (rule 5.6); ``None`` for a plain operation. value: the value of a write that was not written
+    (rules 3.3, 4.2); ``None`` for a read. met: whether an operation raised the exception (rule
+    3.5): only then does a process that it leaves end quietly. It is false if the exception was
+    raised for a new end of the channel (rule 2.5), or made by the program. It stays the same when
+    the exception is raised again.
     """
 
-    # Most of these exceptions have neither, and processes commonly end by one: so only what differs
-    # is stored.
+    # Most of these exceptions have neither guard nor value, and processes commonly end by one. So
+    # only what differs is stored.
     guard: int | None = None
     value: Any = None
-    _at: str | None = None  # file:line where it was raised, if that was in another OS process
+    _at: str | None = None  # FILE:LINE, if it was raised in another OS process
 
     def __init__(
         self,
@@ -82,7 +80,7 @@ class ChannelEnd(WeftError):
         self.met = _met
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled without its channel, which another OS process does not have."""
+        """Pickles the exception without its channel, which another OS process does not have."""
         return type(self), self.args, {**self.__dict__, "channel": None}
 
 
@@ -93,11 +91,10 @@ class Retired(ChannelEnd):
 
 
 class Poisoned(ChannelEnd):
-    """The channel was poisoned: the abort (rule 4). A process that it leaves poisons the channels
-    whose ends it holds.
+    """The channel was poisoned: the abort (rule 4). A process that this exception leaves poisons
+    the channels whose ends it holds.
 
-    Attributes:
-        strength: of the poison, from 1 to 255.
+    Attributes: strength: of the poison, from 1 to 255.
     """
 
     def __init__(
@@ -114,32 +111,29 @@ class Poisoned(ChannelEnd):
 
 
 class PeerDied(ChannelEnd):
-    """The other side was killed (rule 4.5). Not quiet: a process that it leaves has failed.
+    """The other side was killed (rule 4.5). The exception is not quiet: a process that it leaves
+    has failed.
 
-    Attributes:
-        in_doubt: true of a write to a channel whose home is another OS process, if its value may
-            have been taken (WIRE.md 8.1).
+    Attributes: in_doubt: true for a write to a channel whose home is another OS process, if its
+    value may have been taken (WIRE.md 8.1).
     """
 
     in_doubt = False
 
 
 class ProcessDied(WeftError):
-    """An OS process ended without having said how the process in it ended: it was killed, crashed,
+    """An OS process ended before it could say how the process in it ended: it was killed, crashed,
     or left by os._exit().
 
-    Attributes:
-        process: the name of the process that ran in it.
-        pid: its number.
-        signal: the number of the signal that ended it; ``None``: none did.
-        status: its exit status; ``None``: a signal ended it, or it is not known.
-        stack: where its threads were when it crashed, as faulthandler writes it; empty: it was
-            ended from outside, or ended itself.
-        out_of_memory: it was killed (SIGKILL), and since it began the system has killed processes
-            because memory ran out: probably this one.
-        stderr: the last lines that it had written to its standard error.
-        refused: why this program ended the session with it, and so ended it; empty: it did not.
-        host: the name of the host on another machine where it ran; empty: it was on this one.
+    Attributes: process: the name of the process that ran in it. pid: the pid of the OS process.
+    signal: the number of the signal that ended it; ``None``: none did. status: its exit status;
+    ``None``: a signal ended it, or it is not known. stack: where its threads were when it crashed,
+    as faulthandler writes it; empty: it was killed from outside, or ended itself. out_of_memory:
+    whether it was killed (SIGKILL), and the system has killed processes since it began because
+    memory ran out: this one probably too. stderr: the last lines that it had written to its
+    standard error. refused: why this program ended the session with it, and so ended it; empty:
+    this program did not. host: the name of the host on another machine where it ran; empty: it ran
+    on this machine.
     """
 
     def __init__(
@@ -197,42 +191,43 @@ class ProcessDied(WeftError):
 
 
 class Cancelled(BaseException):
-    """This process was asked to end (rule 6). Nothing was lost: a withdrawn write's value is in
-    ``value``.
+    """This process was asked to end (rule 6). Nothing was lost: the value of a withdrawn write is
+    in ``value``.
     """
 
-    _at: str | None = None  # as that of ChannelEnd
+    _at: str | None = None  # as in ChannelEnd
 
     def __init__(self, value: Any = None, _by: Any = None) -> None:
         super().__init__("cancelled" if _by is None else "cancelled: a timeout has expired")
         self.value = value
-        self._by = _by  # the limit that asked for it (rule 7.12); None: somebody else did
+        self._by = _by  # the limit that asked (rule 7.12); None: something else did
 
 
 class BadUse(WeftError):
-    """Weft was used wrongly (rule 11); nothing was changed. The message says what to do."""
+    """Weft was used wrongly (rule 11). Nothing was changed. The message says what to do."""
 
 
 class BlockedProcess(NamedTuple):
     """One blocked process in the report of a deadlock."""
 
-    path: str  #: as "main/worker[3]" (rule 7.8)
-    operation: str  #: in words: "read of 'c'", "select of 2 guards"
+    path: str  #: such as "main/worker[3]" (rule 7.8)
+    operation: str  #: in words, such as "read of 'c'" or "select of 2 guards"
     places: tuple[str, ...]  #: the names of the channels and barriers at which it waits
     at: str  #: FILE:LINE of the operation
 
 
 class Ended(NamedTuple):
-    """How a process ended (rule 7.11): what `process.ended()` gives."""
+    """How a process ended (rule 7.11). `process.ended()` returns it."""
 
     how: str  #: "returned", "retired", "poisoned", "cancelled" or "failed"
-    result: Any  #: what it returned; ``None`` if it did not return
-    error: BaseException | None  #: what failed in it; ``None`` if it did not fail
+    result: Any  #: what it returned; ``None``: it did not return
+    error: BaseException | None  #: what failed in it; ``None``: it did not fail
 
 
 class _Why(NamedTuple):
-    """What a NoResult says. Where the process ended, the extension's own type stands in its place,
-    with the same attributes; pickled, that becomes this one."""
+    """What a NoResult says. In the program where the process ended, a type of the extension with
+    the same attributes takes the place of this class; pickled, it becomes this class.
+    """
 
     process: str
     how: str
@@ -241,36 +236,37 @@ class _Why(NamedTuple):
 
 
 class NoResult(WeftError):
-    """Stands where the result of a process would be, if the process ended without one (rule 7.1): in
-    the lists that `run`, `Parallel` and `Sequence` give, and in `process.result`.
+    """Takes the place of a process's result if the process ended without one (rule 7.1): in the
+    lists that `run`, `Parallel` and `Sequence` return, and in `process.result`.
 
-    It is false, and equal only to itself. Its text says which process it was, where it ended and
-    why; a copied or pickled one says the same. Any other use raises a copy of it: an operator, a
-    call, iteration, an attribute that it does not have (then the copy is an AttributeError too). It
-    keeps no traceback and no frame.
+    A NoResult is false, and equal only to itself. Its text says which process it was, where the
+    process ended and why; a copied or pickled NoResult says the same. Any other use raises a copy
+    of it: an operator, a call, iteration, an attribute that it does not have (then the copy is an
+    AttributeError too). It keeps no traceback and no frame.
     """
 
-    # `args` has a _Why, or the extension's type in its place, which makes the texts when asked.
+    # `args` has a _Why, or an object of the extension that makes the texts when they are asked for.
 
     @property
     def process(self) -> str:
-        """The path of the process, as main/worker[3] (rule 7.8)."""
+        """The path of the process, such as main/worker[3] (rule 7.8)."""
         return str(self.args[0].process)
 
     @property
     def how(self) -> str:
-        """How it ended: "retired", "poisoned", "cancelled", or "failed" if its watchers got the
-        failure."""
+        """How the process ended: "retired", "poisoned", "cancelled", or "failed" if its watchers
+        got the failure.
+        """
         return str(self.args[0].how)
 
     @property
     def where(self) -> str:
-        """FILE:LINE of the operation that ended it; "?" if that is not known."""
+        """FILE:LINE of the operation that ended the process; "?" if that is not known."""
         return str(self.args[0].where)
 
     @property
     def reason(self) -> str:
-        """The text of the exception that ended it."""
+        """The text of the exception that ended the process."""
         return str(self.args[0].reason)
 
     def __repr__(self) -> str:
@@ -290,7 +286,7 @@ class NoResult(WeftError):
         return NoResult, self.args
 
     def __getattr__(self, name: str) -> NoReturn:
-        # Python itself asks for names like __deepcopy__, and expects this answer.
+        # Python itself looks up names like __deepcopy__, and expects this answer.
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(f"'NoResult' object has no attribute {name!r}")
         raise _NoAttribute(*self.args)
@@ -302,12 +298,15 @@ class NoResult(WeftError):
 
 
 class _NoAttribute(NoResult, AttributeError):
-    """Is raised for an attribute: `hasattr` and `getattr` with a default expect AttributeError."""
+    """The copy that an attribute raises: `hasattr` and `getattr` with a default expect an
+    AttributeError.
+    """
 
     __qualname__ = "NoResult"
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Python itself sets these two of an AttributeError. It leaks the exception if it may not.
+        # Python itself sets these two attributes of an AttributeError. If it may not, it leaks the
+        # exception.
         if name in ("name", "obj"):
             AttributeError.__setattr__(self, name, value)
         else:
@@ -331,11 +330,8 @@ for _name in _OPERATIONS.split():
 class Deadlock(WeftError):
     """Every process was blocked and nothing outside could wake any (rule 10).
 
-    Attributes:
-        report: the whole text.
-        knot: the paths of a smallest set of processes each of which waits only for processes in the
-            set.
-        processes: every blocked process.
+    Attributes: report: the whole text. knot: the paths of a smallest set of processes each of which
+    waits only for processes in the set. processes: every blocked process.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Native components: processes in C++ that run without the interpreter's lock, and meet Python's on
+"""Native components: processes in C++ that run without the GIL, and meet Python's processes on
 ordinary channels (rule 16).
 
     import weft.native
@@ -6,7 +6,7 @@ ordinary channels (rule 16).
                                               # or a name, "filter", "package.filter"
     run(source(-a), filter.scale(+a, -b, factor=0.5), sink(+b))
 
-What a component is, and how to write one: <weft/component.hpp>, which is in `include_dir()`.
+<weft/component.hpp>, which is in `include_dir()`, says what a component is, and how to write one.
 
 Invariant: the declarations of a component are checked once, when it is loaded. A factory checks its
 arguments when it is called, so that they are right by the time that the process runs.
@@ -39,29 +39,31 @@ __all__ = ["Component", "ComponentError", "build", "cmake_dir", "include_dir", "
 _ON = "str | Hosts | OneHost | Supervisor"  # what away_to() takes
 _SOURCES = (".cpp", ".cc", ".cxx", ".C")
 _LIBRARIES = (".so", ".dylib", ".dll")
-_VALUE, _READER, _WRITER, _BARRIER = 0, 1, 2, 3  # as weft_role in component_abi.h
+_VALUE, _READER, _WRITER, _BARRIER = 0, 1, 2, 3  # weft_role of component_abi.h
 _TAKEN = {"path", "compiler", "processes", "_capsule"}  # attributes of a Component
-_THREADS, _POOL = 1, 4  # as Kind::thread and Kind::pooled in process.hpp
+_THREADS, _POOL = 1, 4  # Kind::thread and Kind::pooled of process.hpp
 
 
 class ComponentError(WeftError):
-    """A C++ exception left a process of a component. Says which process, the exception's type, and
-    its message."""
+    """A C++ exception left a process of a component. The attributes say which process it was, the
+    type of the exception, and its message.
+    """
 
     def __init__(self, component: str, process: str, type: str, message: str) -> None:
         text = f"process {process} of component {component}: {type or 'an exception'}"
         super().__init__(f"{text}: {message}" if message else text)
-        self.component = component  #: its name
+        self.component = component  #: the name of the component
         self.process = process  #: the name that the component gave the process
-        self.type = type  #: of the C++ exception, as `std::runtime_error`
-        self.message = message  #: its what()
+        self.type = type  #: the type of the C++ exception, such as `std::runtime_error`
+        self.message = message  #: the exception's what()
 
     def __reduce__(self) -> Any:
         return type(self), (self.component, self.process, self.type, self.message)
 
 
 def _failed(component: str, process: str, type: str, text: str) -> ComponentError:
-    message, _, stack = text.partition("\x1e")  # WEFT_THROWN_AT
+    # WEFT_THROWN_AT separates the message from the stack.
+    message, _, stack = text.partition("\x1e")
     error = ComponentError(component, process, type, message)
     return _native_stack.through(error, stack) if stack else error
 
@@ -73,9 +75,9 @@ class Component(ModuleType):
     """A loaded component: a module with a process function for each of its processes."""
 
     _capsule: Any
-    path: str  #: of the library
-    compiler: str  #: that built it, and its version
-    processes: tuple[str, ...]  #: their names
+    path: str  #: the path of the library
+    compiler: str  #: the compiler that built it, and its version
+    processes: tuple[str, ...]  #: the names of the processes
     __all__: list[str]
 
     def __repr__(self) -> str:
@@ -83,7 +85,8 @@ class Component(ModuleType):
 
 
 def _found(path: str | os.PathLike[str]) -> Path:
-    """The file at a path; for a name, the file that is where a module of that name would be.
+    """Returns the file at a path; for a name, the file that is where a module of that name would
+    be.
 
     Raises:
         BadUse: there is nothing of that name.
@@ -128,7 +131,7 @@ def load(
     Args:
         path: the path of the library or the source, or a name.
         debug, flags: for the compiler, only with a source: see build().
-        types: dataclasses or NamedTuples of the program's own, for aggregates of the component
+        types: dataclasses or NamedTuples of the program, for aggregates of the component
             (WEFT_FIELDS). For its other aggregates the module has dataclasses, by their names.
 
     Raises:
@@ -157,10 +160,8 @@ def load(
     made.compiler = compiler
     made.processes = tuple(entry[0] for entry in declared)
     made.__file__ = library
-    made.__all__ = [
-        *made.processes,
-        *(class_.__name__ for class_ in aggregates),
-    ]  # help() shows these
+    # help() shows these.
+    made.__all__ = [*made.processes, *(class_.__name__ for class_ in aggregates)]
     for class_ in aggregates:
         setattr(made, class_.__name__, class_)
     for number, entry in enumerate(declared):
@@ -169,7 +170,7 @@ def load(
 
 
 def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Path:
-    """Writes the stub file of a component, NAME.pyi, into a folder; returns its path. A type
+    """Writes the stub file of a component, NAME.pyi, into a folder, and returns its path. A type
     checker uses it where the program says
 
         if TYPE_CHECKING:
@@ -178,8 +179,8 @@ def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Pa
             filter = weft.native.load("filter.cpp")
 
     Raises:
-        BadUse: it is not a component, there is no such folder, the file to be replaced is not a
-            stub of a component, or it cannot be written.
+        BadUse: `component` is not a component, there is no such folder, the file to be replaced is
+            not a stub of a component, or the stub cannot be written.
     """
     if not isinstance(component, Component):
         raise BadUse(
@@ -200,7 +201,9 @@ def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Pa
 
 
 def _check_names(component: str, declared: list[Any]) -> None:
-    """Refuses names that Python cannot use; says of which process they are."""
+    """Raises BadUse for names that Python cannot use. The error says to which process they
+    belong.
+    """
     seen: set[str] = set()
     for process, _, _, _, parameters, _ in declared:
         names = [p[0] for p in parameters]
@@ -230,8 +233,9 @@ def _check_names(component: str, declared: list[Any]) -> None:
 
 
 def _aggregates(component: str, declared: list[Any], own: tuple[type, ...]) -> list[type]:
-    """The classes of a component's aggregates; those that the program gives in `own` are used
-    first."""
+    """Returns the classes of a component's aggregates. Classes in `own`, which the program has
+    given, are used first.
+    """
     there = {
         text: name
         for entry in declared
@@ -287,7 +291,7 @@ def _doc(doc: str, where: str, parameters: list[Any]) -> str:
 def _cpu(cpu: object) -> int:
     if cpu is None:
         return -1
-    from weft._hosts.host import cpus_of_this_process  # late: most components name no CPU
+    from weft._hosts.host import cpus_of_this_process  # imported late: most components name no CPU
 
     usable = cpus_of_this_process()
     if not isinstance(cpu, int) or cpu not in usable:

@@ -7,7 +7,7 @@ a program at an address.
 The ends are ordinary ones, in every backend. Programs find each other at a NATS server (`weft net
 up` starts one for a developer) and then talk directly, by TLS 1.3 with certificates on both sides.
 Values are None, bool, int, float, str, bytes, arrays of numpy, dataclasses that the reader
-`accepts`, lists and dicts, unless both sides say `trust=True`: then they are pickled, and each side
+`accepts`, lists and dicts. If both programs say `trust=True`, values are pickled instead: then each
 can make the other run anything. `pip install 'weft[net]'`.
 """
 
@@ -61,7 +61,7 @@ def _close_all() -> None:
 
 
 def _forget() -> None:
-    """In the child of a fork: sessions and doors belong to the parent."""
+    """Empties the table in the child of a fork: sessions and doors belong to the parent."""
     _open.clear()
 
 
@@ -77,11 +77,10 @@ def _called(name: str | None) -> str:
 
 
 class Door:
-    """The place at which programs of the same network open sessions with this one; `listen` makes
-    it. Leaving its `with` block closes it.
+    """The place at which programs of the same network open sessions with this program. `listen`
+    makes it. At the end of its `with` block it is closed.
 
-    Attributes:
-        address: "HOST:PORT".
+    Attributes: address: "HOST:PORT".
     """
 
     def __init__(self, address: str, folder: Any, trust: bool, name: str) -> None:
@@ -101,7 +100,7 @@ class Door:
         try:
             self.address = _net_link.joined(self._server)
             _open.add(self)
-        except BaseException:  # of a signal's handler
+        except BaseException:  # a signal handler has raised
             self.close()
             raise
 
@@ -113,8 +112,8 @@ class Door:
         return _net_link.Welcome(self._name, self._trust, self._came.put, lambda: None)
 
     def next(self) -> Session:
-        """A session with the next program that comes. Blocks the thread; in a coroutine: `await
-        io(door.next)()`.
+        """Returns a session with the next program that connects. Blocks the thread; in a coroutine:
+        `await io(door.next)()`.
 
         Raises:
             BadUse: the door is closed.
@@ -164,22 +163,24 @@ def listen(
     name: str | None = None,
     rounds: bool = True,
 ) -> Door:
-    """Lets in programs that have keys of the same network: `door.next()` gives a session with each.
+    """Lets in programs that have keys of the same network: `door.next()` returns a session with
+    each.
 
     Args:
-        address: "HOST:PORT" to listen at; port 0: a free one. For other machines to reach this one
-            listen at "0.0.0.0:PORT".
+        address: "HOST:PORT" to listen at; port 0: a free one. For other machines to reach this
+            program, listen at "0.0.0.0:PORT".
         keys: the folder with the certificate (`make_keys`); None: $WEFT_NET, or ~/.config/weft/net.
-        trust: values are pickled, with each program that also says so: it can make this one run
-            anything.
+        trust: whether values are pickled, with each program that says so too: it can make this
+            program run anything.
         name: what this program calls itself; None: the machine, and the number of its OS process.
-        rounds: programs that share channels ask each other whether all of them wait, so that a
-            deadlock is told in all. They learn so where the processes of this one wait, and one
-            that lies can end a run that waits for others. False: this program neither asks nor
-            answers, unless it has said otherwise elsewhere.
+        rounds: whether programs that share channels ask each other whether all of them wait, so
+            that a deadlock is reported in all. They learn by this where the processes of this
+            program wait,
+        and a program that lies can end a run that waits for others. False: this program neither
+            asks nor answers, unless another call has said True.
 
     Raises:
-        BadUse: there are no keys, or that is not an address.
+        BadUse: there are no keys, or `address` is not an address.
         OSError: it is not possible to listen there.
     """
     if rounds:
@@ -196,8 +197,8 @@ def connect(
     fingerprint: str | None = None,
     rounds: bool = True,
 ) -> Session:
-    """A session with the program that listens at "HOST:PORT". Blocks the thread; in a coroutine:
-    `await io(net.connect)(address)`.
+    """Opens a session with the program that listens at "HOST:PORT". Blocks the thread; in a
+    coroutine: `await io(net.connect)(address)`.
 
     Args:
         address: "HOST:PORT" of the other program.
@@ -206,7 +207,8 @@ def connect(
             the same network will do.
 
     Raises:
-        BadUse: there are no keys; the other side's certificate is not right, or it refuses ours.
+        BadUse: there are no keys; the other side's certificate is not right, or it refuses this
+            program's.
         OSError: no program listens there.
     """
     if rounds:
@@ -229,7 +231,7 @@ def _seconds(patience: Any) -> None:
 
 
 def _host_named(name: str) -> FarHost | None:
-    """The host that `on("gpu1")` means."""
+    """Returns the host that `on("gpu1")` means; None: no network is joined."""
     joined = [n for n in list(_open) if isinstance(n, Network)]
     if len(joined) > 1:
         raise BadUse(
@@ -242,20 +244,20 @@ _hosts.named = _host_named
 
 
 class Network:
-    """This program as a member of a network; `join` makes it. Leaving its `with` block leaves the
-    network: sessions end, and ends in other programs die.
+    """This program as a member of a network. `join` makes it. At the end of its `with` block this
+    program leaves the network: sessions end, and ends in other programs die.
 
-    Calls that block the thread are used in coroutines as in `await io(network.writer)(name)`.
+    A coroutine uses calls that block the thread as in `await io(network.writer)(name)`.
 
-    Attributes:
-        address: where others reach this program, "HOST:PORT"; "" where that is the relay only.
-        name: what it calls itself.
+    Attributes: address: where others reach this program, "HOST:PORT"; "": only the relay reaches
+    it. name: what this program calls itself.
     """
 
     def __init__(
         self, url: str, folder: Any, address: str, trust: bool, name: str, relay: str
     ) -> None:
-        # The client of the server; a program that only has sessions at addresses does without.
+        # This module needs the client of the server. A program that only has sessions at addresses
+        # does without.
         from weft._net.names import Meeting
 
         self.name = name
@@ -272,17 +274,18 @@ class Network:
         try:
             self.address = self._meeting.address
             _open.add(self)
-        except BaseException:  # of a signal's handler
+        except BaseException:  # a signal handler has raised
             self.close()
             raise
 
     def _keep(self, session: Session) -> None:
-        """On the loop's thread. The session is let go of when it is over, but not before the link,
-        on its own thread, has read all that was sent: what it had not read yet would be lost."""
+        """Keeps a session until it is over, and until the link, on its own thread, has read all
+        that was sent: what it had not read would be lost. Runs on the loop's thread.
+        """
         self._sessions.add(session)
 
         def let_go() -> None:
-            with contextlib.suppress(BadUse):  # it was closed meanwhile
+            with contextlib.suppress(BadUse):  # the session was closed meanwhile
                 session.wait()
             session.close()
 
@@ -292,7 +295,7 @@ class Network:
                 self._loop.run_in_executor(None, let_go)
 
         session._carried.add_done_callback(over)
-        if self._closed:  # it began as close() ended those that there were
+        if self._closed:  # the session began while close() ended the others
             session._give_up("this program has left the network")
 
     def offer(
@@ -307,19 +310,19 @@ class Network:
 
         Args:
             name: letters, digits, - and _, in parts separated by / or "." characters.
-            channel: made by this program.
+            channel: a channel that this program has made.
             readers, writers: which ends others get; at least one of them.
 
         Raises:
             BadUse: the name is taken or not valid, or this program's keys are not for it
-                (`make_keys`); neither side is given; it is not a channel of this program; the
-                server does not answer.
+                (`make_keys`); neither side is given; `channel` is not a channel of this program;
+                the server does not answer.
         """
         if not isinstance(channel, _native.Channel):
             raise BadUse(f"offer: {channel!r} is no channel: give the channel itself, not an end")
         try:
             channel.stats()
-        except BadUse:  # which its home alone knows (rule 14.8)
+        except BadUse:  # only the channel's home knows its statistics (rule 14.8)
             raise BadUse(
                 f"offer: {channel!r} was made by another program, which alone can offer it"
             ) from None
@@ -332,28 +335,28 @@ class Network:
         the thread.
 
         Raises:
-            BadUse: this program does not offer it.
+            BadUse: this program does not offer the name.
         """
         self._call(self._meeting.withdraw(checked(name)))
 
     def reader(self, name: str, *, patience: float = 10.0) -> Any:
-        """A Reader of the channel with this name, whose home is another program. Blocks the thread
-        until a program offers it.
+        """Returns a Reader of the channel with this name, whose home is another program. Blocks the
+        thread until a program offers the name.
 
         Args:
             patience: seconds to wait for the name.
 
         Raises:
-            BadUse: no program offers it, or none offers readers; it is this program's own; the home
-                refuses, is not the one that was announced, or may not hold the name; the server
-                does not answer.
+            BadUse: no program offers the name, or none offers readers; it is this program's own;
+                the home refuses, is not the one that was announced, or may not hold the name; the
+                server does not answer.
             ConnectionError: the home does not answer.
             PeerDied: the home died meanwhile.
         """
         return self._end(name, "reader", patience)
 
     def writer(self, name: str, *, patience: float = 10.0) -> Any:
-        """A Writer of the channel with this name: see reader()."""
+        """Returns a Writer of the channel with this name: see reader()."""
         return self._end(name, "writer", patience)
 
     def _end(self, name: str, side: str, patience: float) -> Any:
@@ -365,7 +368,7 @@ class Network:
             raise PeerDied(f"the session with the home of {name!r} ended: {error}") from None
 
     def names(self) -> list[Named]:
-        """All names that are offered, sorted. Blocks the thread.
+        """Returns all names that are offered, sorted. Blocks the thread.
 
         Raises:
             BadUse: the server does not answer.
@@ -374,13 +377,13 @@ class Network:
         return found
 
     def host(self, name: str, *, patience: float = 10.0) -> FarHost:
-        """A host on another machine, whose agent (`weft host`) has joined, or will join, by that
-        name: `worker(…).on(network.host("gpu1"))`. In a program that has joined one network
+        """Returns a host on another machine, whose agent (`weft host`) has joined, or will join, by
+        that name: `worker(…).on(network.host("gpu1"))`. In a program that has joined one network
         `on("gpu1")` is enough.
 
-        The function is found there by the name of its module, whose source must be the same. Its
-        arguments may be ends of channels that this program has made, and plain values; anything
-        that can be pickled, if both sides say `trust`.
+        The host finds the function by the name of its module, whose source must be the same. The
+        arguments may be ends of channels that this program has made, and plain values; if both
+        programs say `trust`, anything that can be pickled.
 
         Args:
             patience: seconds that a call waits for the host to be there.
@@ -392,8 +395,9 @@ class Network:
         return FarHost(self, name, float(patience))
 
     def hosts(self, n: int = 1, *, patience: float = 10.0) -> FarHosts:
-        """All hosts of the network; each call goes to one of them: `worker(…).on(network.hosts())`.
-        Hosts that come later are used too. Blocks the thread until there are `n`.
+        """Returns all hosts of the network. Each call goes to one of them:
+        `worker(…).on(network.hosts())`. Hosts that come later are used too. Blocks the thread until
+        there are `n`.
 
         Args:
             n: how many there must be, at least.
@@ -413,12 +417,13 @@ class Network:
 
     def close(self) -> None:
         """Leaves the network: lets go of its names, and ends its sessions. A second call does
-        nothing."""
+        nothing.
+        """
         _open.discard(self)
         if self._closed:
             return
         self._closed = True
-        with contextlib.suppress(BadUse):  # after a fork
+        with contextlib.suppress(BadUse):  # a fork has left the loop behind
             _net_loop.call(self._loop, self._meeting.leave())
             sessions = list(self._sessions)
             for session in sessions:
@@ -458,18 +463,18 @@ def join(
     thread; in a coroutine: `await io(net.join)()`.
 
     Args:
-        server: its URL, "nats://HOST:PORT"; None: $WEFT_SERVER, or the one that `weft net up` has
-            noted beside the keys.
+        server: the server's URL, "nats://HOST:PORT"; None: $WEFT_SERVER, or the one that `weft net
+            up` has noted beside the keys.
         keys, trust, name, rounds: as for `listen`.
         address: "HOST:PORT" where other programs reach this one; port 0: a free one. The default is
             for programs on one machine.
-        relay: "auto": sessions go directly, and through the server where the other program's
-            address cannot be reached. "only": always through the server; this program listens at
-            no address. "never": no session goes that way.
+        relay: "auto": sessions go directly, and through the server if the other program's address
+            cannot be reached. "only": always through the server; this program listens at no
+            address. "never": no session goes through the server.
 
     Raises:
-        BadUse: there are no keys; the server does not answer, or refuses them; that is not an
-            address, or not such a relay.
+        BadUse: there are no keys; the server does not answer, or refuses them; `address` is not an
+            address, or `relay` is not one of these.
         OSError: it is not possible to listen there.
     """
     if relay not in ("auto", "only", "never"):

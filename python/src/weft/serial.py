@@ -36,8 +36,8 @@ def _close_all() -> None:
 
 
 class Board:
-    """A session with a board; `connect` makes it. Leaving its `with` block ends the session, and
-    the ends on the board die.
+    """A session with a board. `connect` makes it. At the end of its `with` block the session ends,
+    and the ends on the board die.
     """
 
     def __init__(self, descriptor: int, where: str, baud: int, lease: float) -> None:
@@ -54,21 +54,21 @@ class Board:
         _open.add(self)
 
     def give(self, name: str, end: Any) -> None:
-        """Hands an end of a channel to the board, which asks for it by this name; here the end is
-        closed. May be called before the board is there, or after.
+        """Gives an end of a channel to the board, which asks for it by this name. In this program
+        the end is closed. This may be called before the board is there, or after.
 
         Raises:
-            BadUse: `end` is no end, is closed, or is of a channel that leads to other OS processes;
-                a value that waits in the channel cannot be sent to a board; the name has a space or
-                is too long; the link is closed.
+            BadUse: `end` is not an end, is closed, or belongs to a channel that leads to other OS
+                processes; a value that waits in the channel cannot be sent to a board; the name has
+                a space or is too long; the link is closed.
         """
         if not name or " " in name or len(name.encode()) > 60:
             raise BadUse(f"give: a name has 1 to 60 bytes and no space, not {name!r}")
         self._link.give(end, name)
 
     def wait(self) -> str:
-        """Blocks the thread until the session is over; returns why it is. In a coroutine: `await
-        io(board.wait)()`.
+        """Blocks the thread until the session is over. Returns the reason for its end. In a
+        coroutine: `await io(board.wait)()`.
 
         Raises:
             BadUse: the link is closed.
@@ -93,8 +93,8 @@ class Board:
 
 
 def _again(baud: int) -> int:
-    """The time in ms after which a packet that was not acknowledged is sent again: at least as long
-    as a window of packets takes both ways.
+    """Returns the time in ms after which a packet that was not acknowledged is sent again. It is at
+    least as long as a window of packets takes both ways.
     """
     return max(200, 2_000_000 * 10 // max(baud, 1) if baud else 200)
 
@@ -105,12 +105,12 @@ def connect(
     baud: int = 115200,
     lease: float = 3.0,
 ) -> Board:
-    """A session with the board at the other end of a line. Returns at once, whether the board is
-    there yet or not.
+    """Opens a session with the board at the other end of a serial line. Returns at once, whether
+    the board is there yet or not.
 
     Args:
         line: the path of a serial device; or a connected socket, or the descriptor of an open line:
-            of these a copy is used.
+            of these two a copy is used.
         baud: the speed in bits a second, for a device that has one; 0 leaves it as it is.
         lease: after so many seconds without a sign of life the board counts as dead; 0: only when
             the line ends.

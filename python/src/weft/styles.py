@@ -1,17 +1,17 @@
-"""One source for both styles: turns a program written with `await` into one that calls.
+"""One source for both styles: turns a program that awaits its operations into one that calls them.
 
 Coroutine processes await what thread and greenlet processes call, by the same names. So the program
 for those is the coroutine program without `async` and `await`, and need not be written twice. `weft
-run FILE --on threads` does this to FILE, if by `await` it can only mean Weft
-(`is_for_any_backend`), and to the modules beside it that FILE imports (`Beside`).
+run FILE --on threads` does this to FILE, if its `await` can only mean Weft (`is_for_any_backend`),
+and to the modules beside it that FILE imports (`Beside`).
 
 Invariants
 - Lines and columns stay what they are in the file, so errors, deadlock reports and debuggers point
   at the right place.
 - Only the syntax changes: `async def`, `await`, `async for`, `async with` and asynchronous
   comprehensions lose the word.
-- Nothing that was awaited is dropped: if the call of a function of another file gives a coroutine,
-  which is not awaited now, that is BadUse (`called`).
+- Nothing that was awaited is dropped: if the call of a function of another file returns a
+  coroutine, which nothing awaits now, that is BadUse (`called`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any
 
 __all__ = ["Beside", "called", "compile_for", "is_for_any_backend"]
 
-# A program that imports these is for one way of running: with them `await` has another meaning.
+# A program that imports one of these is for one way of running: `await` has another meaning there.
 _OWN_STYLE = (
     "asyncio",
     "trio",
@@ -41,7 +41,7 @@ _OWN_STYLE = (
 )
 
 
-# Names of Weft's own operations: what a call of one gives need not be checked.
+# The names of Weft's own operations: what a call of one returns need not be checked.
 _OPERATIONS = {
     "Parallel",
     "Sequence",
@@ -55,7 +55,7 @@ _OPERATIONS = {
 
 
 class _Call(ast.NodeTransformer):
-    """Removes every `async` and `await` of a tree."""
+    """Removes every `async` and `await` from a tree."""
 
     def __init__(self, tree: ast.AST, backend: str) -> None:
         self.backend = backend
@@ -110,11 +110,11 @@ class _From(ast.NodeTransformer):
 
 
 def compile_for(backend: str, source: str | bytes, filename: str) -> CodeType:
-    """Compiles a program written with `await` for a backend: for threads and greenlets without its
-    `async` and `await`.
+    """Compiles a program written with `await` for a backend. For every backend but coroutines, its
+    `async` and `await` are left out.
 
     Args:
-        backend: "coroutines", "greenlets", "processes" or "threads". `from weft import …` gives
+        backend: "coroutines", "greenlets", "processes" or "threads". `from weft import …` imports
             this backend's names.
         source: the text of a module.
         filename: its name in errors and reports.
@@ -129,10 +129,10 @@ def compile_for(backend: str, source: str | bytes, filename: str) -> CodeType:
 
 
 def called(backend: str, value: Any) -> Any:
-    """Passes on what a call gave that was awaited in the program as it was written.
+    """Passes on the value of a call that the program, as it was written, awaits.
 
     Raises:
-        BadUse: it is a coroutine, which would not be awaited any more.
+        BadUse: the value is a coroutine, which nothing would await.
     """
     if not inspect.iscoroutine(value):
         return value
@@ -148,10 +148,11 @@ def called(backend: str, value: Any) -> Any:
 
 
 class Beside:
-    """Finds the modules in a program's folder, and compiles those that await like the program
-    itself.
+    """Finds the modules in a program's folder. Those that await as the program does are compiled as
+    the program is.
 
-    While it is on `sys.meta_path`, modules that `import` finds there are for the backend too.
+    While a Beside is on `sys.meta_path`, modules that `import` finds in the folder are for the
+    backend too.
     """
 
     def __init__(self, folder: Path, backend: str) -> None:
@@ -180,14 +181,14 @@ class Beside:
             if not _awaits_weft(spec.loader.get_data(str(file)), imports_weft=False):
                 return None
         except (OSError, SyntaxError, ValueError):
-            return None  # import says what is wrong
+            return None  # import itself says what is wrong
         spec.loader = _Loader(name, str(file), self.backend)
         return spec
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Compiles for a backend. Does not write bytecode files, which programs that run the module
-    unchanged would find.
+    """Compiles a module for a backend. Writes no bytecode files: programs that run the module
+    unchanged would find them.
     """
 
     def __init__(self, name: str, path: str, backend: str) -> None:
@@ -199,8 +200,8 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 def is_for_any_backend(source: str | bytes) -> bool:
-    """Does a program await, and mean by it only Weft? It must import `weft` itself, and no event
-    loop.
+    """Returns whether a program awaits, and can only mean Weft by it. It must import `weft` itself,
+    and no event loop.
 
     Raises:
         SyntaxError: `source` is not Python.

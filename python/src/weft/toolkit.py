@@ -9,10 +9,11 @@ Invariants of :func:`command`
 - Every wait in the system is a poll() that includes the pipe of `_Wake`, so that it is woken when
   the process must end.
 
-    command ─┬─ _guard   waits at a channel of its own: a cancellation of the network finds it there, and it wakes the rest
-             ├─ _feed    values ──► the child's stdin
-             ├─ _drain   the child's stdout, stderr ──► channels, line by line
-             └─ _await_end  the child's end, by a pidfd; then _guard and _feed have nothing left to do
+    command ─┬─ _guard      waits at a channel of its own, where a cancellation of the network finds
+             │              it; then it wakes the rest
+             ├─ _feed       values ──► the child's stdin
+             ├─ _drain      the child's stdout, stderr ──► channels, line by line
+             └─ _await_end  waits for the child's end, by a pidfd; then _guard and _feed end too
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ def read_file(
     encoding: str = "utf-8",
     newlines: bool = False,
 ) -> int:
-    """Writes a file line by line to a channel, then retires; its result is the number of lines.
+    """Writes a file line by line to a channel, then retires. Its result is the number of lines.
 
     Args:
-        newlines: keep the newline at the end of each line.
+        newlines: whether to keep the newline at the end of each line.
     Raises:
         OSError, UnicodeError: the file cannot be read.
     """
@@ -69,14 +70,15 @@ def write_file(
     encoding: str = "utf-8",
     newlines: bool = True,
 ) -> int:
-    """Writes the values of a channel to a file, each as a line, until the channel retires; its
+    """Writes the values of a channel to a file, each as a line, until the channel retires. Its
     result is their number.
 
     Values that were read before a poison or a cancellation are in the file.
 
     Args:
-        append: keep what is in the file, and write after it; otherwise the file is made anew.
-        newlines: add a newline to each value.
+        append: whether to keep what is in the file, and write after it; otherwise the file is made
+            anew.
+        newlines: whether to add a newline to each value.
     Raises:
         OSError, UnicodeError: the file cannot be written.
     """
@@ -92,7 +94,7 @@ def write_file(
 
 
 class _Wake:
-    """A pipe that becomes readable when all must stop."""
+    """A pipe that becomes readable when all parts of a command must stop."""
 
     def __init__(self) -> None:
         self.read, self._write = os.pipe()
@@ -107,7 +109,7 @@ class _Wake:
 
 
 def _wait(fd: int, for_what: int, wake: _Wake) -> bool:
-    """Waits for the file descriptor. False: it must stop."""
+    """Waits for the file descriptor. Returns false if the process must stop."""
     poll = system_select.poll()
     poll.register(fd, for_what)
     poll.register(wake.read, system_select.POLLIN)
@@ -136,7 +138,7 @@ def _encoded(value: Any, mode: Mode) -> bytes:
 
 
 def _values(source: Reader[Any], gone: Reader[Any]) -> Iterator[Any]:
-    """The values of the source, until it retires or the child has ended."""
+    """Yields the values of the source, until it retires or the child has ended."""
     while True:
         try:
             yield select(source, gone, mode="priority", ended="raise")[1]
@@ -145,8 +147,8 @@ def _values(source: Reader[Any], gone: Reader[Any]) -> Iterator[Any]:
 
 
 def _read_no_more(source: Reader[Any], wake: _Wake) -> None:
-    """The child reads no more, so we retire the source; unless a poison has ended it, which must
-    spread to the writers.
+    """Retires the source, because the child reads no more; but not if a poison has ended the
+    source, which must spread to the writers.
     """
     if wake.poison is None:
         source.retire()
@@ -226,8 +228,8 @@ def command(
     ended the command, the negative number of the signal.
 
     Each value from `stdin` is a line for the command; each line that it prints is a value for
-    `stdout` or `stderr`. With mode="bytes" values are bytes, as they come. When `stdin` retires the
-    command reads the end of its input. Without a channel for `stdin` the command has no input;
+    `stdout` or `stderr`. With mode="bytes" values are bytes, as they come. When `stdin` retires,
+    the command reads the end of its input. Without a channel for `stdin` the command has no input;
     without one for `stdout` or `stderr` it writes to that stream of this program.
 
     When this process is cancelled, or one of its channels is poisoned, the command is terminated,
@@ -266,8 +268,8 @@ def _wait_for(child: subprocess.Popen[bytes], wake: _Wake) -> None:
     try:
         fd = os.pidfd_open(child.pid)
     except (AttributeError, OSError):
-        # Beyond Linux, before 5.3, where a container's profile refuses it, and with no descriptor
-        # left there is no other way to wait for both.
+        # There is no pidfd beyond Linux, before Linux 5.3, where a container's profile refuses it,
+        # and without a free descriptor. Then there is no other way to wait for both.
         while child.poll() is None and not readable([wake.read], 0.05):
             pass
         return

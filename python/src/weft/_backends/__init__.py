@@ -1,1 +1,1 @@
-"""What weft.coroutines, .threads and .greenlets are made of."""
+"""The parts of which weft.coroutines, weft.threads and weft.greenlets are made."""

@@ -1,4 +1,4 @@
-"""`process * n` and `Channel() * n`: several of the same, as in PyCSP."""
+"""`process * n` and `Channel() * n` make several processes or channels alike, as in PyCSP."""
 
 from __future__ import annotations
 
@@ -13,30 +13,33 @@ __all__ = ["ChannelArray"]
 
 
 class ChannelArray(list[Any]):
-    """Channels made by `Channel(…) * n`: a list, with methods for the ends of all of them."""
+    """The list of channels that `Channel(…) * n` makes, with methods for the ends of all of
+    them.
+    """
 
     def readers(self) -> list[Any]:
-        """A list with a new reader end of each channel; `+array`."""
+        """Returns a list with a new reader end of each channel. `+array` does the same."""
         return [c.reader() for c in self]
 
     def writers(self) -> list[Any]:
-        """A list with a new writer end of each channel; `-array`."""
+        """Returns a list with a new writer end of each channel. `-array` does the same."""
         return [c.writer() for c in self]
 
     __pos__ = readers
     __neg__ = writers
 
     def poison(self, strength: int = 1) -> None:
-        """Poisons each channel (rule 4)."""
+        """Poisons each channel (rule 4). `strength` is from 1 to 255."""
         for c in self:
             c.poison(strength)
 
 
 def _room(what: str, n: int) -> list[Any]:
-    """A list with room for n. It is made first, so that without memory nothing else is made.
+    """Returns a list with room for n items. The list is made before the items, so that if there is
+    no memory for it, no item is made.
 
     Raises:
-        MemoryError: there is no memory for it.
+        MemoryError: there is no memory for the list.
         BadUse: n is less than 0.
     """
     if n < 0:
@@ -45,7 +48,7 @@ def _room(what: str, n: int) -> list[Any]:
 
 
 def channels(name: str, n: int, capacity: int, overflow: str, immunity: int) -> ChannelArray:
-    """`n` channels, like one that is called `name`."""
+    """Returns `n` channels with the names `name[0]`, `name[1]`, …"""
     made = _room(f"Channel {name!r}", n)
     for i in range(n):
         made[i] = _native.Channel(
@@ -55,14 +58,15 @@ def channels(name: str, n: int, capacity: int, overflow: str, immunity: int) -> 
 
 
 def clones(process: Any, function: Any, body: Any, n: int) -> list[Any]:
-    """`process` and n - 1 more like it: the same function with the same arguments, which share
-    their ends.
+    """Returns `process` and n - 1 more processes of the same function with the same arguments. All
+    of them share the ends among these arguments.
 
     Args:
-        body: what the process will run: a coroutine that has not begun, whose frame has the
-            arguments; for a thread process (function, arguments, keywords).
+        body: what the process will run. For a coroutine process it is a coroutine that has not
+            begun, whose frame has the arguments; for a thread process it is (function, arguments,
+            keywords).
     Raises:
-        BadUse: the arguments cannot be found out.
+        BadUse: n is less than 0, or the arguments cannot be found out.
     """
     made = _room(f"process {process.name}", n)
     if isinstance(body, tuple):
@@ -85,8 +89,12 @@ def _own_code(coroutine: Any) -> Any:
 
 
 def _arguments(name: str, function: Any, coroutine: Any) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments with which a coroutine function was called: in a frame that has not begun, the
-    variables are the parameters.
+    """Returns the positional and the keyword arguments with which a coroutine function was called.
+    They are read from the coroutine's frame: before the coroutine begins, its variables are the
+    parameters.
+
+    Raises:
+        BadUse: `function` is not the plain async function that made the coroutine.
     """
     import inspect
 

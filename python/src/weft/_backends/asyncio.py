@@ -1,12 +1,15 @@
-"""Weft inside asyncio: what the extension module needs of a loop, and what an awaiting task runs.
+"""Weft inside asyncio: what the extension module needs of an event loop, and what an awaiting task
+runs.
 
-Loaded when an operation or a network first meets a running loop; the rules are 6.6 and 13.
+This module is loaded when an operation or a network first meets a running event loop (rules 6.6 and
+13).
 
 Invariants
-- A loop's Link is made once, lives as long as the loop, and is woken through its reader.
-- If a cancellation comes when its operation has committed already, it is *owed*: it is requested
-  again in the loop's next turn, unless it was taken back meanwhile (by `uncancel`, as
-  `asyncio.timeout` and `TaskGroup` do).
+- The Link of an event loop is made once, lives as long as the loop, and is woken through its
+  reader.
+- A cancellation may come after the operation that it should cancel has committed. Then it is
+  *owed*: it is requested again in the loop's next turn, unless `uncancel` took it back meanwhile,
+  as `asyncio.timeout` and `TaskGroup` do.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import Any, TypeGuard
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-# How to set the current task: from 3.12 on by a function, before that in a dictionary.
+# The current task is set by a function from Python 3.12 on, and before that in a dictionary.
 _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
 _tasks: Any = getattr(asyncio.tasks, "_current_tasks", None)
 _current_task = asyncio.current_task
@@ -52,18 +55,18 @@ def _link_of(loop: Any) -> Any:
 
 
 def running_loops() -> list[Any]:
-    """The loops that have used Weft and are running."""
+    """Returns the event loops that have used Weft and are running."""
     return [loop for loop in list(_links) if loop.is_running()]
 
 
 def running_here() -> Any:
-    """The loop that runs on this thread; or None."""
+    """Returns the event loop that runs on this thread, or None."""
     return asyncio._get_running_loop()
 
 
 def _lives(loop: Any, identity: int) -> bool:
-    """Whether the task with that id() has not ended. (One that the collector has freed is in no
-    list any more.)
+    """Returns whether the task whose id() is `identity` has not ended. A task that the garbage
+    collector has freed counts as ended: asyncio lists it no more.
     """
     return not loop.is_closed() and any(
         id(task) == identity and not task.done() for task in asyncio.all_tasks(loop)
@@ -71,27 +74,33 @@ def _lives(loop: Any, identity: int) -> bool:
 
 
 def _go_on(future: Any) -> None:
-    """Runs what awaits the future. May be called from any thread."""
+    """Completes the future, so that the task that awaits it goes on. Any thread may call this."""
     loop = future.get_loop()
     if not loop.is_closed():
         loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
 
 
 def _is_look(handle: Any) -> bool:
-    """Is it the check for a standstill (rule 10.6), which wakes no process?"""
+    """Returns whether a callback is the check for a standstill (rule 10.6), which wakes no
+    process.
+    """
     return getattr(handle._callback, "__name__", None) == "weft_standstill"
 
 
 def handlers_of(loop: Any) -> dict[int, Any]:
-    """What the loop calls when a signal comes (`loop.add_signal_handler`)."""
+    """Returns the handlers set by `loop.add_signal_handler`, as {signal: (callback, arguments)}."""
     return {n: (h._callback, h._args) for n, h in loop._signal_handlers.items()}
 
 
 def _alone(loop: Any) -> bool | list[int] | None:
-    """Can nothing but networks of Weft ever run on the loop? That is so if it has no task except
-    those that wait for a network, no timer, no callback and no socket. False also if the loop does
-    not let us see this. None: only callbacks that run next are left. A list in place of True: the
-    signals with a handler that may act (rule 10.3), if there are any.
+    """Says whether nothing but networks of Weft can ever run on the event loop.
+
+    Returns:
+        True: the loop has no timer, no callback, no socket, and no task but those that wait for a
+            network. If signals have handlers that may act (rule 10.3), a list of these signals is
+            returned instead of True.
+        None: the loop has nothing else but callbacks that run in its next turn.
+        False: something else may run, or the loop does not show what it has.
     """
     try:
         handlers = handlers_of(loop)
@@ -113,18 +122,17 @@ def _alone(loop: Any) -> bool | list[int] | None:
 
 # ------------------------------------------------------------------------------- cancellations owed
 
-# weak, since a loop may be closed before it has cancelled its tasks
+# The dictionary is weak, since a loop may be closed before it has cancelled its tasks.
 _owing: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()
 
 
 def _wanted(task: Any) -> bool:
-    """Is the task still to be cancelled?"""
+    """Returns whether the cancellation of the task is still wanted."""
     return not task.done() and (not hasattr(task, "cancelling") or task.cancelling() > 0)
 
 
 def _owe() -> None:
-    """The running task was cancelled after its operation had committed: the cancellation is
-    owed."""
+    """Notes that a cancellation is owed to the running task: its operation had committed before."""
     task = asyncio.current_task()
     if task is not None:
         _owing[task] = None
@@ -133,7 +141,7 @@ def _owe() -> None:
 
 
 def _no_longer_owed(task: Any) -> bool:
-    """Was a cancellation owed to the task? Afterwards none is."""
+    """Clears the cancellation that is owed to the task. Returns whether there was one."""
     if task not in _owing:
         return False
     del _owing[task]
@@ -145,11 +153,13 @@ def _pay(task: Any) -> None:
     if _no_longer_owed(task) and _wanted(task):
         task.cancel()
         if hasattr(task, "uncancel"):
-            task.uncancel()  # the same request, not another one
+            task.uncancel()  # task.cancel() repeats an old request, and must not count as a new one
 
 
 def _owed() -> bool:
-    """At the start of an operation: must the running task be cancelled now (rule 6.1)?"""
+    """Returns, at the start of an operation, whether the running task must be cancelled now (rule
+    6.1).
+    """
     task = asyncio.current_task()
     return _no_longer_owed(task) and _wanted(task)
 
@@ -158,30 +168,34 @@ def _owed() -> bool:
 
 
 class _End(asyncio.Future):  # type: ignore[type-arg]
-    """The future that a task awaits when it waits for the end of a network: by this `_alone` knows
-    it."""
+    """The future that a task awaits while it waits for the end of a network. `_alone` recognises
+    such a task by the type of this future.
+    """
 
 
 def _interrupted(error: BaseException | None) -> TypeGuard[BaseException]:
-    """Is it an exception that the handler of a signal has raised?"""
+    """Returns whether the exception was raised by a signal handler, that is: it is no
+    cancellation.
+    """
     return error is not None and not _is(error, asyncio.CancelledError)
 
 
 def _is(error: BaseException | None, kind: type) -> bool:
-    """As isinstance(), which would ask an odd exception for its `__class__`."""
+    """Does what isinstance() does, but does not ask an odd exception for its `__class__`."""
     return issubclass(type(error), kind)
 
 
 class _Saying:
-    """While tasks of the main thread's loop wait for networks, Ctrl-C says where their processes
-    are, and then does what it would have done.
+    """Makes Ctrl-C print where the processes are, while tasks of the main thread's event loop wait
+    for networks. After that, Ctrl-C does what it would have done.
 
-    It replaces only asyncio's handler and Python's default, never a handler of the program's own
-    (rule 6.7).
+    The handler of this class replaces only asyncio's handler and Python's default handler, and
+    never a handler of the program (rule 6.7).
 
-    A wait may end on another thread than it began on (if a task that its loop has dropped is
-    collected there). No handler can be set on that thread; then ours is removed by the loop's next
-    turn, the next wait or the next Ctrl-C, whichever is first.
+    A wait may end on another thread than it began on, if the loop has dropped the task and the
+    garbage collector frees the task there. No handler can be set on that other thread. Then the
+    handler of this class is removed by the loop's next turn, by the next wait or by the next
+    Ctrl-C, whichever is first.
     """
 
     def __init__(self) -> None:
@@ -189,19 +203,19 @@ class _Saying:
         self._before: Any = None
 
     def begin(self, loop: Any, wait: object) -> None:
-        """A wait begins. Whatever this raises, `end` is to be called."""
+        """Notes that a wait begins. The caller must call `end` even if this raises."""
         if threading.current_thread() is not threading.main_thread():
             return
         self._waiting.add(wait)
         if len(self._waiting) == 1:
-            self._stop(None)  # what an earlier wait has left
+            self._stop(None)  # removes the handler that an earlier wait may have left
             self._start(loop)
 
     def _start(self, loop: Any) -> None:
         before = signal.getsignal(signal.SIGINT)
         runners = getattr(getattr(before, "func", None), "__name__", "") == "_on_sigint"
         if runners or before is signal.default_int_handler:
-            self._before = before  # first: a Ctrl-C may come as soon as ours is there
+            self._before = before  # before the handler is set: a Ctrl-C may come as soon as it is
             self._set(self._say, loop)
 
     def end(self, loop: Any, wait: object) -> None:
@@ -211,7 +225,7 @@ class _Saying:
         if threading.current_thread() is threading.main_thread():
             self._tidy(loop)
         else:
-            with contextlib.suppress(RuntimeError):  # it is closed
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._tidy, loop)
 
     def _tidy(self, loop: Any) -> None:
@@ -221,24 +235,23 @@ class _Saying:
     def _stop(self, loop: Any) -> None:
         before = self._before
         if before is not None and not (loop and loop.is_running()):
-            # The loop has dropped this task. asyncio's runner is gone; it did not find its handler,
-            # which it would have removed.
+            # The loop has dropped this task. asyncio's runner has ended. It would have removed its
+            # own handler, but did not find it.
             before = signal.default_int_handler
         if before is not None and signal.getsignal(signal.SIGINT) == self._say:
             self._set(before, loop)
-        self._before = None  # last: a Ctrl-C that comes first still finds it
+        self._before = None  # last: a Ctrl-C that comes before still needs it
 
     def _set(self, handler: Any, loop: Any) -> None:
-        with contextlib.suppress(ValueError):  # another thread is the main one to Python
+        with contextlib.suppress(ValueError):  # to Python, another thread is the main one
             signal.signal(signal.SIGINT, handler)
             if loop in _watches:
-                _watches[loop] = (
-                    _native._watch_signals()
-                )  # anew: it is held back where the others are
+                # Watches anew: Ctrl-C must be held back wherever the other signals are.
+                _watches[loop] = _native._watch_signals()
 
     def _say(self, number: int, frame: Any) -> None:
         before, loop = self._before, asyncio._get_running_loop()
-        self._stop(loop)  # once
+        self._stop(loop)  # the processes are printed once
         if before is not None and self._waiting:
             _native._say_where()
         if before is None or loop is None:
@@ -250,14 +263,14 @@ _saying = _Saying()
 
 
 async def _drive(guest: Any, block: BaseException | None = None) -> Any:
-    """Waits for a network that is a guest. Gives its results, or raises what failed in it."""
+    """Waits for a network that is a guest. Returns its results, or raises what failed in it."""
     loop = asyncio.get_running_loop()
     wait = object()
     raised: BaseException | None = None
     try:
         try:
             _saying.begin(loop, wait)
-        except BaseException as error:  # the handler of a signal has
+        except BaseException as error:  # a signal handler has raised it
             raised = error
         return await _wait_for(guest, block, loop, raised)
     finally:
@@ -278,9 +291,7 @@ async def _wait_for(
                 try:
                     await end
                 except asyncio.CancelledError as error:
-                    if (
-                        cancelled is None
-                    ):  # one request: a second one must not disturb the cleaning up
+                    if cancelled is None:  # one request: a second would disturb the clean-up
                         guest.cancel()
                     if not _interrupted(cancelled):
                         cancelled = error
@@ -288,7 +299,9 @@ async def _wait_for(
         except GeneratorExit:  # the loop was closed, or forgot its task
             guest.abandon()
             raise
-        except BaseException as error:  # what the handler of a signal raised here: as a cancellation; at the second there is no waiting
+        except BaseException as error:  # a signal handler raised it here
+            # The first such exception cancels the network, and is raised after it has ended. At the
+            # second one nothing is waited for.
             if _interrupted(cancelled):
                 guest.abandon()
                 raise
@@ -307,12 +320,13 @@ async def _wait_for(
 
 
 async def _leave(guest: Any, block: BaseException | None) -> bool:
-    """The end of the block of an `async with Group()`."""
+    """Runs at the end of the block of an `async with Group()`. `block` is what left the block."""
     if _is(block, GeneratorExit):
         guest.abandon()
         return False
     if guest.told:
-        # A failure cancelled this task; that is taken back, and what failed is raised below.
+        # A process failed, which cancelled this task. The cancellation is taken back; the failure
+        # is raised below.
         task: Any = asyncio.current_task()
         _no_longer_owed(task)
         if hasattr(task, "uncancel"):
@@ -328,7 +342,7 @@ async def parallel(*processes: Any) -> list[Any]:
     return results
 
 
-parallel.__name__ = parallel.__qualname__ = "Parallel"  # what is said of one that was never awaited
+parallel.__name__ = parallel.__qualname__ = "Parallel"  # Python prints it if it is never awaited
 
 
 async def run(first: Any, others: tuple[Any, ...], virtual: bool) -> Any:
@@ -341,12 +355,12 @@ async def run(first: Any, others: tuple[Any, ...], virtual: bool) -> Any:
 
 
 class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
-    """What `asyncio.current_task()` gives in a process of a guest.
+    """The object that `asyncio.current_task()` returns in a process of a guest.
 
     It behaves like an `asyncio.Task` for code that uses one: `asyncio.timeout`, `TaskGroup`,
-    libraries that ask for the current task. Cancelling it raises `asyncio.CancelledError` in the
-    process, at what it awaits; if that leaves the process, the process has ended quietly. It is
-    done when the process has ended.
+    libraries that ask for the current task. Its `cancel()` raises `asyncio.CancelledError` in the
+    process, at what the process awaits. If this exception leaves the process, the process has ended
+    quietly. The ProcessTask is done when the process has ended.
     """
 
     def __init__(self, process: Any, loop: Any) -> None:
@@ -408,29 +422,30 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
         return f"<ProcessTask of {self._process!r}>"
 
     def _end(self, outcome: Any, failed: bool) -> None:
-        """Its process has ended."""
+        """Completes this future: the process has ended."""
         if self.done():
             return
         try:
             if not failed:
                 super().set_result(outcome)
-            elif _is(outcome, StopIteration):  # asyncio takes none
+            elif _is(outcome, StopIteration):  # a future refuses StopIteration
                 super().set_exception(RuntimeError("the process was left by StopIteration"))
             else:
                 super().set_exception(outcome)
-                self._log_traceback = False  # the group knows
+                self._log_traceback = False  # the group reports the failure
         except RuntimeError:
-            pass  # the loop is closed: nothing waits for this any more
+            pass  # the loop is closed, so nothing waits for this future any more
 
 
 # ----------------------------------------------------------------------------------------- timeouts
 
-_EXPIRED = "a timeout of Weft has expired"  # in 3.10 this tells our request from others
+# By this text Python 3.10 tells Weft's request from others.
+_EXPIRED = "a timeout of Weft has expired"
 
 
 class TaskLimit:
-    """The limit of a `timeout` in a task. It cancels the task. It recognises its own request by the
-    task's count of requests, in Python 3.10 by the message.
+    """The limit of a `timeout` in an asyncio task. When the time has come it cancels the task. It
+    recognises its own request by the task's count of requests, and in Python 3.10 by the message.
     """
 
     def __init__(self) -> None:
@@ -503,7 +518,9 @@ class TaskLimit:
             self._timer = None
 
     def _look(self, at: float) -> None:
-        """The time should have come; but the loop's clock may be coarse, and early."""
+        """Runs when the time `at` should have come. The loop's clock may be coarse, and this call
+        early.
+        """
         left = at - _native.now()
         if left > 0:
             self._timer = asyncio.get_running_loop().call_later(max(left, 0.001), self._look, at)
@@ -515,20 +532,21 @@ class TaskLimit:
         if self._task.done():
             return
         if not hasattr(self._task, "uncancel") and _is_cancelled(self._task):
-            return  # in 3.10: somebody else's request is under way, and would be taken for ours
+            return  # Python 3.10: another request is under way, and would be taken for Weft's
         self._asked = True
         self._task.cancel(_EXPIRED)
 
     def _take_back(self, delivered: bool) -> bool:
-        """Takes our request back. True: there are no requests beyond those that were there
-        before."""
+        """Takes Weft's request to cancel back. Returns whether no more requests are left than there
+        were when the block was entered.
+        """
         alone = not hasattr(self._task, "uncancel") or self._task.uncancel() <= self._requests
         if alone and not delivered:
             _no_longer_owed(self._task)
         return alone
 
 
-_NEVER = 1e9  # seconds; a loop's timer cannot be set for times much longer
+_NEVER = 1e9  # seconds; a timer of an event loop cannot be set for much longer
 _limits: weakref.WeakKeyDictionary[Any, TaskLimit] = weakref.WeakKeyDictionary()
 
 

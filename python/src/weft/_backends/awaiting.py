@@ -1,6 +1,4 @@
-"""Composition where operations are awaited: of coroutines, on Weft's scheduler and in asyncio
-tasks.
-"""
+"""Composition for coroutine processes and asyncio tasks, which await their operations."""
 
 from __future__ import annotations
 
@@ -15,15 +13,15 @@ __all__ = ["Parallel", "Sequence", "Spawn"]
 
 
 def Parallel(*processes: Any) -> Any:
-    """Awaited: starts the processes in order, waits for all, gives their results in order (rule
-    7.1).
+    """Starts the processes in order, waits for all, and returns their results in order (rule 7.1).
+    The call is awaited.
 
-    In an asyncio task they run inside its loop (rule 13): cancelling the task cancels them and
-    waits for them.
+    In an asyncio task the processes run inside the task's event loop (rule 13). Cancelling the task
+    cancels them and waits for them.
 
     Raises:
-        the first failure after the others were cancelled (several: an ExceptionGroup); Cancelled;
-        BadUse.
+        The first failure, after the other processes were cancelled; if several failed, an
+        ExceptionGroup. Cancelled. BadUse.
     """
     where = _native.where()
     if where == 0:
@@ -36,11 +34,12 @@ def Parallel(*processes: Any) -> Any:
 
 
 def Sequence(*processes: Any) -> Any:
-    """Awaited: runs the processes one after another, gives their results in order (rule 7.3).
+    """Runs the processes one after another, and returns their results in order (rule 7.3). The call
+    is awaited.
 
     Raises:
-        the first failure; Cancelled; BadUse. Those that it did not reach have then ended without
-        having run, and their ends are retired.
+        The first failure; Cancelled; BadUse. The processes that the Sequence has not reached have
+        then ended without having run, and their ends are retired.
     """
     return Once("Sequence", _sequence(*processes))
 
@@ -48,22 +47,23 @@ def Sequence(*processes: Any) -> Any:
 async def _sequence(*processes: Any) -> list[Any]:
     waiting = _native.in_turn(*processes)
     if not waiting:
-        await Parallel()  # an operation, which lets the others run in its turn (rule 7.7)
+        await Parallel()  # an operation, in which other processes run (rule 7.7)
     results: list[Any] = []
     try:
         while waiting:
             results.append((await Parallel(waiting.pop(0)))[0])
     finally:
         never_run(waiting)
-        waiting, processes = [], ()  # now, not when the traceback of a failure goes
+        waiting, processes = [], ()  # frees them now: a traceback would keep them
     return results
 
 
-_sequence.__name__ = _sequence.__qualname__ = (
-    "Sequence"  # what is said of one that was never awaited
-)
+# The name that Python prints if the coroutine is never awaited.
+_sequence.__name__ = _sequence.__qualname__ = "Sequence"
 
 
 def Spawn(*processes: Any) -> None:
-    """Starts processes that may outlive their group; they belong to the outermost run (rule 7.4)."""
+    """Starts processes that may outlive their group. They belong to the outermost run (rule
+    7.4).
+    """
     _native.spawn(*processes)

@@ -1,4 +1,4 @@
-"""Composition where operations block: of threads and of greenlets."""
+"""Composition for threads and greenlets, whose operations block."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["Parallel", "Sequence", "Spawn"]
 
 
 def Parallel(*processes: Any) -> list[Any]:
-    """Starts the processes in order, waits for all, gives their results in order (rule 7.1).
+    """Starts the processes in order, waits for all, and returns their results in order (rule 7.1).
 
-    In ordinary code it is an outermost run, as :func:`run`.
+    In ordinary code the call is an outermost run, as :func:`run` is.
 
     Raises:
-        the first failure after the others were cancelled (several: an ExceptionGroup); Cancelled;
-        Deadlock; BadUse.
+        The first failure, after the other processes were cancelled; if several failed, an
+        ExceptionGroup. Cancelled. Deadlock. BadUse.
     """
     stop_at_run(*processes)
     _native.must_block("Parallel")
@@ -26,27 +26,29 @@ def Parallel(*processes: Any) -> list[Any]:
 
 
 def Sequence(*processes: Any) -> list[Any]:
-    """Runs the processes one after another, gives their results in order (rule 7.3).
+    """Runs the processes one after another, and returns their results in order (rule 7.3).
 
     Raises:
-        the first failure; Cancelled; Deadlock; BadUse. Those that it did not reach have then ended
-        without having run, and their ends are retired.
+        The first failure; Cancelled; Deadlock; BadUse. The processes that the Sequence has not
+        reached have then ended without having run, and their ends are retired.
     """
     stop_at_run(*processes)
     _native.must_block("Sequence")
     waiting = _native.in_turn(*processes)
     if not waiting:
-        _native.parallel()  # an operation, which lets the others run in its turn (rule 7.7)
+        _native.parallel()  # an operation, in which other processes run (rule 7.7)
     results: list[Any] = []
     try:
         while waiting:
             results.append(_native.parallel(waiting.pop(0))[0])
     finally:
         never_run(waiting)
-        waiting, processes = [], ()  # now, not when the traceback of a failure goes
+        waiting, processes = [], ()  # frees them now: a traceback would keep them
     return results
 
 
 def Spawn(*processes: Any) -> None:
-    """Starts processes that may outlive their group; they belong to the outermost run (rule 7.4)."""
+    """Starts processes that may outlive their group. They belong to the outermost run (rule
+    7.4).
+    """
     _native.spawn(*processes)

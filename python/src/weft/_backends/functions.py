@@ -1,5 +1,6 @@
-"""What kind of function is it? As `inspect` says it, which is imported for odd ones only: every
-program and every new OS process would pay some milliseconds for it.
+"""Finds out whether a function is a coroutine function or a generator function. The answers are
+those of `inspect`, but `inspect` is imported only for unusual functions: its import would cost
+every program and every new OS process some milliseconds.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from typing import Any
 
 __all__ = ["is_coroutine", "yields"]
 
-# of a code object's co_flags; inspect has them by name
+# These bits of a code object's co_flags have names in inspect.
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 
 def _flags(function: Any) -> int | None:
-    """The flags of a plain function's code; None: it is something else, or marked as a coroutine
-    function (inspect.markcoroutinefunction).
+    """Returns co_flags of a plain function's code. Returns None for any other object, and for a
+    function that inspect.markcoroutinefunction has marked.
     """
     if type(function) is not types.FunctionType or hasattr(function, "_is_coroutine_mark"):
         return None
@@ -23,7 +24,7 @@ def _flags(function: Any) -> int | None:
 
 
 def is_coroutine(function: Any) -> bool:
-    """Is it an `async def`, or as good as one?"""
+    """Returns whether a call of the function returns a coroutine."""
     flags = _flags(function)
     if flags is not None:
         return bool(flags & _COROUTINE)
@@ -33,7 +34,7 @@ def is_coroutine(function: Any) -> bool:
 
 
 def yields(function: Any) -> bool:
-    """Does a call give a generator, also one of an `async def`?"""
+    """Returns whether a call of the function returns a generator or an async generator."""
     flags = _flags(function)
     if flags is not None:
         return bool(flags & (_GENERATOR | _ASYNC_GENERATOR))

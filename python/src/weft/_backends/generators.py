@@ -1,5 +1,5 @@
-"""How a run closes the async generators that its coroutines began and nobody iterates to their end
-(rule 7.15). The extension calls these functions.
+"""Closes the async generators that the coroutines of a run began, and that nobody iterates to their
+end (rule 7.15). The extension calls these functions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from weft import _native
 __all__ = ["close_at_once", "closing", "take"]
 
 _Generator = AsyncGeneratorType[Any, Any]
-_COROUTINE = 0  # the kind of a ProcessFunction
+_COROUTINE = 0  # the backend of a ProcessFunction
 
 
 async def _close(generator: _Generator, _held: list[Any]) -> None:
@@ -25,10 +25,11 @@ def _name(generator: _Generator) -> str:
 
 
 def closing(generator: _Generator, ends: list[Any]) -> Any:
-    """A process that closes the generator and holds the ends. It is not started.
+    """Returns a process, not started, that closes the generator and holds the ends.
 
     Raises:
-        RuntimeError: the program began to ask for the next value, and dropped the request.
+        RuntimeError: the program began to ask for the generator's next value, and dropped the
+            request.
     """
     if generator.ag_running:
         raise RuntimeError(
@@ -40,10 +41,10 @@ def closing(generator: _Generator, ends: list[Any]) -> Any:
 
 
 def close_at_once(generator: _Generator) -> None:
-    """Closes it after its run has ended.
+    """Closes the generator after its run has ended.
 
     Raises:
-        RuntimeError: its clean-up awaits something.
+        RuntimeError: the generator's clean-up awaits something.
     """
     step = generator.aclose().__await__()
     try:
@@ -57,7 +58,7 @@ def close_at_once(generator: _Generator) -> None:
 
 
 def take(generators: WeakSet[_Generator]) -> list[_Generator]:
-    """Takes those that are still open out of the set, which is empty afterwards."""
+    """Empties the set, and returns the generators in it that are still open."""
     still = [g for g in list(generators) if g.ag_frame is not None and not g.ag_running]
     generators.clear()
     return still

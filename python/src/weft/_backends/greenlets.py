@@ -9,17 +9,19 @@ from weft._extension import native as _native
 
 __all__ = ["process"]
 
-_native.need_greenlets()  # an ImportError that says what to install, if the package greenlet is missing
+# Raises an ImportError that says what to install, if the package greenlet is missing.
+_native.need_greenlets()
 
 
 def process(function: Any) -> Any:
-    """Makes a function a process: when called, it returns a Process, not started, that holds the
-    ends in its arguments.
+    """Makes a process function of a function: a call of it returns a Process, not started, that
+    holds the ends in its arguments.
 
     A `def` runs as a greenlet on the scheduler of its network, an `async def` as a coroutine
     process there.
 
     Raises:
-        BadUse: it is not a function, or it is a generator, or a process already.
+        BadUse: `function` is not a function, or is a generator function, or is a process function
+            already.
     """
     return process_of(function, "greenlets")

@@ -33,18 +33,18 @@ PATIENCE = 0.05  #: seconds
 
 # The main thread may submit a call, and there a signal's handler may raise between any two steps.
 # So there is no lock: each method of these queues does its work completely or not at all.
-_waiting: SimpleQueue[Any] = SimpleQueue()  # calls
-_idle: SimpleQueue[None] = SimpleQueue()  # an item for each thread that waits for a call
-_permits: SimpleQueue[None] = SimpleQueue()  # an item for each thread that may still be started
+_waiting: SimpleQueue[Any] = SimpleQueue()  # the calls that wait for a thread
+_idle: SimpleQueue[None] = SimpleQueue()  # has an item for each thread that waits for a call
+_permits: SimpleQueue[None] = SimpleQueue()  # has an item for each thread that may still be started
 for _ in range(LIMIT):
     _permits.put(None)
-_watch: SimpleQueue[None] = SimpleQueue()  # one permit, unless a thread watches
+_watch: SimpleQueue[None] = SimpleQueue()  # has one permit, unless a thread watches
 _watch.put(None)
-_ended = 0  # about how many calls have ended: two threads may count at once
+_ended = 0  # how many calls have ended, roughly: two threads may count at once
 
 
 def workers() -> int:
-    """How many threads the pool has at this moment."""
+    """Returns how many threads the pool has at this moment."""
     return LIMIT - _permits.qsize()
 
 
@@ -62,10 +62,10 @@ def _submit(call: Any) -> None:
 
 
 def _man() -> None:
-    """Starts a thread if more calls wait than threads are idle; at the limit, starts the watcher.
+    """Starts a thread if more calls wait than threads are idle. At the limit, starts the watcher.
 
-    A thread calls this after it has added a call, and after it has stopped being idle. So one of
-    two such threads sees both changes.
+    A thread calls this function after it has added a call, and after it has stopped being idle. So
+    of two threads that do so at once, at least one sees both changes.
     """
     if _waiting.qsize() > _idle.qsize():
         if _took(_permits):
@@ -75,18 +75,20 @@ def _man() -> None:
 
 
 def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]) -> None:
-    """Starts a thread. The caller has taken a permit; the thread gives it back."""
+    """Starts a thread. The caller has taken a permit from `permits`; the thread puts it back at its
+    end.
+    """
     started = False
     try:
-        if why := _patched.why_not("@io"):  # patched after the function was decorated
+        if why := _patched.why_not("@io"):  # may be patched after the function was decorated
             raise BadUse(why)
         threading.Thread(target=does, args=(permits,), name="weft io", daemon=True).start()
         started = True
     except RuntimeError:
         if permits is _permits and workers() == 1:
             raise
-        # one of the other threads will do the call
-    except KeyError as error:  # what a signal's handler raises within start() may become this
+        # Another thread of the pool will run the call.
+    except KeyError as error:  # what a signal handler raises within start() may become a KeyError
         if error.__context__ is None:
             raise
         raise error.__context__ from None
@@ -96,7 +98,7 @@ def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]
 
 
 def _next() -> Any:
-    """The next call; None: this thread has been idle for IDLE seconds, or was told to end."""
+    """Returns the next call. Returns None if this thread has been idle for IDLE seconds."""
     try:
         return _waiting.get_nowait()
     except Empty:
@@ -108,7 +110,7 @@ def _next() -> Any:
     _took(_idle)
     if call is None:
         try:
-            return _waiting.get_nowait()  # it came while we still counted as idle
+            return _waiting.get_nowait()  # a call that came while the thread counted as idle
         except Empty:
             return None
     _man()
@@ -121,12 +123,12 @@ def _work(permits: SimpleQueue[None]) -> None:
     try:
         while (call := _next()) is not None:
             call.run()
-            del call  # do not keep its result alive
+            del call  # so that the result of the call is not kept alive
             _ended += 1
     finally:
         _native._worker(False)
         permits.put(None)
-    _man()  # a call that came before that may have found no permit
+    _man()  # a call that came before the permit was put back may have found none
 
 
 def _work_once(permits: SimpleQueue[None]) -> None:
@@ -157,11 +159,11 @@ def _see_to_it(watch: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         watch.put(None)
-    _man()  # a call that came before that may have found no watcher
+    _man()  # a call that came before the watcher had ended may have started none
 
 
 def _forget() -> None:
-    """In the child of a fork: the threads are not there."""
+    """Resets the pool in the child of a fork, which has none of the threads."""
     for one in (_waiting, _idle):
         while not one.empty():
             one.get_nowait()
@@ -182,11 +184,11 @@ def io(function: Callable[..., Any]) -> Callable[..., Any]:
 
     A coroutine process awaits the call, a greenlet process makes it as a plain call; both run the
     function on a thread of a pool. A thread process and ordinary code simply call the function. An
-    asyncio task awaits the call, which runs on a thread of asyncio's.
+    asyncio task awaits the call, which runs on a thread of asyncio.
 
     Raises:
-        BadUse: it is not a plain function. The call itself raises what the function raises, or
-            Cancelled: then the process no longer waits, but the function goes on.
+        BadUse: `function` is not a plain function. The call raises what the function raises, or
+        Cancelled: then the process no longer waits, but the function goes on.
     """
     if why := _patched.why_not("@io"):
         raise BadUse(why)

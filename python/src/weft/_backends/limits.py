@@ -1,8 +1,8 @@
 """Timeouts as scopes (rule 7.12): `timeout`, `deadline`, `move_on_after`.
 
-One class serves coroutines, tasks, threads and greenlets alike. The request to end comes from a
-limit. In a process, a thread or ordinary code that is the runtime's; in a task of asyncio it is a
-timer of its loop. Both have enter, leave, move and expired.
+One class, Timeout, serves coroutines, tasks, threads and greenlets alike. It has a limit that asks
+the block to end: in a process, a thread or ordinary code the extension's Limit, in an asyncio task
+a TaskLimit, which is a timer of the event loop. Both have enter, leave, move and expired.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weft.errors import BadUse
 
 __all__ = ["Timeout", "deadline", "move_on_after", "timeout"]
 
-_COROUTINE, _TASK = 1, 4  # what _native.where() says
+_COROUTINE, _TASK = 1, 4  # two of the values of _native.where()
 
 
 def _time(name: str, when: float | None) -> float | None:
@@ -25,16 +25,17 @@ def _time(name: str, when: float | None) -> float | None:
     try:
         if math.isnan(when):
             raise BadUse(f"{name}(nan): nan is no time")
-    except OverflowError:  # an int beyond the floats
+    except OverflowError:  # an int too large for a float
         return math.inf if when > 0 else -math.inf
     return float(when)
 
 
 class Timeout:
-    """A time limit on the operations of a block: made by `timeout`, `deadline` or `move_on_after`,
-    entered once.
+    """A time limit on the operations of a block. `timeout`, `deadline` and `move_on_after` make it.
+    It can be entered once.
 
-    `async with` in a coroutine process and in an asyncio task, `with` elsewhere.
+    It is entered by `async with` in a coroutine process and in an asyncio task, and by `with`
+    elsewhere.
     """
 
     __slots__ = ("_limit", "_name", "_quiet", "_relative", "_when")
@@ -48,15 +49,20 @@ class Timeout:
 
     @property
     def expired(self) -> bool:
-        """In the block: has its time come? After the block: was it ended by this timeout?"""
+        """Within the block: whether the time has come. After the block: whether this timeout ended
+        it.
+        """
         return self._limit is not None and bool(self._limit.expired)
 
     def reschedule(self, seconds: float | None) -> None:
-        """Sets another time: `seconds` from now; ``None``: never. If the time had come, but no
-        operation has met the request yet, that is taken back.
+        """Moves the end of the time limit. If the time has come but no operation has been ended by
+        it yet, the block goes on.
 
+        Args:
+            seconds: from now; ``None``: the time never comes.
         Raises:
-            BadUse: outside the block, in another process, or the block has already met its request.
+            BadUse: the call is outside the block or in another process, or the timeout has already
+                ended an operation of the block.
         """
         if self._limit is None:
             raise BadUse(f"reschedule of {self!r}: its block was not entered")
@@ -79,10 +85,12 @@ class Timeout:
             raise
         return self
 
-    # __enter__() and __exit__() each catch what a signal's handler raises: in a function that both
-    # call, it could raise once more between that one's end and theirs.
+    # __enter__() and __exit__() each catch what a signal handler raises. If a function that both
+    # call did so, a handler could raise between the end of that function and the end of theirs.
     def _let_go(self) -> None:
-        """A signal's handler has raised while the block was entered, or left: it is not open."""
+        """Leaves the limit after a signal handler has raised while the block was entered or
+        left.
+        """
         with contextlib.suppress(BadUse):
             self._limit.leave(None)
 
@@ -138,31 +146,31 @@ class Timeout:
 
 
 def timeout(seconds: float | None) -> Timeout:
-    """A block that may wait at most so long: ``async with timeout(2.0):``, in threads and greenlets
+    """Limits how long a block may wait: ``async with timeout(2.0):``, in threads and greenlets
     ``with timeout(2.0):``.
 
     When the time has come, the operation of Weft in which the block waits, or its next one, is
-    withdrawn (rule 6), and the block ends with TimeoutError. What had committed is delivered. A
-    computation is not interrupted.
+    withdrawn (rule 6), and the block ends with TimeoutError. An operation that had committed
+    delivers its value. A computation is not interrupted.
 
     Args:
         seconds: by the run's clock, counted from when the block is entered; 0 or less ends the
             block at its first operation, None never.
     Raises:
-        TimeoutError: at the block's end, if it was this timeout that ended it. BadUse: nan; entered
-            twice; left out of order or in another process.
+        TimeoutError: at the block's end, if this timeout ended it. BadUse: nan; the timeout is
+            entered twice, or left out of order or in another process.
     """
     return Timeout("timeout", seconds, True, False)
 
 
 def deadline(time: float | None) -> Timeout:
-    """As `timeout`, but it expires at `time`, in seconds of `now()`."""
+    """Works as `timeout` does, but expires at `time`, in seconds of `now()`."""
     return Timeout("deadline", time, False, False)
 
 
 def move_on_after(seconds: float | None) -> Timeout:
-    """As `timeout`, but the block just ends: nothing is raised, and `.expired` says whether it was
-    cut short.
+    """Works as `timeout` does, but the block just ends: nothing is raised, and `.expired` says
+    whether the time limit ended the block.
     """
     return Timeout("move_on_after", seconds, True, True)
 

@@ -1,13 +1,15 @@
-"""What the backends have in common: @process, run(), figures of a channel, and ends of several.
+"""What the backends have in common: @process, run(), statistics of a channel, and operations on
+several ends.
 
-What awaits is in _backends/awaiting.py, what blocks in _backends/blocking.py.
+Code for operations that are awaited is in _backends/awaiting.py, for operations that block in
+_backends/blocking.py.
 
 Invariants
-- The extension module is set up here, before any backend is used: what it calls of Python, and what
-  it does after a fork.
-- Ordinary code comes through `stop_at_run` before it starts a network, whichever way it starts it.
-- Two names are replaced by other modules, which are imported only where they are needed: `linked`
-  by _distributed_deadlock/rounds.py, `at_run` by _hosts/child.py.
+- The extension module is set up here, before any backend is used: the Python functions that it
+  calls, and what it does after a fork.
+- Ordinary code calls `stop_at_run` before it starts a network, in whatever way it starts it.
+- Other modules, which are imported only where they are needed, replace two names:
+  _distributed_deadlock/rounds.py replaces `linked`, _hosts/child.py replaces `at_run`.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ ChannelArray = _arrays.ChannelArray
 
 
 class ChannelStats(NamedTuple):
-    """Figures of one channel at one moment."""
+    """The statistics of one channel at one moment."""
 
     transfers: int  #: values passed so far
     dropped: int  #: values dropped by its buffer, by poison or by retirement
@@ -56,10 +58,10 @@ class ChannelStats(NamedTuple):
 
 
 def statistics(channel: Any) -> ChannelStats:
-    """The figures of `channel` at this moment.
+    """Returns the statistics of `channel` at this moment.
 
     Raises:
-        BadUse: it is not a channel; another program has made it, and is the one to ask (rule 14.8).
+        BadUse: `channel` is not a channel, or another program has made it (rule 14.8).
     """
     if not isinstance(channel, _native.Channel):
         raise BadUse(f"statistics of {channel!r}: give a channel; an end has it as .channel")
@@ -70,11 +72,13 @@ def statistics(channel: Any) -> ChannelStats:
 # --- making processes -----------------------------------------------------------------------------
 
 
-_KINDS = {"coroutines": 0, "threads": 1, "greenlets": 2}  # as in process.hpp
+_KINDS = {"coroutines": 0, "threads": 1, "greenlets": 2}  # the numbers are those of process.hpp
 
 
 def process_of(function: Any, plain: str) -> Any:
-    """A function as a process; `plain`: the backend if it is not an `async def`."""
+    """Makes a process function of `function`. `plain` is its backend if it is not an `async
+    def`.
+    """
     if isinstance(function, _native.ProcessFunction):
         raise BadUse(f"@process twice on {function!r}: once is enough")
     if isinstance(function, type) or not callable(function):
@@ -85,19 +89,20 @@ def process_of(function: Any, plain: str) -> Any:
     backend = "coroutines" if is_coroutine(function) else plain
     made: Any = _native.ProcessFunction(function, name, _KINDS[backend])
     functools.update_wrapper(made, function)
-    made._weft_plain = plain  # to make it again in another OS process
+    made._weft_plain = plain  # with which another OS process makes the same process function
     return made
 
 
 def process(function: Any) -> Any:
-    """Makes a function a process: when called, it returns a Process, not started, that holds the
-    ends in its arguments.
+    """Makes a process function of a function: a call of it returns a Process, not started, that
+    holds the ends in its arguments.
 
     An `async def` runs as a coroutine process on the scheduler of its network, a `def` on a thread
     of its own.
 
     Raises:
-        BadUse: it is not a function, or it is a generator, or a process already.
+        BadUse: `function` is not a function, or is a generator function, or is a process function
+            already.
     """
     return process_of(function, "threads")
 
@@ -106,25 +111,26 @@ def process(function: Any) -> Any:
 
 
 def linked() -> bool:
-    """Are there other OS processes of this program? There are none until _distributed_deadlock/rounds.py, which is
-    imported with the first one, replaces this.
+    """Returns whether this program has other OS processes. The first of them imports
+    _distributed_deadlock/rounds.py, which replaces this function.
     """
     return False
 
 
-# Called in place of a run in a child of weft.processes, while that imports the main module.
+# A child of weft.processes sets this while it imports the main module: a function that is called
+# instead of a run.
 at_run: Any = None
 
-# In a child of weft.processes: the module that it is importing for the function of a call. The
-# processes of a network see it.
+# In a child of weft.processes: the module that the child is importing for the function of a call.
+# The processes of a network that the module starts inherit the variable.
 imported_for_call: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     "imported_for_call", default=None
 )
 
 
 def stop_at_run(*processes: Any) -> None:
-    """Called before ordinary code starts a network: stops that if the main module is only being
-    imported by a child (`at_run`).
+    """Must be called before ordinary code starts a network. If a child is importing the main
+    module, this function ends the processes and calls `at_run`, so that the network is not started.
     """
     if at_run is not None and _native.where() == 0:
         for p in _native.flatten(*processes):
@@ -133,7 +139,9 @@ def stop_at_run(*processes: Any) -> None:
 
 
 def check_clock(clock: str) -> bool:
-    """Checks the name of a clock. True: it is the virtual clock."""
+    """Returns whether the clock is the virtual one. Raises BadUse if `clock` names no clock, or if
+    it is "virtual" and there are other OS processes.
+    """
     if clock not in ("steady", "virtual"):
         raise BadUse(f"run: clock must be 'steady' or 'virtual', not {clock!r}")
     if clock == "virtual" and linked():
@@ -156,24 +164,24 @@ def run(
     watchdog: float | None = None,
     partial: Action | None = None,
 ) -> Any:
-    """Runs a network to its end. Gives the result of the process or, if there are several, the list
-    of results.
+    """Runs a network to its end. Returns the result of the process or, if there are several, the
+    list of results.
 
     Args:
         first, others: processes, or iterables of them.
         clock: "steady"; or "virtual", which jumps to the next deadline when nothing can run (rule
             8.6).
         host: "weft": Weft's own scheduler; or "asyncio": inside `asyncio.run`, so that processes
-            may await what asyncio has (rule 13). For another loop, await `run_async` in it.
+            may await what asyncio has (rule 13). For another event loop, await `run_async` in it.
         trace: a file to which everything that happens is written (:func:`tracing`).
         watchdog: seconds after which a process that has not returned to its scheduler is named
             (:func:`watchdog`).
         partial: "warn" or "raise" when processes are stuck for ever while others go on
             (:func:`watching_deadlocks`).
     Raises:
-        what failed in it (several failures: an ExceptionGroup); for exactly one process also the
-        Retired, Poisoned or Cancelled that left it (rule 7.1); Deadlock; BadUse; KeyboardInterrupt,
-        once the network was cancelled.
+        What failed in the network (several failures: an ExceptionGroup); for exactly one process
+        also the Retired, Poisoned or Cancelled that left it (rule 7.1); Deadlock; BadUse;
+        KeyboardInterrupt, once the network was cancelled.
     """
     if host not in ("weft", "asyncio"):
         raise BadUse(f"run: host must be 'weft' or 'asyncio', not {host!r}")
@@ -206,17 +214,18 @@ def run(
 
 
 async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
-    """Awaited in an asyncio task: runs a network inside the running loop (rule 13). Gives what
-    `run` does.
+    """Runs a network inside the running event loop (rule 13), and returns what `run` does. An
+    asyncio task awaits the call.
 
     Args:
         first, others: processes, or iterables of them.
         clock: "steady"; or "virtual", which jumps when nothing can run in the network and nothing
-            else is on the loop.
+            else is on the event loop.
     Raises:
-        what failed in it (several failures: an ExceptionGroup); for exactly one process also what
-        left it quietly (rule 7.1); asyncio.CancelledError, once all processes have ended, if the
-        task was cancelled; Deadlock, if nothing else on the loop could wake any process; BadUse.
+        What failed in the network (several failures: an ExceptionGroup); for exactly one process
+        also what left it quietly (rule 7.1); asyncio.CancelledError, once all processes have ended,
+        if the task was cancelled; Deadlock, if nothing else on the event loop could wake any
+        process; BadUse.
     """
     virtual = check_clock(clock)
     if _native.where() != 4:
@@ -229,8 +238,8 @@ async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
 
 
 def never_run(processes: Any) -> None:
-    """Those that a Sequence did not reach have ended without having run, and have let go of their
-    ends (rules 2.3, 7.3), whoever still has the processes.
+    """Ends the processes that a Sequence has not reached: they have not run, and let go of their
+    ends (rules 2.3, 7.3), even if something still refers to them.
     """
     for p in processes:
         p._never_run()
@@ -240,11 +249,13 @@ def never_run(processes: Any) -> None:
 
 
 def poison(*ends: Any, strength: int = 1) -> None:
-    """Poisons every end or channel given (rule 4).
+    """Poisons every given end or channel (rule 4).
 
+    Args:
+        strength: from 1 to 255.
     Raises:
-        BadUse: one of them is neither an end nor a channel; then none is poisoned. Or an end is
-            closed, or the strength is not from 1 to 255.
+        BadUse: one of the arguments is neither an end nor a channel; then none is poisoned. Or an
+            end is closed, or the strength is out of range.
     """
     _check_each("poison", "channels and ends of channels", ends)
     for end in ends:
@@ -252,10 +263,10 @@ def poison(*ends: Any, strength: int = 1) -> None:
 
 
 def retire(*ends: Any) -> None:
-    """Retires every end given (rule 3).
+    """Retires every given end (rule 3).
 
     Raises:
-        BadUse: one of them is not an end; then none is retired.
+        BadUse: one of the arguments is not an end; then none is retired.
     """
     _check_each("retire", "ends of channels, reader() or writer()", ends, but=_native.Channel)
     for end in ends:
@@ -271,13 +282,13 @@ def _check_each(verb: str, wanted: str, given: tuple[Any, ...], but: type | None
 # --- setting up the extension module --------------------------------------------------------------
 
 _native._set_stats(ChannelStats)
-if hasattr(_native, "_set_watch"):  # where there is no lock of the interpreter
+if hasattr(_native, "_set_watch"):  # a Python without the GIL
     from weft import _foreign_threads
 
     _native._set_watch(_foreign_threads.watch)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native._after_fork_in_child)
-if os.environ.get("WEFT_DEBUG", "0") not in ("", "0"):  # other OS processes have it too
+if os.environ.get("WEFT_DEBUG", "0") not in ("", "0"):  # other OS processes inherit the variable
     from weft._watching import debug as _debug
 
     _debug._from_environment()

@@ -1,1 +1,1 @@
-"""What the command weft does."""
+"""The tasks of the command `weft`."""

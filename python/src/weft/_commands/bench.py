@@ -1,9 +1,9 @@
-"""What `weft bench` measures without a checkout: CommsTime on Weft's coroutines against
-asyncio.Queue(1), in one run; and how it passes on to the checkout's own.
+"""Measures what `weft bench` measures without a checkout: CommsTime on Weft's coroutines against
+asyncio.Queue(1), in one run. `pass_on` passes the command on to the harness of a checkout.
 
 CommsTime is four processes in a ring with a tap: prefix → delta → successor → prefix, and delta →
 consumer. A round is four communications. The two programs take turns, and the least time of each
-counts, so that the program is measured and not the other load of the machine.
+counts, so that the result depends little on the other load of the machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from weft.cli import EXIT
 from weft.coroutines import Channel, Parallel, Reader, Writer, process, run
 
 NAME = "commstime"
-ROUNDS = int(os.environ.get("WEFT_BENCH_ROUNDS", "20000"))  # for Weft; a fifth for asyncio
+ROUNDS = int(os.environ.get("WEFT_BENCH_ROUNDS", "20000"))  # of Weft; asyncio: a fifth
 TURNS = 5
 
 
@@ -67,7 +67,7 @@ async def _commstime(rounds: int) -> float:
 
 
 def with_weft(rounds: int) -> float:
-    """Seconds for one communication."""
+    """Returns the seconds that one communication takes."""
     return run(_commstime(rounds)) / rounds / 4
 
 
@@ -102,12 +102,12 @@ async def _asyncio_commstime(rounds: int) -> float:
 
 
 def with_asyncio(rounds: int) -> float:
-    """Seconds for one communication."""
+    """Returns the seconds that one communication takes."""
     return asyncio.run(_asyncio_commstime(rounds)) / rounds / 4
 
 
 def measure(rounds: int = ROUNDS, turns: int = TURNS) -> dict[str, float]:
-    """Nanoseconds for one communication, of each of the two."""
+    """Returns the nanoseconds that one communication takes with Weft and with asyncio."""
     weft = peer = float("inf")
     for _ in range(turns):
         weft = min(weft, with_weft(rounds))
@@ -141,8 +141,9 @@ def main(as_json: bool) -> None:
 
 
 def pass_on(command: Sequence[str]) -> int:
-    """Runs a command to its end and returns its status. Passes on SIGINT and SIGTERM, so that the
-    command can end what it has started."""
+    """Runs a command to its end and returns its status. Passes SIGINT and SIGTERM on, so that the
+    command can end what it has started.
+    """
     came: list[int] = []
     process: subprocess.Popen[bytes] | None = None
 
@@ -154,7 +155,7 @@ def pass_on(command: Sequence[str]) -> int:
     kept = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         process = subprocess.Popen(command)
-        for number in came[:1]:  # it came before the command was started
+        for number in came[:1]:  # a signal came before the command was started
             process.send_signal(number)
         status = process.wait()
     finally:

@@ -1,11 +1,12 @@
-"""The commands: `weft run`, `weft trace`, `weft bench`, `weft build`, `weft lf`, `weft net`, `weft --version`.
+"""The commands `weft run`, `weft trace`, `weft bench`, `weft build`, `weft lf`, `weft net`, and
+`weft --version`.
 
 Invariants
 - If the user did something wrong, one line on stderr says what to do, with exit status 2, before
   anything runs.
-- The exit status says how it ended: see EXIT. A program's own `sys.exit(n)` is passed on.
-- A program's stdout is its own: everything that `weft` says goes to stderr.
-- The backend is chosen before the program's first line runs, so `import weft` gets it.
+- The exit status says how the command ended: see EXIT. A program's own `sys.exit(n)` is passed on.
+- stdout belongs to the program: everything that `weft run` says goes to stderr.
+- The backend is chosen before the program's first line runs, so that `import weft` gets it.
 """
 
 from __future__ import annotations
@@ -44,22 +45,24 @@ A program that calls sys.exit(n) ends with n.
 
 
 class BadUse(click.ClickException):
-    """Something on the command line cannot be done; one line that says what to do instead."""
+    """The command line asks for something that cannot be done. The message says what to do
+    instead.
+    """
 
     exit_code = EXIT["bad use"]
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """`; did you mean 'x'?` for the nearest of `known`, or nothing."""
+    """Returns `; did you mean 'x'?` for the nearest of `known`, or "" if none is near."""
     near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.5)
     return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def backend_named(name: str) -> str:
-    """The backend of that name.
+    """Returns `name` if it is the name of a backend.
 
     Raises:
-        BadUse: there is none.
+        BadUse: there is no such backend.
     """
     if name in BACKENDS:
         return name
@@ -92,7 +95,7 @@ def _read_program(name: str) -> bytes:
 
 
 def _compile_program(name: str, backend: str) -> tuple[CodeType, bool]:
-    """The code of the program, and whether its `async` and `await` were left out."""
+    """Returns the code of the program, and whether its `async` and `await` were left out."""
     source = _read_program(name)
     from weft import styles
 
@@ -116,11 +119,12 @@ def run_program(
 ) -> int:
     """Runs the file `name` as `__main__` on `backend` and returns the exit status.
 
-    If `trace` is given, what happens is written to that file. `verbose`: stderr names what ended
-    quietly.
-
+    Args:
+        trace: a file to which everything that happens is written.
+        verbose: whether stderr names the processes and guards that ended quietly.
     Raises:
-        BadUse: there is no such file or backend, the file is not Python, or the trace cannot be written.
+        BadUse: there is no such file or backend, the file is not Python, or the trace cannot be
+            written.
     """
     import weft
 
@@ -156,7 +160,7 @@ def run_program(
         with _InterruptWatch() as interrupts, beside:
             status = _execute(code, main, weft.Deadlock, weft.Cancelled, interrupts)
     except KeyboardInterrupt:
-        # The run has said where each process was, cancelled all of them and waited for them.
+        # The run has printed where each process was, has cancelled all of them and waited for them.
         click.echo("weft: stopped by Ctrl-C", err=True)
         status = EXIT["interrupted"]
     finally:
@@ -188,7 +192,7 @@ def _execute(
         click.echo(f"weft: {getattr(error, 'report', None) or error}", err=True)
         return EXIT["deadlock"]
     except (Exception, cancelled) as error:
-        # The program's traceback begins where the program does.
+        # The traceback that is shown begins with the program's own frame.
         trace = error.__traceback__.tb_next if error.__traceback__ else None
         traceback.print_exception(type(error), error, trace)
         return EXIT["failed"]
@@ -208,10 +212,9 @@ def _need_greenlets() -> None:
 
 class _InterruptWatch:
     """Remembers whether Ctrl-C came, whatever the program does with it. (Click, for example, turns
-    it into an exit
-    status of its own.)
+    it into an exit status of its own.)
 
-    It does not replace any handler: Python itself writes the number of each signal to a pipe.
+    This class replaces no handler: Python itself writes the number of each signal to a pipe.
     """
 
     def __init__(self) -> None:
@@ -251,7 +254,7 @@ def _status_of(end: SystemExit) -> int:
 
 
 class _Commands(click.Group):
-    """A group of commands that, for a wrong name, says which command was probably meant."""
+    """A group of commands that suggests the nearest command when the user gives a wrong name."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -266,8 +269,9 @@ class _Commands(click.Group):
 
 
 class _Main(_Commands):
-    """`weft`; `weft host` is short for `weft net host`. `weft up` needs what `weft net` needs: to
-    list the two must not need it."""
+    """The command `weft`. `weft host` is short for `weft net host`. `weft host` and `weft up` need
+    the packages that `weft net` needs; `weft --help` lists the two without them.
+    """
 
     OF_NET: ClassVar = {
         "host": "Be a host: run processes here for programs elsewhere.",
@@ -373,8 +377,9 @@ _NEEDS = {"--on": f"a backend after it: {', '.join(BACKENDS)}", "--trace": "a fi
 
 
 def _take_options(given: dict[str, str | None], args: Sequence[str]) -> tuple[str, ...]:
-    """Moves our own options, `--on BACKEND` and `--on=BACKEND`, from the arguments after FILE into
-    `given`."""
+    """Moves Weft's own options, `--on BACKEND` and `--on=BACKEND` (also `--trace`), from the
+    arguments after FILE into `given`. Returns the arguments that are left.
+    """
     rest: list[str] = []
     left = iter(args)
     for word in left:
@@ -523,7 +528,7 @@ def lf_command(args: tuple[str, ...]) -> int:
         raise BadUse(f"weft lf needs '{error.name}': pip install 'weft[lf]'") from None
     try:
         return lf_main(args)
-    except SystemExit as bad:  # argparse has said what is wrong
+    except SystemExit as bad:  # argparse has printed what is wrong
         return int(bad.code or 0)
 
 
@@ -580,14 +585,14 @@ def build_command(
     except Refused as error:
         if "\n" not in str(error):
             raise BadUse(str(error)) from None
-        click.echo(f"weft: {error}", err=True)  # the compiler's message, as it is
+        click.echo(f"weft: {error}", err=True)  # the message of the compiler, unchanged
         return EXIT["bad use"]
 
     def shown(process: Any) -> str:
         parameters = [
             f"{p.name}: {p.annotation}" + ("" if p.default is p.empty else f" = {p.default!r}")
             for p in inspect.signature(process).parameters.values()
-            if p.kind is not p.KEYWORD_ONLY  # each process has these: on, cpu
+            if p.kind is not p.KEYWORD_ONLY  # every process has the keywords on and cpu
         ]
         return f"({', '.join(parameters)})"
 
@@ -613,8 +618,9 @@ def build_command(
 
 
 class _Net(_Commands):
-    """`weft net`. Its commands are in _commands/net.py, since they need more packages than the
-    others."""
+    """The command `weft net`. Its commands are in _commands/net.py, because they need more packages
+    than the other commands.
+    """
 
     def _load(self) -> None:
         if not self.commands:
@@ -659,7 +665,7 @@ def net_group(ctx: click.Context) -> None:
 
 
 def find_checkout(start: Path) -> Path | None:
-    """The checkout of Weft that `start` is in."""
+    """Returns the checkout of Weft that contains `start`, or None."""
     for folder in (start, *start.parents):
         if all((folder / part).exists() for part in ("run", "bench/run.py", "cpp/include/weft")):
             return folder
@@ -667,7 +673,9 @@ def find_checkout(start: Path) -> Path | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command that `arguments` say (None: those of the program); returns the exit status (see EXIT)."""
+    """Runs the command in `arguments` (None: those of the program), and returns the exit status
+    (see EXIT).
+    """
     try:
         status = weft_command.main(
             args=None if arguments is None else list(arguments),
@@ -684,7 +692,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _see_help(error: click.ClickException) -> str:
-    """Click's messages say what is wrong. This adds where to read what is right."""
+    """Returns text to follow Click's message, which says what is wrong: where to read what is
+    right.
+    """
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "weft"
         return f" See: {command} --help"

@@ -1,7 +1,7 @@
 """The commands `weft net up`, `weft net ls`, `weft net keys` and `weft host`.
 
 Invariants: those of _commands/main.py. `weft net up` leaves no server behind, and `weft host` no OS
-process, however they end but by SIGKILL.
+process, however the command ends, except by SIGKILL.
 """
 
 from __future__ import annotations
@@ -54,12 +54,14 @@ class _Stopped(BaseException):
 
 def _stop(number: int, _: FrameType | None) -> None:
     for n in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(n, signal.SIG_IGN)  # once is enough
+        signal.signal(n, signal.SIG_IGN)  # a second signal must not disturb the clean-up
     raise _Stopped(number)
 
 
 def until_stopped(what: str, serve: Callable[[], int]) -> int:
-    """Runs serve() until it returns or a signal comes: the exit status. `what`: whose end it is."""
+    """Runs serve() until it returns or a signal comes. Returns the exit status. `what` is named in
+    the message that says which signal has stopped it.
+    """
     kept = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
         return serve()
@@ -128,7 +130,7 @@ def _made(folder: Path) -> Path:
         has_authority = (folder / _net_keys.AUTHORITY_KEY).exists()
         net.make_keys(folder, by=folder if has_authority else None)
         click.echo(f"weft: made keys in {folder}", err=True)
-    _net_keys.Keys(folder)  # are they good?
+    _net_keys.Keys(folder)  # raises if the keys are not good
     return folder
 
 
@@ -189,7 +191,9 @@ def ls(server: str | None, keys: str | None, as_json: bool) -> int:
 
 
 def _where(one: Any) -> str:
-    """Where a Named or a Host is reached, and how many sessions of that program go by the relay."""
+    """Says where a Named or a Host is reached, and how many sessions of that program use the
+    relay.
+    """
     where = f"at {one.address}" if one.address else "by the relay"
     number = f"{one.relayed} session{'s' * (one.relayed != 1)}"
     by = " by the relay" if one.address else ""
@@ -231,7 +235,7 @@ _AGENT = (
 
 
 def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What an agent does, for `weft host` and for `weft up`, which passes it on."""
+    """Adds the options of an agent, for `weft host` and for `weft up`, which passes them on."""
     for option in reversed(_AGENT):
         command = option(command)
     return command
@@ -293,7 +297,7 @@ def host(
     called = name or _net_named.simple(socket.gethostname())
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
-    os.environ["WEFT_HOST"] = called  # what runs here may ask where it is
+    os.environ["WEFT_HOST"] = called  # code that runs in this host may ask for its name
 
     def serve() -> int:
         if attached:
@@ -317,8 +321,10 @@ def host(
                 )
             sys.stdout.flush()
             over = threading.Event()
-            while not over.wait(1.0):  # for a signal: the system may give it to another thread,
-                pass  # which wakes nobody
+            # The wait has an end, for a signal: the system may deliver it to another thread, which
+            # does not end a wait here.
+            while not over.wait(1.0):
+                pass
             raise AssertionError("nobody sets this event")
 
     return until_stopped(f"host {called}", serve)

@@ -1,5 +1,5 @@
-"""A trace as a picture (SVG): a line for each process, an arrow for each value that one hands to
-another.
+"""Draws a trace as a picture (SVG): a line for each process, an arrow for each value that one
+process hands to another.
 
     ───  runs or may run     ╌╌╌  waits     ●  begins or ends     │▼  a value     ✕  its channel has ended
 
@@ -8,9 +8,9 @@ Invariants
   picture, and nothing is too close together to be seen. Times are in the titles that a browser
   shows when you point at a line.
 - The n-th write that committed on a channel belongs to the n-th read: channels serve in order
-  (rules 1.2, 1.3). If the write was over before the read began there is a buffer between them, and
-  the arrow is slanted. Else they met, at the earlier of their two lines in the trace: the other
-  side had waited, and was told later.
+  (rules 1.2, 1.3). If the write was over before the read began, there is a buffer between the two,
+  and the arrow is slanted. Else writer and reader met, at the earlier of the two events: the party
+  that had waited was woken later.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from xml.sax.saxutils import escape
 
 from weft._watching.trace import label
 
-MOST_EVENTS = 400  # only so many events are shown, from the beginning
+MOST_EVENTS = 400  # only this many events are shown, from the beginning
 MOST_PROCESSES = 40
 
 _STEP, _LANE, _TOP, _RIGHT = 18, 34, 30, 24
@@ -44,7 +44,7 @@ _STYLE = """
 
 @dataclass
 class _Operation:
-    """One operation: where in the trace it began and ended, and how."""
+    """One operation: where in the trace it began and ended, and how it ended."""
 
     lane: int
     begin: int
@@ -65,10 +65,10 @@ class _Lane:
 
 
 def svg(events: Iterable[dict[str, Any]]) -> str:
-    """The trace as an SVG document. Of a long trace it shows the beginning, and says so.
+    """Returns the trace as an SVG document. Of a long trace it shows the beginning, and says so.
 
     Args:
-        events: as `read()` gives them.
+        events: the events that `read()` returns.
     """
     shown: list[dict[str, Any]] = []
     left_out = 0
@@ -78,7 +78,7 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
         else:
             left_out += 1
     lanes, open_at = _lanes(shown)
-    met = list(_meetings(lanes))  # of all lanes, also of those that are not shown
+    met = list(_meetings(lanes))  # on all lanes, also on those that are not shown
     hidden = max(len(lanes) - MOST_PROCESSES, 0)
     lanes = lanes[:MOST_PROCESSES]
     margin = 16 + int(_LETTER * max((len(lane.name) for lane in lanes), default=0))
@@ -103,8 +103,9 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
 
 
 def _seen_at_work(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Without those that only wait here for what runs in another OS process: that has a line of its
-    own."""
+    """Leaves out the processes that only wait in this OS process for what runs in another one: it
+    has a lane of its own there.
+    """
     away = {
         event["id"] for event in events if event["e"] == "away" and isinstance(event["in"], int)
     }
@@ -113,8 +114,9 @@ def _seen_at_work(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _lanes(events: list[dict[str, Any]]) -> tuple[list[_Lane], dict[int, tuple[int, str]]]:
-    """The processes in the order in which they began; and by lane the operations that had not
-    ended."""
+    """Returns the processes in the order in which they began, and by lane the operations that had
+    not ended.
+    """
     lanes: list[_Lane] = []
     of: dict[int, int] = {}
     begun: dict[int, tuple[int, str]] = {}
@@ -157,7 +159,7 @@ _Meeting = tuple[_Operation, _Operation, int, int]
 
 
 def _meetings(lanes: list[_Lane]) -> Iterator[_Meeting]:
-    """For each value its write, its read, and where the arrow begins and ends."""
+    """Yields for each value its write, its read, and where the arrow begins and ends."""
     by: dict[str, tuple[list[_Operation], list[_Operation]]] = defaultdict(lambda: ([], []))
     for operation in sorted((o for lane in lanes for o in lane.operations), key=lambda o: o.end):
         if operation.channel is not None:
@@ -195,7 +197,7 @@ def _drawn(
     events: int,
 ) -> Iterator[str]:
     """Draws the names, and what each process does from its beginning to its end."""
-    woken = {}  # where an operation was decided; its process was told later
+    woken = {}  # where an operation committed; its process was woken later
     for write, read, since, until in met:
         woken[id(write)], woken[id(read)] = since, until
     for number, lane in enumerate(lanes):
@@ -237,6 +239,6 @@ def _arrows(lanes: list[_Lane], met: list[_Meeting], margin: int) -> Iterator[st
         x1, x2 = _x(margin, since), _x(margin, until)
         title = escape(f"{write.channel}: {lanes[write.lane].name} to {lanes[read.lane].name}")
         yield f'<line class="value" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"><title>{title}</title></line>'
-        if write.channel is not None and write.channel not in named:  # once for each channel
+        if write.channel is not None and write.channel not in named:  # each channel is named once
             named.add(write.channel)
             yield f'<text class="small" x="{x1 + 4}" y="{(y1 + y2) // 2 + 3}">{escape(write.channel)}</text>'

@@ -48,7 +48,7 @@ class _NotStarted(click.ClickException):
 
 
 def _server_of(server: str | None, folder: Path, nodes: list[_net_nodes.Node]) -> str:
-    """The server's URL, as the nodes reach it."""
+    """Returns the URL by which the nodes reach the server."""
     if server:
         if not re.fullmatch(r"(nats|tls)://[^\s/]+:\d+", server):
             raise BadUse(f"a server is nats://HOST:PORT, not {server!r}")
@@ -67,7 +67,7 @@ def _server_of(server: str | None, folder: Path, nodes: list[_net_nodes.Node]) -
 
 
 def _shell_line(node: _net_nodes.Node, given: dict[str, Any]) -> str:
-    """What the node's shell runs."""
+    """Returns the command line that the node's shell runs."""
     words = ["host", "--join", given["server"], "--name", node.name, "--json", "--attached"]
     words += ["--address", given["address"].replace("NODE", node.address)]
     for run in given["allow"]:
@@ -87,8 +87,10 @@ def _shell_line(node: _net_nodes.Node, given: dict[str, Any]) -> str:
 
 @contextlib.contextmanager
 def _program(command: tuple[str, ...], url: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The program, which finds the same server and keys. It has ended when the block is left.
-    Ctrl-C it got from the terminal as we did; SIGTERM comes from here."""
+    """Starts the program, which finds the same server and keys as `weft up`. The program has ended
+    when the block is left. If Ctrl-C ends the block, the terminal has sent it to the program too;
+    else the program gets SIGTERM.
+    """
     where = {**os.environ, "WEFT_SERVER": url, "WEFT_NET": str(folder.resolve())}
     process = subprocess.Popen(command, env=where)
     try:

@@ -1,1 +1,1 @@
-"""Native components: building them, their types, their failures."""
+"""Native components: how they are built, their types and their failures."""

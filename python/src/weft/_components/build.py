@@ -1,10 +1,10 @@
-"""Building a component from its source, once for each content.
+"""Builds a component from its source, once for each content.
 
-The key of a library is what the compiler sees: the source with all that it includes (preprocessed),
-the compiler's version and its flags. So when a header changes another library is built, and if
-nothing has changed the old one is found.
+The name of a library is made from what the compiler sees: the preprocessed source, the compiler's
+version and its flags. So when a header changes, another library is built; if nothing has changed,
+the library in the cache is found.
 
-Invariant: a library in the cache is complete: it is written to another file, which is then renamed.
+Invariant: a library in the cache is complete. It is written to another file, which is then renamed.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ from weft.errors import BadUse
 __all__ = ["build", "cache_dir", "cmake_dir", "include_dir"]
 
 _FLAGS = ("-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden")
-# With where an exception was thrown: weft/component_stack.hpp.
+# With these flags an exception records where it was thrown: weft/component_stack.hpp.
 _DEBUG = ("-O0", "-g", "-DWEFT_COMPONENT_STACKS", "-Wl,--wrap=__cxa_throw")
 
 
 def include_dir() -> str:
-    """The directory with <weft/component.hpp>, for the compiler's -I."""
+    """Returns the directory of <weft/component.hpp>, for the compiler's -I."""
     return str(Path(__file__).parents[1] / "include")
 
 
 def cmake_dir() -> str:
-    """The directory with weft-component.cmake, which defines weft_add_component(NAME SOURCES…)."""
+    """Returns the directory of weft-component.cmake, which defines weft_add_component(NAME
+    SOURCES…).
+    """
     return str(Path(__file__).parents[1] / "cmake")
 
 
 def cache_dir() -> Path:
-    """Where built components are kept: $WEFT_CACHE, or weft in the user's cache directory."""
+    """Returns the cache of built components: $WEFT_CACHE, or weft in the user's cache directory."""
     chosen = os.environ.get("WEFT_CACHE")
     if chosen:
         return Path(chosen)
@@ -47,10 +49,10 @@ def cache_dir() -> Path:
 
 
 def compiler() -> list[str]:
-    """The C++ compiler and its first arguments: $CXX, else c++, g++ or clang++.
+    """Returns the C++ compiler and its first arguments: $CXX, else c++, g++ or clang++.
 
     Raises:
-        BadUse: there is none, or $CXX is no command.
+        BadUse: there is no compiler, or $CXX is no command.
     """
     given = os.environ.get("CXX", "")
     try:
@@ -85,13 +87,16 @@ def build(
     debug: bool = False,
     flags: Sequence[str] = (),
 ) -> Path:
-    """Builds a component from one C++ source; returns the path of the library.
+    """Builds a component from one C++ source, and returns the path of the library.
 
     The library is kept in `cache_dir()`, under a name made from what the compiler saw, so that it
-    is built once; `output` becomes a copy of it. `debug`: with symbols and assertions, without
-    optimisation (-O0 -g); else -O2 -DNDEBUG. `flags` come after those. When it is compiled,
-    warnings go to the standard error.
+    is built once. If the compiler warns while it builds, its warnings go to the standard error.
 
+    Args:
+        output: a file that becomes a copy of the library.
+        debug: whether to build with symbols and assertions and without optimisation (-O0 -g), and
+            not with -O2 -DNDEBUG.
+        flags: for the compiler, after these.
     Raises:
         BadUse: there is no such file or no compiler, the source does not compile (the message has
             the compiler's own), or the library cannot be written.

@@ -1,9 +1,16 @@
 """Runs processes of native components in OS processes of their own, so that a crash ends nothing
 else (rules 16.7, 16.8).
 
-filter.scale(+a, -b, on="process")   ──here: arguments checked, channels given their types──► Call, the body of a thread process
-    its turn comes ──Call.away()──► a host (_hosts/host.py): run_component() ──the library, loaded once──► the component's code
-    the host dies ──► ProcessDied, with the names of the component and its process
+    filter.scale(+a, -b, on="process")
+        │ the arguments are checked, the channels get their types
+        ▼
+    Call, the body of a thread process
+        │ the process starts: Call.away()
+        ▼
+    run_component() in a host (_hosts/host.py), which loads the library once and runs the component
+        │ the host dies
+        ▼
+    ProcessDied, with the names of the component and its process
 """
 
 from __future__ import annotations
@@ -20,8 +27,9 @@ __all__ = ["Call", "run_component"]
 
 
 class Call:
-    """A call of a component's process: the body of the Python process that runs it, here or in
-    another OS process."""
+    """A call of a component's process. It is the body of the Python process that runs the
+    component, in this OS process or in another one.
+    """
 
     def __init__(
         self, here: Any, path: str, component: str, number: int, name: str, values: Any, cpu: int
@@ -34,8 +42,8 @@ class Call:
         return self._here()
 
     def away(self, call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> Any:
-        """The same call, to be run by `call` elsewhere. The ends among its arguments belong to the
-        process and go with it.
+        """Returns the same call as a function that `call` runs elsewhere. The ends among its
+        arguments belong to the process and go with it.
 
         Raises:
             BadUse: one of the arguments is a barrier.
@@ -56,12 +64,13 @@ class Call:
         return away
 
 
-# --- there ----------------------------------------------------------------------------------------
+# --- in the host ----------------------------------------------------------------------------------
 
 
 @functools.cache
 def _loaded(path: str) -> Any:
-    import weft.native  # the classes of its aggregates, and what a failure is raised as
+    # This import also brings the classes of the aggregates and of failures.
+    import weft.native
 
     return weft.native.load(path)._capsule
 
@@ -69,7 +78,8 @@ def _loaded(path: str) -> Any:
 def run_component(
     path: str, number: int, name: str, component: str, values: tuple[Any, ...], cpu: int
 ) -> Any:
-    """Called in a host: runs the process of the component in that library, on the calling thread.
+    """Runs the process of the component in the library `path`, on the calling thread. A host calls
+    this.
 
     Raises:
         BadUse: the library is no longer there.
@@ -83,12 +93,12 @@ def run_component(
         return call()
     except (ChannelEnd, Cancelled) as end:
         file, line = _native._component_place(_native.current_process()) or ("", 0)
-        if file:  # its code has no frames: the caller is told where it stands (rule 7.1)
+        if file:  # a component has no Python frames, so the place goes along (rule 7.1)
             end._at = f"{file.rpartition(os.sep)[2]}:{line}"
         raise
 
 
-# The name of its process there, and the name by which its death is reported here.
+# The name of the process in the host, and the name by which its death is reported to the caller.
 run_component._weft_name = lambda path, number, name, *_: name  # type: ignore[attr-defined]
 run_component._weft_called = (  # type: ignore[attr-defined]
     lambda path, number, name, component, *_: f"{name} of component {component}"

@@ -1,10 +1,10 @@
-"""Puts the C++ frames into the traceback of a component's failure, so that one stack shows where it
-came from.
+"""Puts the C++ frames into the traceback of a component's failure, so that one traceback shows
+where the failure came from.
 
     a debug build's addresses (weft/component_stack.hpp) ──addr2line──► functions, files, lines ──through()──► frames of the traceback
 
-Python prints the source line of a frame by its file and line number, in whatever language that is.
-So a frame whose code says that it is of a C++ file serves as a frame of C++.
+Python prints the source line of a frame by its file and line number, whatever the language of the
+file. So a frame whose code names a C++ file serves as a frame of C++.
 
 Invariant: if frames cannot be made, the failure is still reported, without them.
 """
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 __all__ = ["Frame", "frames", "through"]
 
-# The functions of the header that call the process's own code: the outer end of its stack.
+# The functions of the header that call the process's own code: its stack begins below them.
 _BEGINS = re.compile(r"(.* )?weft::native::detail::(Run|guarded)<")
 
 
@@ -38,19 +38,19 @@ def _tool() -> str | None:
 
 
 def frames(stack: str) -> list[Frame]:
-    """The component's own frames, outermost first. `stack` has a line for each, innermost first:
-    library, a space, address in hex.
+    """Returns the component's own frames, outermost first. The list is empty if there is no
+    addr2line (of binutils) or no debug information.
 
-    Empty if they cannot be found: there is no addr2line (of binutils), or no debug information.
+    Args:
+        stack: a line for each frame, innermost first: library, a space, address in hex.
     """
     places = [line.rpartition(" ")[::2] for line in stack.splitlines()]
     tool = _tool()
     if not places or tool is None:
         return []
-    library = places[0][0]  # the one that threw
-    addresses = [
-        hex(int(at, 16) - 1) for of, at in places if of == library
-    ]  # of calls, not of returns
+    library = places[0][0]  # the library that threw the exception
+    # An address on the stack is the one that a call returns to: the byte before is the call's.
+    addresses = [hex(int(at, 16) - 1) for of, at in places if of == library]
     command = [tool, "-C", "-f", "-i", "-a", "-e", library, *addresses]
     with contextlib.suppress(OSError):
         said = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
@@ -62,9 +62,8 @@ def _read(lines: list[str]) -> list[Frame]:
     found: list[Frame] = []
     at = 0
     while at < len(lines):
-        if lines[at].startswith(
-            "0x"
-        ):  # an address: then a function and a place for it and for each call inlined there
+        # An address is followed by its function and place, and those of each call inlined there.
+        if lines[at].startswith("0x"):
             at += 1
             continue
         if _BEGINS.match(lines[at]):
@@ -77,13 +76,14 @@ def _read(lines: list[str]) -> list[Frame]:
 
 
 def _short(function: str) -> str:
-    """The name of a function without its parameters and without anonymous namespaces, which are
-    long."""
+    """Returns the name of a function without its parameters and without anonymous namespaces: both
+    are long.
+    """
     return re.sub(r"\(anonymous namespace\)::", "", function).partition("(")[0]
 
 
 def through(error: Any, stack: str) -> Any:
-    """Gives the exception with the frames of `stack` in its traceback."""
+    """Puts the frames of `stack` into the traceback of the exception, and returns it."""
     traceback: types.TracebackType | None = None
     for frame in reversed(frames(stack)):
         made = _python_frame(frame)
@@ -97,16 +97,17 @@ class _Here(Exception):
 
 
 def _python_frame(frame: Frame) -> types.TracebackType | None:
-    """A traceback of one Python frame, whose code says that it is of that file and function."""
+    """Returns a traceback of one Python frame whose code names the file and the function of
+    `frame`. None if none could be made.
+    """
 
     def stop() -> None:
         raise _Here
 
     tree = ast.parse("stop()")
     for node in ast.walk(tree):
-        if isinstance(
-            node, (ast.stmt, ast.expr)
-        ):  # no columns: nothing is to be marked in the line
+        # Without columns Python marks nothing in the line that it prints.
+        if isinstance(node, (ast.stmt, ast.expr)):
             node.col_offset = node.end_col_offset = -1
     code = compile(tree, frame.file, "exec").replace(
         co_name=frame.function, co_firstlineno=frame.line

@@ -21,14 +21,17 @@ _SIMPLE = (bool, int, float, str, bytes, type(None))
 
 
 def _default(value: Any) -> str:
-    """The default as source text; "..." for a value that has no literal, such as inf and nan."""
+    """Returns the default as source text: "..." for a value that has no literal, such as inf and
+    nan.
+    """
     said = math.isfinite(value) if isinstance(value, float) else isinstance(value, _SIMPLE)
     return repr(value) if said else "..."
 
 
 def _annotation(parameter: inspect.Parameter) -> str:
-    """The annotation of a parameter. To a writer of arrays any object that lends its memory may be
-    written, for which there is no annotation: Any."""
+    """Returns the annotation of a parameter. A parameter that is an array takes any object that
+    lends its memory; there is no annotation for such objects but Any.
+    """
     text = str(parameter.annotation)
     return re.sub(r"\bmemoryview\b", "Any", text) if not text.startswith("Writer[") else text
 
@@ -61,8 +64,8 @@ def _docstring(text: str, indent: str = "    ") -> list[str]:
 
 
 def _aggregate(cls: type) -> list[str]:
-    """The lines for an aggregate's class. It is imported if another module can import it; a class
-    of the main program, or a nested one, is written out.
+    """Returns the lines for an aggregate's class. The class is imported if another module can
+    import it; a class of the main program, or a nested one, is written out.
     """
     if cls.__module__ not in ("weft.native", "__main__") and "." not in cls.__qualname__:
         return [f"from {cls.__module__} import {cls.__qualname__} as {cls.__name__}", ""]
@@ -79,7 +82,7 @@ def _aggregate(cls: type) -> list[str]:
 
 
 def stub_of(component: ModuleType) -> str:
-    """The text of the stub file of a loaded component."""
+    """Returns the text of the stub file of a loaded component."""
     aggregates = [
         value
         for name, value in vars(component).items()

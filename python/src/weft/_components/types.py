@@ -2,11 +2,13 @@
 classes for aggregates.
 
     int float bool str bytes None list[T] tuple[T, U] dict[K, V] T | None Any
-    a dataclass or NamedTuple                 an aggregate of C++ of that name with those fields
-    Annotated[memoryview, "float64"]          an array; with its number of dimensions: "float64", 2; not to be written to: "const float64"
+    a dataclass or NamedTuple                 the aggregate of C++ with the same name and fields
+    Annotated[memoryview, "float64"]          an array of one dimension
+    Annotated[memoryview, "float64", 2]       an array of two dimensions
+    Annotated[memoryview, "const float64"]    an array that is read-only
 
-Invariant: the text of an aggregate has one class, of which Python gets objects: a class of the
-program's, if it has named one, else one that is made here.
+Invariant: each aggregate has one class, of which Python gets objects: a class of the program, if
+the program has named one, else a class that this module makes.
 """
 
 from __future__ import annotations
@@ -27,15 +29,15 @@ __all__ = ["claim", "class_of", "type_text"]
 _PLAIN = {int: "i", float: "d", bool: "b", str: "s", bytes: "y", None: "n", type(None): "n"}
 _ITEMS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float32": "f", "float64": "d"}
 _ITEMS |= {f"u{name}": code.upper() for name, code in _ITEMS.items() if name.startswith("int")}
-_DEEPEST = 30  # less than kDeepest of native_types.cpp, which counts otherwise
+_DEEPEST = 30  # less than kDeepest of native_types.cpp, which counts in another way
 
 _classes: dict[str, type] = {}
-_made: set[type] = set()  # those of _classes that were made here
-_lock = threading.RLock()  # guards both; no code of the program's runs under it
+_made: set[type] = set()  # the classes among _classes that this module made
+_lock = threading.RLock()  # guards _classes and _made; no code of the program runs under it
 
 
 def field_names(cls: type) -> tuple[str, ...] | None:
-    """The fields of a dataclass or a NamedTuple; None: it is neither."""
+    """Returns the names of the fields of a dataclass or a NamedTuple. None: `cls` is neither."""
     if dataclasses.is_dataclass(cls):
         return tuple(f.name for f in dataclasses.fields(cls))
     if issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple):
@@ -87,7 +89,7 @@ def _text(tp: Any, within: tuple[Any, ...]) -> str:
         raise BadUse(f"{within[0]!r} holds types within types more than {_DEEPEST} deep")
     try:
         plain = _PLAIN.get(tp)
-    except TypeError:  # not hashable, as Annotated[int, {}]: see below
+    except TypeError:  # `tp` has no hash, as Annotated[int, {}]; it is dealt with below
         plain = None
     if plain:
         return plain
@@ -125,19 +127,22 @@ def _text(tp: Any, within: tuple[Any, ...]) -> str:
 
 
 def type_text(tp: Any) -> str:
-    """The text of a type, in the form of component_abi.h.
+    """Returns the text of a type, in the form of component_abi.h.
 
     Raises:
-        BadUse: no native channel carries it.
+        BadUse: no native channel carries this type.
     """
     return _text(tp, ())
 
 
 def claim(text: str, cls: type) -> None:
-    """From now on Python gets this aggregate as objects of this class.
+    """Makes `cls` the class of the objects that Python gets for the aggregate `text`.
 
     A class that is defined again, in a cell of a notebook or by importlib.reload, replaces its
-    former self.
+    predecessor.
+
+    Raises:
+        BadUse: the program uses another class for the same aggregate.
     """
     with _lock:
         there = _classes.get(text)
@@ -158,7 +163,7 @@ def _again_defined(there: type, cls: type) -> bool:
 
 
 def class_of(text: str) -> type:
-    """The class of an aggregate; it is made if the program has named none."""
+    """Returns the class of an aggregate. The class is made if the program has named none."""
     with _lock:
         for inner, name, names, kinds in _native._native_aggregates(text):
             if inner not in _classes:
@@ -185,7 +190,7 @@ def _made_for(text: str, name: str, names: tuple[str, ...], kinds: tuple[str, ..
 
 
 def _again(text: str, values: tuple[Any, ...]) -> Any:
-    """Unpickles an object of a class that was made here."""
+    """Unpickles an object of a class that this module made."""
     return class_of(text)(*values)
 
 

@@ -1,11 +1,12 @@
-"""What a host has to do outside any run (rule 10.3): its start, calls before and after their run,
-and threads of ours that wait for the parent. While any of that goes on the host does not wait.
+"""Counts what a host does outside any run (rule 10.3): its start, what a call does before and after
+its run, and Weft's own threads that wait for the parent. While any of these is at work, the host
+does not say that it waits.
 
-    at_work(1) … at_work(-1)              a call, say
+    at_work(1) … at_work(-1)              a piece of work, such as the start of a call
     attends(end) … attends_no_more(end)   a thread, which has been counted by at_work(1)
 
-Invariant: who is given something by such a thread is seen as working before the thread is seen as
-done.
+Invariant: when such a thread passes something on, the receiver is seen as working before the thread
+is seen as done.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ __all__ = ["Look", "at_work", "attends", "attends_no_more", "look"]
 
 _lock = threading.Lock()
 _working = 0
-_attended: set[Any] = set()  # readers at which these threads wait
+_attended: set[Any] = set()  # readers at which threads that attend wait
 
 
 class Look(NamedTuple):
-    """How many are at work, where threads attend, and how many of these wait there."""
+    """Who is at work at one moment: how many work, the readers at which threads attend, and how
+    many of these threads wait there.
+    """
 
     working: int
     attended: frozenset[Any]
@@ -32,34 +35,35 @@ class Look(NamedTuple):
 
     @property
     def at_rest(self) -> bool:
-        """Nobody is at work."""
+        """Whether nothing is at work."""
         return self.working == self.idle
 
     @property
     def may_rest(self) -> bool:
-        """None is at work but threads that attend: soon they wait, perhaps."""
+        """Whether nothing but attending threads is at work. These may soon wait."""
         return self.working <= len(self.attended)
 
 
 def at_work(change: int) -> None:
-    """Changes the number of those that are at work."""
+    """Adds `change` to the number of those that are at work."""
     global _working
     with _lock:
         _working += change
 
 
 def attends(end: Any) -> None:
-    """A thread, which counts as at work, waits at this reader for the parent from now on. While it
-    waits there, and the parent knows that, it does not count. It counts again from the moment at
-    which something has come there, for it carries out what comes.
+    """Notes that a thread, which counts as at work, waits at this reader for the parent from now
+    on. While it waits there, and the parent knows that, it does not count as at work. It counts
+    again as soon as something has come to the reader, because it carries out what comes.
     """
     with _lock:
         _attended.add(end)
 
 
 def attends_no_more(end: Any) -> None:
-    """The thread has carried out what came, and is at work no more. A second time this does
-    nothing."""
+    """Notes that the thread has carried out what came, and is no longer at work. A second call does
+    nothing.
+    """
     global _working
     with _lock:
         if end in _attended:
@@ -68,13 +72,13 @@ def attends_no_more(end: Any) -> None:
 
 
 def look() -> Look:
-    """Who is at work now. Two looks that are equal had nobody begin or end in between."""
+    """Returns who is at work now. If two results are equal, nothing began or ended between them."""
     with _lock:
         return Look(_working, frozenset(_attended), sum(map(_native._waits_at, _attended)))
 
 
 def _forget() -> None:
-    """In the child of a fork: that is the original's work."""
+    """Resets the counts in the child of a fork: the work belongs to the original."""
     global _lock, _working
     _lock = threading.Lock()
     _attended.clear()

@@ -1,8 +1,13 @@
-"""Calls of the parent that run in this host: what their processes are called there, and where they
-are.
+"""Calls of the parent that run in this host: how their processes are named for the parent, and
+where these processes are.
 
-    running(process, call) ──name_for_parent(), named()──► {path here, the call, the path within it}
-                                                              ──in the parent: name_here()──► its path there
+    running(process, call)
+        │ name_for_parent(), named()
+        ▼
+    {path in this host, the call, the path within the call}
+        │ name_here(), in the parent
+        ▼
+    path in the parent
 """
 
 from __future__ import annotations
@@ -30,12 +35,13 @@ __all__ = [
     "running",
 ]
 
-_running: dict[int, tuple[str, Any]] = {}  # calls that run here, each with its process, by id()
+# By id() of a process: the call that it runs, and the process.
+_running: dict[int, tuple[str, Any]] = {}
 
 
 @contextlib.contextmanager
 def running(process: Any, call: str) -> Iterator[None]:
-    """This process, which is to be run in the block, is that call of the parent."""
+    """While the block runs, `process` counts as the process that runs `call` of the parent."""
     _running[id(process)] = call, process
     try:
         yield
@@ -44,7 +50,9 @@ def running(process: Any, call: str) -> Iterator[None]:
 
 
 def call_of(process: Any) -> tuple[str, str] | None:
-    """The call of the parent within which this process runs, and its path within that, or None."""
+    """Returns the parent's call within which a process runs, and the process's path within that
+    call. None: it runs within no call.
+    """
     if not _running or process is None:
         return None
     around = _native._ancestors(process)
@@ -54,18 +62,20 @@ def call_of(process: Any) -> tuple[str, str] | None:
     return None
 
 
-Named = dict[str, Any]  #: a process, or what one did, for the parent: "p", "call", "within"
+Named = dict[str, Any]  #: for the parent: a process ("p", "call", "within"), or what it did
 
 
 def name_for_parent(path: str, call: tuple[str, str] | None) -> Named:
-    """A process by its path here and, if it is part of a call of the parent's, by that and its path
-    within."""
+    """Names a process by its path in this host and, if it is part of a call of the parent, by the
+    call and the path within the call.
+    """
     return {"p": path} if call is None else {"p": path, "call": call[0], "within": call[1]}
 
 
 def name_here(member: Member, named: Named) -> None:
-    """What a host has named so is named by its path here: the caller's takes the place of the
-    call's."""
+    """Changes a name that a host gave into a name in this OS process: the path of the caller takes
+    the place of the call.
+    """
     call, within = named.pop("call", None), named.pop("within", "")
     if (caller := member.away.get(call)) is not None:
         named["p"] = caller.path + within
@@ -74,7 +84,7 @@ def name_here(member: Member, named: Named) -> None:
 
 
 def named(waiters: _deadlocks.Waiters, number: int) -> Named:
-    """The same for one of these."""
+    """Names process `number` of `waiters` for the parent."""
     firsts = {first.id: (call, first.path) for call, first in list(_running.values())}
     path, at = waiters[number].path, number
     while at in waiters:
@@ -84,18 +94,21 @@ def named(waiters: _deadlocks.Waiters, number: int) -> Named:
     return name_for_parent(path, None)
 
 
-Row = tuple[int, str, str]  #: of a process here: its number, its path, what it does
+Row = tuple[int, str, str]  #: a process of this OS process: its number, its path, what it does
 
 
 def rows_of(call: str) -> list[Row]:
-    """A row for each process of this call, which runs here."""
+    """Returns a row for each process of `call`, which runs in this host."""
     of = [process for name, process in list(_running.values()) if name == call]
     return [row for process in of for row in _native._where(process)]
 
 
 def rows_named(rows: list[Row]) -> list[tuple[int, Named]]:
-    """These processes, named for the parent, with what they do ("does")."""
-    calls: dict[int, tuple[str, str]] = {}  # a process → its call, and the path of the call here
+    """Returns the numbers of these processes, and their names for the parent. "does" says what each
+    does.
+    """
+    # Process → its call, and the path of the call in this host.
+    calls: dict[int, tuple[str, str]] = {}
     for call, first in list(_running.values()):
         calls.update((number, (call, first.path)) for number, _, _ in _native._where(first))
     named = []
@@ -112,13 +125,16 @@ def once_each(
     far: list[tuple[int | None, str]],
     only: set[int] | None,
 ) -> list[Named]:
-    """The processes in `rows`, those that hosts have named (None: the host does not answer), and
-    those of calls on other machines (remote_calls.lines()), each once. If a process here waits for its call
-    elsewhere, the call's processes take its place. `only`: of what is elsewhere, only the calls of
-    these processes here.
+    """Returns each process once, of three kinds: the processes in `rows`, those that hosts have
+    named, and those of calls on other machines (`far`, see remote_calls.lines()). If a process of
+    `rows` waits for its call elsewhere, the call's processes take its place.
+
+    Args:
+        answers: by host, the names; None: the host does not answer.
+        only: if it is given, only calls of these processes are taken from hosts and other machines.
     """
     said: list[Named] = []
-    there: set[int | None] = set()  # processes here that wait for a call elsewhere
+    there: set[int | None] = set()  # processes of `rows` that wait for a call elsewhere
     for member, lines in answers:
         calls = {call: p for call, p in list(member.away.items()) if only is None or p.id in only}
         there.update(process.id for process in calls.values())
@@ -148,10 +164,10 @@ def once_each(
 
 
 def lines(rows: list[Named]) -> list[str]:
-    """A line for each process."""
+    """Returns a line of text for each process."""
     return [": ".join(filter(None, (row["p"], row["does"]))) for row in rows]
 
 
 def forget() -> None:
-    """In the child of a fork: they run in the original."""
+    """Clears the table in the child of a fork: the calls run in the original."""
     _running.clear()

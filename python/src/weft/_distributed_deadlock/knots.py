@@ -1,7 +1,7 @@
 """The report of a deadlock over several OS processes: who waits where, and the knot (rule 10.2).
 See _distributed_deadlock/rounds.py.
 
-A channel has one name in all spaces: its home, and its place there. A process that waits for a call
+A channel has one key in all spaces: its home, and its place there. A process that waits for a call
 in a host gets no line of its own: the processes of that call are listed instead, under its path.
 """
 
@@ -23,8 +23,8 @@ LINES = 40  #: the most processes that a report lists
 
 _SIDES = (False, "reader"), (True, "writer")
 
-_Node = tuple[int, int]  # a space's incarnation, and a process there
-_Key = tuple[int, int]  # a channel's home, and its place there
+_Node = tuple[int, int]  # the incarnation of a space, and a process of the space
+_Key = tuple[int, int]  # the home of a channel, and the channel's place there
 
 
 class Row(NamedTuple):
@@ -35,9 +35,9 @@ class Row(NamedTuple):
     operation: str
     at: str
     pid: int
-    hidden: bool  #: it waits for others as their parent
-    places: tuple[tuple[str, _Key, bool], ...]  #: name, channel, does it write
-    names: tuple[str, ...]  #: of these, and of channels that have ended
+    hidden: bool  #: the process waits for others as their parent, or for a call
+    places: tuple[tuple[str, _Key, bool], ...]  #: name, channel, whether the process writes
+    names: tuple[str, ...]  #: of these places, and of channels that have ended
 
     def line(self) -> str:
         where = "" if self.pid == os.getpid() else f" in OS process {self.pid}"
@@ -57,11 +57,11 @@ class _Network(Spaces):
         for caller, callee in self.callees.items():
             if callee is not None:
                 self.edges.setdefault(caller, set()).add(callee)
-        self.unknown: list[str] = []  # channels of which a thread may hold an end
-        self.left: list[str] = []  # those of which nobody does that is known, where there is none
+        self.unknown: list[str] = []  # channels of which a foreign thread may hold an end
+        self.left: list[str] = []  # channels with an end that has no known holder
         for one in self.facts:
             self._add(*one)
-        self.missing: dict[_Key, str] = {}  # channels of which one side never had an end: which
+        self.missing: dict[_Key, str] = {}  # channels without any end on one side; the side
         for s in spaces:
             self._look_for_missing(s)
         waited = {
@@ -86,8 +86,8 @@ class _Network(Spaces):
             self.edges.setdefault((s.incarnation, w.parent), set()).add(node)
 
     def _look_for_missing(self, s: Any) -> None:
-        """Looks for channels of this space all of whose open ends are on one side: on the other
-        there was none so far, for else the channel would have ended.
+        """Looks for channels of this space all of whose open ends are on one side. The other side
+        has never had an end: else the channel would have ended.
         """
         given = Counter((place, writes) for _, _, place, writes, _ in s.lent)
         given += Counter((place, w) for place, w, _ in {(p, w, end) for _, p, w, end in s.held})
@@ -108,8 +108,9 @@ class _Network(Spaces):
                     self.missing[s.incarnation, key] = "writer"
 
     def lacks(self, row: Row) -> dict[str, str]:
-        """The channels at which it waits for a side that never had an end: their names, that
-        side."""
+        """Returns the names of the channels at which the process waits for a side that never had an
+        end, each with that side.
+        """
         sides = dict(_SIDES)
         return {
             name: sides[not writes]
@@ -118,8 +119,8 @@ class _Network(Spaces):
         }
 
     def twins(self) -> list[str]:
-        """The names of channels of which one side never had an end, and which exist under that name
-        in several OS processes: a module made a channel in each.
+        """Returns the names of channels of which one side never had an end, and which exist under
+        that name in several OS processes. A module made such a channel in each of them.
         """
         homes: dict[str, set[int]] = {}
         lacking: set[str] = set()
@@ -130,10 +131,10 @@ class _Network(Spaces):
         return sorted(name for name in lacking if len(homes[name]) > 1)
 
     def _free(self, s: Any, waited: dict[_Key, str]) -> list[str]:
-        """The channels at which a process waits, and of which ends are open in this space that no
-        known process holds.
+        """Returns the channels at which a process waits, and of which ends are open in this space
+        that no known process holds.
         """
-        free: dict[_Key, int] = {}  # channels, and how many such ends
+        free: dict[_Key, int] = {}  # channels, and how many such ends each has
         for _, raw_places in s.facts:
             for key, raw in raw_places.items():
                 place = Place(*raw)
@@ -141,7 +142,7 @@ class _Network(Spaces):
                 free[s.incarnation, key] = unknown
         held = Counter(place for place, _ in {(place, end) for _, place, _, end in s.held})
         away = Counter(place for _, _, place, _, _ in s.lent)
-        for _, _, place, _, count in s.lent:  # 0: a barrier, of which a thread may be a party
+        for _, _, place, _, count in s.lent:  # count 0: a barrier; a thread may be a party of it
             here = count - held[place] - away[place] if count else 1
             free[s.incarnation, place] = here
         for place, home, name, count in s.far:
@@ -160,15 +161,18 @@ class _Network(Spaces):
 
 
 def smallest_knot(to: dict[_Node, set[_Node]]) -> list[_Node]:
-    """The smallest set of nodes that no edge leaves, in order (cpp/include/weft/runtime/knot.hpp)."""
+    """Returns the smallest set of nodes that no edge leaves, in order
+    (cpp/include/weft/runtime/knot.hpp).
+    """
     nodes = sorted(to)
     number = {node: i for i, node in enumerate(nodes)}
     return [nodes[i] for i in _native._smallest_knot([[number[n] for n in to[v]] for v in nodes])]
 
 
 def report(spaces: list[Any]) -> tuple[str, list[str], list[Row], list[str]]:
-    """The text, the paths of the knot, the processes that wait, and the channels of which a thread
-    may hold an end."""
+    """Returns the text of the report, the paths of the knot, the processes that wait, and the
+    channels of which a foreign thread may hold an end.
+    """
     network = _Network(spaces)
     to = {row.node: network.waits_for(row) for row in network.rows.values()}
     shown = sorted(
@@ -217,8 +221,8 @@ _told: set[str] = set()
 
 
 def tell(spaces: list[Any]) -> None:
-    """At the root: nothing in the network will move by itself. Reports a deadlock, or a standstill
-    if a thread may hold an end, or something else may act (rule 10.6).
+    """Reports, at the root, that nothing in the network will move by itself: as a deadlock, or as a
+    standstill if a foreign thread may hold an end, or something else may act (rule 10.6).
     """
     text, knot, shown, unknown = report(spaces)
     if not shown:

@@ -1,8 +1,9 @@
-"""The hosts of a space, each by its socket beside the wire: what they are asked, and their answers
+"""The hosts of a space, each of which is asked over a socket beside its link
 (_distributed_deadlock/rounds.py).
 
-    Member.ask(what) ──question, its number──► _rounds.answer() in the host ──the same, length, pickle──► Member.take()
-                     ◄──────────"!": a run of its stands still────────────
+    Member.ask(what) ──question, its number──► _rounds.answer() in the host
+    Member.take()    ◄──question, its number, length, pickle── the answer
+                     ◄──"!"── a run of the host stands still
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ __all__ = [
     "Space",
 ]
 
-#: what is asked, or told
+#: the questions and orders
 STATE, WHERE, STUCK, MOMENT = b"=", b"w", b"s", b"m"
-FOLLOW, TELL, CALL = WITH_MORE = b"f", b"t", b"c"  #: behind these a pickle
+FOLLOW, TELL, CALL = WITH_MORE = b"f", b"t", b"c"  #: a pickle follows these
 QUESTIONS = STATE, WHERE, STUCK, MOMENT, *WITH_MORE
-MOST = 1 << 28  #: bytes of an answer
-ASKED = 5  #: bytes of a question: what, and its number
+MOST = 1 << 28  #: the most bytes of an answer
+ASKED = 5  #: the bytes of a question: a letter and its number
 
 
 class Space(NamedTuple):
@@ -45,32 +46,32 @@ class Space(NamedTuple):
 
     pid: int
     incarnation: int
-    waits: bool  #: all its runs wait for others, and nothing else of it does anything
-    sessions: list[tuple[int, int, int]]  #: the peer's incarnation, frames sent, received
-    #: Ends that peers hold: the peer's incarnation, name (WIRE.md 10.7), place, does it write, open
-    #: ends of that channel.
+    waits: bool  #: all its runs wait for other spaces, and nothing else of it is at work
+    sessions: list[tuple[int, int, int]]  #: incarnation of the peer, frames sent, received
+    #: Ends that peers hold: the peer's incarnation, name (WIRE.md 10.7), place, whether it is a
+    #: writer, the number of open ends of that channel.
     lent: list[tuple[int, int, int, bool, int]]
-    far: list[tuple[int, int, int, int]]  #: place, the home's incarnation, name, open ends here
-    held: list[tuple[int, int, bool, int]]  #: process, place, does it write, the end
-    facts: list[tuple[Any, Any]]  #: of each run: see _watching/deadlocks.py
-    strangers: bool  #: are there threads that may hold ends without Weft's knowledge?
+    far: list[tuple[int, int, int, int]]  #: place, incarnation of the home, name, open ends here
+    held: list[tuple[int, int, bool, int]]  #: process, place, whether it is a writer, the end
+    facts: list[tuple[Any, Any]]  #: of each run, as _watching/deadlocks.py describes
+    strangers: bool  #: whether foreign threads may hold ends without Weft's knowledge
     calls: dict[int, str]  #: in a host: process → the call that it runs
-    away: dict[tuple[int, str], int]  #: (pid of a host, call) → the process here that waits for it
-    others: tuple[str, ...] = ()  #: what else may act: handlers of signals, tokens `Outside`
+    away: dict[tuple[int, str], int]  #: (pid of a host, call) → process that waits
+    others: tuple[str, ...] = ()  #: what else may act: signal handlers, tokens `Outside`
 
 
 class Asking:
     """The right to read the members' sockets, which one thread has at a time: `with asking,
-    asking.lock:`. Who has it and waits for a member that may never answer sees whether others want
-    it.
+    asking.lock:`. A thread that has the right, and waits for a member that may never answer, can
+    see whether other threads want the right.
 
-    What a signal's handler raises may come between any two steps of Python code, and none within
-    those of the lock's own `with`.
+    What a signal handler raises may come between any two steps of Python code, but not within the
+    steps of the lock's own `with`.
     """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()  # only who has it can give it up
-        self._want: set[int] = set()  # threads
+        self.lock = threading.RLock()  # only the thread that holds it can release it
+        self._want: set[int] = set()  # identifiers of threads
 
     def __enter__(self) -> None:
         self._want.add(threading.get_ident())
@@ -79,37 +80,38 @@ class Asking:
         self._want.discard(threading.get_ident())
 
     def is_wanted(self) -> bool:
-        """By others than this thread."""
+        """Returns whether other threads than this one want the right."""
         return bool(self._want - {threading.get_ident()})
 
     def give_way(self) -> None:
-        """Lets those have it who want it; without it meanwhile."""
+        """Releases the lock for a moment, so that other threads may have it, and takes it again."""
         self.lock.release()
-        time.sleep(0.001)  # else this thread might have it back before they have woken
+        time.sleep(0.001)  # else this thread might take the lock before the others have woken
         self.lock.acquire()
 
 
 class Member:
-    """A host of this space, which can be asked. Each answer names its question; an answer to an
-    earlier question is ignored. One that says what is no answer is as good as gone.
+    """A host of this space, which can be asked. Each answer has the number of its question; an
+    answer to an earlier question is ignored. A host that sends anything else counts as gone.
     """
 
     def __init__(self, by: socket.socket) -> None:
         self.pid = 0
-        self.away: dict[str, Any] = {}  # the call → the process here that waits for it
-        self.heard: Any = None  # what it says: see _hosts/child_output.py
-        self.follows: set[Any] = set()  # the observations that it has been told of
-        self.closing = False  # it has been let go of
-        # of one that this program has started: ends it; and takes its status, once it has ended
+        self.away: dict[str, Any] = {}  # call → the process here that waits for it
+        self.heard: Any = None  # reads what the host reports: see _hosts/child_output.py
+        self.follows: set[Any] = set()  # the observations that the host was told of
+        self.closing = False  # its Hosts have let go of it
+        # If this program has started the host: `kill` kills it, `reap` takes its status once it has
+        # ended.
         self.kill: Callable[[], object] | None = None
         self.reap: Callable[[], object] | None = None
-        self.orphaned: Callable[[], object] | None = None  # called when its network is gone
+        self.orphaned: Callable[[], object] | None = None  # called when the host's network is gone
         self._by = by
         self._got = b""
         self._question = b""
         self._number = 0
         self.gone = False
-        self.stands = False  # it has said that a run of its stands still
+        self.stands = False  # the host has said that a run of it stands still
 
     def fileno(self) -> int:
         return self._by.fileno()
@@ -117,8 +119,8 @@ class Member:
     def ask(self, what: bytes = STATE, more: Any = None) -> None:
         self._number = (self._number + 1) % (1 << 32)
         self._question = what + struct.pack("!I", self._number)
-        with contextlib.suppress(OSError):  # it has gone, as its socket will say
-            # One that is stopped and was asked often hears no more, and holds up nobody.
+        with contextlib.suppress(OSError):  # the host has gone; its socket will say so
+            # A host that is stopped, and was asked often, gets no more questions: it delays nobody.
             if what in WITH_MORE:
                 packed, at_once = pickle.dumps(more), select.poll()
                 at_once.register(self._by, select.POLLOUT)
@@ -129,7 +131,9 @@ class Member:
                 self._by.send(self._question, socket.MSG_DONTWAIT)
 
     def take(self) -> Any:
-        """Reads what has come. Gives its answer once that is complete, else None."""
+        """Reads what has come from the host. Returns the answer to the last question once it is
+        complete, else None.
+        """
         try:
             more = self._by.recv(1 << 20)
         except OSError:
@@ -163,20 +167,23 @@ class Member:
         return answer
 
     def end(self) -> None:
-        """It has gone, and perhaps nobody closes it, for its Hosts were dropped."""
+        """Cleans up after a host that has gone: its Hosts may have been dropped, and then nobody
+        closes it.
+        """
         if self.reap is not None:
             self.reap()
         if self.heard is not None:
             self.heard.end()
 
     def hang_up(self) -> None:
-        """From now on it reads as one that has gone."""
-        with contextlib.suppress(OSError):  # it is closed, or the other side is
+        """Makes the socket read as that of a host that has gone."""
+        with contextlib.suppress(OSError):  # this socket is closed, or the host's
             self._by.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         self._by.close()
 
     def __del__(self) -> None:
-        if (by := self.__dict__.get("_by")) is not None:  # else a handler raised as it was made
+        # The attribute is absent if a signal handler raised in __init__.
+        if (by := self.__dict__.get("_by")) is not None:
             by.close()

@@ -1,20 +1,21 @@
-"""Partial deadlock over several OS processes: a knot whose processes are in different ones, beside
-others that run (rules 14.3, 14.7, WIRE.md 10.9).
+"""Partial deadlock over several OS processes: a knot with processes in different OS processes,
+beside others that run (rules 14.3, 14.7, WIRE.md 10.9).
 
-    deadlocks() ─► found() ─► three rounds, by _distributed_deadlock/rounds.py: MOMENT ─► Round: who is stuck
-        ─► in all three, and nothing moved ─► named
-    watching: an executor falls idle, here or there ─► fell_idle() ─► the thread of _Looks
-        ─► the same ─► the check is told
+    deadlocks() ─► found() ─► three rounds of MOMENT, by _distributed_deadlock/rounds.py
+        ─► a Round says who is stuck ─► those stuck in all three, with nothing moved, are reported
+    watching: an executor falls idle, here or in a host ─► fell_idle() ─► the thread of _Looks
+        ─► the same three rounds ─► the check is told
 
 Invariants
 - A Moment is one moment of its OS process (python/native/rounds/network.cpp, _moment()). The
   Moments of a round are of different OS processes, and each is later than all those of the round
   before.
-- Who waits has been woken by nobody, and by nothing under way, if it waits at the same places in
-  all three rounds, the figures of these are the same, and each side of the session with the home of
-  such a place has, by each round, what the other had sent by the one before.
-- An end that nobody is known to hold, and one of an OS process that has not answered, may be
-  anybody's: who waits at its channel may go on.
+- A process that waits was not woken, and nothing under way will wake it, if three things hold: it
+  waits at the same places in all three rounds; the figures of these places are the same; and at
+  each round, both sides of each session with the home of such a place have received what the peer
+  had sent by the round before.
+- An end without a known holder, and an end of an OS process that has not answered, may belong to
+  any process: whoever waits at its channel may go on.
 """
 
 from __future__ import annotations
@@ -39,30 +40,33 @@ __all__ = ["Moment", "Round", "Spaces", "found", "moments"]
 
 ROUNDS = 3
 
-_Node = tuple[int, int]  # a space's incarnation, and a process there
-_Key = tuple[int, int]  # a channel's home, and its place there; below 0: not known there
+_Node = tuple[int, int]  # the incarnation of a space, and a process of the space
+# The home of a channel, and its place there; a place below 0 is not known there.
+_Key = tuple[int, int]
 
 
 class Moment(NamedTuple):
-    """What an OS process says of one moment."""
+    """What an OS process says of itself at one moment."""
 
     pid: int
     incarnation: int
-    sessions: list[tuple[int, int, int]]  #: the peer's incarnation, frames sent, received
-    #: ends that peers hold: the peer's incarnation, name (WIRE.md 10.7), place, does it write, open ends of
-    #: that channel
+    sessions: list[tuple[int, int, int]]  #: incarnation of the peer, frames sent, received
+    #: Ends that peers hold: the peer's incarnation, name (WIRE.md 10.7), place, whether it is a
+    #: writer, the number of open ends of that channel.
     lent: list[tuple[int, int, int, bool, int]]
-    far: list[tuple[int, int, int, int]]  #: place, the home's incarnation, name, open ends here
-    held: list[tuple[int, int, bool, int]]  #: process, place, does it write, the end
-    facts: list[tuple[Any, Any]]  #: of each run: see _watching/deadlocks.py
-    figures: dict[int, tuple[int, int, int]]  #: of places: values passed, dropped, in the buffer
-    shared: list[int]  #: places of far channels whose end is in a value, or under way, too
+    far: list[tuple[int, int, int, int]]  #: place, incarnation of the home, name, open ends here
+    held: list[tuple[int, int, bool, int]]  #: process, place, whether it is a writer, the end
+    facts: list[tuple[Any, Any]]  #: of each run, as _watching/deadlocks.py describes
+    figures: dict[int, tuple[int, int, int]]  #: place → values passed, dropped, in the buffer
+    shared: list[int]  #: places of far channels with an end in a value, or under way
     calls: dict[int, str]  #: in a host: process → the call that it runs
-    away: dict[tuple[int, str], int]  #: (pid of a host, call) → the process here that waits for it
+    away: dict[tuple[int, str], int]  #: (pid of a host, call) → process that waits
 
 
 def moments(patience: float) -> tuple[list[Moment], list[int]]:
-    """Of this OS process and of its hosts, and the numbers of those that do not answer."""
+    """Returns the Moments of this OS process and of its hosts, and the pids of hosts that do not
+    answer.
+    """
     members = _rounds.members()
     answers, unheard = _rounds.ask(members, _members.MOMENT, None, patience)
     silent = [member.pid for member in unheard]
@@ -92,19 +96,19 @@ def moments(patience: float) -> tuple[list[Moment], list[int]]:
 
 
 class _Waits(NamedTuple):
-    """A process that waits, in a round."""
+    """A process that waits, as one round has found it."""
 
     waiter: Waiter
-    state: str  #: as a Waiter's; or "call": it waits for one, elsewhere
-    places: frozenset[tuple[_Key, bool]]  #: and whether it writes
+    state: str  #: the state of a Waiter; or "call": waits for a call elsewhere
+    places: frozenset[tuple[_Key, bool]]  #: each with whether the process writes there
     names: tuple[str, ...]
-    seen: tuple[Any, ...]  #: the same in each round, if nobody has woken it
-    sessions: frozenset[tuple[int, int]]  #: with the homes of its places: here, there
+    seen: tuple[Any, ...]  #: equal in each round if nobody has woken the process
+    sessions: frozenset[tuple[int, int]]  #: with the homes of its places: (this space, the home)
 
 
 class Spaces:
-    """What OS processes have said, put together: a channel has one name in all of them, its home
-    and its place there; a process in a call has its caller's path.
+    """The answers of several OS processes, put together. A channel has one key in all of them: its
+    home, and its place there. A process in a call has its caller's path.
     """
 
     def __init__(
@@ -113,7 +117,8 @@ class Spaces:
         self.holders: dict[tuple[_Key, bool], set[_Node]] = {}
         self.waiters: dict[_Node, Waiter] = {}
         self.facts: list[tuple[Any, Waiter, dict[int, Place]]] = []
-        #: ends that peers hold; `doubled`: spaces that have two sessions, whose ends nobody can tell
+        #: Ends that peers hold. `doubled` has pairs of spaces with two sessions: their ends cannot
+        #: be told apart, and are left out.
         self.lent = {
             (s.incarnation, peer, name): (s.incarnation, place)
             for s in spaces
@@ -126,7 +131,7 @@ class Spaces:
             for place, home, name, _ in s.far
         }
         calls = {(s.pid, call): (s.incarnation, p) for s in spaces for p, call in s.calls.items()}
-        #: who waits for a call → the process that runs it; None: that has ended
+        #: A process that waits for a call → the process that runs the call; None: it has ended.
         self.callees = {
             (s.incarnation, process): calls.get(call)
             for s in spaces
@@ -138,7 +143,8 @@ class Spaces:
                 self._hold(s, process, place, writes)
             for facts in s.facts:
                 waiters, places = _deadlocks.parsed(facts)
-                for place, at in places.items():  # whose end is waited for is no holder of an end
+                # A process that others wait for counts as a holder.
+                for place, at in places.items():
                     for process in at.writers:
                         self._hold(s, process, place, True)
                 self.waiters.update(((s.incarnation, w.id), w) for w in waiters)
@@ -166,7 +172,7 @@ class Spaces:
 
 
 class Round(Spaces):
-    """What all OS processes have said in a round, and who may go on."""
+    """The answers of all OS processes in one round, and which processes may go on."""
 
     def __init__(self, spaces: list[Moment]) -> None:
         self.spaces = {s.incarnation: s for s in spaces}
@@ -179,7 +185,9 @@ class Round(Spaces):
             self._add(*one)
 
     def _sessions(self) -> set[tuple[int, int]]:
-        """Notes the counters of each; gives those of which two spaces have two."""
+        """Notes the counters of each session. Returns the pairs of spaces that have two
+        sessions.
+        """
         seen: Counter[tuple[int, int]] = Counter()
         for s in self.spaces.values():
             for peer, sent, received in s.sessions:
@@ -191,7 +199,7 @@ class Round(Spaces):
         return doubled | {(b, a) for a, b in doubled}
 
     def _unknown(self) -> set[_Key]:
-        """The channels of which some end is held by nobody that is known."""
+        """Returns the channels of which some end has no known holder."""
         free: Counter[_Key] = Counter()
         known = set()  # names of ends that their holder knows of
         for s in self.spaces.values():
@@ -211,7 +219,8 @@ class Round(Spaces):
         for end, key in self.lent.items():
             if end not in known:
                 free[key] += 1
-        for s in self.spaces.values():  # an end of a session of two, and of nobody that was asked
+        # Ends of spaces with two sessions, or of a space that was not asked.
+        for s in self.spaces.values():
             for peer, name, place, _, _ in s.lent:
                 if (s.incarnation, peer, name) not in self.lent:
                     free[s.incarnation, place] += 1
@@ -242,8 +251,11 @@ class Round(Spaces):
     # --- who may go on (rule 14.3) ----------------------------------------------------------------
 
     def stuck(self, able: Iterable[_Node] = ()) -> set[_Node]:
-        """Who may not go on. `able`: who is known to. By the rules of runtime/going_on.hpp: to wait
-        for a call is to wait at a channel of which the call holds an end.
+        """Returns the processes that may not go on, by the rules of runtime/going_on.hpp. Waiting
+        for a call counts as waiting at a channel of which the call holds an end.
+
+        Args:
+            able: processes that are known to go on.
         """
         number: defaultdict[Hashable, int] = defaultdict(itertools.count(1).__next__)
         facts = [("able", number[node], 0) for node in able]
@@ -271,7 +283,7 @@ class Round(Spaces):
         unknown = key in self._open or not self.holders.get((key, not writes))
         return "able" if unknown else "waits_at"
 
-    # --- in words ---------------------------------------------------------------------------------
+    # --- as text ----------------------------------------------------------------------------------
 
     def row(self, node: _Node) -> Stuck:
         w = self.waits[node]
@@ -290,7 +302,9 @@ class Round(Spaces):
 
 
 def _came(before: int, now: int) -> bool:
-    """Of counters of 32 bits: was all that had been sent before received by now?"""
+    """Compares two 32-bit counters: has all that was sent by the earlier round now been
+    received?
+    """
     return (now - before) % (1 << 32) < 1 << 31
 
 
@@ -307,7 +321,9 @@ def _settled(before: Round, now: Round, pair: tuple[int, int]) -> bool:
 
 
 def judge(rounds: list[Round]) -> tuple[Round, set[_Node]]:
-    """The last round, and who is stuck: found so in each, and untouched between them."""
+    """Returns the last round, and the processes that are stuck: those that each round found stuck,
+    and that nothing has touched between the rounds.
+    """
     last = rounds[-1]
     stuck = set.intersection(*(r.stuck() for r in rounds))
     able = last.waits.keys() - stuck
@@ -334,13 +350,17 @@ def _look(patience: float) -> tuple[Round, set[_Node]] | None:
 
 
 def _shown(last: Round, stuck: set[_Node]) -> list[_Node]:
-    """Without those that only wait for others, and those that their own OS process finds alone."""
+    """Leaves out the processes that only wait for others, and those that their own OS process finds
+    alone.
+    """
     each = ((node, last.waits[node]) for node in stuck)
     return [node for node, w in each if w.state == "places" and w.waiter.may_go_on]
 
 
 def found() -> list[Stuck]:
-    """Who is stuck in this OS process and its hosts, as only all of them together can tell."""
+    """Returns the processes of this program that are stuck, as only its OS processes together can
+    tell.
+    """
     looked = _look(_rounds.PATIENCE)
     if looked is None:
         return []
@@ -348,12 +368,12 @@ def found() -> list[Stuck]:
     return [last.row(node) for node in _shown(last, stuck)]
 
 
-# --- for who watches ------------------------------------------------------------------------------
+# --- for those who watch --------------------------------------------------------------------------
 
 
 class _Looks:
-    """A thread that looks some times after an executor has fallen idle, here or in a host. It is
-    not a thread that may wake a run (rule 10.3).
+    """A thread that looks several times after an executor has fallen idle, here or in a host. It
+    does not count as a thread that may wake a run (rule 10.3).
     """
 
     def __init__(self) -> None:
@@ -369,12 +389,13 @@ class _Looks:
             self._idle.wait()
             self._idle.clear()
             for seconds in _rounds.AGAIN:
-                time.sleep(seconds)  # what is under way arrives: until then nobody is found stuck
+                time.sleep(seconds)  # until what is under way has arrived, nobody is found stuck
                 if not _deadlocks.begun_here() or not _rounds.members():
                     break
                 since = time.monotonic()
                 self._look_and_tell()
-                time.sleep(20 * (time.monotonic() - since))  # so it takes little of the time
+                # Looking takes at most a twentieth of the time.
+                time.sleep(20 * (time.monotonic() - since))
 
     def _look_and_tell(self) -> None:
         looked = _look(_rounds.PATIENCE)
@@ -389,7 +410,7 @@ class _Looks:
             check.told_beyond |= set(shown)
             try:
                 check._found([last.row(node) for node in shown], frozenset())
-            except Exception as error:  # a Deadlock, or a warning that is to be an error
+            except Exception as error:  # a Deadlock, or a warning that is to be raised
                 _native._end_runs({process for space, process in stuck if space == mine}, error)
 
 

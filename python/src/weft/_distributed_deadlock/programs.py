@@ -1,7 +1,8 @@
-"""What an OS process and its hosts say of themselves to other programs, C++ ones too, in the words
-of WIRE.md 10.7; and what follows, which is found in C++ (wire/everywhere.hpp).
+"""What an OS process and its hosts tell other programs, also of C++, in the form of WIRE.md 10.7.
+C++ draws the conclusions (wire/everywhere.hpp).
 
-Invariant: the answer of a space is that of one moment, as _distributed_deadlock/rounds.py has it; nothing is asked here.
+Invariant: the answer of a space is of one moment, as _distributed_deadlock/rounds.py has found it;
+this module asks nobody.
 """
 
 from __future__ import annotations
@@ -36,17 +37,20 @@ def said(spaces: Iterable[Space]) -> bytes:
 
 
 def still(answers: bytes, whole: bool = True) -> bool:
-    """Do all wait, and has every frame that was sent been received (WIRE.md 10.3)?"""
+    """Returns whether all spaces wait, and every frame that was sent has been received (WIRE.md
+    10.3).
+    """
     return _native._rounds_still(answers, whole)
 
 
 def moved(first: bytes, second: bytes) -> bool:
-    """Has anything happened between these two rounds?"""
+    """Returns whether anything has happened between these two rounds."""
     return _native._rounds_moved(first, second)
 
 
 def _one(s: Space) -> bytes:
-    # of several who hold an end one is named: a program of C++ knows who has used it last
+    # Of several processes that hold an end one is named. (A program of C++ names the one that used
+    # the end last.)
     holder = {(place, writes): process for process, place, writes, _ in reversed(s.held)}
     far = {place: (home, name) for place, home, name, _ in s.far}
     return b"".join(
@@ -54,7 +58,7 @@ def _one(s: Space) -> bytes:
             struct.pack("<Q", s.incarnation),
             _text("python"),
             struct.pack("<IB", s.pid, s.waits),
-            _all([]),  # all runs are looked at at one moment: none is counted
+            _all([]),  # all runs are looked at in one moment, so no run is counted
             _all(struct.pack("<QII", *session) for session in s.sessions),
             _all(
                 struct.pack(
@@ -89,7 +93,7 @@ def _process(
     far: dict[int, tuple[int, int]],
     s: Space,
 ) -> bytes:
-    # who waits for a call in a host gets no line: the call's own processes do
+    # A process that waits for a call in a host gets no line: the processes of the call do.
     hidden = w.state != "places" or w.id in s.away.values()
 
     def at(key: int, writes: bool) -> bytes:

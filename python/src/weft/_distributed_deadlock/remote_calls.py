@@ -1,9 +1,10 @@
-"""Calls on other machines, as who presses Ctrl-C here sees them (rule 6.7): where each is, and what
-gives it up. Their OS processes are not asked in rounds (WIRE.md 17.23); their agents are (17.12).
+"""Calls on other machines, for the one who presses Ctrl-C in this program (rule 6.7): where each
+call is, and how it is given up. The OS processes of such calls are not asked in rounds (WIRE.md
+17.23); their agents are asked (17.12).
 
 Invariants
-- A signal's handler calls what is here in the middle of anything: it takes no lock, and waits for
-  nobody for longer than it was told to.
+- A signal handler calls these functions in the middle of anything. So they take no lock, and wait
+  no longer than they were told to.
 """
 
 from __future__ import annotations
@@ -18,30 +19,30 @@ if TYPE_CHECKING:
 
 __all__ = ["FarCall", "asked", "called", "forget", "give_up_by", "heard", "lines", "ways_out"]
 
-MOST = 40  #: calls that are asked: more lines are not shown
+MOST = 40  #: the most calls that are asked: no more lines are shown
 
 
 class FarCall(NamedTuple):
-    """One that an OS process of another machine's host runs."""
+    """A call that an OS process of a host on another machine runs."""
 
     host: str
-    pid: object  #: of that OS process, as its agent says
-    #: Asks the call's agent; gives the lines, or None if nobody answers.
+    pid: object  #: the pid of that OS process, as its agent says
+    #: Asks the agent of the call. The result is the lines, or None if nobody answers.
     ask: Callable[[], cf.Future[list[str] | None]]
-    #: The process here that waits for the call, if a process does.
+    #: The process here that waits for the call, if there is one.
     caller: Any = None
 
     def __str__(self) -> str:
         return f"in OS process {self.pid} on host {self.host!r}"
 
 
-_given_up: set[Callable[[], object]] = set()  # by a second Ctrl-C
+_given_up: set[Callable[[], object]] = set()  # what a second Ctrl-C calls
 _calls: set[FarCall] = set()
 
 
 @contextlib.contextmanager
 def called(call: FarCall) -> Iterator[None]:
-    """It runs in the block."""
+    """Lists the call while the block runs."""
     _calls.add(call)
     try:
         yield
@@ -51,7 +52,9 @@ def called(call: FarCall) -> Iterator[None]:
 
 @contextlib.contextmanager
 def give_up_by(give_up: Callable[[], object]) -> Iterator[None]:
-    """In the block a second Ctrl-C calls that: somebody waits here for another machine's process."""
+    """Makes a second Ctrl-C call `give_up` while the block runs. In the block this program waits
+    for a process on another machine.
+    """
     _given_up.add(give_up)
     try:
         yield
@@ -60,13 +63,13 @@ def give_up_by(give_up: Callable[[], object]) -> Iterator[None]:
 
 
 def ways_out() -> list[Callable[[], object]]:
-    """What gives up all calls that there are."""
+    """Returns the functions that give up all calls on other machines."""
     return list(_given_up)
 
 
 def heard(call: FarCall, asked: cf.Future[list[str] | None], seconds: float) -> list[str] | None:
-    """Where it is, if that is said within so many seconds."""
-    import concurrent.futures as cf  # who asks has it; an OS process does without
+    """Returns where the call is, if its agent says so within so many seconds, else None."""
+    import concurrent.futures as cf  # whoever asks has imported it already
 
     with contextlib.suppress(cf.TimeoutError, cf.CancelledError, OSError, ValueError):
         return asked.result(max(seconds, 0.0))
@@ -78,17 +81,18 @@ Asked = list[tuple[FarCall, "cf.Future[list[str] | None]"]]
 
 
 def asked() -> Asked:
-    """All that there are have been asked where they are."""
+    """Asks the agents of all calls where these are. Returns the calls with the answers to come."""
     answers: Asked = []
     for call in list(_calls)[:MOST]:
-        with contextlib.suppress(Exception):  # its network has been left
+        with contextlib.suppress(Exception):  # the network of the call has been left
             answers.append((call, call.ask()))
     return answers
 
 
 def lines(asked: Asked, until: float) -> list[tuple[int | None, str]]:
-    """What the agents answer before `until` (time.monotonic()): a line for each process of the
-    calls, with the number of the process here that waits for the call."""
+    """Returns what the agents answer before `until` (time.monotonic()): a line for each process of
+    the calls, with the number of the process here that waits for the call.
+    """
     said: list[tuple[int | None, str]] = []
     for call, answer in asked:
         number, whose = None, ""
@@ -101,6 +105,6 @@ def lines(asked: Asked, until: float) -> list[tuple[int | None, str]]:
 
 
 def forget() -> None:
-    """In the child of a fork: they are the parent's."""
+    """Clears the tables in the child of a fork: the calls belong to the original."""
     _given_up.clear()
     _calls.clear()

@@ -1,14 +1,15 @@
 """Deadlock over several OS processes (rule 10.1, WIRE.md 10).
 
     a run of some space stands still ──standing()──► its parent, and so on up to the root
-    the root ──a round: all are asked──► one can go on: again later
+    the root ──a round: all spaces are asked──► one can go on: the root asks again later
         │ all wait ──a second round: none has moved──► it declares the deadlock, its runs raise it
 
-A space is one OS process; the root is the one that is not a host of another. Questions go by a
-socket of their own, beside the wire, so that they change none of its counters. By that socket hosts
-are also asked where their processes are, and told what to observe (_hosts/remote_observers.py). A root that shares
-channels with other programs, C++ ones too, answers for all its hosts, and asks, by frames of the
-wire (answer_programs(), WIRE.md 10.8). Whether all stand still is found in C++ in both cases.
+A space is one OS process; the root is the one that is not a host of another. Questions go over
+sockets of their own, beside the links, so that they change no counter of a session. Over these
+sockets hosts are also asked where their processes are, and told what to observe
+(_hosts/remote_observers.py). A root that shares channels with other programs, also of C++, answers
+for all its hosts, and asks these programs by frames (answer_programs(), WIRE.md 10.8). In both
+cases C++ code finds out whether all spaces stand still.
 
 Invariants
 - The second round begins after the first is over. If no space has sent or taken a frame in between,
@@ -71,50 +72,56 @@ __all__ = [
     "serves",
 ]
 
-#: seconds before each round of one look, while a space does not wait yet
+#: seconds before each round, while some space does not wait yet
 AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
-PATIENCE = 1.0  #: seconds to wait for the answers to all but STATE
-SLICE = 0.1  #: seconds of silence after which who waits for STATE gives way; later longer
+PATIENCE = 1.0  #: seconds to wait for the answers to all questions but STATE
+SLICE = 0.1  #: seconds of silence after which a thread that asks for STATE gives way; grows
 
 
 class _Gone(Exception):
     """A host has gone while it was asked."""
 
 
-_lock = threading.Lock()  # guards what follows, except _asking
+_lock = threading.Lock()  # guards the variables below, except _asking
 _members: set[Member] = set()
 _calls: dict[int, str] = {}
-_late = False  # in a host: it will wait, perhaps, once a thread that attends does (at_work.py)
+_late = False  # in a host: it may wait as soon as an attending thread does (at_work.py)
 _server: int | None = None  # in a host of an Executor: the process that asks for its calls
-_executors: dict[int, weakref.ref[State]] = {}  # of this space; without the lock
-_waiting: set[State] = set()  # those with calls when this space last said that it waits
-_broken: list[Callable[[], None]] = []  # in a host: what ends the calls of Executors that are told
-_asked = False  # has a round come since all calls of an Executor were last over? Without the lock
-_up: socket.socket | None = None  # to the parent
-_answers = False  # are other programs told of this one?
-_bell: int | None = None  # a descriptor that wakes the watcher, for as long as the program lives
-_asking = Asking()  # of the thread that reads the members' sockets
+_executors: dict[int, weakref.ref[State]] = {}  # of this space; not under the lock
+_waiting: set[State] = set()  # Executors with calls when this space last said that it waits
+# In a host: functions that end the calls of Executors that have been told of a deadlock.
+_broken: list[Callable[[], None]] = []
+# Whether a round has come since the calls of an Executor were last over. It is not under the lock.
+_asked = False
+_up: socket.socket | None = None  # the socket to the parent
+_answers = False  # whether other programs are told of this one
+_bell: int | None = None  # a descriptor that wakes the watcher, as long as the program lives
+_asking = Asking()  # the right to read the members' sockets
 
 
 _shared.linked = lambda: bool(_members) or _up is not None
 
 
 def may_have_calls(caller: State) -> None:
-    """An Executor has been made. `caller.lots` has its calls."""
+    """Notes that an Executor has been made. `caller.lots` has its calls."""
     key = id(caller)
     _executors[key] = weakref.ref(caller, lambda _: _executors.pop(key, None))
 
 
 def calls_go_on(caller: State, lot: Any) -> None:
-    """Calls have come. This function and the next take no lock: see _hosts/pool.py."""
-    _native._outside(True)  # first: there are never fewer of these than lots
+    """Notes that calls have come. This function and calls_are_over() take no lock: see
+    _hosts/pool.py.
+    """
+    _native._outside(True)  # first, so that there are never fewer of these than lots
     caller.lots.add(lot)
 
 
 def calls_are_over(caller: State, lot: Any) -> None:
-    """The calls of the lot are over, or have not come. When all lots of an Executor are over, those
-    that were told that this space does not wait ask again. A second time this does nothing."""
+    """Notes that the calls of the lot are over, or have not come. When all lots of an Executor are
+    over, a parent that was told that this space does not wait is told to ask again. A second call
+    does nothing.
+    """
     global _asked
     try:
         caller.lots.remove(lot)
@@ -127,7 +134,7 @@ def calls_are_over(caller: State, lot: Any) -> None:
 
 
 def _with_calls() -> dict[State, int]:
-    """The Executors that have calls, and how many lots of them."""
+    """Returns the Executors that have calls, each with the number of its lots."""
     those = [ref() for ref in list(_executors.values())]
     return {caller: n for caller in those if caller is not None and (n := len(caller.lots))}
 
@@ -135,9 +142,12 @@ def _with_calls() -> dict[State, int]:
 def declare(
     text: str, knot: list[str], rows: list[Any], callers: list[State] | None = None
 ) -> None:
-    """Tells a deadlock here: in all runs that wait, and to `callers`, who had calls when this space
-    last said that it waits; and to all such in hosts. Their calls are ended last: a run that waits
-    for one gets Deadlock.
+    """Reports a deadlock in this space: to all runs that wait, and to Executors that had calls when
+    this space last said that it waits; and to all such runs and Executors in hosts. The calls of
+    Executors are ended last, so that a run that waits for one gets Deadlock.
+
+    Args:
+        callers: the Executors; None: those in _waiting.
     """
     broken = [caller.stuck(text) for caller in (list(_waiting) if callers is None else callers)]
     ask(members(), TELL, text, PATIENCE)
@@ -148,8 +158,9 @@ def declare(
 
 
 def _told(text: str | None) -> bool:
-    """In a host: its parent tells a deadlock, and then (None) that the runs have been told. Runs
-    here are ended by the calls that they are part of; Executors are told as there.
+    """In a host: its parent reports a deadlock, and then (None) that the parent's runs have been
+    told. The runs of a host end with the calls that they are part of; its Executors are told as in
+    declare().
     """
     global _waiting
     if text is not None:
@@ -163,14 +174,15 @@ def _told(text: str | None) -> bool:
 
 
 def serves(process: int | None) -> None:
-    """In a host of an Executor: this process asks for calls, and until it has one no report speaks
-    of it (rule 10.3)."""
+    """In a host of an Executor: notes the process that asks for calls. Until it has one, no report
+    names it (rule 10.3).
+    """
     global _server
     _server = process
 
 
 def called(process: int, call: str | None) -> None:
-    """Notes that this process runs that call of the parent; None: it has ended."""
+    """Notes that this process runs that call of the parent. None: the call has ended."""
     with _lock:
         if call is None:
             _calls.pop(process, None)
@@ -179,19 +191,23 @@ def called(process: int, call: str | None) -> None:
 
 
 def members() -> list[Member]:
-    """The hosts of this space."""
+    """Returns the hosts of this space."""
     with _lock:
         return list(_members)
 
 
-# _hosts/remote_observers.py sets both: does what a host is told by FOLLOW; and notes that one has gone.
+# _hosts/remote_observers.py sets both: `follow` does what a host is told by FOLLOW; `has_gone`
+# notes that a host has gone.
 follow: Callable[[Any], Any] = lambda what: None  # noqa: E731
 has_gone: Callable[[Member], None] = lambda member: None  # noqa: E731
 
 
 def join(member: Member) -> None:
-    """A host begins: it is asked from now on, until leave(), also if this raises."""
-    from weft._distributed_deadlock import partial as _partial  # noqa: F401  # where there are hosts, who watches needs it
+    """Adds a host, which is asked from now on, until leave() is called. The caller must call
+    leave() also if this raises.
+    """
+    # A program with hosts needs this module as soon as it watches for partial deadlock.
+    from weft._distributed_deadlock import partial as _partial  # noqa: F401
 
     _begin()
     with _lock:
@@ -200,9 +216,10 @@ def join(member: Member) -> None:
 
 
 def answer_programs() -> None:
-    """Before it makes its links: they say that this program answers the questions of others about
-    itself and its hosts, and it asks them (WIRE.md 10.8). In a host, which is no root, nothing: its
-    sessions with other programs say that nobody answers there. A second time nothing.
+    """Makes this program answer the questions of other programs about itself and its hosts, and ask
+    them (WIRE.md 10.8). It must be called before the program makes its links, whose frames say so.
+    In a host, which is not a root, it does nothing: the host's sessions with other programs say
+    that nobody answers. A second call does nothing.
     """
     global _answers
     if _up is not None or _answers:
@@ -213,7 +230,7 @@ def answer_programs() -> None:
 
 
 def _begin() -> int | None:
-    """Starts the thread that asks and answers, if it does not run yet: its bell."""
+    """Starts the thread that asks and answers, if it does not run yet. Returns its bell."""
     global _bell
     with _lock:
         if _bell is None:
@@ -226,7 +243,7 @@ def _begin() -> int | None:
             try:
                 watches.start()
             except BaseException:
-                bell.close()  # if it has begun all the same, this ends it
+                bell.close()  # this ends the thread, if it has begun all the same
                 if watches.ident is None:
                     ring.close()
                 raise
@@ -235,8 +252,10 @@ def _begin() -> int | None:
 
 
 def leave(member: Member) -> None:
-    """A host has ended, or is let go of: it is asked no more. Who asks it at this moment stops
-    waiting for it: a process that it has forked may keep its socket open."""
+    """Removes a host that has ended, or that is let go of: it is asked no more. A thread that asks
+    it at this moment stops waiting for it. (A process that the host has forked may keep its socket
+    open.)
+    """
     member.hang_up()
     with _asking, _asking.lock, _lock:
         _members.discard(member)
@@ -244,7 +263,7 @@ def leave(member: Member) -> None:
 
 
 def answer(by: socket.socket) -> None:
-    """On a thread of a host: answers its parent, until the parent is gone."""
+    """Answers the parent until the parent is gone. It runs on a thread of a host."""
     global _up
     _helper_threads.ours()
     _up = by
@@ -267,26 +286,27 @@ def answer(by: socket.socket) -> None:
                 try:
                     said = pickle.dumps(_all_spaces())
                 except _Gone:
-                    said = pickle.dumps([])  # nothing is concluded
+                    said = pickle.dumps([])  # nothing is concluded from an empty answer
             with _lock:
                 by.sendall(question + struct.pack("!I", len(said)) + said)
 
 
 def _question(by: socket.socket) -> bytes:
     while _late and not readable([by], AGAIN[0]):
-        standing()  # no run will say so: all of them wait already
+        standing()  # no run will say it: all of them wait already
     return by.recv(ASKED, socket.MSG_WAITALL)
 
 
 def where_in(pid: int, call: str, patience: float) -> list[str] | None:
-    """Where the processes of this call are, which runs in the host `pid` of this space. None: the
-    host does not answer."""
+    """Returns where the processes of this call are, which runs in the host `pid` of this space.
+    None: the host does not answer.
+    """
     answers, _ = ask([m for m in members() if m.pid == pid], CALL, call, patience)
     return answers[0][1] if answers else None
 
 
 def _where_of(call: str) -> list[str]:
-    """Where the processes of this call of the parent are."""
+    """Returns where the processes of this call of the parent are."""
     rows = _call_names.rows_of(call)
     return _call_names.lines(where(rows, PATIENCE / 2, {number for number, _, _ in rows}))
 
@@ -294,9 +314,12 @@ def _where_of(call: str) -> list[str]:
 def where(
     rows: list[_call_names.Row], patience: float, only: set[int] | None = None
 ) -> list[_call_names.Named]:
-    """Where these processes are, and those in hosts and on other machines that run for this program
-    (rule 6.7), or, with `only`, for these processes alone. A signal's handler may call this, in the
-    middle of anything.
+    """Returns where these processes are, and the processes in hosts and on other machines that run
+    for this program (rule 6.7). A signal handler may call this, in the middle of anything.
+
+    Args:
+        patience: seconds to wait for answers.
+        only: if it is given, only what runs elsewhere for these processes is included.
     """
     until, far = time.monotonic() + patience, _remote_calls.asked()
     answers, silent = ask(list(_members), WHERE, None, patience)
@@ -307,17 +330,20 @@ def where(
 def ask(
     whom: list[Member], what: bytes, more: Any, patience: float
 ) -> tuple[list[tuple[Member, Any]], list[Member]]:
-    """The answers of these hosts; those there that have not answered within so many seconds."""
+    """Asks these hosts. Returns the answers, and the hosts that have not answered within `patience`
+    seconds.
+    """
     answers: list[tuple[Member, Any]] = []
     asked = list(whom)
-    # A handler may ask in the middle of this thread's own asking.
+    # A signal handler may ask in the middle of this thread's own asking.
     if not whom or _asking.lock._is_owned():  # type: ignore[attr-defined]
         return answers, asked
     with _asking:
-        try:  # what a signal's handler raises may come as soon as it has the lock
+        try:  # a signal handler may raise as soon as this thread has the lock
             if not _asking.lock.acquire(timeout=patience):
                 return answers, asked
-            # One that has left since has no socket, and keeps nobody else from being heard.
+            # A member that has left since then has no socket, and must not keep the others from
+            # being heard.
             asked = [member for member in whom if member.fileno() >= 0]
             until = time.monotonic() + patience
             for member in asked:
@@ -332,15 +358,17 @@ def ask(
         except (OSError, ValueError, RuntimeError):  # the members changed at this moment
             pass
         finally:
-            try:  # noqa: SIM105  # no call comes before that of release()
+            try:  # noqa: SIM105  # suppress() would be one more call before release()
                 _asking.lock.release()
-            except RuntimeError:  # this thread has not got it
+            except RuntimeError:  # this thread does not hold it
                 pass
     return answers, asked
 
 
 def _stuck() -> tuple[list[_call_names.Named], list[int]]:
-    """Who is stuck here and in our hosts, for the parent; and those that do not answer."""
+    """Returns for the parent who is stuck in this host and its own hosts, and the hosts that do not
+    answer.
+    """
     rows, silent = _stuck_in_hosts(PATIENCE / 2)
     here = [
         _deadlocks.to_tell(row, os.getpid()) for row in _deadlocks.stuck_here(_call_names.named)[0]
@@ -379,9 +407,10 @@ def _everywhere(rows: list[_call_names.Row]) -> list[str]:
 
 
 def _end_elsewhere() -> None:
-    """Kills the OS processes of this program, and gives up those of others that run for it (rule
-    6.7). On a thread of its own: a signal's handler may have interrupted who holds a lock that this
-    needs."""
+    """Kills the OS processes of this program, and gives up those of other machines that run for it
+    (rule 6.7). A thread of its own does so: a signal handler may have interrupted code that holds a
+    lock that this needs.
+    """
 
     def end(those: list[Member], calls: list[Callable[[], object]]) -> None:
         for member in those:
@@ -390,7 +419,7 @@ def _end_elsewhere() -> None:
         for give_up in calls:
             give_up()
 
-    # copies, as in where()
+    # The thread gets copies, as in where().
     all_of_them = list(_members), _remote_calls.ways_out()
     threading.Thread(target=end, args=all_of_them, name="weft: kills", daemon=True).start()
 
@@ -399,7 +428,9 @@ _native._ask_everywhere(_everywhere, _end_elsewhere)
 
 
 def standing() -> None:
-    """A run of this space waits for others. Called by the extension, on any thread."""
+    """Says that a run of this space waits for other spaces. The extension calls this on any
+    thread.
+    """
     if _up is not None:
         with _lock, contextlib.suppress(OSError):
             _up.sendall(b"!")
@@ -409,13 +440,13 @@ def standing() -> None:
 
 def _ring(how: bytes) -> None:
     if _bell is not None:
-        with contextlib.suppress(OSError):  # it is full: it rings
+        with contextlib.suppress(OSError):  # the socket is full, so the bell rings already
             os.write(_bell, how)
 
 
 def _watch(ring: socket.socket) -> None:
-    _helper_threads.helps()  # it outlives the hosts
-    with ring, contextlib.suppress(EOFError):  # who started it did not come to keep its bell
+    _helper_threads.helps()  # this thread outlives the hosts
+    with ring, contextlib.suppress(EOFError):  # the starter was interrupted, and its bell is closed
         while True:
             _attend(ring)
 
@@ -425,7 +456,7 @@ def _attend(ring: socket.socket) -> None:
         members = list(_members)
     try:
         ready = readable([ring, *members])
-    except (OSError, ValueError):  # one was closed meanwhile
+    except (OSError, ValueError):  # a socket was closed meanwhile
         return
     stands = ring in ready and _heard(ring)
     with _asking, _asking.lock:
@@ -434,7 +465,9 @@ def _attend(ring: socket.socket) -> None:
             stands = stands or member.stands or member.gone
             member.stands = False
             if member.gone:
-                if not member.away:  # else the call tells, once it has heard it out
+                # If a call waits for the host, the call reports this, once it has read what the
+                # host has sent.
+                if not member.away:
                     has_gone(member)
                     member.end()
                 with _lock:
@@ -446,21 +479,22 @@ def _attend(ring: socket.socket) -> None:
 
 
 def _here(ready: list[Any]) -> list[Member]:
-    """Those of `ready` that are still members and still have something to say."""
+    """Returns those of `ready` that are still members and still have something to say."""
     with _lock:
         those = [m for m in _members if m in ready]
     return readable(those, 0)
 
 
 def _all_spaces() -> list[Space]:
-    """Asks one round: the states of this space, and of its hosts and theirs.
+    """Asks one round. Returns the states of this space, of its hosts and of their hosts.
 
     Raises:
-        _Gone: one of them has ended, or could not tell.
+        _Gone: a host has ended, or could not tell.
     """
     with _asking, _asking.lock:
         seconds = SLICE
-        while True:  # again if others have asked meanwhile: one that is stopped does not answer
+        # The loop asks again if other threads have asked meanwhile: a stopped host never answers.
+        while True:
             with _lock:
                 asked = list(_members)
             for member in asked:
@@ -469,11 +503,11 @@ def _all_spaces() -> list[Space]:
             if _heard_all(asked, found, seconds):
                 return found
             _asking.give_way()
-            seconds = min(2 * seconds, 2.0)  # one that is slow does
+            seconds = min(2 * seconds, 2.0)  # longer, since a slow host does answer
 
 
 def _heard_all(asked: list[Member], found: list[Space], seconds: float) -> bool:
-    """False: others want to ask."""
+    """Adds the answers of `asked` to `found`. False: other threads want to ask."""
     while asked:
         if not (ready := readable(asked, seconds)) and _asking.is_wanted():
             return False
@@ -488,8 +522,8 @@ def _heard_all(asked: list[Member], found: list[Space], seconds: float) -> bool:
 
 
 def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple[int, str], int]]:
-    """Which process here runs which call of the parent; and which waits for which call of a host,
-    by the host's pid.
+    """Returns which process here runs which call of the parent; and which process here waits for
+    which call of a host, by the host's pid.
     """
     with _lock:
         away = {(m.pid, call): p.id for m in members for call, p in list(m.away.items()) if p}
@@ -498,7 +532,7 @@ def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple
 
 def _mine(members: list[Member]) -> Space:
     global _asked, _late, _waiting
-    _asked = True  # before the look: calls that it still finds will be over after it
+    _asked = True  # before the look: calls that it still finds will be over later
     callers = _with_calls()
     before = _at_work.look()
     incarnation, waits, sessions, lent, far, held = _native._network(sum(callers.values()))
@@ -520,13 +554,14 @@ def _others() -> tuple[str, ...]:
     tokens = _native._open_tokens()
     if not tokens and not _native._handlers_that_act({}):
         return ()
-    from weft._watching import standstill as _standstill  # it imports logging
+    # This import is late, because the module imports logging.
+    from weft._watching import standstill as _standstill
 
     return tuple(_standstill.signals_and_tokens(_standstill.handlers(), tokens))
 
 
 def _look(ring: socket.socket) -> None:
-    """At the root: asks rounds, until it is clear whether the network stands still."""
+    """Asks rounds, at the root, until it is clear whether the network stands still."""
     again = False
     for seconds in AGAIN:
         until = time.monotonic() + seconds
@@ -560,9 +595,9 @@ def _moved(first: list[Space], second: list[Space]) -> bool:
 
 
 def _say(asker: int, number: int) -> None:
-    """Answers for this space and its hosts. A space with a thread that is no process does not count
-    as waiting, for nobody looks here whether the thread has an end; nor does one where something
-    else may act.
+    """Answers for this space and its hosts. A space with a foreign thread does not count as
+    waiting, since other programs do not look whether the thread has an end; nor does a space in
+    which something else may act.
     """
     whole = True
     try:
@@ -576,7 +611,7 @@ def _say(asker: int, number: int) -> None:
 
 
 def _heard(ring: socket.socket) -> bool:
-    """Takes what the bell has rung for, and answers other programs. Does a run stand still?
+    """Reads the bell, and answers other programs. Returns whether a run stands still.
 
     Raises:
         EOFError: the bell is gone.
@@ -590,8 +625,8 @@ def _heard(ring: socket.socket) -> bool:
 
 
 def _hear_programs() -> tuple[int, bytes, bool] | None:
-    """Answers what other programs have asked, and believes what they have told: our own round, if
-    it is over.
+    """Answers what other programs have asked, and carries out what they have told. Returns the
+    result of this program's own round, if it is over.
     """
     asked, found, told = _native._rounds_news()
     for asker, number in asked:
@@ -604,7 +639,7 @@ def _hear_programs() -> tuple[int, bytes, bool] | None:
 
 
 def _look_beyond(ring: socket.socket) -> bool:
-    """Asks all programs, twice, and tells a deadlock. False: it is none, or not yet."""
+    """Asks all programs, twice, and declares a deadlock. False: there is none, or not yet."""
     first, whole = _ask_programs(ring)
     if not _programs.still(first, whole):
         return False
@@ -617,7 +652,7 @@ def _look_beyond(ring: socket.socket) -> bool:
 
 
 def _ask_programs(ring: socket.socket) -> tuple[bytes, bool]:
-    """A round: the answers, and whether all have answered."""
+    """Asks a round. Returns the answers, and whether all programs have answered."""
     me, number = _native._rounds_ask()
     _say(me, number)
     until = time.monotonic() + PATIENCE
@@ -633,12 +668,15 @@ def _ask_programs(ring: socket.socket) -> tuple[bytes, bool]:
 
 
 def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | None = None) -> None:
-    """In each run here that waits for others: Deadlock. `tell`: what the other programs are told;
-    none: they have told it, and `who` waited in the runs here that are condemned already.
+    """Raises Deadlock in each run here that waits for others.
+
+    Args:
+        tell: what the other programs are told; empty: they have told it.
+        who: then, the processes that waited in the runs here, which are condemned already.
     """
     from weft._distributed_deadlock import knots as _knots
 
-    rows, callers = [], list(_waiting)  # a run that was condemned makes this space one that runs
+    rows, callers = [], list(_waiting)  # a condemned run makes this space one that runs
     try:
         mine, *others = _all_spaces()
         if who:
@@ -653,7 +691,9 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
 
 
 def _forget() -> None:
-    """In the child of a fork: the hosts, and the link to a parent, belong to the original."""
+    """Resets the module in the child of a fork: the hosts, and the link to a parent, belong to the
+    original.
+    """
     global _lock, _asking, _late, _server, _asked, _up, _bell, _answers
     _lock, _asking = threading.Lock(), Asking()
     _members.clear()

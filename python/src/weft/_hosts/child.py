@@ -1,16 +1,17 @@
 """The child's side of a host: what runs in an OS process that weft.processes has started (see
 _hosts/host.py for the parent's side).
 
-    main(): "jobs" is taken ──preparation──► the main module is imported, the initializer is called ──a call──► it runs as a process
-            ──► its result or failure is written ──► the next call … until "jobs" retires or the parent dies
+    main() takes "jobs" ──preparation──► it imports the main module, and calls the initializer
+        ──a call──► a process runs it ──► its result or failure is written
+        ──► the next call … until "jobs" retires or the parent dies
 
 A host that stays warm runs each call on a thread of its own; any other runs its one call on the
 main thread.
 
 The main module is imported under the name `__mp_main__`, up to its first top-level run(…): what
-follows is for the parent alone. So is the end of each block around that run: a `finally` or the
-exit of a `with`. Therefore the child never leaves that call: it does its work within the call, and
-its program ends there.
+follows that run is for the parent alone. So is the end of each block around the run: a `finally` or
+the exit of a `with`. Therefore the child never leaves that call: it does its work within the call,
+and its program ends there.
 """
 
 from __future__ import annotations
@@ -50,17 +51,19 @@ from weft.errors import BadUse, Cancelled, ChannelEnd
 
 __all__ = ["main", "run_call", "taken"]
 
-_ends = False  # the parent has let go of this OS process
-_SAID = 1000  # characters that are sent of a text that could not be sent whole
-AFTERLIFE = 2.0  # seconds that a process has to end once its parent is gone
+_ends = False  # whether the parent has let go of this OS process
+_SAID = 1000  # characters that are sent of a text that cannot be sent whole
+AFTERLIFE = 2.0  # seconds that this OS process has to end once its parent is gone
 
 
 class _Enough(BaseException):
-    """A module that the main module imports has come to a run(…)."""
+    """A module that the main module imports has reached a run(…)."""
 
 
 def _imports() -> bool:
-    """Whether the code that runs here was called within an import. Its caller holds that lock."""
+    """Returns whether this code was called within an import. The caller then holds the import's
+    lock.
+    """
     frame: types.FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_globals.get("__name__") == "importlib._bootstrap":
@@ -69,23 +72,25 @@ def _imports() -> bool:
     return False
 
 
-GoesOn = Callable[[BaseException | None], NoReturn]  # its argument: why nothing can run here
+# The argument says why nothing can run here, or is None.
+GoesOn = Callable[[BaseException | None], NoReturn]
 
 
 def _in_place_of_run(goes_on: GoesOn) -> Callable[[BaseException | None], None]:
-    """Returns what is called when the main module, while it is imported here, comes to a run(…) or
-    to something that is refused there. The first such call on this thread does not return.
+    """Returns the function that is called when the main module, while it is imported here, reaches
+    a run(…), or an operation that is refused in an import. The first such call on this thread does
+    not return.
     """
     importing, here = threading.get_ident(), os.getpid()
 
     def at_run(why: BaseException | None) -> None:
-        if os.getpid() != here:  # the child of a fork may run what it likes (rule 11.4)
+        if os.getpid() != here:  # in the child of a fork the program may run networks (rule 11.4)
             _shared.at_run = None
         elif threading.get_ident() == importing:
             _shared.at_run = None
-            if _imports():  # code that needs that module later would wait for its lock
+            if _imports():  # code that imports the same module later would wait for this lock
                 raise _Enough
-            _native._close_limits()  # a timeout around the run applies to the parent only
+            _native._close_limits()  # a timeout around the run is meant for the parent only
             goes_on(why)
         elif why is None:
             _host.refuse_imports()
@@ -100,7 +105,8 @@ def _compiled(path: str, backend: str | None) -> types.CodeType:
         return compile(source, path, "exec")
     from pathlib import Path
 
-    from weft import styles  # `weft run` has compiled it, and its neighbours, for a backend
+    # `weft run` has compiled the main module and the modules beside it for a backend.
+    from weft import styles
 
     styles.Beside(Path(path).parent, backend).__enter__()
     return styles.compile_for(backend, source, path)
@@ -141,8 +147,9 @@ def _import_main(name: str | None, path: str | None, backend: str | None, goes_o
 
 
 def _obey(orders: Any, process: Any) -> None:
-    """On a thread, while a call runs: waits until it is cancelled, or the parent has let go of
-    it."""
+    """Waits, on a thread of its own while a call runs, until the call is cancelled or the parent
+    has let go of it. Then cancels the call's process.
+    """
     _helper_threads.ours()
     show = _observers.hide()
     try:
@@ -152,12 +159,12 @@ def _obey(orders: Any, process: Any) -> None:
     finally:
         _at_work.attends_no_more(orders)
     show()
-    _helper_threads.not_ours()  # another thread may get its number
+    _helper_threads.not_ours()  # another thread may get the same identifier
 
 
 def _obedient(function: Any, orders: Any, call: str) -> Any:
-    """The function as a process that is cancelled when the parent says so. While it runs, its call
-    does not count as work outside any run (_at_work.at_work), but the thread that obeys does.
+    """Makes a process of `function` that is cancelled when the parent says so. While it runs, its
+    call does not count as work outside any run (_at_work.at_work), but the thread of _obey() does.
     """
     here = os.getpid()
 
@@ -175,7 +182,7 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
             raise
 
     def end() -> None:
-        if os.getpid() != here:  # the child of a fork: it goes no further
+        if os.getpid() != here:  # in the child of a fork
             return
         _at_work.at_work(1)
         me = _native.current_process()
@@ -212,7 +219,7 @@ def taken(link: Any, name: str) -> Any:
 def run_call(
     load: Callable[[], _pickling.Call], orders: Any, call: str
 ) -> tuple[Any, _pickling.Failure | None]:
-    """Runs a call; gives what it returned, or its failure."""
+    """Runs a call. Returns what it returned, or its failure."""
     before = os.getpid()
     try:
         function, args, keywords = load()
@@ -236,8 +243,8 @@ def answer(
     value: Any,
     failure: _pickling.Failure | None,
 ) -> None:
-    """Writes the result of a call. If it cannot be sent, writes the reason; if that cannot be sent
-    either, a short text of it. So a caller is never told that this OS process has died.
+    """Writes the result of a call. If the result cannot be sent, writes the reason; if that cannot
+    be sent either, writes a short text of it. So the caller never takes this OS process for dead.
 
     Raises:
         ChannelEnd: the caller is gone, or no longer waits.
@@ -265,7 +272,9 @@ def answer(
 
 
 def _untold(brief: str, error: BaseException) -> _pickling.Failure:
-    """A failure that can always be sent, in place of one that could not, for this `error`."""
+    """Returns a failure that can always be sent, in place of one that could not be, because of
+    `error`.
+    """
     said, why = (
         text[:_SAID].encode("ascii", "backslashreplace").decode()
         for text in (brief, _foreign_exceptions.text_of(error))
@@ -274,8 +283,9 @@ def _untold(brief: str, error: BaseException) -> _pickling.Failure:
 
 
 def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None) -> None:
-    """Does a call, from taking its ends to writing its result. `wrong`: why nothing can run
-    here."""
+    """Does all of a call, from taking its ends to writing its result. `wrong` says why nothing can
+    run here, or is None.
+    """
     orders, result = link.take(ours[0]), link.take(ours[1])
     try:
         value, failure = (
@@ -290,7 +300,7 @@ def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException
             answer(
                 lambda v, f: result.write((_user_values.apart("its result", v), f)), value, failure
             )
-    finally:  # the caller must not wait, whatever has happened here
+    finally:  # the caller must not wait any more, whatever has happened here
         _let_go(result)
 
 
@@ -300,12 +310,13 @@ def _let_go(end: Any) -> None:
 
 
 def _limit_memory(most: int) -> None:
-    """
+    """Limits the address space of this OS process to `most` bytes.
+
     Raises:
         BadUse: the interpreter has more already, so that nothing at all could run.
     """
     import resource
-    from pathlib import Path  # late: it takes milliseconds of each start
+    from pathlib import Path  # imported late: it would cost milliseconds at each start
 
     now = 0
     with contextlib.suppress(OSError), Path("/proc/self/statm").open(encoding="ascii") as statm:
@@ -341,8 +352,8 @@ def _set_up(prepared: dict[str, Any]) -> None:
 
 
 def _breakpoint(*args: Any, **keywords: Any) -> Any:
-    """breakpoint(): runs the debugger at the terminal, since the standard input is empty. Obeys
-    PYTHONBREAKPOINT.
+    """Runs breakpoint() here: the debugger uses the terminal, since the standard input is empty.
+    Obeys PYTHONBREAKPOINT.
 
     Raises:
         BadUse: there is no terminal.
@@ -364,7 +375,7 @@ def _breakpoint(*args: Any, **keywords: Any) -> Any:
 
 
 def _initialized(prepared: dict[str, Any]) -> BaseException | None:
-    """Calls the initializer, if there is one. Returns what it raised."""
+    """Calls the initializer, if there is one. Returns what it raised, or None."""
     if prepared["initializer"] is not None:
         before = os.getpid()
         try:
@@ -378,13 +389,14 @@ def _initialized(prepared: dict[str, Any]) -> BaseException | None:
 
 
 def _begin(prepared: dict[str, Any], goes_on: GoesOn) -> BaseException | None:
-    """Gets everything ready for calls. Returns None, or why it could not. `goes_on`: as of
-    _import_main.
+    """Gets everything ready for calls. Returns None, or why it could not. `goes_on` is passed to
+    _import_main().
     """
     before = os.getpid()
     try:
         _set_up(prepared)
-        if prepared["start"] == "fork" or getattr(sys, "frozen", False):  # the main module is here
+        # This OS process has the main module already if it was forked, or is a frozen program.
+        if prepared["start"] == "fork" or getattr(sys, "frozen", False):
             sys.modules["__mp_main__"] = sys.modules["__main__"]
         else:
             _import_main(
@@ -397,11 +409,13 @@ def _begin(prepared: dict[str, Any], goes_on: GoesOn) -> BaseException | None:
     return _initialized(prepared)
 
 
-_refusal = threading.Lock()  # whoever tells of it first takes it, and keeps it
+_refusal = threading.Lock()  # the thread that reports a refusal takes this lock, and keeps it
 
 
 def _refused(link: Any) -> bool:
-    """Whether this side has ended the session, for what came: its ProcessDied says why."""
+    """Returns whether this side has ended the session because of what came. Then the parent's
+    ProcessDied says why, and so does the standard error.
+    """
     why = _host.why_refused(link)
     if why and _refusal.acquire(blocking=False):
         with contextlib.suppress(Exception):
@@ -413,17 +427,17 @@ def _refused(link: Any) -> bool:
 
 
 def _end_with_parent(link: Any) -> None:
-    """On a thread: once the parent is gone, ends this OS process a little later."""
+    """Ends this OS process a little after its parent is gone. It runs on a thread of its own."""
     _helper_threads.ours()
-    _native._continue_with_parent()  # where it was stopped (SIGSTOP), it would never end
+    _native._continue_with_parent()  # else an OS process that is stopped (SIGSTOP) would never end
     link.wait()
     _refused(link)
-    if not _ends:  # the parent is gone: the OS processes that were started here end now, too
+    if not _ends:  # without its parent, the OS processes that were started here end too
         for member in _rounds.members():
             if member.orphaned is not None:
-                with contextlib.suppress(Exception):  # it has gone
+                with contextlib.suppress(Exception):  # that OS process has gone
                     member.orphaned()
-    time.sleep(AFTERLIFE)  # here: there may be no memory for one more thread
+    time.sleep(AFTERLIFE)  # this thread waits: there may be no memory for another one
     os._exit(1)
 
 
@@ -441,13 +455,13 @@ def _serve_beside(
 
 
 def _see_ends_off() -> None:
-    """Waits for ends that were sent on: until their homes have confirmed it they would die with
-    this OS process. And for those that have come: what was done to them is known there then
-    (WIRE.md 7.4).
+    """Waits for two kinds of ends. Ends that were sent on would die with this OS process until
+    their homes have confirmed it. For ends that have come here, the sender must learn what was done
+    to them (WIRE.md 7.4).
     """
     until = time.monotonic() + AFTERLIFE
     while _native._ends_under_way() > 0 and time.monotonic() < until:
-        time.sleep(0.001)  # nothing tells us when; but it is one round trip, and rare
+        time.sleep(0.001)  # nothing tells when, but it takes one round trip, and is rare
 
 
 def _leave(prepared: dict[str, Any], error: BaseException | None) -> NoReturn:
@@ -455,20 +469,21 @@ def _leave(prepared: dict[str, Any], error: BaseException | None) -> NoReturn:
     if prepared["start"] == "spawn":
         _native._end_program(error)
     if error is not None and not isinstance(error, SystemExit):
-        import traceback  # late: it takes milliseconds of each start
+        import traceback  # imported late: it would cost milliseconds at each start
 
         traceback.print_exception(error)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
-    os._exit(0 if error is None else 1)  # the server's child: without atexit, as ever
+    os._exit(0 if error is None else 1)  # the child of a server ends without atexit, as always
 
 
 def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException | None) -> None:
-    """Serves the parent until it lets go, or is gone. `wrong`: why nothing can run here.
+    """Serves the parent until it lets go, or is gone. `wrong` says why nothing can run here, or is
+    None.
 
     Raises:
-        SystemExit: the session has ended for what came.
+        SystemExit: this side has ended the session because of what came.
     """
     calls: list[threading.Thread] = []
     try:
@@ -476,10 +491,11 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
             _helper_threads.ours()
             _at_work.attends(jobs)
             ours, packed = jobs.read()
-            if ours is None:  # a call that was cancelled before it came here
+            if ours is None:  # the call was cancelled before it was sent here
                 for name in packed:
                     end = link.take(name)
-                    if not isinstance(end, _native.Barrier):  # a Barrier is let go of by itself
+                    # A Barrier is let go of when it is freed.
+                    if not isinstance(end, _native.Barrier):
                         end.retire()
                     del end
                 continue
@@ -495,7 +511,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
                 )
             )
             calls[-1].start()
-    except ChannelEnd:  # the parent has let go, or is gone, or sent what cannot be taken here
+    except ChannelEnd:  # the parent let go, is gone, or sent what cannot be taken
         pass
     refused = _refused(link)
     for call in calls:
@@ -513,13 +529,15 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
 
 
 def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool | None) -> None:
-    """Serves the parent at the other end of this socket, until it lets go.
+    """Serves the parent at the other end of the link, until it lets go.
 
     Args:
+        descriptor: the socket of the link.
         preparation: a file that says how to begin; a crash is written at its end, for the parent.
         asked: a socket by which the parent asks whether everything here stands still.
         said: a socket for log records and warnings from here.
-        shared: whether the link is in shared memory; None: the parent says it by `asked`, 0 or 1.
+        shared: whether the link is in shared memory; None: the parent sends that by `asked`, as 0
+            or 1.
     """
     questions = socket.socket(fileno=asked)
     if shared is None:
@@ -539,7 +557,7 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
     ).start()
     faulthandler.enable(preparation)
     sys.breakpointhook = _breakpoint
-    # Ctrl-C at the terminal is for the parent, which cancels us
+    # Ctrl-C at the terminal is for the parent, which cancels what runs here.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     link = _native._Link(descriptor, f"python {os.getpid()}", shared)
     threading.Thread(

@@ -1,7 +1,7 @@
-"""What an OS process says outside its channels: its standard error, its log records, its warnings,
-and what was observed there. All of it is passed on to its parent.
+"""Passes on to the parent what a child says outside its channels: its standard error, its log
+records, its warnings, and what was observed in it.
 
-    child:  standard error ──a pipe──► parent: its own standard error (its end is kept: ProcessDied)
+    child:  standard error ──a pipe──► parent: its own standard error (the last lines are kept)
             a record ──a socket, a datagram each──► parent: the logger of that name
             a warning ──the same socket──► parent: its filters and showwarning
             what was observed ──the same socket──► parent: _hosts/remote_observers.py
@@ -36,9 +36,9 @@ from weft._hosts import log_records as _log_records
 
 __all__ = ["Heard", "observed", "say_to"]
 
-KEPT = 4096  #: the last bytes of the standard error that are kept
-LINES = 12  #: lines of these that are shown
-PATIENCE = 1.0  #: seconds for a handler that runs on another thread
+KEPT = 4096  #: how many of the last bytes of the standard error are kept
+LINES = 12  #: how many of the last lines are shown
+PATIENCE = 1.0  #: seconds to wait for a handler that runs on another thread
 
 
 # --- in the parent --------------------------------------------------------------------------------
@@ -49,24 +49,27 @@ def _nothing(piece: Any) -> None:
 
 
 class Heard:
-    """Receives what one child says. Hand what open() gives to the child, then call close_childs()
-    and begin()."""
+    """Receives what one child says. Pass the descriptors that open() returns to the child, then
+    call close_childs() and begin().
+    """
 
     def __init__(self) -> None:
         self._pipe = self._pipe_of_child = -1  # closed
         self._records: Any = None
         self._records_of_child: Any = None
-        self._lock = threading.Condition()  # guards all that follows
-        self._found: deque[tuple[str, bytes]] = deque()  # to be passed on
-        self._passed = self._taken = 0  # how many, from the beginning
-        self._passer: int | None = None  # the thread that passes them on
+        self._lock = threading.Condition()  # guards all fields below
+        self._found: deque[tuple[str, bytes]] = deque()  # what is still to be passed on
+        self._passed = self._taken = 0  # how many pieces, from the beginning
+        self._passer: int | None = None  # the thread that passes pieces on
         self._last = b""
-        self._open = False  # the socket of the records is open
-        self._over = False  # the listening thread is to close it
-        self.seen: Callable[[Any], None] = _nothing  # takes what was observed
+        self._open = False  # whether the socket of the records is open
+        self._over = False  # whether the listening thread is to close it
+        self.seen: Callable[[Any], None] = _nothing  # called with what was observed in the child
 
     def open(self) -> tuple[int, int]:
-        """Gives the descriptors of the child's standard error, and of its socket."""
+        """Opens the pipe and the socket. Returns the child's descriptors: of its standard error,
+        and of its socket.
+        """
         self._records, self._records_of_child = socket.socketpair(type=socket.SOCK_DGRAM)
         self._records.setblocking(False)
         self._open = True
@@ -75,7 +78,9 @@ class Heard:
         return self._pipe_of_child, self._records_of_child.fileno()
 
     def close_childs(self) -> None:
-        """Closes the child's descriptors here: it has been started, or could not be."""
+        """Closes the child's descriptors in this OS process: the child was started, or could not
+        be.
+        """
         pipe, self._pipe_of_child = self._pipe_of_child, -1
         if pipe >= 0:
             os.close(pipe)
@@ -83,7 +88,7 @@ class Heard:
             self._records_of_child.close()
 
     def begin(self) -> None:
-        """Has a thread listen from now on."""
+        """Makes the listening thread listen to this child too."""
         _add(self)
 
     def descriptors(self) -> list[int]:
@@ -92,8 +97,9 @@ class Heard:
             return pipe + [self._records.fileno()] * self._open
 
     def take(self) -> None:
-        """Passes on what has been said. Called within a handler, it leaves that to the take() that
-        runs the handler."""
+        """Passes on what the child has said. If a handler calls this, it does nothing: the take()
+        that runs the handler goes on with the rest.
+        """
         me = threading.get_ident()
         with self._lock:
             self._read()
@@ -101,7 +107,7 @@ class Heard:
             if self._passer == me:
                 return
             self._lock.wait_for(lambda: self._passer is None or self._passed >= mine, PATIENCE)
-            if self._passer is not None:  # it passes on all that there is
+            if self._passer is not None:  # that thread passes on all that there is
                 return
             self._passer = me
         try:
@@ -110,12 +116,13 @@ class Heard:
                 if kind == "error":
                     _write(said)
                     continue
-                with contextlib.suppress(Exception):  # one that cannot be rebuilt here
+                # A piece that cannot be rebuilt here is dropped.
+                with contextlib.suppress(Exception):
                     what = pickle.loads(said)
                     (self._see if what[0] == "seen" else _pass_on)(*what)
         finally:
             with self._lock:
-                if self._passer == me:  # the code that it runs has raised
+                if self._passer == me:  # user code raised, which the passer has run
                     self._passer = None
                     self._lock.notify_all()
 
@@ -123,7 +130,7 @@ class Heard:
         self.seen(piece)
 
     def _read(self) -> None:
-        """Reads all that is there. Called with the lock held."""
+        """Reads all that is there. The caller holds the lock."""
         while self._pipe >= 0:
             try:
                 said = os.read(self._pipe, 65536)
@@ -138,14 +145,15 @@ class Heard:
         while self._open:
             try:
                 said = self._records.recv(1 << 20)
-            except OSError:  # there is none
+            except OSError:  # there is no more
                 break
             self._found.append(("record", said))
             self._taken += 1
 
     def _next(self) -> tuple[str, bytes] | None:
-        """What the passer passes on next; None: there is no more, and this thread is no longer the
-        passer."""
+        """Returns what the passer passes on next. None: there is no more, and this thread is no
+        longer the passer.
+        """
         with self._lock:
             self._passed = self._taken - len(self._found)
             self._lock.notify_all()
@@ -155,24 +163,24 @@ class Heard:
             return None
 
     def last(self) -> str:
-        """The last lines of the standard error."""
+        """Returns the last lines of the child's standard error."""
         self.take()
         with self._lock:
             lines = self._last.decode(errors="replace").splitlines()
             return "\n".join(lines[1 if len(self._last) == KEPT else 0 :][-LINES:])
 
     def close(self) -> None:
-        """Ends the listening: the child has ended."""
+        """Stops listening: the child has ended."""
         self.take()
         self._close_records()
 
     def end(self) -> None:
-        """The same, but by the listening thread."""
+        """Makes the listening thread do what close() does."""
         self._over = True
         _ring()
 
     def end_here(self) -> None:
-        """On the listening thread."""
+        """Closes the records on the listening thread, if end() has been called."""
         if self._over:
             _take_here(self)
             self._close_records()
@@ -183,11 +191,11 @@ class Heard:
                 return
             self._open = False
             self._records.close()
-        self.seen = _nothing  # it may refer to who has this
+        self.seen = _nothing  # the function may refer to the owner of this object
         _ring()
 
     def drop(self) -> None:
-        """Ends it, whatever had been opened: there is no child, or it was killed as it started."""
+        """Closes all that was opened: there is no child, or it was killed as it started."""
         self.close_childs()
         self.close()
         with self._lock:
@@ -195,7 +203,7 @@ class Heard:
         _ring()
 
     def _close_pipe(self) -> None:
-        """Called with the lock held."""
+        """Closes the pipe. The caller holds the lock."""
         pipe, self._pipe = self._pipe, -1
         if pipe >= 0:
             os.close(pipe)
@@ -213,18 +221,19 @@ def _pass_on(kind: str, what: Any, text: str) -> None:
         return
     try:
         message, filename, lineno = pickle.loads(what)
-    except Exception:  # of a class that only the child has
+    except Exception:  # only the child has the warning's class
         _write(text.encode(errors="replace"))
         return
     try:
         warnings.warn_explicit(message, type(message), filename, lineno, registry={})
-    except Warning:  # an error by the filters here; the child has only warned, so we do too
+    except Warning:  # the filters here make it an error, but the child has only warned
         warnings.showwarning(message, type(message), filename, lineno)
 
 
 _all: set[Heard] = set()
 _known = threading.Lock()  # guards _all and _bell
-_bell: int | None = None  # a descriptor that wakes the listening thread, while the program lives
+# A descriptor that wakes the listening thread, as long as the program lives.
+_bell: int | None = None
 
 
 def _add(heard: Heard) -> None:
@@ -237,9 +246,9 @@ def _add(heard: Heard) -> None:
             hears = threading.Thread(target=_hear, args=(ring,), name="weft: hears", daemon=True)
             try:
                 hears.start()
-            except BaseException:  # the next time a thread may be had
+            except BaseException:  # a later call tries to start a thread again
                 _all.discard(heard)
-                bell.close()  # if it has begun all the same, this ends it
+                bell.close()  # this ends the thread, if it has begun all the same
                 if hears.ident is None:
                     ring.close()
                 raise
@@ -249,22 +258,23 @@ def _add(heard: Heard) -> None:
 
 def _ring() -> None:
     if _bell is not None:
-        with contextlib.suppress(OSError):  # it is full: it rings
+        with contextlib.suppress(OSError):  # the socket is full, so the bell rings already
             os.write(_bell, b".")
 
 
 def _hear(ring: socket.socket) -> None:
-    _helper_threads.helps()  # it outlives the hosts
+    _helper_threads.helps()  # this thread outlives the hosts
     while True:
         of = _heard_by()
-        poll = select.poll()  # select() knows no descriptor above 1,023
+        poll = select.poll()  # select() takes no descriptor above 1,023
         for fd in (ring.fileno(), *of):
             poll.register(fd, select.POLLIN)
         changed = False
-        while not changed:  # of one that was closed meanwhile this is seen at its next event
+        while not changed:  # that a child was closed meanwhile is seen at its next event
             for fd, _ in poll.poll():
                 if fd == ring.fileno():
-                    if not ring.recv(4096):  # who started this thread did not come to keep its bell
+                    # If the thread that started this one was interrupted, the bell is closed.
+                    if not ring.recv(4096):
                         ring.close()
                         return
                     changed = True
@@ -273,7 +283,7 @@ def _hear(ring: socket.socket) -> None:
 
 
 def _heard_by() -> dict[int, tuple[Heard, list[int]]]:
-    """Those who may yet say something, by their descriptors."""
+    """Returns those children that may yet say something, by their descriptors."""
     with _known:
         those = list(_all)
     for heard in those:
@@ -285,24 +295,25 @@ def _heard_by() -> dict[int, tuple[Heard, list[int]]]:
 
 
 def _take_of(heard: Heard, descriptors: list[int]) -> bool:
-    """Takes what has come by them. Are there others now?"""
+    """Takes what has come from one child. Returns whether its descriptors have changed."""
     _take_here(heard)
     return heard.descriptors() != descriptors
 
 
 def _take_here(heard: Heard) -> None:
-    """Takes, and reports what the user's code raises: it must not end this thread, which hears all
-    children."""
+    """Takes what has come, and reports what the user's code raises: that must not end this thread,
+    which listens to all children.
+    """
     while True:
         try:
             heard.take()
             return
-        except BaseException as error:  # and there may be more to be passed on
+        except BaseException as error:  # after this there may be more to be passed on
             _foreign_exceptions.report(error)
 
 
 def _forget() -> None:
-    """In the child of a fork: all this belongs to the parent."""
+    """Resets the module in the child of a fork: the children belong to the parent."""
     global _known, _bell
     if _bell is not None:
         os.close(_bell)
@@ -317,10 +328,10 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
-    """Sends a record or a warning. False: it is too long."""
+    """Sends a record or a warning. Returns false if it is too long."""
     try:
         packed = pickle.dumps((kind, what, text))
-    except Exception:  # what the user has added cannot be pickled: its text goes
+    except Exception:  # what the user has added cannot be pickled, so its text is sent
         what = {
             k: v if isinstance(v, (int, float, str, type(None))) else str(v)
             for k, v in what.items()
@@ -329,15 +340,18 @@ def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
     try:
         by.send(packed)
     except OSError as error:
-        return error.errno not in (errno.EMSGSIZE, errno.ENOBUFS)  # by others: the parent is gone
+        # Any other error means that the parent is gone.
+        return error.errno not in (errno.EMSGSIZE, errno.ENOBUFS)
     return True
 
 
-_up: socket.socket | None = None  # to the parent
+_up: socket.socket | None = None  # the socket to the parent
 
 
 def observed(piece: Any) -> bool:
-    """Sends a piece of what was observed to the parent: plain values. False: it is too long."""
+    """Sends a piece of what was observed, of plain values, to the parent. Returns false if it is
+    too long.
+    """
     return _up is None or _send(_up, "seen", piece, "")
 
 
@@ -349,7 +363,9 @@ def _packed(message: Any, filename: str, lineno: int) -> bytes:
 
 
 def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
-    """From now on logging and warnings go to the parent, by this socket."""
+    """Sends log records and warnings to the parent from now on, by the socket `descriptor`.
+    `as_there` has the levels of the parent's logging.
+    """
     global _up
     by = _up = socket.socket(fileno=descriptor)
     _log_records.begin(lambda said: _send(by, "record", said, ""), as_there)
@@ -366,7 +382,7 @@ def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
             return
         try:
             short = category(str(message)[: _log_records.LONG])
-        except Exception:  # its class takes other arguments: only the text is sent
+        except Exception:  # the class takes other arguments, so only the text is sent
             short = None
         if not _send(by, "warning", _packed(short, filename, lineno), text[: _log_records.LONG]):
             _send(by, "warning", b"", text[: _log_records.LONG])

@@ -1,8 +1,8 @@
 """weft.processes.Executor: calls with futures over OS processes, like
 concurrent.futures.ProcessPoolExecutor.
 
-    Executor.submit(), map() ──► its State (pool.py) ──► feeders: to OS processes of this machine (feeding.py),
-                                                           or to hosts of a network (weft._net.host_executor)
+    Executor.submit(), map() ──► its State (pool.py) ──► feeders: to OS processes of this machine
+                                 (feeding.py), or to hosts of a network (weft._net.host_executor)
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["Executor"]
 
 
 class _Calls(_Executor):
-    """Calls of one map(), put several at a time: its thread would else keep the interpreter's lock
-    busy while the feeders want it.
+    """Collects the calls of one map(), and puts several at a time. If map() put each call at once,
+    its thread would keep the GIL busy while the feeders want it.
     """
 
     def __init__(self, of: Executor) -> None:
@@ -50,11 +50,11 @@ class _Calls(_Executor):
 
 
 _states: weakref.WeakSet[_pool.State] = weakref.WeakSet()
-os.register_at_fork(after_in_child=_states.clear)  # their threads are the parent's
+os.register_at_fork(after_in_child=_states.clear)  # in a child, the threads are the parent's
 
 
 def _at_exit() -> None:
-    # by a Ctrl-C that nobody met; at a prompt it may be long past
+    # A Ctrl-C has ended the program. (At a prompt the last exception may be long past.)
     stopped = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
     for state in list(_states):
         if stopped:
@@ -64,11 +64,13 @@ def _at_exit() -> None:
         state.join()
 
 
-threading._register_atexit(_at_exit)  # type: ignore[attr-defined]  # before it waits for the feeders
+# This must be registered before the feeders' threads are waited for.
+threading._register_atexit(_at_exit)  # type: ignore[attr-defined]
 
 
 def _far_state(on: Any, workers: int | None) -> _pool.State:
-    """
+    """Returns a new state over hosts of a network.
+
     Raises:
         BadUse: `on` does not name hosts of a network.
     """
@@ -77,31 +79,31 @@ def _far_state(on: Any, workers: int | None) -> _pool.State:
         raise BadUse(
             f"Executor: on={on!r} is the name of a host of a network, and none is joined: net.join() first"
         )
-    from weft._net import (
-        host_executor as _net_executor,  # with such hosts, what it needs is installed
-    )
+    # With such hosts, the packages that this module needs are installed.
+    from weft._net import host_executor as _net_executor
 
     return _net_executor.State(where, workers)
 
 
 class Executor(_Executor):
-    """Calls in OS processes that stay warm: a drop-in for `concurrent.futures.ProcessPoolExecutor`.
+    """Makes calls in OS processes that stay warm: a drop-in for
+    `concurrent.futures.ProcessPoolExecutor`.
 
     Args:
-        max_workers: how many processes; None: as many as the CPUs that this one may use.
-        mp_context: a context of multiprocessing. If that starts processes by forkserver, so does
-            this; else each process is a fresh interpreter.
+        max_workers: how many processes; None: as many as the CPUs that this process may use.
+        mp_context: a context of multiprocessing. If it starts processes by forkserver, so does the
+            Executor; else each process is a fresh interpreter.
         initializer, initargs: called in each process before anything else.
         max_tasks_per_child: after so many calls a process is replaced by a fresh one.
         preload: modules that each process imports first.
-        threads: of BLAS and OpenMP in each; None: what the environment says.
+        threads: of BLAS and OpenMP in each process; None: what the environment says.
         on: hosts of a network (weft.net) whose OS processes take the calls, in place of processes
-            of this program's: network.hosts(), network.host(name), or the name of one. Then
-            `max_workers` is how many calls run at once, as many as there are OS processes if it is
-            None; the other arguments are the agents' business.
+        of this program: network.hosts(), network.host(name), or the name of one. Then `max_workers`
+            is how many calls run at once (None: as many as there are OS processes), and the other
+            arguments are left to the agents.
     Raises:
-        ValueError, TypeError: an argument that makes no sense.
-        BadUse: `on` is no host of a network; none is there.
+        ValueError, TypeError: an argument makes no sense.
+        BadUse: `on` is not a host of a network, or there is no such host.
     """
 
     def __init__(
@@ -140,26 +142,26 @@ class Executor(_Executor):
             self._state: _pool.State = _feeding.State(setting, workers, max_tasks_per_child)
         else:
             self._state = _far_state(on, max_workers)
-        self._max_workers = self._state.workers  # as ProcessPoolExecutor's, for which dask asks
+        self._max_workers = self._state.workers  # dask reads this field of a ProcessPoolExecutor
         self._maker = os.getpid()
         _states.add(self._state)
         self._finalizer = weakref.finalize(self, self._state.end)
         self._finalizer.atexit = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Has fn(*args, **kwargs) called in one of the processes.
+        """Calls fn(*args, **kwargs) in one of the processes. Returns the future of the call.
 
         Raises:
-            BrokenProcessPool: one of them has died, or could not begin.
-            RuntimeError: after shutdown().
-            BadUse: in the child of a fork, where the threads that feed its processes are not.
+            BrokenProcessPool: one of the processes has died, or could not begin.
+            RuntimeError: shutdown() was called before.
+            BadUse: this is the child of a fork, which has not the threads that feed the processes.
         """
         future = self._state.future_of(fn)
         self._put([_pool.Call(future, fn, args, kwargs)])
         return future
 
     def _put(self, calls: list[_pool.Call]) -> None:
-        """Has them called, in their order; as submit()."""
+        """Adds these calls, in their order. Raises what submit() raises."""
         if os.getpid() != self._maker:
             raise BadUse(
                 "this Executor was made before a fork, and this is the child: its processes stay the parent's. "
@@ -174,8 +176,8 @@ class Executor(_Executor):
         timeout: float | None = None,
         chunksize: int = 1,
     ) -> Any:
-        """As Executor.map. Calls that are short go many at a time of themselves; `chunksize` is
-        looked at by nobody.
+        """Does what concurrent.futures.Executor.map does. Short calls are sent many at a time by
+        themselves; `chunksize` has no effect.
 
         Raises:
             ValueError: chunksize is less than 1.
@@ -189,8 +191,8 @@ class Executor(_Executor):
             calls.put()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """No more calls; waits for those that there are, and for the processes. A second time:
-        nothing more.
+        """Refuses further calls, and waits for the calls that there are and for the processes. A
+        second call does nothing more.
 
         It may be called anywhere, also in a signal handler or a finaliser. In a callback of a call
         it does not wait for the process that had this call, since that process waits for the
@@ -205,8 +207,9 @@ class Executor(_Executor):
             self._state.join()
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        """As shutdown(). A Ctrl-C that leaves the block ends what runs: who presses it does not wait
-        for calls."""
+        """Does what shutdown() does. If a Ctrl-C leaves the block, it also ends what runs: the user
+        who has pressed it does not wait for calls.
+        """
         if kind is not None and issubclass(kind, KeyboardInterrupt) and os.getpid() == self._maker:
             self._state.stop()
         self.shutdown()

@@ -5,8 +5,9 @@ run.
         └─the host dies──► all calls that are not over: BrokenProcessPool
 
 Each host has a feeder: a thread that writes batches to its host and reads results. A second thread
-waits for the process in the host to end. Both are Weft's own and of no run, so a deadlock is told
-in spite of them. Calls prevent that, unless their hosts say that they wait too (rule 10.3).
+waits for the process in the host to end. Both threads are Weft's own and belong to no run, so a
+deadlock is reported in spite of them. Calls prevent that report, unless their hosts say that they
+wait too (rule 10.3).
 
 Short calls are sent many at a time: as many as take about eight milliseconds together. A longer
 call is sent alone. A host sends its results after two milliseconds, so that no result waits long
@@ -37,7 +38,7 @@ from weft.errors import BadUse, ChannelEnd
 __all__ = ["ARGUMENTS", "RESULT", "State", "in_order", "next_size", "send_each"]
 
 BATCH = 0.008  # the seconds that a batch should take
-LONG = 0.002  # the seconds for which results are kept back
+LONG = 0.002  # the longest time, in seconds, for which results are kept back
 MOST = 256  # the most calls in a batch
 ARGUMENTS, RESULT = "a call's arguments", "the result"  # in the text of an error
 
@@ -64,7 +65,7 @@ def in_order(
     send: Callable[[Done], None],
 ) -> None:
     """Runs compute(*call) for each call of a batch. Every LONG seconds, and at the end, send() gets
-    what is done: (the call's place in the batch, its value, its failure) for each.
+    what is done: for each call its place in the batch, its value and its failure.
     """
     done: Done = []
     here = os.getpid()
@@ -84,14 +85,15 @@ def in_order(
 
 
 def next_size(size: int, calls: int, seconds: float) -> int:
-    """The size of the next batch, after a batch (of at most `size`) whose `calls` took so many
-    seconds."""
+    """Returns the size of the next batch, after a batch (of at most `size`) whose `calls` took so
+    many seconds.
+    """
     each = seconds / calls
     return max(1, min(MOST, 2 * size, int(BATCH / max(each, 1e-6))))
 
 
 def _compute(tasks: Any, results: Any) -> None:
-    """The process in the host: reads batches of calls, and writes their results."""
+    """Reads batches of calls, and writes their results. This is the process in the host."""
     functions: dict[bytes, Any] = {}
     me = _native.current_process()
     assert me is not None
@@ -103,7 +105,7 @@ def _compute(tasks: Any, results: Any) -> None:
             function = functions[packed] = _pickling.load_function(packed)
         return _user_values.apart(RESULT, function(*args, **keywords))
 
-    results.write([])  # this process is here: from now on, a call that cannot be sent fails alone
+    results.write([])  # this process is here: a call that cannot be sent now fails alone
     _rounds.serves(me.id)
     for batch in tasks:
         _rounds.serves(None)
@@ -116,8 +118,8 @@ def send_each(
     write: Callable[[Done], None],
     done: Done,
 ) -> None:
-    """Writes results together. If they cannot go together each goes by itself, and in place of one
-    that cannot go the reason.
+    """Writes results together. If they cannot be sent together, each is sent by itself; a result
+    that cannot be sent is replaced by the reason.
     """
     try:
         write(done)
@@ -133,7 +135,7 @@ def send_each(
 
 
 class _Feeder(_pool.Feeder):
-    """Feeds one host, and a new one after that host has had max_tasks calls."""
+    """Feeds one host, and a new host after that one has had max_tasks calls."""
 
     state: State
 
@@ -149,7 +151,7 @@ class _Feeder(_pool.Feeder):
         self._host = host = _host.Host(self.state.setting)
         host.begin()
         self.state.hosts.add(host)
-        if self.state.broken is not None:  # break_it() may have come too early to kill this one
+        if self.state.broken is not None:  # break_it() may have come too early to kill this host
             host.kill()
 
     def feed(self) -> None:
@@ -162,7 +164,7 @@ class _Feeder(_pool.Feeder):
             self.begin()
 
     def _feed_host(self) -> bool:
-        """Feeds the host until there is nothing left for it. False: it died."""
+        """Feeds the host until there is nothing left for it. Returns false if the host died."""
         tasks, results = _native.Channel("tasks"), _native.Channel("results")
         told, answers = tasks.writer(), results.reader()
         there = tasks.reader(), results.writer()
@@ -184,7 +186,7 @@ class _Feeder(_pool.Feeder):
         return self._why is None
 
     def _call(self, tasks: Any, results: Any) -> None:
-        """Runs the process in the host, and waits for its end. On a thread of its own."""
+        """Runs the process in the host, and waits for its end. It runs on a thread of its own."""
         _helper_threads.helps()
         try:
             self._host.call(_compute, (tasks, results), {})
@@ -193,7 +195,7 @@ class _Feeder(_pool.Feeder):
             self.state.break_it(
                 f"a process of the pool failed: {_foreign_exceptions.text_of(error)}", error
             )
-        finally:  # the traceback keeps this frame, but not its ends
+        finally:  # a traceback may keep this frame alive, but not its ends
             _let_go(tasks, results)
 
     def _give_up_batch(self) -> None:
@@ -209,7 +211,7 @@ class _Feeder(_pool.Feeder):
     def _pump(self, tasks: Any, results: Any) -> None:
         limit = self.state.max_tasks
         fed = 0
-        results.read()  # the process is there, and has the other end of `tasks`
+        results.read()  # the process runs, and has the other end of `tasks`
         while limit is None or fed < limit:
             most = self._size if limit is None else min(self._size, limit - fed)
             self._batch = self.state.take(self, lambda _, most=most: most)  # type: ignore[misc]
@@ -219,7 +221,7 @@ class _Feeder(_pool.Feeder):
             fed += len(self._batch)
             try:
                 sent = self._send(tasks, self._batch)
-            except MemoryError:  # all of them at once are too large
+            except MemoryError:  # the calls are too large to be sent together
                 for call in self._batch:
                     self._alone(tasks, results, call)
             else:
@@ -237,11 +239,11 @@ class _Feeder(_pool.Feeder):
             self._hear(results, sent)
 
     def _send(self, tasks: Any, calls: list[_pool.Call]) -> list[_pool.Call]:
-        """Sends the calls. Gives those whose results will come, in this order. The others have
-        failed.
+        """Sends the calls. Returns the calls whose results will come, in the order in which they
+        will. The others have failed.
 
         Raises:
-            MemoryError: there is not enough memory for all of them at once.
+            MemoryError: there is not enough memory to send all of them at once.
         """
         good: list[_pool.Call] = []
         sent: list[tuple[bytes, Any]] = []
@@ -259,14 +261,14 @@ class _Feeder(_pool.Feeder):
         tasks.write(sent)
         for call, (_, given) in zip(good, sent, strict=True):
             if type(given) is _user_values.Apart and given.error is not None:
-                # the error has been sent in place of the arguments, so the call fails there too
+                # The error was sent in place of the arguments, so the call fails in the host too.
                 _pool.tell(call.future, error=given.error)
         return good
 
     def _packed(self, function: Any) -> bytes:
         try:
             packed = self._names.get(function)
-        except TypeError:  # no weak references to it
+        except TypeError:  # the function cannot have weak references
             return _pickling.dump_function(function)
         if packed is None:
             packed = self._names[function] = _pickling.dump_function(function)
@@ -274,7 +276,7 @@ class _Feeder(_pool.Feeder):
 
     @staticmethod
     def _hear(results: Any, sent: list[_pool.Call]) -> None:
-        """Gives the futures of these calls their results, as each comes."""
+        """Sets the results of these calls in their futures, as each comes."""
         left = len(sent)
         while left:
             got = results.read()

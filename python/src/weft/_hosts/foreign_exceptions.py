@@ -1,9 +1,9 @@
-"""Safe access to exceptions of the user's: their text, cause and traceback, whatever their methods
+"""Safe access to exceptions of the user: their text, cause and traceback, whatever their methods
 do.
 
 Invariant: nothing here raises. A `__str__` may raise anything (SystemExit and KeyboardInterrupt
 too), a property may stand where Python has `__cause__` or `__traceback__`, and there may be no file
-descriptor left to read a source by.
+descriptor left with which to read a source.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ _READ = (
 
 
 def _own(error: BaseException, name: str) -> Any:
-    """The attribute of BaseException itself, whatever the class has in its place."""
+    """Returns the attribute that BaseException defines, whatever the class has in its place."""
     return vars(BaseException)[name].__get__(error)
 
 
 def args_of(error: BaseException) -> Any:
-    """Its `args`."""
+    """Returns the `args` of the exception."""
     return _own(error, "args")
 
 
 def kind_of(value: Any) -> str:
-    """The name of its class."""
+    """Returns the name of the value's class."""
     return str.__str__(type.__dict__["__name__"].__get__(type(value)))
 
 
 def name_of(function: Any) -> str:
-    """The name of a function, for a message."""
+    """Returns the name of a function, for a message."""
     try:
         name = getattr(function, "__qualname__", None)
         return name if type(name) is str else str.__str__(str(function))
@@ -69,7 +69,7 @@ def name_of(function: Any) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Its message, as `no such line`."""
+    """Returns the message of the exception, such as `no such line`."""
     try:
         return str.__str__(str(error))
     except BaseException as wrong:
@@ -77,13 +77,17 @@ def message_of(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """Its class and message, as `ValueError: no such line`; without a message its class alone."""
+    """Returns class and message, such as `ValueError: no such line`; without a message the class
+    alone.
+    """
     message = message_of(error)
     return f"{kind_of(error)}: {message}" if message else kind_of(error)
 
 
 def traceback_of(error: BaseException) -> str:
-    """Its traceback as Python prints it; if that fails, at least its text."""
+    """Returns the traceback as Python prints it; if that fails, at least the text of the
+    exception.
+    """
     with contextlib.suppress(BaseException):
         import traceback
 
@@ -103,8 +107,9 @@ def cause_set(error: BaseException, cause: BaseException) -> None:
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """Is it a Ctrl-C that came while code of the user's was running? On another thread than the
-    main one, and in a host, a KeyboardInterrupt has been raised by that code itself.
+    """Returns whether the exception is a Ctrl-C that came while the user's code was running. On a
+    thread other than the main one, and in a host, a KeyboardInterrupt was raised by that code
+    itself.
     """
     return (
         issubclass(type(error), KeyboardInterrupt)
@@ -114,7 +119,7 @@ def is_ctrl_c(error: BaseException) -> bool:
 
 
 def report(error: BaseException) -> None:
-    """Prints it as Python prints an exception that ends a thread, but ends no thread."""
+    """Prints the exception as Python prints one that ends a thread."""
     with contextlib.suppress(BaseException):
         where = _own(error, "__traceback__")
         args = (type(error), error, where, threading.current_thread())
@@ -122,8 +127,9 @@ def report(error: BaseException) -> None:
 
 
 def _is_ordinary(error: BaseException) -> bool:
-    """Can Python's traceback module write it? That module asks each exception of the chain for the
-    next one, so it would never end with an exception that makes a new one each time.
+    """Returns whether Python's traceback module can print the exception. That module asks each
+    exception of the chain for the next one: it would never end with an exception that makes a new
+    one each time.
     """
     ahead: list[Any] = [error]
     seen: set[int] = set()

@@ -1,5 +1,5 @@
-"""The child of a fork that code in an OS process has made: rule 11.4, where no process of the
-runtime applies it.
+"""Ends the child of a fork that user code in an OS process has made (rule 11.4), where no process
+of the runtime does it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ __all__ = ["end_if_forked"]
 
 
 def end_if_forked(before: int, error: BaseException | None) -> None:
-    """To be called when code of the program has ended. In the child of a fork that the code made,
-    this program ends: what its caller does next is the parent's work.
+    """Ends this program if it is the child of a fork that code of the program made. Call it when
+    that code has ended: what the caller does next is the parent's work.
 
     Args:
         before: os.getpid() before that code ran.

@@ -2,14 +2,16 @@
 work, and how its death is noticed.
 
     parent: Host() ──"jobs" handed over──► child: weft._hosts.child.main()
-            call() ──the call, its ends, "orders", "result"──► runs it ──what it returned, or a failure──► call() returns or raises
-            a cancellation: "orders" retires ──► the process there is cancelled ──its end──► call() raises Cancelled
-            the child dies: the session ends ──► ProcessDied
+        call() ──the call, its ends, "orders", "result"──► the child runs it
+            ──what it returned, or a failure──► call() returns or raises
+        a cancellation: "orders" retires ──► the child cancels the process
+            ──the process ends──► call() raises Cancelled
+        the child dies: the session ends ──► ProcessDied
 
 Everything goes through channels of the wire. The child ends when its parent ends or lets go of it.
 
-Invariant: the ends of a call are handed over before the child is told of the call. If it is not to
-be told of it after all, it is told to let go of those ends.
+Invariant: the ends of a call are handed over before the child is told of the call. If the child is
+not to be told of it after all, it is told to let go of those ends.
 """
 
 from __future__ import annotations
@@ -44,18 +46,18 @@ from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied, Re
 
 __all__ = ["WAYS", "Attempt", "Host", "Setting", "run_away"]
 
-if _why := _patched.why_not("weft.processes"):  # nothing here works in such a program
+if _why := _patched.why_not("weft.processes"):  # in such a program nothing here works
     raise ImportError(_why)
 
-WAYS = ("spawn", "forkserver", "fork")  # how an OS process begins: see _hosts/start.py
+WAYS = ("spawn", "forkserver", "fork")  # how an OS process may begin: see _hosts/start.py
 
-_COUNTERS = "/proc/vmstat"  # of the system (Linux)
+_COUNTERS = "/proc/vmstat"  # counters of the system (Linux)
 
-# The environment variables by which numerical libraries are told how many threads to use.
+# The environment variables that tell numerical libraries how many threads to use.
 _THREADS = [f"{of}_NUM_THREADS" for of in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")]
 _THREADS.append("VECLIB_MAXIMUM_THREADS")
 
-# the names of ends whose extended reads are not lost with the child begin with this (WIRE.md 4.7)
+# An end whose name begins with this keeps its extended reads when the child dies (WIRE.md 4.7).
 KEPT = "kept"
 
 compiled_for: str | None = None  # the backend for which `weft run` compiled the main module
@@ -64,31 +66,32 @@ compiled_for: str | None = None  # the backend for which `weft run` compiled the
 class Setting(NamedTuple):
     """How a host differs from its parent."""
 
-    preload: tuple[str, ...] = ()  #: modules that it imports first
-    initializer: Any = None  #: called in it before anything else
+    preload: tuple[str, ...] = ()  #: modules that the host imports first
+    initializer: Any = None  #: called in the host before anything else
     initargs: tuple[Any, ...] = ()
-    affinity: frozenset[int] | None = None  #: the CPUs on which it may run
+    affinity: frozenset[int] | None = None  #: the CPUs on which the host may run
     memory_limit: int | None = None  #: bytes of address space
     nice: int = 0
     threads: int | None = None  #: the number of threads of BLAS and OpenMP
     start: str = "spawn"  #: one of WAYS
-    warm: bool = False  #: it runs many calls, each on a thread; else one call, on its main thread
+    #: Whether it runs many calls, each on a thread; else it runs one, on its main thread.
+    warm: bool = False
 
 
 class Attempt:
-    """One attempt at a call that is supervised (_hosts/supervisor.py). SupervisedPort in native/wire/far.hpp
-    says what it means for the ends.
+    """One attempt at a call that is supervised (_hosts/supervisor.py). What it means for the ends
+    is described at SupervisedPort in native/wire/far.hpp.
     """
 
     def __init__(self, last: bool, in_hand: list[Any] | None) -> None:
-        self.last = last  #: there is no attempt after this one
-        self.in_hand = in_hand  #: the values that it has in hand go there; None: back
+        self.last = last  #: whether no attempt follows this one
+        self.in_hand = in_hand  #: the list for values in the attempt's hand; None: they go back
         self.died = False
-        self.cancelled: Cancelled | None = None  #: that it had been asked to end before it died
+        self.cancelled: Cancelled | None = None  #: the request to end that came before the death
 
 
 def _preparation(setting: Setting) -> dict[str, Any]:
-    """What the child needs to be like this process."""
+    """Returns what the child needs to be like this process."""
     from pathlib import Path
 
     import weft
@@ -104,7 +107,7 @@ def _preparation(setting: Setting) -> dict[str, Any]:
         "argv": list(sys.argv),
         "directory": str(Path.cwd()),
         "main_name": spec.name if spec is not None else None,
-        # one in an archive (a zipapp) is not a file, but its archive is
+        # A main module in an archive (a zipapp) is no file, but its archive is one.
         "main_path": str(Path(path).resolve())
         if path is not None and (Path(path).exists() or Path(path).parent.is_file())
         else None,
@@ -116,8 +119,8 @@ def _preparation(setting: Setting) -> dict[str, Any]:
 
 
 def _killed_for_memory() -> int:
-    """How many processes the system has killed since it started because memory ran out; 0 if it
-    does not say.
+    """Returns how many processes the system has killed since its start because memory ran out; 0 if
+    it does not say.
     """
     from pathlib import Path
 
@@ -137,8 +140,8 @@ def _name() -> str:
 
 
 def _file() -> Any:
-    """A file without a name, to read and to write. In memory where the system has that: there may
-    be no folder to write to.
+    """Returns a file without a name, to read and to write. It is in memory where the system can do
+    so: there may be no folder to write to.
     """
     try:
         return os.fdopen(os.memfd_create("weft", os.MFD_CLOEXEC), "w+b")
@@ -153,8 +156,8 @@ def _file() -> Any:
 
 
 def _over_memory(ours: socket.socket) -> Any:
-    """A link in shared memory, set up over this socket. None: the system has no shared memory, or
-    there are too many such links; then the socket itself is used.
+    """Returns a link in shared memory, which is set up over this socket. None: the system has no
+    shared memory, or there are too many such links; then the socket itself is used.
     """
     name = _name()
     try:
@@ -165,7 +168,9 @@ def _over_memory(ours: socket.socket) -> Any:
 
 @contextlib.contextmanager
 def _told_what_to_do() -> Iterator[None]:
-    """Says of an error that no descriptor, or no OS process, is left what to do about it."""
+    """Adds what to do about it to an error which says that no descriptor, or no OS process, is
+    left.
+    """
     try:
         yield
     except OSError as error:
@@ -192,23 +197,25 @@ _LIMIT = (
 
 
 def _most_descriptors() -> int | None:
-    """How many descriptors this program may have. None: there is no limit, or it is not known."""
+    """Returns how many descriptors this program may have. None: there is no limit, or it is not
+    known.
+    """
     try:
         import resource
 
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    except ImportError:  # this system lacks the module, or no descriptor is left to read it by
+    except ImportError:  # the system lacks the module, or no descriptor is left to read it
         return None
     return None if most == resource.RLIM_INFINITY else most
 
 
-_LEAST = 4  # descriptors that this program needs for each OS process, in whichever way it starts
+_LEAST = 4  # descriptors that this program needs for each OS process, however that is started
 
 
 def why_refused(link: Any) -> str:
-    """Why this program ended the session, if it could not take what came; else empty."""
+    """Returns why this program ended the session, if it could not take what came; else ""."""
     why = None
-    with contextlib.suppress(BadUse):  # it was closed before
+    with contextlib.suppress(BadUse):  # the link was closed before
         why = link.refused()
     if not why:
         return ""
@@ -226,7 +233,7 @@ def check_room(hosts: int) -> None:
     """Checks that so many OS processes can exist at one time, before the first is started.
 
     Raises:
-        OSError: this program may not have the descriptors for them.
+        OSError: this program may not have enough descriptors for them.
     """
     most = _most_descriptors()
     if most is not None and hosts > most // _LEAST:
@@ -237,7 +244,7 @@ def check_room(hosts: int) -> None:
 
 
 def refuse_imports() -> None:
-    if patched := _patched.why_not("an OS process"):  # patched after weft.processes was imported
+    if patched := _patched.why_not("an OS process"):  # patched after the import of weft.processes
         raise BadUse(patched)
     if _shared.at_run is not None:
         why = BadUse(
@@ -249,21 +256,20 @@ def refuse_imports() -> None:
         if _shared.at_run is not None:
             raise why
     module = _shared.imported_for_call.get()
-    if module is not None:  # each of the OS processes would import it again, without end
+    if module is not None:  # each OS process would import the module again, without end
         raise BadUse(
             f"an OS process imports the module {module!r} for a function of it, and that starts OS processes when it is imported: "
             'put what starts them below `if __name__ == "__main__":`'
         )
 
 
-_forked_before: set[int] = (
-    set()
-)  # descriptors of hosts that are forked one after another, and joined then
+# The descriptors of hosts that are forked one after another, and joined when all of them are.
+_forked_before: set[int] = set()
 
 
 class Host:
-    """An OS process of its own (see _hosts/start.py), once begin() has been called. It ends when this is
-    closed.
+    """An OS process of its own (see _hosts/start.py), once begin() has been called. It ends when
+    the Host is closed.
     """
 
     _said: Any = None
@@ -275,7 +281,7 @@ class Host:
         self._lent = 0
         self._up = False
         self._mine: set[int] = set()
-        # made by _start(), and some by join()
+        # _start() and join() set these fields.
         self._ours: Any = None
         self._asks: Any = None
         self._heard: Any = None
@@ -284,22 +290,23 @@ class Host:
         self._member: Any = None
         self._jobs: Any = None
         self.pid = 0
-        self.running = self.begun = 0  # calls; counted by the code that hands them out
+        self.running = self.begun = 0  # calls; the code that gives them to the host counts
 
     def __del__(self) -> None:
         if self._said is not None:
             self._said.close()
 
     def begin(self, later: bool = False) -> None:
-        """Starts it. `later`: the caller calls join() afterwards, since a fork must come before any
-        link.
+        """Starts the OS process. `later`: the caller calls join() afterwards, since a fork must
+        come before any link.
 
         Raises:
             BadUse: the initializer cannot be sent; the main module, or one with a function to be
                 called, is being imported by another OS process; start="fork", and other threads
                 live.
             OSError: the system starts no process.
-            what a signal's handler raises. Then, as ever, nothing is left of it.
+            whatever a signal handler raises: then, as with any error, nothing is left of the OS
+                process.
         """
         try:
             with _told_what_to_do():
@@ -314,10 +321,10 @@ class Host:
             raise
 
     def _start(self, later: bool) -> None:
-        """Starts the child. What is made here is a field at once: a signal's handler may raise
-        anywhere.
+        """Starts the child. Each thing that is made here becomes a field at once, since a signal
+        handler may raise anywhere.
         """
-        # imported by who starts OS processes, not by each that is started
+        # A program that starts OS processes needs this module; the OS processes do not.
         from weft._hosts import start as _start
 
         refuse_imports()
@@ -334,7 +341,7 @@ class Host:
         threads = dict.fromkeys(_THREADS, str(setting.threads)) if setting.threads else {}
         self._ours, theirs = socket.socketpair()
         self._asks, asked = socket.socketpair()
-        # Says how to begin. If the child crashes, it writes where at the end of this file.
+        # This file says how to begin. A child that crashes writes at its end where it was.
         self._said = preparation = _file()
         self._heard = heard = _child_output.Heard()
         with theirs, asked:
@@ -356,13 +363,13 @@ class Host:
         self.pid = self._child.pid
 
     def join(self) -> None:
-        """Links it with this program."""
+        """Links the child with this program."""
         from weft._hosts import start as _start
 
         _forked_before.clear()
         if self.setting.start == "fork":
             self._link = _over_memory(self._ours)
-            with contextlib.suppress(OSError):  # it has died
+            with contextlib.suppress(OSError):  # the child has died
                 self._asks.send(b"1" if self._link is not None else b"0")
         if self._link is None:
             self._link = _native._Link(self._ours.detach(), _name())
@@ -387,12 +394,13 @@ class Host:
             return f"{kind}{self._lent}"
 
     def _let_go(self, names: list[str]) -> None:
-        """Has the child retire the ends of a call that it will not be told of, and waits until it
-        has."""
-        # It takes the second job once it is done with the first.
+        """Makes the child retire the ends of a call that it will not be told of, and waits until it
+        has.
+        """
+        # The child takes the second job once it is done with the first.
         for job in ((None, names), (None, ())):
             while True:
-                with contextlib.suppress(Cancelled):  # we are being cancelled, but this comes first
+                with contextlib.suppress(Cancelled):  # a cancellation must wait until this is done
                     self._jobs.write(job)
                     break
 
@@ -403,23 +411,23 @@ class Host:
         keywords: dict[str, Any],
         attempt: Attempt | None = None,
     ) -> Any:
-        """Runs function(*args, **keywords) there, as a process. The ends in its arguments go there
-        too.
+        """Runs function(*args, **keywords) in the host, as a process. The ends in its arguments go
+        there too.
 
         Raises:
-            what it raised, with its traceback as the cause; Cancelled, once it has ended by that;
-            ProcessDied; BadUse, if something in the call cannot be sent there.
+            What the function raised, with its traceback as the cause; Cancelled, once the process
+            has ended by that; ProcessDied; BadUse, if something in the call cannot be sent.
         """
         if os.getpid() != self._maker:
             raise BadUse(
                 f"the OS process {self.pid} was started before a fork, and this is the child: it stays the parent's. "
                 "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
             )
-        called = getattr(function, "_weft_called", None)  # in the report of its death
+        called = getattr(function, "_weft_called", None)  # the name in the report of a death
         name_of_call = (
             _foreign_exceptions.name_of(function) if called is None else called(*args, **keywords)
         )
-        given: dict[str, Any] = {}  # ends, by their names there
+        given: dict[str, Any] = {}  # ends, by their names in the child
         barriers: list[Any] = []
 
         def lend(end: Any) -> str:
@@ -440,14 +448,14 @@ class Host:
         try:
             packed = _pickling.dump_call(function, args, keywords, lend_of_call)
             del args, keywords
-            # It has started once it asks for a job. Before that no other program could be
+            # The child has started once it asks for a job. Before that no other program could be
             # introduced to it, and if the call were cancelled nobody would have the ends.
             if not self._up:
                 self._jobs.write((None, ()))
                 self._up = True
             ours = lend(orders.reader()), lend(result.writer())
             me = _native.current_process()
-            if me is not None:  # for the report of a deadlock: this process waits for the call
+            if me is not None:  # a deadlock report reads that this process waits for the call
                 self._member.away[ours[1]] = me
             there: list[str] = []
             try:
@@ -463,7 +471,7 @@ class Host:
                 self._jobs.write((ours, packed))
             except (PeerDied, Retired):
                 raise
-            except BaseException:  # the call did not reach the child; or an end cannot be sent
+            except BaseException:  # the call did not reach the child, or an end cannot be sent
                 self._let_go(there)
                 raise
             while True:
@@ -473,9 +481,9 @@ class Host:
                 except Cancelled as error:
                     cancelled = error
                     told.retire()
-            while True:  # the result is here, and stays if a handler of the user's is cancelled
+            while True:  # the result is here, and stays if a handler of the user is cancelled
                 try:
-                    self._heard.take()  # passes on what it said before it ended
+                    self._heard.take()  # passes on what the process said before it ended
                     break
                 except Cancelled as error:
                     cancelled = error
@@ -488,16 +496,16 @@ class Host:
             if attempt is not None:
                 attempt.died, attempt.cancelled = True, cancelled
             if attempt is None or attempt.last or cancelled is not None:
-                for barrier in barriers:  # also before it had them (rule 8.7)
+                for barrier in barriers:  # also if the child did not have them yet (rule 8.7)
                     _native._barrier_dies(barrier)
             raise self._died(name_of_call) from None
         finally:
             self._member.away.pop(ours[1] if ours else "", None)
             show()
             for end in (answer, told):
-                with contextlib.suppress(BadUse):  # it is retired already
+                with contextlib.suppress(BadUse):  # the end is retired already
                     end.retire()
-        # how it ended there counts, even if it was asked to end meanwhile (rules 6.1, 7.2)
+        # How the process ended counts, even if it was asked to end meanwhile (rules 6.1, 7.2).
         if failure is not None:
             raise _pickling.of_call(failure.exception(), cancelled)
         return _user_values.opened(value)
@@ -514,31 +522,31 @@ class Host:
         return ProcessDied(name, self.pid, status, self._crash(), wanted, said, refused=refused)
 
     def _crash(self) -> str:
-        """What faulthandler has written in the child."""
+        """Returns what faulthandler has written in the child."""
         with self._lock:
             if self._said.closed:
                 return ""
             return os.pread(self._said.fileno(), 1 << 16, self._beginning).decode(errors="replace")
 
     def alive(self) -> bool:
-        """Whether it is still running."""
+        """Returns whether the OS process is still running."""
         return self._child.poll() is None
 
     def kill(self) -> None:
-        """Ends it at once (SIGKILL)."""
+        """Kills the OS process (SIGKILL)."""
         if self._child is not None and os.getpid() == self._maker:
             self._child.kill()
 
     def let_go(self) -> None:
-        """It ends once what runs there is over; close() waits for that. Does nothing in the child of
-        a fork, where it belongs to the parent.
+        """Makes the OS process end once what runs there is over; close() waits for that. Does
+        nothing in the child of a fork, where the OS process belongs to the parent.
         """
         if os.getpid() != self._maker:
             return
         if self._member is not None:
             self._member.closing = True
-        if self._member is None:  # it was not joined wholly: it ends when its sockets close
-            # other descriptors will get these numbers
+        if self._member is None:  # join() did not finish: the child ends when its sockets close
+            # Other descriptors will get these numbers.
             _forked_before.difference_update(self._mine)
             for by in (self._ours, self._asks):
                 if by is not None:
@@ -551,7 +559,9 @@ class Host:
             self._link.close("the host could not be joined")
 
     def close(self) -> None:
-        """Lets go of it, and waits until it has ended. Does nothing in the child of a fork."""
+        """Lets go of the OS process, and waits until it has ended. Does nothing in the child of a
+        fork.
+        """
         if os.getpid() != self._maker:
             return
         self.let_go()
@@ -569,8 +579,9 @@ class Host:
 
 
 def _orphaned(host: weakref.ref[Host]) -> None:
-    """Ends the session with a host, if the host still exists: the program that began the network
-    has ended."""
+    """Ends the session with a host, if the Host still exists, because the program that began the
+    network has ended.
+    """
     if (one := host()) is not None:
         one._link.close("the program that began the network has ended")
 
@@ -581,7 +592,7 @@ def run_away(
     keywords: dict[str, Any],
     attempt: Attempt | None = None,
 ) -> Any:
-    """Runs a function as a process in an OS process of its own."""
+    """Runs a function as a process in an OS process of its own. Raises what Host.call() raises."""
     host = Host()
     try:
         host.begin()
@@ -591,17 +602,19 @@ def run_away(
 
 
 def cpus_of_this_process() -> set[int]:
-    """The CPUs on which it may run; all of the machine's where the system does not say."""
+    """Returns the CPUs on which this process may run; all CPUs of the machine if the system does
+    not say.
+    """
     with contextlib.suppress(AttributeError, OSError):
         return set(os.sched_getaffinity(0))
     return set(range(os.cpu_count() or 1))
 
 
 def cpus(given: Iterable[int] | None) -> frozenset[int] | None:
-    """The given CPUs as a set.
+    """Returns the given CPUs as a set.
 
     Raises:
-        BadUse: they are no set of numbers, or this process may not use one of them.
+        BadUse: `given` is not a set of numbers, or this process may not use one of them.
     """
     if given is None:
         return None

@@ -1,5 +1,5 @@
-"""What observes in a host for its parent (_hosts/remote_observers.py): each of KINDS records there what happens, and
-sends it up.
+"""Observers in a host for its parent (_hosts/remote_observers.py). Each class of KINDS records what
+happens in this OS process, and sends it up.
 
 Invariant: a record is sent once, in the order in which records were made, at most BLOCK at a time.
 """
@@ -29,7 +29,7 @@ BLOCK = 256  #: records that are sent at once
 
 
 class There(abc.ABC):
-    """What is recorded here for an observation of the parent's, or of a parent's of that."""
+    """Records what happens here for an observation of the parent, or of the parent's parent."""
 
     kind = ""
 
@@ -37,18 +37,18 @@ class There(abc.ABC):
         self.key = key
         self._setting = setting
         self._records: list[dict[str, Any]] = []
-        self._lock = threading.RLock()  # a finaliser may record while a record is made
+        self._lock = threading.RLock()  # re-entrant: a finaliser may record while a record is made
 
     def _for_others(self) -> Any:
         return self._setting
 
     @abc.abstractmethod
     def begin(self) -> None:
-        """Observes from now on."""
+        """Begins to observe."""
 
     @abc.abstractmethod
     def end(self) -> None:
-        """Observes no more; all that there is has been sent."""
+        """Ends the observation. All records have been sent before."""
 
     def note(self, record: dict[str, Any]) -> None:
         with self._lock:
@@ -67,7 +67,7 @@ class There(abc.ABC):
     ) -> None:
         if _child_output.observed((self.key, source, records)) or records is None:
             return
-        if len(records) > 1:  # too long for one datagram
+        if len(records) > 1:  # the records are too long for one datagram
             half = len(records) // 2
             self._pass_up(source, records[:half])
             self._pass_up(source, records[half:])
@@ -85,7 +85,7 @@ class There(abc.ABC):
 
 
 def _named(process: Any) -> dict[str, Any]:
-    """The path of a process, as came() takes it."""
+    """Names a process for the parent, as came() reads it."""
     return _call_names.name_for_parent(process.path, _call_names.call_of(process))
 
 
@@ -107,7 +107,7 @@ class _Trace(There, _trace.Recorder):
         return super()._named(process) if process is None else _named(process)
 
     def _put(self, fields: dict[str, Any]) -> None:
-        if fields["id"] < 0:  # a thread's, which is long
+        if fields["id"] < 0:  # a thread's number, which is long
             fields["id"] = -self._threads.setdefault(fields["id"], len(self._threads) + 1)
         self.note(fields)
 
@@ -126,7 +126,7 @@ class _Measure(There):
         self._measured._end()
 
     def send(self) -> None:
-        """Rows have the figures since the beginning, and are sent when they have changed."""
+        """Sends the rows that have changed. A row has figures since the beginning."""
         with self._lock:
             for row in self._measured._rows_sent():
                 if self._sent.get(row["name"]) != row:
@@ -212,7 +212,9 @@ class _Partial(There, _deadlocks._IdleCheck):
         self._idled = True
 
     def send(self) -> None:
-        """That it has fallen idle is said when something is sent, which is now and then."""
+        """Sends what is recorded, and whether an executor has fallen idle since the last time. The
+        latter is not sent at once.
+        """
         with self._lock:
             if self._idled:
                 self._idled = False
@@ -231,7 +233,7 @@ class _Partial(There, _deadlocks._IdleCheck):
             for record in records:
                 self.note(record)
             self.send()
-        else:  # in the network there, from which it comes to who called it
+        else:  # raises it in the network here, from which it comes to the caller of the network
             super()._found([_deadlocks.told(r)._replace(pid=None) for r in records], ids)
 
 

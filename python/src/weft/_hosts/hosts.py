@@ -1,15 +1,16 @@
 """Hosts: OS processes that stay, and run many processes of a program, several at a time.
 
-    Hosts(n) ──started at once──► call(): the host with the fewest calls ──it dies──► ProcessDied; the next call gets a new one
-                                                                        └─max_tasks calls──► no more for it; it goes with its last
+    Hosts(n) ──starts them at once──► call() on the host with the fewest calls
+        ──the host dies──► ProcessDied; the next call gets a new host
+        ──max_tasks calls──► the host gets no more calls, and is let go of after its last one
 
 Invariants (of `_lock`)
 - A place has at most one host for new calls. A host that was replaced is let go of when its last
   call ends, by the thread of that call.
 - A host's `running` counts the calls that were promised to it; a place's `coming` counts those that
   wait for its next host.
-- A host is started without the lock, since the user's code runs then (rule 12.1): by the one thread
-  that its place's `starter` names.
+- A host is started without the lock, since the user's code runs then (rule 12.1). The one thread
+  that starts it is the place's `starter`.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ __all__ = ["Elsewhere", "Hosts", "OneHost"]
 
 class Elsewhere:
     """A place outside this OS process where processes can run: `worker.on(…)` and a Supervisor take
-    it."""
+    it.
+    """
 
-    _way = ""  # how it is started: one of _host.WAYS, or "network"
+    _way = ""  # how its OS processes start: one of _host.WAYS, or "network"
 
     def call(
         self,
@@ -38,30 +40,33 @@ class Elsewhere:
         keywords: dict[str, Any],
         attempt: _host.Attempt | None = None,
     ) -> Any:
-        """Runs function(*args, **keywords) there."""
+        """Runs function(*args, **keywords) there. Raises what the function raises, ProcessDied or
+        BadUse.
+        """
         raise NotImplementedError
 
 
-# Gives the host of that name, if the program has joined a network (weft.net); else None.
+# Returns the host of that name, if the program has joined a network (weft.net); else None.
 named: Callable[[str], Elsewhere | None] = lambda name: None  # noqa: E731
 
 
 class _Place:
-    """The place of one host. If that dies, another one takes the place."""
+    """The place of one host. If the host dies, a new one takes the place."""
 
     def __init__(self, setting: _host.Setting) -> None:
         self.setting = setting
         self.host: _host.Host | None = None
-        self.starter: int | None = None  # the thread that starts the next one
-        self.coming = 0
+        self.starter: int | None = None  # the identifier of the thread that starts the next host
+        self.coming = 0  # calls that wait for the next host
         self.failures = 0  # deaths in a row
         self.deaths = 0
 
 
 def whole(what: str, value: Any, least: int | None) -> None:
-    """
+    """Checks a number, which `what` names in the error.
+
     Raises:
-        BadUse: the value is neither None nor a whole number of at least `least`. `what` names it.
+        BadUse: the value is neither None nor a whole number of at least `least`.
     """
     if value is None:
         return
@@ -75,7 +80,8 @@ def whole(what: str, value: Any, least: int | None) -> None:
 
 
 def seconds(what: str, value: Any) -> None:
-    """
+    """Checks a time in seconds, which `what` names in the error.
+
     Raises:
         BadUse: the value is not a time of 0 seconds or more.
     """
@@ -89,20 +95,21 @@ class Hosts(Elsewhere):
 
     Args:
         n: how many; None: as many as the CPUs that this process may use.
-        preload: modules that each imports first.
-        initializer, initargs: called in each before anything else; if it raises, so does every call
-            there.
+        preload: modules that each host imports first.
+        initializer, initargs: called in each host before anything else; if it raises, so does every
+            call there.
         affinity: for each host in turn the CPUs on which it may run; or "spread": one CPU for each.
-        memory_limit: bytes of address space of each (RLIMIT_AS).
-        nice: added to the niceness of each.
+        memory_limit: bytes of address space of each host (RLIMIT_AS).
+        nice: added to the niceness of each host.
         max_tasks: after so many calls a host is replaced by a fresh one.
-        threads: of BLAS and OpenMP in each (OMP_NUM_THREADS and the like); None: what the
+        threads: of BLAS and OpenMP in each host (OMP_NUM_THREADS and the like); None: what the
             environment says.
         restarts: how often in all each host is replaced after its death; None: always.
         start: "spawn": each is a fresh interpreter. "forkserver": a copy of a server that has
             imported what is to be preloaded, which takes some milliseconds; its environment is that
             of when the server started. "fork": a copy of this program, with all that it has in
-            memory; possible only while this has one thread, and a host that died is not replaced.
+            memory; possible only while this program has one thread, and a host that died is not
+            replaced.
         backoff: seconds before the second start in a row that follows a death; doubled each time,
             at most 10.
     Raises:
@@ -162,7 +169,8 @@ class Hosts(Elsewhere):
         _host.check_room(n)
         self._max_tasks, self._restarts, self._backoff = max_tasks, restarts, backoff
         self._way = start
-        # re-entrant: a signal handler or a finaliser may ask on a thread that holds it
+        # The lock is re-entrant: a signal handler or a finaliser may take it on the thread that
+        # holds it.
         self._lock = threading.Condition(threading.RLock())
         self._closed = False
         self._places = [
@@ -194,7 +202,7 @@ class Hosts(Elsewhere):
     def __getitem__(self, i: slice) -> list[OneHost]: ...
 
     def __getitem__(self, i: int | slice) -> OneHost | list[OneHost]:
-        """One of the hosts; for a slice a list.
+        """Returns one of the hosts, or for a slice a list of hosts.
 
         Raises:
             IndexError: there are fewer.
@@ -214,21 +222,21 @@ class Hosts(Elsewhere):
 
     @property
     def pids(self) -> list[int]:
-        """The numbers of the OS processes that exist at this moment."""
+        """The pids of the OS processes that exist at this moment."""
         with self._lock:
             return [p.host.pid for p in self._places if p.host is not None]
 
     def close(self) -> None:
-        """Lets go of all hosts, and waits until they have ended, which they do when what runs there
-        is over. A second call does nothing.
+        """Lets go of all hosts, and waits until they have ended, which they do when what runs in
+        them is over. A second call does nothing.
 
-        If a call is just starting a host, that call ends it, and is refused.
+        If a call is just starting a host, that call ends the host, and is refused.
         """
         with self._lock:
             self._closed = True
             self._lock.notify_all()
             hosts = [p.host for p in self._places if p.host is not None]
-        for host in hosts:  # first all of them: they end at the same time
+        for host in hosts:  # all of them first, so that they end at the same time
             host.let_go()
         for host in hosts:
             host.close()
@@ -246,7 +254,7 @@ class Hosts(Elsewhere):
         """Runs function(*args, **keywords) on the host that has the fewest calls.
 
         Raises:
-            what it raised; ProcessDied; Cancelled; BadUse.
+            What the function raised; ProcessDied; Cancelled; BadUse.
         """
         return self._call(None, function, args, keywords, attempt)
 
@@ -280,7 +288,7 @@ class Hosts(Elsewhere):
             )
         try:
             if wait:
-                _native.sleep(min(10.0, wait))  # a process may be cancelled meanwhile
+                _native.sleep(min(10.0, wait))  # here the process may be cancelled
             while (host := self._promised(place)) is None:
                 self._fill(place)
             return place, host
@@ -289,7 +297,9 @@ class Hosts(Elsewhere):
                 place.coming -= 1
 
     def _promised(self, place: _Place) -> _host.Host | None:
-        """The place's host, which now has one more call; None: the caller must start one."""
+        """Returns the place's host, which now has one more call. None: the caller must start a
+        host.
+        """
         me = threading.get_ident()
         with self._lock:
             if place.starter == me:
@@ -343,7 +353,7 @@ class Hosts(Elsewhere):
 
 
 class OneHost(Elsewhere):
-    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, the next call gets a new one."""
+    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, the next call gets a new host."""
 
     def __init__(self, of: Hosts, place: _Place) -> None:
         self._of = of
@@ -352,7 +362,7 @@ class OneHost(Elsewhere):
 
     @property
     def pid(self) -> int | None:
-        """The number of its OS process; None: it has died, and no call has been made since."""
+        """The pid of the OS process. None: it has died, and no call has been made since."""
         host = self._place.host
         return None if host is None else host.pid
 
@@ -363,5 +373,5 @@ class OneHost(Elsewhere):
         keywords: dict[str, Any],
         attempt: _host.Attempt | None = None,
     ) -> Any:
-        """Runs function(*args, **keywords) there: see Hosts.call()."""
+        """Runs function(*args, **keywords) on this host: see Hosts.call()."""
         return self._of._call(self._place, function, args, keywords, attempt)

@@ -1,10 +1,10 @@
 """Log records of a child, on their way to its parent (see _hosts/child_output.py).
 
-Only a program that imports `logging` pays for it: a child goes without until something there
-imports it, and from that moment on its records go to the parent.
+Only a program that imports `logging` pays for this: a child does without `logging` until something
+in it imports the module, and from that moment on its records go to the parent.
 
-    begin(): logging is there ──► _install()
-             else a finder waits for it ──`import logging`, anywhere──► it is loaded as ever ──► _install()
+    begin(): logging is imported already ──► _install()
+             else a finder waits ──`import logging`, anywhere──► the module is loaded ──► _install()
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from typing import Any
 
 __all__ = ["as_here", "begin", "pass_on"]
 
-# How logging is when nobody has set it up: the root's level is WARNING.
+# The levels of logging when nobody has set them: the root's level is WARNING.
 _AS_IT_COMES: dict[str, Any] = {"root": 30, "disable": 0, "named": {}}
 
-Send = Callable[[dict[str, Any]], bool]  # a record's fields; False: they are too long
-LONG = 30_000  # characters to which what is too long for a datagram is cut
+Send = Callable[[dict[str, Any]], bool]  # sends a record's fields; False: they are too long
+LONG = 30_000  # characters that are left of a text that is too long for a datagram
 
 
 # --- in the parent --------------------------------------------------------------------------------
 
 
 def as_here() -> dict[str, Any]:
-    """The levels of logging here, for a child, so that it does not send what nobody wants."""
+    """Returns the levels of logging in this OS process. A child gets them, so that it does not send
+    records that nobody wants.
+    """
     if "logging" not in sys.modules:
         return _AS_IT_COMES
     import logging
@@ -40,7 +42,7 @@ def as_here() -> dict[str, Any]:
 
 
 def pass_on(fields: dict[str, Any]) -> None:
-    """Gives a child's record to the logger of that name."""
+    """Gives a child's record to the logger of the same name."""
     import logging
 
     record = logging.makeLogRecord(fields)
@@ -53,7 +55,9 @@ def pass_on(fields: dict[str, Any]) -> None:
 
 
 def begin(send: Send, as_there: dict[str, Any]) -> None:
-    """From now on the records of this OS process go to its parent, by `send`."""
+    """Makes the records of this OS process go to its parent, by `send`. `as_there` has the parent's
+    levels.
+    """
     if "logging" in sys.modules:
         _install(send, as_there)
     else:
@@ -61,9 +65,10 @@ def begin(send: Send, as_there: dict[str, Any]) -> None:
 
 
 class _Finder:
-    """Finds one module, once, as the finders behind it do, and has `then` called when it is loaded.
+    """Finds one module, once, as the finders after it in sys.meta_path would. `then` is called when
+    the module is loaded.
 
-    It stays in sys.meta_path: another thread may be going through that list.
+    The finder stays in sys.meta_path: another thread may be going through that list.
     """
 
     def __init__(self, name: str, then: Callable[[], None]) -> None:
@@ -84,7 +89,7 @@ class _Finder:
 
 
 class _Loader:
-    """Loads as that loader does, then calls `then`."""
+    """Loads a module by `loader`, then calls `then`."""
 
     def __init__(self, loader: Any, then: Callable[[], None]) -> None:
         self._loader, self._then = loader, then
@@ -102,7 +107,7 @@ def _install(send: Send, as_there: dict[str, Any]) -> None:
     import logging
 
     class ToParent(logging.Handler):
-        """Sends each record to the parent's logger of that name."""
+        """Sends each record to the parent's logger of the same name."""
 
         def emit(self, record: logging.LogRecord) -> None:
             try:
@@ -125,15 +130,17 @@ def _install(send: Send, as_there: dict[str, Any]) -> None:
 
 
 def _cut(text: str) -> str:
-    """The text; if it is too long for the parent, its beginning with a note that says so."""
+    """Returns the text; if it is too long for the parent, its beginning with a note that says
+    so.
+    """
     if len(text) <= LONG:
         return text
     return f"{text[:LONG]}… ({len(text):,} characters: an OS process sends {LONG:,} of them)"
 
 
 def _without_handlers() -> None:
-    """Removes the handlers that a copy has from its original (a fork, or what is preloaded): they
-    are called there.
+    """Removes the handlers that this OS process has copied from the one that it was forked from, or
+    that a preloaded module has added: the parent calls its own.
     """
     import logging
 

@@ -1,5 +1,5 @@
-"""How values, functions and exceptions get from one OS process to another: by pickle 5; functions
-by name if the other can import them.
+"""How values, functions and exceptions get from one OS process to another: by pickle 5. Functions
+go by name if the other OS process can import them.
 
 A value is pickled by its writer and rebuilt by its reader, so an object that cannot be pickled is
 an error at the write.
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _SHARED = "shared array "
-# these are sent by a name, under which the other OS process finds them
+# Objects of these classes are sent by a name, under which the other OS process finds them.
 _GOES: Any = (_native.Reader, _native.Writer, _native.Barrier)
 
 Name = tuple[str, str]  # module and qualified name
@@ -50,13 +50,13 @@ Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
 class _Aside:
-    """A pickler that puts certain objects aside, above all the ends of channels: `take` gives the
-    name under which the other OS process finds one.
+    """A pickler that sends certain objects beside the pickle, above all ends of channels. `_take`
+    gives the name under which the other OS process finds an end.
     """
 
-    # None: ends go with the value, which moves them (WIRE.md 7.4)
+    # None: ends go with the value, which moves them (WIRE.md 7.4).
     _take: Callable[[Any], str] | None
-    shared: list[Any] | None  # the shared arrays are put there; None: they go with the pickle
+    shared: list[Any] | None  # collects the shared arrays; None: they go with the pickle
 
     def persistent_id(self, obj: Any) -> str | None:
         if self.shared is not None and isinstance(obj, _native.Shared):
@@ -75,7 +75,7 @@ class _Aside:
         return None
 
     def reducer_override(self, obj: Any) -> Any:
-        """Arrays of a component within a value."""
+        """Pickles arrays of a component that are within a value."""
         if type(obj) is memoryview and obj.c_contiguous and len(obj.format) == 1:
             return _Numbers(obj).__reduce_ex__(5)
         above = getattr(super(), "reducer_override", None)
@@ -90,8 +90,8 @@ _pickler: Any = _Ends
 
 
 def send_main_by_value() -> None:
-    """From now on what the main module defines is sent by value, if cloudpickle is installed, since
-    no other OS process can import it.
+    """Makes what the main module defines go by value from now on, if cloudpickle is installed: no
+    other OS process can import this module.
     """
     global _pickler, _dumps_plainly
     try:
@@ -127,13 +127,13 @@ def _pickled(
         pickler = _pickler(file, protocol=5)
         pickler._take, pickler.shared = take, shared
         pickler.dump(value)
-    except (Exception, GeneratorExit) as error:  # any other is meant for the writer, not the value
-        raise _unpicklable(what, value, error)  # noqa: B904  # it has its cause
+    except (Exception, GeneratorExit) as error:  # other exceptions are meant for the writer
+        raise _unpicklable(what, value, error)  # noqa: B904  # the exception has its cause
     return file.getvalue()
 
 
 def _unpicklable(what: str, value: Any, error: BaseException) -> BaseException:
-    """The exception to raise when pickling the value has raised `error`."""
+    """Returns the exception to raise after pickling the value has raised `error`."""
     kind = type(error)
     if issubclass(kind, MemoryError):
         return error
@@ -158,24 +158,26 @@ def _unpicklable(what: str, value: Any, error: BaseException) -> BaseException:
 
 
 def _dumps(value: Any, channel: Any) -> bytes:
-    """Pickles a value that plain pickle has refused; if this cannot either, the error says what it
-    is and where."""
+    """Pickles a value that plain pickle has refused. If this pickler refuses it too, the error says
+    what the value is, and which channel it was for.
+    """
     return _pickled(f"write on channel {channel.name!r}", value, None)
 
 
 def _end_found(number: int) -> Any:
-    """An end of a channel: what pickle calls for it in another OS process."""
+    """Returns an end of a channel. pickle calls this in the OS process that the end has come to."""
     return _native._end_found(number)
 
 
 def _shared_found(*said: Any) -> Any:
-    """A shared array, by its number: what pickle calls for it in another OS process."""
+    """Returns a shared array. pickle calls this in the OS process that the array has come to."""
     return _native._shared_found(*said)
 
 
 class _Numbers:
     """An array of a native channel on its way (rule 16.7): its memory, and the type of its
-    numbers."""
+    numbers.
+    """
 
     def __init__(self, view: memoryview) -> None:
         self._view = view
@@ -185,7 +187,9 @@ class _Numbers:
 
 
 def _numbers(memory: Any, format: Any, shape: Any) -> memoryview:
-    """What pickle calls for it: memory of the reader's own, writable if the array was."""
+    """Returns an array that _Numbers has pickled, in memory of the reader's own. It is writable if
+    the array was.
+    """
     flat = memoryview(memory).cast("B").cast(format)
     return flat if len(shape) == 1 or 0 in shape else flat.cast("B").cast(format, shape)
 
@@ -199,7 +203,7 @@ for _end in _GOES:
 
 
 def why_not(what: str, value: Any, take: Callable[[Any], str] = _no_matter) -> BaseException | None:
-    """Why a value cannot be sent to another OS process; None: it can."""
+    """Returns why a value cannot be sent to another OS process. None: it can be sent."""
     try:
         _pickled(what, value, take, [])
     except BaseException as error:
@@ -213,30 +217,30 @@ _dumps_plainly: Callable[..., bytes] = pickle.dumps
 
 
 def dumps_apart(what: str, value: Any, buffers: list[pickle.PickleBuffer]) -> bytes:
-    """The pickle of a value that is a part of a message: the message carries its ends. Its buffers
-    are put into the list.
+    """Pickles a value that is a part of a message, and returns the pickle. The message carries the
+    ends in the value. The value's buffers are appended to `buffers`.
 
     Raises:
-        BadUse, MemoryError: it cannot be pickled.
+        BadUse, MemoryError: the value cannot be pickled.
     """
     try:
         try:
             return _dumps_plainly(value, 5, buffer_callback=buffers.append)
-        except Exception:  # our pickler can do more, and says what is wrong
+        except Exception:  # Weft's pickler can do more, and says what is wrong
             buffers.clear()
             return _pickled(what, value, None)
     except BaseException as error:
         if type(error) is BadUse or _foreign_exceptions.is_ctrl_c(error):
             raise
-        raise _unpicklable(what, value, error)  # noqa: B904  # it has its cause
+        raise _unpicklable(what, value, error)  # noqa: B904  # the exception has its cause
 
 
 # --- functions ------------------------------------------------------------------------------------
 
 
 def name_of(function: Any) -> Name | None:
-    """Where another OS process finds the function that `@process` has decorated; None: it has no
-    global name.
+    """Returns the name under which another OS process finds the function that `@process` has
+    decorated. None: it has no global name.
     """
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     if not module or "<" in name or (module == "__main__" and main_is_typed()):
@@ -248,20 +252,20 @@ def name_of(function: Any) -> Name | None:
 
 
 def main_is_typed() -> bool:
-    """Is the main module one that cannot be imported: an interactive interpreter, a notebook,
-    `python -c`, the standard input?
+    """Returns whether the main module cannot be imported: an interactive interpreter, a notebook,
+    `python -c`, the standard input.
     """
     from pathlib import Path
 
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None) or ""
-    if getattr(sys, "frozen", False):  # its children are the same executable
+    if getattr(sys, "frozen", False):  # the children of a frozen program run the same executable
         return False
     return getattr(main, "__spec__", None) is None and not Path(file).is_file()
 
 
 def _body_of(found: Any) -> Any:
-    """The function under `@process`, of whatever backend."""
+    """Returns the function under `@process` of any backend."""
     if isinstance(found, _native.ProcessFunction):
         found = getattr(found, "__wrapped__", found)
     return getattr(found, "_weft_body", found)
@@ -305,10 +309,10 @@ def _by_value(function: Any) -> bytes:
 
 
 def dump_function(function: Any) -> bytes:
-    """A function, for load_function() elsewhere: by its name, or by value.
+    """Pickles a function for load_function() in another OS process: by its name, or by value.
 
     Raises:
-        BadUse: it can be neither imported nor sent.
+        BadUse: the function can be neither imported nor sent.
     """
     if isinstance(function, (types.FunctionType, types.BuiltinFunctionType)):
         name = name_of(function)
@@ -324,17 +328,18 @@ def load_function(packed: bytes) -> Any:
     return _found(function) if isinstance(function, tuple) else function
 
 
-Packed = bytes | tuple[bytes, list[Any]]  # in the list: the shared arrays among the arguments
+Packed = bytes | tuple[bytes, list[Any]]  # the list has the shared arrays among the arguments
 
 
 def dump_call(
     function: Any, args: tuple[Any, ...], keywords: dict[str, Any], take: Callable[[Any], str]
 ) -> Packed:
-    """The call of a process's function, for load_call() elsewhere. `take` gives an end to the other
-    and returns its name there.
+    """Pickles the call of a process function for load_call() in another OS process. `take` gives an
+    end to that OS process and returns its name there.
 
     Raises:
-        BadUse: something in it cannot be pickled, or the function can be neither imported nor sent.
+        BadUse: something in the call cannot be pickled, or the function can be neither imported nor
+            sent.
     """
     name = name_of(function)
     what = name if name is not None else _by_value(function)
@@ -352,7 +357,9 @@ def dump_call(
 
 
 def _arguments(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by the names of their parameters, if these are known."""
+    """Returns the arguments by the names of their parameters, if these are known, else by their
+    positions.
+    """
     import inspect
 
     with contextlib.suppress(TypeError, ValueError):
@@ -374,10 +381,11 @@ def load_call(packed: Packed, find: Callable[[str], Any]) -> Call:
 
 
 def dump_values(what: str, value: Any, take: Callable[[Any], str]) -> bytes:
-    """Values of a call, for load_values() elsewhere; `take` as for dump_call().
+    """Pickles values of a call for load_values() in another OS process. `take` is as for
+    dump_call().
 
     Raises:
-        BadUse: something in them cannot be pickled.
+        BadUse: something in the values cannot be pickled.
     """
     return _pickled(what, value, take)
 
@@ -387,7 +395,7 @@ def load_values(packed: bytes, find: Callable[[str], Any]) -> Any:
 
 
 def function_named(module: str, name: str) -> Any:
-    """The function under `@process` of that name; imports the module."""
+    """Returns the function under `@process` that has this name. Imports the module."""
     return _found((module, name))
 
 
@@ -395,7 +403,7 @@ def function_named(module: str, name: str) -> Any:
 
 
 class RemoteTraceback(Exception):
-    """The traceback of an exception that was raised in another OS process: the cause of that
+    """The traceback of an exception that was raised in another OS process. It is the cause of that
     exception here.
     """
 
@@ -408,12 +416,12 @@ class RemoteTraceback(Exception):
 
 
 def _stayed(end: str) -> None:
-    """Stands for an end in an exception when that arrives in another OS process: the end stays with
-    the process that had it.
+    """Takes the place of an end in an exception that arrives in another OS process: the end stays
+    with the process that had it.
     """
 
 
-# Their text is sent where they cannot be pickled, as for the value of a write.
+# If such an exception cannot be pickled, its text is sent.
 _ENDS = (Retired, Poisoned, PeerDied, Cancelled)
 
 
@@ -438,7 +446,7 @@ class Failure:
                 self.packed = None
 
     def exception(self) -> BaseException:
-        """The exception, as the other OS process is to raise it."""
+        """Returns the exception, for the OS process that has received it to raise."""
         error: Any = None
         why = "pickled"
         if self.packed is not None:
@@ -455,8 +463,9 @@ class Failure:
         return raised_at(error, self.at, self.text)
 
     def _may_be(self, kind: type) -> bool:
-        """May it be rebuilt as this class? A class that ends a process quietly only if it ended the
-        other one quietly."""
+        """Returns whether the exception may be rebuilt as this class. A class that ends a process
+        quietly is allowed only if the exception ended the other process quietly.
+        """
         return issubclass(kind, BaseException) and (
             self.end != "" or not issubclass(kind, (Cancelled, Retired, Poisoned))
         )
@@ -467,7 +476,9 @@ class Failure:
 
 
 def end_of(kind: str, said: str, strength: int, met: bool) -> BaseException:
-    """An exception of _ENDS, given by the name of its class, to be raised here."""
+    """Returns an exception of _ENDS, given by the name of its class, to be raised in this OS
+    process.
+    """
     if kind == "Cancelled":
         return Cancelled()
     end = next(end for end in (Retired, Poisoned, PeerDied) if end.__name__ == kind)
@@ -475,7 +486,9 @@ def end_of(kind: str, said: str, strength: int, met: bool) -> BaseException:
 
 
 def raised_at(error: BaseException, at: str, text: str) -> BaseException:
-    """The exception, which was raised at `at` in another OS process; `text`: its traceback there."""
+    """Notes in the exception that it was raised at `at` in another OS process, with the traceback
+    `text`. Returns it.
+    """
     if at and issubclass(type(error), _ENDS):
         with contextlib.suppress(BaseException):  # a class of the user's may do anything
             error.__dict__["_at"] = at
@@ -484,8 +497,9 @@ def raised_at(error: BaseException, at: str, text: str) -> BaseException:
 
 
 def of_call(came_to: BaseException, asked: Cancelled | None) -> BaseException:
-    """The exception that a call raises when the other OS process says `came_to`. `asked`: the
-    request to end that the call passed on; if it ended by that, this one is raised."""
+    """Returns the exception that a call raises when the other OS process says `came_to`. `asked` is
+    the request to end that the call has passed on; if the process ended by that, `asked` is raised.
+    """
     if asked is None or not issubclass(type(came_to), Cancelled):
         return came_to
     with contextlib.suppress(BaseException):
@@ -506,8 +520,8 @@ def _is_met(error: BaseException) -> bool:
 
 
 def _place(error: BaseException) -> str:
-    """FILE:LINE where it was raised; empty: that is not known."""
-    from weft._watching import quiet_ends as _quiet_ends  # late: a process mostly returns
+    """Returns FILE:LINE where the exception was raised, or "" if that is not known."""
+    from weft._watching import quiet_ends as _quiet_ends  # imported late: it is seldom needed
 
     with contextlib.suppress(BaseException):
         if at := getattr(error, "_at", None):

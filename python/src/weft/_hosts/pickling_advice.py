@@ -1,4 +1,4 @@
-"""What to do about a value that cannot go to another OS process, by the kind of value. This is
+"""Advice about a value that cannot go to another OS process, by the kind of value. The module is
 imported only when an error is about to be raised.
 """
 
@@ -8,7 +8,7 @@ import re
 
 __all__ = ["remedy"]
 
-# What pickle says of the value, or of an object within it.
+# Finds in the error of pickle the kind of the value, or of an object within it.
 _NAMED = re.compile(r"(?:[Cc]annot|[Cc]an't) pickle '?(?P<kind>[\w.]+)'?")
 
 _CONNECTION = (
@@ -20,7 +20,7 @@ _LOCK = (
 )
 _FILE = "send its name, and open it there"
 
-# By words in the name of the kind; the first that matches is taken.
+# A pattern for the name of the kind, and the advice. The first pattern that matches is taken.
 _REMEDIES = (
     (r"\bgenerator|async_generator|coroutine", "write its values to a channel one by one, or send a list of them"),
     (r"(?i)sock|connection|cursor|session|channel_credentials", _CONNECTION),
@@ -35,10 +35,10 @@ _BY_VALUE = (
 
 
 def remedy(why: str, kind: str) -> str:
-    """What to do instead; empty: not known.
+    """Returns what to do instead, or "" if that is not known.
 
     Args:
-        why: what pickle has said.
+        why: the text of pickle's error.
         kind: the class of the value.
     """
     found = _NAMED.search(why)

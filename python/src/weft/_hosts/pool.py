@@ -1,27 +1,28 @@
-"""The calls of an Executor, and the feeders that have them computed, without a lock.
+"""The calls of an Executor, and the feeders that run them, without a lock.
 
-    put() ──waits in `waiting`──► take(): a feeder's batch ──compute──► told, Call.over()
+    put() ──waits in `waiting`──► take(): a feeder's batch ──run──► future set, Call.over()
        │                      └──cancel(), break_it(): cancelled, or BrokenProcessPool ──┘
        ├──a feeder is idle──► it is woken
        └──else, if there are fewer than `workers`──► one more feeder begins
 
-    a feeder: begins ─► take() ─► batch ─► take() … idle ──woken──► take() … nothing more comes ─► over
+    a feeder: begins ─► take() ─► batch ─► take() … idle ──woken──► take() … no more calls ─► over
 
 A thread that submits or shuts down may be interrupted anywhere, by a signal handler or a finaliser
 that submits, shuts down or waits for a result itself (rule 12.1). If the thread held a lock then,
-those for whom the handler waits could not go on. So there is no lock. Each step is one operation of
-a deque, a set or a queue, which is done whole or not at all. Nobody waits for a thread that is
-between two steps. The start of an OS process, which takes time, is left to another thread.
+the threads for which the handler waits could not go on. So there is no lock. Each step is one
+operation of a deque, a set or a queue, which is done whole or not at all. Nobody waits for a thread
+that is between two steps. The start of an OS process, which takes time, is left to another thread.
 
 Invariants
-- A call is in `waiting`, or in the hands of whoever took it out: a feeder, or a thread that cancels
-  or breaks the pool. The holder calls over(), once. A holder that is no feeder has told the call's
-  future before.
+- A call is in `waiting`, or in the hands of the one that took it out: a feeder, or a thread that
+  cancels or breaks the pool. This holder calls over(), once. A holder that is not a feeder has set
+  the call's future before.
 - A feeder sleeps only while it is in `idle`, and looks at `waiting`, `ended` and `broken` between
-  joining `idle` and sleeping. Whoever changes one of these looks at `idle` afterwards. A feeder
+  joining `idle` and sleeping. Code that changes one of these looks at `idle` afterwards. A feeder
   that wakes looks again.
-- Whoever adds to `waiting` looks afterwards whether the pool has ended or is broken. Whoever ends
-  or breaks it sets that first, and looks at `waiting` afterwards. So no call is left behind.
+- Code that adds to `waiting` looks afterwards whether the pool has ended or is broken. Code that
+  ends or breaks the pool sets that first, and looks at `waiting` afterwards. So no call is left
+  behind.
 - Of `feeders` the first `workers` may begin. Whoever finds one without a thread gives it one. A
   feeder that does not begin is taken out again.
 """
@@ -51,7 +52,8 @@ __all__ = ["Call", "Feeder", "State", "tell", "tell_result"]
 
 class _Lot:
     """Calls that were put together. Until all of them are over, the lot counts as something outside
-    that may act (rule 10.3)."""
+    that may act (rule 10.3).
+    """
 
     __slots__ = ("_others", "_state")
 
@@ -77,15 +79,16 @@ class Call:
         self._lot = lot
 
     def over(self) -> None:
-        """The holder of the call calls this, after the call's future has been told. A second time
-        it does nothing."""
+        """Must be called by the holder of the call, after the call's future has been set. A second
+        call does nothing.
+        """
         lot, self._lot = self._lot, None
         if lot is not None:
             lot.one_over()
 
 
 def tell(future: Future[Any], value: Any = None, error: BaseException | None = None) -> None:
-    """Gives a call's future its value or its error. A future that has one already is left alone.
+    """Sets the value or the error of a call's future. A future that has one already is left alone.
     What a callback raises is reported, and reaches no other call.
     """
     try:
@@ -100,7 +103,7 @@ def tell(future: Future[Any], value: Any = None, error: BaseException | None = N
 
 
 def tell_result(future: Future[Any], value: Any, error: BaseException | None) -> None:
-    """Gives a call's future what has come from a host (apart.py)."""
+    """Sets a call's future to what has come from a host (_hosts/user_values.py)."""
     try:
         value = _user_values.opened(value)
     except BaseException as wrong:
@@ -109,7 +112,7 @@ def tell_result(future: Future[Any], value: Any, error: BaseException | None) ->
 
 
 class _Once:
-    """Its take() is true once, for whoever comes first."""
+    """An object whose take() returns true once, to the first caller."""
 
     __slots__ = ("_it",)
 
@@ -128,7 +131,7 @@ class _Once:
 
 
 class _Gate:
-    """Is closed until it is opened, once."""
+    """A gate that is closed until it is opened, once."""
 
     __slots__ = ("_lock", "_once")
 
@@ -142,38 +145,41 @@ class _Gate:
             self._lock.release()
 
     def pass_through(self) -> None:
-        """Waits until it is open. A signal handler that runs meanwhile may wait here too."""
+        """Waits until the gate is open. A signal handler that runs meanwhile may wait here too."""
         with self._lock:
             pass
 
 
 class Feeder(abc.ABC):
-    """A thread that has calls computed. A subclass says how."""
+    """A thread that has calls run. A subclass says how."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.results: Any = None  # their channel, if it shows whether a host waits; else None
+        # The channel of results, if it shows whether a host waits; else None.
+        self.results: Any = None
         self.over = False
-        self._begins = _Once()  # taken by its thread, or by whoever gives up starting it
+        self._begins = _Once()  # taken by its thread, or by the code that gives up starting it
         self._begun, self._over, self._rests = _Gate(), _Gate(), _Gate()
         self._error: BaseException | None = None
 
     @abc.abstractmethod
     def begin(self) -> None:
-        """Gets ready. The thread that submits waits for that, and raises what this raises."""
+        """Gets ready. The thread that submits a call waits for this, and raises what this
+        raises.
+        """
 
     @abc.abstractmethod
     def feed(self) -> None:
-        """Has calls computed until no more come."""
+        """Has calls run until no more come."""
 
     def start(self) -> None:
-        """Gives it a thread, and waits until it has begun.
+        """Gives the feeder a thread, and waits until it has begun.
 
         Raises:
-            what begin() raises. RuntimeError: the system has no thread for it. BadUse: the threads
-                of this program are greenlets.
+            What begin() raises. RuntimeError: the system has no thread for it. BadUse: the threads
+            of this program are greenlets.
         """
-        if why := _patched.why_not("an Executor"):  # patched after weft.processes was imported
+        if why := _patched.why_not("an Executor"):  # patched after the import of weft.processes
             raise BadUse(why)
         self.launch()
         self._begun.pass_through()
@@ -181,11 +187,11 @@ class Feeder(abc.ABC):
             raise self._error
 
     def launch(self) -> None:
-        """Gives it a thread. Whoever finds that it has none yet may call this: a second thread ends
-        at once.
+        """Gives the feeder a thread. Any code that finds a feeder without a thread may call this: a
+        second thread ends at once.
 
-        The start of a Thread takes a lock of `threading`'s. It is done on a thread of its own, so
-        no signal handler interrupts the thread that holds this lock.
+        The start of a Thread takes a lock of `threading`. It is done on a thread of its own, so
+        that no signal handler interrupts the thread that holds this lock.
         """
         context = contextvars.copy_context()
         thread = threading.Thread(
@@ -197,7 +203,7 @@ class Feeder(abc.ABC):
         return self._begins.is_there()
 
     def give_up(self) -> None:
-        """It will not begin, if it has not begun."""
+        """Ends the feeder, if it has not begun."""
         if self._begins.take():
             self._leave()
 
@@ -244,13 +250,16 @@ class Feeder(abc.ABC):
             gate.open()
 
     def waits(self) -> bool:
-        """Does it wait for a host that computes and has sent nothing new? Or is it over?"""
+        """Returns whether the feeder is over, or waits for a host that computes and has sent
+        nothing new.
+        """
         results = self.results
         return self.over or (results is not None and bool(results.stats().waiting_readers))
 
     def join(self) -> None:
-        """Waits until it is over. On a feeder's thread, in a callback of a call: until it is over,
-        or is in a join() of its own."""
+        """Waits until the feeder is over. On the thread of another feeder, in a callback of a call,
+        waits until it is over or is in a join() of its own.
+        """
         here: Feeder | None = getattr(_here, "feeder", None)
         if here is None or here.state is not self.state:
             self._over.pass_through()
@@ -259,32 +268,35 @@ class Feeder(abc.ABC):
             self._rests.pass_through()
 
 
-_here = threading.local()  # .feeder: the feeder whose thread this is
+_here = threading.local()  # .feeder is the feeder whose thread this is
 
 
 class State(abc.ABC):
-    """What an executor and its feeders share. So the feeders do not keep the executor alive."""
+    """What an executor and its feeders share. Feeders refer only to the State, so that they do not
+    keep the executor alive.
+    """
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self.waiting: deque[Call] = deque()
         self.idle: deque[Feeder] = deque()
         self.feeders: deque[Feeder] = deque()
-        self.begun: deque[Feeder] = deque()  # those of them that have a thread
-        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()  # an item wakes one that sleeps
-        self.hosts: set[Any] = set()  # to be killed if the pool breaks
-        self.ended = False  # no more calls come
-        self.lots: set[_Lot] = set()  # those with calls that are not over
-        self._whys: deque[str] = deque()  # the first is why the pool is broken
-        self._others: deque[None] = deque()  # an item for each holder of calls that is no feeder
+        self.begun: deque[Feeder] = deque()  # those feeders that have a thread
+        # An item wakes a feeder that sleeps.
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.hosts: set[Any] = set()  # killed if the pool breaks
+        self.ended = False  # whether no more calls come
+        self.lots: set[_Lot] = set()  # the lots with calls that are not over
+        self._whys: deque[str] = deque()  # the first is the reason why the pool is broken
+        self._others: deque[None] = deque()  # an item for each holder of calls that is not a feeder
         _rounds.may_have_calls(self)
 
     @abc.abstractmethod
     def feeder(self) -> Feeder:
-        """A new feeder, which has not begun."""
+        """Returns a new feeder, which has not begun."""
 
     def future_of(self, function: Any) -> Future[Any]:
-        """A future for a call of the function."""
+        """Returns a future for a call of the function."""
         return Future()
 
     @property
@@ -293,16 +305,17 @@ class State(abc.ABC):
 
     @property
     def going_on(self) -> bool:
-        """Is any call not over?"""
+        """Whether some call is not over."""
         return bool(self.lots)
 
     # --- for whoever submits ----------------------------------------------------------------------
 
     def check(self) -> None:
-        """Are calls still taken?
+        """Checks that calls are still taken.
 
         Raises:
-            BrokenProcessPool; RuntimeError: no more calls are taken.
+            BrokenProcessPool: the pool is broken.
+            RuntimeError: the executor was shut down.
         """
         if self._whys:
             raise BrokenProcessPool(self.broken)
@@ -310,11 +323,11 @@ class State(abc.ABC):
             raise RuntimeError("cannot schedule new futures after shutdown")
 
     def put(self, calls: list[Call]) -> None:
-        """Has the calls made, in their order.
+        """Adds the calls, in their order.
 
         Raises:
-            as check(); what the start of an OS process raises, or a signal handler. Then the calls
-            that nobody has begun are dropped again.
+            What check() raises; what the start of an OS process raises, or a signal handler. Then
+            the calls that nobody has begun are dropped again.
         """
         self.check()
         lot = _Lot(self, len(calls))
@@ -325,7 +338,7 @@ class State(abc.ABC):
             _rounds.calls_go_on(self, lot)
             self.waiting.extend(calls)
             came = True
-            if self.ended or self._whys:  # meanwhile: perhaps no feeder is left to take them
+            if self.ended or self._whys:  # just now: perhaps no feeder is left to take them
                 dropped = self._drop(calls)
                 if dropped:
                     self.check()
@@ -338,7 +351,7 @@ class State(abc.ABC):
             usual = issubclass(type(error), Exception)
             if not came:
                 _rounds.calls_are_over(self, lot)
-            if not self.feeders:  # other callers' calls wait for the feeder as well
+            if not self.feeders:  # the calls of other callers wait for the feeder as well
                 why = "who began its OS process was interrupted"
                 wrong = error if usual else BrokenProcessPool(why)
                 self._fail_all(lambda: wrong)
@@ -346,7 +359,7 @@ class State(abc.ABC):
                 raise
 
     def _drop(self, calls: list[Call]) -> bool:
-        """Takes back those of the calls that nobody has in hand. False: there was none."""
+        """Takes back those of the calls that nobody has in hand. Returns whether there were any."""
         any_was = False
         for call in calls:
             try:
@@ -358,12 +371,12 @@ class State(abc.ABC):
         return any_was
 
     def _wake(self, most: int) -> None:
-        """Wakes idle feeders."""
+        """Wakes idle feeders, at most `most`."""
         for _ in range(min(most, len(self.idle))):
             self._wakes.put(None)
 
     def _grow(self) -> bool:
-        """Begins one more feeder, if there may be one."""
+        """Begins one more feeder. Returns false if there may be no more."""
         if len(self.feeders) >= self.workers:
             self._see_to_all()
             return False
@@ -378,8 +391,9 @@ class State(abc.ABC):
             feeder.give_up()
 
     def _see_to_all(self) -> None:
-        """Gives a thread to each feeder without one: the code that added it may have been
-        interrupted, by the handler that calls this, before it could do so."""
+        """Gives a thread to each feeder without one. The code that added such a feeder may have
+        been interrupted, by the handler that calls this, before it gave the feeder a thread.
+        """
         if len(self.begun) < len(self.feeders):
             for feeder in self.feeders.copy():
                 if feeder.lacks_thread():
@@ -388,12 +402,15 @@ class State(abc.ABC):
     # --- for feeders ------------------------------------------------------------------------------
 
     def take(self, by: Feeder, most: Callable[[Call], int], same: bool = False) -> list[Call]:
-        """Waits for calls, and gives some to run: at most `most(the first one)`, and few enough
-        that other feeders get some too. An empty list: there are no more. `same`: only calls of one
-        function.
+        """Waits for calls, and returns some to run; an empty list means that there are no more.
+
+        Args:
+            most: says how many calls may come with the first one. Fewer are returned if other
+                feeders need some too.
+            same: whether all calls must be of one function.
         """
         while not self._whys:
-            ended = self.ended  # before the look at what waits
+            ended = self.ended  # read before `waiting` is
             if batch := self._batch(most, same):
                 return batch
             if ended:
@@ -430,7 +447,7 @@ class State(abc.ABC):
 
     @contextlib.contextmanager
     def _in_hand(self) -> Iterator[None]:
-        """In the block the caller, which is no feeder, may have calls in hand."""
+        """In the block the caller, which is not a feeder, may have calls in hand."""
         self._others.append(None)
         try:
             yield
@@ -438,13 +455,15 @@ class State(abc.ABC):
             self._others.pop()
 
     def end(self) -> None:
-        """No more calls come. This waits for nobody, so the collector may call it on any thread."""
+        """Refuses further calls. This waits for nobody, so the garbage collector may call it on any
+        thread.
+        """
         self.ended = True
         self._wake(self.workers)
 
     def join(self) -> None:
-        """Waits for all feeders. A callback runs on the thread of one of them: then this does not
-        wait for that feeder, nor for one that is in a join() too.
+        """Waits for all feeders. A callback runs on the thread of a feeder: then this does not wait
+        for that feeder, nor for one that is in a join() too.
         """
         self._see_to_all()
         for feeder in self.feeders.copy():
@@ -460,13 +479,16 @@ class State(abc.ABC):
                         call.future.set_running_or_notify_cancel()
 
     def stop(self) -> None:
-        """For Ctrl-C: cancels calls that wait, and ends those that run with their OS process."""
+        """Does what Ctrl-C needs: cancels calls that wait, and ends those that run with their OS
+        process.
+        """
         self.cancel()
         self.break_it("the executor was stopped by Ctrl-C")
 
     def break_it(self, why: str, cause: BaseException | None = None) -> None:
-        """A host has died: no more calls are taken, and all that wait fail. The feeders fail those
-        that run: see broken_now()."""
+        """Breaks the pool, because a host has died: no more calls are taken, and all calls that
+        wait fail. The feeders fail those that run: see broken_now().
+        """
         with self._in_hand():
             self._whys.append(why)
             for host in list(self.hosts):
@@ -482,7 +504,7 @@ class State(abc.ABC):
                 self._drop([call])
 
     def broken_now(self, cause: BaseException | None = None) -> BrokenProcessPool:
-        """The error of a call that was not over."""
+        """Returns the error of a call that was not over when the pool broke."""
         error = BrokenProcessPool(self.broken)
         error.__cause__ = cause
         return error
@@ -490,8 +512,9 @@ class State(abc.ABC):
     # --- for the search for a deadlock ------------------------------------------------------------
 
     def waits_for_hosts(self) -> bool:
-        """Do all calls run in hosts that have sent nothing new? Then the hosts will tell of a
-        deadlock (rule 10.3)."""
+        """Returns whether all calls run in hosts that have sent nothing new. Then the hosts will
+        say whether there is a deadlock (rule 10.3).
+        """
         idle, feeders, others = then = self._picture()
         waits = (
             not others
@@ -504,14 +527,15 @@ class State(abc.ABC):
         return list(self.idle.copy()), list(self.feeders.copy()), len(self._others)
 
     def stuck(self, why: str) -> Callable[[], None]:
-        """The calls are part of a deadlock: no more are taken. The function that this returns ends
-        these."""
+        """Notes that the calls are part of a deadlock: no more are taken. Returns a function that
+        ends them.
+        """
         self._whys.append(f"calls wait for ever: {why}")
         self._wake(self.workers)
         hosts = list(self.hosts)
 
         def end() -> None:
-            for host in hosts:  # their feeders see to the rest
+            for host in hosts:  # the feeders of these hosts do the rest
                 host.kill()
 
         return end

@@ -24,35 +24,37 @@ _ELSEWHERE = ("coroutines", "greenlets", "threads")
 
 
 def process(function: Any) -> Any:
-    """Makes a function a process: when called, it returns a Process, not started, that holds the
-    ends in its arguments.
+    """Makes a process function of a function: a call of it returns a Process, not started, that
+    holds the ends in its arguments.
 
-    It runs in an interpreter of its own, in a process of the operating system; an `async def` runs
-    as a coroutine process there. The ends among its arguments go with it; the other arguments, its
+    The process runs in an interpreter of its own, in an OS process; an `async def` runs as a
+    coroutine process there. The ends among its arguments go with it; the other arguments, its
     result and what it raises are pickled.
 
     Raises:
-        BadUse: it is not a function, or it is a generator, or a process already.
+        BadUse: `function` is not a function, or is a generator function, or is a process function
+            already.
     """
-    process_of(function, "threads")  # refuses what cannot be the function of a process
+    process_of(function, "threads")  # refuses what cannot be a process function
     return process_of(_away(function, _host.run_away), "threads")
 
 
 def _away(function: Any, call: Any, far: bool = False) -> Any:
-    """`far`: on another machine."""
+    """Returns a function that has `function` called by `call`. `far`: on another machine."""
 
     @functools.wraps(function)
     def away(*args: Any, **keywords: Any) -> Any:
         return call(function, args, keywords)
 
-    away._weft_body = function  # type: ignore[attr-defined]  # what the other OS process looks for by its name
+    away._weft_body = function  # type: ignore[attr-defined]  # other OS processes find it by name
     if not far:
-        away._weft_away = True  # type: ignore[attr-defined]  # its channels carry copies from its making on
+        # The channels of such a process carry copies from when it is made.
+        away._weft_away = True  # type: ignore[attr-defined]
     return away
 
 
 def away_to(function: Any, where: Any) -> Any:
-    """A function that calls this one in another OS process: in one of its own ("processes",
+    """Returns a function that calls this one in another OS process: in one of its own ("processes",
     weft.processes), or in one of `where`, which may be on another machine.
 
     Raises:
@@ -78,8 +80,8 @@ def away_to(function: Any, where: Any) -> Any:
 
 
 def moved(function: Any, where: Any, name: str) -> Any:
-    """The function of a process, to run on `where`: in another OS process, or here again (rule
-    15.3).
+    """Returns the function of a process, changed to run on `where`: in another OS process, or here
+    again (rule 15.3).
 
     Raises:
         BadUse: there is no such backend, or the function cannot run there.
@@ -97,11 +99,15 @@ def _name_of(where: Any) -> str:
     return name.removeprefix("weft.") if isinstance(name, str) else ""
 
 
-# --- as values: a process function may be a global of a function that goes by value, or an argument
+# --- pickling -------------------------------------------------------------------------------------
+#
+# A process function may be a global of a function that goes by value, or an argument.
 
 
 def _reduced(function: Any) -> Any:
-    """Pickles it by its name if that can be imported, else by the function in it."""
+    """Pickles a process function by its name if that can be imported, else by the function in
+    it.
+    """
     name = _pickling.name_of(function)
     if name is not None:
         return _named, name

@@ -1,23 +1,25 @@
-"""What runs in other OS processes, for those here who observe (rule 14.7).
+"""Observes what runs in other OS processes, for those who observe in this one (rule 14.7).
 
     begin_everywhere() ──FOLLOW: all that is wanted──► a host: one of its KINDS observes there
-    there: a record ──a piece──► came(): the path of the network ──► the observation, or the parent
-    end_everywhere() ──FOLLOW without it──► the host's last piece, its answer ──► Heard.take() ──► it is complete
+        a record in the host ──a piece──► came() makes its path the one of the network
+            ──► the observation here, or the parent
+    end_everywhere() ──FOLLOW without it──► the host's last piece, its answer
+        ──► Heard.take() ──► the observation is complete
 
 FOLLOW goes by _distributed_deadlock/rounds.py, a piece by _hosts/child_output.py. KINDS are in
 _hosts/host_recorders.py.
 
 Invariants
-- A host is told of everything that is wanted, each time, with a number: what is older than it has
-  heard is ignored. It answers when its own hosts have answered, and it has sent all that there is.
-  A host that starts is told at its start, and again once it is a member if that has changed.
-- A host holds at most BLOCK records of an observation back, and for some PERIODs at most. All are
+- Each time, a host is told of everything that is wanted, with a number: an older list than the last
+  is ignored. It answers when its own hosts have answered, and it has sent all that there is. A host
+  that starts is told at its start, and again once it is a member if the list has changed.
+- A host holds back at most BLOCK records of an observation, and for some PERIODs at most. All are
   sent before the result of a call is. They come by the socket of its log records, so they are
   here when the result is (_hosts/child_output.py).
-- A record has the path there ("p"), and where that is part of a call of the parent's, the call and
-  the path within. At each step up the caller's path takes the place of the call's.
-- No process waits for a host here, but who begins or ends an observation does, and who reads a
-  measurement: for PATIENCE at most. Who does not answer counts as lost.
+- A record has the path in its OS process ("p"), and if that is part of a call of the parent, the
+  call and the path within. At each step up the caller's path takes the place of the call's.
+- No process waits for a host here. A thread that begins or ends an observation does, or that reads
+  a measurement: for PATIENCE at most. A host that does not answer counts as lost.
 """
 
 from __future__ import annotations
@@ -44,20 +46,20 @@ PERIOD = 0.2  #: seconds
 PATIENCE = 10.0  #: seconds
 
 Wanted = tuple[int, dict[_observers.Key, tuple[str, Any]]]
-Source = tuple[int, int]  #: an OS process: its number, and when it began to be observed
+Source = tuple[int, int]  #: an OS process: its pid, and when it began to be observed
 
-_lock = threading.RLock()  # held while hosts are told, and guards what follows
-_heard = 0  # the number of what this host was told last
+_lock = threading.RLock()  # held while hosts are told; guards the variables below
+_heard = 0  # the number of the last list that this host was told
 _following: dict[_observers.Key, There] = {}
-_ticker: threading.Event | None = None  # set, it ends the thread that sends in between
+_ticker: threading.Event | None = None  # set, it ends the thread that sends now and then
 _source: Source = (0, 0)
 
 
-# --- for who has hosts --------------------------------------------------------------------------
+# --- in an OS process that has hosts ------------------------------------------------------------
 
 
 def settings() -> Wanted:
-    """What a host is to be told."""
+    """Returns what a host is to be told."""
     with _lock:
         return time.monotonic_ns(), {
             key: (o.kind, o._for_others()) for key, o in list(_observers.wanted.items())
@@ -75,8 +77,8 @@ def _tell(whom: list[_members.Member], wanted: Wanted) -> None:
 
 
 def _tell_all() -> None:
-    """All hosts learn what is wanted now, those that have nothing to change too: what they have
-    recorded is here afterwards.
+    """Tells all hosts what is wanted now, also those that have nothing to change. Afterwards what
+    they have recorded is here.
     """
     with _lock:
         wanted = settings()
@@ -84,7 +86,7 @@ def _tell_all() -> None:
 
 
 def join(member: _members.Member, begun_with: Wanted) -> None:
-    """A host is a member from now on; it was told of these at its start."""
+    """Makes a host a member. It was told of `begun_with` at its start."""
     with _lock:
         member.follows = set(begun_with[1])
         wanted = settings()
@@ -93,7 +95,9 @@ def join(member: _members.Member, begun_with: Wanted) -> None:
 
 
 def has_gone(member: _members.Member) -> None:
-    """It has died, if it was not let go of, or does not answer. All that it sent has come."""
+    """Reports that a host has died, if it was not let go of, or does not answer. All that it sent
+    has come.
+    """
     if not member.closing:
         for one in list(_observers.known.values()):
             _handed(one._gone, member.pid)
@@ -104,7 +108,7 @@ _rounds.has_gone = has_gone
 
 
 def came(member: _members.Member, piece: Any) -> None:
-    """A piece has come from this host, or from one of its hosts through it."""
+    """Takes a piece that has come from a host, or through it from one of its hosts."""
     key, source, records = piece
     one = _observers.known.get(key)
     if one is None:
@@ -119,7 +123,7 @@ def came(member: _members.Member, piece: Any) -> None:
 
 
 def _handed(f: Callable[..., None], *args: Any) -> None:
-    """Calls it; what it raises reaches nobody who is observed (rule 14.2)."""
+    """Calls f. What f raises must not reach what is observed (rule 14.2)."""
     try:
         f(*args)
     except Exception as error:
@@ -130,8 +134,8 @@ def _handed(f: Callable[..., None], *args: Any) -> None:
 
 
 def follow(wanted: Wanted) -> bool:
-    """Observes what the parent wants to be observed, and ends what it no longer wants. True, as an
-    answer: it is done, or was out of date.
+    """Observes what the parent wants to be observed, and ends what it no longer wants. Returns
+    true, as an answer: this is done, or the list was out of date.
     """
     global _heard, _source
     with _lock:
@@ -142,7 +146,7 @@ def follow(wanted: Wanted) -> bool:
         if not _following:
             _source = os.getpid(), time.monotonic_ns()
         for key in those.keys() - _following.keys():
-            # imported by who is observed, not by every host
+            # Only a host that is observed imports this module.
             from weft._hosts import host_recorders as _host_recorders
 
             kind, setting = those[key]
@@ -166,18 +170,18 @@ _rounds.follow = follow
 
 
 def source() -> Source:
-    """This OS process, and when it began to be observed."""
+    """Returns this OS process, and when it began to be observed."""
     return _source
 
 
 def tell() -> None:
-    """Sends what there is."""
+    """Sends all that has been recorded."""
     for one in list(_following.values()):
         one.send()
 
 
 def _tick(on: bool) -> None:
-    """A thread sends in between, or does not."""
+    """Starts or ends the thread that sends now and then."""
     global _ticker
     if on and _ticker is None:
         _ticker = threading.Event()
@@ -195,11 +199,12 @@ def _send_now_and_then(over: threading.Event) -> None:
     while not over.wait(pause):
         since = time.monotonic()
         tell()
-        pause = max(PERIOD, 9 * (time.monotonic() - since))  # of many channels
+        # The pause grows if many channels make tell() slow.
+        pause = max(PERIOD, 9 * (time.monotonic() - since))
 
 
 def _forget() -> None:
-    """In the child of a fork: it observes nothing, and has no hosts."""
+    """Resets the module in the child of a fork: it observes nothing, and has no hosts."""
     global _lock, _heard, _ticker
     _lock, _heard, _ticker = threading.RLock(), 0, None
     _following.clear()

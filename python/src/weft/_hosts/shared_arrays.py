@@ -1,5 +1,4 @@
-"""Arrays that are filled where another OS process will read them (WIRE.md 9.4):
-`weft.processes.empty`."""
+"""`weft.processes.empty`: arrays in memory that another OS process can read (WIRE.md 9.4)."""
 
 from __future__ import annotations
 
@@ -13,20 +12,21 @@ from weft.errors import BadUse
 
 __all__ = ["empty"]
 
-SMALL = 16_384  # bytes: what is smaller goes within its pickle
+SMALL = 16_384  # bytes; a smaller array goes within its pickle
 
 
 def empty(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any = float) -> Any:
-    """An array of numpy's, not yet filled, in memory that another OS process can read: written to a
-    channel, it is read there where it lies, without a copy.
+    """Makes an array of numpy, not yet filled, in memory that another OS process can read. When it
+    is written to a channel, it is read there without a copy.
 
-    That is so once. From the write on it is the reader's, who may change it, and what is still held
-    of it here shows that: make another one. A part of it, and it itself when it is written again,
-    go by copy, as any other array. If there is no such memory, it is an ordinary array.
+    This holds for one write. From then on the array belongs to the reader, who may change it, and
+    references to it in this OS process see the changes: make another array. A part of the array,
+    and the array when it is written again, go by copy, as any other array does. If there is no such
+    memory, it is an ordinary array.
 
     Args:
-        shape: as of numpy.empty: a length, or one for each dimension.
-        dtype: as of numpy.empty.
+        shape: a length, or one for each dimension, as numpy.empty takes it.
+        dtype: the type of the elements, as numpy.empty takes it.
 
     Raises:
         BadUse: numpy is not installed.
@@ -37,7 +37,7 @@ def empty(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any = float) ->
     except ImportError:
         raise BadUse("empty makes an array of numpy's: pip install numpy") from None
     lengths: tuple[int, ...]
-    try:  # to ask whether it is a SupportsIndex takes longer than all the rest
+    try:  # isinstance(shape, SupportsIndex) takes longer than all the rest
         lengths = (operator.index(shape),)  # type: ignore[arg-type]
     except TypeError:
         lengths = tuple(map(operator.index, shape))  # type: ignore[arg-type]

@@ -39,7 +39,7 @@ _ALONE = "--multiprocessing-fork"  # tells a frozen program that it is a child
 
 
 class Handed(NamedTuple):
-    """The descriptors that a child gets; `main()` of _hosts/child.py says what for."""
+    """The descriptors that a child gets. `main()` of _hosts/child.py says what they are for."""
 
     link: int
     preparation: int
@@ -48,7 +48,9 @@ class Handed(NamedTuple):
 
 
 class Child:
-    """A child that was started. Any thread may use this, to wait for the child or to end it."""
+    """A child that was started. Any thread may use this object, to wait for the child or to kill
+    it.
+    """
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -56,7 +58,7 @@ class Child:
         self._lock = threading.Lock()  # held only while the status is read, which does not wait
 
     def poll(self) -> int | None:
-        """Its status, as subprocess gives it; None: it still runs."""
+        """Returns the child's status, as subprocess does; None: it still runs."""
         with self._lock:
             status = self._look()
         if status is not None:
@@ -69,9 +71,9 @@ class Child:
         return status
 
     def _until_it_ends(self) -> None:
-        """Waits; leaves the status with the system, for _look()."""
+        """Waits until the child ends. The status stays with the system, for _look()."""
         if hasattr(os, "waitid"):
-            with contextlib.suppress(ChildProcessError):  # another thread has its status
+            with contextlib.suppress(ChildProcessError):  # another thread has taken the status
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         else:
             time.sleep(0.005)
@@ -88,19 +90,19 @@ class Child:
         return self.status
 
     def kill(self) -> None:
-        with self._lock:  # so that its pid cannot have been given to another OS process
+        with self._lock:  # meanwhile the pid cannot be given to another OS process
             if self._look() is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.pid, signal.SIGKILL)
 
 
-_numbers = itertools.count(1)  # so that no two of this program's children have the same command
-_ending: set[Child] = set()  # children that no thread waits for and that have not quite ended
+_numbers = itertools.count(1)  # no two children of this program have the same command
+_ending: set[Child] = set()  # children that no thread waits for and that have not ended
 
 
 def reap(child: Child) -> None:
-    """For a child that is ending, whose Hosts may have been dropped. The child's status is taken
-    now, when close() waits for the child, or when the next child begins.
+    """Takes the status of a child that is ending, and whose Hosts may have been dropped: now, when
+    close() waits for the child, or when the next child begins.
     """
     _ending.add(child)
     for one in list(_ending):
@@ -109,11 +111,13 @@ def reap(child: Child) -> None:
 
 @contextlib.contextmanager
 def _whole(is_it: Callable[[bytes], bool]) -> Iterator[None]:
-    """The block starts one child; `is_it` knows its command. A signal's handler may raise an
-    exception just when the system has started the child, before its pid is known here. Nothing will
-    ever use such a child: it is ended, and leaves no zombie. A child that has ended already, or has
-    not quite begun, shows no command. So a child without a command that this thread has started in
-    the block is taken for that child too."""
+    """Guards a block that starts one child; `is_it` recognises the child's command.
+
+    A signal handler may raise just when the system has started the child, before its pid is known
+    here. Nothing would ever use such a child: it is killed, and leaves no zombie. A child that has
+    ended already, or has not quite begun, shows no command. So a child without a command that this
+    thread has started in the block is taken for that child too.
+    """
     before = set(_of_this_thread())
     try:
         yield
@@ -127,7 +131,7 @@ def _whole(is_it: Callable[[bytes], bool]) -> Iterator[None]:
 
 
 def _end(pid: int) -> None:
-    """Ends a child that nobody else knows of, and takes its status once it has ended."""
+    """Kills a child that nothing else knows of, and takes its status once it has ended."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     lost = Child(pid)
@@ -147,8 +151,9 @@ def _as_shown(command: list[str]) -> bytes:
 
 
 def _running(is_it: Callable[[bytes], bool]) -> list[int]:
-    """The children of this program for whose command, as the system shows it, `is_it` is true. A
-    child whose command is not shown is not among them."""
+    """Returns the children of this program for whose command, as the system shows it, `is_it` is
+    true. A child whose command is not shown is left out.
+    """
     return [pid for pid in _all_children() if (shown := _shown(pid)) is not None and is_it(shown)]
 
 
@@ -169,7 +174,9 @@ def _children(file: Path) -> list[int]:
 
 
 def _shown(pid: int) -> bytes | None:
-    """The command of an OS process as the system shows it; None if the system does not."""
+    """Returns the command of an OS process as the system shows it. None: the system does not show
+    it.
+    """
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -186,12 +193,14 @@ class _Spawned(Child):
 
 
 class _OfServer(Child):
-    """A child of the server, which says by a pipe how the child ended. Usable after began()."""
+    """A child of the server, which says by a pipe how the child ended. It is usable after
+    began().
+    """
 
     _told = _tell = -1
 
     def __init__(self, told: int, tell: int = -1) -> None:
-        """`told`: that pipe. `tell`: a pipe from which the child reads first, for say()."""
+        """`told` is that pipe. `tell` is a pipe from which the child reads what say() writes."""
         self._told, self._tell = told, tell
 
     def __del__(self) -> None:
@@ -222,7 +231,7 @@ class _OfServer(Child):
         self._has_told(None)
 
     def _has_told(self, milliseconds: int | None) -> bool:
-        poll = select.poll()  # select() knows no descriptor above 1,023
+        poll = select.poll()  # select() takes no descriptor above 1,023
         poll.register(self._told, select.POLLIN)
         return bool(poll.poll(milliseconds))
 
@@ -271,8 +280,8 @@ def _dress(errors: int) -> None:
 
 
 def _other_numbers() -> None:
-    """Seeds random numbers anew, so that a copy does not draw those of its original. Python's own
-    generator does so by itself at a fork, numpy's does not.
+    """Seeds numpy's random numbers anew, so that a copy does not draw those of its original.
+    Python's own generator does so by itself at a fork.
     """
     numpy_random: Any = sys.modules.get("numpy.random")
     if numpy_random is not None:
@@ -281,7 +290,7 @@ def _other_numbers() -> None:
 
 # --- by a server ----------------------------------------------------------------------------------
 
-# Modules that each OS process would import at once, or that most import later.
+# Modules that each OS process would import at once, or that most would import later.
 _PRELOADED = (
     "weft._hosts.child",
     "weft._hosts.start",
@@ -317,14 +326,14 @@ def _served(
             server.set_forkserver_preload([*_PRELOADED, *preload])
         was = {k: os.environ.get(k) for k in different}
         try:
-            # preloaded modules read the number of their threads there
+            # Preloaded modules read the number of their threads from the environment.
             os.environ.update(different)
             with _whole(_is_server):
                 server.ensure_running()
         finally:
             try:
                 _put_back(was)
-            except BaseException:  # a signal's handler raised in the middle of it
+            except BaseException:  # a signal handler raised in the middle of it
                 _put_back(was)
                 raise
         child = _OfServer(*server.connect_to_new_process([*handed, errors, 1]))
@@ -343,7 +352,7 @@ def _is_server(shown: bytes) -> bool:
 
 
 def stop_servers() -> None:
-    """Ends all servers; the next process that needs one starts a new one."""
+    """Ends all servers. The next process that needs one starts a new one."""
     with _serving:
         while _servers:
             server = _servers.popitem()[1]
@@ -351,13 +360,15 @@ def stop_servers() -> None:
             try:
                 server._stop()
             except BaseException:  # a server whose end is interrupted is no longer used
-                if pid in _all_children():  # its status has not been taken
+                if pid in _all_children():  # the server's status has not been taken
                     _end(pid)
                 raise
 
 
 def _forget() -> None:
-    """In the child of a fork: the servers, and all children, belong to the parent."""
+    """Resets the module in the child of a fork: the servers, and all children, belong to the
+    parent.
+    """
     global _serving
     _serving = threading.Lock()
     _servers.clear()
@@ -371,7 +382,8 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def refuse_fork() -> None:
-    """
+    """Checks that this program can fork.
+
     Raises:
         BadUse: other threads live, or this is a process of a network.
     """
@@ -390,7 +402,7 @@ def refuse_fork() -> None:
 
 def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[str, str]) -> Child:
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # else the copy writes it again
+        with contextlib.suppress(Exception):  # else the copy writes the buffer again
             stream.flush()
     pid = os.fork()
     if pid:
@@ -411,7 +423,7 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
     except BaseException:
         with contextlib.suppress(Exception):
             traceback.print_exc()
-    finally:  # without atexit functions and the like, which belong to the original
+    finally:  # atexit functions and the like belong to the original
         with contextlib.suppress(Exception):
             sys.stderr.flush()
         os._exit(status)
@@ -421,30 +433,29 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
 
 
 def freeze_support() -> None:
-    """To be called first below `if __name__ == "__main__":` in a program that is to be frozen, for
-    example by PyInstaller.
+    """Must be called first below `if __name__ == "__main__":` in a program that is to be frozen,
+    for example by PyInstaller.
 
     In an OS process that the frozen program started, this does the work of that OS process, and
-    ends it; elsewhere it does nothing. multiprocessing.freeze_support() does as well where it
-    works; Python's own does nothing except on Windows.
+    ends it; elsewhere it does nothing. multiprocessing.freeze_support() will do too where it works;
+    Python's own does nothing except on Windows.
     """
     if getattr(sys, "frozen", False):
         spawn.freeze_support()
 
 
-# --- any ------------------------------------------------------------------------------------------
+# --- in any way -----------------------------------------------------------------------------------
 
-# The objects that Weft and the interpreter have made by then live as long as the child. So the
-# garbage collector does not go through them, neither during the import nor later, above all not at
-# the end.
+# The objects that exist after the import of Weft live as long as the child. So the garbage
+# collector does not look at them, neither during the import nor later, above all not at the end.
 _FRESH = "import gc; gc.disable(); from weft._hosts.child import main; gc.freeze(); gc.enable(); "
 
 
 def _options() -> list[str]:
-    """The options of this interpreter."""
+    """Returns the options of this interpreter."""
     known: list[str] = _mp_util._args_from_interpreter_flags()  # type: ignore[attr-defined]
     there = {o.partition("=")[0] for o in known}
-    for name, value in sys._xoptions.items():  # multiprocessing passes on only Python's own
+    for name, value in sys._xoptions.items():  # multiprocessing passes on only those that it knows
         if name not in there and f"-X{name}" not in there:
             known += ["-X", name if value is True else f"{name}={value}"]
     return known
@@ -489,8 +500,10 @@ def begin(
 
     Args:
         way: one of _host.WAYS.
-        errors: its standard error.
+        handed: the descriptors that the child gets.
+        errors: the descriptor of its standard error.
         shared: whether the link is in shared memory; a forked child is told later, by `asked`.
+        preload: modules that a server imports before it forks.
         environment: the variables that differ from this program's.
         unwanted: descriptors that only the parent may have.
     Raises:
@@ -507,7 +520,7 @@ def begin(
     if way == "forkserver":
         return _served(handed, errors, shared, preload, environment)
     path = list(filter(None, sys.path))
-    # with -I or -E Python ignores PYTHONPATH
+    # With -I or -E Python ignores PYTHONPATH.
     finds = f"import sys; sys.path[:0] = {path!r}; " if sys.flags.ignore_environment else ""
     does = finds + _FRESH + f"main{(*handed, shared)}  # {next(_numbers)}"
     command = [sys.executable, *_options(), "-c", does]

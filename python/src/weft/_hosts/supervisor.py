@@ -1,8 +1,8 @@
 """Workers that are started again when they die (rule 7.13): `worker.on(Supervisor(...))`.
 
     call(): an attempt ──it ends──► its result, or what it raised
-            └─its OS process dies──► back-off ──► the next attempt … the last: its death is raised
-                 └─it had been cancelled: Cancelled
+        └─its OS process dies──► a pause ──► the next attempt … the last: its death is raised
+             └─the call was cancelled before: Cancelled
 
 Invariants
 - The supervisor holds the call's ends during all attempts except the last, so that they survive the
@@ -24,7 +24,7 @@ from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Supervisor"]
 
-LONGEST = 10.0  #: seconds between two attempts, at most
+LONGEST = 10.0  #: the longest time between two attempts, in seconds
 
 
 def _unpacked(value: Any) -> Any:
@@ -48,12 +48,12 @@ class Supervisor:
     worker dies between its work and the end of the block.
 
     Args:
-        hosts: Hosts, or one of them; None: an OS process of its own for each attempt.
+        hosts: Hosts, or one of them; None: each attempt has an OS process of its own.
         restarts: how often a process is started again; None: always.
         backoff: seconds before the first restart; doubled each time, at most 10.
         report: called with the ProcessDied and the list of values that were in hand, instead of
-            giving them back; also for the last death. For a value that cannot be unpickled here
-            the list has the error that says why. An exception that it raises ends the supervision.
+            giving them back; also for the last death. For a value that cannot be unpickled here the
+            list has the error that says why. An exception that it raises ends the supervision.
     Raises:
         BadUse: an argument makes no sense.
     """
@@ -89,7 +89,8 @@ class Supervisor:
         """Runs function(*args, **keywords) until it ends, or has died once too often.
 
         Raises:
-            what it raised; the last ProcessDied; Cancelled; BadUse; what the report raised.
+            What the function raised; the last ProcessDied; Cancelled; BadUse; what the report
+            raised.
         """
         deaths = 0
         while True:
@@ -98,13 +99,13 @@ class Supervisor:
             try:
                 return self._run(function, args, keywords, attempt)
             except ProcessDied as error:
-                if not attempt.died:  # it is the death of a process that this one started
+                if not attempt.died:  # an OS process that the function has started died
                     raise
                 if self._report is not None:
                     self._report(error, [_unpacked(value) for value in in_hand or ()])
                 if attempt.last:
                     raise
-                if attempt.cancelled is not None:  # it was to end, and has
+                if attempt.cancelled is not None:  # the process was asked to end, and has
                     raise attempt.cancelled from error
                 deaths += 1
                 import logging

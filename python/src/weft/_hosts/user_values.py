@@ -1,14 +1,14 @@
-"""The user's values within messages of Weft's own: what happens to a value that cannot be pickled,
-or cannot be rebuilt.
+"""The user's values within Weft's own messages: what happens to a value that cannot be pickled, or
+cannot be rebuilt.
 
-    apart(value) ──pickled by itself, within the message──► opened(value): the value, or what is wrong with it
-             └─it cannot be: its error is kept here, and goes in its place ───────────────────────┘
+    apart(value) ──pickled by itself, within the message──► opened(value): the value, or its error
+        └─pickling fails: the error is kept here, and goes in the value's place ──┘
 
 So the message itself always arrives, with its other values: nobody waits for it in vain.
 
 Invariants
-- A value whose pickling runs no code of the user's goes as it is: numbers, texts and small
-  containers of these.
+- A value whose pickling runs no code of the user goes as it is: numbers, texts and small containers
+  of these.
 - Large buffers within a value (arrays) go beside the message, as if the value went alone; and so do
   the ends of channels in it.
 """
@@ -24,15 +24,16 @@ from weft.errors import BadUse, ChannelEnd
 
 __all__ = ["Apart", "apart", "call_apart", "not_rebuilt", "opened"]
 
-# Their ids: to look up a class itself would call its __hash__, which may be the user's.
+# The ids of classes: to look up a class itself would call its __hash__, which may be the user's.
 _PLAIN = frozenset(map(id, (type(None), bool, int, float, complex, str, bytes)))
-_MANY = 64  # items: to look at more of them takes longer than to pickle the value by itself
+_MANY = 64  # items; looking at more takes longer than pickling the value apart
 _FEW = 4  # items of a container that has containers among them
 
 
 def _is_plain(value: Any, within: int = 2) -> bool:
-    """Does pickling it run no code of the user's? Containers in containers are looked at `within`
-    levels deep."""
+    """Returns whether pickling the value runs no code of the user. Containers in containers are
+    looked at `within` levels deep.
+    """
     kind = type(value)
     if id(kind) in _PLAIN:
         return True
@@ -51,30 +52,29 @@ def _is_plain(value: Any, within: int = 2) -> bool:
 
 
 def apart(what: str, value: Any) -> Any:
-    """The value as it is, or apart. `what`: its name in the text of an error, as "the result"."""
+    """Returns the value as it is, or apart. `what` names it in an error, such as "the result"."""
     return value if _is_plain(value) else Apart(what, value)
 
 
 def call_apart(what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """The arguments of a call: (args, keywords) as they are, or apart."""
+    """Returns the arguments of a call: (args, keywords) as they are, or apart."""
     given = args, keywords
     return given if not keywords and _is_plain(args) else Apart(what, given)
 
 
 def opened(value: Any) -> Any:
-    """The value that apart() was given in another OS process.
+    """Returns the value that apart() was given in another OS process.
 
     Raises:
-        BadUse: the value could not be pickled there, or could not be rebuilt here with an exception
-            that would mean something else to the reader.
-        what its unpickling raises.
+        BadUse: the value could not be pickled there; or its unpickling here raised an exception
+            that would mean something else to the reader. Whatever else its unpickling raises.
     """
     return value.value() if type(value) is _Opened else value
 
 
 def not_rebuilt(what: str, error: BaseException) -> BaseException:
-    """The exception to raise when unpickling has raised `error`. If `error` would end a loop, a
-    process or the program here it is a BadUse instead: only the user's object has failed.
+    """Returns the exception to raise when unpickling has raised `error`. If `error` would end a
+    loop, a process or the program here, it is a BadUse instead: only the user's object has failed.
     """
     kind = type(error)
     means_more = (StopIteration, StopAsyncIteration, ChannelEnd)
@@ -117,7 +117,9 @@ class _Opened:
         self._value, self._error = value, error
 
     def value(self) -> Any:
-        """Gives the value, or raises its error. Once: afterwards neither is kept here."""
+        """Returns the value, or raises its error. It may be called once: afterwards neither is kept
+        here.
+        """
         error, value, self._error, self._value = self._error, self._value, None, None
         if error is not None:
             raise error
@@ -127,7 +129,7 @@ class _Opened:
 def _opened(
     what: str, packed: bytes | None, failure: _pickling.Failure | None, buffers: list[Any]
 ) -> _Opened:
-    """What pickle calls in the other OS process, to rebuild an Apart."""
+    """Rebuilds an Apart. pickle calls this in the other OS process."""
     if packed is None:
         assert failure is not None
         return _Opened(None, failure.exception())

@@ -1,17 +1,20 @@
-"""An agent: it has OS processes on its machine, and programs on others have them run what it allows
-(WIRE.md 17.9, 17.12). `weft host` is one.
+"""An agent: it has OS processes on its machine, and programs on other machines have them run what
+it allows (WIRE.md 17.9, 17.12). `weft host` is one.
 
-    welcome() ──refused: not allowed, another source, no process │ a call: a thread, serve() in one of `Hosts`
-        ──that has come by the socket here──► couple(): bytes, between it and the caller ──either ends──► over
-        ──asked for a call's fate──► how its OS process died
-        ──asked where a call is──► where its processes wait
+    welcome(): a caller asks for a call
+        ├─not allowed, another source, or no OS process──► it is refused
+        └─a thread runs serve() in one of `Hosts`
+            ──the OS process comes to the agent's socket──► couple(): bytes to and from the caller
+            ──one of the two ends──► over
+    welcome(): a caller asks for the fate of a call ──► how the call's OS process died
+    welcome(): a caller asks where a call is ──► where its processes wait
 
 Invariants
-- Fields are the loop's thread's, but for `_hosts`, of which any may call.
-- What a caller says is JSON of one message; nothing of it is run, and no module is imported here.
-  What it allows is imported by its OS processes: by one of them as the agent begins.
-- Each call has a thread that waits for it; its future in `_calls` is set when that is over, and
-  kept for KEPT calls more.
+- Fields belong to the loop's thread; but any thread may call `_hosts`.
+- What a caller says is JSON of one message. Nothing of it is run, and no module is imported here.
+  The OS processes import what the agent allows: one of them does as the agent begins.
+- Each call has a thread that waits for it. Its future in `_calls` is set when the call is over, and
+  kept for KEPT further calls.
 """
 
 from __future__ import annotations
@@ -41,21 +44,20 @@ from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Agent"]
 
-KEPT = 1000
-MOST_ALLOWED = 60_000  # bytes of an entry's 65,536
-ROOM = 3000  # bytes of a fate, and of where a call is
-ASKS = 0.5  # seconds for an OS process to say where a call is
-PATIENCE = (
-    3.0  # seconds for a process to be known as dead; and for what runs, to end with its agent
-)
-START = 60.0  # seconds for an OS process to be there for a call
-TRIES = 3  # OS processes that may die before they are: nothing of the call has run then
+KEPT = 1000  # calls whose future is kept
+MOST_ALLOWED = 60_000  # bytes; an entry has at most 65,536
+ROOM = 3000  # bytes of a fate, and of the lines that say where a call is
+ASKS = 0.5  # seconds that an OS process has to say where a call is
+# Seconds after which an OS process is known to be dead, and in which what runs ends with its agent.
+PATIENCE = 3.0
+START = 60.0  # seconds in which an OS process must have come for a call
+TRIES = 3  # OS processes that may die before they come: nothing of the call has run then
 
 
 class _Folder:
-    """A temporary folder, which nobody else may enter. Who makes one removes those of agents of
-    this user that were killed. A folder has its name only once its lock is held; so one of that
-    name whose lock is free has lost its owner.
+    """A temporary folder, which no other user may enter. Who makes one removes the folders of this
+    user's agents that were killed. A folder has its final name only once its lock is held; so a
+    folder of that name whose lock is free has lost its owner.
     """
 
     PREFIX, UNNAMED = "weft-agent-", "weft-unnamed-"
@@ -63,18 +65,18 @@ class _Folder:
     def __init__(self) -> None:
         made = tempfile.mkdtemp(prefix=self.UNNAMED)
         self._lock: int | None = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
-        with contextlib.suppress(OSError):  # a file system without locks: nobody else has it either
+        with contextlib.suppress(OSError):  # a file system without locks gives nobody the lock
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         own = Path(made)
         self.path = own.with_name(own.name.replace(self.UNNAMED, self.PREFIX))
         own.rename(self.path)
         for other in own.parent.glob(f"{self.PREFIX}*"):
             if other != self.path:
-                with contextlib.suppress(OSError):  # it is somebody's, or another one removes it
+                with contextlib.suppress(OSError):  # another agent owns it, or removes it
                     _remove_left(other)
 
     def remove(self) -> None:
-        """A second time: nothing."""
+        """Removes the folder. A second call does nothing."""
         if self._lock is not None:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)
@@ -82,9 +84,10 @@ class _Folder:
 
 
 def _remove_left(path: Path) -> None:
-    """
+    """Removes a folder whose owner was killed.
+
     Raises:
-        OSError: its owner lives; or it is another user's, or no folder.
+        OSError: its owner lives; or it belongs to another user, or is not a folder.
     """
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -99,12 +102,12 @@ class Agent:
     """Serves as the host `name` of the network.
 
     Args:
-        allow: what may be run, "module:function" each.
+        allow: the functions that may be run, each as "module:function".
         hosts: how many OS processes; None: as many as there are CPUs.
         limits: further arguments of Hosts.
     Raises:
-        BadUse: the name is taken, or none, or the network's keys are not for it; that is nothing to allow, or not found here; a limit
-            that makes no sense.
+        BadUse: `name` is taken, is not a name, or is not granted by the network's keys; `allow` is
+            empty, or has a function that is not found here; a limit makes no sense.
         OSError: the system starts no process.
     """
 
@@ -127,10 +130,10 @@ class Agent:
         self._number, self._limits = hosts, limits
         self._hosts = Hosts(hosts, **limits)
         self._old: list[Hosts] = []
-        self._seen: dict[str, str] = {}  # modules, and the digests that were asked for
+        self._seen: dict[str, str] = {}  # modules, each with the digest that was asked for last
         self._coming: dict[str, asyncio.Future[tuple[socket.socket, int]]] = {}
         self._calls: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
-        self._running: dict[str, tuple[int, str]] = {}  # calls: its OS process, its name there
+        self._running: dict[str, tuple[int, str]] = {}  # call → its OS process, its name there
         self._greets: set[asyncio.Task[None]] = set()
         self._folder = _Folder()
         self._path = f"{self._folder.path}/s"
@@ -146,13 +149,14 @@ class Agent:
             raise
 
     def _look_at_allowed(self) -> None:
-        """
+        """Has one of the OS processes import what is allowed.
+
         Raises:
-            BadUse: something of it cannot be run here.
+            BadUse: some of it cannot be run here.
         """
         for module in {_net_calls.parted_run(run)[0] for run in self.allow}:
             source = _net_calls.source_of(module)
-            if source is not None:  # else who imports it says so
+            if source is not None:  # else the OS process that imports it says so
                 self._seen[module] = _net_calls.digest_of(source)
         wrong: list[str] = []
 
@@ -164,8 +168,8 @@ class Agent:
             except BaseException as error:
                 wrong.append(f"{type(error).__name__}: {error}")
 
-        # Were this thread alone to wait for it, and it for an OS process that has just begun, that
-        # would be told as a standstill (rule 10.6).
+        # If only this thread waited for the look, and the look for an OS process that has just
+        # begun, this would be reported as a standstill (rule 10.6).
         looks = threading.Thread(target=look, name="weft: looks at what is allowed", daemon=True)
         looks.start()
         looks.join()
@@ -193,7 +197,7 @@ class Agent:
                 task.add_done_callback(self._greets.discard)
 
     def entry(self) -> dict[str, Any]:
-        """What the network reads of it."""
+        """Returns what the network's entry says of the agent."""
         return {
             "allow": self.allow,
             "hosts": len(self._hosts),
@@ -206,7 +210,7 @@ class Agent:
         )
 
     async def _came(self, child: socket.socket) -> None:
-        """One of the OS processes, for a call."""
+        """Takes a connection of one of the OS processes, which has come for a call."""
         loop = asyncio.get_running_loop()
         said = b""
         try:
@@ -218,12 +222,13 @@ class Agent:
             token, pid = said.split()
             self._coming.pop(token.decode()).set_result((child, int(pid)))
         except (OSError, EOFError, ValueError, KeyError, asyncio.InvalidStateError):
-            child.close()  # nobody waits for it any more
+            child.close()  # nobody waits for this OS process any more
 
     async def welcome(self, said: dict[str, Any]) -> _net_link.Welcome:
-        """
+        """Returns the answer to a caller's first message.
+
         Raises:
-            Refused: why it does not run here.
+            Refused: why the agent does not do what the message asks.
         """
         meeting = self._network._meeting
         if "fate" in said:
@@ -257,10 +262,11 @@ class Agent:
         return self._welcome(more, then, child.close)
 
     async def _process_for(self, what: tuple[str, bool, bool]) -> tuple[str, socket.socket, int]:
-        """The number of a new call, and the OS process that has come for it.
+        """Returns the number of a new call, and the OS process that has come for it: socket and
+        pid.
 
         Raises:
-            Refused: none comes.
+            Refused: no OS process comes.
         """
         loop = asyncio.get_running_loop()
         for _ in range(TRIES):
@@ -288,7 +294,7 @@ class Agent:
                     over.add_done_callback(functools.partial(self._has_ended, call))
                 return call, child, pid
             why = over.result() if over.done() else None
-            if why is None or "pid" not in why:  # it has not died
+            if why is None or "pid" not in why:  # the OS process has not died
                 break
         raise _net_link.Refused(f"host {self.name} could not begin: {why}"[:1000])
 
@@ -300,7 +306,7 @@ class Agent:
         return _net_link.Welcome(meeting.host, meeting.trust, lambda _: None, lost, more, then)
 
     def _fresh(self, module: str, digest: str) -> None:
-        """New OS processes, where those that there are have another source of the module."""
+        """Starts new OS processes, if those that there are have another source of the module."""
         if self._seen.setdefault(module, digest) == digest:
             return
         self._seen[module] = digest
@@ -309,7 +315,7 @@ class Agent:
         threading.Thread(target=old.close, name="weft: closes hosts", daemon=True).start()
 
     def _run(self, loop: Any, over: Any, hosts: Hosts, args: tuple[Any, ...]) -> None:
-        """On a thread of the call's own."""
+        """Runs a call, on a thread of the call's own, and sets its future."""
         fate: dict[str, Any] | None = None
         try:
             hosts.call(_net_calls.serve, args, {})
@@ -341,8 +347,9 @@ class Agent:
         return fate
 
     async def _where(self, call: Any) -> list[str] | None:
-        """Where the processes of that call are; None: it is over, or its OS process does not
-        answer."""
+        """Returns where the processes of the call are. None: the call is over, or its OS process
+        does not answer.
+        """
         if not isinstance(call, str) or call not in self._running:
             return None
         pid, name = self._running[call]
@@ -354,14 +361,14 @@ class Agent:
 
     @property
     def pids(self) -> list[int]:
-        """Of its OS processes."""
+        """The pids of the agent's OS processes."""
         return self._hosts.pids
 
     def close(self) -> None:
-        """Leaves the network; what runs is cancelled, and ended after some seconds."""
+        """Leaves the network. What runs is cancelled, and ended after some seconds."""
         with contextlib.suppress(BadUse):
             self._network._call(self._shut())
-        self._network.close()  # callers' sessions end, and by that what runs for them is cancelled
+        self._network.close()  # callers' sessions end, which cancels what runs for them
         self._end_hosts()
         self._folder.remove()
 

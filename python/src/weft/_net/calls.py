@@ -1,14 +1,14 @@
-"""What a caller, an agent and its OS processes say of a call from another machine (WIRE.md 17.9 to
-17.11), and in calls one after another (17.14).
+"""A call from another machine: what the caller, the agent and the agent's OS processes tell each
+other (WIRE.md 17.9 to 17.11), also in calls one after another (17.14).
 
-    caller: asked_of(function) ──its first message──► agent: fault() ──"" ──► serve() in one of its OS processes
-            packed(args) ──by `orders`──────────────────────────────────────► unpacked ──runs──► said(failure)
-            exception_of() ◄──by `result`────────────────────────────────────────────────────────────┘
+    caller: asked_of(function) ──first message──► agent: fault() ──""──► serve(), in an OS process
+            packed(args) ──by `orders`──► the OS process: _unpacked(), then the call runs
+            exception_of() ◄──by `result`── _said(failure), if the call has failed
 
 Invariants
 - What runs is what the agent allowed: the caller's bytes name no function.
-- Of a peer that is not trusted nothing is unpickled, and no class is made of what it says but
-  exceptions of Python's own and of the function's module.
+- What comes from a peer that is not trusted is not unpickled. No class is made of it but exceptions
+  of Python's own and of the function's module.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ __all__ = [
     "unfit",
 ]
 
-TOKEN = 32 + 1 + 10  # bytes that serve() says first
+TOKEN = 32 + 1 + 10  # bytes that serve() sends first
 LONGEST = 200  # characters of MODULE:FUNCTION
-ALL = -1  # in place of a call's number: all of the list that have no result yet
+ALL = -1  # instead of a call's number: all calls of the list that have no result yet
 
 
 class Asked(NamedTuple):
-    """A function, as a caller asks for it."""
+    """A function, as a caller asks an agent for it."""
 
-    module: str  #: by which name another machine imports it
+    module: str  #: the name by which another machine imports it
     name: str
     digest: str
-    here: Any = None  #: the module
-    many: bool = False  #: for calls one after another (17.14)
+    here: Any = None  #: the module object in this program
+    many: bool = False  #: whether it is for calls one after another (17.14)
 
     @property
     def run(self) -> str:
@@ -81,10 +81,10 @@ def versions() -> dict[str, str]:
 
 
 def parted_run(run: Any) -> tuple[str, str]:
-    """Module and function of "module:function".
+    """Returns module and function of "module:function".
 
     Raises:
-        BadUse: it is none.
+        BadUse: `run` is not of that form.
     """
     module, colon, name = run.partition(":") if isinstance(run, str) else ("", "", "")
     parts = [*module.split("."), *name.split(".")]
@@ -98,9 +98,10 @@ def digest_of(source: Path) -> str:
 
 
 def asked_of(function: Any) -> Asked:
-    """
+    """Returns what the caller must say to ask for the function.
+
     Raises:
-        BadUse: another machine cannot find it by a name.
+        BadUse: another machine cannot find the function by a name, or compare its source.
     """
     called = _foreign_exceptions.name_of(function)
     found = _pickling.name_of(function)
@@ -125,7 +126,7 @@ def asked_of(function: Any) -> Asked:
 
 
 def source_of(module: str) -> Path | None:
-    """Where its source is; nothing of it is imported."""
+    """Returns where the module's source is, or None. Imports nothing."""
     path: Any = None
     spec = None
     importlib.invalidate_caches()
@@ -139,13 +140,15 @@ def source_of(module: str) -> Path | None:
 
 
 def unfit(allow: list[str]) -> list[str]:
-    """What cannot be run, and why: called in an OS process of the agent's, which imports it all."""
+    """Imports all functions of `allow`, in an OS process of the agent. Returns those that cannot be
+    run, and why.
+    """
     wrong = []
     for run in allow:
         module, name = parted_run(run)
         why = ""
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # the agent's own words go there
+            with contextlib.redirect_stdout(sys.stderr):  # stdout is for the agent's own words
                 if source_of(module) is None:
                     why = f"there is no module {module!r}, or none in Python, in {Path.cwd()}"
                 elif not callable(_pickling.function_named(module, name)):
@@ -158,7 +161,9 @@ def unfit(allow: list[str]) -> list[str]:
 
 
 def fault(host: str, run: str, said: dict[str, Any]) -> str:
-    """Why what is asked for is not what is here; "": it is."""
+    """Returns why the module that the caller asks for is not the one that is here, or "" if it
+    is.
+    """
     module, _ = parted_run(run)
     source = source_of(module)
     if source is None:
@@ -179,10 +184,11 @@ def fault(host: str, run: str, said: dict[str, Any]) -> str:
 
 
 def packed(called: str, args: Any, keywords: Any, take: Callable[[Any], str], trusted: bool) -> Any:
-    """The arguments, for `_unpacked` over there. `take`: gives an end, and returns its name there.
+    """Returns the arguments for `_unpacked` on the other machine. `take` gives an end, and returns
+    its name there.
 
     Raises:
-        BadUse: something in them cannot go there.
+        BadUse: something in the arguments cannot go there.
     """
     if trusted:
         return _pickling.dump_values(f"process {called}", (args, keywords), take)
@@ -208,10 +214,10 @@ def packed(called: str, args: Any, keywords: Any, take: Callable[[Any], str], tr
 def _unpacked(
     said: Any, take: Callable[[str], Any], trusted: bool
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments of a call.
+    """Returns the arguments of a call.
 
     Raises:
-        BadUse: what has come are no arguments.
+        BadUse: what has come are not arguments.
     """
     if trusted:
         args, keywords = _pickling.load_values(said, take)
@@ -240,7 +246,7 @@ def _plain(value: Any, depth: int = 0) -> bool:
 
 
 def _said(failure: _pickling.Failure) -> dict[str, Any]:
-    """As plain values."""
+    """Returns the failure as plain values."""
     error = failure.exception()
     kind = type(error)
     args = _foreign_exceptions.args_of(error)
@@ -261,19 +267,19 @@ _ENDS = ("Retired", "Poisoned", "PeerDied", "Cancelled")
 
 
 def exception_of(failure: Any, asked: Asked) -> BaseException:
-    """The exception, as the caller is to raise it.
+    """Returns the exception that the caller must raise.
 
     Raises:
-        TypeError: that is no failure.
+        TypeError: `failure` is not a failure.
     """
-    if isinstance(failure, _pickling.Failure):  # both sides trust
+    if isinstance(failure, _pickling.Failure):  # both peers trust each other
         return failure.exception()
     if not isinstance(failure, dict):
         raise TypeError(f"a failure came that is none: {failure!r:.100}")
     brief, kind = str(failure.get("brief")), failure.get("type")
     args, strength = failure.get("args"), failure.get("strength")
     error: BaseException | None = None
-    met = failure.get("met", True) is True  # an older program does not say it
+    met = failure.get("met", True) is True  # an older program does not send it
     if kind == "Cancelled":
         error = Cancelled()
     elif kind == "BadUse" and failure.get("module") == "weft":
@@ -295,16 +301,18 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
     return _pickling.raised_at(error, str(failure.get("at", "")), str(failure.get("text")))
 
 
-# --- in an OS process of the agent's --------------------------------------------------------------
+# --- in an OS process of the agent ----------------------------------------------------------------
 
 
 def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
-    """Runs a call from another machine: what an agent calls in one of its OS processes.
+    """Runs a call from another machine. An agent calls this in one of its OS processes.
 
     Args:
-        path: of a socket of the agent's, which passes on what comes by it to the caller.
-        token: says there which call it is.
-        many: calls one after another (17.14).
+        path: a socket of the agent, which passes bytes on between this OS process and the caller.
+        token: tells the agent which call this OS process has come for.
+        run: the function, as "module:function".
+        trusted: whether both peers trust each other.
+        many: whether it is for calls one after another (17.14).
     """
     own = socket.socket(socket.AF_UNIX)
     own.connect(path)
@@ -316,12 +324,14 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
 def serve_on(
     descriptor: int, run: str, trusted: bool, many: bool = False, call: str | None = None
 ) -> None:
-    """The same over a stream that leads to the caller. `call`: by which it can be asked where it is."""
+    """Does what serve() does, over a stream that leads to the caller. `call` is the name by which
+    the OS process can be asked where the call is.
+    """
     _native._outside(True)
     link = _native._Link(
         descriptor, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
     )
-    # Of the agent's run only this thread is a process: what the caller cancels has a run of its
+    # In the agent's run only this thread is a process: what the caller cancels has a run of its
     # own.
     target = _serve_many if many else _serve
     args = link, run, trusted, call or run
@@ -340,7 +350,7 @@ def _serve(link: Any, run: str, trusted: bool, call: str) -> None:
         return
     _net_steps.at("call.ends")
     _import_for(run)
-    with contextlib.suppress(ChannelEnd):  # it goes, or waits no more
+    with contextlib.suppress(ChannelEnd):  # the caller goes, or waits no more
         said, wrong = _heard(orders)
         _net_steps.at("call.runs")
 
@@ -362,13 +372,15 @@ def _serve(link: Any, run: str, trusted: bool, call: str) -> None:
 
 
 def _import_for(run: str) -> None:
-    """Its module is there before the arguments come, for it says which classes it accepts."""
+    """Imports the function's module before the arguments come, since it says which classes are
+    accepted.
+    """
     with contextlib.suppress(BaseException):  # the call raises it again
         _pickling.function_named(*parted_run(run))
 
 
 def _heard(orders: Any) -> tuple[Any, BaseException | None]:
-    """The caller's next orders; or the reason why they are not taken.
+    """Returns the caller's next orders, or the reason why they are not taken.
 
     Raises:
         ChannelEnd: nothing more comes.
@@ -378,7 +390,7 @@ def _heard(orders: Any) -> tuple[Any, BaseException | None]:
         return orders.read(), None
     except (ChannelEnd, Cancelled):
         raise
-    except BaseException as error:  # of a class that this program accepts
+    except BaseException as error:  # a class that this program accepts has raised it
         return None, _user_values.not_rebuilt("arguments", error)
 
 
@@ -387,24 +399,28 @@ def _write(result: Any, value: Any, failure: _pickling.Failure | None, trusted: 
 
 
 def as_sent(args: tuple[Any, ...], keywords: dict[str, Any], trusted: bool) -> list[Any]:
-    """One of the calls of a batch, as it is sent."""
+    """Returns one of the calls of a batch, as it is sent."""
     if trusted:
         return [_user_values.call_apart(_feeding.ARGUMENTS, args, keywords)]
     return [list(args), keywords]
 
 
 def result_sent(value: Any, trusted: bool) -> Any:
-    """The result as it is sent: pickled by itself where both sides trust (_hosts/user_values.py)."""
+    """Returns the result as it is sent: pickled by itself if both peers trust
+    (_hosts/user_values.py).
+    """
     return _user_values.apart(_feeding.RESULT, value) if trusted else value
 
 
 def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
-    """As it goes: pickled where both sides trust, else as plain values."""
+    """Returns the failure as it is sent: pickled if both peers trust, else as plain values."""
     return failure if trusted or failure is None else _said(failure)
 
 
 class _Caller:
-    """Who waits for results; once that one has gone, the process that computes for it is cancelled."""
+    """The program that waits for results. Once it has gone, the process that computes for it is
+    cancelled.
+    """
 
     def __init__(self, link: Any, process: Any) -> None:
         self._link, self._process, self.gone = link, process, False
@@ -412,16 +428,19 @@ class _Caller:
 
     def _wait(self) -> None:
         _helper_threads.ours()
-        with contextlib.suppress(BadUse):  # it was closed here: that has ended
+        # The link was closed in this OS process: the call has ended.
+        with contextlib.suppress(BadUse):
             self._link.wait()
         self.gone = True
         self._process.cancel()
-        _helper_threads.not_ours()  # another thread may get its number
+        _helper_threads.not_ours()  # another thread may get the same identifier
 
 
 def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
-    """Calls one after another (17.14), each with its result, until the caller has no more. A process
-    computes them, as for any Executor: so they can be cancelled, and asked where they are."""
+    """Runs calls one after another (17.14), and sends each result, until the caller has no more. As
+    for any Executor a process computes them, so that they can be cancelled, and asked where they
+    are.
+    """
     orders, result = link.take("orders"), link.take("result")
     if orders is None or result is None:
         return
@@ -447,20 +466,21 @@ def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
                     wrong = BadUse("what came was no list of calls")
                 if wrong is None:
                     _feeding.in_order(calls, call, lambda done: _feeding.send_each(write, done))
-                    calls = None  # while it waits for more it keeps none of their arguments
+                    calls = None  # while it waits for more it keeps no arguments
                 else:
                     result.write([[ALL, None, _sent(_pickling.Failure(wrong), trusted)]])
 
     _import_for(run)
-    with contextlib.suppress(ChannelEnd, Cancelled):  # it goes, or waits no more
+    with contextlib.suppress(ChannelEnd, Cancelled):  # the caller goes, or waits no more
         _shared.run(computes().named(parted_run(run)[1]))
         result.retire()
 
 
 def _called(run: str, args: list[Any], keywords: dict[str, Any]) -> Any:
-    """
+    """Calls the function.
+
     Raises:
-        what the function raises; BadUse, if it is a coroutine's.
+        What the function raises; BadUse, if it is a coroutine function.
     """
     function = _pickling.function_named(*parted_run(run))
     if inspect.iscoroutinefunction(function):

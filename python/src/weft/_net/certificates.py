@@ -1,4 +1,4 @@
-"""Certificates are made here, by the `cryptography` package, for weft.net.make_keys (_net/keys.py)."""
+"""Makes certificates, by the `cryptography` package, for weft.net.make_keys (_net/keys.py)."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ def _new_authority(folder: Path) -> None:
 
 
 def _granted(name: str | None, offers: Iterable[str] | None, own: bool) -> list[str]:
-    """The names that the keys are for. `own`: the keys are the authority's.
+    """Returns the names that the keys are for. `own` says whether the keys are the authority's.
 
     Raises:
-        BadUse: one of them is no such name, or the member's name cannot stand in one.
+        BadUse: one of `offers` is not a name to offer, or `name` cannot be a part of one.
     """
     if offers is not None:
         given = [] if isinstance(offers, str) else [_net_named.checked_grant(o) for o in offers]
@@ -113,7 +113,7 @@ def _granted(name: str | None, offers: Iterable[str] | None, own: bool) -> list[
 def make(
     folder: Path, by: Path | None, name: str | None, offers: Iterable[str] | None = None
 ) -> Path:
-    """As make_keys()."""
+    """Does what make_keys() does."""
     if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
         raise BadUse(f"make_keys: the name in a certificate is a text, not {name!r}")
     own = by is None or folder.resolve() == by.resolve()

@@ -1,5 +1,5 @@
 """The entries under the names in the bucket (WIRE.md 17.3, 17.9). Every member can write there, so
-what is no entry of Weft's is refused, or left out of a list.
+what is not an entry of Weft is refused, or left out of a list.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from weft.errors import BadUse
 __all__ = ["BUCKET", "MOST", "MOST_HOSTS", "host_of", "named_of", "of", "where"]
 
 BUCKET = "weft_names"
-MOST = 65_536  # bytes of an entry
-SHOWN = 260  # characters of an address, and of what a program calls itself
-MOST_HOSTS = 10_000  # OS processes of a host
+MOST = 65_536  # the most bytes of an entry
+SHOWN = 260  # characters that are shown of an address, and of a program's name
+MOST_HOSTS = 10_000  # the most OS processes of a host
 
 Entry = dict[str, Any]
 
 
 def of(packed: bytes, name: str) -> Entry:
-    """The entry that these bytes are.
+    """Returns the entry that these bytes are.
 
     Raises:
-        BadUse: they are no entry of Weft's.
+        BadUse: the bytes are not an entry of Weft.
     """
     with contextlib.suppress(ValueError):
         entry = _net_said.parsed(packed, MOST)
@@ -54,12 +54,12 @@ def _relayed(entry: Entry) -> int:
 
 
 def named_of(name: str, e: Entry) -> _net_named.Named:
-    """The entry as Network.names lists it."""
+    """Returns the entry as Network.names lists it."""
     return _net_named.Named(name, e["host"], e["address"], e["readers"], e["writers"], _relayed(e))
 
 
 def host_of(name: str, e: Entry) -> _net_named.Host | None:
-    """The host of this entry. None: it is not the entry of a host."""
+    """Returns the host of this entry. None: it is not the entry of a host."""
     allow, hosts = e.get("allow"), e.get("hosts")
     if not isinstance(allow, list) or not isinstance(hosts, int) or not 0 < hosts <= MOST_HOSTS:
         return None

@@ -4,7 +4,8 @@
     parsed(bytes) ──► plain values: each text is valid Unicode, and each number is finite
                   ──► ValueError for anything else: nothing of it is kept
 
-Invariant: its depth is counted before it is parsed, for a parser needs stack for each level.
+Invariant: the depth of a text is counted before the text is parsed, because a parser needs stack
+for each level.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from typing import Any
 
 __all__ = ["MOST", "parsed", "shown"]
 
-MOST = 4096  # bytes of a first message
+MOST = 4096  # the most bytes of a first message
 DEEPEST = 16
 
 _MARKS = re.compile(rb'\\.|["\[\]{}]', re.DOTALL)
 
 
 def _depth(packed: bytes) -> int:
-    """How deep lists and maps nest, if it is JSON."""
+    """Returns how deep lists and maps nest, if the bytes are JSON."""
     depth = deepest = 0
-    within = False  # in a text?
+    within = False  # whether the mark is in a text
     for mark in _MARKS.findall(packed):
         if mark == b'"':
             within = not within
@@ -45,11 +46,11 @@ def _integer(digits: str) -> int | float:
 
 
 def parsed(packed: bytes, most: int = MOST) -> Any:
-    """The values of a JSON text.
+    """Returns the values of a JSON text.
 
     Raises:
-        ValueError: it is no JSON in UTF-8, is longer than `most` bytes or nests deeper than 16; or
-            a text in it has half of a surrogate pair, or a number is too large for a float.
+        ValueError: `packed` is not JSON in UTF-8, is longer than `most` bytes or nests deeper than
+            16; or a text in it has half of a surrogate pair, or a number is too large for a float.
     """
     if len(packed) > most:
         raise ValueError(f"it has more than {most} bytes")
@@ -61,5 +62,7 @@ def parsed(packed: bytes, most: int = MOST) -> Any:
 
 
 def shown(text: str, most: int) -> str:
-    """Text of another program, for messages: on one line, and without control characters."""
+    """Returns text of another program for use in messages: on one line, and without control
+    characters.
+    """
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text[:most])

@@ -1,16 +1,16 @@
 """weft.processes.Executor over hosts of a network (WIRE.md 17.14): `Executor(on=network.hosts())`.
 
-    submit() ──waits in `_State`──► a feeder's batch of calls of one function ──its line──► futures
-                                          ├─the host refuses, or nobody is there──► these calls fail
-                                          └─the line breaks──► all that is not over: BrokenProcessPool
+    submit() ──waits in `_State`──► a feeder's batch of calls of one function ──its _Line──► futures
+        ├─the host refuses, or nobody answers──► these calls fail
+        └─the session ends──► all calls that are not over: BrokenProcessPool
 
-A line is a session with one OS process of a host, for one function. A feeder is a thread; it keeps
-its lines until nothing more comes. What an agent does not allow is refused there, as a call's is.
+A _Line is a session with one OS process of a host, for one function. A feeder is a thread; it keeps
+its lines until nothing more comes. What an agent does not allow is refused there, as a call is.
 
-Invariants: those of _hosts/pool.py. A line belongs to its feeder; others may but kill() it,
-or what the feeder waits for until there is one. A line that has had its first calls is nothing
-outside (rule 10.3): a call is, until it is over. Whether it waits is not asked in rounds; where it
-is, its host's agent is asked when somebody wants to know (17.12).
+Invariants: those of _hosts/pool.py. A line belongs to its feeder; other threads may only kill() it,
+or the Stop for which the feeder waits until there is a line. A line that has had its first calls
+does not count as something outside (rule 10.3); a call does, until it is over. Rounds do not ask
+whether a call waits; its host's agent is asked where it is when somebody wants to know (17.12).
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ from weft.errors import BadUse, ChannelEnd, ProcessDied
 
 __all__ = ["State"]
 
-ASKS = 1.0  # seconds for an agent to say where a call is
+ASKS = 1.0  # seconds that an agent has to say where a call is
 GIVEN_UP = "its calls were given up by a second Ctrl-C"
 
 
 class _Future(Future[Any]):
-    """Who waits in vain for it is told where its call is: no rounds find that it waits for ever."""
+    """A future that says in its TimeoutError where the call is: no rounds find that a thread waits
+    for it for ever.
+    """
 
     def __init__(self, function: Any, state: State) -> None:
         super().__init__()
         self._name = _foreign_exceptions.name_of(function)
         self._workers, self._over = state.workers, state.over
-        self._where = ""  # once it has begun
+        self._where = ""  # set once the call has begun
         self._call: _remote_calls.FarCall | None = None
 
     def _late(self, seconds: float | None) -> cf.TimeoutError:
@@ -55,7 +57,7 @@ class _Future(Future[Any]):
             where = f"it waits for {self._over!r} to begin it"
         elif seconds is not None and seconds > 0:
             where += _said_by(call, min(seconds, ASKS))
-        # map() asks for what is left of its time, which may be over
+        # map() asks for what is left of its time, which may be over.
         when = "in time" if seconds is None or seconds < 0 else f"within {seconds:.3g} seconds"
         return cf.TimeoutError(f"no result of {self._name} {when}: {where}")
 
@@ -80,7 +82,7 @@ class _Future(Future[Any]):
 def _said_by(call: _remote_calls.FarCall, seconds: float) -> str:
     try:
         found = _remote_calls.heard(call, call.ask(), seconds)
-    except BadUse:  # its network was left
+    except BadUse:  # the network of the call was left
         return ""
     if found is None:
         return ", which does not say where"
@@ -88,16 +90,19 @@ def _said_by(call: _remote_calls.FarCall, seconds: float) -> str:
 
 
 class _Line:
-    """Calls of one function, one list after another, to one OS process of a host."""
+    """A session in which calls of one function, one list after another, go to one OS process of a
+    host.
+    """
 
     def __init__(self, hosts: FarHost | FarHosts, function: Any) -> None:
-        """
+        """Opens the session.
+
         Raises:
-            BadUse: nobody finds the function by its name, or the host refuses it.
+            BadUse: the function cannot be found by its name, or the host refuses it.
             ConnectionError: nobody answers.
         """
         self.hosts, self.function = hosts, function
-        self.size = 1  # calls of the next list
+        self.size = 1  # how many calls the next list has
         self.asked = _net_calls.asked_of(function)._replace(many=True)
         self.host, self.session = hosts._begun(self.asked)
         self.call = hosts._far_call(self.host, self.session)
@@ -120,17 +125,17 @@ class _Line:
                 call.future.begins_at(where, self.call)
 
     def compute(self, batch: list[_pool.Call]) -> bool:
-        """Has the calls run there. Who waits hears of each as its result comes. False: a result
-        came that this program does not take, so the line is of no use any more.
+        """Has the calls run there, and sets each future as its result comes. Returns false if a
+        result came that this program does not accept: then the line is of no use any more.
 
         Raises:
-            ProcessDied: the OS process is gone, and with it what had no result yet.
+            ProcessDied: the OS process is gone, and with it the calls that had no result yet.
         """
         began = time.monotonic()
         try:
             if (wrong := self._write(batch)) is None:
                 self._results(batch)
-            else:  # something in one of them cannot go: each by itself
+            else:  # a part of some call cannot be sent: each call goes by itself
                 for call in batch:
                     wrong = wrong if len(batch) == 1 else self._write([call])
                     if wrong is None:
@@ -140,18 +145,18 @@ class _Line:
         except (ChannelEnd, LookupError, TypeError, ValueError, AttributeError):
             self.died = True
             raise self.hosts._died(self.asked.name, self.host, self.session) from None
-        except BaseException as error:  # of a class that this program accepts
+        except BaseException as error:  # a class that this program accepts has raised it
             wrong = _user_values.not_rebuilt(_feeding.RESULT, error)
             for call in batch:
                 _pool.tell(call.future, error=wrong)
             return False
         self.size = _feeding.next_size(self.size, len(batch), time.monotonic() - began)
-        with contextlib.suppress(BadUse):  # it was closed meanwhile
+        with contextlib.suppress(BadUse):  # the link was closed meanwhile
             self.session._link.of_calls()
         return True
 
     def _write(self, batch: list[_pool.Call]) -> BaseException | None:
-        """Why it cannot go; None: it has gone."""
+        """Sends the calls. Returns why they cannot be sent, or None."""
         calls = [_net_calls.as_sent(c.args, c.keywords, self.session.trusted) for c in batch]
         try:
             self.told.write(calls)
@@ -163,10 +168,11 @@ class _Line:
         return None
 
     def _results(self, batch: list[_pool.Call]) -> None:
-        """
+        """Reads the results of the calls, and sets their futures.
+
         Raises:
-            LookupError, TypeError, ValueError, AttributeError: what comes is no result.
-            BadUse: one is of a class that is not accepted.
+            LookupError, TypeError, ValueError, AttributeError: what comes is not a result.
+            BadUse: a result is of a class that is not accepted.
         """
         left = set(range(len(batch)))
         while left:
@@ -183,9 +189,9 @@ class _Line:
             self.session._give_up("its executor is broken")
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Closes the line: no more calls come."""
         for end in (self.told, self.answer):
-            with contextlib.suppress(BadUse):  # it is retired already
+            with contextlib.suppress(BadUse):  # the end is retired already
                 end.retire()
         self.hosts._over(self.host, self.session._said["home"], self.died)
         self.kill()
@@ -195,9 +201,11 @@ class State(_pool.State):
     """What an executor over a network and its feeders share."""
 
     def __init__(self, hosts: Any, workers: int | None) -> None:
-        """
+        """Makes the state of an executor with at most `workers` calls at once; None: as many as the
+        hosts have OS processes.
+
         Raises:
-            BadUse: `hosts` are none of a network; none is there.
+            BadUse: `hosts` is not of a network, or there are no hosts.
         """
         if not isinstance(hosts, (FarHost, FarHosts)):
             raise BadUse(
@@ -238,7 +246,7 @@ class _Feeder(_pool.Feeder):
                 line.close()
 
     def _feed(self, lines: dict[int, _Line], batch: list[_pool.Call]) -> bool:
-        """False: the pool is broken."""
+        """Runs a batch. Returns false if the pool is broken."""
         state = self.state
         with _remote_calls.give_up_by(lambda: state.break_it(GIVEN_UP)):
             line = self._line_for(lines, batch)
@@ -250,7 +258,7 @@ class _Feeder(_pool.Feeder):
                     usable = line.compute(batch)
             except BaseException as error:
                 state.break_it(f"a host of the pool failed: {_foreign_exceptions.text_of(error)}")
-                if isinstance(error, ProcessDied):  # all who wait are told
+                if isinstance(error, ProcessDied):  # break_it() has told all who wait
                     return False
                 raise
         if not usable:
@@ -260,14 +268,16 @@ class _Feeder(_pool.Feeder):
         return True
 
     def _line_for(self, lines: dict[int, _Line], batch: list[_pool.Call]) -> _Line | None:
-        """The line of the batch's function; None: there is none, and the calls have failed."""
+        """Returns the line of the batch's function. None: there is none, and the calls have
+        failed.
+        """
         function, state = batch[0].function, self.state
         line = lines.get(id(function))
         if line is not None:
             return line
         stop = _net_loop.Stop()
         state.hosts.add(stop)
-        if state.broken is not None:  # break_it() may have come too early to kill this one
+        if state.broken is not None:  # break_it() may have come too early to kill this
             stop.kill()
         try:
             with stop.ends_waits():

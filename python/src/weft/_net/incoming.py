@@ -1,18 +1,18 @@
-"""What comes from another machine goes on within the loop's callbacks: a task that is woken for each
-piece takes longer than all the rest of a small one's way (WIRE.md 17.13).
+"""Passes on what comes from another machine within the loop's callbacks. To wake a task for each
+piece would take longer than all the rest of a small piece's way (WIRE.md 17.13).
 
-    Incoming: as any StreamReader ──onward(feed)──► all of it goes into the session as it comes ──┐
-        └──onward(socket)──► each piece goes to the socket once it is whole                       │
-                                        │    ▲                                                    │
-          the socket takes no more: the connection is not read ──it does──► the rest goes         │
-                                        └──the other side has said all, or its connection has ended──► over
+    Incoming: a StreamReader, until onward() is called
+        ──onward(feed)──► all bytes go into the session as they come
+        ──onward(socket)──► each piece goes to the socket once it is whole
+              the socket takes no more: the connection is not read ──it does again──► the rest goes
+        ──the peer has said all, or its connection has ended──► over
 
 Invariants
-- All of it is on the loop's thread.
-- What is kept here is part of a piece, and what the socket did not take of one call of feed_data():
-  meanwhile the connection is not read.
-- What comes for one that has closed is still taken: to close with bytes unread resets the
-  connection, and that may take with it what we have sent last.
+- All of this runs on the loop's thread.
+- Two things are kept here: part of a piece, and what the socket did not take of one call of
+  feed_data(). While something of the latter is kept, the connection is not read.
+- What comes for a socket that has closed is still taken: to close with bytes unread resets the
+  connection, and that may destroy what was sent last.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from typing import Any
 
 __all__ = ["LARGEST", "PIECE", "Incoming"]
 
-LARGEST = 1 << 18  # bytes of a piece
-PIECE = struct.Struct("<I")  # before each piece of a session's bytes: its length
+LARGEST = 1 << 18  # the most bytes of a piece
+PIECE = struct.Struct("<I")  # the length before each piece of a session's bytes
 
 
 class _Onward(abc.ABC):
@@ -35,7 +35,7 @@ class _Onward(abc.ABC):
 
     def __init__(self) -> None:
         self._head = b""  # what has come of a piece's length
-        self._left = 0  # bytes of it that are to come
+        self._left = 0  # bytes of the piece that are still to come
         self._all_said = False
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -43,7 +43,7 @@ class _Onward(abc.ABC):
         come = memoryview(data)
         if not self._left and not self._head and not self._all_said and len(come) > PIECE.size:
             (size,) = PIECE.unpack_from(come)
-            if size + PIECE.size == len(come) and size <= LARGEST:  # as most come
+            if size + PIECE.size == len(come) and size <= LARGEST:  # as most pieces come
                 self._part(come[PIECE.size :])
                 return
         while come and not self._all_said:
@@ -64,21 +64,21 @@ class _Onward(abc.ABC):
 
     @abc.abstractmethod
     def _part(self, now: memoryview) -> None:
-        """Of a piece; the last, if nothing is left of it."""
+        """Takes part of a piece: the last part, if self._left is 0."""
 
     def end(self) -> None:
-        """Nothing more will come."""
+        """Notes that nothing more will come."""
         self._all_said = True
         if not self.over.done():
             self.over.set_result(None)
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Nobody waits for it any more."""
+        """Lets go of the receiver: nobody waits for the bytes any more."""
 
 
 class _ToSession(_Onward):
-    """The way into a session, which takes all that comes."""
+    """Passes pieces into a session, which takes all that comes."""
 
     def __init__(self, take: Callable[[memoryview], object]) -> None:
         super().__init__()
@@ -88,19 +88,19 @@ class _ToSession(_Onward):
         self._take(now)
 
     def close(self) -> None:
-        self._take = lambda _: None  # the session is not kept by its connection
+        self._take = lambda _: None  # so that the connection does not keep the session alive
 
 
 class _ToSocket(_Onward):
-    """The way to a socket, which does not block."""
+    """Passes pieces to a socket that does not block."""
 
     def __init__(self, link: socket.socket, transport: asyncio.Transport) -> None:
         super().__init__()
         self._loop = asyncio.get_running_loop()
-        self._link: socket.socket | None = link  # None: it has closed
+        self._link: socket.socket | None = link  # None: the socket has closed
         self._transport = transport
-        self._piece = bytearray()  # what has come of one
-        self._kept = bytearray()  # that the socket did not take
+        self._piece = bytearray()  # what has come of a piece
+        self._kept = bytearray()  # what the socket did not take
 
     def _part(self, now: memoryview) -> None:
         if self._left or self._piece:
@@ -121,7 +121,7 @@ class _ToSocket(_Onward):
         self._kept.clear()
 
     def _taken(self, data: bytearray | memoryview) -> int:
-        """How many of these bytes the socket takes now."""
+        """Sends what the socket takes now. Returns how many bytes that is."""
         if self._link is None:
             return len(data)
         try:
@@ -181,25 +181,25 @@ class Incoming(asyncio.StreamReader):
             self._to.end()
 
     def is_between(self) -> bool:
-        """All that has come is with a session, and was whole pieces."""
+        """Returns whether all that has come is with a session, and was whole pieces."""
         to = self._to
         return isinstance(to, _ToSession) and not (to._left or to._head or to._all_said)
 
     def held(self) -> bytes:
-        """What has come, and nobody has read: takes it out. Nobody reads here any more."""
+        """Takes out what has come and was not read. Nobody may read from this reader afterwards."""
         buffer: bytearray = self._buffer  # type: ignore[attr-defined]
         held = bytes(buffer)
         buffer.clear()
         return held
 
     async def onward(self, to: socket.socket | Callable[[memoryview], object]) -> None:
-        """From now on what comes goes to that socket, or is given to that function, which has done
-        with it when it returns; until all has been said, or the connection has ended. Nobody reads
-        here any more.
+        """Passes on what comes from now on: to a socket, or to a function, which is done with the
+        bytes when it returns. Returns when the peer has said all, or the connection has ended.
+        Nobody may read from this reader any more.
         """
         held = bytearray()
         while self.exception() is None and self._buffer:  # type: ignore[attr-defined]
-            held += await self.read(LARGEST)  # does not wait: there is something
+            held += await self.read(LARGEST)  # this does not wait, since there are bytes
         way = _ToSocket(to, self._from) if isinstance(to, socket.socket) else _ToSession(to)
         self._to = way
         way.feed(held)

@@ -1,13 +1,15 @@
 """Keys and certificates of programs on a network (WIRE.md 17.1): a folder with a certificate, its
 key, and the authority that signed it.
 
-    make_keys(folder)                            a new authority, and a certificate of it, for all names
-    make_keys(other, by=folder, name="gpu1")     a certificate of the same authority for another machine, for gpu1/* and host=gpu1
+    make_keys(folder)                         a new authority, and a certificate of it for all names
+    make_keys(other, by=folder, name="gpu1")  a certificate of the same authority for another
+                                              machine, for gpu1/* and host=gpu1
 
-    authority.pem  certificate.pem  key.pem        authority-key.pem (only where certificates are made)    server (its URL)
+The files are authority.pem, certificate.pem and key.pem; authority-key.pem only where certificates
+are made; and server, with the URL of the server.
 
-The certificate is good on both sides of a connection. It says which names its programs may hold
-(WIRE.md 17.3); a program is known by the fingerprint.
+A certificate serves both sides of a connection. It says which names its programs may hold (WIRE.md
+17.3). A program is known by its certificate's fingerprint.
 """
 
 from __future__ import annotations
@@ -29,12 +31,13 @@ __all__ = ["Keys", "context", "fingerprint_of", "folder_of", "make_keys", "serve
 AUTHORITY, AUTHORITY_KEY = "authority.pem", "authority-key.pem"
 CERTIFICATE, KEY, SERVER = "certificate.pem", "key.pem", "server"
 LONGEST_URL = 300  # characters
-OUT_OF_TIME = 9, 10  # OpenSSL: a certificate is not yet valid, has expired
+OUT_OF_TIME = 9, 10  # codes of OpenSSL: a certificate is not yet valid, has expired
 
 
 def folder_of(keys: str | os.PathLike[str] | None) -> Path:
-    """The folder that was given; else $WEFT_NET, $XDG_CONFIG_HOME/weft/net or
-    ~/.config/weft/net."""
+    """Returns the folder that was given; else $WEFT_NET, $XDG_CONFIG_HOME/weft/net or
+    ~/.config/weft/net.
+    """
     if keys is not None:
         return Path(keys)
     if given := os.environ.get("WEFT_NET"):
@@ -43,7 +46,8 @@ def folder_of(keys: str | os.PathLike[str] | None) -> Path:
 
 
 def server_of(folder: Path) -> str:
-    """The URL of the NATS server: $WEFT_SERVER, or that which `weft net up` has noted there.
+    """Returns the URL of the NATS server: $WEFT_SERVER, or the one that `weft net up` has noted in
+    the folder.
 
     Raises:
         BadUse: there is none.
@@ -66,11 +70,11 @@ def make_keys(
     name: str | None = None,
     offers: Iterable[str] | None = None,
 ) -> Path:
-    """Makes a folder of keys: those of a new authority, or a certificate more of the one in `by`.
-    Returns the folder.
+    """Makes a folder of keys: those of a new authority, or one more certificate of the authority in
+    `by`. Returns the folder.
 
-    Only the user may read the keys. Whoever has `authority-key.pem` can make hosts: it stays where
-    it is, other machines get a folder made with `by`.
+    Only the user may read the keys. Whoever has `authority-key.pem` can make certificates for any
+    program: the file stays where it is, and other machines get a folder made with `by`.
 
     Args:
         folder: is made if it is not there.
@@ -83,11 +87,11 @@ def make_keys(
 
     Raises:
         BadUse: the folder has keys already, or, without `by`, an authority's; or `by` has no
-            authority's key; or one of `offers` is no such name, or `offers` is empty; or `offers`
-            is None and `name` is no name of one part.
+            authority's key; or one of `offers` is not a name to offer, or `offers` is empty; or
+            `offers` is None and `name` cannot be a part of a name.
         OSError: a file cannot be written.
     """
-    # it takes 50 ms, and most programs have their keys
+    # This import takes 50 ms, and most programs have their keys already.
     from weft._net import certificates as _net_certificates
 
     return _net_certificates.make(Path(folder), None if by is None else Path(by), name, offers)
@@ -96,11 +100,9 @@ def make_keys(
 class Keys:
     """The keys of a folder, for a program that joins.
 
-    Attributes:
-        client, server: the SSL contexts for the two sides of a connection.
-        fingerprint: the certificate's.
-        member: whose certificate it is, and for which names, as the other side of a connection will
-            see it.
+    Attributes: client, server: the SSL contexts for the two sides of a connection. fingerprint: of
+    the certificate. member: whose certificate it is, and for which names, as the other side of a
+    connection will see it.
 
     Raises:
         BadUse: the folder has no keys, they do not fit together, or they are not good now; or an
@@ -130,7 +132,8 @@ class Keys:
 
 
 def _shown(folder: Path) -> tuple[bytes, dict[str, Any]]:
-    """The folder's certificate, as the other side of a connection gets it.
+    """Returns the folder's certificate, as the other side of a connection gets it: its DER bytes,
+    and its fields.
 
     Raises:
         BadUse: the other side would refuse it.
@@ -140,8 +143,9 @@ def _shown(folder: Path) -> tuple[bytes, dict[str, Any]]:
 
 @functools.lru_cache(maxsize=16)
 def _read(folder: Path, *_: bytes) -> tuple[bytes, dict[str, Any]]:
-    """Reads the certificate through a connection in memory, for `ssl` has no other way to read one.
-    This takes some milliseconds, so the result is kept as long as the files are the same."""
+    """Reads the certificate through a connection in memory: `ssl` has no other way to read one.
+    This takes some milliseconds, so the result is kept as long as the files are the same.
+    """
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     client, server = context(folder, server=False), context(folder, server=True)
     sides = [client.wrap_bio(back, there), server.wrap_bio(there, back, server_side=True)]
@@ -164,15 +168,15 @@ def _read(folder: Path, *_: bytes) -> tuple[bytes, dict[str, Any]]:
 
 
 def context(folder: Path, server: bool) -> ssl.SSLContext:
-    """What a side of a TLS 1.3 connection is made with: its certificate, and the other's is asked
-    for.
+    """Returns the context with which one side of a TLS 1.3 connection is made. It has this side's
+    certificate, and asks for the other's.
 
     Raises:
-        BadUse: the folder has no keys, or they do not fit.
+        BadUse: the folder has no keys, or they do not fit together.
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_3
-    made.check_hostname = False  # machines have many names; the fingerprint says who it is
+    made.check_hostname = False  # machines have many names, and programs compare fingerprints
     made.verify_mode = ssl.CERT_REQUIRED
     try:
         made.load_verify_locations(folder / AUTHORITY)
@@ -186,5 +190,5 @@ def context(folder: Path, server: bool) -> ssl.SSLContext:
 
 
 def fingerprint_of(certificate: bytes) -> str:
-    """SHA-256 of a certificate's DER bytes, in hexadecimal."""
+    """Returns the SHA-256 of a certificate's DER bytes, in hexadecimal."""
     return hashlib.sha256(certificate).hexdigest()

@@ -1,13 +1,13 @@
 """The steps of networks (WIRE.md 17) by name, for tests that kill an OS process at one of them
 (17.22).
 
-    WEFT_NET_KILL="STEP FILE"         who comes to that step ends by SIGKILL
-    WEFT_NET_KILL="STEP FILE PID"     it kills that OS process instead, and goes on
+    WEFT_NET_KILL="STEP FILE"         an OS process that comes to that step ends by SIGKILL
+    WEFT_NET_KILL="STEP FILE PID"     it kills OS process PID instead, and goes on
 
 Invariants
-- One kill for each FILE, which whoever does it makes: so a test sees that the step was reached, and
-  what is started anew passes it.
-- Without the variable a step costs one look at the environment. None is taken for each value.
+- There is one kill for each FILE, which the killer makes. So a test sees that the step was reached,
+  and a program that is started again passes it.
+- Without the variable a step costs one look at the environment. No step is taken for each value.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ __all__ = ["STEPS", "at"]
 
 STEPS = {
     "home": (
-        "offer",  # the name is to be written
+        "offer",  # the name is about to be written
         "offered",
-        "renew",  # it is to be written again
-        "heard",  # a program has said its first message
-        "answer",  # its ticket is good, and it is to be told so
-        "give",  # there is a session, and the end is to be given
+        "renew",  # the name is about to be written again
+        "heard",  # a program has sent its first message
+        "answer",  # the program's ticket is good, and it is about to be told so
+        "give",  # there is a session, and the end is about to be given
         "given",
-        "leave",  # the name is to be deleted
+        "leave",  # the name is about to be deleted
         "left",
     ),
     "comer": (
-        "look",  # the entry is to be looked for
-        "take",  # the ticket is to be taken out
+        "look",  # the entry is about to be looked for
+        "take",  # the ticket is about to be taken out
         "taken",
-        "reached",  # there is a connection, and TLS
-        "said",  # the first message
+        "reached",  # there is a connection with TLS
+        "said",  # the first message is sent
         "begun",  # there is a session
     ),
     "agent": (
-        "asked",  # for a call that is allowed
-        "process",  # one of its OS processes has come for it
-        "passes",  # bytes are to be passed on
-        "over",  # no more are
+        "asked",  # a caller asks for a call that is allowed
+        "process",  # an OS process of the agent has come for the call
+        "passes",  # bytes are about to be passed on
+        "over",  # no more bytes are passed on
     ),
-    "call": (  # an OS process of the agent's
-        "here",  # at its agent's socket
-        "ends",  # has the ends by which it is told what to do
-        "runs",  # has its arguments
-        "result",  # is to say what it came to
-        "told",  # has said it
+    "call": (  # an OS process of the agent
+        "here",  # it has come to its agent's socket
+        "ends",  # it has the ends for orders and result
+        "runs",  # it has its arguments
+        "result",  # it is about to send its result
+        "told",  # it has sent its result
     ),
 }
 
 
 def at(step: str) -> None:
-    """The caller has come to "ROLE.STEP"."""
+    """Kills an OS process if the caller's step "ROLE.STEP" is the one in WEFT_NET_KILL."""
     wanted = os.environ.get("WEFT_NET_KILL")
     if not wanted or not wanted.startswith(step + " "):
         return

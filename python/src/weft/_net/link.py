@@ -2,20 +2,20 @@
 before the session begins (WIRE.md 17.1, 17.2).
 
     the native link ──its bell──► _Out.pump() ──► TLS (_net/tls.py) ──► the other machine
-                    ──who waits sends (native/wire/feed.hpp)──► TLS ───────►
+                    ──a thread that waits sends (native/wire/feed.hpp)──► TLS ───────►
                     ◄─────────────carry() ◄────── TLS ◄─────────────────
 
     connection ──first message──► refused │ Session ──either side closes, dies or falls silent──► over
 
 Invariants
-- A connection belongs to the loop's thread (_net/loop.py), or, as long as it passes to an OS process
-  of an agent over TCP, to a thread of its own; a link to whoever uses it, and its feed, which is
-  between the two, to the loop's thread again.
-- What waits here is what the connection's transport holds: who does not read stops who writes. Of
-  what passes to an OS process of an agent (couple()) at most LARGEST bytes more in each direction.
-- `_asking` is the loop's thread's, and empty in the child of a fork.
-- Nothing that a peer says here is more than JSON of at most 4,096 bytes (_net/foreign_json.py), and none of it
-  is run.
+- A connection belongs to the loop's thread (_net/loop.py), or, while it passes to an OS process of
+  an agent over TCP, to a thread of its own. A link belongs to its user. The feed between the two
+  belongs to the loop's thread.
+- Nothing waits here but what the connection's transport holds: a peer that does not read stops the
+  writer. If bytes pass to an OS process of an agent (couple()), at most LARGEST more wait in each
+  direction.
+- `_asking` belongs to the loop's thread, and is empty in the child of a fork.
+- What a peer says here is JSON of at most 4,096 bytes (_net/foreign_json.py); none of it is run.
 """
 
 from __future__ import annotations
@@ -65,23 +65,26 @@ __all__ = [
 ]
 
 MAGIC = b"WEFTNET1"
-TOLD = 2000  # characters of a refusal
+TOLD = 2000  # the most characters of a refusal
 GREETING = 10.0  # seconds for the hand-shake, and for the first message
-SILENT, ASKS = 5, 3  # seconds until keep-alive asks, and between its questions; how many
+# Seconds until keep-alive asks, and between its questions; how many it asks.
+SILENT, ASKS = 5, 3
 SAID_LAST = 10.0  # seconds for what a session had queued before its end
-AT_ONCE = (1 << 16) - PIECE.size  # bytes of a piece that is written: with its length four records
-UNHEARD = 20_000  # milliseconds for which what was sent may stay without an acknowledgement
+# The most bytes of a piece that is written: with its length they are four records of TLS.
+AT_ONCE = (1 << 16) - PIECE.size
+UNHEARD = 20_000  # milliseconds for which sent bytes may stay unacknowledged
 
 Said = dict[str, Any]
 
-# connections of ours whose other end has not answered yet: the addresses of our end and of that
+# Connections of this program whose other end has not answered yet: the addresses of both ends.
 _asking: set[Any] = set()
 os.register_at_fork(after_in_child=_asking.clear)
 
 
 class Refused(Exception):
-    """What the other side is told, and the end of the connection. `again`: it may ask once more,
-    with another ticket."""
+    """The reason why a connection is refused, which the other side is told. `again`: it may ask
+    once more, with another ticket.
+    """
 
     def __init__(self, why: str, again: bool = False) -> None:
         super().__init__(why)
@@ -89,25 +92,25 @@ class Refused(Exception):
 
 
 class Again(BadUse):
-    """The other side has refused what it may be asked for with another ticket."""
+    """The other side has refused a request, but would not with another ticket."""
 
 
 class NotHis(BadUse):
-    """The other side's certificate is not for the name under which it stands."""
+    """The other side's certificate does not grant the name under which it has written its entry."""
 
 
 class Closed(BadUse):
-    """The other side has closed the connection without a word: it was killed, or refuses us."""
+    """The other side has closed the connection without a word: it was killed, or refuses this
+    program.
+    """
 
 
 class Session:
-    """One session with a program on another machine; `connect` and a `Door` make it. Leaving its
-    block ends it, and ends over there die.
+    """A session with a program on another machine. `connect` and a `Door` make it. At the end of
+    its block it ends, and the ends that the other program has got from it die.
 
-    Attributes:
-        host: what the other program calls itself.
-        trusted: whether both sides said so: then values are pickled.
-        relayed: whether it goes through the NATS server.
+    Attributes: host: what the other program calls itself. trusted: whether both programs trust each
+    other: then values are pickled. relayed: whether the session goes through the NATS server.
     """
 
     def __init__(self, link: Any, host: str, trusted: bool, carried: asyncio.Task[None]) -> None:
@@ -121,27 +124,28 @@ class Session:
         self._given_up = False
 
     def give(self, name: str, end: Any) -> None:
-        """Hands an end of a channel to the other program, which takes it by this name; here it is
-        closed.
+        """Gives an end of a channel to the other program, which takes it by this name. In this
+        program the end is closed.
 
         Raises:
-            BadUse: `end` is no end, is closed, or of a channel whose home is elsewhere; a value
-                that waits in the channel cannot go there; the name has a space or is too long; the
-                session was closed.
+            BadUse: `end` is not an end, is closed, or belongs to a channel whose home is elsewhere;
+                a value that waits in the channel cannot go there; the name has a space or is too
+                long; the session was closed.
         """
         if not isinstance(name, str) or not name or " " in name or len(name.encode()) > 60:
             raise BadUse(f"give: a name has 1 to 60 bytes and no space, not {name!r}")
         self._link.give(end, name)
 
     def take(self, name: str) -> Any:
-        """The end that the other program has given by this name, or will: a Reader or a Writer.
-        Blocks the thread until it has.
+        """Returns the end that the other program has given by this name, a Reader or a Writer.
+        Blocks the thread until there is one.
 
         In a coroutine: `await io(session.take)(name)`.
 
         Raises:
             PeerDied: the session ended first.
-            BadUse: the session was closed, or what was given is not of its kind of values.
+            BadUse: the session was closed, or the channel of the end carries another kind of
+                values.
         """
         end = self._link.take(name)
         if end is None:
@@ -151,8 +155,8 @@ class Session:
         return end
 
     def wait(self) -> str:
-        """Blocks the thread until the session is over: why it is. In a coroutine: `await
-        io(session.wait)()`.
+        """Blocks the thread until the session is over. Returns the reason for its end. In a
+        coroutine: `await io(session.wait)()`.
 
         Raises:
             BadUse: the session was closed.
@@ -161,14 +165,15 @@ class Session:
 
     def close(self) -> None:
         """Ends the session, and waits until the other side has been sent all that was said, for
-        some seconds at most. Again: nothing."""
+        some seconds at most. A second call does nothing.
+        """
         self._link.close("the other program has closed the session")
         if not self._carried.done():
             with contextlib.suppress(BadUse):  # the loop has ended
                 _net_loop.call(self._loop, self._until_carried())
 
     def _give_up(self, why: str = "the other program has given it up") -> None:
-        """What is asked for by it is not waited for any more."""
+        """Ends the session without waiting for what was asked for by it."""
         self._given_up = True
         self._link.close(why)
 
@@ -189,7 +194,7 @@ class Session:
 
 
 def _watch_over(writer: asyncio.StreamWriter) -> None:
-    """Has the system notice that the other machine has fallen silent. (The relay has a lease.)"""
+    """Makes the system notice when the other machine has fallen silent. (The relay has a lease.)"""
     own: socket.socket | None = writer.get_extra_info("socket")
     if own is None:
         return
@@ -206,10 +211,12 @@ def _watch_over(writer: asyncio.StreamWriter) -> None:
 
 
 async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
-    """Until the link has closed; then the other side is told that this was all. What is said passes
-    in the loop's callback: a task's wake-up more is a tenth of a round trip."""
+    """Carries bytes from a link to the other side, until the link has closed; then tells the other
+    side that this was all. The bytes pass in the loop's callback: to wake a task too would take a
+    tenth of a round trip.
+    """
     loop = asyncio.get_running_loop()
-    room = _net_tls.rooms.raw  # nobody else's within this callback
+    room = _net_tls.rooms.raw  # nothing else uses it within this callback
 
     def pass_on() -> None:
         if stops.done():
@@ -218,7 +225,7 @@ async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
             n = link.recv_into(room[PIECE.size :])
         except BlockingIOError:
             return
-        except OSError:  # closed with something unread
+        except OSError:  # the link was closed with bytes unread
             n = 0
         if n:
             PIECE.pack_into(room, 0, n)
@@ -243,8 +250,9 @@ async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
 
 
 class _Out:
-    """The way out of a session: in the loop's callbacks, for a task that is woken takes longer than
-    all the rest of a small message's way."""
+    """Carries a session's bytes out, in the loop's callbacks: to wake a task would take longer than
+    all the rest of a small message's way.
+    """
 
     def __init__(self, feed: Any, there: Any) -> None:
         self._feed, self._there = feed, there
@@ -256,10 +264,10 @@ class _Out:
         there.direct(feed)
 
     def pump(self) -> None:
-        """As much as the connection takes."""
+        """Sends as much as the connection takes."""
         feed, there = self._feed, self._there
         piece, some = b"not asked", False
-        with _net_tls.lock:  # before the bell is heard
+        with _net_tls.lock:  # before the bell is silenced
             there.put_rest()
             while not there.full and (piece := feed.output(AT_ONCE)):
                 there.put(piece)
@@ -280,7 +288,7 @@ class _Out:
             self.pump()
 
     def give_up(self) -> None:
-        """The other side is told that this was all."""
+        """Tells the other side that this was all."""
         if self.all_said.done():
             return
         self.all_said.set_result(None)
@@ -293,7 +301,9 @@ class _Out:
 
 
 async def carry(feed: Any, there: Streams) -> None:
-    """As couple(), of a session here: what comes goes into it as it comes."""
+    """Does what couple() does, for a session of this OS process: what comes goes into it at
+    once.
+    """
     assert isinstance(there[0], Incoming)
     out = _Out(feed, there[1].transport)
     back = asyncio.ensure_future(there[0].onward(out.heard))
@@ -311,7 +321,7 @@ async def carry(feed: Any, there: Streams) -> None:
 
 
 async def close_writer(writer: asyncio.StreamWriter) -> None:
-    """What is queued goes first, unless the other side does not take it."""
+    """Closes a connection. What is queued goes first, unless the other side does not take it."""
     writer.close()
     try:
         await asyncio.wait_for(writer.wait_closed(), GREETING / 2)
@@ -320,10 +330,11 @@ async def close_writer(writer: asyncio.StreamWriter) -> None:
 
 
 async def couple(link: socket.socket, there: Streams) -> None:
-    """Between a connection and a socket that leads to the session, of another OS process. Until
-    both sides have said all, or the connection has ended. Who closes first stays until the other
-    side has heard everything, and has said so (17.13). Over TCP by a thread of its own, without a
-    step of Python's."""
+    """Carries bytes between a connection and a socket that leads to a session of another OS
+    process, until both sides have said all, or the connection has ended. The side that closes first
+    stays until the other has received everything, and has said so (17.13). Over TCP a thread of its
+    own does this, which runs no step of Python.
+    """
     link.setblocking(False)
     way = there[1].transport
     if isinstance(way, _net_tls.Tls) and (parts := way.hand_over()) is not None:
@@ -357,7 +368,7 @@ async def _passed(
     parts: _net_tls.Parts,
     pipe: tuple[int, int],
 ) -> None:
-    """couple(), by a thread."""
+    """Does what couple() does, on a thread."""
     assert isinstance(there[0], Incoming)
     loop = asyncio.get_running_loop()
     over: asyncio.Future[bytes] = loop.create_future()
@@ -383,7 +394,7 @@ async def _passed(
             raise
         await asyncio.shield(over)
     finally:
-        os.close(bell)  # who hears that lets go, if it is not over
+        os.close(bell)  # the thread lets go when it reads this, if it is not over
         while not over.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((over,))
@@ -409,9 +420,10 @@ def _refusal(error: Refused) -> bytes:
 
 
 async def _heard(reader: asyncio.StreamReader) -> Said:
-    """
+    """Reads the first message of the other side.
+
     Raises:
-        Refused: that was none.
+        Refused: it is not one.
     """
     try:
         magic, size = struct.unpack("<8sI", await reader.readexactly(12))
@@ -431,10 +443,10 @@ async def _session(
     link = _native._Link(-1, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1)
     feed = link.feed()
     carried = asyncio.ensure_future(carry(feed, (reader, writer)))
-    loop = _net_loop.use()  # as long as it lasts
+    loop = _net_loop.use()  # a user of the loop, as long as the session lasts
 
     def over(_: object) -> None:
-        feed.lost("its connection was closed")  # also if it was never carried
+        feed.lost("its connection was closed")  # also if carry() never began
         _net_loop.done(loop)
 
     carried.add_done_callback(over)
@@ -443,22 +455,25 @@ async def _session(
     return session
 
 
-# --- who comes, and who is reached ----------------------------------------------------------------
+# --- connections that come, and connections that are made
+# ------------------------------------------
 
 
 class Welcome(NamedTuple):
-    """What somebody who comes is answered."""
+    """The answer to a program that connects."""
 
     host: str
     trust: bool
-    begun: Callable[[Session], None]  #: there is a session with him
-    lost: Callable[[], None]  #: instead: the connection was lost before
-    more: Said | None = None  #: of the answer
+    begun: Callable[[Session], None]  #: called when there is a session with the program
+    lost: Callable[[], None]  #: called instead if the connection is lost before
+    more: Said | None = None  #: further fields of the answer
     then: Callable[[Streams], Awaitable[None]] | None = None  #: what follows; None: a session
 
 
 def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
-    """What takes a connection of somebody who comes. `answer` may raise Refused."""
+    """Returns the function that takes a connection of a program that connects. `answer` may raise
+    Refused.
+    """
 
     async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         said = await asyncio.wait_for(_heard(reader), GREETING)
@@ -490,7 +505,7 @@ def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
                 writer.write(_refusal(error))
                 await close_writer(writer)
         except (OSError, EOFError, asyncio.TimeoutError, asyncio.CancelledError):
-            writer.transport.abort()  # he has gone, or we have
+            writer.transport.abort()  # the other side has gone, or this program leaves
         except BaseException:
             writer.transport.abort()
             raise
@@ -499,8 +514,9 @@ def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
 
 
 async def serve(tls: ssl.SSLContext, address: str, came: Came) -> asyncio.Server:
-    """Listens. Each connection has a task of its own, so that one who says nothing holds up
-    nobody."""
+    """Listens at an address. Each connection has a task of its own, so that a program that says
+    nothing delays no other.
+    """
     host, port = parted(address)
     return await _net_tls.listen(tls, came, host, port, LARGEST, GREETING)
 
@@ -528,10 +544,10 @@ def why(error: Exception, address: str) -> str:
 
 
 async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETING) -> Streams:
-    """A connection with the program at an address.
+    """Returns a connection with the program at an address.
 
     Raises:
-        BadUse: its certificate is not right, or it refuses ours.
+        BadUse: its certificate is not right, or it refuses this program's.
         OSError: nobody is there, or nobody answers within `patience` seconds.
     """
     host, port = parted(address)
@@ -544,23 +560,23 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
         raise BadUse(why(error, address)) from None
     except asyncio.TimeoutError:
         raise TimeoutError(f"nobody answers at {address}") from None
-    except ValueError as error:  # an entry's address need not be the name of a machine
+    except ValueError as error:  # an entry's address may be anything
         raise ConnectionError(f"{host!r} is no machine: {error}") from None
     _watch_over(streams[1])
     return streams
 
 
 async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | None) -> Said:
-    """The answer of the program at the other end.
+    """Sends `said`, and returns the answer of the program at the other end.
 
     Raises:
-        BadUse: it refuses, or its certificate is not right; NotHis, if the certificate is not for
-            the name that this program looks for.
+        BadUse: the program refuses, or its certificate is not right; NotHis, if the certificate
+            does not grant the name that is looked for.
     """
     reader, writer = streams
     ends = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
     try:
-        if None not in ends:  # the relay has none
+        if None not in ends:  # the relay has no addresses
             _asking.add(ends)
         way: Any = writer.transport
         if fingerprint is not None and _net_keys.fingerprint_of(way.shown) != fingerprint:
@@ -568,7 +584,8 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
                 f"{where} is not who was announced: its certificate has another fingerprint. "
                 "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"
             )
-        # checked before anything is sent: any member may have written the entry (17.3)
+        # This must be checked before anything is sent: any member may have written the entry
+        # (17.3).
         name = said.get("name")
         if name is not None and not (member := way.member()).may_hold(name):
             raise NotHis(
@@ -584,7 +601,7 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
             raise BadUse(f"{where} says nothing: is it a Weft program of this network?") from None
         except Refused as error:
             raise BadUse(f"{where}: {error}") from None
-        except (OSError, EOFError) as error:  # with TLS 1.3 our certificate is refused only now
+        except (OSError, EOFError) as error:  # with TLS 1.3 a certificate is refused only now
             kind = BadUse if isinstance(error, ssl.SSLError) else Closed
             raise kind(why(error, where)) from None
         if "refused" in answer:
@@ -602,10 +619,11 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
 async def begun(
     streams: Streams, where: str, said: Said, fingerprint: str | None = None
 ) -> Session:
-    """A session over a connection that stands; where: what its other end is called in messages.
+    """Returns a session over a connection that is open. `where` is the name of its other end in
+    messages.
 
     Raises:
-        BadUse: it refuses, or its certificate is not right.
+        BadUse: the other end refuses, or its certificate is not right.
     """
     answer = await _greeted(streams, where, said, fingerprint)
     try:
@@ -622,22 +640,24 @@ async def begun(
 async def reach(
     tls: ssl.SSLContext, address: str, said: Said, fingerprint: str | None = None
 ) -> Session:
-    """A session with the program at an address: raises as direct() and begun()."""
+    """Returns a session with the program at an address. Raises what direct() and begun() raise."""
     return await begun(await direct(tls, address), address, said, fingerprint)
 
 
 async def asked(streams: Streams, where: str, said: Said, fingerprint: str) -> Said:
-    """What the program at the other end answers, where no session follows; raises as begun()."""
+    """Returns the answer of the program at the other end, if no session follows. Raises what
+    begun() raises.
+    """
     answer = await _greeted(streams, where, said, fingerprint)
     await close_writer(streams[1])
     return answer
 
 
 def parted(address: str) -> tuple[str, int]:
-    """Host and port of "host:port".
+    """Returns host and port of "host:port".
 
     Raises:
-        BadUse: it is none.
+        BadUse: `address` is not of that form.
     """
     host, colon, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
     number = port.isascii() and port.isdigit() and len(port) <= 5
@@ -649,8 +669,9 @@ def parted(address: str) -> tuple[str, int]:
 
 
 def joined(server: asyncio.Server) -> str:
-    """Where it listens. A link-local address of IPv6 is none without its zone, by which the others of
-    that link have to call it too."""
+    """Returns the address at which the server listens. A link-local address of IPv6 is incomplete
+    without its zone, which other machines on that network have to give too.
+    """
     host, port, *more = server.sockets[0].getsockname()
     if ":" not in host:
         return f"{host}:{port}"

@@ -1,15 +1,16 @@
-"""The thread on which everything of `weft.net` waits: an event loop of its own, as long as anybody
-uses it.
+"""The thread on which everything of `weft.net` waits: it runs an event loop of its own, as long as
+the loop has users.
 
-    use() ──the first──► a thread, with its loop         call(coroutine): runs it there, and waits for what it comes to
-      └──────the last lets go: done()──► the thread ends
+    use(): the first user starts a thread with its loop
+    call(coroutine) runs it on the loop, and waits for its result
+    done(): the last user lets go, and the thread ends
 
 Invariants
 - `_lock` protects `_loop` and `_users`. In the child of a fork there is neither: they are the
   parent's.
 - What may wake a run from another machine counts as something outside (rule 10.3; WIRE.md 17.16):
-  who makes it says outside(True), and outside(False) once it is over. A user alone is none, and
-  neither are these threads: they hold no end, and what they wake a run for is counted.
+  the code that makes it calls outside(True), and outside(False) once it is over. A user alone does
+  not count, and neither do these threads: they hold no end, and what they wake a run for counts.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ THREAD = "weft net"
 
 T = TypeVar("T")
 
-_here = threading.local()  # .stop: who may end what this thread waits for
+_here = threading.local()  # .stop is the Stop that may end what this thread waits for
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -45,15 +46,16 @@ _thread: threading.Thread | None = None
 _users = 0
 
 
-#: Sockets of sessions, and what takes what has come by one: True, if that needed nothing of the
-#: loop's. The loop's thread's.
+#: The descriptors of sessions' sockets. Each has a function that takes what has come, and returns
+#: true if that needed no step of the loop. The table belongs to the loop's thread.
 quickly: dict[int, Callable[[], bool]] = {}
 
 
 class _Looking(selectors.DefaultSelector):
-    """Looks out before it sleeps (WIRE.md 17.25): its own descriptor is readable when one of those
-    is for which it waits. What has come for sessions alone goes on from here, since a turn of the
-    loop takes longer; where a bell rang too it is heard in its turn (native/wire/feed.hpp)."""
+    """Spins before it sleeps (WIRE.md 17.25): the selector's own descriptor is readable when one of
+    its descriptors is. What has come for sessions alone goes on from here, since a turn of the loop
+    takes longer. If a bell rang too, the loop answers it in its turn (native/wire/feed.hpp).
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +76,7 @@ class _Looking(selectors.DefaultSelector):
                     return []
 
     def _went_on(self) -> bool:
-        """Has all that is there been taken?"""
+        """Returns whether all that has come was taken."""
         there = self._epoll.poll(0)
         turns = [quickly.get(fd) if event == select.EPOLLIN else None for fd, event in there]
         if not turns or None in turns:
@@ -86,7 +88,7 @@ class _Looking(selectors.DefaultSelector):
 def _run(loop: asyncio.AbstractEventLoop) -> None:
     _helper_threads.helps()
     asyncio.set_event_loop(loop)
-    # for what blocks, as a look for the address of a name does
+    # The executor is for calls that block, such as the look-up of a name's address.
     loop.set_default_executor(
         concurrent.futures.ThreadPoolExecutor(initializer=_helper_threads.helps)
     )
@@ -102,9 +104,9 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class Stop:
-    """By it others end what a thread waits for in wait(), now or later.
+    """Lets other threads end what a thread waits for in wait(), now or later.
 
-    `_lock` protects the rest.
+    `_lock` protects the other fields.
     """
 
     def __init__(self) -> None:
@@ -114,7 +116,7 @@ class Stop:
 
     @contextlib.contextmanager
     def ends_waits(self) -> Iterator[None]:
-        """Those of the calling thread, in the block."""
+        """Makes this Stop end the waits of the calling thread in the block."""
         _here.stop = self
         try:
             yield
@@ -137,16 +139,18 @@ class Stop:
 
 
 def use() -> asyncio.AbstractEventLoop:
-    """One more user; each says done() once."""
+    """Adds a user of the loop, and returns the loop. Each user must call done() once."""
     global _loop, _thread, _users
     with _lock:
         if _loop is None:
             loop = asyncio.SelectorEventLoop(_Looking())
             try:
-                loop.call_soon(_native._be_prompt)  # before what computes (WIRE.md 17.24)
+                # The loop's thread must run before threads that compute (WIRE.md 17.24).
+                loop.call_soon(_native._be_prompt)
                 thread = threading.Thread(target=_run, args=(loop,), name=THREAD, daemon=True)
                 thread.start()
-            except BaseException:  # a signal's handler: if the thread has begun, that ends it
+            except BaseException:
+                # A signal handler has raised; this ends the thread, if it has begun.
                 loop.call_soon_threadsafe(loop.stop)
                 raise
             _loop, _thread = loop, thread
@@ -155,14 +159,16 @@ def use() -> asyncio.AbstractEventLoop:
 
 
 def outside(more: bool) -> None:
-    """Somebody may come who wakes a run here; False: he came, or will not any more. After a fork
-    nothing is left of those that there were."""
+    """Counts something that may wake a run here (True), or that did so or will not any more
+    (False). In the child of a fork nothing is counted.
+    """
     _native._outside(more)
 
 
 def done(loop: asyncio.AbstractEventLoop) -> None:
-    """One user less of this loop. When the last has gone the thread ends; who is not on it waits
-    for that. After a fork nothing."""
+    """Removes a user of the loop. When the last has gone the thread ends, and a caller on another
+    thread waits for that. In the child of a fork this does nothing.
+    """
     global _loop, _thread, _users
     with _lock:
         if loop is not _loop or _thread is None:
@@ -180,7 +186,7 @@ def done(loop: asyncio.AbstractEventLoop) -> None:
 def begin(
     loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]
 ) -> concurrent.futures.Future[T]:
-    """Runs it on the loop.
+    """Runs a coroutine on the loop. Returns its future.
 
     Raises:
         BadUse: the loop has ended, or was left behind by a fork.
@@ -192,10 +198,11 @@ def begin(
 
 
 def call(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
-    """Runs it on the loop; blocks until it is over. Interrupted, it cancels it.
+    """Runs a coroutine on the loop, and blocks until it is over. If the wait is interrupted,
+    cancels the coroutine.
 
     Raises:
-        what it raises; BadUse, if the loop has ended or was left behind by a fork.
+        What the coroutine raises; BadUse, if the loop has ended or was left behind by a fork.
     """
     future = begin(loop, what)
     try:
@@ -208,7 +215,9 @@ def call(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
 
 
 def wait(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
-    """As call(), in a process: it may be cancelled meanwhile. What it waits for is outside."""
+    """Does what call() does, in a process, which may be cancelled meanwhile. The wait counts as
+    outside.
+    """
     if _loop is not loop:
         return call(loop, what)
     outside(True)
@@ -247,11 +256,11 @@ def _waited(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
 
 
 async def within(seconds: float, what: Coroutine[Any, Any, T], drop: Callable[[T], object]) -> T:
-    """As asyncio.wait_for(), which may lose what it waits for, where that comes to its end as the wait
-    is cancelled: here drop() gets it then.
+    """Does what asyncio.wait_for() does, and loses nothing. If `what` completes just as the wait is
+    cancelled, drop() gets its result.
 
     Raises:
-        what it raised; TimeoutError.
+        What the coroutine raised; TimeoutError.
     """
     task = asyncio.ensure_future(what)
     try:

@@ -1,5 +1,6 @@
 """Names of a network, which members may hold them, and the items of its lists (WIRE.md 17.3, 17.9).
-The client of the server (_net/names.py) is not imported here: that takes longer than all the rest.
+The client of the server (_net/names.py) is not imported here: its import takes longer than all the
+rest.
 """
 
 from __future__ import annotations
@@ -26,48 +27,49 @@ __all__ = [
     "simple",
 ]
 
-SOON = 3.0  # seconds for a host of a pool to have a ticket: then another one is asked
-HOST = "host="  # so begin the names of hosts, and of no channel
+SOON = 3.0  # seconds to wait for a host's ticket before another host is asked
+HOST = "host="  # the names of hosts begin so, and no name of a channel does
 ALL = "*"  # the grant of all names
 SCHEME = "weft:"  # a URI of a certificate that begins so is a grant
 
 _NAME = "[A-Za-z0-9_-]+(?:[/.][A-Za-z0-9_-]+)*"
 _GRANT = re.compile(rf"(?:{HOST})?(?:{_NAME}|(?:{_NAME}[/.])?[*])")
-LONGEST = 60  # characters of a name
-TOLD = 300  # characters of a list of grants in a message
+LONGEST = 60  # the most characters of a name
+TOLD = 300  # the most characters of a list of grants in a message
 
 
 class NotYet(BadUse):
-    """What may be there in a moment: a host, its ticket, the server."""
+    """A host, its ticket or the server is not there, but may be in a moment."""
 
 
 class Named(NamedTuple):
     """A name, as `Network.names` lists it."""
 
-    name: str  #: as in Channel.at(name)
-    host: str  #: what its home's program calls itself
-    address: str  #: where that listens; "": it is reached by the relay only
+    name: str  #: the name that Channel.at(name) takes
+    host: str  #: what the program at the channel's home calls itself
+    address: str  #: where that program listens; "": it is reached by the relay only
     readers: bool  #: whether it gives reader ends
     writers: bool  #: whether it gives writer ends
-    relayed: int = 0  #: how many of its home's sessions go by the relay, as of some seconds ago
+    relayed: int = 0  #: sessions of that program that use the relay, some seconds ago
 
 
 class Host(NamedTuple):
-    """A host that is there (WIRE.md 17.9)."""
+    """A host of the network (WIRE.md 17.9)."""
 
     name: str
-    address: str  #: of its agent
-    allow: list[str]  #: what it runs
+    address: str  #: the address of its agent
+    allow: list[str]  #: the functions that it runs
     hosts: int  #: how many OS processes it has
     trust: bool
-    home: str  #: of the agent: another one has another
-    relayed: int  #: how many of its sessions go by the relay
+    home: str  #: the agent's own identifier: an agent that is started again has another
+    relayed: int  #: how many of its sessions use the relay
 
 
 def checked(name: Any) -> str:
-    """
+    """Returns the name.
+
     Raises:
-        BadUse: that is no name.
+        BadUse: it is not a name.
     """
     good = isinstance(name, str) and len(name) <= LONGEST
     if not good or not re.fullmatch(_NAME, name):
@@ -78,8 +80,9 @@ def checked(name: Any) -> str:
 
 
 def simple(text: str) -> str:
-    """The name of a machine as a name of one part: any character but letters, digits, - and _
-    becomes a -."""
+    """Makes a name of one part of a machine's name: any character but letters, digits, - and _
+    becomes a -.
+    """
     return re.sub("[^A-Za-z0-9_-]", "-", text)[:LONGEST]
 
 
@@ -87,9 +90,10 @@ def simple(text: str) -> str:
 
 
 def checked_grant(grant: Any) -> str:
-    """
+    """Returns the grant.
+
     Raises:
-        BadUse: that is no grant.
+        BadUse: it is not a grant.
     """
     good = isinstance(grant, str) and len(grant.removeprefix(HOST).removesuffix("/*")) <= LONGEST
     if not good or not _GRANT.fullmatch(grant):
@@ -101,8 +105,9 @@ def checked_grant(grant: Any) -> str:
 
 
 def grants(grant: str, name: str) -> bool:
-    """Does it grant this name (WIRE.md 17.3)? The name is a channel's, or HOST and then a host's.
-    In C++ net/grants.hpp does the same."""
+    """Returns whether the grant is for this name (WIRE.md 17.3). The name is a channel's, or HOST
+    and then a host's. In C++ net/grants.hpp does the same.
+    """
     beginning = grant[:-1]
     if grant[-1:] != "*":
         return grant == name
@@ -119,14 +124,14 @@ class Member(NamedTuple):
         return any(grants(grant, name) for grant in self.grants)
 
     def __str__(self) -> str:
-        """The text for messages."""
+        """Returns the text for messages."""
         of = ", ".join(self.grants) or "no name, as those that an older Weft made"
         return (
             f"the certificate of {self.name!r} is for {of[:TOLD]}{' …' if len(of) > TOLD else ''}"
         )
 
     def with_name(self, name: str) -> str:
-        """The command that makes keys which may hold this name too."""
+        """Returns the command that makes keys which may hold this name too."""
         of = [shlex.quote(grant) for grant in (*self.grants, name)]
         if sum(map(len, of)) > TOLD:
             of = ["…", of[-1]]
@@ -135,7 +140,9 @@ class Member(NamedTuple):
 
 
 def member_of(certificate: dict[str, Any]) -> Member:
-    """The member of a certificate, which is given as the dictionary of ssl's getpeercert()."""
+    """Returns the member of a certificate, which is given as the dictionary of ssl's
+    getpeercert().
+    """
     subject = [value for part in certificate.get("subject", ()) for value in part]
     name = next((str(value) for key, value in subject if key == "commonName"), "?")
     uris: Sequence[str] = [v for k, v in certificate.get("subjectAltName", ()) if k == "URI"]

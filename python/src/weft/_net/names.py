@@ -1,19 +1,20 @@
-"""Names of channels in a key-value bucket of JetStream: who has one, and how two programs meet by
-it (WIRE.md 17.3, 17.4, 17.8).
+"""Names of channels in a key-value bucket of JetStream: which program holds a name, and how two
+programs meet by it (WIRE.md 17.3, 17.4, 17.8).
 
-    offer() ──create──► the entry has a ticket ──somebody takes it out (compare-and-set)──► the entry has none
-                              ▲                                                                   │ the home hears of it
-                              └──────────a new one: it was taken, or RENEW has gone by────────────┘
+    offer() ──create──► the entry has a ticket
+        ──a program takes it out (compare-and-set)──► the entry has none, and the home is told
+        ──a new ticket: one was taken, or RENEW has gone by──► the entry has a ticket
 
 Invariants
-- All of a Network's fields but `_sessions`'s length are the loop's thread's.
-- A ticket is in `Offer.tickets` from before it is in the entry until it is shown, or MEETING after
-  it was replaced; but of those that are out the latest MOST_OUT only.
-- Who took a ticket may never show it. So the next is written when one is taken (`_wrote`), of which
-  the home hears by a consumer of the bucket's stream: that tells what was written, and not each try
-  to write. So nothing is written for who came too late, however many come at once.
-- With the server down nothing here is waited for by a session; what could not be written is written
-  by the next renewal.
+- All fields of a Network belong to the loop's thread, except the length of `_sessions`.
+- A ticket is in `Offer.tickets` from before it is in the entry until it is shown, or until MEETING
+  after it was replaced. But of the tickets that are out only the latest MOST_OUT are kept.
+- A program that took a ticket may never show it. So the next ticket is written when one is taken
+  (`_wrote`). The home learns this from a consumer of the bucket's stream, which tells what was
+  written, and not each try to write. So nothing is written for programs that came too late, however
+  many come at once.
+- No session waits for the server. If it is down, what could not be written is written by the next
+  renewal.
 """
 
 from __future__ import annotations
@@ -52,15 +53,17 @@ except ImportError as error:
 
 __all__ = ["Meeting"]
 
-LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how often its home does
-WRONG_LAST = 10071, 10164  # the server's codes: another revision is the last
+# Seconds: after LIVES an entry that nobody writes again is gone; its home writes it each RENEW.
+LIVES, RENEW = 15.0, 5.0
+WRONG_LAST = 10071, 10164  # the server's codes for "another revision is the last"
 SERVER = 10.0  # seconds for the server to answer
-REACH = 3.0  # seconds for an address to answer, where there is the relay
-BEYOND = 300.0  # seconds for which one that did not answer is not tried again
-BACK = 1.0  # seconds for it to be back, where somebody waits for the list, or to offer
+REACH = 3.0  # seconds for an address to answer, if the relay may be used
+BEYOND = 300.0  # seconds before an address that did not answer is tried again
+# Seconds for the server to be back if a thread waits for the list, or to offer a name.
+BACK = 1.0
 
-# asyncio logs this at the end of each connection that began without TLS, as the client's do;
-# nothing is wrong then.
+# asyncio logs this at the end of each connection that began without TLS, as the client's
+# connections do. It is harmless then.
 _NO_MATTER = "returning true from eof_received() has no effect when using ssl"
 logging.getLogger("asyncio").addFilter(
     lambda r: r.msg != _NO_MATTER or r.threadName != _net_loop.THREAD
@@ -68,16 +71,16 @@ logging.getLogger("asyncio").addFilter(
 
 _logger = logging.getLogger("weft")
 
-# The homes of this program: a session joins two, and it may have joined more than once.
+# The homes of this program. (It may have joined more than once, and no session joins two of them.)
 _own_homes: set[str] = set()
 os.register_at_fork(after_in_child=_own_homes.clear)
 
-# What the server, or its absence, makes the client raise.
+# The exceptions of the client if the server fails or is absent.
 _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError)
 
 
 class Meeting:
-    """What a Network knows of names, on the loop's thread."""
+    """What a Network knows of names. It belongs to the loop's thread."""
 
     def __init__(
         self,
@@ -91,17 +94,18 @@ class Meeting:
         self.url, self.host, self.trust = url, host, trust
         self._relay_use = relay  # "auto", "only" or "never"
         self._relay: _net_relay.Relay | None = None
-        self._beyond: dict[str, float] = {}  # homes whose address did not answer: until when
+        self._beyond: dict[str, float] = {}  # home whose address did not answer → until when
         self.home = secrets.token_hex(8)
         _own_homes.add(self.home)
-        self.kept = kept  # a session that has begun
+        self.kept = kept  # called with each session that has begun
         self.address = ""
         own = _net_keys.Keys(keys)
         self._client_tls, self._server_tls = own.client, own.server
         self._fingerprint, self.member = own.fingerprint, own.member
         self._offers: dict[str, Offer] = {}
-        self._passes: dict[str, tuple[dict[str, Any], str]] = {}  # of hosts: their entries
-        self._why = ""  # the client's last trouble
+        # The entries and passes of hosts, by the names of these.
+        self._passes: dict[str, tuple[dict[str, Any], str]] = {}
+        self._why = ""  # the last error of the client
         self._tasks: set[asyncio.Task[Any]] = set()
         self._nats: Any = None
         self._bucket: KeyValue | None = None
@@ -110,9 +114,10 @@ class Meeting:
     # --- the server -------------------------------------------------------------------------------
 
     async def begin(self, address: str) -> None:
-        """
+        """Listens, and connects with the server.
+
         Raises:
-            BadUse: the server does not answer, refuses us, or has no JetStream.
+            BadUse: the server does not answer, refuses this program, or has no JetStream.
             OSError: nobody can listen at the address.
         """
         came = _net_link.receiver(self._answer)
@@ -141,7 +146,7 @@ class Meeting:
             if self._relay is not None:
                 self._relay.hurry()
             for offer in list(self._offers.values()):
-                self._start(self._hear(offer))  # a server that was started again knows of nobody
+                self._start(self._hear(offer))  # a server that was started again has no consumers
 
         async def trouble(error: Exception) -> None:
             self._why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -176,7 +181,8 @@ class Meeting:
         )
 
     async def _connected(self, patience: float) -> None:
-        """
+        """Waits for the connection with the server, at most `patience` seconds.
+
         Raises:
             ConnectionError: the server is not there.
         """
@@ -188,7 +194,7 @@ class Meeting:
             await asyncio.sleep(0.02)
 
     async def _names(self) -> KeyValue:
-        """The bucket; made if there is none."""
+        """Returns the bucket. Makes it if there is none."""
         if self._bucket is None:
             js = self._nats.jetstream(timeout=SERVER / 2)
             try:
@@ -200,7 +206,7 @@ class Meeting:
         return self._bucket
 
     async def leave(self) -> None:
-        """Lets go of all names; nobody comes any more. Sessions go on."""
+        """Lets go of all names, so that nobody comes any more. Sessions go on."""
         for task in list(self._tasks):
             task.cancel()
         offers = list(self._offers.values())
@@ -221,18 +227,21 @@ class Meeting:
             await self._relay.end()
         if self._nats is None:
             return
-        with contextlib.suppress(*_LOST, AttributeError):  # the client writes to what it has lost
+        # The client may write to a connection that it has lost.
+        with contextlib.suppress(*_LOST, AttributeError):
             await asyncio.wait_for(self._nats.close(), SERVER / 2)
 
     # --- the home's side --------------------------------------------------------------------------
 
     def _has(self, offer: Offer) -> None:
-        """Somebody may come for it from now on, who wakes a run here (17.16)."""
+        """Notes that a program may come for the offer from now on, which wakes a run here
+        (17.16).
+        """
         self._offers[offer.name] = offer
         _net_loop.outside(True)
 
     def _had(self, offer: Offer) -> None:
-        """No more. A second time: nothing."""
+        """Notes that nobody comes for the offer any more. A second call does nothing."""
         if self._offers.get(offer.name) is offer:
             del self._offers[offer.name]
             _net_loop.outside(False)
@@ -240,8 +249,9 @@ class Meeting:
                 self._start(self._deaf(offer.hears))
 
     async def _hear(self, offer: Offer) -> None:
-        """From now on _wrote() is told what is written to the entry, first what stands there. To ask
-        again for the same changes nothing."""
+        """Makes the server tell _wrote() what is written to the entry, first what the entry is now.
+        If the server does so already, nothing changes.
+        """
         with contextlib.suppress(*_LOST):
             if offer.hears is None:
                 inbox = self._nats.new_inbox()
@@ -256,7 +266,8 @@ class Meeting:
                 deliver_policy=DeliverPolicy.LAST_PER_SUBJECT,
                 ack_policy=AckPolicy.NONE,
                 filter_subject=f"$KV.{BUCKET}.{offer.name}",
-                inactive_threshold=LIVES,  # seconds after which the server drops it, if we are gone
+                # If this program is gone, the server drops the consumer after so many seconds.
+                inactive_threshold=LIVES,
             )
             js = self._nats.jetstream(timeout=SERVER / 2)
             offer.is_heard = False
@@ -268,7 +279,8 @@ class Meeting:
             await subscription.unsubscribe()
 
     def check(self, name: str) -> None:
-        """
+        """Checks that the certificate grants a name.
+
         Raises:
             BadUse: this program may not hold the name.
         """
@@ -303,8 +315,9 @@ class Meeting:
             ) from None
 
     async def _wrote(self, offer: Offer, message: Any) -> None:
-        """What somebody has written to the entry."""
-        with contextlib.suppress(ValueError, nats.errors.Error):  # it is no message of the bucket
+        """Handles what some program has written to the entry."""
+        # A message that is not of the bucket is ignored.
+        with contextlib.suppress(ValueError, nats.errors.Error):
             said = _net_said.parsed(message.data, _net_entries.MOST)
             if (
                 isinstance(said, dict)
@@ -325,16 +338,17 @@ class Meeting:
         return ": try again, or take another name"
 
     async def _write(self, offer: Offer) -> None:
-        """The entry, with a new ticket. Nothing, if the name has been let go of meanwhile.
+        """Writes the entry, with a new ticket. Does nothing if the name has been let go of
+        meanwhile.
 
         Raises:
-            KeyWrongLastSequenceError: it is another home's.
+            KeyWrongLastSequenceError: the entry is another home's.
         """
         names = await self._names()
         async with offer.writing:
             offer.due = False
             if self._offers.get(offer.name) is not offer:
-                return  # a renewal that waited while _let_go() was at it
+                return  # a renewal that has waited for _let_go()
             now = asyncio.get_running_loop().time()
             entry = {
                 "address": self.address,
@@ -359,15 +373,18 @@ class Meeting:
                 except js_errors.KeyWrongLastSequenceError:
                     there = await self._there(names, offer.name)
                     last, entry_there = there or (0, {"home": self.home})
-                    # an entry of ours that was overwritten with rubbish may be written again
+                    # An entry of this home that was overwritten with rubbish may be written again.
                     foreign = entry_there.get("home") != self.home
                     if foreign and (entry_there or not offer.revision):
                         raise
-                except js_errors.KeyNotFoundError:  # its time ran out as create() looked at it
+                except js_errors.KeyNotFoundError:
+                    # The entry's time ran out while create() looked at it.
                     last = 0
 
     async def _there(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
-        """The entry's revision and its content; {}: it is no entry of Weft's."""
+        """Returns the entry's revision and its content; {}: it is not an entry of Weft. None: there
+        is none.
+        """
         said: dict[str, Any] = {}
         try:
             entry = await names.get(name)
@@ -391,16 +408,16 @@ class Meeting:
         _net_steps.at("home.renew")
         try:
             await self._write(offer)
-            if not offer.is_heard:  # a server that came back without the bucket
+            if not offer.is_heard:  # the server came back without the bucket
                 self._start(self._hear(offer))
-        except js_errors.KeyWrongLastSequenceError:  # the name is another's now
+        except js_errors.KeyWrongLastSequenceError:  # another home has the name now
             self._had(offer)
             taken = f"is taken{await self._by_whom(offer.name)}"
             _logger.warning("%r, which this program has offered, %s", offer.name, taken)
-        except js_errors.NotFoundError:  # a server that has lost its bucket
+        except js_errors.NotFoundError:  # the server has lost the bucket
             self._bucket = None
         except _LOST:
-            pass  # the next renewal
+            pass  # the next renewal tries again
 
     async def withdraw(self, name: str) -> None:
         offer = self._offers.get(name)
@@ -422,8 +439,8 @@ class Meeting:
                     _net_steps.at("home.left")
                     return
                 except js_errors.BadRequestError as error:
-                    # It was written once more, perhaps by a renewal of ours that was cancelled
-                    # with its message under way.
+                    # The entry was written once more, perhaps by a renewal of this program that was
+                    # cancelled while its message was under way.
                     if error.err_code not in WRONG_LAST:
                         raise
 
@@ -463,7 +480,7 @@ class Meeting:
             try:
                 session.give("end", end)
                 _net_steps.at("home.given")
-            except BadUse as error:  # values wait there that cannot go
+            except BadUse as error:  # values wait in the channel that cannot be sent
                 end.retire()
                 session._link.close(str(error))
 
@@ -474,10 +491,10 @@ class Meeting:
         welcome: _net_link.Welcome = await offer.agent.welcome(said)
         return welcome
 
-    # --- who comes --------------------------------------------------------------------------------
+    # --- the side that connects -------------------------------------------------------------------
 
     async def come(self, name: str, side: str, patience: float) -> _net_link.Session:
-        """A session with the home of the name, which gives the end "end"."""
+        """Returns a session with the home of the name, which gives the end as "end"."""
         entry = await self._ticket_for(name, side, patience)
         said = {
             "host": self.host,
@@ -501,14 +518,14 @@ class Meeting:
     async def begin_call(
         self, name: str, said: dict[str, Any], patience: float, soon: float | None = None
     ) -> _net_link.Session:
-        """A session with an OS process of the host of that name, for a call (WIRE.md 17.9).
+        """Returns a session with an OS process of the host of that name, for a call (WIRE.md 17.9).
 
         Args:
             patience: seconds until the server and the host have to be there.
             soon: seconds, of these, to wait for the host; None: all.
 
         Raises:
-            NotYet: nobody is that host, or it has no ticket.
+            NotYet: no program is that host, or it has no ticket.
             BadUse: its agent refuses.
             ConnectionError: its agent does not answer.
         """
@@ -517,7 +534,7 @@ class Meeting:
             entry, known = self._passes[name]
             with contextlib.suppress(OSError, _net_link.Again):
                 return await self._reach_host(name, entry, {**said, "pass": known})
-            self._passes.pop(name, None)  # who has the name now?
+            self._passes.pop(name, None)  # another agent may have the name now
         entry = await self._ticket_for(HOST + name, "host", patience, soon)
         try:
             return await self._reach_host(name, entry, {**said, "ticket": entry["ticket"]})
@@ -545,19 +562,21 @@ class Meeting:
         return session
 
     async def fate(self, name: str, call: str) -> dict[str, Any] | None:
-        """How the OS process died in which that call ran; None: it did not, or nobody knows."""
+        """Returns how the OS process died in which that call ran. None: it did not, or nobody
+        knows.
+        """
         found = await self._asked_of(name, "fate", call)
         return found if isinstance(found, dict) else None
 
     async def where(self, name: str, call: str) -> list[str] | None:
-        """Where the processes of that call are; None: nobody says it."""
+        """Returns where the processes of that call are. None: nobody says so."""
         found = await self._asked_of(name, "where", call)
         if not isinstance(found, list):
             return None
         return [_net_said.shown(str(line), _net_said.MOST) for line in found]
 
     async def _asked_of(self, name: str, what: str, call: str) -> Any:
-        """What the agent of that host says of a call; None: nothing."""
+        """Returns what the agent of that host says of a call, or None."""
         if name not in self._passes:
             return None
         entry, known = self._passes[name]
@@ -571,12 +590,13 @@ class Meeting:
         return None
 
     async def _way_to(self, entry: dict[str, Any]) -> tuple[_net_link.Streams, str]:
-        """A connection with the home of an entry, and what that is called: at its address, or by
-        the relay where that does not answer (17.17).
+        """Returns a connection with the home of an entry, and its name in messages. The connection
+        is with the home's address, or by the relay if the address does not answer (17.17).
 
         Raises:
-            BadUse: its certificate is not right, or it refuses ours.
-            OSError: it does not answer; says "at …", "by the relay …" or both, with the reasons.
+            BadUse: the home's certificate is not right, or it refuses this program's.
+            OSError: the home does not answer; the text says "at …", "by the relay …" or both, with
+                the reasons.
         """
         now = asyncio.get_running_loop().time()
         address, home = entry["address"], entry["home"]
@@ -623,7 +643,8 @@ class Meeting:
                 while True:
                     left = until - loop.time()
                     update = await watcher.updates(timeout=max(left, 0.001))  # type: ignore[no-untyped-call]
-                    if update is None or not update.value:  # all that was there; or it was deleted
+                    # An update without a value is the end of what there was, or a deletion.
+                    if update is None or not update.value:
                         continue
                     entry = _net_entries.of(update.value, name)
                     if entry["home"] in _own_homes:
@@ -671,7 +692,8 @@ class Meeting:
         try:
             await self._connected(BACK)
             names = await self._names()
-            # Not by a watcher: nats-py 2.16 may say that it has told all before it tells the first.
+            # This does not use a watcher: that of nats-py 2.16 may report the end of the list
+            # before its first item.
             info = await self._nats.jetstream().stream_info(f"KV_{BUCKET}", subjects_filter=">")
             for subject in info.state.subjects or ():
                 name = subject.removeprefix(f"$KV.{BUCKET}.")

@@ -1,10 +1,10 @@
-"""Which nodes `weft up` is to use: from a node file, as PBS and MPI have them, from SLURM's list,
-or from names on the command line.
+"""Which nodes `weft up` uses: the nodes of a node file, as PBS and MPI have it, those of SLURM's
+list, or those named on the command line.
 
 Invariants
-- A node stands once in what is returned; its slots are added up. A line of a node file is a slot.
+- A node is once in what is returned; its slots are added up. A line of a node file is a slot.
 - A node's name never begins with `-`: `ssh` gets it as an argument.
-- What is wrong with a list is told with its file and line, and nothing has been started by then.
+- The error for a bad list names its file and line, and comes before anything is started.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ _SLURM = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 class Node:
     """A machine for an agent.
 
-    Attributes:
-        target: as `ssh` gets it, "gpu1" or "me@gpu1".
-        slots: how many OS processes the agent has there; None: one for each CPU.
+    Attributes: target: as `ssh` gets it, "gpu1" or "me@gpu1". slots: how many OS processes the
+    agent has there; None: one for each CPU.
     """
 
     target: str
@@ -41,17 +40,19 @@ class Node:
 
     @property
     def address(self) -> str:
-        """Of the machine: the target without the user."""
+        """The address of the machine: the target without the user."""
         return self.target.rpartition("@")[2]
 
     @property
     def name(self) -> str:
-        """By which programs find the agent: no points, since a name of a network has parts."""
+        """The name by which programs find the agent. It has no dots, since these separate a name's
+        parts.
+        """
         return _net_named.simple(self.address)
 
 
 def is_node(target: str) -> bool:
-    """Is it NODE or USER@NODE?"""
+    """Returns whether the text is NODE or USER@NODE."""
     return len(target) <= 50 and bool(_NODE.fullmatch(target))
 
 
@@ -66,7 +67,7 @@ def _node(target: str, slots: str | None, where: str) -> Node:
 
 
 def _distinct(nodes: Iterable[Node], where: str) -> list[Node]:
-    """The same nodes, if no two agents would have one name."""
+    """Returns the same nodes. Raises BadUse if two agents would have one name."""
     by_name: dict[str, Node] = {}
     for node in nodes:
         other = by_name.setdefault(node.name, node)
@@ -79,10 +80,10 @@ def _distinct(nodes: Iterable[Node], where: str) -> list[Node]:
 
 
 def named(names: Iterable[str]) -> list[Node]:
-    """Of the command line: NODE, USER@NODE or NODE:SLOTS each.
+    """Returns the nodes of the command line, each given as NODE, USER@NODE or NODE:SLOTS.
 
     Raises:
-        BadUse: one is no name of a node, or stands there twice.
+        BadUse: a text is not a node, or two nodes have the same name.
     """
     nodes = []
     for name in names:
@@ -94,11 +95,11 @@ def named(names: Iterable[str]) -> list[Node]:
 
 
 def lines_of(path: str) -> list[Node]:
-    """Of a node file, line by line: `NODE`, `NODE:SLOTS` or `NODE slots=SLOTS` a line; `#` begins a
-    comment.
+    """Returns the nodes of a node file, line by line. A line is `NODE`, `NODE:SLOTS` or `NODE
+    slots=SLOTS`; `#` begins a comment.
 
     Raises:
-        BadUse: there is no such file, no node in it, or a line that is none of these.
+        BadUse: there is no such file, no node in it, or a line of another form.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -122,10 +123,11 @@ def lines_of(path: str) -> list[Node]:
 
 
 def of_file(path: str) -> list[Node]:
-    """The nodes of a node file: one that stands there several times has the sum of its slots.
+    """Returns the nodes of a node file. A node that is there several times has the sum of its
+    slots.
 
     Raises:
-        BadUse: as lines_of; two that stand there would have one name.
+        BadUse: for the reasons of lines_of(), or because two nodes would have one name.
     """
     slots: dict[str, int] = {}
     for node in lines_of(path):
@@ -134,11 +136,12 @@ def of_file(path: str) -> list[Node]:
 
 
 def of_slurm(environment: Mapping[str, str]) -> list[Node]:
-    """Of the job that SLURM runs this program in. A compressed list, as `gpu[1-3]`, is what
-    `scontrol` makes of it.
+    """Returns the nodes of the job that SLURM runs this program in. A compressed list, such as
+    `gpu[1-3]`, is expanded by `scontrol`.
 
     Raises:
-        BadUse: the list needs `scontrol`, which is not there or fails; or is none.
+        BadUse: the list needs `scontrol`, which is not there or fails; or it is not a list of
+            nodes.
     """
     given = environment["SLURM_JOB_NODELIST"]
     where = f"$SLURM_JOB_NODELIST ({given})"
@@ -160,16 +163,16 @@ def of_slurm(environment: Mapping[str, str]) -> list[Node]:
         if (match := _SLURM.fullmatch(part)) and int(match[2] or 1) <= len(names):
             cpus += [match[1]] * int(match[2] or 1)
     if len(cpus) != len(names):
-        cpus = [None] * len(names)  # an agent then asks its own machine
+        cpus = [None] * len(names)  # each agent asks its own machine
     nodes = [_node(n, c, where) for n, c in zip(names, cpus, strict=True)]
     return _distinct(nodes, where)
 
 
 def from_environment() -> list[Node]:
-    """Of the job of PBS or SLURM that this program runs in.
+    """Returns the nodes of the job of PBS or SLURM that this program runs in.
 
     Raises:
-        BadUse: it is in none.
+        BadUse: this program runs in no such job.
     """
     if path := os.environ.get("PBS_NODEFILE"):
         return of_file(path)

@@ -2,7 +2,7 @@
 
     new_ticket() ──it is in the entry──► taken, or replaced: good for MEETING ──takes()──► shown
 
-Invariant: all of it is the loop's thread's (_net/names.py).
+Invariant: all of this belongs to the loop's thread (_net/names.py).
 """
 
 from __future__ import annotations
@@ -13,30 +13,32 @@ from typing import Any
 
 __all__ = ["MEETING", "MOST_OUT", "SIDES", "Offer"]
 
-MEETING = 30.0  # seconds for which a ticket is good once it is out
-MOST_OUT = 1024  # tickets of a name: who takes more, and shows none, makes the oldest void
+MEETING = 30.0  # seconds for which a ticket is good after it was taken or replaced
+MOST_OUT = 1024  # tickets of a name that are out; more make the oldest void
 SIDES = ("reader", "writer")
 
 
 class Offer:
-    agent: Any = None  # of a host: see _net/agent.py
+    agent: Any = None  # the agent, if the name is a host's: see _net/agent.py
 
     def __init__(self, name: str, channel: Any, readers: bool, writers: bool) -> None:
         self.name, self.channel = name, channel
         self.readers, self.writers = readers, writers
-        self.tickets: dict[str, float | None] = {}  # until when; None: it is in the entry
-        self.revision = 0  # that we wrote last
+        # Until when each ticket is good; None: it is in the entry.
+        self.tickets: dict[str, float | None] = {}
+        self.revision = 0  # the revision that this program has written last
         self.writing = asyncio.Lock()
-        self.due = False  # it is to be written, and that has not begun
-        self.hears: Any = None  # the client's subscription by which we hear who takes a ticket
-        self.is_heard = False  # the server tells by it
-        self.consumer = secrets.token_hex(8)  # what the server calls who is told by that
+        self.due = False  # whether the entry must be written, and that has not begun
+        # The client's subscription by which this program learns that a ticket was taken.
+        self.hears: Any = None
+        self.is_heard = False  # whether the server sends to the subscription
+        self.consumer = secrets.token_hex(8)  # the consumer's name at the server
 
     def end(self, side: str) -> Any:
         return self.channel.reader() if side == "reader" else self.channel.writer()
 
     def entry(self) -> dict[str, Any]:
-        """What the entry says of it beside whose it is."""
+        """Returns what the entry says of the offer, apart from its home."""
         own = {} if self.agent is None else self.agent.entry()
         return {"readers": self.readers, "writers": self.writers, **own}
 
@@ -53,10 +55,10 @@ class Offer:
         return ticket
 
     def takes(self, ticket: Any, now: float) -> bool:
-        """Whether it is good. It is good once."""
+        """Returns whether the ticket is good, and makes it void: a ticket is good once."""
         until = self.tickets.pop(ticket, 0.0) if isinstance(ticket, str) else 0.0
         return until is None or until > now
 
     def lacks(self) -> bool:
-        """Whether none of them is in the entry."""
+        """Returns whether no ticket is in the entry."""
         return None not in self.tickets.values()

@@ -2,18 +2,19 @@
 (WIRE.md 17.17 to 17.21).
 
     write() ──► Way: TLS, _Line ──packets──► Relay ──messages──► the server
-    who reads ◄── Way: TLS, _Line ◄──heard()── Relay ◄──messages── the server
+    reader ◄── Way: TLS, _Line ◄──heard()── Relay ◄──messages── the server
 
     asked for ──START, both ways──► linked ──close(), all acknowledged──────────────────────► over
                   └── abort() │ the other's last message │ no sign of life for LEASE ──────────┘
 
-A server that restarts, and one that cuts off who does not keep up, loses messages and says nothing.
-So what goes over it are the packets of a serial line, which go again until they are acknowledged.
+A server that restarts, or that cuts off a client which does not keep up, loses messages and says
+nothing. So what goes through it are the packets of a serial line, which are sent again until they
+are acknowledged.
 
 Invariants
-- All of it is the loop's thread's.
-- What waits here for a session is no more than a window of packets each way, and HIGH bytes that
-  were written: above, who writes waits.
+- All of this belongs to the loop's thread.
+- Of a session no more waits here than a window of packets each way, and HIGH bytes that were
+  written: above that, the writer waits.
 - TLS is with the other program: the server sees nothing of what is said.
 """
 
@@ -38,31 +39,36 @@ from weft._net.tls import Came, Streams, Tls
 
 __all__ = ["RELAY", "Relay", "Way"]
 
-RELAY = "weft.relay"  # so begin all subjects
+RELAY = "weft.relay"  # all subjects begin with this
 PACKET, WINDOW = 16_384, 32  # bytes of a session in a packet; packets under way
-AGAIN, AGAIN_MOST = 200, 2_000  # ms until they go again, and at most
-LEASE = 20_000  # ms without a sign of life
-TELL = 0.005  # seconds for which an acknowledgement waits for something to go with
-HIGH, LOW = 1 << 18, 1 << 16  # bytes that wait to be queued: above, who writes waits, until below
-MEET = 10.0  # seconds for a program to answer that asks for a session, and for TLS's hand-shake
-BACK = 3.0  # seconds in which a program that the server has lost is back, once we are
-LAST = 3.0  # seconds for what is said last to go
-MUCH = 1 << 20  # bytes that the client has not written: above, it may make us wait
-MOST = 256  # hand-shakes at once that others have asked for
+AGAIN, AGAIN_MOST = 200, 2_000  # ms until packets are sent again, and at most
+LEASE = 20_000  # ms without a sign of life after which the connection is over
+TELL = 0.005  # seconds for which an acknowledgement waits for data to go with
+# Bytes that wait to be queued: above HIGH, the writer waits until there are fewer than LOW.
+HIGH, LOW = 1 << 18, 1 << 16
+# Seconds for a program to answer one that asks for a session, and for TLS's hand-shake.
+MEET = 10.0
+# Seconds in which a program that the server has lost is connected again, once this program is.
+BACK = 3.0
+LAST = 3.0  # seconds for the last messages to be sent
+# Bytes that the client has not written: above this, the client may make the sender wait.
+MUCH = 1 << 20
+MOST = 256  # hand-shakes at one time that other programs have asked for
 
-# What the server, or its absence, makes the client raise: it writes to what it has lost, too.
+# The exceptions of the client if the server fails or is absent. (The client may write to what it
+# has lost.)
 _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError, AttributeError)
-_PLACE = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{16}")  # F.H
+_PLACE = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{16}")  # F.H: fingerprint and home
 _SESSION = re.compile(r"[0-9a-f]{32}")
 
 
 class Relay:
-    """What one program sends and hears by the relay.
+    """What one program sends and receives through the relay.
 
     Args:
-        client: of the server; it is connected, and connects again.
+        client: the client of the server; it is connected, and connects again by itself.
         place: this program's F.H.
-        tls: with which others are let in.
+        tls: the context with which other programs are let in.
         came: takes their connections.
     """
 
@@ -71,10 +77,10 @@ class Relay:
         self._tls, self._came = tls, came
         self._ways: dict[str, Way] = {}
         self._out: collections.deque[tuple[Way, bytes]] = collections.deque()
-        self._at_it = False  # somebody empties `_out`
+        self._at_it = False  # whether `_out` is being emptied
         self._tasks: set[asyncio.Task[Any]] = set()
         self._shaking = 0
-        self._since = asyncio.get_running_loop().time()  # connected
+        self._since = asyncio.get_running_loop().time()  # when it was connected last
 
     async def begin(self) -> None:
         await self._client.subscribe(f"{RELAY}.{self._place}.*", cb=self._heard)
@@ -86,17 +92,17 @@ class Relay:
 
     @property
     def sessions(self) -> int:
-        """How many go this way."""
+        """How many sessions go through the relay."""
         return sum(1 for way in self._ways.values() if way.linked)
 
     def hurry(self) -> None:
-        """The server is there again."""
+        """Makes all connections send at once: the server is there again."""
         self._since = asyncio.get_running_loop().time()
         for way in list(self._ways.values()):
             way.hurry()
 
     async def end(self) -> None:
-        """Says to all that this program has gone."""
+        """Tells all connections that this program leaves."""
         for way in list(self._ways.values()):
             way.abort()
         loop = asyncio.get_running_loop()
@@ -109,8 +115,9 @@ class Relay:
     # --- messages -------------------------------------------------------------------------------
 
     def send(self, way: Way, data: bytes) -> None:
-        """At once, unless the client has to wait for the server's connection: a task more for each
-        message would be a tenth of a round trip."""
+        """Sends at once, unless the client has to wait for the server's connection: a task for each
+        message would take a tenth of a round trip.
+        """
         self._out.append((way, data))
         if self._at_it:
             return
@@ -130,7 +137,7 @@ class Relay:
             while self._out:
                 way, data = self._out.popleft()
                 most = max(self._client.max_payload, 1)
-                with contextlib.suppress(*_LOST):  # it goes again
+                with contextlib.suppress(*_LOST):  # a packet that is lost is sent again
                     for at in range(0, max(len(data), 1), most):
                         if not self._client.is_connected:
                             break
@@ -146,7 +153,7 @@ class Relay:
         elif (way := self._ways.get(last)) is not None:
             way.heard(message.data)
 
-    # --- who comes ------------------------------------------------------------------------------
+    # --- connections that come ------------------------------------------------------------------
 
     async def _asked(self, message: Any) -> None:
         answer: dict[str, str] = {}
@@ -164,26 +171,26 @@ class Relay:
                 way = self._ways[session] = Way(self, session, place, self._tls, server=True)
                 self._shaking += 1
                 self._start(self._let_in(way))
-        with contextlib.suppress(*_LOST):  # he asks again
+        with contextlib.suppress(*_LOST):  # the other program asks again
             await message.respond(json.dumps(answer).encode())
 
     async def _let_in(self, way: Way) -> None:
         try:
             streams = await way.streams(MEET)
-        except OSError:  # no certificate of ours, or he has gone
+        except OSError:  # no certificate of this network, or the other program has gone
             way.abort()
             return
         finally:
             self._shaking -= 1
         await self._came(*streams)
 
-    # --- who goes -------------------------------------------------------------------------------
+    # --- connections that this program asks for -------------------------------------------------
 
     async def open(self, place: str, tls: ssl.SSLContext) -> Streams:
-        """A connection with the program at F.H.
+        """Returns a connection with the program at F.H.
 
         Raises:
-            OSError: it is not there, or says nothing; TLS's SSLError.
+            OSError: the program is not there, or says nothing; also TLS's SSLError.
         """
         if not _PLACE.fullmatch(place):
             raise ConnectionError("what its entry says is no place")
@@ -212,7 +219,7 @@ class Relay:
                 raise ConnectionRefusedError(f"it refuses: {because}")
             except nats.errors.NoRespondersError:
                 why = "nobody listens there"
-                if loop.time() - self._since > BACK:  # else it may not be back yet, as we are
+                if loop.time() - self._since > BACK:  # else it may not be connected again yet
                     break
             except (ValueError, TypeError, KeyError):
                 raise ConnectionRefusedError("who answers is no Weft program") from None
@@ -232,13 +239,13 @@ class Relay:
 
 @types.coroutine
 def _rest(begun: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
-    """What is left of a coroutine that has begun, for a task."""
+    """Is what is left of a coroutine that has begun, for a task."""
     yield waits_for
     yield from begun
 
 
 class Way(Tls):
-    """A connection by the relay."""
+    """A connection through the relay."""
 
     def __init__(
         self, relay: Relay, session: str, place: str, tls: ssl.SSLContext, server: bool
@@ -248,9 +255,9 @@ class Way(Tls):
         self._relay, self._session = relay, session
         token = secrets.randbits(32) or 1
         self._line = _native._Line(token, WINDOW, PACKET, AGAIN, LEASE, AGAIN_MOST)
-        self._out = bytearray()  # not queued yet
+        self._out = bytearray()  # bytes that are not queued yet
         self._sending = 0  # bytes that the relay has still to send
-        self._waits = False  # until they have gone
+        self._waits = False  # whether this waits until they are sent
         self._timer: asyncio.TimerHandle | None = None
         self._begun = self._loop.time()
         self._shake()
@@ -305,18 +312,18 @@ class Way(Tls):
         self._pump()
 
     def sent(self, size: int) -> None:
-        """The relay has sent so many bytes."""
+        """Notes that the relay has sent so many bytes."""
         self._sending -= size
         if self._waits and self._sending == 0:
             self._pump(patient=True)
 
     def _pump(self, patient: bool = False) -> None:
-        """As much as there is room for; and what is due."""
+        """Sends as much as there is room for, and what is due."""
         if self._over:
             return
         if self._out and (took := self._line.queue(self._out)):
             del self._out[:took]
-        # What the server's connection has not taken yet does not wait there twice.
+        # What the server's connection has not taken yet must not wait there twice.
         self._waits = self._sending >= PACKET * WINDOW
         if not self._waits and (data := self._line.output(self._now(), patient)):
             self._sending += len(data)
@@ -336,13 +343,13 @@ class Way(Tls):
     def _next_tick(self) -> None:
         now = self._loop.time()
         if self._timer is not None and self._timer.when() <= now + TELL:
-            return  # soon enough for all that may be due
+            return  # this is soon enough for all that may be due
         at = self._begun + MEET if not self._line.linked else float("inf")
         if (due := self._line.due()) is not None:
             at = min(at, (due + 1) / 1000)
         if self._line.owes:
             at = min(at, now + TELL)
-        if self._waits:  # sent() goes on; here only the lease is looked at
+        if self._waits:  # sent() goes on; only the lease is looked at here
             at = max(at, now + AGAIN / 1000)
         if self._timer is not None:
             if self._timer.when() <= at:
@@ -359,7 +366,7 @@ class Way(Tls):
         self._pump()
 
     def hurry(self) -> None:
-        """The server is there again."""
+        """Sends at once: the server is there again."""
         if not self._over:
             self._line.hurry(self._now())
             if self._timer is not None:
@@ -369,7 +376,7 @@ class Way(Tls):
     # --- its end --------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """What was written goes first, and is acknowledged."""
+        """Closes the connection. What was written goes first, and is acknowledged."""
         if self._over or self._closing:
             return
         self._closing = True
@@ -383,14 +390,15 @@ class Way(Tls):
         self._lose(None)
 
     def _lose(self, error: OSError | None) -> None:
-        """The other side is told, if it can be."""
+        """Ends the connection, and tells the other side, if possible."""
         if not self._over:
             self._relay.send(self, b"")
             self._end(error)
 
     def _end(self, error: OSError | None) -> None:
-        """For who reads it is an end and no reset: what has come is read first (WIRE.md 2.4), and
-        what was not all said is known by that (17.13)."""
+        """Ends the connection. The reader sees an end of file and no reset: what has come is read
+        first (WIRE.md 2.4), and from it the reader knows whether all was said (17.13).
+        """
         self._over = self._closing = True
         self._error = self._error or error
         self._relay.forget(self._session)
@@ -407,4 +415,4 @@ class Way(Tls):
         return len(self._out)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """They are HIGH and LOW."""
+        """Does nothing: the limits are HIGH and LOW."""

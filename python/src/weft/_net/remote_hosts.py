@@ -1,8 +1,9 @@
-"""Hosts on other machines, as who calls sees them (WIRE.md 17.9 to 17.12):
+"""Hosts on other machines, as callers see them (WIRE.md 17.9 to 17.12):
 `worker(…).on(network.host("gpu1"))`.
 
-    call(): arguments packed ──a session with an OS process of the host──► ends given, the call written ──the result──► returns or raises
-                                     └─the session ends first──► its fate is asked ──► ProcessDied
+    call(): the arguments are packed ──a session with an OS process of the host──► the ends are
+        given, and the call is written ──the result──► call() returns or raises
+        the session ends first ──► the agent is asked for the call's fate ──► ProcessDied
 
 Invariants
 - The caller is the home of all ends that go along.
@@ -33,7 +34,7 @@ from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied, Retired
 
 __all__ = ["FarHost", "FarHosts"]
 
-FRESH = 1.0  # seconds for which the list of hosts is good, where all of it answer
+FRESH = 1.0  # seconds for which the list of hosts is good if all of them answer
 
 
 def _channels_of(name: str) -> tuple[Any, Any]:
@@ -41,10 +42,10 @@ def _channels_of(name: str) -> tuple[Any, Any]:
 
 
 def _result_of(came: Any, host: str, asked: _net_calls.Asked) -> list[Any]:
-    """The value and the failure of a call; one of them is None.
+    """Returns the value and the failure of a call; one of them is None.
 
     Raises:
-        BadUse: what has come is no result.
+        BadUse: what has come is not a result.
     """
     pair = isinstance(came, list) and len(came) == 2
     if pair and (came[1] is None or isinstance(came[1], (dict, _pickling.Failure))):
@@ -62,14 +63,14 @@ class _Far(Elsewhere, abc.ABC):
 
     @abc.abstractmethod
     def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
-        """The host's name, and a session with one of its OS processes."""
+        """Returns the host's name, and a session with one of its OS processes."""
 
     def _over(self, host: str, home: str, died: bool) -> None:
-        """A call there is over."""
+        """Notes that a call on that host is over."""
 
     @abc.abstractmethod
     def _processes(self) -> int:
-        """How many OS processes there are.
+        """Returns how many OS processes there are.
 
         Raises:
             BadUse: no host is there.
@@ -89,12 +90,13 @@ class _Far(Elsewhere, abc.ABC):
         keywords: dict[str, Any],
         attempt: _host.Attempt | None = None,
     ) -> Any:
-        """Runs function(*args, **keywords) there, as a process; the ends in its arguments go with
-        it.
+        """Runs function(*args, **keywords) on a host, as a process. The ends in its arguments go
+        with it.
 
         Raises:
-            what it raised, its traceback as the cause; Cancelled, once that has ended it; ProcessDied; ConnectionError, if nobody answers;
-            BadUse, if the host refuses, or something in the call cannot go there.
+            What the function raised, with its traceback as the cause; Cancelled, once that has
+            ended the process; ProcessDied; ConnectionError, if nobody answers; BadUse, if the host
+            refuses, or something in the call cannot be sent.
         """
         asked = _net_calls.asked_of(function)
         host, session = self._begun(asked)
@@ -112,7 +114,9 @@ class _Far(Elsewhere, abc.ABC):
             self._hear_out(session)
 
     def _hear_out(self, session: Any) -> None:
-        """The call is over: what has been printed there is brought here first, where that is done."""
+        """Reads what the call has printed, if that is passed on here. It is called when the call is
+        over.
+        """
 
     def _run(
         self,
@@ -123,7 +127,7 @@ class _Far(Elsewhere, abc.ABC):
         keywords: dict[str, Any],
         attempt: _host.Attempt | None,
     ) -> Any:
-        given: dict[str, Any] = {}  # ends, by their names there
+        given: dict[str, Any] = {}  # ends, by their names in the host
 
         def lend(end: Any) -> str:
             name = f"{_host.KEPT if attempt else 'end'}{len(given) + 1}"
@@ -148,7 +152,7 @@ class _Far(Elsewhere, abc.ABC):
                 if not session._carried.done():
                     raise
                 raise PeerDied("the session ended before the call had begun") from None
-            while True:  # until it has heard of the call: then it lets go of the ends
+            while True:  # until the host knows of the call: then it lets go of the ends
                 try:
                     told.write(packed)
                     break
@@ -171,14 +175,14 @@ class _Far(Elsewhere, abc.ABC):
         finally:
             show()
             for end in (answer, told):
-                with contextlib.suppress(BadUse):  # it is retired already
+                with contextlib.suppress(BadUse):  # the end is retired already
                     end.retire()
         if failure is not None:
             raise _pickling.of_call(_net_calls.exception_of(failure, asked), cancelled)
         return _user_values.opened(value)
 
     def _far_call(self, host: str, session: Any) -> _remote_calls.FarCall:
-        """What the session is for, as who asks where it is sees it."""
+        """Returns the session's call, for those who ask where it is."""
         network, call = self._network, str(session._said.get("call"))
 
         def ask() -> cf.Future[list[str] | None]:
@@ -192,7 +196,7 @@ class _Far(Elsewhere, abc.ABC):
         fate = None
         call = str(session._said.get("call"))
         with contextlib.suppress(BadUse):
-            if not session._given_up:  # else it has not died, and nobody waits for it
+            if not session._given_up:  # a call that was given up has not died
                 fate = _net_loop.call(self._network._loop, self._network._meeting.fate(host, call))
         pid = session._said.get("pid")
         with contextlib.suppress(KeyError, TypeError, ValueError):
@@ -210,10 +214,9 @@ class _Far(Elsewhere, abc.ABC):
 
 
 class FarHost(_Far):
-    """A host on another machine; `Network.host` makes it: `worker(…).on(network.host("gpu1"))`.
+    """A host on another machine. `Network.host` makes it: `worker(…).on(network.host("gpu1"))`.
 
-    Attributes:
-        name: of the host.
+    Attributes: name: of the host.
     """
 
     def __init__(self, network: Any, name: str, patience: float) -> None:
@@ -241,10 +244,12 @@ class FarHost(_Far):
 
 
 class FarHosts(_Far):
-    """All hosts of a network that run what is asked for; `Network.hosts` makes it. A call goes to
-    the host where this program has the fewest calls for each of its OS processes. A host that does
-    not answer, or whose certificate is not for its name, is passed over until it is announced anew.
-    A host that has gone, or has no ticket, is passed over while the call asks others."""
+    """All hosts of a network that run what is asked for. `Network.hosts` makes it. A call goes to
+    the host on which this program has the fewest calls for each of the host's OS processes. A host
+    that does not answer, or whose certificate is not for its name, is passed over until it is
+    announced anew. A host that has gone, or has no ticket, is passed over while the call asks
+    others.
+    """
 
     def __init__(self, network: Any, n: int, patience: float) -> None:
         super().__init__(network, patience)
@@ -253,7 +258,7 @@ class FarHosts(_Far):
         self._looked = 0.0
         self._there: list[_net_named.Host] = []
         self._lost: set[str] = set()  # homes of agents
-        self._running: dict[str, int] = {}  # calls, by the agents' homes
+        self._running: dict[str, int] = {}  # home of an agent → calls that run there
         until = time.monotonic() + patience
         while len(self._look(fresh=True)) < n:
             if time.monotonic() > until:
@@ -264,14 +269,14 @@ class FarHosts(_Far):
             _native.sleep(0.1)
 
     def _look(self, fresh: bool) -> list[_net_named.Host]:
-        """Those that are there, as far as is known."""
+        """Returns the hosts that are there, as far as is known."""
         with self._lock:
             known = [h for h in self._there if h.home not in self._lost]
             if known and not fresh and time.monotonic() < self._looked + FRESH:
                 return known
         try:
             there = _net_loop.wait(self._network._loop, self._network._meeting.hosts())
-        except BadUse:  # the server is down: those that are known go on
+        except BadUse:  # the server is down: the hosts that are known go on
             if not known:
                 raise
             return known
@@ -283,7 +288,7 @@ class FarHosts(_Far):
         until = time.monotonic() + self._patience
         fresh = False
         asked_before: set[str] = set()
-        closed: BadUse | None = None  # by the last host that closed, or that has another's name
+        closed: BadUse | None = None  # raised by the last host that closed, or has another's name
         while True:
             there = self._look(fresh)
             able = [h for h in there if asked.run in h.allow]
@@ -304,7 +309,7 @@ class FarHosts(_Far):
                     self._running[host.home] = self._running.get(host.home, 0) + 1
                 try:
                     session = self._session(host.name, asked, _net_named.SOON)
-                    if session._said["home"] != host.home:  # another agent has the name by now
+                    if session._said["home"] != host.home:  # another agent has taken the name
                         with self._lock:
                             self._running[session._said["home"]] = (
                                 self._running.get(session._said["home"], 0) + 1
@@ -329,7 +334,7 @@ class FarHosts(_Far):
                     f"no host was there within {self._patience:g} seconds: `weft host` starts one, `weft net ls` shows them"
                 )
             else:
-                _native.sleep(0.1)  # nobody tells who comes
+                _native.sleep(0.1)  # nothing tells when a host comes
             fresh = True
 
     def _over(self, host: str, home: str, died: bool) -> None:
@@ -343,15 +348,16 @@ class FarHosts(_Far):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing: they are their agents', and the network stays joined. So `with Hosts(4) as
-        hosts` may become `with net.join().hosts(4) as hosts`."""
+        """Does nothing: the hosts belong to their agents, and the network stays joined. So `with
+        Hosts(4) as hosts` may become `with net.join().hosts(4) as hosts`.
+        """
 
     def __len__(self) -> int:
         return len(self._look(fresh=False))
 
     @property
     def names(self) -> list[str]:
-        """Of the hosts that are there."""
+        """The names of the hosts that are there."""
         return [h.name for h in self._look(fresh=True)]
 
     def __repr__(self) -> str:

@@ -1,11 +1,11 @@
-"""A NATS server for a developer, with the keys of a network: what `weft net up` starts (WIRE.md
+"""Starts a NATS server for a developer, with the keys of a network, as `weft net up` does (WIRE.md
 17).
 
     Server(folder) ──its log says that it is ready──► url ──stop()──► it has ended
-                   ──it ends before──► BadUse, with what it said last
+                   ──it ends before──► BadUse, with the last lines of its log
 
-Invariant: the server is a child of this program, in a group of its own: Ctrl-C at the terminal
-reaches this program alone, which ends it.
+Invariant: the server is a child of this program, in a process group of its own: Ctrl-C at the
+terminal reaches this program alone, which ends the server.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from weft.errors import BadUse
 
 __all__ = ["LEAST", "Server", "found"]
 
-LEAST = (2, 14)  # those before have ways around their permissions
+LEAST = (2, 14)  # with older servers permissions can be got around
 GET = "go install github.com/nats-io/nats-server/v2@v2.14.9"
-GRACE = 10.0  # seconds in which it ends by itself
+GRACE = 10.0  # seconds in which the server must end by itself
 _READY = re.compile(r"Listening for client connections on (\S+)")
 
 
 def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
-    """The server's program, and its version: $WEFT_NATS_SERVER, on the PATH, in ~/go/bin, or one of
-    `beside`.
+    """Returns the server's program, and its version. It is $WEFT_NATS_SERVER, or is on the PATH, in
+    ~/go/bin, or one of `beside`.
 
     Raises:
         BadUse: there is none, or it is too old.
@@ -67,25 +67,23 @@ def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
 
 
 class Server:
-    """A server that runs; leaving its block ends it.
+    """A server that runs. At the end of its block it is stopped.
 
-    Attributes:
-        url: where programs join.
-        version: as it says.
-        pid: of its OS process.
+    Attributes: url: where programs join. version: as the server says it. pid: of its OS process.
     """
 
     def __init__(
         self, folder: Path, address: str = "127.0.0.1:4222", beside: Sequence[Path] = ()
     ) -> None:
-        """
+        """Starts the server, and waits until it is ready.
+
         Raises:
-            BadUse: there is no server to start, no keys, or it does not start.
+            BadUse: there is no server to start, there are no keys, or it does not start.
             OSError: its files cannot be written.
         """
         program, self.version = found(beside)
         folder = folder.resolve()
-        _net_keys.context(folder, server=True)  # are there keys?
+        _net_keys.context(folder, server=True)  # raises if there are no keys
         host, _, port = address.rpartition(":")
         settings = {
             "listen": f"{host}:{int(port) or -1}",
@@ -99,7 +97,7 @@ class Server:
                 "min_version": "1.3",
             },
         }
-        path = folder / "server.conf"  # of NATS's configuration JSON is a part
+        path = folder / "server.conf"  # the server's configuration language includes JSON
         path.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
         self._process = subprocess.Popen(
             [program, "-c", path],
@@ -138,11 +136,11 @@ class Server:
         )
 
     def wait(self) -> int:
-        """Blocks until it has ended: its status, as subprocess has it."""
+        """Blocks until the server has ended. Returns its status, as subprocess does."""
         return self._process.wait()
 
     def stop(self, number: int = signal.SIGTERM) -> None:
-        """Ends it, and waits until it has ended. A second time: nothing."""
+        """Stops the server, and waits until it has ended. A second call does nothing."""
         if self._process.poll() is None:
             self._process.send_signal(number)
             try:
@@ -163,7 +161,7 @@ class Server:
 
 
 def _keep(log: IO[str], path: Path) -> None:
-    _helper_threads.helps()  # it lives as long as the server
+    _helper_threads.helps()  # this thread lives as long as the server
     with path.open("w", encoding="utf-8") as file:
         for line in log:
             file.write(line)

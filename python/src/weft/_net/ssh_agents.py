@@ -1,14 +1,15 @@
-"""The agents of `weft up`: one on each node, started through `ssh`, and ended with it.
+"""The agents of `weft up`: one on each node. Each is started through an `ssh`, and ends with it.
 
-    Agents.start() ──► an `ssh` for each ──its first line of JSON──► joined
-                                         ──it ends before──► why(): its status, and what it said
+    Agents.start() ──► an `ssh` for each node ──the first line of JSON──► joined
+                                              ──it ends before──► why(): its status and text
     Agents.close() ──► its input is closed ──► it has ended │ it does not answer: killed
 
 Invariants
-- The standard input of an `ssh` is a pipe, with a line every BEAT seconds. `weft host --attached`
-  at its other end stops when that ends, or says nothing for LEASE seconds: so no agent outlives
-  this program for long, however this one ends and whatever becomes of the connection.
-- A node's fields are its own thread's until `joined` or `over` is set, which `_changed` tells.
+- The standard input of an `ssh` is a pipe, which gets a line every BEAT seconds. `weft host
+  --attached` at its other end stops when the pipe ends, or is silent for LEASE seconds. So no agent
+  outlives this program for long, however this program ends and whatever becomes of the connection.
+- The fields of a Started belong to its own thread until `joined` or `over` is set, which `_changed`
+  announces.
 - Ctrl-C at the terminal reaches no `ssh`: this program ends them.
 """
 
@@ -31,14 +32,14 @@ from weft.errors import BadUse
 
 __all__ = ["LEASE", "SSH", "Agents", "Started", "stop_when_left"]
 
-BEAT = 5.0
-LEASE = 30.0
-GRACE = 15.0  # seconds for an agent to end what it runs; it takes some itself
-MOST = 1 << 20  # bytes of an agent's account of itself, which lists the ids of its OS processes
-LINES = 20  # of what an agent said last are kept
+BEAT = 5.0  # seconds
+LEASE = 30.0  # seconds
+GRACE = 15.0  # seconds for an agent to end what it runs, and itself
+MOST = 1 << 20  # the most bytes that an agent says of itself; it lists its pids
+LINES = 20  # how many of an agent's last lines are kept
 SSH = (
     "ssh",
-    *("-o", "BatchMode=yes"),  # it asks for no password: nobody would see the question
+    *("-o", "BatchMode=yes"),  # ssh asks for no password: nobody would see the question
     *("-o", "ConnectTimeout=10"),
     *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
 )
@@ -47,15 +48,14 @@ SSH = (
 class Started:
     """An agent that was started on a node.
 
-    Attributes:
-        node: which.
-        joined: what the agent said of itself when it had joined; None: not yet.
-        over: its `ssh` has ended, with this status; None: not yet.
-        said: the last lines on its standard error, and what was no agent's on its output.
+    Attributes: node: the node. joined: what the agent said of itself when it had joined; None: not
+    yet. over: the status with which its `ssh` has ended; None: not yet. said: the last lines of its
+    standard error, and lines on its output that are not the agent's.
     """
 
     def __init__(self, node: Node, command: Sequence[str], changed: Callable[[], None]) -> None:
-        """
+        """Starts the agent. `changed` is called when `joined` or `over` has been set.
+
         Raises:
             OSError: there is no `ssh`.
         """
@@ -93,31 +93,33 @@ class Started:
                 self.joined = said
                 self._changed()
             else:
-                self.said.append(line.rstrip())  # a shell over there has something to say
+                self.said.append(line.rstrip())  # a line of the node's shell, for example
         self._errors.join()
         self.over = self.process.wait()
         self._changed()
 
     def beat(self) -> None:
-        with contextlib.suppress(OSError, ValueError):  # it has ended, or is being ended
+        with contextlib.suppress(OSError, ValueError):  # ssh has ended, or is being ended
             assert self.process.stdin is not None
             self.process.stdin.write("\n")
             self.process.stdin.flush()
 
     def why(self) -> str:
-        """What it came to, for people."""
+        """Returns why the agent has ended, as text."""
         said = "; ".join(line for line in self.said if line) or "it said nothing"
-        by = "ssh" if self.over == 255 else "the agent"  # ssh's own status for its own failures
+        by = "ssh" if self.over == 255 else "the agent"  # 255 is the status of ssh's own failures
         return f"{self.node.target}: {by} ended with status {self.over}: {said}"
 
     def leave(self) -> None:
-        """Closes its standard input, at which an agent ends."""
+        """Closes the standard input of `ssh`, at which the agent ends."""
         with contextlib.suppress(OSError, ValueError):
             assert self.process.stdin is not None
             self.process.stdin.close()
 
     def end(self, until: float) -> bool:
-        """Waits until then, and kills what is left: whether it ended by itself."""
+        """Waits until the time `until` (time.monotonic()), and kills what is left then. Returns
+        whether `ssh` ended by itself.
+        """
         self._thread.join(max(0.0, until - time.monotonic()))
         well = not self._thread.is_alive()
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -140,11 +142,11 @@ def _json(line: str) -> Any:
 
 
 class Agents:
-    """Starts an agent on each node; leaving its block ends them all.
+    """Starts an agent on each node. At the end of its block all of them end.
 
     Args:
-        command_of: the command that starts the agent of a node.
-        tell: gets a line for people when something happens.
+        command_of: returns the command that starts the agent of a node.
+        tell: gets a line of text when something happens.
     """
 
     def __init__(
@@ -160,7 +162,8 @@ class Agents:
         self._over = threading.Event()
 
     def start(self) -> None:
-        """
+        """Starts the agents.
+
         Raises:
             OSError: there is no `ssh`.
         """
@@ -178,10 +181,10 @@ class Agents:
                 one.beat()
 
     def wait(self, patience: float) -> list[dict[str, Any]]:
-        """Waits until all have joined: what each said of itself.
+        """Waits until all agents have joined. Returns what each said of itself.
 
         Raises:
-            BadUse: one has ended instead, or has not joined within so many seconds.
+            BadUse: an agent has ended instead, or has not joined within `patience` seconds.
         """
         until = time.monotonic() + patience
         with self._changed:
@@ -211,7 +214,9 @@ class Agents:
                 self._changed.wait(left)
 
     def watch(self, goes_on: Callable[[], bool]) -> bool:
-        """Tells of each agent that ends, until goes_on() is false or none is left: is there one?"""
+        """Reports each agent that ends, until goes_on() is false or none is left. Returns whether
+        any is left.
+        """
         told: set[Node] = set()
         while goes_on():
             with self._changed:
@@ -226,7 +231,7 @@ class Agents:
         return True
 
     def close(self) -> None:
-        """Ends all agents, at once, and waits for them."""
+        """Ends all agents at the same time, and waits for them."""
         self._over.set()
         for one in self.all:
             one.leave()
@@ -246,8 +251,9 @@ class Agents:
 
 
 def stop_when_left(descriptor: int = 0, lease: float = LEASE) -> None:
-    """In an agent: sends this OS process SIGTERM once standard input ends, or has said nothing for
-    that many seconds. From then on it has the same time to end by itself."""
+    """Makes an agent's OS process get SIGTERM once its standard input ends, or is silent for
+    `lease` seconds. It then has the same time to end by itself.
+    """
 
     def watch() -> None:
         with contextlib.suppress(OSError):
@@ -255,6 +261,6 @@ def stop_when_left(descriptor: int = 0, lease: float = LEASE) -> None:
                 pass
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(lease)
-        os._exit(143)  # what it waits for does not answer; its OS processes end with it
+        os._exit(143)  # what it waits for does not answer; its OS processes end too
 
     threading.Thread(target=watch, name="weft: is it left?", daemon=True).start()

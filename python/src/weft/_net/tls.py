@@ -1,11 +1,13 @@
 """TLS 1.3 between two programs, in transports as asyncio has them (WIRE.md 17.1, 17.21).
 
-    a connection's bytes ──_heard()──► TLS ──► who reads: a StreamReader (_net/incoming.py)
+    a connection's bytes ──_heard()──► TLS ──► the reader: a StreamReader (_net/incoming.py)
                          ──_turn(): before the loop's steps──► the session
                          ◄──_say()──── TLS ◄──write()──
 
-    begun ──_shake(): both have shown their certificates──► shaken ──close()──► what was written goes, then over
-      └── _fail(): why is told by TLS ──► over                └── abort() │ the connection ends ──► over
+    begun ──_shake(): both have shown their certificates──► shaken
+      │                 shaken ──close()──► what was written is sent ──► over
+      │                 shaken ──abort() │ the connection ends──► over
+      └── _fail(): TLS tells the other side why ──► over
 
 asyncio's own TLS copies each byte more often, and needs more calls for each message.
 
@@ -14,8 +16,8 @@ Invariants
   send its own data (direct()). So code that uses TLS or the socket holds `lock`, one lock for all
   connections. Code to which a connection was handed over has it alone until it gives the connection
   back, and needs no lock.
-- What TLS has decrypted lies in one buffer of the thread (rooms), which the reader no longer needs
-  when it returns.
+- What TLS has decrypted is in one buffer of the thread (rooms). The reader no longer needs it when
+  it returns.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 ROOM = 1 << 18  # bytes that are read, or decrypted, at once
-SMALL = 1 << 14  # bytes: parts of up to this size are those of small values
+SMALL = 1 << 14  # bytes; parts of up to this size are those of small values
 LINGER = 5.0  # seconds for the other side to hang up too
 
 
@@ -54,7 +56,7 @@ lock = threading.Lock()  # never held during a wait
 
 
 def _forget() -> None:
-    """In the child of a fork: another thread may have held the lock."""
+    """Makes a new lock in the child of a fork: another thread may have held the old one."""
     global lock
     lock = threading.Lock()
 
@@ -63,7 +65,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 class Parts(NamedTuple):
-    """Of a connection: a descriptor of its socket, which the receiver owns, and TLS."""
+    """The parts of a connection: a descriptor of its socket, which the receiver owns, and TLS."""
 
     descriptor: int
     came_in: ssl.MemoryBIO
@@ -72,12 +74,12 @@ class Parts(NamedTuple):
 
 
 class Tls(asyncio.Transport, abc.ABC):
-    """A connection with TLS in it. The classes that carry its bytes derive from it.
+    """A connection with TLS. The classes that carry its bytes derive from this class.
 
     Args:
         tls: has the certificates.
         server: whether the other side has connected to this one.
-        came: called with its streams once it is shaken; None: a task waits in streams().
+        came: called with the streams after the hand-shake; None: a task waits in streams().
         limit: bytes that may wait in the StreamReader.
     """
 
@@ -90,15 +92,15 @@ class Tls(asyncio.Transport, abc.ABC):
         self.shown: bytes | None = None  # the other side's certificate
         self._loop = asyncio.get_running_loop()
         self._shakes = True
-        self._shaken = asyncio.Event()  # set too if it has ended before
+        self._shaken = asyncio.Event()  # also set if the connection ends before
         self._holds = self._closing = self._over = False
-        self._all_said = self._ended = False  # the other side has closed TLS; the reader knows
+        self._all_said = self._ended = False  # the other side has closed TLS; the reader knows it
         self._error: OSError | None = None
-        self.full = False  # writers are to wait
-        self.room_again: Callable[[], object] | None = None  # called when that is over
+        self.full = False  # whether writers must wait
+        self.room_again: Callable[[], object] | None = None  # called when writers may go on
         self._reader = Incoming(limit=limit, loop=self._loop)
         self._protocol = asyncio.StreamReaderProtocol(self._reader, came, loop=self._loop)
-        self._told = came is None  # the protocol knows of us
+        self._told = came is None  # whether the protocol knows of this transport
         if self._told:
             self._protocol.connection_made(self)
 
@@ -107,32 +109,33 @@ class Tls(asyncio.Transport, abc.ABC):
         """Sends what TLS has for the other side. The caller holds the lock."""
 
     def has_come(self) -> None:
-        """The side that connected has sent its first message."""
+        """Notes that the side that connected has sent its first message."""
 
     def direct(self, feed: Any) -> None:
-        """From now on threads may send for the session of `feed`; None: not any more."""
+        """Lets threads send for the session of `feed` from now on. None: they may not any more."""
 
     def hand_over(self) -> Parts | None:
-        """What other code needs to carry the bytes itself from now on: until take_back(), nothing
-        is read or written here. None: this is not possible for this connection, or not now."""
+        """Returns what other code needs to carry the bytes itself: until take_back(), nothing is
+        read or written here. None: this is not possible for this connection, or not now.
+        """
         return None
 
     def take_back(self, rest: bytes) -> None:
-        """The connection is given back; `rest` is sent first."""
+        """Takes the connection back; `rest` is sent first."""
 
     def member(self) -> Member:
-        """The owner of the certificate that the other side has shown."""
+        """Returns the owner of the certificate that the other side has shown."""
         try:
             return member_of(self._tls.getpeercert() or {})
-        except ValueError:  # a field is no text
+        except ValueError:  # a field is not text
             return Member("?", ())
 
     async def streams(self, patience: float) -> Streams:
-        """Once both sides have shown their certificates.
+        """Returns the streams, once both sides have shown their certificates.
 
         Raises:
-            OSError: it failed (ssl.SSLError); it was lost; there was no hand-shake in that many
-                seconds.
+            OSError: the hand-shake failed (ssl.SSLError) or took longer than `patience` seconds; or
+                the connection was lost.
         """
         try:
             await asyncio.wait_for(self._shaken.wait(), patience)
@@ -149,7 +152,7 @@ class Tls(asyncio.Transport, abc.ABC):
         self._read()
 
     def _read(self) -> None:
-        """Passes on what TLS has, if the reader wants it."""
+        """Passes on what TLS has decrypted, if the reader wants it."""
         if self._closing or (self._shakes and not self._shake()):
             return
         more = True
@@ -167,12 +170,15 @@ class Tls(asyncio.Transport, abc.ABC):
                 self._say()
 
     def _decrypted(self) -> tuple[int, bool, ssl.SSLError | None]:
-        """How many bytes lie in rooms.plain now; whether there may be more; what was wrong."""
+        """Returns how many bytes are in rooms.plain now, whether there may be more, and what was
+        wrong.
+        """
         room, tls = rooms.plain, self._tls
         n = 0
         try:
             while n < ROOM:
-                got: Any = tls.read(ROOM - n, room[n:] if n else room)  # a number: typeshed errs
+                # read() returns an int, though typeshed says bytes.
+                got: Any = tls.read(ROOM - n, room[n:] if n else room)
                 if not got:
                     self._all_said = True
                     return n, False, None
@@ -191,7 +197,7 @@ class Tls(asyncio.Transport, abc.ABC):
             self._protocol.eof_received()
 
     def _shake(self) -> bool:
-        """Whether the hand-shake is over."""
+        """Goes on with the hand-shake. Returns whether it is over."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -211,7 +217,7 @@ class Tls(asyncio.Transport, abc.ABC):
         return True
 
     def _fail(self, error: OSError) -> None:
-        """The connection has failed; TLS still tells the other side why."""
+        """Ends a connection that has failed; TLS still tells the other side why."""
         self._error = error
         if self._told:
             self._reader.set_exception(error)
@@ -226,7 +232,7 @@ class Tls(asyncio.Transport, abc.ABC):
 
     def resume_reading(self) -> None:
         self._holds = False
-        self._loop.call_soon(self._go_on)  # the reader expects nothing before it waits
+        self._loop.call_soon(self._go_on)  # later: the reader expects no data before it waits
 
     def _go_on(self) -> None:
         if not self._over and not self._holds:
@@ -242,17 +248,17 @@ class Tls(asyncio.Transport, abc.ABC):
             self.put(data)
 
     def put(self, data: Any) -> None:
-        """Writes; the caller holds the lock."""
+        """Writes data. The caller holds the lock."""
         if self._over or self._closing or not data:
             return
         self._tls.write(data)
         self._say()
 
     def put_rest(self) -> None:
-        """Sends what a thread could not send; the caller holds the lock."""
+        """Sends what a thread could not send. The caller holds the lock."""
 
     def was_put(self) -> None:
-        """Called after put(), when the lock has been given back."""
+        """Must be called after put(), when the lock has been released."""
 
     def _is_full(self, full: bool) -> None:
         self.full = full
@@ -282,7 +288,7 @@ class Coming:
     SOON = 2.0  # seconds; a hand-shake takes some milliseconds
 
     def __init__(self) -> None:
-        self._since: dict[Tls, float] = {}  # in the order in which they came
+        self._since: dict[Tls, float] = {}  # in the order in which the connections came
         self._many = False
 
     def comes(self, way: Tls) -> None:
@@ -304,15 +310,17 @@ class Coming:
 
 
 def _give_back() -> None:
-    """Gives the memory of many closed connections back, which the C library (glibc) else keeps."""
-    import ctypes  # late: few programs ever need it
+    """Gives back the memory of many closed connections, which the C library (glibc) would keep."""
+    import ctypes  # imported late: few programs ever need it
 
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 class _OverTcp(Tls, asyncio.BufferedProtocol):
-    """Over a socket, a transport of asyncio; this is its protocol."""
+    """A connection over a socket, which is a transport of asyncio. This class is the transport's
+    protocol.
+    """
 
     def __init__(
         self,
@@ -324,16 +332,16 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
     ) -> None:
         self._coming = coming
         self._raw: asyncio.Transport | None = None
-        self._feed: Any = None  # that of the session for which threads send
-        self._number = -1  # its socket's descriptor, while threads send
-        self._large = False  # the data that comes now is best read in large parts
+        self._feed: Any = None  # the feed of the session for which threads send
+        self._number = -1  # the socket's descriptor, while threads send
+        self._large = False  # whether what comes now is best read in large parts
         super().__init__(tls, came is not None, came, limit)
         self._gives_up = self._loop.call_later(patience, self._impatient)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._raw = transport
-        transport.set_write_buffer_limits(high=0)  # at most one piece waits here
+        transport.set_write_buffer_limits(high=0)  # at most one piece waits in the transport
         if self._coming is not None:
             self._coming.comes(self)
         self._shake()
@@ -362,7 +370,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             self._heard(rooms.raw[:n])
 
     def _turn(self) -> bool:
-        """Takes what has come. False: the loop is to do the rest."""
+        """Takes what has come. Returns false if the loop must do the rest."""
         feed = self._feed
         if feed is None or self._large or self._holds or self._closing:
             return False
@@ -376,17 +384,17 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             if came:
                 self._reader.feed_data(came)
             self._read()
-        except Exception as error:  # as asyncio does if buffer_updated() raises
+        except Exception as error:  # asyncio does the same if buffer_updated() raises
             self._error = self._error or ConnectionError(f"{type(error).__name__}: {error}")
             self.abort()
         return False
 
     def eof_received(self) -> bool:
         self._end_of_file()
-        return False  # the connection closes, once what was written has gone
+        return False  # the connection closes, once what was written is sent
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.direct(None)  # its socket is closed next
+        self.direct(None)  # the socket is closed next
         self.has_come()
         self._over = self._closing = True
         self._gives_up.cancel()
@@ -412,7 +420,8 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
     def _hang_up(self) -> None:
         """Sends what was written, and nothing more. Then the connection stays until the other side
         has hung up too: to close it with bytes unread would reset it, and the data that was sent
-        last could be lost."""
+        last could be lost.
+        """
         raw = self._raw
         if raw is None:
             return
@@ -420,7 +429,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         self._gives_up = self._loop.call_later(LINGER, self.abort)
         try:
             raw.write_eof()
-        except OSError:  # it has been lost
+        except OSError:  # the connection is lost
             raw.abort()
         raw.resume_reading()
 
@@ -466,7 +475,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             return None
         try:
             descriptor = os.dup(own.fileno())
-        except OSError:  # there is none left
+        except OSError:  # no descriptor is left
             return None
         self.pause_reading()
         return Parts(descriptor, self._came_in, within, self._goes_out)
@@ -475,7 +484,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         if rest and self._raw is not None:
             self._raw.write(rest)
 
-    def pause_writing(self) -> None:  # by the transport's write(), whose caller holds the lock
+    def pause_writing(self) -> None:  # called by the transport's write(); its caller holds the lock
         if self._feed is not None:
             self._feed.may(False)
         self._is_full(True)
@@ -525,7 +534,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
 async def listen(
     tls: ssl.SSLContext, came: Came, host: str, port: int, limit: int, patience: float
 ) -> asyncio.Server:
-    """As asyncio.start_server; patience: seconds for a hand-shake."""
+    """Does what asyncio.start_server does. `patience` is the seconds for a hand-shake."""
     loop = asyncio.get_running_loop()
     coming = Coming()
     return await loop.create_server(
@@ -536,7 +545,7 @@ async def listen(
 async def connect(
     tls: ssl.SSLContext, host: str, port: int, limit: int, patience: float
 ) -> Streams:
-    """As asyncio.open_connection; patience: seconds for a hand-shake."""
+    """Does what asyncio.open_connection does. `patience` is the seconds for a hand-shake."""
     loop = asyncio.get_running_loop()
     _, way = await loop.create_connection(lambda: _OverTcp(tls, None, limit, patience), host, port)
     try:

@@ -1,13 +1,15 @@
 """Values that go to a program on another machine that is not trusted (WIRE.md 17.15).
 
-    value ──_shaped()──► plain values, objects as tag 27 ──CBOR──► the other machine ──► _made() of each tag ──► value
-             └─what is none: BadUse at the write                     a class that is not accepted: BadUse at the read ◄┘
+    value ──_shaped()──► plain values, and objects as tag 27 ──CBOR──► the other machine
+        └─a value that cannot be sent: BadUse at the write
+    the other machine ──_made(), for each tag──► value
+        └─a class that is not accepted: BadUse at the read
 
 Invariants
 - A name that has come is looked up in `_accepted`, and nowhere else: nothing is imported, and no
   code runs but that of a class which this program has accepted.
 - An array is made of its bytes only if there are just as many as its type and shape say, and each
-  is one that this type may have.
+  element is one that this type may have.
 """
 
 from __future__ import annotations
@@ -36,12 +38,13 @@ __all__ = ["accepts", "module_of"]
 
 T = TypeVar("T")
 
-OBJECT = 27  # the tag, as registered for CBOR: [name, …]
-NUMPY = "numpy"  # [this, dtype, shape, bytes]; no class is called so, for a class has a module
-LARGE = 1 << 14  # bytes of an array that stands alone: from here on they are copied less often
-BYTES, TEXT, ARRAY, NULL = 2, 3, 4, 0xF6  # CBOR's major types, and its null
-# Bytes of heads, so that an array's begin at a multiple of eight, where its reader can use them: how
-# many more of the dtype's and the shape's, and how many of the size. By how many are lacking.
+OBJECT = 27  # the tag that is registered for CBOR: [name, …]
+NUMPY = "numpy"  # [NUMPY, dtype, shape, bytes]; no class has this name, since a class has a module
+LARGE = 1 << 14  # bytes; a larger array that stands alone is copied less often
+BYTES, TEXT, ARRAY, NULL = 2, 3, 4, 0xF6  # the major types of CBOR, and its null
+# Longer heads, so that an array's bytes begin at a multiple of eight, where the reader can use
+# them. By the number of bytes that are lacking: the bytes to add to the head of the dtype and to
+# that of the shape, and the bytes of the size.
 _MORE = ((0, 0, 8), (1, 0, 8), (2, 0, 8), (2, 1, 8), (4, 0, 8), (4, 1, 8), (4, 2, 8), (2, 1, 4))
 _LARGE = bytes((0xC0 | 24, OBJECT, 0x80 | 4, 0x60 | len(NUMPY))) + NUMPY.encode()
 DEEPEST = 64
@@ -53,7 +56,7 @@ VALUES = (
 _SMALL = 1 << 63
 _FLAT = frozenset((bool, float))
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes, bytearray))
-# Of these each machine knows the same by the same bytes. Not `long double`, nor objects.
+# The dtypes whose bytes mean the same on each machine. `long double` is not one, nor are objects.
 _DTYPE = re.compile(
     r"[|<>](b1|[iu][1248]|f[248]|c8|c16|[SU][1-9][0-9]{0,8}"
     r"|[mM]8(\[[0-9]{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?)"
@@ -63,14 +66,16 @@ _accepted: dict[str, Any] = {}
 
 
 class _Refused(Exception):
-    """Why a value cannot go, or cannot be made."""
+    """The reason why a value cannot be sent, or cannot be made."""
 
 
 # --- classes --------------------------------------------------------------------------------------
 
 
 def module_of(module: str) -> str:
-    """By which name another machine imports it: of the program itself the name of its file."""
+    """Returns the name by which another machine imports the module: for the main module the name of
+    its file.
+    """
     main = sys.modules.get("__main__")
     if module != "__main__" or main is None:
         return module
@@ -83,19 +88,19 @@ def _name_of(kind: type) -> str:
 
 
 class _Shape:
-    """The fields of a class whose objects are values."""
+    """The fields of a class whose objects can be sent."""
 
     def __init__(
         self, fields: Mapping[str, str], get: Callable[[Any], Any], wrong: str | None = None
     ) -> None:
-        self.fields = fields  # by the names with which they go: the attributes
-        self.get = get  # object -> its fields, as they go
+        self.fields = fields  # the name with which a field is sent → the attribute
+        self.get = get  # object → its fields, as they are sent
         self.wrong = wrong
 
 
 @functools.lru_cache(maxsize=1024)
 def _shape_of(kind: Any) -> _Shape | None:
-    """None: its objects are no values."""
+    """Returns the shape of a class. None: its objects cannot be sent."""
     if issubclass(kind, msgspec.Struct):
         fields = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
         return _Shape(
@@ -124,18 +129,18 @@ def _by_place(fields: Mapping[str, str]) -> Callable[[Any], Any]:
 
 def accepts(kind: type[T]) -> type[T]:
     """Lets other machines send this program objects of a class: a dataclass, a NamedTuple or a
-    msgspec.Struct. It returns the class, so it may stand above it as a decorator.
+    msgspec.Struct. Returns the class, so that it may stand above the class as a decorator.
 
     A program that is not trusted sends the name of the class, MODULE.CLASS, and its fields. They
     are compared with the class's annotations, and an object is made of them as msgspec makes it,
-    with its `__post_init__`. A class that is not accepted is refused at the read. Whoever only
-    sends objects of it need not say so.
+    with its `__post_init__`. A class that is not accepted is refused at the read. A program that
+    only sends objects of the class need not accept it.
 
     Args:
         kind: the class. A second one of the same name takes the first one's place.
 
     Raises:
-        BadUse: it is none of these, or has a field for which msgspec knows no check.
+        BadUse: `kind` is no such class, or has a field for which msgspec knows no check.
     """
     asked: Any = kind
     shape = _shape_of(asked) if isinstance(kind, type) else None
@@ -144,9 +149,9 @@ def accepts(kind: type[T]) -> type[T]:
     if shape.wrong:
         raise BadUse(f"accepts: {kind.__qualname__} is a class {shape.wrong}")
     try:
-        msgspec.json.Decoder(kind)  # looks at all annotations
+        msgspec.json.Decoder(kind)  # this looks at all annotations
     except NameError:
-        pass  # of a class that is defined later, perhaps this one: then the first object tells
+        pass  # an annotation names a later class, perhaps this one: the first object will tell
     except TypeError as error:
         raise BadUse(f"accepts: fields of {kind.__qualname__} cannot be checked: {error}") from None
     _accepted[_name_of(kind)] = kind
@@ -174,7 +179,7 @@ def _object(content: list[Any]) -> Any:
         raise _Refused(f"an object of {name} has come with other fields than the class has here")
     try:
         return msgspec.convert(fields, kind)
-    except Exception as error:  # msgspec's, and those of the class's own __post_init__
+    except Exception as error:  # raised by msgspec, or by the class's own __post_init__
         raise _Refused(f"an object of {name} has come that is none: {error}") from error
 
 
@@ -182,7 +187,7 @@ def _object(content: list[Any]) -> Any:
 
 
 def _array_shaped(value: Any, numpy: Any, data: bytes | None = None) -> cbor2.CBORTag:
-    """data: in place of the array's bytes."""
+    """Returns the array as a tag. `data` takes the place of the array's bytes."""
     kind = type(value)
     scalar = isinstance(value, numpy.generic)
     if not scalar and kind is not numpy.ndarray and kind is not numpy.memmap:
@@ -195,7 +200,7 @@ def _array_shaped(value: Any, numpy: Any, data: bytes | None = None) -> cbor2.CB
 
 
 def _large_packed(value: Any) -> bytes | None:
-    """A large array, whose bytes are copied once; None: it is none."""
+    """Packs a large array, whose bytes are copied once. Returns None for any other value."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.ndarray) or value.nbytes < LARGE:
         return None
@@ -218,14 +223,16 @@ def _large_packed(value: Any) -> bytes | None:
 
 
 def _long_head(head: int, more: int) -> bytes:
-    """A head of one byte, of so many bytes more: no number needs to be as short as it could."""
+    """Returns a head of one byte with `more` bytes for its number: CBOR allows longer numbers than
+    needed.
+    """
     if not more:
         return bytes((head,))
     return bytes((head & 0xE0 | 23 + more.bit_length(),)) + (head & 31).to_bytes(more, "big")
 
 
 def _large_found(packed: bytes | bytearray) -> Any:
-    """The array that _large_packed() has packed; None: this is another value."""
+    """Returns the array that _large_packed() has packed. None: `packed` is another value."""
     if len(packed) < LARGE or not packed.startswith(_LARGE):
         return None
     try:
@@ -240,10 +247,10 @@ def _large_found(packed: bytes | bytearray) -> Any:
 
 
 def _items(packed: bytes | bytearray, at: int, n: int) -> tuple[list[Any], int]:
-    """n texts, lengths, nulls, or arrays of those.
+    """Reads n items: texts, lengths, nulls, or arrays of these.
 
     Raises:
-        _Refused: others are there.
+        _Refused: there are other items.
     """
     found: list[Any] = []
     for _ in range(n):
@@ -265,14 +272,18 @@ def _items(packed: bytes | bytearray, at: int, n: int) -> tuple[list[Any], int]:
 
 
 def _head(packed: bytes | bytearray, at: int) -> tuple[int, int, int]:
-    """Major type, argument, and where what follows begins; of what is well-formed."""
+    """Reads the head of a well-formed item. Returns its major type, its argument, and where what
+    follows begins.
+    """
     major, low = packed[at] >> 5, packed[at] & 31
     after = at + 1 + (1 << low - 24 if low >= 24 else 0)
     return major, low if low < 24 else int.from_bytes(packed[at + 1 : after], "big"), after
 
 
 def _array(content: list[Any], own: bytearray | None = None, at: int = 0) -> Any:
-    """own: in which its bytes lie from there on, and which is its reader's."""
+    """Makes an array. If `own` is given, the reader owns it, and it has the array's bytes from `at`
+    on.
+    """
     _, kind, shape, data = content
     lengths = [] if shape is None else shape
     if not (
@@ -293,7 +304,7 @@ def _array(content: list[Any], own: bytearray | None = None, at: int = 0) -> Any
             raise _Refused(f"an array of {kind} has come whose bytes are not those of its shape")
         if data and not _each_may_be(data, dtype, numpy):
             raise _Refused(f"an array of {kind} has come with bytes that none of them may have")
-        # Who has read it may write to it.
+        # Make the array writable: it belongs to the reader.
         if own is not None:
             made = numpy.ndarray(tuple(lengths), dtype, own, at)
         if own is None or not made.flags.aligned:
@@ -320,9 +331,10 @@ def _each_may_be(data: bytes | memoryview, dtype: Any, numpy: Any) -> bool:
 
 
 def _shaped(value: Any) -> Any:
-    """
+    """Returns the value in the form in which it is sent.
+
     Raises:
-        _Refused: what in it cannot go.
+        _Refused: some of it cannot be sent.
     """
     kind: Any = type(value)
     if kind in _PLAIN:
@@ -343,7 +355,7 @@ def _shaped(value: Any) -> Any:
         if shape.get is list:
             fields = [_shaped(v) for v in fields]
         return cbor2.CBORTag(OBJECT, [_name_of(kind), fields])
-    # What is derived from one of those goes as that one.
+    # An object of a derived class is sent as one of the base class.
     if isinstance(value, (list, tuple)):
         return [_shaped(v) for v in value]
     if isinstance(value, dict):
@@ -357,7 +369,7 @@ def _shaped(value: Any) -> Any:
 def _dumps(value: Any, channel: Any) -> bytes:
     kind = type(value)
     if (kind is int and -_SMALL <= value < _SMALL) or value is None or kind in _FLAT:
-        return bytes(cbor2.dumps(value))  # nothing in it can be wrong
+        return bytes(cbor2.dumps(value))  # nothing in such a value can be wrong
     try:
         packed = _large_packed(value) or bytes(cbor2.dumps(_shaped(value)))
         fault = _native._cbor_fault(packed, True)
@@ -368,7 +380,7 @@ def _dumps(value: Any, channel: Any) -> bytes:
         what = str(error)
     except RecursionError:
         what = "a value that nests so deep, or stands in itself,"
-    except Exception as error:  # whatever cbor2 raises of a value that it does not know
+    except Exception as error:  # cbor2 may raise anything for a value that it does not know
         what = f"this value ({error})"
     raise BadUse(
         f"write on channel {channel.name!r}: {what} cannot go to a program on another machine that is not "
@@ -389,10 +401,10 @@ _DECODERS = {OBJECT: _made}
 
 
 def _loads(packed: bytes | bytearray, channel: Any) -> Any:
-    """packed: the reader's own, if it is a bytearray.
+    """Returns the value. If `packed` is a bytearray, the reader owns it.
 
     Raises:
-        BadUse: something in it cannot be made here.
+        BadUse: some of the value cannot be made here.
     """
     try:
         if packed and packed[0] < BYTES << 5:

@@ -16,7 +16,9 @@ _calls: Any = pure("_io")
 
 
 class _Call(_calls._Call):  # type: ignore[misc]
-    """A call that blocks. CPython's poll() knows files only: a pipe says that the call is over."""
+    """A call that blocks. The poll() of CPython takes only files, so a pipe says that the call is
+    over.
+    """
 
     def __init__(self, *what: Any) -> None:
         super().__init__(*what)

@@ -1,4 +1,6 @@
-"""weft.errors without the extension module: those of the pure-Python package, as the classes of `weft`."""
+"""weft.errors without the extension module: the errors of the pure-Python package, as the classes
+of `weft`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ _errors: Any = import_module("weft._pure.errors")
 
 
 class WeftWarning(RuntimeWarning):
-    """What an observer noticed."""
+    """The warning about what an observer has noticed."""
 
 
 def _several(failures: list[BaseException]) -> BaseExceptionGroup[BaseException]:
@@ -21,7 +23,9 @@ def _several(failures: list[BaseException]) -> BaseExceptionGroup[BaseException]
 
 
 class BlockedProcess(NamedTuple):
-    """One blocked process in the report of a deadlock. The pure package knows no lines of a program."""
+    """One blocked process in the report of a deadlock. The pure-Python package does not know where
+    in the program it is.
+    """
 
     path: str
     operation: str
@@ -36,7 +40,7 @@ def _processes(deadlock: Any) -> list[BlockedProcess]:
 
 
 _errors.Deadlock.processes = property(_processes)
-_errors.Failures = _several  # before _pure._proc takes it
+_errors.Failures = _several  # before _pure._proc reads it
 _NAMES = (
     "BadUse",
     "Cancelled",

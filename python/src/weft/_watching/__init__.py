@@ -1,1 +1,1 @@
-"""What observes a run, and what is told of it."""
+"""What observes a run, and what observers are told."""

@@ -15,9 +15,9 @@ found as a least fixed point (cpp/include/weft/runtime/going_on.hpp):
 
 The others are stuck. (Ends of either side count, since the holder of any end may poison it.)
 
-Each OS process of the program finds its own. An end that it has lent, or has from elsewhere, is
-held by no process that it knows, so who waits there may go on; _distributed_deadlock/partial.py asks all of them
-together.
+Each OS process of the program finds its own stuck processes. An end that it has lent to another OS
+process, or got from one, has no holder that it knows, so a process that waits there may go on.
+_distributed_deadlock/partial.py asks all OS processes together.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ Action = Literal["warn", "raise"]
 
 
 class Place(NamedTuple):
-    """A channel or barrier at which a process waits. Holders are the numbers of processes."""
+    """A channel or barrier at which a process waits. Its holders are given by the numbers of
+    processes.
+    """
 
     name: str
     is_channel: bool
@@ -43,7 +45,7 @@ class Place(NamedTuple):
     writers: tuple[int, ...]
     unknown_readers: int  #: open ends that no process is known to hold
     unknown_writers: int
-    #: of a channel: values passed, dropped, in its buffer
+    #: Of a channel: the values passed, the values dropped, the values in its buffer.
     figures: tuple[int, int, int] | None = None
 
 
@@ -57,23 +59,23 @@ class Waiter(NamedTuple):
     parent: int
     state: str  #: "able", "places" or "children"
     places: list[tuple[int, bool]]  #: key of the place, and whether it writes
-    #: channels that have ended for its select: no partner will come there (rule 5.6)
+    #: Channels that have ended for its select: no partner will come there (rule 5.6).
     silent: Sequence[str] = ()
     may_go_on: bool = True
 
     def names(self, places: dict[int, Place]) -> tuple[str, ...]:
-        """Of where it waits, as reports have them."""
+        """Returns the names of the places where the process waits, as reports have them."""
         ended = (f"{name} (ended)" for name in self.silent)
         return (*(places[key].name for key, _ in self.places), *ended)
 
 
 def line(path: str, operation: str, names: Iterable[str], at: str) -> str:
-    """Of a process that waits, in a report."""
+    """Returns the line of a report for a process that waits."""
     return f"{path}: {operation} {', '.join(names)}".rstrip() + f" at {at}"
 
 
 def parsed(facts: tuple[Any, Any]) -> tuple[list[Waiter], dict[int, Place]]:
-    """The facts of a run, as partial.cpp has them."""
+    """Returns the facts of a run as objects. Their form is described in partial.cpp."""
     waiters, places = facts
     return [Waiter(*raw) for raw in waiters], {key: Place(*raw) for key, raw in places.items()}
 
@@ -84,24 +86,24 @@ class Stuck(NamedTuple):
     path: str
     operation: str
     places: tuple[str, ...]  #: channels and barriers
-    at: str  #: file:line
-    waits_for: tuple[str, ...]  #: paths of the processes that hold ends there; all are stuck
-    pid: int | None = None  #: its OS process, if it is not the one that asked
+    at: str  #: file and line of the operation
+    #: Paths of the processes that hold ends there; all of them are stuck.
+    waits_for: tuple[str, ...]
+    pid: int | None = None  #: its OS process; None: the one that asked
 
     def line(self) -> str:
         where = "" if self.pid is None else f" in OS process {self.pid}"
         held = ""
-        if self.places:  # else it is a time that never comes
+        if self.places:  # without places, it waits for a time that never comes
             held = f"; held by {' and '.join(self.waits_for) or 'nobody'}"
         return line(self.path, self.operation, self.places, self.at) + where + held
 
 
 class PartialDeadlock:
-    """What :func:`deadlocks` has found; false if nothing.
+    """The result of :func:`deadlocks`. It is false if no process is stuck.
 
-    Attributes:
-        processes: the stuck processes, by path, without those that only wait for stuck children.
-        silent: the numbers of OS processes of the program that did not answer within a second.
+    Attributes: processes: the stuck processes, by path, without those that only wait for stuck
+    children. silent: the pids of OS processes of the program that did not answer within a second.
     """
 
     def __init__(
@@ -127,7 +129,7 @@ class PartialDeadlock:
     __repr__ = __str__
 
 
-Waiters = dict[int, Waiter]  #: of one run, by their numbers
+Waiters = dict[int, Waiter]  #: the waiters of one run, by their numbers
 
 
 def _path(waiters: Waiters, number: int) -> Any:
@@ -163,7 +165,9 @@ def _found(
 def stuck_here(
     named: Callable[[Waiters, int], Any] = _path,
 ) -> tuple[list[Stuck], frozenset[int]]:
-    """Who is stuck in this OS process, in the words of `named`, and their numbers."""
+    """Returns the processes that are stuck in this OS process, as `named` names them, and their
+    numbers.
+    """
     rows: list[Stuck] = []
     ids: set[int] = set()
     for facts in _native._facts():
@@ -175,41 +179,43 @@ def stuck_here(
 
 
 def to_tell(row: Stuck, pid: int) -> dict[str, Any]:
-    """One whose processes are named for the parent (_distributed_deadlock/call_names.py), as a record for it."""
+    """Returns a stuck process as a record for the parent. Its names are already those for the
+    parent (_distributed_deadlock/call_names.py).
+    """
     named: Any = row.path
     rest = {"operation": row.operation, "places": row.places, "at": row.at}
     return {**named, **rest, "others": list(row.waits_for), "pid": pid}
 
 
 def told(record: dict[str, Any]) -> Stuck:
-    """What such a record tells, once its processes have the names that they have here."""
+    """Returns the stuck process of a record whose names have become those of this OS process."""
     where = record["operation"], record["places"], record["at"]
     others = tuple(sorted(other["p"] for other in record["others"]))
     return Stuck(record["p"], *where, others, record["pid"])
 
 
 def _nobody() -> tuple[list[Stuck], list[int]]:
-    """There are no other OS processes."""
+    """Returns no stuck process: there are no other OS processes."""
     return [], []
 
 
-# Who is stuck in other OS processes, and which of them do not answer: _distributed_deadlock/rounds.py, which is imported
-# with the first of them, replaces it.
+# Returns the processes that are stuck in other OS processes, and the OS processes that do not
+# answer. _distributed_deadlock/rounds.py, which the first other OS process imports, replaces it.
 stuck_elsewhere: Callable[[], tuple[list[Stuck], list[int]]] = _nobody
 
 
 def _nothing() -> None:
-    """There are no other OS processes."""
+    """Does nothing: there are no other OS processes."""
 
 
-# An executor has fallen idle, here or in a host: _distributed_deadlock/partial.py, which is imported with the first of
-# them, replaces it.
+# Called when an executor has fallen idle, here or in a host. _distributed_deadlock/partial.py,
+# which the first host imports, replaces it.
 fell_idle: Callable[[], None] = _nothing
 
 
 def deadlocks() -> PartialDeadlock:
-    """The processes of all runs of this program that are stuck at this moment, also those in the OS
-    processes that it has started. May be called from any thread or process.
+    """Returns the processes of all runs of this program that are stuck at this moment, also those
+    in the OS processes that it has started. It may be called from any thread or process.
 
     It knows the ends that processes hold by their arguments; docs/observing.md says what it cannot
     see.
@@ -225,18 +231,19 @@ def _in_order(rows: list[Stuck]) -> list[Stuck]:
 
 class _IdleCheck:
     """Looks whenever a scheduler or a thread process becomes idle, and reports processes that were
-    not reported before. Other OS processes look for themselves, and a warning of theirs is shown
-    here (rule 14.7).
+    not reported before. Other OS processes look for themselves, and their warnings are shown here
+    (rule 14.7).
     """
 
     kind = "partial"
-    for_another = False  #: it reports to the OS process that watches
+    for_another = False  #: whether it reports to another OS process, which watches
     _named: Callable[[Waiters, int], Any] = staticmethod(_path)
 
     def __init__(self, action: Action) -> None:
         self._action = action
         self._told: set[int] = set()
-        self.told_beyond: set[Any] = set()  #: those that only all OS processes together could find
+        #: Processes that only all OS processes together could find.
+        self.told_beyond: set[Any] = set()
 
     def begin(self) -> None:
         _checks.append(self)
@@ -282,20 +289,20 @@ class _IdleCheck:
             fell_idle()
 
     def _gone(self, pid: int) -> None:
-        """Nobody is stuck there any more."""
+        """Does nothing: no process is stuck in that OS process any more."""
 
 
 _checks: list[_IdleCheck] = []
 
 
 def begun_here() -> list[_IdleCheck]:
-    """Those who watch in this OS process."""
+    """Returns the checks that watch for this OS process."""
     return [check for check in _checks if not check.for_another]
 
 
 @contextlib.contextmanager
 def watching_deadlocks(action: Action = "warn") -> Iterator[None]:
-    """While the block runs, looks for partial deadlocks whenever an executor becomes idle.
+    """Looks for partial deadlocks, while the block runs, whenever an executor becomes idle.
 
     Args:
         action: "warn": a WeftWarning, once for each process; "raise": the run is cancelled and

@@ -1,28 +1,30 @@
 """Debug mode: it detects objects that were changed after they were sent (rules 9.2, 14.5).
 
-From the moment a write begins its object belongs to the receiver. The process that has an object
-may change it, so a change alone proves nothing. Reported are changes at a time when no process may
-change the object, and changes that only the sender can have made:
+From the moment a write begins, its object belongs to the receiver. The process that has an object
+may change it, so a change alone proves nothing. Two kinds of changes are reported: those at a time
+when no process may change the object, and those that only the sender can have made.
 
-    begin of the write ──── under way ────► the reader goes on: from here on it may change the object
-           │                                     compared here (1)
-           └─ the sender goes on ─ runs ─► its next operation, or its end
-                                                 compared here: while under way (2); and, where every process runs on
-                                                 this one thread, also later (3), for only the sender ran in between
+    the write begins ──── under way ────► the reader goes on: now the reader may change the object
+           │                              (1) compared here
+           └─ the sender goes on ─ runs ─► the sender's next operation, or its end
+                                          (2) compared here, while the object is under way
+                                          (3) compared here also later, if every process runs on
+                                              this thread, since only the sender ran in between
 
 A fingerprint is a hash of the object's pickle (buffers, such as those of numpy arrays, are hashed
-in place). What cannot be pickled, or gives two pickles in a row that differ, is not watched.
+in place). An object that cannot be pickled, or gives two different pickles in a row, is not
+watched.
 
 Invariants
 - The last `_KEPT` objects that each process sent are watched for (3), and are kept alive for that.
   When a process receives anything mutable, or its children end, its list is cleared, since an
   object may have come back.
-- Under way by reference are at most `_MOST` objects: the eldest are watched no longer, so values
-  that a buffer has dropped are not kept for ever. What goes by copy (to another OS process, or a
-  component) is never under way here: no receiver will tell that it has it.
+- At most `_MOST` objects are watched while they are under way by reference. The oldest are dropped,
+  so that values that a buffer has dropped are not kept for ever. A value that goes by copy (to
+  another OS process, or a component) is never under way here: no receiver will tell that it has it.
 - Processes, channels, ends, functions, classes and modules inside an object are compared by
   identity.
-- A fingerprint runs code of the user's, and so may the last reference to an object when it goes:
+- A fingerprint runs code of the user, and so may the last reference to an object when it goes:
   neither happens under a lock (rule 12.1). `_lock` guards `_under_way` alone. What belongs to one
   process is changed by its own thread only.
 """
@@ -43,7 +45,7 @@ from weft._watching import observers as _observers
 from weft._watching import quiet_ends as _quiet_ends
 from weft.errors import WeftWarning
 
-_KEPT = 16
+_KEPT = 16  # objects that a process sent and that are watched
 _MOST = 4096  # objects under way that are watched at a time
 
 _ATOMS = (
@@ -78,12 +80,12 @@ class Changed(NamedTuple):
     """An object that was changed after it was sent."""
 
     sender: str  #: path of the process that wrote it
-    kind: str  #: its type's name
-    channel: str  #: its name
-    file: str  #: of the write
+    kind: str  #: the name of its type
+    channel: str  #: the name of the channel
+    file: str  #: the file of the write
     line: int  #: the line of the write
     noticed: str  #: when the change was noticed, in words
-    pid: int | None = None  #: its OS process, if it is not the one that asked
+    pid: int | None = None  #: the sender's OS process; None: the one that asked
 
     def __str__(self) -> str:
         where = "" if self.pid is None else f" in OS process {self.pid}"
@@ -95,8 +97,8 @@ class Changed(NamedTuple):
 
 @functools.cache
 def _hasher() -> Callable[[Any], bytes]:
-    """The function that hashes a value's pickle. Made when needed, so that a program that does not
-    debug imports nothing for it.
+    """Returns the function that hashes a value's pickle. It is made when it is needed, so that a
+    program that does not debug imports nothing for it.
     """
     import hashlib
     import pickle
@@ -127,7 +129,9 @@ def _hasher() -> Callable[[Any], bytes]:
 
 
 def is_atom(value: Any) -> bool:
-    """Is it immutable? It is not asked itself: it may be odd, and it may nest deeper than calls."""
+    """Returns whether the value is immutable. The value itself is not asked: its methods may be
+    odd, and it may nest deeper than calls can.
+    """
     ahead = [value]
     while ahead:
         kind = type(one := ahead.pop())
@@ -143,14 +147,14 @@ def is_atom(value: Any) -> bool:
 
 
 def fingerprint(value: Any) -> bytes | None:
-    """A hash that changes when the object does; None: it cannot be watched."""
+    """Returns a hash that changes when the object does. None: the object cannot be watched."""
     pickle_hash = _hasher()
     try:
         first = pickle_hash(value)
         return first if first == pickle_hash(value) else None
-    except KeyboardInterrupt:  # perhaps a Ctrl-C
+    except KeyboardInterrupt:  # this may be a Ctrl-C
         raise
-    except BaseException:  # whatever a program's __reduce__ raises
+    except BaseException:  # a program's __reduce__ may raise anything
         return None
 
 
@@ -160,20 +164,20 @@ class _Sent:
     def __init__(self, value: Any, digest: bytes, path: Any, channel: Any) -> None:
         self.value = value
         self.digest = digest
-        self.path = path  # as Debug._sender() gives it
+        self.path = path  # as Debug._sender() returns it
         self.channel = channel
         self.file, self.line = _quiet_ends.caller()
-        self.thread = threading.get_ident()  # the sender's
+        self.thread = threading.get_ident()  # the thread of the sender
         self.under_way = True
-        self.stale = False  # a process of another thread, which may have changed it, has ended
+        # Whether a process of another thread, which may have changed the object, has ended.
+        self.stale = False
         self.told = False
 
 
 class Debug:
-    """What :func:`debug` gives.
+    """What :func:`debug` returns.
 
-    Attributes:
-        unwatched: names of types of objects that were sent and could not be watched.
+    Attributes: unwatched: names of types of objects that were sent and could not be watched.
     """
 
     kind = "debug"
@@ -181,11 +185,10 @@ class Debug:
     def __init__(self, report: Callable[[Changed], object] | None) -> None:
         self.unwatched: set[str] = set()
         self._report = report
-        self._writing: dict[
-            int, list[_Sent | None]
-        ] = {}  # by process: of the operation that has begun
+        # By process: the objects of the operation that has begun.
+        self._writing: dict[int, list[_Sent | None]] = {}
         self._under_way: dict[tuple[int, int], deque[_Sent]] = {}  # by channel and object
-        self._kept: dict[int, deque[_Sent]] = {}  # by process: what it sent
+        self._kept: dict[int, deque[_Sent]] = {}  # by process: the objects that it sent
         self._lock = threading.RLock()
 
     def _event(
@@ -246,7 +249,7 @@ class Debug:
 
     def _goes(self, sent: _Sent) -> None:
         where = id(sent.channel), id(sent.value)
-        dropped = []  # to be let go of without the lock
+        dropped = []  # freed after the lock is released
         with self._lock:
             while len(self._under_way) >= _MOST:
                 dropped.append(self._under_way.pop(next(iter(self._under_way))))
@@ -256,11 +259,13 @@ class Debug:
                 dropped.append(deque([queue.popleft()]))
 
     def _lent_out(self, channel: Any) -> None:
-        """Its values go by copy from now on, those that are under way too."""
+        """Notes that an end of the channel was lent: its values go by copy now, also those under
+        way.
+        """
         with self._lock:
             those = [w for w in self._under_way if w[0] == id(channel)]
             dropped = [self._under_way.pop(where) for where in those]
-        del dropped  # without the lock
+        del dropped  # freed without the lock
 
     def _not_sent(self, sent: _Sent | None) -> None:
         if sent is None:
@@ -297,15 +302,17 @@ class Debug:
         self._refresh(key)
 
     def _refresh(self, key: int) -> None:
-        """The process goes on. Takes new fingerprints: what receivers changed meanwhile they were
-        allowed to change."""
-        for sent in list(self._kept.get(key, ())):  # what it sends meanwhile comes to the same list
+        """Takes new fingerprints when a process goes on: what receivers have changed meanwhile,
+        they were allowed to change.
+        """
+        # The list is copied: what the process sends meanwhile is added to it.
+        for sent in list(self._kept.get(key, ())):
             if not sent.under_way:
                 digest = fingerprint(sent.value)
                 sent.digest = digest if digest is not None else sent.digest
 
     def _compare(self, key: int, when: str) -> None:
-        alone = len(sys._current_frames()) == _native._helpers() + 1  # thread processes too
+        alone = len(sys._current_frames()) == _native._helpers() + 1  # counts thread processes too
         for sent in list(self._kept.get(key, ())):
             if sent.stale and not sent.under_way:
                 sent.stale = False
@@ -375,7 +382,7 @@ class Debug:
     # --- in other OS processes (rule 14.7) ------------------------------------------------------------
 
     def _for_others(self) -> None:
-        """Nothing that another OS process needs."""
+        """Returns None: another OS process needs no setting."""
 
     def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         for r in records:
@@ -386,18 +393,18 @@ class Debug:
                 self._say(Changed(r["p"], *what, source[0]))
 
     def _gone(self, pid: int) -> None:
-        """What it had found, and had not yet sent, is not told."""
+        """Does nothing: what the OS process had found, and had not yet sent, is not reported."""
 
 
 _present: Debug | None = None
 
 
 def debug(on: bool, report: Callable[[Changed], object] | None = None) -> Debug | None:
-    """Turns the debug mode on or off: it detects objects that were changed after they were sent
+    """Turns the debug mode on or off. It detects objects that were changed after they were sent
     (rule 9.2), and names each process that the end of a channel left, with its line, in a warning
     to the logger `weft` (rule 3.5).
 
-    Of an array that is lent to a native component (rule 16.6) a checksum is made when it is lent,
+    For an array that is lent to a native component (rule 16.6) a checksum is made when it is lent,
     and again when the component takes it, passes it on and, if it only reads it, gives it back.
 
     The debug mode pickles every mutable object that is sent, twice, and again when it is taken and
@@ -405,7 +412,7 @@ def debug(on: bool, report: Callable[[Changed], object] | None = None) -> Debug 
     start.
 
     Args:
-        report: called with a :class:`Changed`, of another OS process on a thread of Weft's; None: a
+        report: called with a :class:`Changed`; for another OS process on a thread of Weft. None: a
             WeftWarning at the line of the write.
     Returns:
         The debug mode that has begun, or the one that has ended; None if there was none.
@@ -442,7 +449,9 @@ _naming = _quiet_ends.Naming(_log, guards=False)
 
 
 def _from_environment() -> None:
-    """At the start, if WEFT_DEBUG asks for it (_backends/shared.py)."""
+    """Begins the debug mode at the start of the program, if WEFT_DEBUG asks for it
+    (_backends/shared.py).
+    """
     global _present
     _present = _begun(Debug(None))
     _observers.add(_naming.event)

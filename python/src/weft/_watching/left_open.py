@@ -1,5 +1,5 @@
-"""What a Deadlock says of ends that no process had been given. Such an end keeps the readers or
-writers on the other side waiting, since somebody might still use it (rules 2.2, 10.2).
+"""The lines of a Deadlock about ends that were given to no process. Such an end keeps the readers
+or writers on the other side waiting, since somebody might still use it (rules 2.2, 10.2).
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ OUTSIDE = (
     "if something that Weft does not see will use such an end (a C library that calls back, a device): "
     "hold a weft.Outside() meanwhile"
 )
-_LINES = 8  # of channels, and of places in one line
+_LINES = 8  # the most channels, and the most places in one line
 
 
 def sentences(left: list[tuple[str, Any, str, int]]) -> str:
-    """Lines of text for these ends: a line for each (name of the channel, channel, "reader" or
-    "writer", how many such ends are open now).
+    """Returns the lines of text for these ends, each given as (name of the channel, channel,
+    "reader" or "writer", how many such ends are open now).
     """
     told = list({(id(c), side): (name, c, side, n) for name, c, side, n in left if n}.values())
     objects = _objects() if told else []
     try:
         lines = [_sentence(*one, objects) for one in told[:_LINES]]
     finally:
-        objects.clear()  # the list may be in a cycle with one of its objects
+        objects.clear()  # the list may be part of a cycle with one of its objects
     if len(told) > _LINES:
         lines.append(f"… and ends of {len(told) - _LINES} more channels")
     if lines:
@@ -48,19 +48,18 @@ def _sentence(name: str, channel: Any, side: str, n: int, objects: list[Any]) ->
 
 
 def _objects() -> list[Any]:
-    """All objects that the collector knows, and the variables of running functions, which it does
-    not see.
+    """Returns all objects that the garbage collector knows, and the variables of running functions,
+    which it does not know.
 
-    The caller must empty this list before anything else runs, since it keeps everything alive, even
-    the main greenlets of threads. When a thread ends, greenlet frees its main greenlet although it
-    is referred to, if it does not find the referrer; for example while the collector is taking
-    apart a cycle that contains it.
+    The caller must empty the list before anything else runs, since the list keeps everything alive,
+    even the main greenlets of threads. When a thread ends, greenlet frees the thread's main
+    greenlet although it is referred to, if greenlet does not find the referrer; for example while
+    the garbage collector is taking apart a cycle that contains it.
     """
     objects: list[Any] = gc.get_objects()
     frames = list(sys._current_frames().values())
-    while (
-        frames
-    ):  # none stays in a variable: that of this function would keep itself, and all those around it
+    # No frame stays in a variable: the frame of this function would keep itself and all outer ones.
+    while frames:
         if (outer := frames[-1].f_back) is not None:
             frames.insert(0, outer)
         del outer
@@ -73,11 +72,11 @@ def _variables(frame: Any) -> list[Any]:
         return []
     variables = frame.f_locals
     values = list(variables.values())
-    # Before 3.13 this is a copy, which would keep the values alive; unless locals() was called:
-    # then it is what that gave.
+    # Before Python 3.13 `variables` is a copy, which would keep the values alive. But if locals()
+    # was called, it is the dictionary that locals() returned.
     if isinstance(variables, dict) and sys.getrefcount(variables) <= _OURS:
         variables.clear()
     return values
 
 
-_OURS = 3  # references: the frame's, the variable's and the argument's
+_OURS = 3  # references: those of the frame, the variable and the argument

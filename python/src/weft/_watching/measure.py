@@ -1,22 +1,25 @@
-"""Where time is lost: for each channel how long readers and writers waited there (rule 14.4).
+"""Measures where time is lost: for each channel how long readers and writers waited there (rule
+14.4).
 
-Of one operation the observers (_watching/observers.py) tell
+The observers (_watching/observers.py) report of one operation
 
     begin ──► park ──► commit, or raise        `park` only if it has to wait
        │                     ▲
        └─────────────────────┘
 
-At `begin` its channels are known, so that what passes is counted. At `park` it joins the lines at
-its *places* (a channel and a side; a select has several). At `commit` or `raise` it leaves them,
-and the time since is that of the one place where it came to its outcome.
+At `begin` the operation's channels become known, so that what passes there is counted. At `park`
+the operation joins the waiting queues at its *places* (a channel and a side; a select has several).
+At `commit` or `raise` it leaves them, and the time since `park` counts for the one place where it
+came to its outcome.
 
 Invariants
 - Channels of one name (made in one line of the program) share a row.
 - A channel is kept alive while it is measured. From time to time those to which nothing else refers
   are added to their row and dropped, so that a program that makes many does not grow.
-- Values are counted where the channel was made: also those that pass between other OS processes
-  alone, from the measurement's begin or from when an end was first lent. Other OS processes measure
-  how long was waited there, and all of it for the channels that they made (rule 14.7).
+- Values are counted in the OS process where the channel was made: also those that pass between
+  other OS processes alone, from the measurement's begin or from when an end was first lent. Other
+  OS processes measure how long was waited in them, and everything of the channels that they made
+  (rule 14.7).
 """
 
 from __future__ import annotations
@@ -30,8 +33,8 @@ from typing import Any, NamedTuple
 from weft._extension import native as _native
 from weft._watching import observers as _observers
 
-_SWEEP = 1024  # channels
-_READERS, _WRITERS = 0, 1  # a side of a channel
+_SWEEP = 1024  # how many channels are kept until unused ones are dropped
+_READERS, _WRITERS = 0, 1  # the sides of a channel
 
 
 @dataclass
@@ -46,12 +49,12 @@ class ChannelMeasure:
     parked_writes: int = 0  #: writes, and selects that took an output here, that had to wait
     blocked_readers: float = 0.0  #: seconds that all reads together waited, until they went on
     blocked_writers: float = 0.0  #: seconds that all writes together waited
-    max_waiting_readers: int = 0  #: the longest line of readers
-    max_waiting_writers: int = 0  #: the longest line of writers
+    max_waiting_readers: int = 0  #: the longest waiting queue of readers
+    max_waiting_writers: int = 0  #: the longest waiting queue of writers
     max_buffered: int = 0  #: the most values that were in a buffer
 
     def _add(self, figures: dict[str, Any]) -> None:
-        """Takes in what was measured at the same channels in another OS process."""
+        """Adds what was measured at the same channels in another OS process."""
         for name, value in figures.items():
             if name != "name":
                 mine = getattr(self, name)
@@ -59,20 +62,21 @@ class ChannelMeasure:
 
 
 class _Live:
-    """A channel, since it was first seen. What has passed since goes to its row when it is
-    folded."""
+    """A channel that was seen. What has passed since then is added to its row by fold()."""
 
     def __init__(self, channel: Any) -> None:
         stats = channel._stats()
         self.channel = channel
         self.name = channel.name
-        self.used = False  # by an operation here
+        self.used = False  # whether an operation in this OS process was there
         self.transfers = stats.transfers
         self.dropped = stats.dropped
-        self.waiting = [0, 0]  # operations in the lines of readers and of writers, now
+        self.waiting = [0, 0]  # the lengths of the waiting queues of readers and of writers
 
     def fold(self, rows: dict[str, ChannelMeasure]) -> None:
-        """Adds what has passed to its row; for good if it is forgotten then, else to a copy."""
+        """Adds what has passed to the channel's row in `rows`: for good if the channel is dropped
+        then, else to a copy of the rows.
+        """
         stats = self.channel._stats()
         transfers, dropped = stats.transfers - self.transfers, stats.dropped - self.dropped
         if not (self.used or transfers or dropped):
@@ -80,18 +84,19 @@ class _Live:
         row = rows.setdefault(self.name, ChannelMeasure(self.name))
         row.transfers += transfers
         row.dropped += dropped
-        row.channels += type(self.channel) is _native.Channel  # it was made here
+        # The channel counts if it was made in this OS process.
+        row.channels += type(self.channel) is _native.Channel
 
     @property
     def refers_alone(self) -> bool:
-        return sys.getrefcount(self.channel) == 2  # self.channel and the argument
+        return sys.getrefcount(self.channel) == 2  # that of self.channel and that of the argument
 
 
 def _side(writes: bool) -> int:
     return _WRITERS if writes else _READERS
 
 
-_Place = tuple[_Live, int]  # a channel, and the side at which an operation is
+_Place = tuple[_Live, int]  # a channel, and the side of an operation there
 
 
 class _Parked(NamedTuple):
@@ -102,26 +107,27 @@ class _Parked(NamedTuple):
 
 
 class Measurement:
-    """Made by :func:`measuring`. It can be read while it goes on, and afterwards."""
+    """The measurement of :func:`measuring`. It can be read while it goes on, and afterwards."""
 
     kind = "measure"
 
     def __init__(self) -> None:
-        self._rows: dict[str, ChannelMeasure] = {}  # by name; without what _live has
+        self._rows: dict[str, ChannelMeasure] = {}  # by name, without what is in _live
         self._live: dict[int, _Live] = {}  # by id() of the channel
         self._targets: dict[int, Any] = {}  # process → the target of its operation
-        self._parked: dict[int, _Parked] = {}  # process → its operation, if it waits
+        self._parked: dict[int, _Parked] = {}  # process → its operation that waits
         self._elsewhere: dict[Any, dict[str, dict[str, Any]]] = {}  # OS process → rows, by name
         self._goes_on = False
-        #: the numbers of OS processes that died, or did not answer: part of theirs is missing
+        #: The pids of OS processes that died, or did not answer: a part of what they did is
+        #: missing.
         self.lost: list[int] = []
 
     # --- reading ----------------------------------------------------------------------------------
 
     def rows(self) -> list[ChannelMeasure]:
-        """A row for each name; those where most time was lost come first."""
+        """Returns a row for each name. Rows where most time was lost come first."""
         if self._goes_on:
-            _observers.tell_others()  # they send what they have
+            _observers.tell_others()  # makes other OS processes send what they have
         rows = self._rows_here()
         for there in list(self._elsewhere.values()):
             for name, figures in list(there.items()):
@@ -139,11 +145,11 @@ class Measurement:
         return rows
 
     def _rows_sent(self) -> list[dict[str, Any]]:
-        """What was measured in this OS process alone, without order."""
+        """Returns the rows of this OS process alone, in no order."""
         return [asdict(row) for row in self._rows_here().values()]
 
     def __getitem__(self, channel: Any) -> ChannelMeasure:
-        """The row of a channel, or of a name. Raises KeyError if nothing happened there."""
+        """Returns the row of a channel, or of a name. Raises KeyError if nothing happened there."""
         name = channel if isinstance(channel, str) else channel.name
         for row in self.rows():
             if row.name == name:
@@ -151,7 +157,7 @@ class Measurement:
         raise KeyError(name)
 
     def json(self) -> str:
-        """The rows as a JSON array, with times in seconds."""
+        """Returns the rows as a JSON array, with times in seconds."""
         import json
 
         return json.dumps([asdict(row) for row in self.rows()])
@@ -192,7 +198,7 @@ class Measurement:
     # --- in other OS processes --------------------------------------------------------------------
 
     def _for_others(self) -> None:
-        """Nothing that another OS process needs."""
+        """Returns None: another OS process needs no setting."""
 
     def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         self._elsewhere.setdefault(source, {}).update({row["name"]: row for row in records})
@@ -213,7 +219,7 @@ class Measurement:
     def _end(self) -> None:
         self._goes_on = False
         _observers.remove(self._event)
-        live, self._live = self._live, {}  # another thread may be in _event() yet
+        live, self._live = self._live, {}  # another thread may still be in _event()
         for one in list(live.values()):
             one.fold(self._rows)
 
@@ -226,7 +232,7 @@ class Measurement:
         return live
 
     def _used(self, channel: Any) -> _Live:
-        """The same for a channel at which an operation is."""
+        """Does what _seen() does, for a channel where an operation is."""
         live = self._seen(channel)
         live.used = True
         return live
@@ -236,11 +242,12 @@ class Measurement:
 
     def _sweep(self) -> None:
         for key, live in list(self._live.items()):
-            if live.refers_alone and self._live.pop(key, None) is live:  # once, of many threads
+            # If several threads do this, only one drops it.
+            if live.refers_alone and self._live.pop(key, None) is live:
                 live.fold(self._rows)
 
     def _places(self, operation: str | None, target: Any) -> list[_Place]:
-        """Where an operation is; a select at each of its guards that is on."""
+        """Returns the places of an operation; of a select one for each guard that is on."""
         if isinstance(target, tuple):
             return [
                 (self._used(end.channel), _side(kind == "output"))
@@ -256,7 +263,7 @@ class Measurement:
         key = _observers.key_of(process)
         if what == "begin":
             self._targets[key] = target
-            self._places(operation, target)  # from here on its transfers count
+            self._places(operation, target)  # from now on the channels' transfers count
         elif what == "park":
             places = self._places(
                 operation, target if target is not None else self._targets.get(key)
@@ -300,7 +307,9 @@ class Measurement:
     def _outcome_at(
         self, what: str, operation: str | None, target: Any, detail: Any
     ) -> list[_Place]:
-        """The place where an operation came to its outcome; none if a select chose no channel."""
+        """Returns the place where an operation came to its outcome; none if a select chose no
+        channel.
+        """
         if not isinstance(target, tuple):
             return self._places(operation, target)
         if operation != "select":

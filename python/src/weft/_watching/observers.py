@@ -1,17 +1,19 @@
-"""The observers of a run. The extension module calls one function here, which calls all of them.
+"""The observers of a run. The extension module calls one function of this module, which calls all
+of them.
 
 Invariants
 - Without observers the extension module has no function to call, and operations cost nothing more.
 - Observers are called in the order in which they were added, with (what, process, operation,
-  target, detail); python/native/watching/observe.hpp says what these are. `process` is None for a thread
-  that is not a process. One `what` more comes from here: "away", when a process begins to run
-  elsewhere; `detail` is the number of the OS process, or the name of a host of a network.
+  target, detail), which python/native/watching/observe.hpp describes. `process` is None for a
+  thread that is not a process. One more `what` comes from this module: "away", when a process
+  begins to run elsewhere; `detail` is the pid of the OS process, or the name of a host of a
+  network.
 - Operations by which Weft itself hands work to another OS process, and channels for these, are not
   shown: hide().
 - A child of a fork observes nothing.
 
-An observation that is to see the other OS processes of the program too (rule 14.7) says so by
-begin_everywhere(). _hosts/remote_observers.py, which is imported with the first of them, does the rest.
+begin_everywhere() makes an observation see the other OS processes of the program too (rule 14.7).
+_hosts/remote_observers.py, which the first of them imports, does the rest.
 """
 
 from __future__ import annotations
@@ -29,11 +31,13 @@ _PACKAGE = __file__.rsplit(os.sep, 2)[0]
 
 Observer = Callable[[str, Any, "str | None", Any, Any], None]
 
-_lock = threading.RLock()  # what is installed is that of _observers; a handler may add one, too
+# Guards what is installed, which follows from _observers. It is re-entrant: a signal handler may
+# add an observer.
+_lock = threading.RLock()
 _observers: list[Observer] = []
 _in_child: list[Callable[[], None]] = []
 _hidden: dict[int, int] = {}  # key of a process or thread → how often its operations are hidden
-_own: dict[int, Any] = {}  # channels that are hidden, by id()
+_own: dict[int, Any] = {}  # the channels that are hidden, by id()
 
 
 def _call(what: str, process: Any, operation: str | None, target: Any, detail: Any) -> None:
@@ -51,14 +55,14 @@ def _install() -> None:
 
 
 def add(observer: Observer) -> None:
-    """Calls `observer` from now on."""
+    """Adds an observer, which is called from now on."""
     with _lock:
         _observers.append(observer)
         _install()
 
 
 def remove(observer: Observer) -> None:
-    """Does not call `observer` any more. No effect if it was not added."""
+    """Removes an observer, which is no longer called. Does nothing if it was not added."""
     with _lock:
         if observer in _observers:
             _observers.remove(observer)
@@ -66,7 +70,7 @@ def remove(observer: Observer) -> None:
 
 
 def own(channel: Any) -> None:
-    """This channel is Weft's own, and is not shown."""
+    """Notes that this channel is Weft's own, and is not shown."""
     _own[id(channel)] = channel
 
 
@@ -79,8 +83,8 @@ def is_own(channel: Any) -> bool:
 
 
 def hide() -> Callable[[], None]:
-    """The operations of the calling process, or thread, are Weft's own from now on, until what is
-    returned is called.
+    """Hides the operations of the calling process, or thread, as Weft's own, until the function
+    that this returns is called.
     """
     key = key_of(_native.current_process())
     _hidden[key] = _hidden.get(key, 0) + 1
@@ -94,8 +98,9 @@ def hide() -> Callable[[], None]:
 
 
 def elsewhere(where: int | str, *channels: Any) -> Callable[[], None]:
-    """The calling process runs elsewhere from now on, in this OS process or on this host, until
-    what is returned is called: what it does here is Weft's own, and so are these channels.
+    """Notes that the calling process runs elsewhere, in that OS process or on that host, until the
+    function that this returns is called. What the process does here is Weft's own, and so are these
+    channels.
     """
     if _observers and (process := _native.current_process()) is not None:
         _call("away", process, None, None, where)
@@ -113,36 +118,39 @@ def elsewhere(where: int | str, *channels: Any) -> Callable[[], None]:
 
 # --- in other OS processes too (rule 14.7) ------------------------------------------------------
 
-Key = tuple[int, int]  # of an observation: the OS process that began it, and a number of it
+Key = tuple[int, int]  # of an observation: the OS process that began it, and a number
 
 
 class Everywhere(Protocol):
     """An observation that sees other OS processes too."""
 
-    kind: str  #: what is to run there: see _there.KINDS
+    kind: str  #: the key in KINDS of _hosts/host_recorders.py
 
     def _for_others(self) -> Any:
-        """What that needs to know."""
+        """Returns the setting that other OS processes need."""
 
     def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
-        """What was recorded in an OS process, in order: its number, and one that tells it from an
-        earlier one of that number.
+        """Takes what was recorded in an OS process, in order. `source` is its pid, and a number
+        that tells it from an earlier OS process with this pid.
         """
 
     def _gone(self, pid: int) -> None:
-        """An OS process has died, or does not answer; what it had not yet sent is lost."""
+        """Notes that an OS process has died, or does not answer. What it had not yet sent is
+        lost.
+        """
 
 
-wanted: dict[Key, Everywhere] = {}  # those that go on
-known: dict[Key, Everywhere] = {}  # and those that end, and take what still comes
+wanted: dict[Key, Everywhere] = {}  # observations that go on
+known: dict[Key, Everywhere] = {}  # also observations that end, and still take what comes
 _numbers = itertools.count(1)
 
 
 def _nobody() -> None:
-    """There are no other OS processes."""
+    """Does nothing: there are no other OS processes."""
 
 
-tell_others: Callable[[], None] = _nobody  # they learn of `wanted`; returns when they have
+# Tells other OS processes what is wanted, and returns when they know it.
+tell_others: Callable[[], None] = _nobody
 
 
 def begin_everywhere(observation: Everywhere) -> None:
@@ -152,7 +160,9 @@ def begin_everywhere(observation: Everywhere) -> None:
 
 
 def end_everywhere(observation: Everywhere) -> None:
-    """When it returns all that was recorded has come. No effect if it has not begun."""
+    """Ends an observation. When this returns, all that was recorded has come. Does nothing if the
+    observation has not begun.
+    """
     keys = [key for key, one in list(wanted.items()) if one is observation]
     for key in keys:
         del wanted[key]
@@ -165,7 +175,7 @@ def end_everywhere(observation: Everywhere) -> None:
 
 
 def in_child_of_fork(forget: Callable[[], None]) -> None:
-    """`forget` is called in the child of a fork."""
+    """Makes the child of a fork call `forget`."""
     _in_child.append(forget)
 
 
@@ -184,12 +194,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def key_of(process: Any) -> int:
-    """A number for each process, and one (below 0) for each thread that is not a process."""
+    """Returns a number for each process, and one below 0 for each thread that is not a process."""
     return process.id if process is not None else -threading.get_ident()
 
 
 def channel_of(end: Any) -> Any:
-    """The channel of a reader or writer; None for anything else."""
+    """Returns the channel of a reader or writer; None for anything else."""
     return getattr(end, "channel", None)
 
 
@@ -198,6 +208,8 @@ def is_reader(end: Any) -> bool:
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Does it run code of this package itself? (Not of the plug-and-play processes and their like.)"""
+    """Returns whether the frame runs code of this package itself. (Plug-and-play processes and the
+    like do not count.)
+    """
     folder = frame.f_code.co_filename.rpartition(os.sep)[0]
     return folder == _PACKAGE or folder.startswith(f"{_PACKAGE}{os.sep}_")

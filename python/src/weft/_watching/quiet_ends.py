@@ -1,9 +1,9 @@
 """Names what ends quietly: processes that the end of a channel left, and guards that fell silent
 (rules 3.5, 4.3, 5.6).
 
-A process that `Retired` or `Poisoned` leaves has ended quietly, and that may be a mistake: a single
-`read` where a loop was meant, a network that closes from the wrong side. A loop that ends with its
-channel does not count, and is not named.
+A process that `Retired` or `Poisoned` leaves has ended quietly. That may be a mistake: a single
+`read` where a loop was meant, or a network that closes from the wrong side. A loop that ends with
+its channel is not named.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Left(NamedTuple):
 
 
 def is_quiet(error: BaseException) -> bool:
-    """Is it the end of a channel, by which a process ends quietly?"""
+    """Returns whether the exception is the end of a channel by which a process ends quietly."""
     kind = type(error)
     return issubclass(kind, ChannelEnd) and not issubclass(kind, PeerDied) and error.met  # type: ignore[attr-defined]
 
 
 def place_of(error: BaseException) -> tuple[str, int]:
-    """Where the operation that raised it was called: the innermost line that is not of this
-    package.
+    """Returns where the operation was called that raised the exception: the innermost line that is
+    not of this package.
     """
     at: TracebackType | None = error.__traceback__
     file, line = "?", 0
@@ -54,8 +54,8 @@ def place_of(error: BaseException) -> tuple[str, int]:
 
 
 def place_in(process: Any, error: BaseException | None = None) -> tuple[str, int]:
-    """Where a process is, or was when `error` was raised. The process of a component has no frames;
-    it says itself where in the source its operation is.
+    """Returns where a process is, or where it was when `error` was raised. The process of a
+    component has no frames; it says itself where in the source its operation is.
     """
     there: tuple[str, int] | None = _native._component_place(process)
     if there is not None:
@@ -64,7 +64,7 @@ def place_in(process: Any, error: BaseException | None = None) -> tuple[str, int
 
 
 def caller() -> tuple[str, int]:
-    """Where the program is: the innermost frame that is not of this package."""
+    """Returns where the program is: the innermost frame that is not of this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and _observers.is_ours(frame):
         frame = frame.f_back
@@ -72,7 +72,7 @@ def caller() -> tuple[str, int]:
 
 
 def left_by(process: Any, error: BaseException) -> Left | None:
-    """How the process was left; None: not by the quiet end of a channel."""
+    """Returns how the process was left. None: it was not left by the quiet end of a channel."""
     if not is_quiet(error):
         return None
     channel = getattr(error, "channel", None)
@@ -81,11 +81,12 @@ def left_by(process: Any, error: BaseException) -> Left | None:
 
 
 class Naming:
-    """Says which processes were left, and with `guards` which guards fell silent, each once for a
-    process. Between begin() and end() it sees other OS processes too (rule 14.7).
+    """Reports which processes were left, and with `guards` which guards fell silent, each once for
+    a process. Between begin() and end() it sees other OS processes too (rule 14.7).
 
     Args:
         say: called with a line of text.
+        guards: whether guards are reported.
     """
 
     kind = "leaving"
@@ -101,17 +102,17 @@ class Naming:
         _observers.begin_everywhere(self)
 
     def end(self) -> None:
-        """No effect if it has not begun."""
+        """Ends the reports. Does nothing if they have not begun."""
         _observers.remove(self.event)
         _observers.end_everywhere(self)
 
     def event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
-        """An observer (weft._watching.observers)."""
+        """Is called as an observer (weft._watching.observers)."""
         key = _observers.key_of(process)
         if what == "away":
-            if isinstance(detail, int):  # not a host of a network, which tells nothing
+            if isinstance(detail, int):  # a host of a network reports nothing
                 self._away.add(key)
         elif what in ("left", "end"):
             self._named.pop(key, None)
@@ -153,4 +154,4 @@ class Naming:
             self._say(f"{who} {source[0]}{r['text']}")
 
     def _gone(self, pid: int) -> None:
-        """What ended quietly there before, and was not yet told, is not told."""
+        """Does nothing: what ended quietly there, and was not yet reported, is lost."""

@@ -2,8 +2,8 @@
 
 It is reported once in a run for the same places, as a warning of the logger ``weft``. The report is
 made from the facts of one moment (python/native/rounds/partial.cpp);
-cpp/include/weft/runtime/run.hpp says how a standstill is noticed. For ordinary code that waits
-outside any run (python/native/processes/caller.cpp) it is reported once for each line.
+cpp/include/weft/runtime/run.hpp says how a standstill is noticed. If ordinary code waits outside
+any run (python/native/processes/caller.cpp), it is reported once for each line.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ def text(
     tokens: int,
     seconds: float,
 ) -> str:
-    """The report: which processes wait where, and what might still wake them.
+    """Returns the report: which processes wait where, and what might still wake them.
 
     Args:
         others: threads that are not processes.
         handlers: signals whose handlers may act.
         tokens: how many `Outside` there are.
+        seconds: for which nothing has run.
     """
     paths = {w.id: w.path for w in waiters}
     waiting = sorted(
@@ -81,7 +82,7 @@ def text(
 
 
 def signals_and_tokens(handlers: list[str], tokens: int) -> list[str]:
-    """What may act besides threads, for a report."""
+    """Returns, for a report, what may act besides threads."""
     may = []
     if handlers:
         may.append(f"the handler of {' or '.join(handlers)}")
@@ -94,7 +95,9 @@ def signals_and_tokens(handlers: list[str], tokens: int) -> list[str]:
 
 
 def handlers() -> list[str]:
-    """The signals whose handlers may act (rule 10.3), those of the running loop too."""
+    """Returns the signals whose handlers may act (rule 10.3), also those of the running event
+    loop.
+    """
     asyncio = sys.modules.get("weft._backends.asyncio")
     loop = asyncio.running_here() if asyncio is not None else None
     of_loop = asyncio.handlers_of(loop) if asyncio is not None and loop is not None else {}
@@ -104,7 +107,7 @@ def handlers() -> list[str]:
 def _name(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # of the real-time signals only two have names
+    except ValueError:  # of the real-time signals, only two have names
         return f"signal {number}"
 
 
@@ -118,25 +121,27 @@ def tell(facts: tuple[Any, Any], idents: Iterable[int], tokens: int, seconds: fl
     _logger.warning("%s", said)
 
 
-_alone: set[tuple[str, str, int]] = set()  #: operations and lines that were reported
+_alone: set[tuple[str, str, int]] = set()  #: the operations and lines that were reported
 
 
 def alone(
     verb: str, places: str, idents: Iterable[int], signals: bool, tokens: int, seconds: float
 ) -> bool:
-    """Ordinary code waits outside any run, on the thread that calls. True: ask again, for it is too
-    early to say anything, or what may still wake it may end.
+    """Reports that ordinary code waits outside any run, on the calling thread. Returns true if the
+    extension must call again: it is too early to say anything, or what may still wake the code may
+    end.
 
     Args:
-        places: the names of what it waits at, each with a space before it.
-        signals: do handlers of signals run on this thread?
+        places: the names of the places where it waits, each with a space before it.
+        signals: whether signal handlers run on this thread.
         tokens: how many `Outside` there are.
+        seconds: for which the code has waited.
     """
     if threading.current_thread().name.startswith("weft: "):
-        return False  # one of Weft's own, which waits for what others do
+        return False  # a thread of Weft, which waits for what others do
     loops = getattr(sys.modules.get("weft._backends.asyncio"), "running_loops", None)
     if loops is not None and loops():
-        return True  # a loop that waits for its sockets is not a standstill
+        return True  # an event loop that waits for its sockets is no standstill
     file, line = caller()
     if (verb, file, line) in _alone:
         return True

@@ -1,4 +1,6 @@
-"""Readers that stopped early (rule 3.6): python/native/watching/stopped_early.cpp notices them."""
+"""Warns about readers that stopped early (rule 3.6). python/native/watching/stopped_early.cpp
+notices them.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,13 @@ import logging
 from typing import Any
 
 _logger = logging.getLogger("weft")
-_told: set[str] = set()  #: the lines that have been warned about
+_told: set[str] = set()  #: the lines of the program that have been warned about
 
 
 def tell(why: Any) -> None:
-    """Warns, once for each line of the program. `why`: how the writing process ended, with the
-    attributes of a NoResult."""
+    """Warns, once for each line of the program. `why` says how the writing process ended; it has
+    the attributes of a NoResult.
+    """
     if why.where in _told:
         return
     _told.add(why.where)

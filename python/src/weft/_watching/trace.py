@@ -1,13 +1,13 @@
-"""Writes a run to a trace file, and reads such files: docs/observing.md describes the lines.
+"""Writes a run to a trace file, and reads such files. docs/observing.md describes the lines.
 
 Invariants
-- One line is one JSON object; the first says which version of the schema it is.
+- One line is one JSON object; the first line says which version of the schema the file has.
 - Lines are written in whole blocks. The rest is written when the trace ends, however it ends, and
   when the interpreter exits. A killed program loses at most the last block.
 - A file whose last line is cut off can be read.
-- Lines of one thread stand in order. Of two threads that of the later event may be written first;
-  and those of another OS process (with "pid") come in pieces, later than they happened (rule 14.7).
-  read() puts all in the order of their times, which are of one clock.
+- The lines of one thread are in order. Of two threads' lines that of the later event may be written
+  first. The lines of another OS process (with "pid") come in pieces, later than their events
+  happened (rule 14.7). read() sorts all by their times, which are of one clock.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Recorder(abc.ABC):
     """Makes a line of each event."""
 
     def __init__(self, start: int) -> None:
-        self._start = start  # of the steady clock, in ns
-        self._begun: dict[int, int] = {}  # process → since when its operation waits
+        self._start = start  # in ns of the steady clock
+        self._begun: dict[int, int] = {}  # process → since when its operation has waited
         self._names: dict[int, dict[str, Any]] = {}
 
     @abc.abstractmethod
     def _put(self, fields: dict[str, Any]) -> None:
-        """Takes a line: its fields."""
+        """Takes a line, given as its fields."""
 
     def _named(self, process: Any) -> dict[str, Any]:
         return {"p": process.path if process is not None else threading.current_thread().name}
@@ -57,8 +57,8 @@ class Recorder(abc.ABC):
         if what == "lent":
             return
         if what in ("start", "end", "left") or key not in self._names:
-            # Asked for again at the end: a path gets its index only when a second process of that
-            # name is started.
+            # The name is looked up again at the end: a path gets its index only when a second
+            # process of that name is started.
             self._names[key] = self._named(process)
         fields: dict[str, Any] = {"t": now, "e": what, "id": key, **self._names[key]}
         if operation is not None:
@@ -86,8 +86,8 @@ class Recorder(abc.ABC):
             since = self._begun.pop(key, None)
             fields["waited"] = 0 if since is None else now - since
             if what == "raise":
-                # The end of an iteration is the end of its channel. (In a thread there is no
-                # exception for it.)
+                # The end of an iteration is the end of its channel. (In a thread no exception
+                # reports it.)
                 loop_is_over = detail is None or isinstance(detail, StopAsyncIteration)
                 why = "Retired" if loop_is_over else type(detail).__name__
                 fields["e"] = "withdraw" if why == "Cancelled" else "ended"
@@ -99,7 +99,7 @@ class Recorder(abc.ABC):
 
 
 class Trace(Recorder):
-    """Writes events to a file from `start()` to `close()`; those of other OS processes too, as they
+    """Writes events to a file from `start()` to `close()`, also those of other OS processes as they
     come.
     """
 
@@ -111,24 +111,24 @@ class Trace(Recorder):
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         except OSError as error:
             raise BadUse(f"trace: cannot write {os.fspath(path)}: {error.strerror}") from None
-        from json import JSONEncoder  # imported here, so that only programs that trace pay for it
+        from json import JSONEncoder  # imported here: only programs that trace need it
 
         self._encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
         self._lines: list[str] = []
-        self._lock = threading.RLock()  # a finaliser may put a line while one is put
+        self._lock = threading.RLock()  # re-entrant: a finaliser may put a line while one is put
         super().__init__(_native._steady_ns())
         self._pid = os.getpid()
-        self._sources: dict[tuple[int, int], int] = {}  # OS processes, by number from 1 on
-        self._there: dict[int, dict[int, str]] = {}  # by pid the processes that run: id → path
+        self._sources: dict[tuple[int, int], int] = {}  # OS processes, numbered from 1 on
+        self._there: dict[int, dict[int, str]] = {}  # by pid, the processes that run: id → path
         self._lost: set[int] = set()  # pids
         self._path = os.fspath(path)
-        self._full: OSError | None = None  # what was written last has failed: nothing more is
+        self._full: OSError | None = None  # the error of the last write: nothing more is written
         self._put(
             {"weft_trace": SCHEMA, "version": _native.version, "clock": "steady", "unit": "ns"}
         )
 
     def __del__(self) -> None:
-        if self._file >= 0:  # a signal's handler raised before start(), or as it was closed
+        if self._file >= 0:  # a signal handler raised before start(), or in close()
             os.close(self._file)
 
     def start(self) -> None:
@@ -137,7 +137,7 @@ class Trace(Recorder):
         _observers.begin_everywhere(self)
 
     def close(self) -> None:
-        """Writes what is left and ends the trace. A second call does nothing."""
+        """Writes what is left, and ends the trace. A second call does nothing."""
         try:
             _observers.remove(self._event)
             atexit.unregister(self.close)
@@ -171,7 +171,9 @@ class Trace(Recorder):
             self._put(record)
 
     def _gone(self, pid: int) -> None:
-        """What ran there has ended as far as is known, and what is missing is said once."""
+        """Notes that an OS process was lost: its processes have ended as far as is known. The trace
+        says once that a part is missing.
+        """
         if pid in self._lost:
             return
         self._lost.add(pid)
@@ -190,7 +192,7 @@ class Trace(Recorder):
     def _flush(self) -> None:
         if os.getpid() != self._pid or self._file < 0:
             return
-        with self._lock:  # blocks stay in order
+        with self._lock:  # so that blocks stay in order
             lines, self._lines = self._lines, []
             if self._full is not None:
                 return
@@ -198,7 +200,7 @@ class Trace(Recorder):
             try:
                 while data:
                     data = data[os.write(self._file, data) :]
-            except OSError as error:  # the disk is full: close() says so, once
+            except OSError as error:  # the disk is full; close() reports that, once
                 self._full = error
 
 
@@ -242,8 +244,8 @@ def tracing(path: str | os.PathLike[str]) -> Iterator[None]:
     """Writes what happens in the block to the file `path`, as JSON lines (rule 14.6;
     docs/observing.md).
 
-    The file is complete when the block is left, in whatever way. If it cannot be written to its
-    end, it is cut off there, and a WeftWarning says so then.
+    The file is complete when the block is left, in whatever way. If a write fails, the file is cut
+    off there, and at the end of the block a WeftWarning says so.
 
     Raises:
         BadUse: the file cannot be written.
@@ -255,7 +257,7 @@ def tracing(path: str | os.PathLike[str]) -> Iterator[None]:
     finally:
         try:
             trace.close()
-        except BaseException:  # of a signal's handler; then as much is left to do
+        except BaseException:  # a signal handler raised: the rest is still to be done
             trace.close()
             raise
 
@@ -281,16 +283,16 @@ class Summary(NamedTuple):
     processes: list[Totals]
     channels: list[Totals]
     unfinished: list[str]  #: paths of processes that had not ended
-    cut_off: bool  #: the last line is not whole
-    lost: list[int]  #: OS processes that were lost, with what they had not yet sent
-    unseen: list[str]  #: hosts of a network that ran processes, of which there is nothing here
+    cut_off: bool  #: whether the last line is incomplete
+    lost: list[int]  #: pids of OS processes that were lost with what they had not sent
+    unseen: list[str]  #: hosts of a network whose processes are not in the trace
 
 
 def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
-    """The events of a trace in order, and whether its last line is cut off.
+    """Returns the events of a trace in order, and whether its last line is cut off.
 
     Raises:
-        BadUse: it cannot be read, or is not a trace.
+        BadUse: the file cannot be read, or is not a trace.
     """
     import json
     from pathlib import Path
@@ -325,7 +327,7 @@ def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
 
 
 def label(event: dict[str, Any]) -> str:
-    """The path of its process, and in which OS process it runs."""
+    """Returns the path of the event's process, and the OS process in which it runs."""
     path: str = event["p"]
     return f"{path} in OS process {event['pid']}" if "pid" in event else path
 
@@ -337,7 +339,9 @@ def _direction(event: dict[str, Any]) -> str:
 
 
 def summarise(events: Iterable[dict[str, Any]], cut_off: bool = False) -> Summary:
-    """Counts and waiting times by process and by channel, both with the longest waits first."""
+    """Adds up counts and waiting times by process and by channel, each with the longest waits
+    first.
+    """
     paths: dict[int, str] = {}
     ended: set[int] = set()
     lost: list[int] = []
@@ -397,15 +401,15 @@ def summarise(events: Iterable[dict[str, Any]], cut_off: bool = False) -> Summar
 
 
 def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The trace in the Trace Event Format (a "JSON object" with complete events), which Perfetto
-    and chrome://tracing read. Its processes are OS processes (this one is number 1), its threads
-    Weft's processes.
+    """Returns the trace in the Trace Event Format (a "JSON object" with complete events), which
+    Perfetto and chrome://tracing read. The format's processes are OS processes (this one has number
+    1), its threads are Weft's processes.
     """
     out: list[dict[str, Any]] = []
     paths: dict[int, str] = {}
     started: dict[int, float] = {}
     begun: dict[int, tuple[float, str]] = {}
-    of: dict[int, int] = {}  # its OS process
+    of: dict[int, int] = {}  # process → its OS process
 
     def track(key: int) -> dict[str, int]:
         return {"pid": of[key], "tid": key if of[key] == 1 else key % (1 << 32)}

@@ -1,10 +1,10 @@
-"""The watchdog: it names a process that hogs its scheduler (rules 7.7, 14.1).
+"""The watchdog names a process that hogs its scheduler (rules 7.7, 14.1).
 
 A helper thread looks, twice within the limit, at what every scheduler runs. A step is what a
 process does from one operation that parks to the next. If the present step has lasted longer than
 `limit`, the process has kept all others of its scheduler waiting; it is reported once for that
-step. Other OS processes of the program have a watchdog each (rule 14.7), whose hogs are reported
-here, on this one's thread.
+step. Each other OS process of the program has a watchdog of its own (rule 14.7), whose hogs are
+reported here, on the thread of this one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weft._extension import native as _native
 from weft._watching import observers as _observers
 from weft.errors import BadUse, WeftWarning
 
-_active = 0  # watchdogs
+_active = 0  # how many watchdogs watch this OS process
 _lock = threading.Lock()
 
 
@@ -30,10 +30,10 @@ class Hog(NamedTuple):
 
     path: str  #: the path of the process
     seconds: float  #: the time since it was resumed
-    file: str  #: as Python names it
-    line: int  #: where it was; of a component's process its last operation
-    stack: str  #: as of a traceback, innermost last; empty of a component's process
-    pid: int | None = None  #: the OS process in which it runs; None: this one
+    file: str  #: the file where it was, as Python names it
+    line: int  #: where it was; for a component's process, its last operation
+    stack: str  #: as in a traceback, innermost last; "" for a component's process
+    pid: int | None = None  #: the pid of its OS process; None: this one
 
     def __str__(self) -> str:
         where = "" if self.pid is None else f" in OS process {self.pid}"
@@ -55,7 +55,7 @@ def _warn(hog: Hog) -> None:
 
 
 class Watchdog:
-    """A context manager: see :func:`watchdog`."""
+    """The context manager that :func:`watchdog` returns."""
 
     kind = "watchdog"
 
@@ -64,11 +64,12 @@ class Watchdog:
             raise BadUse(f"watchdog: the limit must be longer than 0 s, not {limit!r}")
         self.limit = limit
         self._report = report or _warn
-        self._told: set[int] = set()  # steps
+        self._told: set[int] = set()  # the steps that were reported
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._counts = False  # among _active
-        self._elsewhere: deque[Hog] = deque()  # to be reported
+        self._counts = False  # whether it counts in _active
+        # Hogs of other OS processes that are still to be reported.
+        self._elsewhere: deque[Hog] = deque()
 
     def __enter__(self) -> Watchdog:
         if self._thread is not None:
@@ -87,12 +88,12 @@ class Watchdog:
         finally:
             try:
                 self._end()
-            except BaseException:  # of a signal's handler
+            except BaseException:  # a signal handler raised
                 self._end()
                 raise
 
     def _begin(self) -> None:
-        """Watches this OS process."""
+        """Begins to watch this OS process."""
         global _active
         with _lock:
             self._counts = True
@@ -106,7 +107,7 @@ class Watchdog:
         self._stop.set()
         thread = self._thread
         if thread not in (None, threading.current_thread()) and thread.ident is not None:
-            thread.join()  # it was started
+            thread.join()  # the thread was started
         with _lock:
             if self._counts:
                 self._counts = False
@@ -125,7 +126,7 @@ class Watchdog:
             _native._helper_thread(False)
 
     def look(self, now_ns: int | None = None) -> None:
-        """Looks once; `now_ns` is used as the time of the steady clock."""
+        """Looks once. `now_ns` is taken as the time of the steady clock; None: reads the clock."""
         now = _native._steady_ns() if now_ns is None else now_ns
         running = _native._running_steps()
         self._told &= {step for _, _, step, _ in running}
@@ -154,7 +155,7 @@ class Watchdog:
             )
 
     def _gone(self, pid: int) -> None:
-        """It hogs nothing any more."""
+        """Does nothing: that OS process hogs nothing any more."""
 
 
 def _hog(process: Any, seconds: float, thread: int) -> Hog:
@@ -168,7 +169,7 @@ def _hog(process: Any, seconds: float, thread: int) -> Hog:
     while frame is not None:
         if _observers.is_ours(frame):
             if frames:
-                break  # below is the code that runs the network
+                break  # the outer frames run the network
         else:
             frames.append((frame, frame.f_lineno))
         frame = frame.f_back

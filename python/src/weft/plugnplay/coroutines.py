@@ -1,10 +1,11 @@
 """The plug-and-play processes as coroutines (docs/toolkit.md).
 
-Each is a stream equation: what it writes, as a function of what it reads (tests/test_plugnplay.py). Each ends quietly
-when a channel that it needs has retired, and then its own ends retire: so do those after it.
+Each process is a stream equation: what it writes is a function of what it reads
+(tests/test_plugnplay.py). Each ends quietly when a channel that it needs has retired. Then its own
+ends retire, and so the processes after it end too.
 
-The names are those of PyCSP's plugNplay, JCSP's plugNplay and the plug-and-play processes of C++CSP.
-tools/names.py writes the processes of the other backends from this file.
+The names are those of PyCSP's plugNplay, JCSP's plugNplay and the plug-and-play processes of
+C++CSP. tools/names.py writes the processes of the other backends from this file.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ async def prefix(source: Reader[Any], out: Writer[Any], first: Any) -> None:
 
 @process
 async def tail(source: Reader[Any], out: Writer[Any]) -> None:
-    """Writes what it reads, but for the first value."""
+    """Writes what it reads, except the first value."""
     await source.read()
     async for value in source:
         await out.write(value)
@@ -101,28 +102,28 @@ async def successor(source: Reader[Any], out: Writer[Any]) -> None:
 
 @process
 async def sign(source: Reader[Any], out: Writer[Any], mark: str) -> None:
-    """Writes the text of each value behind `mark`."""
+    """Writes `mark` and the text of each value."""
     async for value in source:
         await out.write(f"{mark}{value}")
 
 
 @process
 async def substitute(source: Reader[Any], out: Writer[Any], value: Any) -> None:
-    """Writes `value` for each that it reads."""
+    """Writes `value` for each value that it reads."""
     async for _ in source:
         await out.write(value)
 
 
 @process
 async def not_(source: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the bitwise not of integers, the negation of booleans."""
+    """Writes the bitwise not of each integer, and the negation of each boolean."""
     async for value in source:
         await out.write(_inverted(value))
 
 
 @process
 async def pairs(source: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the sum of each two neighbours (as JCSP's Pairs)."""
+    """Writes the sum of each two neighbours (as JCSP's Pairs does)."""
     before = await source.read()
     async for value in source:
         await out.write(before + value)
@@ -183,7 +184,7 @@ async def black_hole(source: Reader[Any]) -> None:
 
 @process
 async def collect(source: Reader[Any]) -> list[Any]:
-    """Reads until its channel retires; its result is the list of values."""
+    """Reads until its channel retires. Its result is the list of values."""
     return [value async for value in source]
 
 
@@ -206,7 +207,9 @@ async def printer(source: Reader[Any], file: TextIO | None = None) -> None:
 
 @process
 async def delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
-    """Writes each value to every writer, in their order; it goes on when all have it."""
+    """Writes each value to every writer, in their order. It reads the next value when all have this
+    one.
+    """
     async for value in source:
         for out in outs:
             await out.write(value)
@@ -214,7 +217,9 @@ async def delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
 
 @process
 async def parallel_delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
-    """Writes each value to every writer, in whatever order they are ready; it goes on when all have it."""
+    """Writes each value to every writer, in the order in which they are ready. It reads the next
+    value when all have this one.
+    """
     n = len(outs)
     async for value in source:
         waiting = [True] * n
@@ -227,12 +232,13 @@ async def parallel_delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> No
 
 @process
 async def dynamic_delta(source: Reader[Any], outs: Reader[Writer[Any]]) -> None:
-    """Writes each value to every writer that it was sent on `outs` so far; those whose readers are gone are dropped.
+    """Writes each value to every writer that it has received on `outs` so far. Writers whose
+    readers are gone are dropped.
 
-    It ends when `source` retires; that `outs` retires means that no more writers come.
+    It ends when `source` retires. If `outs` retires, no more writers come.
     """
     known: list[Writer[Any]] = []
-    ending = Input(source, ended="raise")  # the other may retire, and then falls silent (rule 5.6)
+    ending = Input(source, ended="raise")  # `outs` may retire, and then falls silent (rule 5.6)
     while True:
         index, value = await select(outs, ending, mode="priority")
         if index == 0:
@@ -247,7 +253,9 @@ async def dynamic_delta(source: Reader[Any], outs: Reader[Writer[Any]]) -> None:
 
 @process
 async def demultiplex(source: Reader[tuple[int, Any]], outs: Sequence[Writer[Any]]) -> None:
-    """Of each (index, value) the value is written to that writer: the inverse of :func:`multiplex`."""
+    """Reads pairs (index, value), and writes each value to the writer with that index: the inverse
+    of :func:`multiplex`.
+    """
     async for index, value in source:
         await outs[index].write(value)
 
@@ -264,26 +272,28 @@ async def deparaplex(source: Reader[Sequence[Any]], outs: Sequence[Writer[Any]])
 
 
 async def _merge(sources: Sequence[Reader[Any]], out: Writer[Any], tag: bool) -> None:
-    while sources:  # without any it has ended; else a select ends with its last one (rule 5.6)
+    while sources:  # without sources it ends; else a select ends with the last one (rule 5.6)
         index, value = await select(*sources)
         await out.write((index, value) if tag else value)
 
 
 @process
 async def merge(sources: Sequence[Reader[Any]], out: Writer[Any]) -> None:
-    """Writes what any of the readers gives, fairly; it ends when all have retired."""
+    """Writes what any of the readers gives, fairly. It ends when all of them have retired."""
     await _merge(sources, out, False)
 
 
 @process
 async def multiplex(sources: Sequence[Reader[Any]], out: Writer[tuple[int, Any]]) -> None:
-    """As :func:`merge`, and says from which: writes (index, value)."""
+    """Does what :func:`merge` does, and says from which reader a value is: writes (index,
+    value).
+    """
     await _merge(sources, out, True)
 
 
 @process
 async def paraplex(sources: Sequence[Reader[Any]], out: Writer[tuple[Any, ...]]) -> None:
-    """Writes tuples of one value from every reader; it ends with the first that retires."""
+    """Writes tuples of one value from every reader. It ends when the first of them retires."""
     while True:
         values: list[Any] = [None] * len(sources)
         waiting = [True] * len(sources)
@@ -308,49 +318,51 @@ async def _of_two(
 async def combine(
     a: Reader[Any], b: Reader[Any], out: Writer[Any], function: Callable[[Any, Any], Any]
 ) -> None:
-    """Writes `function` of one value from each, which it takes in whatever order they come."""
+    """Writes `function` of one value from each reader. It takes the two in the order in which they
+    come.
+    """
     await _of_two(a, b, out, function)
 
 
 @process
 async def plus(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the sums of one value from each."""
+    """Writes the sum of one value from each reader."""
     await _of_two(a, b, out, operator.add)
 
 
 @process
 async def minus(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the differences of one value from each."""
+    """Writes the difference of one value from each reader."""
     await _of_two(a, b, out, operator.sub)
 
 
 @process
 async def times(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the products of one value from each; also `mult`."""
+    """Writes the product of one value from each reader. `mult` is another name of it."""
     await _of_two(a, b, out, operator.mul)
 
 
 @process
 async def divide(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the quotients of one value from each."""
+    """Writes the quotient of one value from each reader."""
     await _of_two(a, b, out, operator.truediv)
 
 
 @process
 async def and_(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the bitwise and of one value from each."""
+    """Writes the bitwise and of one value from each reader."""
     await _of_two(a, b, out, operator.and_)
 
 
 @process
 async def or_(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the bitwise or of one value from each."""
+    """Writes the bitwise or of one value from each reader."""
     await _of_two(a, b, out, operator.or_)
 
 
 @process
 async def xor(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the bitwise exclusive or of one value from each."""
+    """Writes the bitwise exclusive or of one value from each reader."""
     await _of_two(a, b, out, operator.xor)
 
 
@@ -360,13 +372,13 @@ def _inverted(value: Any) -> Any:
 
 @process
 async def nand(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the inverse of the bitwise and of one value from each."""
+    """Writes the inverse of the bitwise and of one value from each reader."""
     await _of_two(a, b, out, lambda x, y: _inverted(x & y))
 
 
 @process
 async def nor(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the inverse of the bitwise or of one value from each."""
+    """Writes the inverse of the bitwise or of one value from each reader."""
     await _of_two(a, b, out, lambda x, y: _inverted(x | y))
 
 
@@ -383,25 +395,26 @@ async def fixed_delay(source: Reader[Any], out: Writer[Any], seconds: float) -> 
 
 @process
 async def regular(out: Writer[Any], value: Any, seconds: float) -> None:
-    """Writes `value` every `seconds`, without drift, at once for the first time."""
+    """Writes `value` every `seconds`, without drift, and at once for the first time."""
     due = now()
     while True:
         await out.write(value)
-        due = max(due + seconds, now())  # what a slow reader missed is not made up for
+        due = max(due + seconds, now())  # the times that a slow reader has missed are left out
         await sleep(due - now())
 
 
 @process
 async def regulate(source: Reader[Any], out: Writer[Any], seconds: float) -> None:
-    """Writes once every `seconds` the last value that it read: fewer or more often than they come.
+    """Writes once every `seconds` the last value that it has read: more or less often than values
+    come.
 
-    The first is written when it comes. It ends when `source` retires.
+    The first value is written when it comes. The process ends when `source` retires.
     """
     value = await source.read()
     await out.write(value)
     due = now() + seconds
     while True:
-        if now() >= due:  # asked here: a ready guard beats an expired timer (rule 5.7)
+        if now() >= due:  # checked here: a ready guard beats an expired timer (rule 5.7)
             await out.write(value)
             due = max(due + seconds, now())
             continue

@@ -72,7 +72,7 @@ def prefix(source: Reader[Any], out: Writer[Any], first: Any) -> None:
 
 @process
 def tail(source: Reader[Any], out: Writer[Any]) -> None:
-    """Writes what it reads, but for the first value."""
+    """Writes what it reads, except the first value."""
     source.read()
     for value in source:
         out.write(value)
@@ -94,28 +94,28 @@ def successor(source: Reader[Any], out: Writer[Any]) -> None:
 
 @process
 def sign(source: Reader[Any], out: Writer[Any], mark: str) -> None:
-    """Writes the text of each value behind `mark`."""
+    """Writes `mark` and the text of each value."""
     for value in source:
         out.write(f"{mark}{value}")
 
 
 @process
 def substitute(source: Reader[Any], out: Writer[Any], value: Any) -> None:
-    """Writes `value` for each that it reads."""
+    """Writes `value` for each value that it reads."""
     for _ in source:
         out.write(value)
 
 
 @process
 def not_(source: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the bitwise not of integers, the negation of booleans."""
+    """Writes the bitwise not of each integer, and the negation of each boolean."""
     for value in source:
         out.write(_inverted(value))
 
 
 @process
 def pairs(source: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the sum of each two neighbours (as JCSP's Pairs)."""
+    """Writes the sum of each two neighbours (as JCSP's Pairs does)."""
     before = source.read()
     for value in source:
         out.write(before + value)
@@ -176,7 +176,7 @@ def black_hole(source: Reader[Any]) -> None:
 
 @process
 def collect(source: Reader[Any]) -> list[Any]:
-    """Reads until its channel retires; its result is the list of values."""
+    """Reads until its channel retires. Its result is the list of values."""
     return [value for value in source]
 
 
@@ -199,7 +199,9 @@ def printer(source: Reader[Any], file: TextIO | None = None) -> None:
 
 @process
 def delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
-    """Writes each value to every writer, in their order; it goes on when all have it."""
+    """Writes each value to every writer, in their order. It reads the next value when all have this
+    one.
+    """
     for value in source:
         for out in outs:
             out.write(value)
@@ -207,7 +209,9 @@ def delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
 
 @process
 def parallel_delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
-    """Writes each value to every writer, in whatever order they are ready; it goes on when all have it."""
+    """Writes each value to every writer, in the order in which they are ready. It reads the next
+    value when all have this one.
+    """
     n = len(outs)
     for value in source:
         waiting = [True] * n
@@ -220,12 +224,13 @@ def parallel_delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
 
 @process
 def dynamic_delta(source: Reader[Any], outs: Reader[Writer[Any]]) -> None:
-    """Writes each value to every writer that it was sent on `outs` so far; those whose readers are gone are dropped.
+    """Writes each value to every writer that it has received on `outs` so far. Writers whose
+    readers are gone are dropped.
 
-    It ends when `source` retires; that `outs` retires means that no more writers come.
+    It ends when `source` retires. If `outs` retires, no more writers come.
     """
     known: list[Writer[Any]] = []
-    ending = Input(source, ended="raise")  # the other may retire, and then falls silent (rule 5.6)
+    ending = Input(source, ended="raise")  # `outs` may retire, and then falls silent (rule 5.6)
     while True:
         index, value = select(outs, ending, mode="priority")
         if index == 0:
@@ -240,7 +245,9 @@ def dynamic_delta(source: Reader[Any], outs: Reader[Writer[Any]]) -> None:
 
 @process
 def demultiplex(source: Reader[tuple[int, Any]], outs: Sequence[Writer[Any]]) -> None:
-    """Of each (index, value) the value is written to that writer: the inverse of :func:`multiplex`."""
+    """Reads pairs (index, value), and writes each value to the writer with that index: the inverse
+    of :func:`multiplex`.
+    """
     for index, value in source:
         outs[index].write(value)
 
@@ -257,26 +264,28 @@ def deparaplex(source: Reader[Sequence[Any]], outs: Sequence[Writer[Any]]) -> No
 
 
 def _merge(sources: Sequence[Reader[Any]], out: Writer[Any], tag: bool) -> None:
-    while sources:  # without any it has ended; else a select ends with its last one (rule 5.6)
+    while sources:  # without sources it ends; else a select ends with the last one (rule 5.6)
         index, value = select(*sources)
         out.write((index, value) if tag else value)
 
 
 @process
 def merge(sources: Sequence[Reader[Any]], out: Writer[Any]) -> None:
-    """Writes what any of the readers gives, fairly; it ends when all have retired."""
+    """Writes what any of the readers gives, fairly. It ends when all of them have retired."""
     _merge(sources, out, False)
 
 
 @process
 def multiplex(sources: Sequence[Reader[Any]], out: Writer[tuple[int, Any]]) -> None:
-    """As :func:`merge`, and says from which: writes (index, value)."""
+    """Does what :func:`merge` does, and says from which reader a value is: writes (index,
+    value).
+    """
     _merge(sources, out, True)
 
 
 @process
 def paraplex(sources: Sequence[Reader[Any]], out: Writer[tuple[Any, ...]]) -> None:
-    """Writes tuples of one value from every reader; it ends with the first that retires."""
+    """Writes tuples of one value from every reader. It ends when the first of them retires."""
     while True:
         values: list[Any] = [None] * len(sources)
         waiting = [True] * len(sources)
@@ -301,49 +310,51 @@ def _of_two(
 def combine(
     a: Reader[Any], b: Reader[Any], out: Writer[Any], function: Callable[[Any, Any], Any]
 ) -> None:
-    """Writes `function` of one value from each, which it takes in whatever order they come."""
+    """Writes `function` of one value from each reader. It takes the two in the order in which they
+    come.
+    """
     _of_two(a, b, out, function)
 
 
 @process
 def plus(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the sums of one value from each."""
+    """Writes the sum of one value from each reader."""
     _of_two(a, b, out, operator.add)
 
 
 @process
 def minus(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the differences of one value from each."""
+    """Writes the difference of one value from each reader."""
     _of_two(a, b, out, operator.sub)
 
 
 @process
 def times(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the products of one value from each; also `mult`."""
+    """Writes the product of one value from each reader. `mult` is another name of it."""
     _of_two(a, b, out, operator.mul)
 
 
 @process
 def divide(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the quotients of one value from each."""
+    """Writes the quotient of one value from each reader."""
     _of_two(a, b, out, operator.truediv)
 
 
 @process
 def and_(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the bitwise and of one value from each."""
+    """Writes the bitwise and of one value from each reader."""
     _of_two(a, b, out, operator.and_)
 
 
 @process
 def or_(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the bitwise or of one value from each."""
+    """Writes the bitwise or of one value from each reader."""
     _of_two(a, b, out, operator.or_)
 
 
 @process
 def xor(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the bitwise exclusive or of one value from each."""
+    """Writes the bitwise exclusive or of one value from each reader."""
     _of_two(a, b, out, operator.xor)
 
 
@@ -353,13 +364,13 @@ def _inverted(value: Any) -> Any:
 
 @process
 def nand(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the inverse of the bitwise and of one value from each."""
+    """Writes the inverse of the bitwise and of one value from each reader."""
     _of_two(a, b, out, lambda x, y: _inverted(x & y))
 
 
 @process
 def nor(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the inverse of the bitwise or of one value from each."""
+    """Writes the inverse of the bitwise or of one value from each reader."""
     _of_two(a, b, out, lambda x, y: _inverted(x | y))
 
 
@@ -376,25 +387,26 @@ def fixed_delay(source: Reader[Any], out: Writer[Any], seconds: float) -> None:
 
 @process
 def regular(out: Writer[Any], value: Any, seconds: float) -> None:
-    """Writes `value` every `seconds`, without drift, at once for the first time."""
+    """Writes `value` every `seconds`, without drift, and at once for the first time."""
     due = now()
     while True:
         out.write(value)
-        due = max(due + seconds, now())  # what a slow reader missed is not made up for
+        due = max(due + seconds, now())  # the times that a slow reader has missed are left out
         sleep(due - now())
 
 
 @process
 def regulate(source: Reader[Any], out: Writer[Any], seconds: float) -> None:
-    """Writes once every `seconds` the last value that it read: fewer or more often than they come.
+    """Writes once every `seconds` the last value that it has read: more or less often than values
+    come.
 
-    The first is written when it comes. It ends when `source` retires.
+    The first value is written when it comes. The process ends when `source` retires.
     """
     value = source.read()
     out.write(value)
     due = now() + seconds
     while True:
-        if now() >= due:  # asked here: a ready guard beats an expired timer (rule 5.7)
+        if now() >= due:  # checked here: a ready guard beats an expired timer (rule 5.7)
             out.write(value)
             due = max(due + seconds, now())
             continue
