@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import compat_away as away
+import away
 import pytest
 
 from weft.compat.pycsp.parallel import Channel, InfoException, MultiProcess, Parallel, process

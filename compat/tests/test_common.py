@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compat_networks import implementations, load
+from networks import implementations, load
 
 
 @pytest.fixture(params=implementations())

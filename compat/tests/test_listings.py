@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from compat_networks import implementations, load
+from networks import implementations, load
 
 
 @pytest.fixture(params=implementations())

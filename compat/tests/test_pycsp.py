@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from compat_networks import implementations, load
+from networks import implementations, load
 
 from weft.compat.pycsp import _remote, current
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import compat_remote_there as there
+import remote_there as there
 import pytest
-from compat_networks import free_port, implementations, load
+from networks import free_port, implementations, load
 
 from weft import coroutines
 from weft.compat.pycsp import _remote

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import compat_ssh_there as there
+import ssh_there as there
 import pytest
-from compat_networks import free_port
+from networks import free_port
 
 from weft.compat.pycsp import _ssh, _ssh_host
 from weft.compat.pycsp import parallel as p

@@ -1,6 +1,7 @@
 // Programs written for C++CSP (K. Chalmers, "Communicating Processes and Processors / a C++11 CSP
 // library", CPA 2016) over Weft: the names of its csp.h, in namespace csp. Processes are threads.
-// Put cpp/include/weft/compat/csp on the include path and "csp/csp.h" is this.
+// With CMake's weft::compat, or compat/cpp/include/weft/compat/csp on the include path, "csp/csp.h" is
+// this.
 //
 // What differs
 //  - an operation on a poisoned channel throws poison_exception in the writer too; a process that
@@ -23,7 +24,7 @@
 #include <tuple>
 #include <vector>
 
-#include "../weft.hpp"
+#include <weft/weft.hpp>
 #include "csp_choice.hpp"
 
 namespace csp {

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "../weft.hpp"
+#include <weft/weft.hpp>
 
 namespace csp {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <sstream>
 
-#include "../plugnplay.hpp"
+#include <weft/plugnplay.hpp>
 #include "csp.hpp"
 
 namespace csp::plugnplay {
