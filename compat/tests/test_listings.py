@@ -1,7 +1,7 @@
 """The listings of the PyCSP paper and its examples, in our words, over weft.compat: each on threads
 and on greenlets.
 
-python/docs/compat.md ("What runs") lists the programs that these tests stand for.
+compat/docs/pycsp.md ("What runs") lists the programs that these tests stand for.
 """
 
 from __future__ import annotations
@@ -345,7 +345,7 @@ def test_a_ring_with_several_tokens(p: Any, tokens: int) -> None:
 
 
 def test_many_processes_each_read_one_value(p: Any) -> None:
-    """More than start at once (1,000): the rest start as these end. python/docs/compat.md says what
+    """More than start at once (1,000): the rest start as these end. compat/docs/pycsp.md says what
     a million takes."""
     channel = p.Channel()
     seen: list[int] = []

@@ -167,7 +167,7 @@ TEST_CASE("csp, Listing 21: a deadlock is told by the lines of the program, not 
   } catch (const weft::Deadlock& e) {
     text = e.what();
   }
-  const auto at = [](unsigned line) { return "library_csp.cpp:" + std::to_string(line); };
+  const auto at = [](unsigned line) { return "csp.cpp:" + std::to_string(line); };
   CAPTURE(text);
   CHECK(text.find("read " + at(channels) + " at " + at(processes)) != std::string::npos);
   CHECK(text.find("read " + at(channels + 2) + " at " + at(processes)) != std::string::npos);

@@ -66,7 +66,7 @@ string report_of(F f) {
   }
   return "no deadlock";
 }
-string at(unsigned line) { return "library_csp_programs.cpp:" + std::to_string(line); }
+string at(unsigned line) { return "csp_programs.cpp:" + std::to_string(line); }
 bool no_header(const string& report) {
   for (const char* header :
        {"csp.hpp", "csp_choice.hpp", "blocks.hpp", "stl_", "unique_ptr", "functional", "std_"})

@@ -1,2 +1,2 @@
 """Old programs on Weft: thin layers with the names of PyCSP's implementations
-(python/docs/compat.md)."""
+(compat/docs/pycsp.md)."""

@@ -1,4 +1,4 @@
-"""aPyCSP's names on Weft: processes are coroutines inside asyncio (python/docs/compat.md).
+"""aPyCSP's names on Weft: processes are coroutines inside asyncio (compat/docs/pycsp.md).
 
 `Parallel` runs its processes on Weft's scheduler, as guests of the running loop; what `Spawn` and
 asyncio itself start are asyncio's tasks, which use the channels too.
@@ -96,29 +96,47 @@ class ChannelReadEnd(ChannelEnd, Guard, Iterated):
         self._chan._poison()
 
 
-class ChannelWriteEnd(ChannelEnd):
-    """The write end: `await ch.write(value)`, which gives 0.
+async def write(chan: Channel, val: Any) -> int:
+    """aPyCSP's write: Weft's, and then 0."""
+    await chan._writer.write(val)
+    chan._sent += 1
+    return 0
 
-    `write` and `__call__` are slots of the instance, which hold the native operation: done when a
-    reader has the value.
+
+class _Write(Coroutine[Any, Any, int]):
+    """A write that is to be awaited, or to be a task. A deadlock report goes down from coroutine to
+    coroutine: this is none of Python's, so the report names the line that awaits it."""
+
+    __slots__ = ("_written",)
+    __name__ = "write"
+
+    def __init__(self, written: Coroutine[Any, Any, int]) -> None:
+        self._written = written
+
+    def __await__(self) -> Any:
+        return self._written.__await__()
+
+    def send(self, value: Any) -> Any:
+        return self._written.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._written.throw(*error)
+
+    def close(self) -> None:
+        self._written.close()
+
+
+class ChannelWriteEnd(ChannelEnd):
+    """The write end: `await ch.write(value)`, which gives 0: a reader has the value, or a buffer.
 
     Raises:
         PoisonException.
     """
 
-    __slots__ = ("__call__", "write")
+    def __call__(self, val: Any) -> Coroutine[Any, Any, int]:
+        return _Write(write(self._chan, val))
 
-    if TYPE_CHECKING:
-        __call__: Any
-        write: Any
-
-    def __init__(self, chan: Channel) -> None:
-        super().__init__(chan)
-        self._begin(chan)
-
-    def _begin(self, chan: Channel) -> None:
-        writer: Any = chan._writer
-        self.write = self.__call__ = writer._write_zero
+    write = __call__
 
     def alt_pending_write(self, obj: Any) -> PendingChanWriteGuard:
         """A guard that writes `obj` if it is chosen."""
@@ -126,22 +144,6 @@ class ChannelWriteEnd(ChannelEnd):
 
     async def poison(self) -> None:
         self._chan._poison()
-
-
-class _BufferedWriteEnd(ChannelWriteEnd):
-    """The write end of a buffered channel: counts."""
-
-    __slots__ = ()
-
-    def _begin(self, chan: Channel) -> None:
-        writer: Any = chan._writer
-
-        async def write(val: Any) -> int:
-            await writer.write(val)
-            chan._sent += 1
-            return 0
-
-        self.write = self.__call__ = write
 
 
 class Channel(AnyChannel):
@@ -176,10 +178,6 @@ class BufferedChannel(Channel):
 
     _limit = {"capacity": 16, "overflow": "unbounded"}  # noqa: RUF012
 
-    def __init__(self, name: str = "", loop: Any = None) -> None:
-        super().__init__(name)
-        self.write = self._write = _BufferedWriteEnd(self)
-
 
 async def poison_channel(ch: Any) -> None:
     """Poisons a channel, or that of an end."""
@@ -211,19 +209,16 @@ class Alternative(AnyAlternative):
 
 
 class _Process(Coroutine[Any, Any, Any]):
-    """What a @process function gives: a coroutine that poison ends quietly.
-
-    Awaited, or as a task, it sees to that itself. As a process of Weft it is what Weft does anyway
-    (rule 4.3): there `begin` gives one of the function itself.
+    """What a @process function gives: a coroutine that poison ends quietly, with None. It is
+    awaited, or a task, or `begin` makes a process of Weft of it.
 
     States:   fresh ──begin(), or the first send──► running; fresh ──close()──► closed
     """
 
-    __slots__ = ("_args", "_func", "_kwargs", "_native", "_running", "_verbose")
+    __slots__ = ("_args", "_func", "_kwargs", "_running", "_verbose")
 
-    def __init__(self, func: Any, native: Any, verbose: bool, args: Any, kwargs: Any) -> None:
+    def __init__(self, func: Any, verbose: bool, args: Any, kwargs: Any) -> None:
         self._func = func
-        self._native = native
         self._verbose = verbose
         self._args = args
         self._kwargs = kwargs
@@ -244,11 +239,7 @@ class _Process(Coroutine[Any, Any, Any]):
     def begin(self) -> Any:
         if self._running is not None:
             raise RuntimeError(f"cannot reuse already awaited coroutine {self.__name__}")
-        self._running = (
-            _telling(self._shielded()).named(self.__name__)
-            if self._verbose
-            else self._native(*self._args, **self._kwargs)._lenient()
-        )
+        self._running = _begun(self).named(self.__name__)
         return self._running
 
     def _coroutine(self) -> Any:
@@ -269,6 +260,8 @@ class _Process(Coroutine[Any, Any, Any]):
         self._coroutine().close()
 
 
+_begun = _weft.process(_Process._shielded)
+
 # asyncio.create_task(ch.read()): an operation has what a coroutine has.
 Coroutine.register(_native.Operation)
 
@@ -288,11 +281,9 @@ def process(verbose_poison: Any = False) -> Any:
                 f"@process on {func!r}: it takes an `async def` (plain functions: weft.compat.pycsp_locks)"
             )
 
-        native = _weft.process(func)
-
         @functools.wraps(func)
         def make(*args: Any, **kwargs: Any) -> _Process:
-            return _Process(func, native, verbose, args, kwargs)
+            return _Process(func, verbose, args, kwargs)
 
         return make
 

@@ -1,5 +1,5 @@
 """pycsp 0.9.2's names on Weft. `import weft.compat.pycsp` gives those of `.parallel`; `.greenlets`
-has its own (python/docs/compat.md)."""
+has its own (compat/docs/pycsp.md)."""
 
 from __future__ import annotations
 

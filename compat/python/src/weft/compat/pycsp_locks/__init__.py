@@ -1,5 +1,5 @@
 """PyCSP-locksharing's names (module `pycsp`) on Weft: every process is a thread
-(python/docs/compat.md).
+(compat/docs/pycsp.md).
 
 A process object becomes a native process when it is started or run by a Parallel. Its `run` runs it
 where it is called.
