@@ -186,10 +186,8 @@ def cpp(headers: Path = HEADERS) -> Iterator[str]:
 
 
 def text(language: str) -> str:
-    if language == "python":
-        lines = python()
-    else:
-        lines = cpp(OLD_NAMES if language == "compat" else HEADERS)
+    headers = OLD_NAMES if language == "compat" else HEADERS
+    lines = python() if language == "python" else cpp(headers)
     return HEAD + "".join(f"{line}\n" for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""pycsp processes that run in OS processes of their own, for test_compat_apart.py; a module, so
+"""pycsp processes that run in OS processes of their own, for test_apart.py; a module, so
 that they can be imported there."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs and processes that test_compat_remote.py starts: channels of theirs are found by their
+"""Programs and processes that test_remote.py starts: channels of theirs are found by their
 address."""
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def test_names_of_processes_and_channels() -> None:
     ch = Channel()
     assert ch.read.channel() is ch
     assert "read" not in repr(Channel("named")) and "named" in repr(Channel("named"))
-    assert ch._native.name.startswith("test_compat_apycsp.py:")
+    assert ch._native.name.startswith("test_apycsp.py:")
     with pytest.raises(BadUse, match="async def"):
         process(lambda: None)
 

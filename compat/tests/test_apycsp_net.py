@@ -21,7 +21,7 @@ from weft.errors import BadUse
 # This module is imported by the client of a test, too.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "net/tests"))
 
-from machines import Machines, why_not  # noqa: E402
+from machines import Machines, why_not
 
 SERVER = Path(__file__).with_name("apycsp_server.py")
 

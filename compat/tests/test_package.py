@@ -77,7 +77,9 @@ def test_it_is_for_one_version_of_weft() -> None:
     version = weft.__version__
     assert metadata.version("weft-compat") == version
     assert metadata.requires("weft-compat") == [f"weft=={version}"]
-    wanted = [w for w in metadata.requires("weft") or () if 'extra == "compat"' in w.replace("'", '"')]
+    wanted = [
+        w for w in metadata.requires("weft") or () if 'extra == "compat"' in w.replace("'", '"')
+    ]
     assert len(wanted) == 1 and wanted[0].startswith("weft-compat;")
 
 

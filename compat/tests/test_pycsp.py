@@ -1,6 +1,6 @@
 """weft.compat.pycsp: what pycsp 0.9.2's names do, over each backend. The networks are our own.
 
-Choice: test_compat_pycsp_choice.py.
+Choice: test_pycsp_choice.py.
 """
 
 from __future__ import annotations
@@ -440,7 +440,7 @@ def test_names_signs_and_multiples_of_channels(p: Any) -> None:
     assert cin.channel is channels[0]
     cin.disconnect()
     channels[0].disconnect()
-    assert p.Channel().name.startswith("test_compat_pycsp.py:")
+    assert p.Channel().name.startswith("test_pycsp.py:")
 
 
 # ---------------------------------------------------------------------------------------- the rest
@@ -495,7 +495,7 @@ def test_configuration_is_one(p: Any) -> None:
 
 
 def test_greenlets_have_no_other_interpreters(p: Any) -> None:
-    """What `multiprocess` does is in test_compat_apart.py; `sshprocess` in test_compat_ssh.py."""
+    """What `multiprocess` does is in test_apart.py; `sshprocess` in test_ssh.py."""
     if p.version[3] == "greenlets":
         for refused in (p.multiprocess, p.MultiProcess, p.sshprocess, p.ClusterProcess):
             with pytest.raises(p.InfoException, match="not available for greenlets"):

@@ -154,7 +154,7 @@ def test_a_string_is_executed_further_out_if_that_is_asked_for(p: Any) -> None:
 def test_what_a_string_raises_is_raised_and_names_the_line(p: Any) -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         p.PriSelect(p.SkipGuard(action="1 / 0"))
-    assert "test_compat_pycsp_choice.py line" in str(raised.traceback[-1].path)
+    assert "test_pycsp_choice.py line" in str(raised.traceback[-1].path)
     with pytest.raises(SyntaxError, match="in string"):
         p.PriSelect(p.SkipGuard(action="this is no Python"))
 

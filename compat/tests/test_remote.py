@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import remote_there as there
 import pytest
+import remote_there as there
 from networks import free_port, implementations, load
 
 from weft import coroutines
@@ -183,7 +183,7 @@ def test_nobody_is_there(p: Any) -> None:
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 0)
     for address, why in (
         (("localhost", free_port()), "no channel 'A' is found"),
-        (("-weft", 7), "is no name of a machine"),  # others by ssh: test_compat_ssh.py
+        (("-weft", 7), "is no name of a machine"),  # others by ssh: test_ssh.py
     ):
         with pytest.raises(p.ChannelConnectException, match=why) as caught:
             p.Channel("A", connect=address)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import ssh_there as there
 import pytest
+import ssh_there as there
 from networks import free_port
 
 from weft.compat.pycsp import _ssh, _ssh_host

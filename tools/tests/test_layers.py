@@ -293,7 +293,10 @@ def outward(file: Path) -> Iterator[Path]:
             if any(name.startswith("weft.compat") for name in names):
                 yield OLD_PACKAGE / "compat/__init__.py"
         return
-    roots = [ROOT / name for name in ("cpp/include", "compat/cpp/include", "mcu/include", "mcu/csp/include")]
+    roots = [
+        ROOT / name
+        for name in ("cpp/include", "compat/cpp/include", "mcu/include", "mcu/csp/include")
+    ]
     roots = [file.parent, NATIVE, *roots] if NATIVE in file.parents else [file.parent, *roots]
     for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
         for root in roots:
