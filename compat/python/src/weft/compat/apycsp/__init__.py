@@ -98,7 +98,8 @@ class ChannelReadEnd(ChannelEnd, Guard, Iterated):
 
 async def write(chan: Channel, val: Any) -> int:
     """aPyCSP's write: Weft's, and then 0."""
-    await chan._writer.write(val)
+    writer: Any = chan._writer
+    await writer.write(val)
     chan._sent += 1
     return 0
 
