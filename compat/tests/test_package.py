@@ -51,9 +51,9 @@ def test_without_it_the_import_says_how_to_get_it(module: str, alone: Path) -> N
 
 
 PROGRAM = """
-import weft.compat.pycsp_locks as old
+import weft.compat.pycsp_locks
 print(weft.compat.__path__[0])
-print(old.__file__)
+print(weft.compat.pycsp_locks.__file__)
 """
 
 
