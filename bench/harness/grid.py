@@ -1,7 +1,7 @@
 """Curves over one variable: measured in interleaved rounds, drawn on logarithmic axes, and printed
 as a table.
 
-This serves the experiments of papers (bench/cppcsp.py, bench/pycsp.py), which are drawn over a
+This serves the experiments of papers (theses/cppcsp.py, theses/pycsp.py), which are drawn over a
 whole grid; ./run bench judges ratios instead.
 
 Invariants

@@ -24,6 +24,7 @@ FOLDERS = (
     "lf",
     "mcu",
     "micropython",
+    "compat",
     "net",
     "packaging",
     "python",

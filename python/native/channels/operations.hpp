@@ -9,8 +9,6 @@ struct BarrierObject;
 
 PyObject* operation_read(PyObject* end, bool next);
 PyObject* operation_write(PyObject* end, PyObject* value);
-// awaited, wherever it is called, it gives 0 (weft.compat.apycsp)
-PyObject* operation_write_zero(PyObject* end, PyObject* value);
 PyObject* operation_sync(BarrierObject* b);
 // an awaitable that is done: for __aenter__ and the like
 PyObject* operation_ready(PyObject* owned);
