@@ -1,6 +1,6 @@
 """`weft.check`: runs a function that runs a network in every order, and finds one that fails (docs/checking.md).
 
-The module is imported when `weft.check` is asked for. What it stands on, from below:
+Nothing is imported here, so that the plugin for pytest costs little where nothing is checked. From below:
 
     options   what a check is asked for        tokens     a schedule as a text
     engine    the extension module's search    patches    clocks, random numbers, locks, what is refused
@@ -9,10 +9,3 @@ The module is imported when `weft.check` is asked for. What it stands on, from b
     checker   all of it together               api        `weft.check`, the decorator
     plugin    for pytest
 """
-
-from __future__ import annotations
-
-from weft._checking.api import check
-from weft._checking.report import CheckFailed, Report
-
-__all__ = ["CheckFailed", "Report", "check"]
