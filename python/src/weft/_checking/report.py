@@ -36,7 +36,7 @@ class Report:
     """What `weft.check(f)` has found."""
 
     name: str  #: of the function
-    #: "deadlock", "exception", "no end", "lost values", "left behind", "depends on the order", "starvation", "cut"
+    #: "deadlock", "exception", "no end", "lost values", "left behind", "depends on the order", "told" (strict), "cut"
     #: (asked for all, and the search was cut), "not the same" (rule 17.9), "refused", "interrupted"; "" if
     #: nothing was found
     kind: str = ""
@@ -57,6 +57,7 @@ class Report:
     estimate: float = 0.0  #: how many schedules there may be, without reduction; 0: unknown
     command: str = ""  #: what replays it
     time: str = "quiet"
+    replayed: str = ""  #: what came of a token that was replayed and does not fail
     printed: str = ""  #: what the function printed in the failing schedule
     more: list[Report] = field(default_factory=list)  #: other kinds of failure (keep_going)
     picture: Callable[[], str] | None = field(default=None, repr=False, compare=False)
@@ -98,7 +99,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def _text(r: Report) -> list[str]:
-    if r.kind == "":
+    if r.replayed:
+        said = [f"{r.name}: {r.replayed}", *([""] if r.lines else []), *([r.lines] if r.lines else [])]
+    elif r.kind == "":
         said = [_nothing_found(r)]
     elif r.kind == "interrupted":
         said = [f"{r.name}: stopped by Ctrl-C; nothing was found so far. {_how_far(r)}"]
