@@ -40,7 +40,6 @@ from weft._extension import native as _native
 from weft.errors import BadUse
 
 OBSERVED = 50  # each so-maniest run is observed, for what the engine does not see
-NOTHING_FOR = 10.0  # seconds in which a function has to come back to Weft
 _SHRINKING = 2.0  # seconds for the search for fewer deviations
 _GRAIN = 0.5  # seconds for the search for the same failure at the other grain
 
@@ -170,6 +169,8 @@ class _Check:
         self.left: dict[str, str] = {}
         self.first_value: Any = None
         self.shared = False
+        self.ways_before: dict[str, int] = {}  # schedules of searches that are over (parallel)
+        self._watch: Watch | None = None
         self.began = _patches.real.clock()
 
     # --- one run ---
@@ -194,7 +195,7 @@ class _Check:
             if self._own_world:
                 stack.enter_context(self.world)
             stack.enter_context(_faults.hosts_here())
-            stack.enter_context(_patches.alarm(NOTHING_FOR, self._steps))
+            stack.enter_context(_patches.alarm(_patches.NOTHING_FOR, self._steps))
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
             sys.stdout = sys.stderr = self._printed
@@ -396,6 +397,21 @@ class _Check:
         finally:
             self._figures(search)
         return list(found.values())
+
+    def raise_end(self) -> None:
+        raise _End(self.report)
+
+    def conclude_elsewhere(self, found: list[dict[str, Any]]) -> None:
+        """The same, of what other OS processes have found."""
+        failures = []
+        for one in found:
+            outcome = self._replayed(one["numbers"], one["time"])
+            self._look(outcome)
+            if outcome.kind == "not the same":
+                self.report.kind, self.report.what = "not the same", outcome.difference
+                raise _End(self.report)
+            failures.append(_Failure(one["kind"], one["what"], outcome, one["at"], self.seconds()))
+        self.conclude(failures)
 
     def _figures(self, search: _engine.Search) -> None:
         r = self.report

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 from weft._checking.options import stubbed
 from weft.errors import BadUse
 
+NOTHING_FOR = 10.0  # seconds in which a function has to come back to Weft
 EPOCH = 1_000_000_000  # what time.time() says as a run begins
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120
 _LIBRARY = tuple(
@@ -196,7 +197,13 @@ class World:
         for name in ("_generate_time_safe", "_UuidCreate"):
             if hasattr(uuid, name):
                 yield (uuid, name), None
-        lock, rlock = functools.partial(_Lock, self), functools.partial(_RLock, self)
+
+        def lock() -> Any:
+            return real.lock() if _by_weft() else _Lock(self)
+
+        def rlock() -> Any:
+            return real.rlock() if _by_weft() else _RLock(self)
+
         yield (threading, "Lock"), lock
         yield (threading, "_allocate_lock"), lock
         yield (threading, "RLock"), rlock

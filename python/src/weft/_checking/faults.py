@@ -1,0 +1,258 @@
+"""Hosts that are simulated: while a function is checked, what would run in another OS process runs in this one, and
+faults may befall it (rule 17.10).
+
+A process on a host is a thread process that calls _hosts.host.Host.call(). Here takes the place of Host: it calls the
+function where it stands. The channels of such a process carry pickles as ever (rule 9.1), so values are copied.
+
+    runs ──kill──► dead: its ends have died; whatever it does next raises Killed, until its function has been left
+      │  └──partition──► cut off: its ends have died; each operation raises PeerDied
+      └──slow──► before each operation it waits for the time, which comes when nobody else can go on
+
+Invariants
+- Each fault is a decision of the engine, made where the process comes to an operation.
+- A dead process has no effect any more: its `finally` runs, and can reach nobody.
+- An attempt of a Supervisor that is not the last leaves the ends open when it dies (rule 7.13).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import inspect
+import io
+import pickle
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+from weft._checking import engine as _engine
+from weft._checking.options import Faults
+from weft._extension import native as _native
+from weft.errors import BadUse, PeerDied, ProcessDied
+
+_FIRST_PID = 1_000_001  # of simulated OS processes: above those of the system
+_ENDS = (_native.Reader, _native.Writer)
+_OF_WEFT = (*_ENDS, _native.Channel, _native.Barrier)
+
+
+class _Killed(BaseException):
+    """The process is dead; it goes no further."""
+
+
+class _Run:
+    """What is left of the faults in the run under way."""
+
+    def __init__(self) -> None:
+        self.faults = Faults()
+        self.deaths = 0
+        self.partitions = 0
+        self.slow = 0
+        self.pid = _FIRST_PID
+
+
+_run = _Run()
+
+
+@contextlib.contextmanager
+def simulated(faults: Faults) -> Iterator[None]:
+    """One run with these faults."""
+    _run.faults = faults
+    _run.deaths, _run.partitions, _run.slow = faults.kill, int(faults.partition), int(faults.slow)
+    _run.pid = _FIRST_PID
+    try:
+        yield
+    finally:
+        _run.__init__()  # type: ignore[misc]
+
+
+@contextlib.contextmanager
+def hosts_here() -> Iterator[None]:
+    """While a function is checked: no OS process is started."""
+    from weft._hosts import host as _host
+
+    real, call = _host.Host, _host.Host.call
+
+    def refuse(self: Any, *args: Any, **named: Any) -> Any:
+        if _engine.is_checking():
+            raise BadUse(
+                "these Hosts were made outside of the checked function, and are OS processes: make them in the function, "
+                "where they are simulated"
+            )
+        return call(self, *args, **named)
+
+    real.call = refuse  # type: ignore[method-assign]
+    _host.Host = Here  # type: ignore[misc, assignment]
+    try:
+        yield
+    finally:
+        _host.Host = real  # type: ignore[misc]
+        real.call = call  # type: ignore[method-assign]
+
+
+class Here:
+    """Takes the place of _hosts.host.Host."""
+
+    def __init__(self, setting: Any = None) -> None:
+        self.setting = setting
+        self.running = self.begun = 0
+        self.pid = 0
+
+    def begin(self, later: bool = False) -> None:
+        self.pid = _run.pid
+        _run.pid += 1
+
+    def join(self) -> None: ...
+
+    def let_go(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def call(
+        self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], attempt: Any = None
+    ) -> Any:
+        """Runs the function here, as a host would there.
+
+        Raises:
+            what it raised; ProcessDied, if it is killed; BadUse: an argument or the result cannot be pickled.
+        """
+        name = getattr(function, "__name__", "process")
+        args, keywords = _copied((args, keywords), f"the arguments of {name}")
+        ends = list(_ends_in((args, keywords)))
+        mortal = _Mortal(name, self.pid, ends, attempt)
+        process = _native.current_process()
+        if _run.faults and process is not None:
+            _engine.mark(process, mortal.before_operation)
+        try:
+            if inspect.iscoroutinefunction(function):
+                from weft import threads
+                from weft.coroutines import process as coroutine
+
+                value = threads.Parallel(coroutine(function)(*args, **keywords))[0]
+            else:
+                value = function(*args, **keywords)
+        except _Killed:
+            mortal.over()
+            raise mortal.death() from None
+        finally:
+            if _run.faults and process is not None:
+                _engine.mark(process, None)
+        if mortal.dead:
+            mortal.over()
+            raise mortal.death()
+        return _copied(value, f"the result of {name}")
+
+
+class _Mortal:
+    """A process that faults may befall."""
+
+    def __init__(self, name: str, pid: int, ends: list[Any], attempt: Any) -> None:
+        self.dead = False
+        self._name, self._pid, self._ends, self._attempt = name, pid, ends, attempt
+        self._cut_off = False
+        self._slow: bool | None = None
+        self._within = False  # an operation of ours
+
+    def before_operation(self) -> None:
+        """Called by the engine before each operation of the process.
+
+        Raises:
+            _Killed, PeerDied.
+        """
+        if self._within:
+            return
+        if self.dead:
+            raise _Killed
+        if self._cut_off:
+            raise PeerDied("the session of this host has ended (a partition, made by the check)")
+        if _run.deaths and _engine.choose(2, "fault"):
+            _run.deaths -= 1
+            self.dead = True
+            self._ends_die()
+            raise _Killed
+        if _run.partitions and _engine.choose(2, "fault"):
+            _run.partitions -= 1
+            self._cut_off = True
+            self._ends_die()
+            raise PeerDied("the session of this host has ended (a partition, made by the check)")
+        if self._slow is None and _run.faults.slow:
+            self._slow = bool(_run.slow and _engine.choose(2, "fault"))
+            _run.slow -= self._slow
+        if self._slow:
+            self._within = True
+            try:
+                _native.sleep(1e-9)
+            finally:
+                self._within = False
+
+    def _ends_die(self) -> None:
+        if self._attempt is not None and not self._attempt.last:
+            return
+        for end in self._ends:
+            end.die()
+
+    def over(self) -> None:
+        if self._attempt is not None:
+            self._attempt.died = True
+
+    def death(self) -> ProcessDied:
+        return ProcessDied(self._name, self._pid, -signal.SIGKILL)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, kept: list[Any]) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._kept = kept
+
+    def persistent_id(self, it: Any) -> int | None:
+        if isinstance(it, _OF_WEFT):
+            self._kept.append(it)
+            return len(self._kept) - 1
+        return None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, kept: list[Any]) -> None:
+        super().__init__(file)
+        self._kept = kept
+
+    def persistent_load(self, number: int) -> Any:
+        return self._kept[number]
+
+
+def _copied(value: Any, what: str) -> Any:
+    """The value as it is after a way to another OS process: a copy, with the same ends.
+
+    Raises:
+        BadUse: it cannot be pickled.
+    """
+    kept: list[Any] = []
+    file = io.BytesIO()
+    try:
+        _Pickler(file, kept).dump(value)
+    except Exception as error:
+        raise BadUse(f"{what} cannot be sent to another OS process: {error}") from None
+    file.seek(0)
+    return _Unpickler(file, kept).load()
+
+
+def _ends_in(value: Any) -> Iterator[Any]:
+    """The ends that a value holds."""
+    seen: set[int] = set()
+    left = [value]
+    while left and len(seen) < 10_000:
+        it = left.pop()
+        if id(it) in seen:
+            continue
+        seen.add(id(it))
+        if isinstance(it, _ENDS):
+            yield it
+        elif not isinstance(it, (type, str, bytes, int, float)) and not inspect.ismodule(it):
+            if isinstance(it, (tuple, list, dict, set, frozenset)) or hasattr(it, "__dict__"):
+                left.extend(r for r in gc.get_referents(it) if r is not type(it))
+
+
