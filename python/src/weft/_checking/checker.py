@@ -181,8 +181,7 @@ class _Check:
         self._printed.truncate()
         observer, self._observe = self._observe, None
         with self.world.run(), contextlib.ExitStack() as stack:
-            if self.options.faults:
-                stack.enter_context(_faults.simulated(self.options.faults))
+            stack.enter_context(_faults.simulated(self.options.faults))
             if observer is not None:
                 stack.enter_context(observer.observing())
             return self._call()

@@ -89,6 +89,7 @@ class Outcome:
     difference: str = ""
     chances: float = 1.0  #: the product of the numbers of choices: its mean over random walks estimates all schedules
     search: str = ""  #: the way of searching that made it
+    time: str = ""  #: to be done by the engine
 
     @property
     def failed(self) -> bool:
@@ -339,3 +340,18 @@ def is_checking() -> bool:
 def events() -> list[str]:
     """What each step of the last run followed and touched, for whoever looks for a fault in the engine."""
     return _engine.events()
+
+
+# --- to be done by the engine ----------------------------------------------------------------------
+
+
+def decided(outcome: Outcome) -> Outcome:
+    return _decided(outcome)
+
+
+def steps() -> int:
+    return 0
+
+
+def mark(process: Any, callback: Callable[[], None] | None) -> None:
+    """Before each operation of the process the callback is called in it."""

@@ -14,6 +14,7 @@ import asyncio
 import builtins
 import contextlib
 import functools
+import inspect
 import multiprocessing.process
 import os
 import random
@@ -276,6 +277,8 @@ class World:
     def _refusing(self, old: Callable[..., Any], what: str, instead: str) -> Callable[..., Any]:
         def refusing(*args: Any, **named: Any) -> Any:
             if self._here and not _by_weft():
+                for coroutine in filter(inspect.iscoroutine, args):
+                    coroutine.close()  # nobody will await it
                 raise self.refuse(what, instead)
             return old(*args, **named)
 

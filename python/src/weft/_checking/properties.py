@@ -43,9 +43,10 @@ class Watch:
         self.shared: list[str] = []
         self.processes = 0
         self._objects = objects
-        self._ended: list[tuple[Any, str, str]] = []
-        self._owner: dict[int, tuple[Any, Any, bytes | None]] = {}  # by id: object, process, how it was
-        self._found: dict[int, tuple[Any, Any, Any, bytes | None]] = {}
+        self._paths: dict[int, str] = {}  # by process
+        self._ended: list[tuple[int, str, str]] = []
+        self._owner: dict[int, tuple[Any, int, bytes | None]] = {}  # by id: object, process, how it was
+        self._found: dict[int, tuple[Any, int, int, bytes | None]] = {}
 
     @contextlib.contextmanager
     def observing(self) -> Iterator[None]:
@@ -58,34 +59,38 @@ class Watch:
 
     def event(self, what: str, process: Any, operation: str | None, target: Any, detail: Any) -> None:
         """An observer (weft._watching.observers)."""
+        if process is None:
+            return
+        key = _observers.key_of(process)
         if what == "start":
+            self._paths[key] = process.path
             self.processes += 1
             if self._objects:
-                self._look_at(process)
-        elif what == "end":
-            self._ended.append((process, "returned", ""))
-        elif what == "left":
-            left = _quiet_ends.left_by(process, detail)
-            said = "" if left is None else left.without_path()
-            self._ended.append((process, type(detail).__name__, said))
+                self._look_at(process, key)
+        elif what in ("end", "left"):
+            self._paths[key] = process.path
+            left = _quiet_ends.left_by(process, detail) if what == "left" else None
+            how = "returned" if what == "end" else type(detail).__name__
+            self._ended.append((key, how, "" if left is None else left.without_path()))
 
-    def _look_at(self, process: Any) -> None:
+    def _look_at(self, process: Any, key: int) -> None:
         for it in reachable(process):
             known = self._owner.get(id(it))
             if known is None:
-                self._owner[id(it)] = (it, process, state_of(it))
-            elif known[1] is not process and not _related(known[1].path, process.path):
-                self._found.setdefault(id(it), (it, known[1], process, known[2]))
+                self._owner[id(it)] = (it, key, state_of(it))
+            elif known[1] != key and not _related(self._paths[known[1]], self._paths[key]):
+                self._found.setdefault(id(it), (it, known[1], key, known[2]))
 
     def _finish(self) -> None:
-        for process, how, said in self._ended:
-            self.endings[process.path] = how
+        paths = self._paths
+        for key, how, said in self._ended:
+            self.endings[paths[key]] = how
             if said:
-                self.left[process.path] = said
+                self.left[paths[key]] = said
         for it, one, other, before in self._found.values():
             if before is None or state_of(it) != before:
                 self.shared.append(
-                    f"{one.path} and {other.path} share a {type(it).__name__} that changes: orders of what they do to it "
+                    f"{paths[one]} and {paths[other]} share a {type(it).__name__} that changes: orders of what they do to it "
                     "are not tried, so nothing is proven; send it through a channel, or give each its own"
                 )
         self._ended.clear()

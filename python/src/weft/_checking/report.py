@@ -106,7 +106,7 @@ def _text(r: Report) -> list[str]:
     elif r.kind == "interrupted":
         said = [f"{r.name}: stopped by Ctrl-C; nothing was found so far. {_how_far(r)}"]
     elif r.kind == "refused":
-        said = [f"{r.name}: cannot be checked", r.what]
+        said = [f"{r.name} cannot be checked: {r.what}"]
     elif r.kind == "not the same":
         said = [
             f"{r.name}: the program is not the same twice, so nothing can be said of it",

@@ -29,7 +29,7 @@ _FOR_EVER = "waits for ever"
 @dataclass
 class Line:
     number: int
-    process: Any
+    key: int
     what: str
     at: str
     outcome: str = ""
@@ -55,6 +55,7 @@ class Teller:
         self._count = 0
         self._open: dict[int, Line] = {}  # by process: its operation
         self._over = False  # what follows is the clearing up
+        self._paths: dict[int, str] = {}  # a path gets its index when a second process of that name is started
 
     @contextlib.contextmanager
     def observing(self) -> Iterator[None]:
@@ -64,19 +65,20 @@ class Teller:
         finally:
             _observers.remove(self.event)
             for line in self.lines:
-                line.path = getattr(line.process, "path", "main")
-                line.process = None
+                line.path = self._paths.get(line.key, "main")
 
     def event(self, what: str, process: Any, operation: str | None, target: Any, detail: Any) -> None:
         """An observer (weft._watching.observers)."""
         key = _observers.key_of(process)
+        if process is not None and what in ("start", "begin", "commit", "raise", "end", "left"):
+            self._paths[key] = process.path
         if what == "begin":
             if self._over or operation == "wait for":
                 return
             value = f" {shown(detail)}" if operation == "write" else ""
             where = _target(target)
             said = f"{operation} {where}{value}" if where else f"{operation}{value}"
-            self._open[key] = self._line(process, said, str(place()))
+            self._open[key] = self._line(key, said, str(place()))
         elif what == "park":
             if key in self._open:
                 self._open[key].waits = True
@@ -97,13 +99,13 @@ class Teller:
                 self._complete(line, kind)
         elif what == "left":
             if not isinstance(detail, Cancelled) and not self._over:
-                self._line(process, f"ends: {type(detail).__name__}", "")
+                self._line(key, f"ends: {type(detail).__name__}", "")
         elif what == "end" and not self._over:
-            self._line(process, "ends", "")
+            self._line(key, "ends", "")
 
-    def _line(self, process: Any, what: str, at: str) -> Line:
+    def _line(self, key: int, what: str, at: str) -> Line:
         self._count += 1
-        line = Line(self._count, process, what, at)
+        line = Line(self._count, key, what, at)
         self.lines.append(line)
         if len(self.lines) > 2 * _MOST:
             self.left_out += _MOST

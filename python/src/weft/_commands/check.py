@@ -111,7 +111,7 @@ def check_command(
     }  # fmt: skip
     file, _, function = target.partition("::")
     try:
-        chosen = _options.options(**given)
+        _options.options(**given)
         if replay is not None:
             _tokens.parse(replay)
     except weft.BadUse as error:
@@ -119,6 +119,7 @@ def check_command(
     weft.use(backend_named(_backend()))
     _writable(svg)
     _writable(trace)
+    read_program(file)
     sys.path[0:0] = [str(Path(file).resolve().parent)]
     try:
         chosen = _options.options(**given, stub=stub)
@@ -127,14 +128,10 @@ def check_command(
     from weft._checking import checker as _checker
 
     progress = Progress()
-    with _checker.ready():
-        if not function:
-            called: Callable[[], Any] = script(file)
-        else:
-            found = find(file, function)
-            if isinstance(found, str):
-                return _by_pytest(target, {**given, "stub": stub, "replay": replay}, svg, trace, as_json)
-            called = found
+    with _checker.world_for(chosen) as world:
+        called = find(file, function) if function else script(file)
+        if called is None:
+            return _by_pytest(target, {**given, "stub": stub, "replay": replay}, svg, trace, as_json)
         report = _checker.check_function(
             called,
             chosen,
@@ -143,9 +140,10 @@ def check_command(
             name=target,
             command=f"weft check {target}{_again(chosen)}",
             progress=progress,
+            world=world,
         )
-    progress.clear()
-    return show(report, svg, trace, as_json)
+        progress.clear()
+        return show(report, svg, trace, as_json)
 
 
 def _backend() -> str:
@@ -202,15 +200,15 @@ def show(report: Any, svg: str | None, trace: str | None, as_json: bool) -> int:
 # --- what is checked ------------------------------------------------------------------------------
 
 
-def find(file: str, name: str) -> Callable[[], Any] | str:
-    """The function `name` of a file; its name alone if pytest has to call it.
+def find(file: str, name: str) -> Callable[[], Any] | None:
+    """The function `name` of a file; None if pytest has to call it.
 
     Raises:
         BadUse: there is no such file or function, it is none, or its module fails.
     """
-    read_program(file)
     module = _module(file)
     holder: Any = module
+    before: Any = None
     for part in name.split("::"):
         if not hasattr(holder, part):
             names = [n for n, v in vars(holder).items() if callable(v) and not n.startswith("_")]
@@ -220,7 +218,7 @@ def find(file: str, name: str) -> Callable[[], Any] | str:
             raise BadUse(f"{file} has no function '{part}'{hint}")
         before, holder = holder, getattr(holder, part)
     if isinstance(before, type):
-        return name
+        return None
     if not callable(holder) or isinstance(holder, type):
         raise BadUse(f"{file}::{name} is no function; give one that builds and runs a network")
     try:
@@ -234,7 +232,7 @@ def find(file: str, name: str) -> Callable[[], Any] | str:
     if not needed:
         return getattr(holder, "__wrapped__", holder) if hasattr(holder, "tokens") else holder
     if name.startswith("test"):
-        return name
+        return None
     raise BadUse(
         f"{file}::{name} needs arguments ({', '.join(needed)}); write a function without any that calls it"
     )
