@@ -34,6 +34,7 @@ from weft.errors import BadUse
 NOTHING_FOR = 10.0  # seconds in which a function has to come back to Weft
 EPOCH = 1_000_000_000  # what time.time() says as a run begins
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120
+_PYTHONS = sysconfig.get_path("stdlib") + os.sep
 _LIBRARY = tuple(
     {sysconfig.get_path(which) + os.sep for which in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
@@ -65,7 +66,7 @@ def place(frame: FrameType | None = None) -> Place:
     inner = at = frame or sys._getframe(1)
     while at is not None:
         file = at.f_code.co_filename
-        if not (file.startswith((_PACKAGE, *_LIBRARY, "<"))):
+        if not (file.startswith((_PACKAGE, *_LIBRARY, "<frozen"))):
             return Place(file, at.f_lineno)
         at = at.f_back  # type: ignore[assignment]
     return Place(inner.f_code.co_filename, inner.f_lineno)
@@ -78,7 +79,7 @@ class Refused(BadUse):
 def _by_weft() -> bool:
     """Is the replaced function called by Weft's own code?"""
     at = sys._getframe(2)
-    while at is not None and at.f_code.co_filename.startswith(_LIBRARY[0]) and "weft" not in at.f_code.co_filename:
+    while at is not None and at.f_code.co_filename.startswith(_PYTHONS) and "weft" not in at.f_code.co_filename:
         at = at.f_back  # type: ignore[assignment]
     return at is not None and at.f_code.co_filename.startswith(_PACKAGE)
 
@@ -158,9 +159,10 @@ class World:
         self._skipped = 0.0
         self._bytes.seed(self._seed)
         random.seed(self._seed)
-        numpy = sys.modules.get("numpy.random")
-        if numpy is not None:
-            numpy.seed(self._seed % 2**32)
+        if "numpy" in sys.modules:
+            import numpy
+
+            numpy.random.seed(self._seed % 2**32)
         uuid._last_timestamp = None  # type: ignore[attr-defined]
         self._active = True
         try:
@@ -231,13 +233,8 @@ class World:
         yield (asyncio, "run"), self._refusing(asyncio.run, *loop)
         base = asyncio.BaseEventLoop
         yield (base, "run_forever"), self._refusing(base.run_forever, *loop)
-        for name in ("fork", "forkpty", "_exit", "abort", "system", "posix_spawn", "posix_spawnp", "execv", "execve"):
-            if hasattr(os, name):
-                yield (os, name), self._refusing(
-                    getattr(os, name),
-                    f"calls os.{name}",
-                    "leave it out, or --stub the function of yours that calls it",
-                )
+        for name in ("_exit", "abort"):
+            yield (os, name), self._refusing(getattr(os, name), f"calls os.{name}", _LEAVE_OUT)
 
     def _clock(self, old: Callable[[], Any], start: int, unit: int) -> Callable[[], Any]:
         def clock() -> Any:
@@ -291,6 +288,7 @@ class World:
         return functools.wraps(old)(stub)
 
 
+_LEAVE_OUT = "leave it out, or --stub the function of yours that calls it"
 _INSTEAD = (
     "nobody could let go of it, since one process runs at a time; use a channel (a lock is a process that serves, "
     "or a channel with capacity=1), or let go of it before the next operation"
@@ -378,7 +376,7 @@ def _who() -> Any:
     return (threading.get_ident(), None if process is None else id(process))
 
 
-# --- what writes outside --------------------------------------------------------------------------
+# --- what writes outside, or leaves the program -----------------------------------------------------------------------
 
 _OUTSIDE = {
     "socket.connect": "connects a socket",
@@ -392,6 +390,7 @@ _OUTSIDE = {
     "shutil.rmtree": "removes a folder",
     "sqlite3.connect": "opens a database",
 }
+_LEAVING = ("os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.system")
 _watched: World | None = None
 _hooked = False
 
@@ -418,6 +417,10 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
         what = "writes to a file" if not isinstance(path, int) else "writes to a descriptor"
         if isinstance(path, str) and path.startswith(("/dev/null", "/dev/shm", "/proc/")):
             return
+    elif event in _LEAVING:
+        if not _by_weft():
+            raise world.refuse(f"calls {event}", _LEAVE_OUT)
+        return
     else:
         found = _OUTSIDE.get(event)
         if found is None:

@@ -140,7 +140,9 @@ def _found(r: Report) -> str:
 def _nothing_found(r: Report) -> str:
     if not r.complete:
         return f"{r.name}: nothing found, but not every schedule was run. {_how_far(r)}"
-    stand = "1 run stands" if r.schedules == 1 else f"{r.schedules:,} runs stand"
+    ways = {search.name: search.runs for search in r.searches}
+    runs = ways.get("reduced") or ways.get("all") or r.schedules
+    stand = "1 run stands" if runs == 1 else f"{runs:,} runs stand"
     times = (
         "Times come when nobody can run."
         if r.time == "quiet"
