@@ -104,15 +104,28 @@ int Record::place_by_uid(Uid uid) {
 std::string Record::path(int n) const {
   const Process& p = at(n);
   if (p.parent == kNone) return p.name;
-  int before = 0, same = 0;
-  for (int i = 0; i < count; ++i) {
-    if (at(i).parent != p.parent || at(i).name != p.name) continue;
-    ++same;
-    before += i < n;
-  }
+  int same = 0;
+  for (int i = 0; i < count; ++i) same += at(i).parent == p.parent && at(i).name == p.name;
   std::string all = path(p.parent) + "/" + p.name;
-  if (same > 1) all += "[" + std::to_string(before) + "]";
+  if (same > 1) all += "[" + std::to_string(before(n)) + "]";
   return all;
+}
+// How many of its name its parent has started before it.
+int Record::before(int n) const noexcept {
+  int before = 0;
+  for (int i = 0; i < n; ++i) before += at(i).parent == at(n).parent && at(i).name == at(n).name;
+  return before;
+}
+bool Record::is(int n, std::string_view path) const {
+  const Process& p = at(n);
+  if (p.parent == kNone) return path == p.name;
+  const auto ends_with = [&](const std::string& part) {
+    return path.size() > part.size() && path.ends_with(part) &&
+           path[path.size() - part.size() - 1] == '/' &&
+           is(p.parent, path.substr(0, path.size() - part.size() - 1));
+  };
+  const int i = before(n);
+  return ends_with(p.name + "[" + std::to_string(i) + "]") || (i == 0 && ends_with(p.name));
 }
 
 // --- steps --------------------------------------------------------------------------------------
@@ -137,13 +150,12 @@ void Record::step(int n) {
 }
 
 void Record::step_of_clock(bool alone) {
-  if (!kept) return;
   if (clock_ == kNone) {
     clock_ = new_process();
     at(clock_).uid = kClock;
     at(clock_).name = "clock";
   }
-  if (alone)
+  if (alone && kept)
     for (int i = 0; i < count; ++i)
       if (i != clock_) follow(clock_, at(i).last);
   step(clock_);

@@ -100,6 +100,8 @@ class Record {
   // Its number is free for another; returns the place, or kNone.
   int gone(const void* key);
   std::string path(int process) const;
+  // Is this its path? One that has no index is of the first of its name.
+  bool is(int process, std::string_view path) const;
 
   // --- steps ---
   void step(int process);
@@ -156,6 +158,7 @@ class Record {
   bool cancelled = false;
 
  private:
+  int before(int process) const noexcept;
   static constexpr Uid kTime = kClock + 1, kCancel = kClock + 2;
 
   int new_process();
