@@ -7,7 +7,7 @@ namespace weft::checking {
 void Run::begin(Strategy& strategy) {
   strategy_ = &strategy;
   stopped_ = Stopped::no;
-  steps = early = 0;
+  steps = early = switches = 0;
   early_cut = false;
   chances = 1;
   decisions.clear();
@@ -72,6 +72,7 @@ unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
 void Run::goes(int n) {
   if (stopped()) return;
   record.at(n).ready = false;
+  switches += n != record.running;
   record.step(n);
   if (!yielding_) return;
   for (std::size_t i = 0; i < yields_to_.size(); ++i) {

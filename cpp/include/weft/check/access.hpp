@@ -25,6 +25,9 @@ enum class Access : std::uint8_t {
 };
 inline constexpr std::size_t kAccesses = static_cast<std::size_t>(Access::look) + 1;
 
+// How an operation that has begun stands.
+enum class Begun : std::uint8_t { done, raised, parked };
+
 class Relation {
  public:
   constexpr Relation() {

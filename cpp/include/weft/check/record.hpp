@@ -42,9 +42,6 @@ struct Event {
   std::uint32_t follows = 0, follows_end = 0;
 };
 
-// How an operation that has begun stands.
-enum class Begun : std::uint8_t { done, raised, parked };
-
 // What decides for a select that waits how much it touched: by whom it was decided is known later.
 class Waiting {
  public:

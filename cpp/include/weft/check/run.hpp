@@ -95,7 +95,7 @@ class Run {
   bool goes_on() const noexcept { return goes_on_; }
   const Process& last() const noexcept { return record.at(record.running); }
 
-  unsigned steps = 0, early = 0;
+  unsigned steps = 0, early = 0, switches = 0;
   bool early_cut = false;
   double chances = 1;
   std::vector<Decision> decisions;
