@@ -19,6 +19,7 @@
 // block ends: it can be cancelled, and it counts when nothing can go on. Whenever it waits it runs
 // the coroutines and greenlets of the run (home.cpp); so do blocks and Parallels within the block.
 #include "channels/channels.hpp"
+#include "checking/points.hpp"
 #include "interpreter/strangers.hpp"
 #include "processes/caller.hpp"
 #include "processes/group.hpp"
@@ -310,6 +311,8 @@ PyObject* group_cancel(PyObject* o, PyObject*) {
   run_deferred();
   note_stranger();
   const Section section(grp(o)->guest ? link_of(grp(o)->guest) : nullptr);
+  if (checking) [[unlikely]]
+    checking->cancels();
   if (grp(o)->group && grp(o)->generation == generation) grp(o)->group->cancel();
   Py_RETURN_NONE;
 }

@@ -7,6 +7,7 @@
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
 #include <sched.h>
 
+#include "checking/points.hpp"
 #include "choice/choices.hpp"
 #include "interpreter/door.hpp"
 #include "interpreter/handlers.hpp"
@@ -189,6 +190,8 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
     settle();
     return thread_->status;
   }
+  if (checking) [[unlikely]]
+    checking->begun(greenlet_, Begun::parked);
   process_->op = &kind;
   while (!greenlet_park(greenlet_)) {
     thrown_.reset(take_exception());

@@ -18,6 +18,7 @@
 //    and put them back (NoCriticalSections).
 #include <greenlet/greenlet.h>
 
+#include "checking/points.hpp"
 #include "processes/processes.hpp"
 #include "watching/observe.hpp"
 #include "weft/runtime/scheduler.hpp"
@@ -52,7 +53,14 @@ PyObject* body(PyObject* self, PyObject*) {
   PyThreadState* state = PyThreadState_Get();
   Py_XSETREF(state->context, std::exchange(p->context, nullptr));
   ++state->context_ver;
-  end_process(p, p->base, call_body(p));
+  Owned result(call_body(p));
+  if (checking) [[unlikely]] {
+    Outcome kept;
+    kept.keep(result.release());
+    if (checking->ends_later(p)) checking->stops(p);
+    result.reset(kept.take());
+  }
+  end_process(p, p->base, result.release());
   ended = p;
   if (GreenletState* s = p->greenlet_state; s && s->parent != hub) [[unlikely]] {
     // it returns to its parent

@@ -14,6 +14,7 @@
 #include "processes/awaiting.hpp"
 
 #include "channels/channels.hpp"
+#include "checking/points.hpp"
 #include "interpreter/aside.hpp"
 #include "interpreter/interpreter.hpp"
 #include "interpreter/sequences.hpp"
@@ -122,7 +123,8 @@ constexpr runtime::OpKind between_op{"the beginning or the end of a run",
                                      [](ProcessBase&) noexcept { return false; }, nullptr};
 }  // namespace
 
-Outermost::Outermost(runtime::Clock clock) : run(clock), outer_(std::exchange(root_run, &run)) {
+Outermost::Outermost(runtime::Clock clock)
+    : run(checking ? runtime::Clock::virtual_time : clock), outer_(std::exchange(root_run, &run)) {
   run.self.op = &between_op;
   run.state = run.self.state = PyThreadState_Get();
   run.self.function = "main";

@@ -7,6 +7,7 @@
 //
 // `process` says who waits; it is changed under the GIL alone. While somebody waits the call counts
 // as outside (rule 10.3). The pool of workers is Python's (weft/_backends/io.py).
+#include "checking/points.hpp"
 #include "interpreter/interpreter.hpp"
 #include "interpreter/unawaited.hpp"
 #include "processes/awaiting.hpp"
@@ -123,6 +124,10 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     *r = Py_NewRef(Py_None);
     return PYGEN_NEXT;
   }
+  if (checking && c->state == CallState::fresh && checking->pauses(me, self, false)) [[unlikely]] {
+    *r = Py_NewRef(Py_None);
+    return PYGEN_NEXT;
+  }
   if (c->state != CallState::fresh || p.op || !c->function) {
     bad_use(p.op ? "io call while another operation of this process waits: a process does one "
                    "thing at a time"
@@ -134,6 +139,11 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     c->state = CallState::done;
     raise_cancelled(p, nullptr);
     return PYGEN_ERROR;
+  }
+  if (checking) [[unlikely]] {  // here and now: it is a step
+    c->state = CallState::done;
+    *r = PyObject_Call(c->function, c->args, c->keywords);
+    return *r ? PYGEN_RETURN : PYGEN_ERROR;
   }
   me->waits = self;
   c->awaits = me;

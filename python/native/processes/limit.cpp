@@ -3,6 +3,7 @@
 //
 //   made ──enter()──► open ──leave()──► left
 #include "weft/runtime/limit.hpp"
+#include "checking/points.hpp"
 #include "processes/asyncio.hpp"
 #include "processes/processes.hpp"
 
@@ -84,6 +85,8 @@ PyObject* limit_enter(PyObject* o, PyObject* args) {
   if (is_over(this_process()))
     return bad_use(
         "a timeout in a process that has ended (a finaliser ran there): do it elsewhere");
+  if (checking) [[unlikely]]
+    checking->limits(process_object(this_process()), true);
   lim(o)->limit.open(p, ns);
   lim(o)->state = LimitState::open;
   Py_RETURN_NONE;
@@ -120,6 +123,8 @@ PyObject* limit_leave(PyObject* o, PyObject* e) {
                                                                   : nullptr);
   if (!by) PyErr_Clear();
   l->mine = by == o;
+  if (checking) [[unlikely]]
+    checking->limits(process_object(this_process()), false);
   l->limit.close();
   l->state = LimitState::left;
   return PyBool_FromLong(l->mine);

@@ -7,6 +7,7 @@
 //  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
 //    what it refers to through the process.
 #include "channels/channels.hpp"
+#include "checking/points.hpp"
 #include "interpreter/strangers.hpp"
 #include "processes/no_result.hpp"
 #include "processes/processes.hpp"
@@ -110,6 +111,8 @@ PyObject* process_cancel(PyObject* o, PyObject*) {
   if (p->done) Py_RETURN_NONE;
   ProcessBase& b = base_of(p);
   if (b.group)
+    if (checking) [[unlikely]]
+      checking->cancels();
     b.group->cancel(b);
   else
     p->base.cancel().store(1);  // not started, or about to be

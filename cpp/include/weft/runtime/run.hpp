@@ -154,6 +154,10 @@ class Run final : public Activity {
     return e != prim::forever && clock_ == Clock::steady && e <= prim::now();
   }
   void fire_due() noexcept;
+  // With virtual time, for who decides when it passes (chooser.hpp): is there a deadline; let the
+  // earliest come, that one alone.
+  bool any_timer() noexcept;
+  void fire_one() noexcept;
 
   // Where spawned processes go (rule 7.4): the outermost network's, while there is one.
   Group* spawned = nullptr;
