@@ -70,9 +70,7 @@ def __getattr__(name: str) -> Any:
             from weft._fallback import HOW
 
             raise ImportError(f"weft.check is not there in pure Python. {HOW}")
-        from weft._checking.api import check
-
-        return check
+        return importlib.import_module("weft._checking.api").check
     if name.startswith("_"):
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     backend = _backend()

@@ -530,7 +530,7 @@ class _Check:
             self._replayed(deviations, time or None)
 
     def _picture(self, deviations: Any, time: str) -> str:
-        from weft._commands import picture as _drawing
+        from weft._watching import picture as _drawing
         from weft._watching.trace import read
 
         with tempfile.TemporaryDirectory() as folder:

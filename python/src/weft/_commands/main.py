@@ -417,7 +417,7 @@ def trace_command(file: str, as_json: bool, chrome: str | None, picture: str | N
       weft trace out.jsonl --picture out.svg    then open out.svg in a browser
       weft trace out.jsonl --chrome out.json    then open out.json in Perfetto
     """
-    from weft._commands import picture as _picture
+    from weft._watching import picture as _picture
     from weft._watching import trace as _trace
     from weft.errors import BadUse as NoTrace
 
