@@ -249,6 +249,7 @@ class _Check:
         before = {id(it) for it in gc.get_objects() if isinstance(it, _CHANNELS)}
         watch = _First(before)
         self._observe = watch
+        _faults.calls = 0
         outcome = _engine.replay(self.run, (), self._engine_options())
         self._runs += 1
         self._look(outcome)
@@ -260,6 +261,11 @@ class _Check:
         if not watch.processes and outcome.kind == "ok":
             raise self._refused(
                 "the function runs no network, so there is nothing to decide: give one that calls run(…), or Parallel"
+            )
+        if self.options.faults and not _faults.calls and outcome.kind == "ok":
+            raise self._refused(
+                f"faults={str(self.options.faults)!r}, and no process runs on a host: put those that may fail on hosts "
+                "(weft.processes, worker.on(host)(…)), or leave the faults out"
             )
         self._observed(watch)
         self.first_value = outcome.value

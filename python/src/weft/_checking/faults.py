@@ -51,6 +51,7 @@ class _Run:
 
 
 _run = _Run()
+calls = 0  #: of simulated hosts so far: faults without hosts are bad use
 
 
 @contextlib.contextmanager
@@ -117,6 +118,8 @@ class Here:
         Raises:
             what it raised; ProcessDied, if it is killed; BadUse: an argument or the result cannot be pickled.
         """
+        global calls
+        calls += 1
         name = getattr(function, "__name__", "process")
         args, keywords = _copied((args, keywords), f"the arguments of {name}")
         ends = list(_ends_in((args, keywords)))
