@@ -37,6 +37,7 @@ class Checked(Generic[P, R]):
         self.__wrapped__ = function
 
     def __call__(self, *args: P.args, **named: P.kwargs) -> None:
+        __tracebackhide__ = True  # of pytest: the report says where
         over = Checked.override
         if over == "off":
             from weft._checking.checker import run_plainly

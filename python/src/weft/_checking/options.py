@@ -115,6 +115,11 @@ def options(**given: Any) -> Options:
         if not isinstance(faults, str):
             raise BadUse(f"faults={faults!r}: write a text, such as 'kill:1,delay'")
         given["faults"] = parse_faults(faults)
+    if given.get("faults", Faults()).delay and given.get("grain") == "park":
+        raise BadUse(
+            "the fault delay is an order in which others go before an operation, and grain='park' leaves these out: "
+            "take the grain operation"
+        )
     stubs = given.get("stub", ())
     given["stub"] = (stubs,) if isinstance(stubs, str) else tuple(stubs)
     for name in given["stub"]:

@@ -122,6 +122,7 @@ def _child(check: _Check, number: int, write: int) -> None:
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the alarm is the parent's; this one sets its own
         with _patches.alarm(_patches.NOTHING_FOR, check._steps):
             for one in _searches(check, number):
                 _one(check, one, write)
@@ -132,8 +133,6 @@ def _child(check: _Check, number: int, write: int) -> None:
 
 def _searches(check: _Check, number: int) -> Any:
     """What an OS process does, one search after the other."""
-    from weft._checking.checker import _End
-
     asked = check._engine_options()
     if number == 0:
         yield _engine.Search(check._watched, asked)
@@ -149,10 +148,7 @@ def _searches(check: _Check, number: int) -> Any:
             schedules=_BLOCK,
             seconds=left,
         )
-        try:
-            yield _engine.Search(check._watched, options)
-        except _End:
-            return
+        yield _engine.Search(check._watched, options)
         turn += 1
 
 
