@@ -91,7 +91,11 @@ def hidden(mended: bool = False) -> None:
     a, b = [(Channel(n), Channel(f"{n}.free")) for n in "AB"]
     h = [Channel(f"h{n}") for n in range(4)]
     first = (_ends(a, "writer"), _ends(b, "writer"))
-    second = (_ends(a, "writer"), _ends(b, "writer")) if mended else (_ends(b, "writer"), _ends(a, "writer"))
+    second = (
+        (_ends(a, "writer"), _ends(b, "writer"))
+        if mended
+        else (_ends(b, "writer"), _ends(a, "writer"))
+    )
     run(
         takes_both(*first),
         takes_both(*second, h[3].reader()),
@@ -128,7 +132,10 @@ async def merges(a, b, out):
 def merged() -> Any:
     a, b, out = Channel("a"), Channel("b"), Channel("out")
     return run(
-        writes(a.writer(), 1), writes(b.writer(), 2), merges(a.reader(), b.reader(), out.writer()), reads(out.reader())
+        writes(a.writer(), 1),
+        writes(b.writer(), 2),
+        merges(a.reader(), b.reader(), out.writer()),
+        reads(out.reader()),
     )[-1]
 
 
@@ -231,7 +238,12 @@ def fails_at_one_grain() -> None:
         await second[1].read()
         await first[1].read()
 
-    run(*[philosopher(*[(f.writer(), f.reader()) for f in (forks[k], forks[(k + 1) % 3])]) for k in range(3)])
+    run(
+        *[
+            philosopher(*[(f.writer(), f.reader()) for f in (forks[k], forks[(k + 1) % 3])])
+            for k in range(3)
+        ]
+    )
 
 
 def with_threads() -> Any:
@@ -320,14 +332,6 @@ def not_the_same_twice() -> None:
     _calls[0] += 1
     c = Channel("c")
     run(writes(c.writer(), *range(_calls[0] % 3 + 1)), writes(c.writer(), 9), reads(c.reader()))
-
-
-def writes_a_file() -> None:
-    good()
-    with open(os.devnull + "", "r"):
-        pass
-    with open(os.environ["CHECKED_FILE"], "a") as file:  # noqa: PTH123
-        file.write("x")
 
 
 def save(text: str) -> None:

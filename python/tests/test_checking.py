@@ -55,13 +55,20 @@ def test_a_deadlock_is_found_and_made_short() -> None:
 def test_what_a_plain_run_shows_has_no_deviations() -> None:
     """Rule 17.4."""
     report = weft.check(programs.deadlock, **QUICK)
-    assert (report.kind, report.deviations, report.token, report.found_at) == ("deadlock", 0, "w1", 1)
+    assert (report.kind, report.deviations, report.token, report.found_at) == (
+        "deadlock",
+        0,
+        "w1",
+        1,
+    )
 
 
 @pytest.mark.parametrize("backend", ["coroutines", "threads"])
 def test_thread_processes_have_the_schedules_of_coroutines(backend: str) -> None:
     """Rule 17.2."""
-    report = weft.check(programs.with_threads if backend == "threads" else programs.who_is_first, **QUICK)
+    report = weft.check(
+        programs.with_threads if backend == "threads" else programs.who_is_first, **QUICK
+    )
     assert report.complete and not report.failed
     same = weft.check(
         programs.with_threads if backend == "threads" else programs.who_is_first, same=True, **QUICK
@@ -131,7 +138,9 @@ def test_a_shared_object_is_told_and_no_proof_is_claimed() -> None:
 def test_a_failure_that_needs_a_stop_between_operations() -> None:
     """Rule 17.2."""
     report = weft.check(programs.fails_at_one_grain, **QUICK)
-    assert report.kind == "deadlock" and "coroutines of one scheduler" in report.grain.replace("\n", " ")
+    assert report.kind == "deadlock" and "coroutines of one scheduler" in report.grain.replace(
+        "\n", " "
+    )
     assert weft.check(programs.fails_at_one_grain, grain="park", **QUICK).complete
 
 
@@ -309,7 +318,9 @@ def tests(tmp_path: Path) -> Any:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
         path = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})"
         (tmp_path / "conftest.py").write_text(path)
-        return subprocess.run(command, capture_output=True, encoding="utf-8", cwd=tmp_path, timeout=280)
+        return subprocess.run(
+            command, capture_output=True, encoding="utf-8", cwd=tmp_path, timeout=280
+        )
 
     return run
 
@@ -341,7 +352,10 @@ def test_pytest_replays_one_test(tests: Any) -> None:
     done = tests("--weft-replay", token, "test_it.py::test_hidden[False]")
     assert "1 failed" in done.stdout and "waits for ever" in done.stdout, done.stdout
     done = tests("--weft-replay", token)
-    assert done.returncode == 4 and "is for one test under @weft.check, and 5 are selected" in done.stderr
+    assert (
+        done.returncode == 4
+        and "is for one test under @weft.check, and 5 are selected" in done.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -359,6 +373,10 @@ def test_pytest_says_what_cannot_be(tests: Any, arguments: list[str], says: str)
 
 
 def test_the_plugin_imports_nothing_of_weft_where_nothing_is_checked() -> None:
-    code = "import sys, weft._checking.plugin; print([m for m in sys.modules if m.startswith('weft')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
+    code = (
+        "import sys, weft._checking.plugin; print([m for m in sys.modules if m.startswith('weft')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
     assert done.stdout.strip() == "['weft', 'weft._checking', 'weft._checking.plugin']"

@@ -50,7 +50,10 @@ def test_a_deadlock_that_a_plain_run_never_shows() -> None:
     done = check(of("hidden"))
     assert done.returncode == 3, done.stdout + done.stderr
     first = done.stdout.splitlines()[0]
-    assert re.search(r"hidden: deadlock, in schedule 2 \(.*\); made short: 1 deviation; no schedule with fewer fails", first)
+    assert re.search(
+        r"hidden: deadlock, in schedule 2 \(.*\); made short: 1 deviation; no schedule with fewer fails",
+        first,
+    )
     assert "waits for ever" in done.stdout and "knot:" in done.stdout
     assert done.stderr == ""
     replay = re.search(r"^replay: weft check \S+ --replay (\S+)$", done.stdout, re.MULTILINE)
@@ -119,7 +122,9 @@ def test_what_cannot_be_checked_is_one_sentence(name: str, says: str) -> None:
 def test_a_function_that_computes_for_ever_is_named() -> None:
     """Rule 17.9."""
     done = check(of("computes_for_ever"))
-    assert re.search(r"checked_programs.py:\d+: the function has not come to an operation", one_line(done))
+    assert re.search(
+        r"checked_programs.py:\d+: the function has not come to an operation", one_line(done)
+    )
 
 
 def test_a_program_that_is_not_the_same_twice() -> None:
@@ -189,7 +194,10 @@ def test_same_finds_a_result_that_depends_on_the_order() -> None:
     assert check(of("who_is_first")).returncode == 0
     done = check(of("who_is_first"), "--same")
     assert done.returncode == 1, done.stdout
-    assert "depends on the order: the result is ['b', 'a'], and ['a', 'b'] in the usual order" in done.stdout
+    assert (
+        "depends on the order: the result is ['b', 'a'], and ['a', 'b'] in the usual order"
+        in done.stdout
+    )
 
 
 def test_left_behind_is_told_and_fails_if_strict() -> None:
@@ -216,7 +224,9 @@ def test_a_failure_that_needs_a_stop_between_two_operations_says_so() -> None:
 def test_what_was_written_outside_is_told_and_can_be_left_out(tmp_path: Path) -> None:
     file = tmp_path / "out"
     done = check(of("saves"), CHECKED_FILE=str(file))
-    assert done.returncode == 0 and re.search(r"told: checked_programs.py:\d+ writes to a file", done.stdout)
+    assert done.returncode == 0 and re.search(
+        r"told: checked_programs.py:\d+ writes to a file", done.stdout
+    )
     size = file.stat().st_size
     done = check(of("saves"), "--stub", "checked_programs.save", CHECKED_FILE=str(file))
     assert done.returncode == 0 and "told" not in done.stdout, done.stdout + done.stderr
@@ -285,9 +295,22 @@ def test_a_budget_of_schedules() -> None:
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_tells_how_far_it_came(jobs: str) -> None:
     """Rule 17.11."""
-    arguments = ["check", of("says_when_it_runs"), "--search", "walk", "--seconds", "100000", "-j", jobs]
+    arguments = [
+        "check",
+        of("says_when_it_runs"),
+        "--search",
+        "walk",
+        "--seconds",
+        "100000",
+        "-j",
+        jobs,
+    ]
     read, write = os.pipe()
-    how = {"pass_fds": (write,), "env": {**os.environ, "CHECKED_FD": str(write)}, "start_new_session": True}
+    how = {
+        "pass_fds": (write,),
+        "env": {**os.environ, "CHECKED_FD": str(write)},
+        "start_new_session": True,
+    }
     with child("-m", "weft.cli", *arguments, **how) as it:
         os.close(write)
         assert os.read(read, 1) == b"x"

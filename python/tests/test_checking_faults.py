@@ -3,6 +3,7 @@ slow (rule 17.10)."""
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -59,10 +60,8 @@ def _farm(careful: bool, jobs: int = 2, workers: int = 2) -> list[int]:
     @threads.process
     def tends(job: Any) -> None:
         """Awaits a worker, which may die."""
-        try:
+        with contextlib.suppress(ProcessDied):
             threads.Parallel(job)
-        except ProcessDied:
-            pass
 
     away = processes.process(worker)
     result: list[int] = threads.run(
@@ -187,13 +186,13 @@ def test_a_dead_process_reaches_nobody_any_more() -> None:
 
         @threads.process
         def tends(p: Any) -> None:
-            try:
+            with contextlib.suppress(ProcessDied):
                 threads.Parallel(p)
-            except ProcessDied:
-                pass
 
         threads.run(
-            puts(c.writer()), hears(said.reader()), tends(processes.process(gets)(c.reader(), said.writer()))
+            puts(c.writer()),
+            hears(said.reader()),
+            tends(processes.process(gets)(c.reader(), said.writer())),
         )
         assert heard in (["goodbye"], ["died"]), heard
 
@@ -219,7 +218,8 @@ def test_a_supervisor_starts_it_again() -> None:
 
         on = processes.Supervisor(restarts=2, backoff=0.1)
         result = threads.run(
-            asks(jobs.writer(), done.reader()), processes.process(squares).on(on)(jobs.reader(), done.writer())
+            asks(jobs.writer(), done.reader()),
+            processes.process(squares).on(on)(jobs.reader(), done.writer()),
         )[0]
         assert result in (9, -1), result
 

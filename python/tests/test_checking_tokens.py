@@ -11,15 +11,23 @@ from weft._checking import options as _options
 from weft._checking.tokens import ByNumber, Deviation, parse, said, text
 
 _names = st.text(min_size=1, max_size=8).filter(lambda name: "/" not in name)
-_parts = st.builds(lambda n, i: n if i is None else f"{n}[{i}]", _names, st.none() | st.integers(0, 99))
-_paths = st.builds(lambda parts: "main/" + "/".join(parts), st.lists(_parts, min_size=1, max_size=3))
-_odd_paths = st.sampled_from(["main", "main[3]", "main/main", "main/main[2]/a", "other/a", "…/a[1]", "x"])
+_parts = st.builds(
+    lambda n, i: n if i is None else f"{n}[{i}]", _names, st.none() | st.integers(0, 99)
+)
+_paths = st.builds(
+    lambda parts: "main/" + "/".join(parts), st.lists(_parts, min_size=1, max_size=3)
+)
+_odd_paths = st.sampled_from(
+    ["main", "main[3]", "main/main", "main/main[2]/a", "other/a", "…/a[1]", "x"]
+)
 _any_path = _paths | _odd_paths
 _steps = st.integers(0, 10_000)
 _deviations = st.lists(
     st.builds(Deviation, _any_path, _steps, st.just("go"), _any_path)
     | st.builds(Deviation, _any_path, _steps, st.just("time"), st.just(""))
-    | st.builds(Deviation, _any_path, _steps, st.sampled_from(["guard", "fault"]), st.integers(0, 20)),
+    | st.builds(
+        Deviation, _any_path, _steps, st.sampled_from(["guard", "fault"]), st.integers(0, 20)
+    ),
     max_size=5,
 )
 

@@ -100,12 +100,11 @@ def test_a_name_that_was_imported_before_is_replaced_too(tmp_path: Path) -> None
     real = module.monotonic
     sys.modules["checked_program"] = module
     try:
-        with World(lambda: 5.0) as world:
-            with world.run():
-                assert module.monotonic() == 5.0
-                module.nap(2)
-                assert module.monotonic() == 7.0
-                assert module.urandom(4) == os.urandom(0) + _first_bytes(world, 4)
+        with World(lambda: 5.0) as world, world.run():
+            assert module.monotonic() == 5.0
+            module.nap(2)
+            assert module.monotonic() == 7.0
+            assert module.urandom(4) == os.urandom(0) + _first_bytes(world, 4)
         assert module.monotonic is real
     finally:
         del sys.modules["checked_program"]
@@ -142,9 +141,8 @@ def test_random_numbers_outside_are_as_they_were() -> None:
     expected = [random.random() for _ in range(4)]
     random.seed(3)
     got = [random.random()]
-    with World(lambda: 0.0) as world:
-        with world.run():
-            random.random()
+    with World(lambda: 0.0) as world, world.run():
+        random.random()
     got += [random.random() for _ in range(3)]
     assert got == expected
     assert os.urandom(16) != os.urandom(16)
@@ -251,7 +249,9 @@ def test_such_a_lock_is_a_real_one_after_the_check() -> None:
         lock, again = threading.Lock(), threading.RLock()
     order: list[str] = []
     lock.acquire()
-    thread = threading.Thread(target=lambda: (lock.acquire(), order.append("second"), lock.release()))
+    thread = threading.Thread(
+        target=lambda: (lock.acquire(), order.append("second"), lock.release())
+    )
     thread.start()
     order.append("first")
     lock.release()
@@ -274,7 +274,11 @@ def test_everything_is_put_back() -> None:
         (asyncio.BaseEventLoop, "run_forever"),
     ]  # fmt: skip
     before = [holder.__dict__[name] for holder, name in holders]
-    with pytest.raises(ZeroDivisionError), World(lambda: 0.0, stub=("os.getpid",)) as world, world.run():
+    with (
+        pytest.raises(ZeroDivisionError),
+        World(lambda: 0.0, stub=("os.getpid",)) as world,
+        world.run(),
+    ):
         assert os.getpid() is None
         _ = 1 // 0
     assert [holder.__dict__[name] for holder, name in holders] == before
@@ -331,10 +335,14 @@ def test_what_a_function_reaches_is_listed() -> None:
 
 def test_a_function_that_never_comes_back_is_stopped() -> None:
     """Rule 17.9: a function that computes for ever, or waits for something that is not Weft's."""
-    with pytest.raises(_patches.NeverBack, match=r"test_checking_world\.py:\d+: .*computes without end"):
-        with _patches.alarm(0.05, lambda: 0):
-            while True:
-                pass
+    with (
+        pytest.raises(
+            _patches.NeverBack, match=r"test_checking_world\.py:\d+: .*computes without end"
+        ),
+        _patches.alarm(0.05, lambda: 0),
+    ):
+        while True:
+            pass
     read, write = os.pipe()
     with pytest.raises(_patches.NeverBack), _patches.alarm(0.05, lambda: 0):
         os.read(read, 1)

@@ -75,7 +75,9 @@ class Check:
     @overload
     def __call__(self, function: Callable[[], Any], /, **given: Any) -> Report: ...
     @overload
-    def __call__(self, **given: Any) -> Callable[[Callable[P, R]], Checked[P, R]]: ...
+    def __call__(
+        self, function: None = None, /, **given: Any
+    ) -> Callable[[Callable[P, R]], Checked[P, R]]: ...
     def __call__(self, function: Any = None, /, **given: Any) -> Any:
         """Runs `function` in one order after the other, and gives a :class:`Report` of what fails.
 
@@ -153,7 +155,11 @@ def _checked(f: Any, given: dict[str, Any] | None, tokens: tuple[str, ...]) -> A
     if not callable(f):
         raise BadUse(f"weft.check: {f!r} is no function: write the decorator above a def")
     if isinstance(f, Checked):
-        merged = {**(f.given or {}), **(given or {})} if f.given is not None or given is not None else None
+        merged = (
+            {**(f.given or {}), **(given or {})}
+            if f.given is not None or given is not None
+            else None
+        )
         return Checked(f.__wrapped__, merged, (*tokens, *f.tokens))
     return Checked(f, given, tokens)
 

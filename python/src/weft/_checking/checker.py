@@ -85,7 +85,9 @@ def _called(function: Callable[[], Any]) -> Callable[[], Any]:
         arguments: Any = function if isinstance(function, functools.partial) else None
 
         def run_it() -> Any:
-            args, named = (arguments.args, arguments.keywords) if arguments is not None else ((), {})
+            args, named = (
+                (arguments.args, arguments.keywords) if arguments is not None else ((), {})
+            )
             return weft.coroutines.run(made(*args, **named))
 
         return run_it
@@ -165,7 +167,9 @@ class _Check:
         self._printed = io.StringIO()
         self._runs = 0
         self.report = Report(self.name, time=options.time)
-        self.endings: dict[str, tuple[str, str]] = {}  # path → how it ended first, and what was said of that
+        self.endings: dict[
+            str, tuple[str, str]
+        ] = {}  # path → how it ended first, and what was said of that
         self.left: dict[str, str] = {}
         self.first_value: Any = None
         self.shared = False
@@ -321,8 +325,7 @@ class _Check:
 
     def _replayed(self, deviations: Any, time: str | None = None) -> _engine.Outcome:
         self._runs += 1
-        outcome = _engine.replay(self.run, deviations, self._engine_options(time))
-        return outcome
+        return _engine.replay(self.run, deviations, self._engine_options(time))
 
     # --- searching ---
 
@@ -347,12 +350,22 @@ class _Check:
             for path, how in watch.endings.items():
                 first = self.endings.get(path)
                 if first is not None and first[0] != how:
-                    return "depends on the order", f"{path} ended by {how}, and by {first[0]} in the usual order"
+                    return (
+                        "depends on the order",
+                        f"{path} ended by {how}, and by {first[0]} in the usual order",
+                    )
         if watch is not None and self.options.strict:
             for path, how in watch.endings.items():
                 first = self.endings.get(path)
-                if first and "returned" in (how, first[0]) and {how, first[0]} & {"Retired", "Poisoned"}:
-                    return "left behind", f"{path} ends by {how}, and by {first[0]} in the usual order"
+                if (
+                    first
+                    and "returned" in (how, first[0])
+                    and {how, first[0]} & {"Retired", "Poisoned"}
+                ):
+                    return (
+                        "left behind",
+                        f"{path} ends by {how}, and by {first[0]} in the usual order",
+                    )
         return "", ""
 
     def _search(self) -> None:
@@ -459,7 +472,11 @@ class _Check:
         outcome, least, time = failure.outcome, False, failure.outcome.time
         try:
             shrunk = _engine.shrink(
-                self._watched, failure.outcome, self._engine_options(time), alike=alike, seconds=_SHRINKING
+                self._watched,
+                failure.outcome,
+                self._engine_options(time),
+                alike=alike,
+                seconds=_SHRINKING,
             )
             outcome, least = shrunk.outcome, shrunk.least
         except KeyboardInterrupt:
@@ -510,10 +527,18 @@ class _Check:
 
     def _other_grain(self, failure: _Failure, outcome: _engine.Outcome, time: str) -> str:
         """Whether coroutines of one scheduler could do the same."""
-        if self.options.grain == "park" or failure.kind not in ("deadlock", "exception", "lost values"):
+        if self.options.grain == "park" or failure.kind not in (
+            "deadlock",
+            "exception",
+            "lost values",
+        ):
             return ""
         options = replace(
-            self._engine_options(time or None, "park"), search="few", bound=3, seconds=_GRAIN, schedules=None
+            self._engine_options(time or None, "park"),
+            search="few",
+            bound=3,
+            seconds=_GRAIN,
+            schedules=None,
         )
         search = _engine.Search(self._watched, options)
         for other in search:
@@ -564,7 +589,9 @@ class _First(Watch):
         self.outside = ""
         self._before = before
 
-    def event(self, what: str, process: Any, operation: str | None, target: Any, detail: Any) -> None:
+    def event(
+        self, what: str, process: Any, operation: str | None, target: Any, detail: Any
+    ) -> None:
         super().event(what, process, operation, target, detail)
         channel = getattr(target, "channel", None) if what == "begin" else None
         if channel is not None and id(channel) in self._before:
@@ -581,7 +608,9 @@ def _channels_outside(function: Callable[..., Any]) -> str:
     return ""
 
 
-def _innermost(error: BaseException | None, kinds: tuple[type[BaseException], ...]) -> BaseException | None:
+def _innermost(
+    error: BaseException | None, kinds: tuple[type[BaseException], ...]
+) -> BaseException | None:
     """The first of these kinds in an error, or in the group that it is."""
     if error is None or isinstance(error, kinds):
         return error
@@ -595,7 +624,9 @@ def _innermost(error: BaseException | None, kinds: tuple[type[BaseException], ..
 def _name_of(function: Any) -> str:
     while isinstance(function, functools.partial):
         function = function.func
-    return str(getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or "function")
+    return str(
+        getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or "function"
+    )
 
 
 def _one_line(error: BaseException) -> str:
@@ -640,5 +671,3 @@ def _progress(search: Any, seconds: float, options: Options) -> str:
     if search.estimate > search.runs:
         said += f"; some {about(search.estimate)} orders in all"
     return said
-
-

@@ -254,8 +254,7 @@ def _ends_in(value: Any) -> Iterator[Any]:
         seen.add(id(it))
         if isinstance(it, _ENDS):
             yield it
-        elif not isinstance(it, (type, str, bytes, int, float)) and not inspect.ismodule(it):
-            if isinstance(it, (tuple, list, dict, set, frozenset)) or hasattr(it, "__dict__"):
-                left.extend(r for r in gc.get_referents(it) if r is not type(it))
-
-
+        elif isinstance(it, (tuple, list, dict, set, frozenset)) or (
+            hasattr(it, "__dict__") and not isinstance(it, type) and not inspect.ismodule(it)
+        ):
+            left.extend(r for r in gc.get_referents(it) if r is not type(it))

@@ -64,7 +64,9 @@ def parse_faults(text: str) -> Faults:
             given[name] = True
             continue
         if colon and not (number.isdecimal() and 0 < int(number) < 1000):
-            raise BadUse(f"{part!r}: write kill:N, with N of 1 to 999, the most deaths in a schedule")
+            raise BadUse(
+                f"{part!r}: write kill:N, with N of 1 to 999, the most deaths in a schedule"
+            )
         given["kill"] = int(number) if colon else 1
     return Faults(**given)
 
@@ -131,7 +133,9 @@ def _number(given: dict[str, Any], name: str, what: str, kind: type, low: float)
     if name not in given:
         return
     value = given[name]
-    right = isinstance(value, (int, float) if kind is float else int) and not isinstance(value, bool)
+    right = isinstance(value, (int, float) if kind is float else int) and not isinstance(
+        value, bool
+    )
     if not right or not value > low or (kind is float and not math.isfinite(value)):
         raise BadUse(f"{name}={value!r}: give {what}")
 
@@ -158,7 +162,11 @@ def stubbed(name: str) -> tuple[Any, str]:
         raise BadUse(f"stub={name!r}: {module} has no function {'.'.join(parts[cut:])}")
     raise BadUse(
         f"stub={name!r}: write module.function; "
-        + ("no module of that name can be imported" if len(parts) > 1 else "a module must stand before it")
+        + (
+            "no module of that name can be imported"
+            if len(parts) > 1
+            else "a module must stand before it"
+        )
     )
 
 

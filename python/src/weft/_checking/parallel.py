@@ -83,7 +83,9 @@ def _wait(
                     selector.unregister(key.fd)
                     over.add(key.fd)
             runs = sum(message["runs"] for message in said.values())
-            check.progress(f"{counted(runs, 'schedule')} in {len(children)} OS processes, {check.seconds():.0f} s")
+            check.progress(
+                f"{counted(runs, 'schedule')} in {len(children)} OS processes, {check.seconds():.0f} s"
+            )
     return found or None
 
 
@@ -122,7 +124,9 @@ def _child(check: _Check, number: int, write: int) -> None:
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the alarm is the parent's; this one sets its own
+        signal.signal(
+            signal.SIGALRM, signal.SIG_DFL
+        )  # the alarm is the parent's; this one sets its own
         with _patches.alarm(_patches.NOTHING_FOR, check._steps):
             for one in _searches(check, number):
                 _one(check, one, write)
@@ -183,10 +187,14 @@ def _one(check: _Check, one: _engine.Search, write: int) -> None:
     whole = one.complete and one.options.search in ("auto", "reduced", "all", "few")
     say(
         [
-            {"kind": f.kind, "what": f.what, "numbers": f.outcome.numbers, "time": f.outcome.time, "at": f.found_at}
+            {
+                "kind": f.kind,
+                "what": f.what,
+                "numbers": f.outcome.numbers,
+                "time": f.outcome.time,
+                "at": f.found_at,
+            }
             for f in failures
         ],
         complete=whole and not failures,
     )
-
-

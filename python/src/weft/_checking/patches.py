@@ -79,7 +79,11 @@ class Refused(BadUse):
 def _by_weft() -> bool:
     """Is the replaced function called by Weft's own code?"""
     at = sys._getframe(2)
-    while at is not None and at.f_code.co_filename.startswith(_PYTHONS) and "weft" not in at.f_code.co_filename:
+    while (
+        at is not None
+        and at.f_code.co_filename.startswith(_PYTHONS)
+        and "weft" not in at.f_code.co_filename
+    ):
         at = at.f_back  # type: ignore[assignment]
     return at is not None and at.f_code.co_filename.startswith(_PACKAGE)
 
@@ -121,7 +125,9 @@ class World:
         replaced = dict(self._replacements())
         for (holder, name), new in replaced.items():
             self._set(holder, name, new)
-        by_old = {id(old): new for (_, _, old), new in zip(self._saved, replaced.values(), strict=True)}
+        by_old = {
+            id(old): new for (_, _, old), new in zip(self._saved, replaced.values(), strict=True)
+        }
         self._replace_copies(by_old)
         for name in self._stub:
             holder, last = stubbed(name)
@@ -146,7 +152,11 @@ class World:
         well."""
         for module in tuple(sys.modules.values()):
             file = getattr(module, "__file__", None)
-            if not isinstance(module, ModuleType) or not file or file.startswith((_PACKAGE, *_LIBRARY)):
+            if (
+                not isinstance(module, ModuleType)
+                or not file
+                or file.startswith((_PACKAGE, *_LIBRARY))
+            ):
                 continue
             for name, value in tuple(vars(module).items()):
                 new = by_old.get(id(value))
@@ -191,7 +201,10 @@ class World:
         for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
             start = EPOCH if name == "time" else 0
             yield (time, name), self._clock(getattr(time, name), start, 1)
-            yield (time, f"{name}_ns"), self._clock(getattr(time, f"{name}_ns"), start, 1_000_000_000)
+            yield (
+                (time, f"{name}_ns"),
+                self._clock(getattr(time, f"{name}_ns"), start, 1_000_000_000),
+            )
         yield (time, "sleep"), self._sleeping(time.sleep)
         urandom = self._urandom(os.urandom)
         yield (os, "urandom"), urandom
@@ -499,7 +512,9 @@ def outside_names(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     code = getattr(function, "__code__", None)
     if code is None:
         return
-    for name, cell in zip(code.co_freevars, getattr(function, "__closure__", None) or (), strict=False):
+    for name, cell in zip(
+        code.co_freevars, getattr(function, "__closure__", None) or (), strict=False
+    ):
         with contextlib.suppress(ValueError):
             yield name, cell.cell_contents
     namespace = getattr(function, "__globals__", {})
@@ -507,5 +522,3 @@ def outside_names(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
         if name in namespace and not hasattr(builtins, name):
             yield name, namespace[name]
     yield from (("a default", value) for value in getattr(function, "__defaults__", None) or ())
-
-

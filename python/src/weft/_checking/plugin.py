@@ -23,7 +23,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "off: each is run once, plainly",
     )
     group.addoption(
-        "--weft-replay", metavar="TOKEN", help="runs the selected test under @weft.check in this one order"
+        "--weft-replay",
+        metavar="TOKEN",
+        help="runs the selected test under @weft.check in this one order",
     )
 
 

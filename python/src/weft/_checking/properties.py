@@ -22,8 +22,27 @@ from weft._watching import observers as _observers
 from weft._watching import quiet_ends as _quiet_ends
 
 _MOST_OBJECTS = 5_000  # that are looked at for one process
-_PLAIN = (int, float, complex, str, bytes, bool, type(None), type, types.ModuleType, types.CodeType, enum.Enum)
-_LEAVES = (*_PLAIN, types.BuiltinFunctionType, types.FrameType, types.GetSetDescriptorType, range, slice)
+_PLAIN = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    bool,
+    type(None),
+    type,
+    types.ModuleType,
+    types.CodeType,
+    enum.Enum,
+)
+_LEAVES = (
+    *_PLAIN,
+    types.BuiltinFunctionType,
+    types.FrameType,
+    types.GetSetDescriptorType,
+    range,
+    slice,
+)
 
 
 class Watch:
@@ -45,7 +64,9 @@ class Watch:
         self._objects = objects
         self._paths: dict[int, str] = {}  # by process
         self._ended: list[tuple[int, str, str]] = []
-        self._owner: dict[int, tuple[Any, int, bytes | None]] = {}  # by id: object, process, how it was
+        self._owner: dict[
+            int, tuple[Any, int, bytes | None]
+        ] = {}  # by id: object, process, how it was
         self._found: dict[int, tuple[Any, int, int, bytes | None]] = {}
 
     @contextlib.contextmanager
@@ -57,7 +78,9 @@ class Watch:
             _observers.remove(self.event)
             self._finish()
 
-    def event(self, what: str, process: Any, operation: str | None, target: Any, detail: Any) -> None:
+    def event(
+        self, what: str, process: Any, operation: str | None, target: Any, detail: Any
+    ) -> None:
         """An observer (weft._watching.observers)."""
         if process is None:
             return
@@ -116,7 +139,11 @@ def reachable(process: Any) -> Iterator[Any]:
     left: list[Any] = list(gc.get_referents(process))
     while left and len(seen) < _MOST_OBJECTS:
         it = left.pop()
-        if id(it) in seen or isinstance(it, _LEAVES) or type(it).__module__.partition(".")[0] == "weft":
+        if (
+            id(it) in seen
+            or isinstance(it, _LEAVES)
+            or type(it).__module__.partition(".")[0] == "weft"
+        ):
             continue
         seen.add(id(it))
         if isinstance(it, (types.FunctionType, types.MethodType)):

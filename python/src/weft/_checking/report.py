@@ -87,7 +87,9 @@ class Report:
         """For --json."""
         left_out = ("picture", "trace", "more")
         said = {
-            f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in left_out
+            f.name: getattr(self, f.name)
+            for f in dataclasses.fields(self)
+            if f.name not in left_out
         }
         said["searches"] = [dataclasses.asdict(search) for search in self.searches]
         said["more"] = [report.as_dict() for report in self.more]
@@ -100,7 +102,11 @@ def counted(number: int, noun: str) -> str:
 
 def _text(r: Report) -> list[str]:
     if r.replayed:
-        said = [f"{r.name}: {r.replayed}", *([""] if r.lines else []), *([r.lines] if r.lines else [])]
+        said = [
+            f"{r.name}: {r.replayed}",
+            *([""] if r.lines else []),
+            *([r.lines] if r.lines else []),
+        ]
     elif r.kind == "":
         said = [_nothing_found(r)]
     elif r.kind == "interrupted":
@@ -132,7 +138,11 @@ def _found(r: Report) -> str:
     what = f"{r.kind}: {r.what}" if r.what else r.kind
     if not r.found_at:
         return f"{r.name}: {what}"
-    short = "in the usual order" if not r.deviations else f"made short: {counted(r.deviations, 'deviation')}"
+    short = (
+        "in the usual order"
+        if not r.deviations
+        else f"made short: {counted(r.deviations, 'deviation')}"
+    )
     least = "; no schedule with fewer fails" if r.least and r.deviations else ""
     return f"{r.name}: {what}, in schedule {r.found_at:,} ({took(r.seconds)}); {short}{least}"
 
@@ -153,7 +163,9 @@ def _nothing_found(r: Report) -> str:
 
 def _how_far(r: Report) -> str:
     ways = ", ".join(f"{s.name} {s.runs:,}" for s in r.searches if s.runs)
-    said = f"{counted(r.schedules, 'schedule')} in {took(r.seconds)}" + (f" ({ways})" if ways else "")
+    said = f"{counted(r.schedules, 'schedule')} in {took(r.seconds)}" + (
+        f" ({ways})" if ways else ""
+    )
     if r.races[1]:
         said += f"; {r.races[0]:,} of {r.races[1]:,} races seen in both orders"
     if r.estimate > r.schedules:
@@ -170,5 +182,3 @@ def about(number: float) -> str:
 
 def took(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
-
-

@@ -55,7 +55,9 @@ class Teller:
         self._count = 0
         self._open: dict[int, Line] = {}  # by process: its operation
         self._over = False  # what follows is the clearing up
-        self._paths: dict[int, str] = {}  # a path gets its index when a second process of that name is started
+        self._paths: dict[
+            int, str
+        ] = {}  # a path gets its index when a second process of that name is started
 
     @contextlib.contextmanager
     def observing(self) -> Iterator[None]:
@@ -67,7 +69,9 @@ class Teller:
             for line in self.lines:
                 line.path = self._paths.get(line.key, "main")
 
-    def event(self, what: str, process: Any, operation: str | None, target: Any, detail: Any) -> None:
+    def event(
+        self, what: str, process: Any, operation: str | None, target: Any, detail: Any
+    ) -> None:
         """An observer (weft._watching.observers)."""
         key = _observers.key_of(process)
         if process is not None and what in ("start", "begin", "commit", "raise", "end", "left"):

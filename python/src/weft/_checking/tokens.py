@@ -19,6 +19,7 @@ Invariants
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -109,7 +110,7 @@ def parse(token: str) -> list[Deviation] | list[ByNumber]:
         if rest[1:] == "0":
             return []
         pairs = [ByNumber(*map(int, part.split("."))) for part in rest[1:].split("-")]
-        if any(a.decision >= b.decision for a, b in zip(pairs, pairs[1:], strict=False)):
+        if any(a.decision >= b.decision for a, b in itertools.pairwise(pairs)):
             raise BadUse(f"{token!r}: the numbers of the decisions must go up")
         return pairs
     found: list[Deviation] = []
@@ -129,7 +130,9 @@ def parse(token: str) -> list[Deviation] | list[ByNumber]:
 
 def _half(token: str, parts: list[str], whole: re.Pattern[str]) -> BadUse:
     broken = next((part for part in parts if not whole.fullmatch(part)), parts[-1])
-    return BadUse(f"{token!r} is not a whole token: {broken!r} cannot be read; copy all of it from the report")
+    return BadUse(
+        f"{token!r} is not a whole token: {broken!r} cannot be read; copy all of it from the report"
+    )
 
 
 def said(d: Deviation) -> str:

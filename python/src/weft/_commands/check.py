@@ -42,26 +42,37 @@ Exit status:
 """
 
 
-@click.command(
-    "check", epilog=EXIT_HELP, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.command("check", epilog=EXIT_HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("target", metavar="FILE[::FUNCTION]")
 @click.option("--seconds", type=float, default=10.0, help="How long to search (10).")
 @click.option("--schedules", type=int, metavar="N", help="How many schedules to run at most.")
 @click.option("--search", default="auto", help="auto, all, walk, pct or few (auto).")
-@click.option("--time", "times", default="quiet", help="quiet: times come when nobody can run; or any.")
-@click.option("--faults", default="", metavar="LIST", help="kill:N, delay, partition, slow: for processes on hosts.")
+@click.option(
+    "--time", "times", default="quiet", help="quiet: times come when nobody can run; or any."
+)
+@click.option(
+    "--faults",
+    default="",
+    metavar="LIST",
+    help="kill:N, delay, partition, slow: for processes on hosts.",
+)
 @click.option("--same", is_flag=True, help="Results must be the same in all schedules.")
 @click.option("--strict", is_flag=True, help="What is only told otherwise is a failure.")
-@click.option("--grain", default="operation", help="operation, or park: stop processes only where they wait.")
+@click.option(
+    "--grain", default="operation", help="operation, or park: stop processes only where they wait."
+)
 @click.option("--replay", metavar="TOKEN", help="Run one schedule, and say it line by line.")
 @click.option("--seed", type=int, default=1, help="Another seed of what is done at random.")
 @click.option("--keep-going", is_flag=True, help="Look for other failures after the first.")
 @click.option("-j", "--jobs", type=int, default=1, metavar="N", help="Search in N OS processes.")
-@click.option("--stub", multiple=True, metavar="NAME", help="Do not call module.function. May be repeated.")
+@click.option(
+    "--stub", multiple=True, metavar="NAME", help="Do not call module.function. May be repeated."
+)
 @click.option("--all", "every", is_flag=True, help="It is a failure if not every schedule was run.")
 @click.option("--svg", metavar="OUT", help="Write the failing schedule as a picture (SVG).")
-@click.option("--trace", metavar="OUT", help="Write the failing schedule as a trace (see: weft trace).")
+@click.option(
+    "--trace", metavar="OUT", help="Write the failing schedule as a trace (see: weft trace)."
+)
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON on stdout.")
 def check_command(
     target: str,
@@ -131,7 +142,9 @@ def check_command(
     with _checker.world_for(chosen) as world:
         called = find(file, function) if function else script(file)
         if called is None:
-            return _by_pytest(target, {**given, "stub": stub, "replay": replay}, svg, trace, as_json)
+            return _by_pytest(
+                target, {**given, "stub": stub, "replay": replay}, svg, trace, as_json
+            )
         report = _checker.check_function(
             called,
             chosen,
@@ -152,7 +165,9 @@ def _backend() -> str:
 
 def _as_options(text: str) -> str:
     """A sentence about `weft.check` as one about the command."""
-    return text.replace("keep_going=", "--keep-going ").replace("weft.check has no option", "no option")
+    return text.replace("keep_going=", "--keep-going ").replace(
+        "weft.check has no option", "no option"
+    )
 
 
 def _again(chosen: Any) -> str:
@@ -230,7 +245,10 @@ def find(file: str, name: str) -> Callable[[], Any] | None:
     except (TypeError, ValueError):
         needed = []
     if not needed:
-        return getattr(holder, "__wrapped__", holder) if hasattr(holder, "tokens") else holder
+        from weft._checking.api import Checked
+
+        called: Callable[[], Any] = holder.__wrapped__ if isinstance(holder, Checked) else holder
+        return called
     if name.startswith("test"):
         return None
     raise BadUse(
@@ -249,7 +267,9 @@ def _module(file: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise BadUse(f"{file} is not Python (line {error.lineno}: {error.msg}); correct it") from None
+        raise BadUse(
+            f"{file} is not Python (line {error.lineno}: {error.msg}); correct it"
+        ) from None
     except Exception as error:
         at = error.__traceback__
         while at is not None and at.tb_frame.f_code.co_filename != str(Path(file)):
@@ -272,7 +292,9 @@ def script(file: str) -> Callable[[], Any]:
 
     def run() -> None:
         main = ModuleType("__main__")
-        main.__dict__.update(__file__=file, __builtins__=__builtins__, __cached__=None, __spec__=None)
+        main.__dict__.update(
+            __file__=file, __builtins__=__builtins__, __cached__=None, __spec__=None
+        )
         saved = sys.argv, sys.modules["__main__"]
         sys.argv, sys.modules["__main__"] = argv, main
         try:
@@ -284,7 +306,9 @@ def script(file: str) -> Callable[[], Any]:
     return run
 
 
-def _by_pytest(target: str, given: dict[str, Any], svg: str | None, trace: str | None, as_json: bool) -> int:
+def _by_pytest(
+    target: str, given: dict[str, Any], svg: str | None, trace: str | None, as_json: bool
+) -> int:
     if importlib.util.find_spec("pytest") is None:
         raise BadUse(f"{target} takes fixtures, so pytest has to call it: pip install pytest")
     import pytest
@@ -293,7 +317,9 @@ def _by_pytest(target: str, given: dict[str, Any], svg: str | None, trace: str |
 
     kept = _plugin.Kept(given, target)
     with contextlib.redirect_stdout(io.StringIO()):
-        status = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:weft", target], plugins=[kept])
+        status = pytest.main(
+            ["-q", "-p", "no:cacheprovider", "-p", "no:weft", target], plugins=[kept]
+        )
     if not kept.reports:
         raise BadUse(
             f"{target}: pytest ran no such test (its status was {int(status)}): pytest {target} says why"
@@ -323,4 +349,3 @@ class Progress:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
             self._shown = False
-
