@@ -130,24 +130,6 @@ void Run::disarm(TimerNode& t) noexcept {
   set_earliest();
 }
 
-[[gnu::noinline, gnu::cold]] bool Run::any_timer() noexcept {
-  const std::lock_guard g(mutex_);
-  timers_.drop_dead();
-  return !timers_.empty();
-}
-[[gnu::noinline, gnu::cold]] void Run::fire_one() noexcept {
-  core::Wakes wakes;
-  {
-    const std::lock_guard g(mutex_);
-    const std::int64_t at = timers_.earliest();
-    if (at > now()) virtual_now_.store(at, std::memory_order_relaxed);
-    core::Choice* const c = timers_.pop()->choice;
-    if (c->finish_as(core::TIMED_OUT)) wakes.add(c->waker);
-    set_earliest();
-  }
-  wakes.run();
-}
-
 void Run::fire_due() noexcept {
   core::Wakes wakes;
   {

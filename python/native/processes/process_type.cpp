@@ -110,9 +110,9 @@ PyObject* process_cancel(PyObject* o, PyObject*) {
   ProcessObject* p = proc(o);
   if (p->done) Py_RETURN_NONE;
   ProcessBase& b = base_of(p);
+  if (checking) [[unlikely]]
+    checking->cancels();
   if (b.group)
-    if (checking) [[unlikely]]
-      checking->cancels();
     b.group->cancel(b);
   else
     p->base.cancel().store(1);  // not started, or about to be
