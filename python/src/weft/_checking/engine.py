@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import weft._extension  # noqa: F401  (what _engine stands on is loaded first)
 from weft._checking import _engine
 from weft.errors import Deadlock
 
