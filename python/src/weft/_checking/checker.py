@@ -252,7 +252,8 @@ class _Check:
             raise self._refused(outside)
         before = {id(it) for it in gc.get_objects() if isinstance(it, _CHANNELS)}
         watch = _First(before)
-        self._observe = watch
+        teller = Teller()
+        self._observe = _Both(watch, teller)
         _faults.calls = 0
         outcome = _engine.replay(self.run, (), self._engine_options())
         self._runs += 1
@@ -273,6 +274,14 @@ class _Check:
             )
         self._observed(watch)
         self.first_value = outcome.value
+        again = Teller()
+        self._observe = again
+        outcome = self._replayed(())
+        self._look(outcome)
+        difference = teller.differs(again)
+        if difference:
+            self.report.kind, self.report.what = "not the same", difference
+            raise _End(self.report)
 
     def _look(self, outcome: _engine.Outcome) -> None:
         """Ends the check if this run says that nothing can be said."""
@@ -303,8 +312,9 @@ class _Check:
     def _replay(self, token: str, deviations: Any, alone: bool) -> None:
         outcome = self._replayed(deviations)
         self._look(outcome)
-        if outcome.kind == "not the same":
-            said = f"the token {token} does not fit this program any more: {outcome.difference}"
+        lacking = _lacking(deviations, outcome)
+        if outcome.kind == "not the same" or lacking:
+            said = f"the token {token} does not fit this program any more: {lacking or outcome.difference}"
             if alone:
                 self.report.replayed = said
                 raise _End(self.report)
@@ -571,6 +581,20 @@ class _Check:
         return _drawing.svg(events)
 
 
+class _Both:
+    """Two observers of one run."""
+
+    def __init__(self, *observers: Any) -> None:
+        self._observers = observers
+
+    @contextlib.contextmanager
+    def observing(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for observer in self._observers:
+                stack.enter_context(observer.observing())
+            yield
+
+
 @dataclass
 class _Observing:
     """What a run is observed with, as a context manager."""
@@ -606,6 +630,25 @@ def _channels_outside(function: Callable[..., Any]) -> str:
                 "one schedule into the next: make it in the function"
             )
     return ""
+
+
+def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
+    """The first deviation that a replay was to have and has not had."""
+    numbers = set(outcome.numbers)
+    named = {_indexed(d) for d in outcome.deviations}
+    for d in asked:
+        if isinstance(d, _tokens.ByNumber):
+            if tuple(d) not in numbers:
+                return f"at decision {d.decision} there is no choice {d.choice}"
+        elif _indexed(d) not in named:
+            return f"it is not so that {_tokens.said(d)}"
+    return ""
+
+
+def _indexed(d: Any) -> tuple[Any, ...]:
+    """A deviation whose paths do not depend on how many processes of a name were there by then (rule 7.8)."""
+    process, step, kind, choice = d
+    return process.replace("[0]", ""), step, kind, choice.replace("[0]", "") if kind == "go" else choice
 
 
 def _innermost(

@@ -11,6 +11,7 @@ Invariants
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import enum
 import gc
 import pickle
@@ -40,6 +41,8 @@ _LEAVES = (
     types.BuiltinFunctionType,
     types.FrameType,
     types.GetSetDescriptorType,
+    contextvars.Context,
+    contextvars.ContextVar,
     range,
     slice,
 )

@@ -13,6 +13,7 @@ Invariants
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -157,6 +158,13 @@ class Teller:
             )
         return "\n".join(rows)
 
+    def differs(self, other: Teller) -> str:
+        """The first line in which another run differs; empty: there is none."""
+        for mine, its in itertools.zip_longest(self.lines, other.lines):
+            if _step(mine) != _step(its):
+                return f"line {(mine or its).number} is {_said(mine)} in one run, and {_said(its)} in the next"
+        return ""
+
     def cycle(self) -> str:
         """The steps that come again and again at the end, once; empty if there are none."""
         steps = [(line.path, line.what.split(" ", 2)[:2], line.at) for line in self.lines]
@@ -166,6 +174,16 @@ class Teller:
                 rows = [f"      {path}  {' '.join(what)}  {at}".rstrip() for path, what, at in last]
                 return "\n".join(rows)
         return ""
+
+
+def _step(line: Line | None) -> tuple[str, ...]:
+    return () if line is None else (line.path, line.what, line.at, line.outcome)
+
+
+def _said(line: Line | None) -> str:
+    if line is None:
+        return "the end of the run"
+    return " ".join(f"{line.path}: {line.what} {line.at} {line.outcome}".split())
 
 
 _VERBS = {"input": "reads", "output": "writes", "after": "time", "timer": "time", "at": "time"}
