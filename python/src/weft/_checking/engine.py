@@ -33,9 +33,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import weft._extension  # noqa: F401  (what _engine stands on is loaded first)
-from weft._checking import _engine
+from weft._extension import native as _native
 from weft.errors import Deadlock
+
+assert _native  # the engine's module asks it for what it lends
+from weft._checking import _engine  # noqa: E402
 
 Deviation = tuple[str, int, str, Any]
 ByNumber = tuple[int, int]
