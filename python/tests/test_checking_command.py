@@ -251,7 +251,7 @@ def test_the_picture_and_the_trace(tmp_path: Path) -> None:
     svg, trace = tmp_path / "out.svg", tmp_path / "out.jsonl"
     done = check(of("hidden"), "--svg", str(svg), "--trace", str(trace))
     assert done.returncode == 3, done.stderr
-    assert svg.read_text().startswith("<svg") and "main/takes_both[0]" in svg.read_text()
+    assert svg.read_text().startswith("<svg") and "main/takes_both[1]" in svg.read_text()
     assert json.loads(trace.read_text().splitlines()[0])["weft_trace"] == 1
     done = check(of("good"), "--svg", str(svg))
     assert done.returncode == 0 and "there is no schedule to show" in done.stderr

@@ -344,7 +344,7 @@ class _Check:
         if outcome.kind == "exception" and outcome.error is not None:
             return "exception", _one_line(outcome.error)
         if outcome.kind == "no end":
-            return "no end", f"not over after {outcome.steps:,} steps"
+            return "no end", f"not over after {_engine.Options().limit:,} steps"
         if outcome.kind == "deadlock":
             return "deadlock", ""
         if outcome.kind != "ok":

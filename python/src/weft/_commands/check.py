@@ -258,6 +258,9 @@ def find(file: str, name: str) -> Callable[[], Any] | None:
 
 def _module(file: str) -> ModuleType:
     name = Path(file).stem
+    there = sys.modules.get(name)
+    if there is not None and Path(getattr(there, "__file__", None) or "").resolve() == Path(file).resolve():
+        return there  # a --stub has imported it
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise BadUse(f"{file} is not Python; give a file whose name ends in .py")
@@ -306,6 +309,12 @@ def script(file: str) -> Callable[[], Any]:
     return run
 
 
+_PYTEST = (
+    *("-q", "-p", "no:cacheprovider", "-p", "no:weft"),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # weft is imported already
+)
+
+
 def _by_pytest(
     target: str, given: dict[str, Any], svg: str | None, trace: str | None, as_json: bool
 ) -> int:
@@ -318,7 +327,7 @@ def _by_pytest(
     kept = _plugin.Kept(given, target)
     with contextlib.redirect_stdout(io.StringIO()):
         status = pytest.main(
-            ["-q", "-p", "no:cacheprovider", "-p", "no:weft", target], plugins=[kept]
+            [*_PYTEST, target], plugins=[kept]
         )
     if not kept.reports:
         raise BadUse(
