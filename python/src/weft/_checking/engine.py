@@ -50,7 +50,7 @@ class Options:
 
     #: "plain" (the usual order, once), "reduced" (one schedule stands for all that cannot differ from it), "all",
     #: "few" (all with at most `bound` deviations), "walk" (at random), "pct" (at random, by priorities that change
-    #: `depth` - 1 times), "auto" (the plain one, "reduced" for 40 % of `seconds`, then walk, pct and few in turn)
+    #: `depth` - 1 times), "auto" ("reduced", which begins with the usual order, for 40 % of `seconds`, then walk, pct and few in turn)
     search: str = "auto"
     time: str = "quiet"  #: when times come: "quiet", when nobody can run; "any", at most `early` times earlier
     grain: str = "operation"  #: where somebody else may go first: at operations, or only where a process parks ("park")
@@ -92,7 +92,7 @@ class Outcome:
     difference: str = ""
     chances: float = 1.0  #: the product of the numbers of choices: its mean over random walks estimates all schedules
     search: str = ""  #: the way of searching that made it
-    time: str = ""  #: to be done by the engine
+    time: str = "quiet"  #: when times came: Options.time of that way of searching
 
     @property
     def failed(self) -> bool:
@@ -134,7 +134,8 @@ def run_once(function: Function) -> Outcome:
     )
 
 
-def _decided(outcome: Outcome) -> Outcome:
+def decided(outcome: Outcome) -> Outcome:
+    """The outcome of the last run, with its decisions: a search gives them of what has failed alone."""
     outcome.decisions = tuple(Decision(*d) for d in _engine.decisions())
     return outcome
 
@@ -158,7 +159,9 @@ def replay(
     """Runs the function in the order that these deviations tell. Of `options` time, grain and limit count."""
     _configure(options or Options(), "replay")
     _engine.follow([tuple(d) for d in deviations])
-    return _decided(run_once(function))
+    outcome = decided(run_once(function))
+    outcome.time = (options or Options()).time
+    return outcome
 
 
 class Search:
@@ -189,7 +192,6 @@ class Search:
         if options.search != "auto":
             yield from self._way(options, options.search, end, math.inf)
         else:
-            yield from self._way(options, "plain", end, 1)
             half = begun + 0.4 * options.seconds
             yield from self._way(options, "reduced", min(half, end), math.inf)
             turn = 0
@@ -226,7 +228,7 @@ class Search:
             if way in ("walk", "pct"):
                 _engine.seed(options.seed + runs, self._longest)
             outcome = run_once(self.function)
-            outcome.search = way
+            outcome.search, outcome.time = way, options.time
             if _engine.restarts():  # it has to know more of each step: from the beginning
                 continue
             if outcome.cut:
@@ -250,7 +252,7 @@ class Search:
             self.ways[way] = self.ways.get(way, 0) + 1
             if self.runs % 1000 == 0:
                 gc.collect()
-            yield _decided(outcome) if outcome.failed or outcome.kind == "not the same" else outcome
+            yield decided(outcome) if outcome.failed or outcome.kind == "not the same" else outcome
             if outcome.kind == "not the same":
                 return
         if not more and way != "plain" and (way != "few" or self.options.search == "few"):
@@ -320,7 +322,7 @@ def shrink(
             count += 1
             if outcome.failed or alike(outcome):
                 if not outcome.decisions:
-                    _decided(outcome)
+                    decided(outcome)
                 if alike(outcome):
                     return Shrunk(outcome, count, True)
         if not search.complete and not search.cut <= {"early", "limit"}:
@@ -345,16 +347,13 @@ def events() -> list[str]:
     return _engine.events()
 
 
-# --- to be done by the engine ----------------------------------------------------------------------
-
-
-def decided(outcome: Outcome) -> Outcome:
-    return _decided(outcome)
-
-
 def steps() -> int:
-    return 0
+    """How many steps the run under way has taken."""
+    return _engine.steps()
 
 
-def mark(process: Any, callback: Callable[[], None] | None) -> None:
-    """Before each operation of the process the callback is called in it."""
+def mark(callback: Callable[[], None] | None) -> None:
+    """Called by a process with a stack of its own, in a run of a check: from now on `callback` is called in that process
+    before each of its operations begins, and before others may go first. It may choose(), and have operations.
+    None: no longer. What it raises does not reach the process."""
+    _engine.mark(callback)

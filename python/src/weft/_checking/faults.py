@@ -4,14 +4,15 @@ faults may befall it (rule 17.10).
 A process on a host is a thread process that calls _hosts.host.Host.call(). Here takes the place of Host: it calls the
 function where it stands. The channels of such a process carry pickles as ever (rule 9.1), so values are copied.
 
-    runs ──kill──► dead: its ends have died; whatever it does next raises Killed, until its function has been left
-      │  └──partition──► cut off: its ends have died; each operation raises PeerDied
+    runs ──kill, partition──► dead: its ends have died, so each operation at them fails; when its function has been
+      │                       left, in whatever way, its caller gets ProcessDied
       └──slow──► before each operation it waits for the time, which comes when nobody else can go on
 
 Invariants
 - Each fault is a decision of the engine, made where the process comes to an operation.
-- A dead process has no effect any more: its `finally` runs, and can reach nobody.
-- An attempt of a Supervisor that is not the last leaves the ends open when it dies (rule 7.13).
+- A dead process has no effect any more: its `finally` runs, and reaches nobody.
+- An attempt of a Supervisor that is not the last has ends of its own, beside those that the supervisor holds: so the
+  channels outlive its death (rule 7.13).
 """
 
 from __future__ import annotations
@@ -28,15 +29,11 @@ from typing import Any
 from weft._checking import engine as _engine
 from weft._checking.options import Faults
 from weft._extension import native as _native
-from weft.errors import BadUse, PeerDied, ProcessDied
+from weft.errors import BadUse, ProcessDied
 
 _FIRST_PID = 1_000_001  # of simulated OS processes: above those of the system
 _ENDS = (_native.Reader, _native.Writer)
 _OF_WEFT = (*_ENDS, _native.Channel, _native.Barrier)
-
-
-class _Killed(BaseException):
-    """The process is dead; it goes no further."""
 
 
 class _Run:
@@ -121,12 +118,11 @@ class Here:
         global calls
         calls += 1
         name = getattr(function, "__name__", "process")
-        args, keywords = _copied((args, keywords), f"the arguments of {name}")
-        ends = list(_ends_in((args, keywords)))
-        mortal = _Mortal(name, self.pid, ends, attempt)
-        process = _native.current_process()
-        if _run.faults and process is not None:
-            _engine.mark(process, mortal.before_operation)
+        own: list[Any] | None = [] if attempt is not None and not attempt.last else None
+        args, keywords = _copied((args, keywords), f"the arguments of {name}", own)
+        mortal = _Mortal(own if own is not None else list(_ends_in((args, keywords))))
+        if _run.faults:
+            _engine.mark(mortal.before_operation)
         try:
             if inspect.iscoroutinefunction(function):
                 from weft import threads
@@ -135,50 +131,42 @@ class Here:
                 value = threads.Parallel(coroutine(function)(*args, **keywords))[0]
             else:
                 value = function(*args, **keywords)
-        except _Killed:
-            mortal.over()
-            raise mortal.death() from None
+        except BaseException:
+            if not mortal.dead:
+                raise
         finally:
-            if _run.faults and process is not None:
-                _engine.mark(process, None)
+            if _run.faults:
+                _engine.mark(None)
+            for end in own or ():
+                end.retire()
         if mortal.dead:
-            mortal.over()
-            raise mortal.death()
+            if attempt is not None:
+                attempt.died = True
+            raise ProcessDied(name, self.pid, -signal.SIGKILL, refused=mortal.why)
         return _copied(value, f"the result of {name}")
 
 
 class _Mortal:
     """A process that faults may befall."""
 
-    def __init__(self, name: str, pid: int, ends: list[Any], attempt: Any) -> None:
+    def __init__(self, ends: list[Any]) -> None:
         self.dead = False
-        self._name, self._pid, self._ends, self._attempt = name, pid, ends, attempt
-        self._cut_off = False
+        self.why = ""  #: the session with it has ended
+        self._ends = ends
         self._slow: bool | None = None
         self._within = False  # an operation of ours
 
     def before_operation(self) -> None:
-        """Called by the engine before each operation of the process.
-
-        Raises:
-            _Killed, PeerDied.
-        """
-        if self._within:
+        """Called by the engine in the process, before each of its operations."""
+        if self._within or self.dead:
             return
-        if self.dead:
-            raise _Killed
-        if self._cut_off:
-            raise PeerDied("the session of this host has ended (a partition, made by the check)")
         if _run.deaths and _engine.choose(2, "fault"):
             _run.deaths -= 1
-            self.dead = True
-            self._ends_die()
-            raise _Killed
+            return self._die()
         if _run.partitions and _engine.choose(2, "fault"):
             _run.partitions -= 1
-            self._cut_off = True
-            self._ends_die()
-            raise PeerDied("the session of this host has ended (a partition, made by the check)")
+            self.why = "a partition, made by the check"
+            return self._die()
         if self._slow is None and _run.faults.slow:
             self._slow = bool(_run.slow and _engine.choose(2, "fault"))
             _run.slow -= self._slow
@@ -188,19 +176,12 @@ class _Mortal:
                 _native.sleep(1e-9)
             finally:
                 self._within = False
+        return None
 
-    def _ends_die(self) -> None:
-        if self._attempt is not None and not self._attempt.last:
-            return
+    def _die(self) -> None:
+        self.dead = True
         for end in self._ends:
             end.die()
-
-    def over(self) -> None:
-        if self._attempt is not None:
-            self._attempt.died = True
-
-    def death(self) -> ProcessDied:
-        return ProcessDied(self._name, self._pid, -signal.SIGKILL)
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -219,16 +200,23 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, kept: list[Any]) -> None:
+    def __init__(self, file: io.BytesIO, kept: list[Any], own: list[Any] | None) -> None:
         super().__init__(file)
         self._kept = kept
+        self._own = own
 
     def persistent_load(self, number: int) -> Any:
-        return self._kept[number]
+        it = self._kept[number]
+        if self._own is None or not isinstance(it, _ENDS):
+            return it
+        end = it.channel.reader() if isinstance(it, _native.Reader) else it.channel.writer()
+        self._own.append(end)
+        return end
 
 
-def _copied(value: Any, what: str) -> Any:
-    """The value as it is after a way to another OS process: a copy, with the same ends.
+def _copied(value: Any, what: str, own: list[Any] | None = None) -> Any:
+    """The value as it is after a way to another OS process: a copy, with the same ends; or, if `own` is given, with
+    ends of its own, which are put into it.
 
     Raises:
         BadUse: it cannot be pickled.
@@ -240,7 +228,7 @@ def _copied(value: Any, what: str) -> Any:
     except Exception as error:
         raise BadUse(f"{what} cannot be sent to another OS process: {error}") from None
     file.seek(0)
-    return _Unpickler(file, kept).load()
+    return _Unpickler(file, kept, own).load()
 
 
 def _ends_in(value: Any) -> Iterator[Any]:
