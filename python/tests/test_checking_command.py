@@ -51,7 +51,7 @@ def test_a_deadlock_that_a_plain_run_never_shows() -> None:
     assert done.returncode == 3, done.stdout + done.stderr
     first = done.stdout.splitlines()[0]
     assert re.search(
-        r"hidden: deadlock, in schedule 2 \(.*\); made short: 1 deviation; no schedule with fewer fails",
+        r"hidden: deadlock, in schedule 2; made short: 1 deviation; no schedule with fewer fails",
         first,
     )
     assert "waits for ever" in done.stdout and "knot:" in done.stdout
@@ -73,7 +73,7 @@ def test_every_schedule_is_a_proof() -> None:
     ("name", "status", "says"),
     [
         ("good", 0, "Every schedule: 1 run stands for all of them"),
-        ("deadlock", 3, "deadlock, in schedule 1 .*; in the usual order"),
+        ("deadlock", 3, "deadlock, in schedule 1; in the usual order"),
         ("who_is_first_asserted", 1, "exception: AssertionError: a comes first"),
         ("loses_a_value", 1, "lost values: 1 value that nobody took"),
         ("loses_by_poison", 0, "Every schedule"),

@@ -50,7 +50,7 @@ class Checker final : public Points, public runtime::Chooser {
   bool on = false;
   std::uint64_t lost = 0;
   // By process with a stack of its own: what is called in it before each of its operations (faults).
-  std::unordered_map<const ProcessBase*, Owned> marked;
+  std::unordered_map<const ProcessBase*, Owned<PyObject>> marked;
 
   void begin(weft::checking::Strategy&);
   void end();

@@ -20,7 +20,6 @@ import inspect
 import io
 import os
 import sys
-import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -504,7 +503,9 @@ class _Check:
         into.found_at, into.seconds = failure.found_at, failure.seconds
         into.time = time or self.options.time
         into.deviations, into.least = len(outcome.deviations), least
-        into.token = _tokens.text([_tokens.Deviation(*d) for d in outcome.deviations])
+        deviations = [_tokens.Deviation(*d) for d in outcome.deviations]
+        into.token = _tokens.text(deviations)
+        into.said = [_tokens.said(d) for d in deviations]
         self._lines(into, outcome, time)
         self._name_command(into)
         into.grain = self._other_grain(failure, outcome, time) if outcome.deviations else ""
@@ -571,6 +572,8 @@ class _Check:
             self._replayed(deviations, time or None)
 
     def _picture(self, deviations: Any, time: str) -> str:
+        import tempfile
+
         from weft._watching import picture as _drawing
         from weft._watching.trace import read
 
@@ -648,7 +651,12 @@ def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
 def _indexed(d: Any) -> tuple[Any, ...]:
     """A deviation whose paths do not depend on how many processes of a name were there by then (rule 7.8)."""
     process, step, kind, choice = d
-    return process.replace("[0]", ""), step, kind, choice.replace("[0]", "") if kind == "go" else choice
+    return (
+        process.replace("[0]", ""),
+        step,
+        kind,
+        choice.replace("[0]", "") if kind == "go" else choice,
+    )
 
 
 def _innermost(

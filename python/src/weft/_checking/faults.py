@@ -23,14 +23,17 @@ import inspect
 import io
 import pickle
 import signal
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 from weft._checking import engine as _engine
+from weft._checking import patches as _patches
 from weft._checking.options import Faults
 from weft._extension import native as _native
 from weft.errors import BadUse, ProcessDied
 
+_HOST = "weft._hosts.host"
 _FIRST_PID = 1_000_001  # of simulated OS processes: above those of the system
 _ENDS = (_native.Reader, _native.Writer)
 _OF_WEFT = (*_ENDS, _native.Channel, _native.Barrier)
@@ -65,7 +68,20 @@ def simulated(faults: Faults) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hosts_here() -> Iterator[None]:
-    """While a function is checked: no OS process is started."""
+    """While a function is checked: no OS process is started. Most programs have no hosts, and do not pay for the
+    import of what hosts need."""
+    with contextlib.ExitStack() as stack:
+        if _HOST in sys.modules:
+            stack.enter_context(_replaced())
+        else:
+            stack.enter_context(
+                _patches.when_imported(_HOST, lambda: stack.enter_context(_replaced()))
+            )
+        yield
+
+
+@contextlib.contextmanager
+def _replaced() -> Iterator[None]:
     from weft._hosts import host as _host
 
     real, call = _host.Host, _host.Host.call
@@ -159,7 +175,7 @@ class _Mortal:
     def before_operation(self) -> None:
         """Called by the engine in the process, before each of its operations."""
         if self._within or self.dead:
-            return
+            return None
         if _run.deaths and _engine.choose(2, "fault"):
             _run.deaths -= 1
             return self._die()

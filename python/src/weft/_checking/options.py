@@ -7,7 +7,6 @@ Invariant: whoever has an Options has a right one. What is wrong is BadUse with 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib
 import math
 import sys
@@ -25,6 +24,8 @@ FAULTS = ("kill", "delay", "partition", "slow")
 
 def near(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the nearest of `known`, or which there are."""
+    import difflib
+
     known = tuple(known)
     close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else f" (there are {', '.join(known)})"

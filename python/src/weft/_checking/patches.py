@@ -10,12 +10,11 @@ Invariants
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import contextlib
 import functools
+import importlib
 import inspect
-import multiprocessing.process
 import os
 import random
 import signal
@@ -23,7 +22,6 @@ import sys
 import sysconfig
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
@@ -116,6 +114,7 @@ class World:
         self._thread = threading.get_ident()
         self._skipped = 0.0
         self._bytes = random.Random(seed)
+        self._late: set[str] = set()  # modules of which something was replaced when they were there
         self._saved: list[tuple[Any, str, Any]] = []
         self._before: Any = None
 
@@ -141,6 +140,7 @@ class World:
         for holder, name, old in reversed(self._saved):
             setattr(holder, name, old)
         self._saved.clear()
+        self._late.clear()
         random.setstate(self._seeds)
 
     def _set(self, holder: Any, name: str, new: Any) -> None:
@@ -173,7 +173,9 @@ class World:
             import numpy
 
             numpy.random.seed(self._seed % 2**32)
-        uuid._last_timestamp = None  # type: ignore[attr-defined]
+        self._patch_late()
+        if "uuid" in sys.modules:
+            sys.modules["uuid"]._last_timestamp = None  # type: ignore[attr-defined]
         self._active = True
         try:
             yield
@@ -210,9 +212,6 @@ class World:
         yield (os, "urandom"), urandom
         yield (random, "_urandom"), urandom
         yield (random.Random, "seed"), self._seeding(random.Random.seed)
-        for name in ("_generate_time_safe", "_UuidCreate"):
-            if hasattr(uuid, name):
-                yield (uuid, name), None
 
         def lock() -> Any:
             return real.lock() if _by_weft() else _Lock(self)
@@ -231,23 +230,40 @@ class World:
                 "make it a process (weft.threads.process), which is checked with the others",
             ),
         )
+        for name in ("_exit", "abort"):
+            yield (os, name), self._refusing(getattr(os, name), f"calls os.{name}", _LEAVE_OUT)
+
+    def _patch_late(self) -> None:
+        """What is replaced in modules that most programs do not import, once they are there."""
+        for module, replacements in _LATE.items():
+            if module in sys.modules and module not in self._late:
+                self._late.add(module)
+                for (holder, name), new in replacements(self, sys.modules[module]):
+                    self._set(holder, name, new)
+
+    def _of_multiprocessing(self, module: Any) -> Iterator[tuple[tuple[Any, str], Any]]:
         yield (
-            (multiprocessing.process.BaseProcess, "start"),
+            (module.BaseProcess, "start"),
             self._refusing(
-                multiprocessing.process.BaseProcess.start,
+                module.BaseProcess.start,
                 "starts an OS process by multiprocessing",
                 "make it a process of Weft (weft.processes), which is simulated while it is checked",
             ),
         )
-        loop = (
-            "runs an event loop",
-            "check the network without the loop: a function that calls weft's run() alone",
-        )
-        yield (asyncio, "run"), self._refusing(asyncio.run, *loop)
-        base = asyncio.BaseEventLoop
-        yield (base, "run_forever"), self._refusing(base.run_forever, *loop)
-        for name in ("_exit", "abort"):
-            yield (os, name), self._refusing(getattr(os, name), f"calls os.{name}", _LEAVE_OUT)
+
+    def _of_asyncio(self, module: Any) -> Iterator[tuple[tuple[Any, str], Any]]:
+        base = module.BaseEventLoop
+        yield (base, "run_forever"), self._refusing(base.run_forever, *_NO_LOOP)
+
+    def _of_runners(self, module: Any) -> Iterator[tuple[tuple[Any, str], Any]]:
+        run = self._refusing(module.run, *_NO_LOOP)
+        for holder in (module, sys.modules["asyncio"]):
+            yield (holder, "run"), run
+
+    def _of_uuid(self, module: Any) -> Iterator[tuple[tuple[Any, str], Any]]:
+        for name in ("_generate_time_safe", "_UuidCreate"):
+            if hasattr(module, name):
+                yield (module, name), None
 
     def _clock(self, old: Callable[[], Any], start: int, unit: int) -> Callable[[], Any]:
         def clock() -> Any:
@@ -301,6 +317,16 @@ class World:
         return functools.wraps(old)(stub)
 
 
+_NO_LOOP = (
+    "runs an event loop",
+    "check the network without the loop: a function that calls weft's run() alone",
+)
+_LATE: dict[str, Callable[[World, Any], Iterator[tuple[tuple[Any, str], Any]]]] = {
+    "multiprocessing.process": World._of_multiprocessing,
+    "asyncio.base_events": World._of_asyncio,
+    "asyncio.runners": World._of_runners,
+    "uuid": World._of_uuid,
+}
 _LEAVE_OUT = "leave it out, or --stub the function of yours that calls it"
 _INSTEAD = (
     "nobody could let go of it, since one process runs at a time; use a channel (a lock is a process that serves, "
@@ -408,6 +434,26 @@ _watched: World | None = None
 _hooked = False
 
 
+_awaited: dict[str, Callable[[], object]] = {}  # modules: what is called once they are imported
+
+
+@contextlib.contextmanager
+def when_imported(module: str, then: Callable[[], object]) -> Iterator[None]:
+    """Calls `then` as soon as the module is imported by a checked function, or between two of its runs."""
+    _awaited[module] = then
+    try:
+        yield
+    finally:
+        _awaited.pop(module, None)
+
+
+def _imports(module: str) -> None:
+    then = _awaited.pop(module, None)
+    if then is not None:
+        importlib.import_module(module)
+        then()
+
+
 def _watch(world: World | None) -> None:
     """Notes what the runs of this World do outside. A hook of this kind stays for as long as the interpreter
     lives; without a World it only looks at one variable."""
@@ -419,31 +465,34 @@ def _watch(world: World | None) -> None:
 
 
 def _audit(event: str, args: tuple[Any, ...]) -> None:
+    if event == "import" and _awaited:
+        return _imports(args[0])
     world = _watched
     if world is None or not world._here:
-        return
+        return None
     if event == "open":
         path, mode, flags = args
         writes = any(c in mode for c in "wax+") if isinstance(mode, str) else False
         if not writes and not (isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)):
-            return
+            return None
         what = "writes to a file" if not isinstance(path, int) else "writes to a descriptor"
         if isinstance(path, str) and path.startswith(("/dev/null", "/dev/shm", "/proc/")):
-            return
+            return None
     elif event in _LEAVING:
         if not _by_weft():
             raise world.refuse(f"calls {event}", _LEAVE_OUT)
-        return
+        return None
     else:
         found = _OUTSIDE.get(event)
         if found is None:
-            return
+            return None
         what = found
     if not _by_weft():
         world.outputs += 1
         world.tell(
             f"{place(sys._getframe(1))} {what}, once in each schedule; leave it out of the check by --stub FUNCTION"
         )
+    return None
 
 
 # --- what never comes back ------------------------------------------------------------------------

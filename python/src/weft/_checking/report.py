@@ -46,6 +46,7 @@ class Report:
     found_at: int = 0  #: the number of the schedule that failed
     seconds: float = 0.0
     deviations: int = 0  #: from the usual order, of the failing schedule as it was made short
+    said: list[str] = field(default_factory=list)  #: the deviations in words
     least: bool = False  #: all schedules with fewer deviations were run, and none failed
     token: str = ""
     lines: str = ""  #: the failing schedule, line by line
@@ -126,7 +127,8 @@ def _text(r: Report) -> list[str]:
         said += ["", r.lines] if r.lines else []
         said += ["", r.error] if r.error else []
         said += ["", "it printed:", r.printed.rstrip()] if r.printed.strip() else []
-        said += [f"{r.grain}"] if r.grain else []
+        said += [f"deviation: {sentence}" for sentence in r.said]
+        said += [r.grain] if r.grain else []
         said += [f"replay: {r.command}"] if r.command else []
     said += [f"told: {sentence}" for sentence in r.told]
     for other in r.more:
@@ -144,7 +146,7 @@ def _found(r: Report) -> str:
         else f"made short: {counted(r.deviations, 'deviation')}"
     )
     least = "; no schedule with fewer fails" if r.least and r.deviations else ""
-    return f"{r.name}: {what}, in schedule {r.found_at:,} ({took(r.seconds)}); {short}{least}"
+    return f"{r.name}: {what}, in schedule {r.found_at:,}; {short}{least}"
 
 
 def _nothing_found(r: Report) -> str:
@@ -158,7 +160,7 @@ def _nothing_found(r: Report) -> str:
         if r.time == "quiet"
         else "At most 2 early times in a schedule."
     )
-    return f"{r.name}: nothing found. Every schedule: {stand} for all of them ({took(r.seconds)}). {times}"
+    return f"{r.name}: nothing found. Every schedule: {stand} for all of them. {times}"
 
 
 def _how_far(r: Report) -> str:
