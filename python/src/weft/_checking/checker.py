@@ -685,6 +685,9 @@ def _one_line(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return f"the program calls sys.exit({error.code!r})"
     kind = type(error).__name__
+    inner = getattr(error, "exceptions", ())
+    if inner:
+        text = "; ".join(_one_line(one) for one in inner)
     return f"{kind}: {text}"[:160] if text else kind
 
 

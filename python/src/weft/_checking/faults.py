@@ -31,7 +31,7 @@ from weft._checking import engine as _engine
 from weft._checking import patches as _patches
 from weft._checking.options import Faults
 from weft._extension import native as _native
-from weft.errors import BadUse, ProcessDied
+from weft.errors import BadUse, Cancelled, ChannelEnd, ProcessDied
 
 _HOST = "weft._hosts.host"
 _FIRST_PID = 1_000_001  # of simulated OS processes: above those of the system
@@ -190,6 +190,10 @@ class _Mortal:
             self._within = True
             try:
                 _native.sleep(1e-9)
+            except Cancelled:  # it is for the operation that is about to begin
+                process = _native.current_process()
+                if process is not None:
+                    process.cancel()
             finally:
                 self._within = False
         return None
@@ -225,7 +229,10 @@ class _Unpickler(pickle.Unpickler):
         it = self._kept[number]
         if self._own is None or not isinstance(it, _ENDS):
             return it
-        end = it.channel.reader() if isinstance(it, _native.Reader) else it.channel.writer()
+        try:
+            end = it.channel.reader() if isinstance(it, _native.Reader) else it.channel.writer()
+        except ChannelEnd:  # nobody is left at the other side: at this end nothing can be done any more
+            return it
         self._own.append(end)
         return end
 

@@ -56,18 +56,18 @@ class Place(NamedTuple):
     line: int
 
     def __str__(self) -> str:
-        return f"{os.path.basename(self.file)}:{self.line}"  # noqa: PTH119
+        return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""  # noqa: PTH119
 
 
 def place(frame: FrameType | None = None) -> Place:
-    """The innermost line that is neither Weft's nor Python's own."""
-    inner = at = frame or sys._getframe(1)
+    """The innermost line that is neither Weft's nor Python's own; an empty one if there is none."""
+    at = frame or sys._getframe(1)
     while at is not None:
         file = at.f_code.co_filename
         if not (file.startswith((_PACKAGE, *_LIBRARY, "<frozen"))):
             return Place(file, at.f_lineno)
         at = at.f_back  # type: ignore[assignment]
-    return Place(inner.f_code.co_filename, inner.f_lineno)
+    return Place("", 0)
 
 
 class Refused(BadUse):
