@@ -160,7 +160,7 @@ def test_selects_barriers_and_times_are_the_same_whatever_processes_are(name: st
     s, outcomes = searched(network)
     assert s.complete
     assert {outcome.value for outcome in outcomes} == {(1, 2), (2, 1)}
-    assert s.runs == 4
+    assert s.runs == 6
 
 
 @pytest.mark.parametrize("name", KERNELS)

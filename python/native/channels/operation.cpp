@@ -434,7 +434,7 @@ PySendResult op_send_checked(PyObject* self, PyObject* arg, PyObject** r) {
   if (!me || o->state != OpState::fresh || o->what.type == OpType_::ready)
     return op_send_plainly(self, arg, r);
   if (pauses(me, self, o->only_yields(), r)) return PYGEN_NEXT;
-  if (o->only_yields()) {
+  if (o->only_yields() && !me->base.cancel().load(std::memory_order_relaxed)) {
     o->state = OpState::done;
     *r = Py_NewRef(Py_None);
     return PYGEN_RETURN;
@@ -496,7 +496,7 @@ PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept {
   Operation o{target, type, false, false};
   CheckedCall checked(self.greenlet(), type == OpType_::yield);
   if (checked) [[unlikely]] {
-    if (type == OpType_::yield) Py_RETURN_NONE;
+    if (type == OpType_::yield && !self.cancelled()) Py_RETURN_NONE;
     arrive(self.greenlet(), o);
   }
   if (value && load(o, self.slot(), value) < 0) return nullptr;

@@ -125,6 +125,7 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     return PYGEN_NEXT;
   }
   if (checking && c->state == CallState::fresh && checking->pauses(me, self, false)) [[unlikely]] {
+    me->yielded = 1;
     *r = Py_NewRef(Py_None);
     return PYGEN_NEXT;
   }
