@@ -209,6 +209,18 @@ def shares_what_nobody_changes() -> None:
     run(looks(0), looks(1))
 
 
+def changes_what_it_has_sent() -> None:
+    @process
+    async def lines(out):
+        line = []
+        for word in "ab":
+            line[:] = [word]
+            await out.write(line)
+
+    c = Channel("c", capacity=2)
+    run(lines(c.writer()), reads(c.reader()))
+
+
 def early() -> Any:
     """Fails only if a time comes although somebody could go on."""
     c = Channel("c")

@@ -131,6 +131,8 @@ def test_a_shared_object_is_told_and_no_proof_is_claimed() -> None:
     """Rules 17.6, 17.7."""
     report = weft.check(programs.shares_a_list, **QUICK)
     assert not report.complete and any("share a list" in told for told in report.told)
+    report = weft.check(programs.changes_what_it_has_sent, **QUICK)
+    assert not report.complete and any("after it has sent it on c" in told for told in report.told)
     report = weft.check(programs.shares_what_nobody_changes, **QUICK)
     assert report.complete and report.told == []
 
@@ -142,6 +144,12 @@ def test_a_failure_that_needs_a_stop_between_operations() -> None:
         "\n", " "
     )
     assert weft.check(programs.fails_at_one_grain, grain="park", **QUICK).complete
+
+
+def test_a_process_is_left_in_some_order() -> None:
+    """Rule 17.6."""
+    report = weft.check(programs.left_in_some_order, strict=True, **QUICK)
+    assert "main/writes" in report.what and "Retired" in report.what
 
 
 # --- what cannot be checked -----------------------------------------------------------------------

@@ -94,7 +94,7 @@ def test_a_deviation_is_said_in_words() -> None:
         said(Deviation("main/a", 3, "guard", 1)),
         said(Deviation("main/a", 3, "fault", 1)),
     ]
-    assert sentences[0] == "after step 3 of main/a main/b goes first"
+    assert sentences[0] == "after step 3 of main/a, main/b goes first"
     assert len(set(sentences)) == 4 and all("main/a" in sentence for sentence in sentences)
 
 

@@ -19,6 +19,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from weft._watching import debug as _debug
 from weft._watching import observers as _observers
 from weft._watching import quiet_ends as _quiet_ends
 
@@ -74,12 +75,23 @@ class Watch:
 
     @contextlib.contextmanager
     def observing(self) -> Iterator[None]:
-        _observers.add(self.event)
+        changes = _debug.Debug(self._changed) if self._objects else None
+        seeing = [self.event] if changes is None else [self.event, changes._event]
+        for see in seeing:
+            _observers.add(see)
         try:
             yield
         finally:
-            _observers.remove(self.event)
+            for see in seeing:
+                _observers.remove(see)
             self._finish()
+
+    def _changed(self, change: _debug.Changed) -> None:
+        """Rule 9.2: what was sent belongs to the receiver."""
+        self.shared.append(
+            f"{change.sender} changes a {change.kind} after it has sent it on {change.channel}: orders of what is done to it "
+            "are not tried, so nothing is proven; send a copy, or make another"
+        )
 
     def event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any

@@ -137,7 +137,7 @@ def _half(token: str, parts: list[str], whole: re.Pattern[str]) -> BadUse:
 
 def said(d: Deviation) -> str:
     """A deviation as a clause."""
-    where = f"after step {d.step} of {d.process}"
+    where = f"after step {d.step} of {d.process},"
     if d.kind == "go":
         return f"{where} {d.choice} goes first"
     if d.kind == "time":
