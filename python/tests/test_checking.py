@@ -12,8 +12,10 @@ from typing import Any
 
 import checked_programs as programs
 import pytest
+from components import basics, collect, needs_compiler, source
 
 import weft
+from weft import threads
 from weft._checking.report import CheckFailed, Report
 
 QUICK: dict[str, Any] = {"seconds": 5}
@@ -171,6 +173,25 @@ def test_what_cannot_be_checked(function: Any, kind: str) -> None:
     """Rule 17.9."""
     report = weft.check(function, **QUICK)
     assert report.kind == kind and report.what and "\n" not in report.what, report.text
+
+
+@needs_compiler
+def test_a_process_of_a_native_component_is_refused_by_name() -> None:
+    """Rule 17.9."""
+    component = basics()
+
+    def network() -> None:
+        a, b = threads.Channel("a"), threads.Channel("b")
+        threads.run(
+            source(a.writer(), [1.0]),
+            component.scale(a.reader(), b.writer(), 2.0),
+            collect(b.reader()),
+        )
+
+    report = weft.check(network, **QUICK)
+    assert (
+        report.kind == "refused" and "main/scale is a process of a native component" in report.what
+    )
 
 
 def test_a_clock_does_not_make_it_differ() -> None:

@@ -63,6 +63,7 @@ def _sleep(seconds: float) -> bool:
     return True
 
 
+_NATIVE = "a native process is run once"  # what such a process raises where it is not on a thread of its own
 _BLOCKS = (2, 3)  # native.where(): a thread process, a greenlet
 
 
@@ -286,6 +287,12 @@ class _Check:
         """Ends the check if this run says that nothing can be said."""
         if self.world.refused:
             raise self._refused(str(self.world.refused[0]))
+        native = _innermost(outcome.error, (BadUse,))
+        if native is not None and _NATIVE in str(native):
+            name = str(native).split(":", 1)[0]
+            raise self._refused(
+                f"{name} is a process of a native component, whose thread nobody can stop: put a process in Python in its place"
+            )
         error = _innermost(outcome.error, (_patches.NeverBack, _patches.Refused))
         if error is not None:
             raise self._refused(str(error))

@@ -231,7 +231,9 @@ class _Unpickler(pickle.Unpickler):
             return it
         try:
             end = it.channel.reader() if isinstance(it, _native.Reader) else it.channel.writer()
-        except ChannelEnd:  # nobody is left at the other side: at this end nothing can be done any more
+        except (
+            ChannelEnd
+        ):  # nobody is left at the other side: at this end nothing can be done any more
             return it
         self._own.append(end)
         return end

@@ -259,7 +259,10 @@ def find(file: str, name: str) -> Callable[[], Any] | None:
 def _module(file: str) -> ModuleType:
     name = Path(file).stem
     there = sys.modules.get(name)
-    if there is not None and Path(getattr(there, "__file__", None) or "").resolve() == Path(file).resolve():
+    if (
+        there is not None
+        and Path(getattr(there, "__file__", None) or "").resolve() == Path(file).resolve()
+    ):
         return there  # a --stub has imported it
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
@@ -326,9 +329,7 @@ def _by_pytest(
 
     kept = _plugin.Kept(given, target)
     with contextlib.redirect_stdout(io.StringIO()):
-        status = pytest.main(
-            [*_PYTEST, target], plugins=[kept]
-        )
+        status = pytest.main([*_PYTEST, target], plugins=[kept])
     if not kept.reports:
         raise BadUse(
             f"{target}: pytest ran no such test (its status was {int(status)}): pytest {target} says why"
