@@ -6,13 +6,13 @@
 // A Channel holds its core; an end holds its Channel (rule 2.6). Only an end that is open owns a
 // count of the core.
 #include "channels/channel.hpp"
-
 #include "channels/arrays.hpp"
 #include "channels/ends.hpp"
 #include "channels/held.hpp"
 #include "channels/marks.hpp"
 #include "channels/operations.hpp"
 #include "channels/transit.hpp"
+#include "checking/points.hpp"
 #include "choice/choices.hpp"
 #include "declare.hpp"
 #include "interpreter/end_errors.hpp"
@@ -144,6 +144,9 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
     }
   }
   track(c.get());
+  if (checking) [[unlikely]]
+    checking->made(place_at(c->core), c->core.ring ? c->core.ring->capacity : 0,
+                   w.overflow != Overflow::block);
   if (w.type != Py_None && type_channel(c.get(), w.type) < 0) return nullptr;
   return reinterpret_cast<PyObject*>(c.release());
 }
@@ -169,6 +172,9 @@ int channel_clear(PyObject* o) {
 void channel_dealloc(PyObject* o) {
   ChannelObject* c = channel(o);
   untrack(c);
+  if (checking) [[unlikely]]
+    checking->gone(place_at(c->core),
+                   c->core.ring && c->core.poison_strength() == 0 ? c->core.ring->dropped : 0);
   channel_clear(o);
   if (is_native(c)) forget_native(c);
   delete static_cast<weft::detail::HeapRing<Value>*>(c->core.ring);
@@ -211,6 +217,8 @@ PyObject* make_end(PyObject* o, PyObject*) {
   if (is_far(c))
     return bad_use("%s on channel %s: its home is another OS process, which hands out its ends",
                    verb, channel_name(c).c_str());
+  if (checking) [[unlikely]]
+    checking->touches(place_at(c->core), Access::make);
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
     // What an operation there would raise (rule 2.5); if it would not, this very side is gone.
     Status s = c->core.how_ended<S>();
@@ -238,6 +246,8 @@ PyObject* channel_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObj
   note_stranger();
   const int s = strength_of(args, n, names, "poison");
   if (s < 0) return nullptr;
+  if (checking) [[unlikely]]
+    checking->touches(place_at(channel(o)->core), Access::all);
   channel(o)->core.poison(static_cast<std::uint8_t>(s));
   run_deferred();
   Py_RETURN_NONE;
@@ -354,6 +364,8 @@ PyObject* end_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*
   note_stranger();
   const int s = strength_of(args, n, names, "poison");
   if (s < 0 || check_end(end_of(o), "poison") < 0) return nullptr;
+  if (checking) [[unlikely]]
+    checking->touches(place_at(end_of(o)->channel->core), Access::all);
   end_of(o)->channel->core.poison(static_cast<std::uint8_t>(s));
   run_deferred();
   Py_RETURN_NONE;
@@ -487,6 +499,12 @@ void close_end(EndObject* e, EndState how) noexcept {
   e->state = how;
   ++ends_closed;
   if (!of_this_fork(e->channel)) return;
+  if (checking) [[unlikely]] {
+    Engine& c = e->channel->core;
+    const bool reader = is_reader(reinterpret_cast<PyObject*>(e));
+    checking->closes(place_at(c), (reader ? c.reader_ends() : c.writer_ends()) == 1,
+                     how == EndState::died);
+  }
   if (!is_reader(reinterpret_cast<PyObject*>(e)))
     return e->channel->core.drop_writer(how == EndState::died);
   e->channel->readers_returned = kOtherwise;

@@ -23,6 +23,7 @@
 
 #include "channels/ends.hpp"
 #include "channels/marks.hpp"
+#include "checking/points.hpp"
 #include "interpreter/end_errors.hpp"
 #include "processes/function.hpp"
 #include "processes/process.hpp"
@@ -147,8 +148,11 @@ void poison_held(ProcessObject* p, PyObject* poisoned) noexcept {
   PyErr_Clear();
   const auto strength = static_cast<std::uint8_t>(given < 1 ? 1 : given > 255 ? 255 : given);
   for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i)
-    if (p->held[i]->state == EndState::open && of_this_fork(p->held[i]->channel))
+    if (p->held[i]->state == EndState::open && of_this_fork(p->held[i]->channel)) {
+      if (checking) [[unlikely]]
+        checking->touches(place_at(p->held[i]->channel->core), Access::all);
       p->held[i]->channel->core.poison(strength);
+    }
   if (p->receives) poison_received(p, strength);
 }
 

@@ -415,6 +415,48 @@ PySendResult op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
   return s;
 }
 
+PySendResult op_send_plainly(PyObject* self, PyObject* arg, PyObject** r) {
+  return observing() ? op_send_observed(self, arg, r) : op_send(self, arg, r);
+}
+
+// Where a process arrives, and how; null: nobody sees it.
+const void* arrival_of(const Operation& o, Access& how) noexcept {
+  switch (o.type) {
+    case OpType_::read:
+    case OpType_::next:
+    case OpType_::far_sync: how = Access::read; return place_at(core_of(o.target));
+    case OpType_::write: how = Access::write; return place_at(core_of(o.target));
+    case OpType_::extended:
+      how = Access::all;
+      return place_at(ext(o.target)->end->channel->core);
+    case OpType_::sync:
+      how = Access::join;
+      return place_at(reinterpret_cast<BarrierObject*>(o.target)->core);
+    default: return nullptr;
+  }
+}
+void arrive(ProcessObject* me, const Operation& o) noexcept {
+  Access how = Access::all;
+  const void* const place = arrival_of(o, how);
+  checking->arrives(me, place, how);
+}
+
+// Takes the place of op_send while the program is checked.
+PySendResult op_send_checked(PyObject* self, PyObject* arg, PyObject** r) {
+  OpObject* o = op_of(self);
+  ProcessObject* const me = checking ? current_coroutine() : nullptr;
+  if (!me || o->state != OpState::fresh || o->what.type == OpType_::ready)
+    return op_send_plainly(self, arg, r);
+  if (pauses(me, self, o->only_yields(), r)) return PYGEN_NEXT;
+  if (o->only_yields() && !me->base.cancel().load(std::memory_order_relaxed)) {
+    o->state = OpState::done;
+    *r = Py_NewRef(Py_None);
+    return PYGEN_RETURN;
+  }
+  arrive(me, o->what);
+  return begun_checked(o, me, op_send_plainly(self, arg, r), r);
+}
+
 PyAsyncMethods op_async{};
 PyObject* op_iternext(PyObject* self) { return iternext_by(op_async.am_send, self); }
 PyObject* op_pysend(PyObject* self, PyObject*) { return send_by(op_async.am_send, self); }
@@ -465,6 +507,11 @@ PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept {
   Caller self(verb_of(type));
   if (!self) return nullptr;
   Operation o{target, type, false};
+  CheckedCall checked(self.greenlet(), type == OpType_::yield);
+  if (checked) [[unlikely]] {
+    if (type == OpType_::yield && !self.cancelled()) Py_RETURN_NONE;
+    arrive(self.greenlet(), o);
+  }
   if (value && load(o, self.slot(), value) < 0) return nullptr;
   PyObject* r = nullptr;
   InCaller way(self, &r);
@@ -472,7 +519,7 @@ PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept {
   PySendResult how;
   run_to_wait(o, way, how);
   unload(o, self.slot());  // of a write that could not begin
-  return r;
+  return checked ? checked.over(r) : r;
 }
 
 PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n) {
@@ -528,7 +575,14 @@ PyObject* operation_ready(PyObject* owned) {
   return reinterpret_cast<PyObject*>(o);
 }
 
+void check_operations(bool on) noexcept {
+  op_async.am_send = on            ? gated<op_send_checked>
+                     : observing() ? gated<op_send_observed>
+                                   : gated<op_send>;
+}
+
 void observe_operations(bool on) noexcept {
+  if (checking) return;  // op_send_checked asks whether somebody observes
   op_async.am_send = on ? gated<op_send_observed> : gated<op_send>;
 }
 

@@ -2,6 +2,7 @@
 // the commit.
 #include "choice/choice.hpp"
 
+#include "checking/points.hpp"
 #include <algorithm>
 
 #include "channels/ends.hpp"
@@ -241,7 +242,7 @@ int Choice::fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer) {
 }
 
 void Choice::stand() {
-  if (mode_ == Mode::fair && !far_) standing_.emplace(guards_.get(), n_, nullptr);
+  if (mode_ == Mode::fair && !far_ && !checking) standing_.emplace(guards_.get(), n_, nullptr);
 }
 
 ChannelObject* Choice::channel_of(std::uint32_t i) const noexcept {
@@ -484,6 +485,17 @@ PyObject* Choice::describe() const {
   }
   if (!all) PyErr_Clear();
   return all.release();
+}
+
+void Choice::begins_checked(ProcessObject* me, SelectMemory* memory) {
+  if (mode_ == Mode::random) mode_ = Mode::fair;  // any that is ready is a choice of the schedule's
+  const std::uint32_t from = memory && n_ > 1 ? memory->of(key_) : select_ ? select_->next_start() : 0;
+  const int taken = checking->selects(me, *this, from, key_);
+  if (taken < 0) return;
+  if (memory)
+    memory->of(key_) = static_cast<std::uint32_t>(taken);
+  else
+    select_.emplace(guards_.get(), n_, mode_, nullptr, static_cast<std::uint32_t>(taken));
 }
 
 bool Choice::undecided() const noexcept {

@@ -24,6 +24,8 @@ struct LetGo {
 
 struct Spec;  // a guard, as it was given (choice.cpp)
 class Choice {
+  friend class CheckedChoice;  // checking/choices.cpp
+
  public:
   static constexpr int parked = core::Select::parked;
   static constexpr int cancelled = -3;
@@ -71,6 +73,9 @@ class Choice {
   int chosen() const noexcept { return chosen_; }
   // For observers: a tuple of (kind, end │ Barrier │ Timer │ None, value sent │ None, enabled, silent: its channel has retired).
   PyObject* describe() const;
+  // While the program is checked: the select begins next, in `me`. `memory`: of one that is made for
+  // this once.
+  void begins_checked(ProcessObject* me, SelectMemory* memory);
   bool undecided() const noexcept;  // while parked: nobody has committed or withdrawn it yet
   bool asks_afar() const noexcept;  // another OS process is asked, and has not answered yet
   std::int64_t ticks = 0;           // periods counted by a Timer guard that was chosen

@@ -323,6 +323,20 @@ PySendResult select_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
   return s;
 }
 
+PySendResult select_send_plainly(PyObject* self, PyObject* arg, PyObject** r) {
+  return observing() ? select_send_observed(self, arg, r) : send<SelectOpObject>(self, arg, r);
+}
+// Takes the place of send<SelectOpObject> while the program is checked.
+PySendResult select_send_checked(PyObject* self, PyObject* arg, PyObject** r) {
+  SelectOpObject* o = sel(self);
+  ProcessObject* const me = checking ? current_coroutine() : nullptr;
+  Choice* const c = o->alternative ? o->alternative->choice : o->choice;
+  if (!me || o->state != OpState::fresh || !c) return select_send_plainly(self, arg, r);
+  if (pauses(me, self, false, r)) return PYGEN_NEXT;
+  c->begins_checked(me, o->alternative ? nullptr : memory_of(me));
+  return begun_checked(o, me, select_send_plainly(self, arg, r), r);
+}
+
 PyAsyncMethods select_async{};
 PyObject* select_next(PyObject* self) { return iternext_by(select_async.am_send, self); }
 PyObject* select_pysend(PyObject* self, PyObject*) { return send_by(select_async.am_send, self); }
@@ -343,9 +357,12 @@ PyObject* block_in_select(Choice& c, Purpose purpose, bool remember) {
     return self.give(nullptr);
   }
   if (c.check(verb_of(purpose)) < 0) return nullptr;
+  CheckedCall checked(self.greenlet());
+  if (checked) [[unlikely]]
+    c.begins_checked(self.greenlet(), remember ? memory_of(self.greenlet()) : nullptr);
   OpState state = OpState::fresh;
   advance(c, purpose, way, begin_choice(c, way, remember), state, [] {});
-  return r;
+  return checked ? checked.over(r) : r;
 }
 
 }  // namespace
@@ -406,7 +423,14 @@ PyObject* end_operation(PyObject* guard) {
   return select_here(c.release(), Purpose::end);
 }
 
+void check_selects(bool on) noexcept {
+  select_async.am_send = on            ? gated<select_send_checked>
+                         : observing() ? gated<select_send_observed>
+                                       : gated<send<SelectOpObject>>;
+}
+
 void observe_selects(bool on) noexcept {
+  if (checking) return;  // select_send_checked asks whether somebody observes
   select_async.am_send = on ? gated<select_send_observed> : gated<send<SelectOpObject>>;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "channels/operations.hpp"
+#include "checking/points.hpp"
 #include "choice/barrier.hpp"
 #include "choice/guard.hpp"
 #include "choice/select.hpp"
@@ -37,6 +38,8 @@ PyObject* barrier_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   Owned b(reinterpret_cast<BarrierObject*>(type->tp_alloc(type, 0)));
   if (!b) return nullptr;
   new (&b->core) BarrierEngine(static_cast<std::uint32_t>(parties));
+  if (checking) [[unlikely]]
+    checking->made(place_at(b->core), 0, false);
   b->generation = generation;
   if (PyFrameObject* f = PyEval_GetFrame()) {
     const Owned code(PyFrame_GetCode(f));
@@ -60,6 +63,8 @@ PyObject* barrier_enrol(PyObject* o, PyObject*) {
   note_stranger();
   if (check_barrier(bar(o), "enrol") < 0) return nullptr;
   if (bar(o)->far) return far_parties(bar(o), Parties::enrol);
+  if (checking) [[unlikely]]
+    checking->touches(place_at(bar(o)->core), Access::all);
   bar(o)->core.enrol_party();
   Py_RETURN_NONE;
 }
@@ -68,6 +73,8 @@ PyObject* barrier_resign(PyObject* o, PyObject*) {
   note_stranger();
   if (check_barrier(bar(o), "resign") < 0) return nullptr;
   if (bar(o)->far) return far_parties(bar(o), Parties::resign);
+  if (checking) [[unlikely]]
+    checking->touches(place_at(bar(o)->core), Access::all);
   if (!bar(o)->core.resign()) return bad_use("resign on a barrier with nobody enrolled");
   Py_RETURN_NONE;
 }
@@ -143,6 +150,8 @@ PyObject* f_sleep(PyObject*, PyObject* seconds) {
   return *ns <= 0 ? operation_yield() : timed_operation(GuardKind::after, *ns, nullptr);
 }
 PyObject* f_now(PyObject*, PyObject*) {
+  if (checking) [[unlikely]]
+    checking->reads_clock();
   return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9);
 }
 

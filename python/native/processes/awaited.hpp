@@ -33,6 +33,7 @@
 //   bool only_yields()              is it a yield?
 #pragma once
 #include "channels/operations.hpp"
+#include "checking/points.hpp"
 #include "interpreter/errors.hpp"
 #include "interpreter/pending.hpp"
 #include "interpreter/returned.hpp"
@@ -131,6 +132,35 @@ template <class D, class W>
   o->state = OpState::gives_way;
   way.give_way(how == PYGEN_RETURN ? *r : nullptr);
   return way.suspended();
+}
+// While the program is checked: does another process go before the operation begins?
+inline bool pauses(ProcessObject* me, PyObject* operation, bool yields, PyObject** r) {
+  if (!checking->pauses(me, operation, yields)) return false;
+  me->yielded = 1;
+  *r = Py_NewRef(Py_None);
+  return true;
+}
+// The same after it has begun, with `how`: if it is over, another may go first; then it gives way.
+template <class D>
+[[gnu::noinline]] PySendResult begun_checked(D* o, ProcessObject* me, PySendResult how,
+                                             PyObject** r) {
+  me->base.line.begin_anew();  // it gives way by what is decided alone
+  if (!checking) return how;
+  Outcome outcome;
+  if (how != PYGEN_NEXT) outcome.keep(*r);
+  const Begun as = how == PYGEN_NEXT ? Begun::parked : *r ? Begun::done : Begun::raised;
+  if (!checking->begun(me, as)) {
+    if (how != PYGEN_NEXT) *r = outcome.take();
+    return how;
+  }
+  if (!me->rare) me->rare = new Rare;
+  me->rare->kept = std::move(outcome);
+  me->yielded = 2;
+  me->waits = object_of_op(o);
+  o->process = me;
+  o->state = OpState::gives_way;
+  *r = Py_NewRef(Py_None);
+  return PYGEN_NEXT;
 }
 // It has given way.
 template <class D>

@@ -20,6 +20,8 @@
 // the coroutines and greenlets of the run (home.cpp); so do blocks and Parallels within the block.
 #include "processes/block.hpp"
 
+#include "checking/points.hpp"
+
 #include <unordered_map>
 
 #include "channels/fork.hpp"
@@ -328,6 +330,8 @@ PyObject* group_cancel(PyObject* o, PyObject*) {
   run_deferred();
   note_stranger();
   const Section section(grp(o)->guest ? link_of(grp(o)->guest) : nullptr);
+  if (checking) [[unlikely]]
+    checking->cancels();
   if (grp(o)->group && grp(o)->generation == generation) grp(o)->group->cancel();
   Py_RETURN_NONE;
 }

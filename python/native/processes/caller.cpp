@@ -9,6 +9,7 @@
 
 #include <sched.h>
 
+#include "checking/points.hpp"
 #include "choice/choices.hpp"
 #include "gate.hpp"
 #include "interpreter/errors.hpp"
@@ -199,6 +200,8 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
     settle();
     return thread_->status;
   }
+  if (checking) [[unlikely]]
+    checking->begun(greenlet_, Begun::parked);
   process_->op = &kind;
   while (!greenlet_park(greenlet_)) {
     thrown_.reset(take_exception());

@@ -21,6 +21,7 @@
 #include <greenlet/greenlet.h>
 
 #include "gate.hpp"
+#include "checking/points.hpp"
 #include "interpreter/errors.hpp"
 #include "interpreter/pending.hpp"
 #include "processes/life.hpp"
@@ -57,7 +58,14 @@ PyObject* body(PyObject* self, PyObject*) {
   PyThreadState* state = PyThreadState_Get();
   Py_XSETREF(state->context, std::exchange(p->context, nullptr));
   ++state->context_ver;
-  end_process(p, p->base, call_body(p));
+  Owned result(call_body(p));
+  if (checking) [[unlikely]] {
+    Outcome kept;
+    kept.keep(result.release());
+    if (checking->ends_later(p)) checking->stops(p);
+    result.reset(kept.take());
+  }
+  end_process(p, p->base, result.release());
   ended = p;
   if (GreenletState* s = p->greenlet_state; s && s->parent != hub) [[unlikely]] {
     // it returns to its parent

@@ -13,6 +13,7 @@
 
 #include "channels/fork.hpp"
 #include "channels/operations.hpp"
+#include "checking/points.hpp"
 #include "choice/choices.hpp"
 #include "components/components.hpp"
 #include "declare.hpp"
@@ -141,7 +142,8 @@ constexpr runtime::OpKind between_op{"the beginning or the end of a run",
                                      [](ProcessBase&) noexcept { return false; }, nullptr};
 }  // namespace
 
-Outermost::Outermost(runtime::Clock clock) : run(clock), outer_(std::exchange(root_run, &run)) {
+Outermost::Outermost(runtime::Clock clock)
+    : run(checking ? runtime::Clock::virtual_time : clock), outer_(std::exchange(root_run, &run)) {
   run.self.op = &between_op;
   run.state = run.self.state = PyThreadState_Get();
   run.self.function = "main";

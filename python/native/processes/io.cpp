@@ -9,6 +9,7 @@
 // as outside (rule 10.3). The pool of workers is Python's (weft/_backends/io.py).
 #include "channels/operations.hpp"
 #include "declare.hpp"
+#include "checking/points.hpp"
 #include "interpreter/errors.hpp"
 #include "interpreter/own_threads.hpp"
 #include "interpreter/pending.hpp"
@@ -130,6 +131,11 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     *r = Py_NewRef(Py_None);
     return PYGEN_NEXT;
   }
+  if (checking && c->state == CallState::fresh && checking->pauses(me, self, false)) [[unlikely]] {
+    me->yielded = 1;
+    *r = Py_NewRef(Py_None);
+    return PYGEN_NEXT;
+  }
   if (c->state != CallState::fresh || p.op || !c->function) {
     bad_use(p.op ? "io call while another operation of this process waits: a process does one "
                    "thing at a time"
@@ -141,6 +147,11 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     c->state = CallState::done;
     raise_cancelled(p, nullptr);
     return PYGEN_ERROR;
+  }
+  if (checking) [[unlikely]] {  // here and now: it is a step
+    c->state = CallState::done;
+    *r = PyObject_Call(c->function, c->args, c->keywords);
+    return *r ? PYGEN_RETURN : PYGEN_ERROR;
   }
   me->waits = self;
   c->awaits = me;

@@ -14,6 +14,7 @@
 #include "processes/process.hpp"
 #include "rounds/report.hpp"
 #include "weft/runtime/limit.hpp"
+#include "checking/points.hpp"
 
 namespace weft::py {
 
@@ -93,6 +94,8 @@ PyObject* limit_enter(PyObject* o, PyObject* args) {
   if (is_over(this_process()))
     return bad_use(
         "a timeout in a process that has ended (a finaliser ran there): do it elsewhere");
+  if (checking) [[unlikely]]
+    checking->limits(process_object(this_process()), true);
   lim(o)->limit.open(p, ns);
   lim(o)->state = LimitState::open;
   Py_RETURN_NONE;
@@ -129,6 +132,8 @@ PyObject* limit_leave(PyObject* o, PyObject* e) {
                                                                   : nullptr);
   if (!by) PyErr_Clear();
   l->mine = by == o;
+  if (checking) [[unlikely]]
+    checking->limits(process_object(this_process()), false);
   l->limit.close();
   l->state = LimitState::left;
   return PyBool_FromLong(l->mine);

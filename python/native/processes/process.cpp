@@ -19,6 +19,7 @@
 #endif
 
 #include "channels/held.hpp"
+#include "checking/points.hpp"
 #include "choice/watch.hpp"
 #include "components/components.hpp"
 #include "gate.hpp"
@@ -182,6 +183,8 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
     ptr = std::make_exception_ptr(Failure(left.release()));
   left.reset();  // before the group is told: the run may be over then
   const auto how = static_cast<weft::Ending>(p->how);
+  if (checking) [[unlikely]]
+    checking->ended(p, g);
   if (p->watch()) tell_watchers(p);
   g->finished(id, std::move(ptr), how);
   if (waits_for_thread) runtime::Scheduler::current()->stop();  // it may have been the last
@@ -430,6 +433,8 @@ void end_late(ProcessObject* p) {
 
 // The process's coroutine has returned `result`, or raised.
 static void coroutine_left(ProcessObject* p, PyObject* result) {
+  if (checking && !p->waits && !p->owed && checking->ends_later(p)) [[unlikely]]
+    p->owed = 1;  // it is in the run queue
   if (!(p->waits || p->owed) || !has_to_wait(p, result)) [[likely]]
     coroutine_over(p, result);
 }
@@ -644,6 +649,8 @@ int claim_processes(PyObject* list) {
 void start_process(runtime::Group& g, ProcessObject* p) {
   leave_within(p);
   Py_CLEAR(p->outcome);
+  if (checking && p->kind == Kind::thread && need_greenlets() == 0) [[unlikely]]
+    p->kind = Kind::greenlet;  // one at a time, as it is decided
   if (p->kind == Kind::thread) return start_thread(g, p);
   if (p->kind == Kind::apart) return start_apart(g, p);
   if (p->kind == Kind::pooled) return start_pooled(g, p);
@@ -658,6 +665,8 @@ void start_process(runtime::Group& g, ProcessObject* p) {
   p->base.ops = p->kind == Kind::greenlet ? &greenlet_ops_on(here) : &here.ops_here(coroutine_ops);
   if (p->watch()) name_watch(p);
   if (p->kind == Kind::coroutine && here.host()) join_guest(here, p);
+  if (checking) [[unlikely]]
+    checking->starts(p);
   if (observing()) [[unlikely]]
     observe_start(p);
   here.post(&p->base);

@@ -7,7 +7,7 @@
 //  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
 //    what it refers to through the process.
 #include "processes/process_type.hpp"
-
+#include "checking/points.hpp"
 #include "channels/arrays.hpp"
 #include "channels/held.hpp"
 #include "choice/watch.hpp"
@@ -120,6 +120,8 @@ PyObject* process_cancel(PyObject* o, PyObject*) {
   ProcessObject* p = proc(o);
   if (p->done) Py_RETURN_NONE;
   ProcessBase& b = base_of(p);
+  if (checking) [[unlikely]]
+    checking->cancels();
   if (b.group)
     b.group->cancel(b);
   else

@@ -132,6 +132,24 @@ class RunQueue {
     return all;
   }
 
+  // For who takes another than the first (runtime/chooser.hpp); not while it is advanced.
+  template <class F>
+  void each(F&& f) noexcept {
+    for (Link** at = &head_; at != tail_;) {
+      Waker* const w = static_cast<Waker*>(*at);
+      at = &w->next;
+      f(w);
+    }
+  }
+  void take(Waker* w) noexcept {
+    Link** at = &head_;
+    while (*at != w) at = &static_cast<Waker*>(*at)->next;
+    if (tail_ == &w->next)
+      tail_ = at;
+    else
+      *at = w->next;
+  }
+
   // For a loop that keeps the head in a register while it runs wakers one after another: takes out
   // w, the head. Returns the next waker; null if there is none, and the queue is empty.
   Waker* advance(Waker* w) noexcept {

@@ -163,6 +163,25 @@ class Run final : public Activity {
     return e != prim::forever && clock_ == Clock::steady && e <= prim::now();
   }
   void fire_due() noexcept;
+  // With virtual time, for who decides when it passes (chooser.hpp): is there a deadline; let the
+  // earliest come, that one alone.
+  bool any_timer() noexcept {
+    const std::lock_guard g(mutex_);
+    timers_.drop_dead();
+    return !timers_.empty();
+  }
+  void fire_one() noexcept {
+    core::Wakes wakes;
+    {
+      const std::lock_guard g(mutex_);
+      const std::int64_t at = timers_.earliest();
+      if (at > now()) virtual_now_.store(at, std::memory_order_relaxed);
+      core::Choice* const c = timers_.pop()->choice;
+      if (c->finish_as(core::TIMED_OUT)) wakes.add(c->waker);
+      set_earliest();
+    }
+    wakes.run();
+  }
 
   // The group of spawned processes (rule 7.4): the outermost network's, while there is one.
   Group* spawned = nullptr;

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "chooser.hpp"
 #include "group.hpp"
 #include "observer.hpp"
 #include "pages.hpp"
@@ -83,7 +84,7 @@ class Scheduler final : public Executor {
     Context* const outer_context = std::exchange(this_context, &context);
     Scheduler* const outer = std::exchange(this_scheduler, this);
     core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
-    halt_ = 0;
+    halt_ = chooser ? kWatched : 0;
     heed();
     looping_ = true;
     while (!halt_ || observed(context)) {
@@ -219,6 +220,7 @@ class Scheduler final : public Executor {
   static constexpr std::uint8_t kWatched = 2;
   // The loop while there is an observer and something to do. Returns false if the loop is to stop.
   [[gnu::cold, gnu::noinline]] bool observed(Context& context) {
+    if (chooser) return checked(context);
     while (!(halt_ & kStop)) {
       Observer* const o = watched();
       if (!o) {
@@ -241,6 +243,20 @@ class Scheduler final : public Executor {
       step(w, context);
       o->suspended(context.running, &context);
       if (++handed_on_ % kLook == 0) look_around();
+    }
+    return false;
+  }
+
+  // The same while the program is checked: one step at a time, of whom the chooser says.
+  [[gnu::cold, gnu::noinline]] bool checked(Context& context) {
+    looping_ = false;  // a process with a stack of its own hands on to nobody: take()
+    while (!(halt_ & kStop)) {
+      context.running = nullptr;
+      if (parking_.signalled() || inbox_.load(std::memory_order_relaxed)) look_around();
+      core::Waker* const w = chooser->next(*this, queue_);
+      if (!w) return true;
+      if (context.attention) context.attended();
+      step(w, context);
     }
     return false;
   }

@@ -1,0 +1,120 @@
+// Which steps of a run race: they conflict, and nothing else orders them.
+#include <algorithm>
+#include <functional>
+
+#include "weft/check/reduced.hpp"
+
+namespace weft::checking {
+
+Reduced::Node* Reduced::node_of(int event) noexcept {
+  const auto i = static_cast<std::size_t>(event);
+  const int n = i < nodes_.size() ? nodes_[i] : kNone;
+  return n == kNone || static_cast<std::size_t>(n) >= stack_.size()
+             ? nullptr
+             : &stack_[static_cast<std::size_t>(n)];
+}
+
+int Reduced::seen(int event, int process) const noexcept {
+  return clocks_[static_cast<std::size_t>(event * width_ + process)];
+}
+bool Reduced::before(const Record& r, int a, int b) const noexcept {
+  const Event& e = r.events[static_cast<std::size_t>(a)];
+  return seen(b, e.process) >= e.number;
+}
+void Reduced::join(int event, int earlier) noexcept {
+  int* const to = &clocks_[static_cast<std::size_t>(event * width_)];
+  const int* const from = &clocks_[static_cast<std::size_t>(earlier * width_)];
+  for (int i = 0; i < width_; ++i) to[i] = std::max(to[i], from[i]);
+}
+
+// The clock of an event, and its races with earlier ones: the latest first, so that what those have
+// seen is no race.
+void Reduced::order(const Record& r, int j) {
+  const Event& e = r.events[static_cast<std::size_t>(j)];
+  for (const int a : r.follows(j)) join(j, a);
+  rivals_.clear();
+  for (const Touch& t : r.touches(j)) {
+    const Place& p = r.places[static_cast<std::size_t>(t.place)];
+    for (const auto& [i, how] : p.touched) {
+      const Event& o = r.events[static_cast<std::size_t>(i)];
+      if (o.process != e.process && relation.conflict(how, t.how, p.capacity > 0) &&
+          seen(j, o.process) < o.number)
+        rivals_.push_back(i);
+    }
+  }
+  std::sort(rivals_.begin(), rivals_.end(), std::greater<>());
+  for (const int i : rivals_) {
+    if (before(r, i, j)) continue;
+    found_.emplace_back(i, j);
+    join(j, i);
+  }
+  clocks_[static_cast<std::size_t>(j * width_ + e.process)] = e.number;
+}
+
+void Reduced::find_races(Run& run) {
+  Record& r = run.record;
+  width_ = r.count;
+  clocks_.assign(r.events.size() * static_cast<std::size_t>(width_), 0);
+  found_.clear();
+  for (int j = 0; j < static_cast<int>(r.events.size()); ++j) {
+    order(r, j);
+    for (const Touch& t : std::as_const(r).touches(j))
+      r.places[static_cast<std::size_t>(t.place)].touched.emplace_back(j, t.how);
+  }
+}
+
+void Reduced::analyse(Run& run) {
+  find_races(run);
+  for (const auto& [i, j] : found_) {
+    note(run.record, i, j);
+    ask_for(run.record, i, j);
+  }
+  // a time that was made void might have come before
+  for (const int e : run.record.disarming) {
+    Node* const x = node_of(e);
+    if (x && x->has(kClock) && std::find(x->todo.begin(), x->todo.end(), kClock) == x->todo.end())
+      x->todo.push_back(kClock);
+  }
+}
+
+// A run in which `second` comes before `first`: of the steps after `first` that do not follow it, and
+// `second`, one that follows none of the others is to go where `first` went.
+void Reduced::ask_for(const Record& r, int first, int second) {
+  Node* const x = node_of(first);
+  if (!x) return;
+  firsts_.clear();
+  between_.clear();
+  for (int k = first + 1; k <= second; ++k) {
+    if (k != second && before(r, first, k)) continue;
+    const bool follows = std::any_of(between_.begin(), between_.end(),
+                                     [&](int u) { return before(r, u, k); });
+    between_.push_back(k);
+    if (follows) continue;
+    const Uid p = r.at(r.events[static_cast<std::size_t>(k)].process).uid;
+    if (std::find(firsts_.begin(), firsts_.end(), p) == firsts_.end()) firsts_.push_back(p);
+  }
+  const auto todo = [&](Uid p) {
+    return std::find(x->todo.begin(), x->todo.end(), p) != x->todo.end();
+  };
+  for (const Uid p : firsts_)
+    if (todo(p) || x->asleep(p)) return;
+  for (const Uid p : firsts_)
+    if (x->has(p)) return x->todo.push_back(p);
+  for (const Uid p : x->options)  // the relation does not tell all: everybody
+    if (!todo(p)) x->todo.push_back(p);
+}
+
+// In which order the two steps came; a step is the n-th of its process.
+void Reduced::note(const Record& r, int first, int second) {
+  const auto id = [&](int event) {
+    const Event& e = r.events[static_cast<std::size_t>(event)];
+    return mixed(r.at(e.process).uid, static_cast<Uid>(e.number));
+  };
+  const Uid a = id(first), b = id(second);
+  std::uint8_t& orders = seen_[mixed(std::min(a, b), std::max(a, b))];
+  const std::uint8_t now = orders | (a < b ? 1 : 2);
+  both_ += now == 3 && orders != 3;
+  orders = now;
+}
+
+}  // namespace weft::checking

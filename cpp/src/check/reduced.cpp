@@ -1,0 +1,157 @@
+#include "weft/check/reduced.hpp"
+
+#include <algorithm>
+
+namespace weft::checking {
+
+namespace {
+bool contains(std::span<const Touch> all, const Touch& t) noexcept {
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Touch& u) { return u.uid == t.uid && u.how == t.how; });
+}
+}  // namespace
+
+bool Reduced::Node::asleep(Uid p) const noexcept {
+  return std::any_of(sleep.begin(), sleep.end(), [&](const Sleeper& s) { return s.process == p; });
+}
+bool Reduced::Node::has(Uid p) const noexcept {
+  return std::find(options.begin(), options.end(), p) != options.end();
+}
+
+void Reduced::forget() {
+  stack_.clear();
+  seen_.clear();
+  both_ = 0;
+}
+
+void Reduced::begin(Run&) {
+  at_ = within_ = 0;
+  repeated_ = stack_.size();
+  node_ = kNone;
+  nodes_.clear();
+}
+
+bool Reduced::related(const Run& run, std::span<const Touch> a,
+                      std::span<const Touch> b) const noexcept {
+  for (const Touch& x : a)
+    for (const Touch& y : b)
+      if (x.uid == y.uid && relation.conflict(x.how, y.how, run.record.buffered(y.place)))
+        return true;
+  return false;
+}
+
+// The node of the step that is over takes up what the step did. False: it did something else before.
+bool Reduced::step_is_over(Run& run) {
+  while (nodes_.size() < run.record.events.size()) nodes_.push_back(std::exchange(node_, kNone));
+  const int n = nodes_.back();
+  if (n == kNone) return true;
+  Node& x = stack_[static_cast<std::size_t>(n)];
+  const bool repeats = static_cast<std::size_t>(n) + 1 < repeated_;
+  for (const Touch& t : std::as_const(run.record).touches(run.record.current)) {
+    if (contains(x.touches, t)) continue;
+    if (repeats) {
+      run.differs("step " + std::to_string(run.last().steps) + " of " +
+                  run.record.path(run.record.running) + " does something else than before");
+      return false;
+    }
+    x.touches.push_back(t);
+  }
+  return true;
+}
+
+bool Reduced::repeat(Run& run) {
+  const Node& x = stack_[at_];
+  bool same = x.options.size() == run.options();
+  for (unsigned i = 0; same && i < run.options(); ++i) same = x.has(run.option(i));
+  if (!same)
+    run.differs("after step " + std::to_string(run.last().steps) + " of " +
+                run.record.path(run.record.running) + " others are ready than before");
+  return same;
+}
+
+void Reduced::open(Run& run) {
+  if (at_ == stack_.size()) stack_.emplace_back();
+  Node& x = stack_[at_];
+  for (unsigned i = 0; i < run.options(); ++i) x.options.push_back(run.option(i));
+  if (at_ == 0) return;
+  const Node& before = stack_[at_ - 1];
+  const Uid by = before.options[before.chosen];
+  const auto done = std::as_const(run.record).touches(run.record.current);
+  for (const Sleeper& s : before.sleep)
+    if (s.process != by && !related(run, s.touches, done)) x.sleep.push_back(s);
+}
+
+unsigned Reduced::go(Run& run) {
+  if (!step_is_over(run)) return 0;
+  within_ = 0;
+  if (at_ < stack_.size()) {
+    if (!repeat(run)) return 0;
+  } else {
+    open(run);
+    Node& x = stack_[at_];
+    while (x.chosen < x.options.size() && x.asleep(x.options[x.chosen])) ++x.chosen;
+    if (x.chosen == x.options.size()) {
+      stack_.pop_back();
+      run.stop(Stopped::blocked);
+      return 0;
+    }
+    x.todo.push_back(x.options[x.chosen]);
+  }
+  const Node& x = stack_[at_];
+  node_ = static_cast<int>(at_++);
+  for (unsigned i = 0; i < run.options(); ++i)
+    if (run.option(i) == x.options[x.chosen]) return i;
+  return 0;
+}
+
+unsigned Reduced::take(Run& run, unsigned options, Kind) {
+  if (at_ == 0) return 0;  // main, before anybody: its choices are its own
+  Node& x = stack_[at_ - 1];
+  if (within_ == x.within.size()) x.within.push_back({options, 0});
+  const Alternative& a = x.within[within_++];
+  if (a.options != options) {
+    run.differs("step " + std::to_string(run.last().steps) + " of " +
+                run.record.path(run.record.running) + " has " + std::to_string(options) +
+                " choices, and before it had " + std::to_string(a.options));
+    return 0;
+  }
+  return a.taken;
+}
+
+void Reduced::end(Run& run) {
+  if (run.why() == Stopped::different) return;
+  if (run.record.current != kNone && !step_is_over(run)) return;
+  analyse(run);
+}
+
+bool Reduced::advance() {
+  for (; !stack_.empty(); stack_.pop_back()) {
+    Node& x = stack_.back();
+    while (!x.within.empty() && x.within.back().taken + 1 == x.within.back().options)
+      x.within.pop_back();
+    if (!x.within.empty()) {
+      ++x.within.back().taken;
+      return true;
+    }
+    const Uid was = x.options[x.chosen];
+    x.done.push_back(was);
+    x.sleep.push_back({was, std::move(x.touches)});
+    x.touches.clear();
+    for (const Uid p : x.todo) {
+      if (std::find(x.done.begin(), x.done.end(), p) != x.done.end() || x.asleep(p)) continue;
+      x.chosen = static_cast<std::size_t>(std::find(x.options.begin(), x.options.end(), p) -
+                                          x.options.begin());
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Reduced::restarts(const Run& run) {
+  if (with_cancels || !run.record.cancelled) return false;
+  with_cancels = true;
+  forget();
+  return true;
+}
+
+}  // namespace weft::checking

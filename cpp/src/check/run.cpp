@@ -1,0 +1,114 @@
+#include "weft/check/run.hpp"
+
+#include <algorithm>
+
+namespace weft::checking {
+
+void Run::begin(Strategy& strategy) {
+  strategy_ = &strategy;
+  stopped_ = Stopped::no;
+  steps = early = switches = 0;
+  early_cut = false;
+  chances = 1;
+  decisions.clear();
+  difference.clear();
+  for (auto& list : yields_to_) list.clear();
+  yielding_ = 0;
+  record.kept = strategy.keeps_events();
+  record.cancels = strategy.cancels();
+  record.any_time = settings.any_time;
+  record.begin();
+  strategy.begin(*this);
+}
+
+void Run::end() { strategy_->end(*this); }
+
+void Run::stop(Stopped why) noexcept {
+  if (stopped()) return;
+  stopped_ = why;
+  record.kept = false;  // what the program does while it is ended is no part of the schedule
+}
+void Run::differs(std::string how) {
+  if (difference.empty()) difference = std::move(how);
+  stop(Stopped::different);
+}
+
+void Run::decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on) {
+  decisions.push_back(
+      {record.running, last().steps, kind, choice, options, index, goes_on});
+  chances *= options;
+}
+
+unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
+  if (stopped()) return 0;
+  ready_.clear();
+  positions_.clear();
+  const auto yields = [&](int p) {
+    return yielding_ && static_cast<std::size_t>(p) < yields_to_.size() &&
+           !yields_to_[static_cast<std::size_t>(p)].empty();
+  };
+  const bool all = std::all_of(ready.begin(), ready.end(), yields);
+  for (unsigned i = 0; i < ready.size(); ++i) {
+    if (!all && yields(ready[i])) continue;
+    ready_.push_back(ready[i]);
+    positions_.push_back(i);
+  }
+  goes_on_ = goes_on && !positions_.empty() && positions_[0] == 0;
+  clock_ = ready.empty() || (settings.any_time && timer && early < settings.early);
+  early_cut = early_cut || (settings.any_time && timer && !clock_);
+  if (++steps > settings.limit) {
+    stop(Stopped::limit);
+    return 0;
+  }
+  unsigned i = 0;
+  if (options() > 1 || record.kept) i = strategy_->go(*this);
+  if (stopped()) return 0;
+  const bool clock = i >= ready_.size();
+  if (options() > 1)
+    decided(clock ? Kind::time : Kind::go, clock ? kNone : ready_[i], options(), i, goes_on_);
+  return clock ? static_cast<unsigned>(ready.size()) : positions_[i];
+}
+
+void Run::goes(int n) {
+  if (stopped()) return;
+  record.at(n).ready = false;
+  switches += n != record.running;
+  record.step(n);
+  if (!yielding_) return;
+  for (std::size_t i = 0; i < yields_to_.size(); ++i) {
+    auto& list = yields_to_[i];
+    if (list.empty()) continue;
+    if (static_cast<int>(i) == n) {
+      list.clear();
+    } else if (std::erase(list, n) > 0) {
+      record.follow(static_cast<int>(i), record.current);
+    }
+    yielding_ -= list.empty();
+  }
+}
+
+void Run::time_comes(bool is_early) {
+  if (stopped()) return;
+  early += is_early;
+  record.step_of_clock(!settings.any_time);
+}
+
+void Run::yields(int n, std::span<const int> ready) {
+  const auto i = static_cast<std::size_t>(n);
+  if (yields_to_.size() <= i) yields_to_.resize(i + 1);
+  auto& list = yields_to_[i];
+  yielding_ -= !list.empty();
+  list.assign(ready.begin(), ready.end());
+  std::erase(list, n);
+  yielding_ += !list.empty();
+}
+
+unsigned Run::take(unsigned options, Kind kind) {
+  if (stopped() || options < 2) return 0;
+  const unsigned i = strategy_->take(*this, options, kind);
+  if (stopped()) return 0;
+  decided(kind, static_cast<int>(i), options, i, false);
+  return i;
+}
+
+}  // namespace weft::checking

@@ -1,0 +1,56 @@
+#include "checking/points.hpp"
+
+#include "interpreter/interpreter.hpp"
+#include "processes/caller.hpp"
+#include "processes/processes.hpp"
+
+namespace weft::py {
+
+Points* checking = nullptr;
+
+namespace {
+
+void install(Points* points, runtime::Chooser* chooser) {
+  checking = points;
+  runtime::chooser = chooser;
+  check_operations(points != nullptr);
+  check_selects(points != nullptr);
+}
+
+const Services services{
+    Services::kVersion,
+    &install,
+    [] { return this_process(); },
+    []() -> core::RunQueue& { return *core::current_run_queue; },
+    &coroutine_run,
+    &greenlet_run,
+    &greenlet_start,
+    &wait_op,
+    [](runtime::Run& r) { r.cancel_everybody(); },
+    [](runtime::Run& r) { return r.any_timer(); },
+    [](runtime::Run& r) { r.fire_one(); },
+    [](ProcessObject* p) { return greenlet_park(p); },
+};
+
+}  // namespace
+
+CheckedCall::CheckedCall(ProcessObject* greenlet, bool yields) noexcept
+    : process_(checking ? greenlet : nullptr) {
+  if (process_ && checking->pauses(process_, nullptr, yields)) checking->stops(process_);
+}
+
+PyObject* CheckedCall::over(PyObject* owned) noexcept {
+  if (!checking) return owned;
+  Outcome kept;
+  kept.keep(owned);
+  if (checking->begun(process_, kept.value() ? Begun::done : Begun::raised))
+    checking->stops(process_);
+  return kept.take();
+}
+
+int init_checking(PyObject* m) {
+  const Owned capsule(PyCapsule_New(const_cast<Services*>(&services), Services::kCapsule, nullptr));
+  return capsule ? PyModule_AddObjectRef(m, "_checking", capsule.get()) : -1;
+}
+
+}  // namespace weft::py

@@ -1,0 +1,359 @@
+"""The engine of weft check, as the rest of weft._checking sees it: runs a function once in an order that is decided
+here, and searches through the orders.
+
+    for outcome in Search(function, Options("reduced")):   # one schedule after the other
+        if outcome.failed:
+            shrunk = shrink(function, outcome, options)     # fewer deviations, the same failure
+            again = replay(function, shrunk.outcome.deviations, options)
+    search.complete                                         # it ended, and nothing cut it
+
+A schedule is told by its deviations from the usual order (first come first served, a process goes on as long as it
+can), as tuples (process, step, kind, choice):
+
+    ("main/hop[3]", 3, "go", "main/locker[1]")   after step 3 of hop[3] locker[1] goes
+    ("main/hop[3]", 3, "time", "")               … a time comes first
+    ("main/merge", 2, "guard", 1)                at step 2 of merge its select takes the second of the ready guards
+    ("main/worker", 3, "fault", 1)               what choose() gave there
+
+or by number, as pairs (decision, choice). `weft._checking.tokens` writes both as texts; its tuples are these.
+
+Invariants
+- One search or run at a time in an OS process, on the thread that asks for it. A check within a check is BadUse.
+- This module decides orders, and nothing else: clocks, random numbers and locks are the caller's to replace
+  (weft._checking.patches); the collector is off during a run.
+- An Outcome keeps the error and the value of its function, no process and no channel of the run.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from weft._extension import native as _native
+from weft.errors import Deadlock
+
+assert _native  # the engine's module asks it for what it lends
+from weft._checking import _engine  # noqa: E402
+
+Deviation = tuple[str, int, str, Any]
+ByNumber = tuple[int, int]
+Function = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How schedules are made."""
+
+    #: "plain" (the usual order, once), "reduced" (one schedule stands for all that cannot differ from it), "all",
+    #: "few" (all with at most `bound` deviations), "walk" (at random), "pct" (at random, by priorities that change
+    #: `depth` - 1 times), "auto" ("reduced", which begins with the usual order, for 40 % of `seconds`, then walk, pct and few in turn)
+    search: str = "auto"
+    time: str = "quiet"  #: when times come: "quiet", when nobody can run; "any", at most `early` times earlier
+    grain: str = "operation"  #: where somebody else may go first: at operations, or only where a process parks ("park")
+    seed: int = 1
+    bound: int = 2
+    depth: int = 3
+    limit: int = 20_000  #: steps without an end
+    early: int = 2
+    seconds: float = math.inf  #: of the search
+    schedules: int | None = None  #: at most
+
+
+class Decision(NamedTuple):
+    """One decision of a run, where there was more than one choice."""
+
+    process: str  #: path of the process that had run last
+    step: int  #: which of its steps that was, from 1
+    kind: str  #: "go", "time", "guard", "fault"
+    choice: Any  #: path of who goes, "" for a time, else the number of what was taken
+    options: int  #: how many choices there were
+    index: int  #: which was taken; 0: the usual one
+    goes_on: bool  #: the usual one goes on with the process that had run last: another is a preemption
+
+
+@dataclass
+class Outcome:
+    """How one run went."""
+
+    #: "ok"; "deadlock"; "exception"; "no end"; "blocked" (not a schedule: the reduced search left it, as another that
+    #: was run stands for it); "not the same" (a decision that was to be repeated was not there: `difference` tells it)
+    kind: str
+    value: Any = None  #: what the function returned
+    error: BaseException | None = None
+    steps: int = 0
+    decisions: tuple[Decision, ...] = ()
+    lost: int = 0  #: values in blocking buffers that nobody took, without poison
+    early: int = 0  #: times that came although somebody could run
+    cut: str = ""  #: a bound that this run met: "early", "limit"
+    difference: str = ""
+    chances: float = 1.0  #: the product of the numbers of choices: its mean over random walks estimates all schedules
+    search: str = ""  #: the way of searching that made it
+    time: str = "quiet"  #: when times came: Options.time of that way of searching
+
+    @property
+    def failed(self) -> bool:
+        return self.kind in ("deadlock", "exception", "no end")
+
+    @property
+    def deviations(self) -> tuple[Deviation, ...]:
+        return tuple((d.process, d.step, d.kind, d.choice) for d in self.decisions if d.index)
+
+    @property
+    def numbers(self) -> tuple[ByNumber, ...]:
+        return tuple((i, d.index) for i, d in enumerate(self.decisions) if d.index)
+
+
+_KINDS = {1: "not the same", 2: "blocked", 3: "no end", 4: "deadlock"}
+
+
+def run_once(function: Function) -> Outcome:
+    """Runs the function once under what _engine was told."""
+    kind, value, error = "ok", None, None
+    collects = gc.isenabled()
+    gc.disable()
+    _engine.begin()
+    try:
+        value = function()
+    except Deadlock as e:
+        kind, error = "deadlock", e
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as e:
+        kind, error = "exception", e
+    finally:
+        stopped, steps, lost, early, cut, chances = _engine.end()
+        if collects:
+            gc.enable()
+    kind = _KINDS.get(stopped, kind)
+    return Outcome(
+        kind, value, error, steps, (), lost, early, cut, _engine.difference() if stopped == 1 else "", chances
+    )
+
+
+def decided(outcome: Outcome) -> Outcome:
+    """The outcome of the last run, with its decisions: a search gives them of what has failed alone."""
+    outcome.decisions = tuple(Decision(*d) for d in _engine.decisions())
+    return outcome
+
+
+def _configure(options: Options, search: str) -> None:
+    _engine.configure(
+        search,
+        options.time == "any",
+        options.grain == "park",
+        options.seed,
+        options.bound,
+        options.depth,
+        options.limit,
+        options.early,
+    )
+
+
+def replay(
+    function: Function, deviations: Iterable[Deviation] | Iterable[ByNumber], options: Options | None = None
+) -> Outcome:
+    """Runs the function in the order that these deviations tell. Of `options` time, grain and limit count."""
+    _configure(options or Options(), "replay")
+    _engine.follow([tuple(d) for d in deviations])
+    outcome = decided(run_once(function))
+    outcome.time = (options or Options()).time
+    return outcome
+
+
+class Search:
+    """Iterating over it runs one schedule after the other and gives its Outcome. It ends when every schedule was run,
+    or stands for one that was, at the bounds of `options`, and at "not the same"."""
+
+    def __init__(self, function: Function, options: Options | None = None) -> None:
+        self.function = function
+        self.options = options or Options()
+        self.runs = 0  #: schedules
+        self.blocked = 0  #: runs that were none
+        self.complete = False  #: every schedule (of "few": with so few deviations) was run, or stands for one that was
+        self.cut: set[str] = set()  #: what cut it: "early", "limit", "seconds", "schedules"
+        self.ways: dict[str, int] = {}  #: schedules, by the way of searching
+        self.races = (0, 0)  #: seen in both orders; all
+        self._chances = 0.0
+        self._walks = 0
+        self._longest = 100
+
+    @property
+    def estimate(self) -> float:
+        """How many schedules there are without reduction, from the random walks; 0.0: there was none."""
+        return self._chances / self._walks if self._walks else 0.0
+
+    def __iter__(self) -> Iterator[Outcome]:
+        begun = time.monotonic()
+        options, end = self.options, begun + self.options.seconds
+        if options.search != "auto":
+            yield from self._way(options, options.search, end, math.inf)
+        else:
+            half = begun + 0.4 * options.seconds
+            yield from self._way(options, "reduced", min(half, end), math.inf)
+            turn = 0
+            while not self.complete and not self._over(end):
+                options = replace(
+                    self.options,
+                    seed=self.options.seed + 1000 * turn,
+                    depth=2 + turn % 3,
+                    time="any" if turn % 2 else self.options.time,
+                )
+                way = ("walk", "pct", "few")[turn % 3]
+                yield from self._way(options, way, end, 200)
+                turn += 1
+        if "not the same" in self.cut:
+            self.complete = False
+
+    def _over(self, end: float) -> bool:
+        if self.options.schedules is not None and self.runs >= self.options.schedules:
+            self.cut.add("schedules")
+            return True
+        if time.monotonic() >= end:
+            self.cut.add("seconds")
+            return True
+        return "not the same" in self.cut
+
+    def _way(self, options: Options, way: str, end: float, most: float) -> Iterator[Outcome]:
+        """`most` schedules by one way."""
+        _configure(options, way)
+        cut: set[str] = set()
+        runs, more = 0, True
+        while more and runs < most:
+            if self._over(end):
+                return
+            if way in ("walk", "pct"):
+                _engine.seed(options.seed + runs, self._longest)
+            outcome = run_once(self.function)
+            outcome.search, outcome.time = way, options.time
+            if _engine.restarts():  # it has to know more of each step: from the beginning
+                continue
+            if outcome.cut:
+                cut.add(outcome.cut)
+            runs += 1
+            self._longest = max(self._longest, outcome.steps)
+            if way == "walk":
+                self._chances += outcome.chances
+                self._walks += 1
+            if outcome.kind == "not the same":
+                self.cut.add("not the same")
+            if way in ("reduced", "all", "few"):
+                more = _engine.advance()
+                self.races = _engine.races()
+            elif way == "plain":
+                more = False
+            if outcome.kind == "blocked":
+                self.blocked += 1
+                continue
+            self.runs += 1
+            self.ways[way] = self.ways.get(way, 0) + 1
+            if self.runs % 1000 == 0:
+                gc.collect()
+            yield decided(outcome) if outcome.failed or outcome.kind == "not the same" else outcome
+            if outcome.kind == "not the same":
+                return
+        if not more and way != "plain" and (way != "few" or self.options.search == "few"):
+            self.complete = not cut
+            self.cut |= cut
+
+
+class Shrunk(NamedTuple):
+    """A failure with few deviations."""
+
+    outcome: Outcome
+    runs: int
+    least: bool  #: every schedule with fewer deviations was run, and none fails so
+
+
+def _alike(a: Outcome, b: Outcome) -> bool:
+    return a.kind == b.kind and (a.kind != "exception" or type(a.error) is type(b.error))
+
+
+def shrink(
+    function: Function,
+    failed: Outcome,
+    options: Options | None = None,
+    *,
+    alike: Callable[[Outcome], bool] | None = None,
+    runs: int = 20_000,
+    seconds: float = 2.0,
+) -> Shrunk:
+    """The same failure with as few deviations as can be: first by leaving out some of them, then by a search through
+    all schedules with fewer.
+
+    Args:
+        alike: is this outcome the same failure? Else: of the same kind, with an exception of the same type.
+        runs: and `seconds`: how much the search for fewer may take.
+    """
+    options = options or Options()
+    alike = alike or (lambda outcome: _alike(outcome, failed))
+    count = 0
+
+    def fails(deviations: Sequence[Any]) -> Outcome | None:
+        nonlocal count
+        count += 1
+        outcome = replay(function, deviations, options)
+        return outcome if alike(outcome) else None
+
+    best = fails(failed.numbers)
+    if best is None:
+        return Shrunk(failed, count, False)
+    end = time.monotonic() + seconds
+    size = max(1, len(best.deviations) // 2)
+    while size and best.deviations and time.monotonic() < end:
+        i, smaller = 0, False
+        while i < len(best.deviations):
+            kept = best.deviations
+            outcome = fails(kept[:i] + kept[i + size :])
+            if outcome is not None and len(outcome.deviations) < len(kept):
+                best, smaller = outcome, True
+            else:
+                i += size
+        if not smaller:
+            size //= 2
+    for bound in range(len(best.deviations)):
+        search = Search(
+            function, replace(options, search="few", bound=bound, schedules=runs - count, seconds=end - time.monotonic())
+        )
+        for outcome in search:
+            count += 1
+            if outcome.failed or alike(outcome):
+                if not outcome.decisions:
+                    decided(outcome)
+                if alike(outcome):
+                    return Shrunk(outcome, count, True)
+        if not search.complete and not search.cut <= {"early", "limit"}:
+            return Shrunk(best, count, False)
+    return Shrunk(best, count, True)
+
+
+def choose(options: int, kind: str = "fault") -> int:
+    """Called in the checked function: one of so many choices (0: the usual one), which is searched, replayed and made
+    short as the order is. Outside of a check it is 0. The choice is made where the program comes to it, whoever goes
+    next."""
+    return _engine.choose(options, kind)
+
+
+def is_checking() -> bool:
+    """Is a run of a check under way?"""
+    return _engine.is_checking()
+
+
+def events() -> list[str]:
+    """What each step of the last run followed and touched, for whoever looks for a fault in the engine."""
+    return _engine.events()
+
+
+def steps() -> int:
+    """How many steps the run under way has taken."""
+    return _engine.steps()
+
+
+def mark(callback: Callable[[], None] | None) -> None:
+    """Called by a process with a stack of its own, in a run of a check: from now on `callback` is called in that process
+    before each of its operations begins, and before others may go first. It may choose(), and have operations.
+    None: no longer. What it raises does not reach the process."""
+    _engine.mark(callback)
