@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "checking/points.hpp"
+#include "owned.hpp"
 #include "weft/check/reduced.hpp"
 #include "weft/check/strategies.hpp"
 

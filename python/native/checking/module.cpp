@@ -251,12 +251,12 @@ PyModuleDef definition{PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__engine() {
   using namespace weft::py;
-  const auto* services =
-      static_cast<const Services*>(PyCapsule_Import(Services::kCapsule, 0));
+  const auto* services = static_cast<const Services*>(PyCapsule_Import(Services::kCapsule, 0));
   if (!services) return nullptr;
   if (services->version != Services::kVersion) {
-    PyErr_SetString(PyExc_ImportError,
-                    "weft._checking._engine and weft._native are of two versions: install weft anew");
+    PyErr_SetString(
+        PyExc_ImportError,
+        "weft._checking._engine and weft._native are of two versions: install weft anew");
     return nullptr;
   }
   Owned m(PyModule_Create(&definition));

@@ -1,8 +1,10 @@
 #include "checking/points.hpp"
 
-#include "interpreter/interpreter.hpp"
 #include "processes/caller.hpp"
-#include "processes/processes.hpp"
+#include "processes/greenlet.hpp"
+#include "processes/group.hpp"
+#include "processes/loops.hpp"
+#include "processes/outcome.hpp"
 
 namespace weft::py {
 

@@ -13,7 +13,7 @@
 //  3 Off, no operation of a coroutine process pays: what the interpreter calls is exchanged
 //    (am_send), as observers do.
 #pragma once
-#include "process.hpp"
+#include "processes/process.hpp"
 #include "weft/check/access.hpp"
 #include "weft/runtime/chooser.hpp"
 

@@ -20,11 +20,12 @@
 
 #include <greenlet/greenlet.h>
 
-#include "gate.hpp"
 #include "checking/points.hpp"
+#include "gate.hpp"
 #include "interpreter/errors.hpp"
 #include "interpreter/pending.hpp"
 #include "processes/life.hpp"
+#include "processes/outcome.hpp"
 #include "watching/steps.hpp"
 #include "weft/runtime/scheduler.hpp"
 

@@ -8,8 +8,8 @@
 // `process` says who waits; it is changed under the GIL alone. While somebody waits the call counts
 // as outside (rule 10.3). The pool of workers is Python's (weft/_backends/io.py).
 #include "channels/operations.hpp"
-#include "declare.hpp"
 #include "checking/points.hpp"
+#include "declare.hpp"
 #include "interpreter/errors.hpp"
 #include "interpreter/own_threads.hpp"
 #include "interpreter/pending.hpp"

@@ -5,6 +5,7 @@
 #include "processes/limit.hpp"
 
 #include "channels/fork.hpp"
+#include "checking/points.hpp"
 #include "choice/time.hpp"
 #include "declare.hpp"
 #include "interpreter/error_types.hpp"
@@ -14,7 +15,6 @@
 #include "processes/process.hpp"
 #include "rounds/report.hpp"
 #include "weft/runtime/limit.hpp"
-#include "checking/points.hpp"
 
 namespace weft::py {
 

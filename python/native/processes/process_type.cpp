@@ -7,9 +7,10 @@
 //  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
 //    what it refers to through the process.
 #include "processes/process_type.hpp"
-#include "checking/points.hpp"
+
 #include "channels/arrays.hpp"
 #include "channels/held.hpp"
+#include "checking/points.hpp"
 #include "choice/watch.hpp"
 #include "declare.hpp"
 #include "interpreter/errors.hpp"
