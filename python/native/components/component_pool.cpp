@@ -32,6 +32,7 @@
 #include "interpreter/own_threads.hpp"
 #include "interpreter/pending.hpp"
 #include "processes/life.hpp"
+#include "processes/rare.hpp"
 #include "processes/run.hpp"
 #include "values/cells.hpp"
 #include "values/native_types.hpp"
