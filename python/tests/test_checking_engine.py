@@ -351,7 +351,7 @@ def test_io_is_a_step_in_place() -> None:
 
     @coroutines.process
     async def computes(out: Any, x: int) -> None:
-        await out.write(await coroutines.io(lambda: calls.append(x) or x))
+        await out.write(await coroutines.io(lambda: calls.append(x) or x)())
 
     def network() -> Any:
         c = coroutines.Channel("c")

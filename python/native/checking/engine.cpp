@@ -27,6 +27,7 @@ void Checker::end() {
 // --- who is who ---------------------------------------------------------------------------------
 
 int Checker::number(const ProcessBase* p) const noexcept {
+  if (!p) return kNone;
   if (p == last_) return last_number_;
   const auto found = numbers_.find(p);
   if (found == numbers_.end()) return kNone;

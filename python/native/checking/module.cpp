@@ -242,8 +242,13 @@ PyModuleDef definition{PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__engine() {
   using namespace weft::py;
+  // it says why there is none
+  const Owned extension(PyImport_ImportModule("weft._extension"));
+  const Owned native(extension ? PyObject_GetAttrString(extension.get(), "native") : nullptr);
+  const Owned capsule(native ? PyObject_GetAttrString(native.get(), "_checking") : nullptr);
   const auto* services =
-      static_cast<const Services*>(PyCapsule_Import(Services::kCapsule, 0));
+      capsule ? static_cast<const Services*>(PyCapsule_GetPointer(capsule.get(), Services::kCapsule))
+              : nullptr;
   if (!services) return nullptr;
   if (services->version != Services::kVersion) {
     PyErr_SetString(PyExc_ImportError,

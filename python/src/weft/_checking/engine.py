@@ -33,11 +33,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from weft._extension import native as _native
+from weft._checking import _engine
 from weft.errors import Deadlock
-
-assert _native  # the engine's module asks it for what it lends
-from weft._checking import _engine  # noqa: E402
 
 Deviation = tuple[str, int, str, Any]
 ByNumber = tuple[int, int]
@@ -89,7 +86,7 @@ class Outcome:
     lost: int = 0  #: values in blocking buffers that nobody took, without poison
     early: int = 0  #: times that came although somebody could run
     cut: str = ""  #: a bound that this run met: "early", "limit"
-    difference: str = ""
+    difference: str = ""  #: also of a replay: the first deviation that does not fit, which is no failure
     chances: float = 1.0  #: the product of the numbers of choices: its mean over random walks estimates all schedules
     search: str = ""  #: the way of searching that made it
 
@@ -157,7 +154,9 @@ def replay(
     """Runs the function in the order that these deviations tell. Of `options` time, grain and limit count."""
     _configure(options or Options(), "replay")
     _engine.follow([tuple(d) for d in deviations])
-    return _decided(run_once(function))
+    outcome = _decided(run_once(function))
+    outcome.difference = _engine.difference()
+    return outcome
 
 
 class Search:
