@@ -65,7 +65,12 @@ class State:
 
 def worlds() -> Iterator[tuple[World, list[Action]]]:
     """Beginnings, each with what may be done there: two channels of the given capacity, so many ends of each side."""
-    for capacity, ends, overflow in ((0, 1, "block"), (0, 2, "block"), (1, 1, "block"), (1, 2, "block")):
+    for capacity, ends, overflow in (
+        (0, 1, "block"),
+        (0, 2, "block"),
+        (1, 1, "block"),
+        (1, 2, "block"),
+    ):
         w = World()
         w.chans = [Chan(capacity, overflow), Chan(0)]
         w.barriers = [Barrier(2)]
@@ -83,7 +88,12 @@ def actions(w: World, ends: int) -> list[Action]:
     def guard(chan: int, kind: str, **more: Any) -> Guard:
         return Guard(kind, chan, end(chan, READ if kind == "in" else WRITE), **more)
 
-    r0, r1, w0, w1 = guard(0, "in"), guard(1, "in"), guard(0, "out", value=7), guard(1, "out", value=8)
+    r0, r1, w0, w1 = (
+        guard(0, "in"),
+        guard(1, "in"),
+        guard(0, "out", value=7),
+        guard(1, "out", value=8),
+    )
     loud = guard(0, "in", ends=True)
     skip, barrier = Guard("skip"), Guard("barrier", 0)
     found = [
@@ -248,7 +258,9 @@ def entries(state: State, a: int, b: int) -> set[Entry]:
 def _key(w: World) -> Any:
     """What is left of a state: of an operation that is over, its outcome, not how it came to it."""
     chans, ends, barriers, _, *rest = w.world_key()
-    ops = [(p, op.state, op.out if op.state == "done" else op.key()) for p, op in sorted(w.ops.items())]
+    ops = [
+        (p, op.state, op.out if op.state == "done" else op.key()) for p, op in sorted(w.ops.items())
+    ]
     return chans, ends, barriers, tuple(ops), *rest
 
 
@@ -294,7 +306,9 @@ def look(conflicts: Any, depth: int = 1) -> Looked:
     return looked
 
 
-def _look(looked: Looked, conflicts: Any, state: State, a: Action, b: Action, third: Action | None) -> None:
+def _look(
+    looked: Looked, conflicts: Any, state: State, a: Action, b: Action, third: Action | None
+) -> None:
     def run(order: tuple[tuple[int, Action], ...]) -> list[State]:
         states = [state]
         for pid, action in order:
@@ -306,7 +320,9 @@ def _look(looked: Looked, conflicts: Any, state: State, a: Action, b: Action, th
         return
     one = run(((1, a), (2, b), *last))
     if third is not None:  # only where it has decided a select of the two
-        one = [s for s in one if (("s", 1), "all") in s.touches[3] or (("s", 2), "all") in s.touches[3]]
+        one = [
+            s for s in one if (("s", 1), "all") in s.touches[3] or (("s", 2), "all") in s.touches[3]
+        ]
     if not one:
         return
     other = run(((2, b), (1, a), *last))
@@ -319,7 +335,10 @@ def _look(looked: Looked, conflicts: Any, state: State, a: Action, b: Action, th
             continue
         saying = {e for e in entries(s, 1, 2) if conflicts(*e)}
         looked.differing.append(
-            (frozenset(saying), f"{a.name}; {b.name}{f'; {third.name}' if third else ''} [{s.touches}]")
+            (
+                frozenset(saying),
+                f"{a.name}; {b.name}{f'; {third.name}' if third else ''} [{s.touches}]",
+            )
         )
 
 
@@ -344,7 +363,9 @@ def main() -> int:
         print("no entry says so:", example)
     for entry in sorted(needed(looked)):
         print("needed:", *entry)
-    print(f"{looked.pairs} pairs of steps, {len(looked.differing)} differ, {len(wrong)} of them are missing in the table")
+    print(
+        f"{looked.pairs} pairs of steps, {len(looked.differing)} differ, {len(wrong)} of them are missing in the table"
+    )
     return 1 if wrong else 0
 
 

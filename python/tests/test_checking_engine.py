@@ -41,7 +41,16 @@ def failures(outcomes: list[Outcome]) -> list[Outcome]:
         (partial(philosophers, 8, True), 254),
         (partial(hidden, True), 2),
     ],
-    ids=["chain", "merging 1", "merging 2", "3 writers", "5 writers", "philosophers 5", "philosophers 8", "mended"],
+    ids=[
+        "chain",
+        "merging 1",
+        "merging 2",
+        "3 writers",
+        "5 writers",
+        "philosophers 5",
+        "philosophers 8",
+        "mended",
+    ],
 )
 def test_so_many_schedules_stand_for_all(function: Callable[[], Any], runs: int) -> None:
     """Rule 17.6."""
@@ -79,12 +88,14 @@ def test_a_schedule_is_the_same_whatever_its_processes_are(name: str) -> None:
     m = MODULES[name]
 
     if m is coroutines:
+
         async def philosopher(first: Any, second: Any) -> None:
             await first[0].write(None)
             await second[0].write(None)
             await second[1].read()
             await first[1].read()
     else:
+
         def philosopher(first: Any, second: Any) -> None:  # type: ignore[misc]
             first[0].write(None)
             second[0].write(None)
@@ -104,7 +115,10 @@ def test_a_schedule_is_the_same_whatever_its_processes_are(name: str) -> None:
     s, outcomes = searched(dinner)
     assert (s.complete, s.runs, len(failures(outcomes))) == (True, 7, 1)
     few, outcomes = searched(dinner, "few")
-    assert (few.complete, len(failures(outcomes))) == (True, len(failures(searched(partial(philosophers, 3, False), "few")[1])))
+    assert (few.complete, len(failures(outcomes))) == (
+        True,
+        len(failures(searched(partial(philosophers, 3, False), "few")[1])),
+    )
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -154,7 +168,9 @@ def test_selects_barriers_and_times_are_the_same_whatever_processes_are(name: st
     def network() -> Any:
         barrier, a, b = m.Barrier(2), m.Channel("a"), m.Channel("b")
         return m.run(
-            meets(barrier, a.writer(), 1), meets(barrier, b.writer(), 2), merges(a.reader(), b.reader())
+            meets(barrier, a.writer(), 1),
+            meets(barrier, b.writer(), 2),
+            merges(a.reader(), b.reader()),
         )[-1]
 
     s, outcomes = searched(network)
@@ -189,7 +205,11 @@ def test_a_kernels_failure_is_made_short(name: str) -> None:
     assert short.least
     assert len(short.outcome.deviations) <= 2
     again = replay(function, short.outcome.deviations, options)
-    assert (again.kind, again.deviations, again.difference) == (short.outcome.kind, short.outcome.deviations, "")
+    assert (again.kind, again.deviations, again.difference) == (
+        short.outcome.kind,
+        short.outcome.deviations,
+        "",
+    )
 
 
 def test_hidden_needs_one_deviation() -> None:
@@ -271,7 +291,10 @@ def test_times_come_when_nobody_can_run_or_at_any_moment() -> None:
         _, outcomes = searched(network, search, schedules=5000)
         assert {outcome.value for outcome in outcomes if outcome.value} == {("soon", "late")}
         _, outcomes = searched(network, search, time="any", schedules=5000)
-        assert {outcome.value for outcome in outcomes if outcome.value} == {("soon", "late"), ("late", "soon")}
+        assert {outcome.value for outcome in outcomes if outcome.value} == {
+            ("soon", "late"),
+            ("late", "soon"),
+        }
 
 
 def test_a_run_without_an_end_is_stopped() -> None:
@@ -320,7 +343,9 @@ def test_a_choice_of_the_program_is_searched_and_replayed() -> None:
     assert choose(5) == 0
     s, outcomes = searched(network)
     assert s.complete
-    assert sorted(outcome.value for outcome in outcomes) == [(a, b) for a in range(2) for b in range(3)]
+    assert sorted(outcome.value for outcome in outcomes) == [
+        (a, b) for a in range(2) for b in range(3)
+    ]
     outcome = replay(network, [("main/chooses", 1, "fault", 1)])
     assert outcome.value == (1, 0)
 
@@ -360,7 +385,9 @@ def test_io_is_a_step_in_place() -> None:
         async def takes(inp: Any) -> Any:
             return await inp.read(), await inp.read()
 
-        return coroutines.run(computes(c.writer(), 1), computes(c.writer(), 2), takes(c.reader()))[-1]
+        return coroutines.run(computes(c.writer(), 1), computes(c.writer(), 2), takes(c.reader()))[
+            -1
+        ]
 
     s, outcomes = searched(network)
     assert s.complete

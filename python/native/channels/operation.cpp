@@ -412,9 +412,7 @@ const void* arrival_of(const Operation& o, Access& how) noexcept {
     case OpType_::next:
     case OpType_::far_sync: how = Access::read; return place_at(core_of(o.target));
     case OpType_::write: how = Access::write; return place_at(core_of(o.target));
-    case OpType_::extended:
-      how = Access::all;
-      return place_at(ext(o.target)->end->channel->core);
+    case OpType_::extended: how = Access::all; return place_at(ext(o.target)->end->channel->core);
     case OpType_::sync:
       how = Access::join;
       return place_at(reinterpret_cast<BarrierObject*>(o.target)->core);

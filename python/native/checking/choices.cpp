@@ -35,8 +35,7 @@ int CheckedChoice::taken_of(std::uint64_t key, std::uint32_t from) {
     core::Guard& g = c.guards_[i];
     if (!g.enabled || g.kind >= core::Kind::timer) continue;
     const core::State s = g.state();
-    if (s == core::State::ready || s == core::State::ended ||
-        (s == core::State::retired && g.ends))
+    if (s == core::State::ready || s == core::State::ended || (s == core::State::retired && g.ends))
       ready.push_back(i);
   }
   ready_ = ready.size();
@@ -73,7 +72,8 @@ int CheckedChoice::begins(ProcessObject*, Choice& choice, std::uint32_t from, st
       r.select_at(g.where, g.kind == core::Kind::input ? Access::read : Access::write);
   }
   ready_ = 2;  // not looked at
-  const bool decides = choice.mode_ == Mode::fair && choice.n_ > 1 && !choice.far_ && !choice.standing_;
+  const bool decides =
+      choice.mode_ == Mode::fair && choice.n_ > 1 && !choice.far_ && !choice.standing_;
   return decides ? taken_of(key, from) : -1;
 }
 

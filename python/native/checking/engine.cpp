@@ -113,8 +113,7 @@ core::Waker* Checker::decide(core::RunQueue& queue, int goes_on) noexcept {
     }
     unsigned i = 0;
     if (!run.stopped()) {
-      const bool timer =
-          run.settings.any_time && program_ && services->any_timer(*program_);
+      const bool timer = run.settings.any_time && program_ && services->any_timer(*program_);
       i = run.go(ready_, can, timer);
       if (run.stopped()) continue;
       if (i == ready_.size()) {

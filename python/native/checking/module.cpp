@@ -206,8 +206,8 @@ PyObject* f_conflicts(PyObject*, PyObject* args) {
   int buffered;
   if (!PyArg_ParseTuple(args, "IIp", &a, &b, &buffered)) return nullptr;
   if (a >= wc::kAccesses || b >= wc::kAccesses) return refuse("there is no such access");
-  return PyBool_FromLong(reduced.relation.conflict(static_cast<Access>(a), static_cast<Access>(b),
-                                                   buffered != 0));
+  return PyBool_FromLong(
+      reduced.relation.conflict(static_cast<Access>(a), static_cast<Access>(b), buffered != 0));
 }
 
 PyMethodDef functions[] = {{"configure", f_configure, METH_VARARGS, nullptr},
@@ -247,12 +247,14 @@ PyMODINIT_FUNC PyInit__engine() {
   const Owned native(extension ? PyObject_GetAttrString(extension.get(), "native") : nullptr);
   const Owned capsule(native ? PyObject_GetAttrString(native.get(), "_checking") : nullptr);
   const auto* services =
-      capsule ? static_cast<const Services*>(PyCapsule_GetPointer(capsule.get(), Services::kCapsule))
-              : nullptr;
+      capsule
+          ? static_cast<const Services*>(PyCapsule_GetPointer(capsule.get(), Services::kCapsule))
+          : nullptr;
   if (!services) return nullptr;
   if (services->version != Services::kVersion) {
-    PyErr_SetString(PyExc_ImportError,
-                    "weft._checking._engine and weft._native are of two versions: install weft anew");
+    PyErr_SetString(
+        PyExc_ImportError,
+        "weft._checking._engine and weft._native are of two versions: install weft anew");
     return nullptr;
   }
   Owned m(PyModule_Create(&definition));

@@ -476,7 +476,9 @@ PyObject* Choice::describe() const {
 
 void Choice::begins_checked(ProcessObject* me, SelectMemory* memory) {
   if (mode_ == Mode::random) mode_ = Mode::fair;  // any that is ready is a choice of the schedule's
-  const std::uint32_t from = memory && n_ > 1 ? memory->of(key_) : select_ ? select_->next_start() : 0;
+  const std::uint32_t from = memory && n_ > 1 ? memory->of(key_)
+                             : select_        ? select_->next_start()
+                                              : 0;
   const int taken = checking->selects(me, *this, from, key_);
   if (taken < 0) return;
   if (memory)

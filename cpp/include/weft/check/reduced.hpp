@@ -77,7 +77,7 @@ class Reduced final : public Strategy {
   void note(const Record&, int first, int second);
   Node* node_of(int event) noexcept;
 
-  std::vector<Node> stack_;   // the first `size_`; the others are kept for what they have allocated
+  std::vector<Node> stack_;  // the first `size_`; the others are kept for what they have allocated
   std::size_t size_ = 0;
   std::size_t at_ = 0;        // nodes of this run so far
   std::size_t repeated_ = 0;  // nodes whose choices the run repeats
@@ -85,7 +85,8 @@ class Reduced final : public Strategy {
   int node_ = kNone;          // where the step that begins next was chosen
   std::vector<int> nodes_;    // by event
 
-  std::vector<int> clocks_;  // by event: of each process, how many of its events come before or are it
+  std::vector<int>
+      clocks_;  // by event: of each process, how many of its events come before or are it
   int width_ = 0;
   std::vector<std::pair<int, int>> found_;
   std::vector<int> rivals_, between_;

@@ -1,7 +1,15 @@
 from typing import Any
 
 def configure(
-    search: str, any_time: bool, park: bool, seed: int, bound: int, depth: int, limit: int, early: int, /
+    search: str,
+    any_time: bool,
+    park: bool,
+    seed: int,
+    bound: int,
+    depth: int,
+    limit: int,
+    early: int,
+    /,
 ) -> None: ...
 def seed(seed: int, longest: int, /) -> None: ...
 def follow(deviations: list[tuple[Any, ...]], /) -> None: ...

@@ -69,7 +69,9 @@ class Decision(NamedTuple):
     choice: Any  #: path of who goes, "" for a time, else the number of what was taken
     options: int  #: how many choices there were
     index: int  #: which was taken; 0: the usual one
-    goes_on: bool  #: the usual one goes on with the process that had run last: another is a preemption
+    goes_on: (
+        bool  #: the usual one goes on with the process that had run last: another is a preemption
+    )
 
 
 @dataclass
@@ -86,7 +88,9 @@ class Outcome:
     lost: int = 0  #: values in blocking buffers that nobody took, without poison
     early: int = 0  #: times that came although somebody could run
     cut: str = ""  #: a bound that this run met: "early", "limit"
-    difference: str = ""  #: also of a replay: the first deviation that does not fit, which is no failure
+    difference: str = (
+        ""  #: also of a replay: the first deviation that does not fit, which is no failure
+    )
     chances: float = 1.0  #: the product of the numbers of choices: its mean over random walks estimates all schedules
     search: str = ""  #: the way of searching that made it
 
@@ -126,7 +130,16 @@ def run_once(function: Function) -> Outcome:
             gc.enable()
     kind = _KINDS.get(stopped, kind)
     return Outcome(
-        kind, value, error, steps, (), lost, early, cut, _engine.difference() if stopped == 1 else "", chances
+        kind,
+        value,
+        error,
+        steps,
+        (),
+        lost,
+        early,
+        cut,
+        _engine.difference() if stopped == 1 else "",
+        chances,
     )
 
 
@@ -149,7 +162,9 @@ def _configure(options: Options, search: str) -> None:
 
 
 def replay(
-    function: Function, deviations: Iterable[Deviation] | Iterable[ByNumber], options: Options | None = None
+    function: Function,
+    deviations: Iterable[Deviation] | Iterable[ByNumber],
+    options: Options | None = None,
 ) -> Outcome:
     """Runs the function in the order that these deviations tell. Of `options` time, grain and limit count."""
     _configure(options or Options(), "replay")
@@ -312,7 +327,14 @@ def shrink(
             size //= 2
     for bound in range(len(best.deviations)):
         search = Search(
-            function, replace(options, search="few", bound=bound, schedules=runs - count, seconds=end - time.monotonic())
+            function,
+            replace(
+                options,
+                search="few",
+                bound=bound,
+                schedules=runs - count,
+                seconds=end - time.monotonic(),
+            ),
         )
         for outcome in search:
             count += 1
