@@ -9,7 +9,7 @@ namespace weft::checking {
 Reduced::Node* Reduced::node_of(int event) noexcept {
   const auto i = static_cast<std::size_t>(event);
   const int n = i < nodes_.size() ? nodes_[i] : kNone;
-  return n == kNone || static_cast<std::size_t>(n) >= stack_.size()
+  return n == kNone || static_cast<std::size_t>(n) >= size_
              ? nullptr
              : &stack_[static_cast<std::size_t>(n)];
 }
