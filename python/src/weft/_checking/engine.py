@@ -71,7 +71,7 @@ class Decision(NamedTuple):
     kind: str  #: "go", "time", "guard", "fault"
     choice: Any  #: path of who goes, "" for a time, else the number of what was taken
     options: int  #: how many choices there were
-    index: int  #: which was taken; 0: the usual one
+    index: int  # type: ignore[assignment]  #: which was taken; 0: the usual one
     goes_on: bool  #: the usual one goes on with the process that had run last: another is a preemption
 
 
@@ -112,7 +112,8 @@ _KINDS = {1: "not the same", 2: "blocked", 3: "no end", 4: "deadlock"}
 
 def run_once(function: Function) -> Outcome:
     """Runs the function once under what _engine was told."""
-    kind, value, error = "ok", None, None
+    kind, value = "ok", None
+    error: BaseException | None = None
     collects = gc.isenabled()
     gc.disable()
     _engine.begin()
