@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from weft._commands import picture as _picture
+from weft._watching import picture as _picture
 from weft._watching import trace as _trace
 
 ROOT = Path(__file__).resolve().parents[2]

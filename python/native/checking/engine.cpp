@@ -14,6 +14,7 @@ void Checker::begin(weft::checking::Strategy& strategy) {
   program_ = nullptr;
   cancelled_ = false;
   lost = 0;
+  marked.clear();
   run.begin(strategy);
   on = true;
   services->install(this, this);
@@ -158,9 +159,19 @@ bool Checker::is_spinning(int n) noexcept {
   return c.yields >= 5;
 }
 
+// What it does is a part of the step that ends here. It may have operations of its own.
+void Checker::call_marked(const ProcessBase* p) noexcept {
+  const auto found = marked.find(p);
+  if (found == marked.end()) return;
+  const Owned callback = new_ref(found->second.get());
+  const Owned result(PyObject_CallNoArgs(callback.get()));
+  if (!result) PyErr_WriteUnraisable(callback.get());
+}
+
 bool Checker::pauses(ProcessObject* p, const void* operation, bool yields) noexcept {
   const int n = number(p);
   if (n == kNone) return false;
+  if (!marked.empty() && !operation && !run.stopped()) call_marked(&p->base);
   Checked& c = of(n);
   if (operation && c.paused == operation) {
     c.paused = nullptr;

@@ -50,6 +50,8 @@ class Checker final : public Points, public runtime::Chooser {
   const Services* services = nullptr;
   bool on = false;
   std::uint64_t lost = 0;
+  // By process with a stack of its own: what is called in it before each of its operations (faults).
+  std::unordered_map<const ProcessBase*, Owned<PyObject>> marked;
 
   void begin(weft::checking::Strategy&);
   void end();
@@ -106,6 +108,7 @@ class Checker final : public Points, public runtime::Chooser {
   core::Waker* decide(core::RunQueue&, int goes_on) noexcept;
   bool another_goes(ProcessObject*, bool goes_on) noexcept;
   bool is_spinning(int n) noexcept;
+  void call_marked(const ProcessBase*) noexcept;
   void wake(int n) noexcept;
 
   std::vector<std::unique_ptr<Checked>> processes_;  // by number

@@ -180,6 +180,21 @@ PyObject* f_choose(PyObject*, PyObject* args) {
   return PyLong_FromUnsignedLong(checker->on ? checker->run.take(options, kind) : 0);
 }
 
+PyObject* f_steps(PyObject*, PyObject*) {
+  return PyLong_FromUnsignedLong(checker->on ? checker->run.steps : 0);
+}
+
+// mark(callback): for the process that calls it; None: no longer.
+PyObject* f_mark(PyObject*, PyObject* callback) {
+  const ProcessBase* const p = checker->on ? checker->services->running() : nullptr;
+  if (!p) return refuse("only a process of a checked run is marked");
+  if (callback == Py_None)
+    checker->marked.erase(p);
+  else
+    checker->marked[p] = new_ref(callback);
+  Py_RETURN_NONE;
+}
+
 PyObject* f_events(PyObject*, PyObject*) {
   const wc::Record& r = checker->run.record;
   Owned list(PyList_New(0));
@@ -222,6 +237,8 @@ PyMethodDef functions[] = {{"configure", f_configure, METH_VARARGS, nullptr},
                            {"races", f_races, METH_NOARGS, nullptr},
                            {"decisions", f_decisions, METH_NOARGS, nullptr},
                            {"choose", f_choose, METH_VARARGS, nullptr},
+                           {"steps", f_steps, METH_NOARGS, nullptr},
+                           {"mark", f_mark, METH_O, nullptr},
                            {"events", f_events, METH_NOARGS, nullptr},
                            {"conflicts", f_conflicts, METH_VARARGS, nullptr},
                            {"flip", f_flip, METH_VARARGS, nullptr},

@@ -14,6 +14,7 @@ from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from weft._checking.api import check as check
     from weft.coroutines import *  # noqa: F403
 
 _BACKENDS = ("coroutines", "threads", "greenlets", "processes")
@@ -63,7 +64,13 @@ def __getattr__(name: str) -> Any:
 
         return native.version
     if name == "__all__":
-        return [*_backend().__all__, "use"]
+        return [*_backend().__all__, "use"] if _pure else [*_backend().__all__, "check", "use"]
+    if name == "check":
+        if _pure:
+            from weft._fallback import HOW
+
+            raise ImportError(f"weft.check is not there in pure Python. {HOW}")
+        return importlib.import_module("weft._checking.api").check
     if name.startswith("_"):
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     backend = _backend()
@@ -73,4 +80,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*_backend().__all__, "use", "__version__"]
+    return [*__getattr__("__all__"), "__version__"]

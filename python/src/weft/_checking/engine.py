@@ -47,7 +47,7 @@ class Options:
 
     #: "plain" (the usual order, once), "reduced" (one schedule stands for all that cannot differ from it), "all",
     #: "few" (all with at most `bound` deviations), "walk" (at random), "pct" (at random, by priorities that change
-    #: `depth` - 1 times), "auto" (the plain one, "reduced" for 40 % of `seconds`, then walk, pct and few in turn)
+    #: `depth` - 1 times), "auto" ("reduced", which begins with the usual order, for 40 % of `seconds`, then walk, pct and few in turn)
     search: str = "auto"
     time: str = "quiet"  #: when times come: "quiet", when nobody can run; "any", at most `early` times earlier
     grain: str = "operation"  #: where somebody else may go first: at operations, or only where a process parks ("park")
@@ -68,7 +68,7 @@ class Decision(NamedTuple):
     kind: str  #: "go", "time", "guard", "fault"
     choice: Any  #: path of who goes, "" for a time, else the number of what was taken
     options: int  #: how many choices there were
-    index: int  #: which was taken; 0: the usual one
+    index: int  # type: ignore[assignment]  #: which was taken; 0: the usual one
     goes_on: (
         bool  #: the usual one goes on with the process that had run last: another is a preemption
     )
@@ -88,11 +88,10 @@ class Outcome:
     lost: int = 0  #: values in blocking buffers that nobody took, without poison
     early: int = 0  #: times that came although somebody could run
     cut: str = ""  #: a bound that this run met: "early", "limit"
-    difference: str = (
-        ""  #: also of a replay: the first deviation that does not fit, which is no failure
-    )
+    difference: str = ""
     chances: float = 1.0  #: the product of the numbers of choices: its mean over random walks estimates all schedules
     search: str = ""  #: the way of searching that made it
+    time: str = "quiet"  #: when times came: Options.time of that way of searching
 
     @property
     def failed(self) -> bool:
@@ -112,7 +111,8 @@ _KINDS = {1: "not the same", 2: "blocked", 3: "no end", 4: "deadlock"}
 
 def run_once(function: Function) -> Outcome:
     """Runs the function once under what _engine was told."""
-    kind, value, error = "ok", None, None
+    kind, value = "ok", None
+    error: BaseException | None = None
     collects = gc.isenabled()
     gc.disable()
     _engine.begin()
@@ -143,7 +143,8 @@ def run_once(function: Function) -> Outcome:
     )
 
 
-def _decided(outcome: Outcome) -> Outcome:
+def decided(outcome: Outcome) -> Outcome:
+    """The outcome of the last run, with its decisions: a search gives them of what has failed alone."""
     outcome.decisions = tuple(Decision(*d) for d in _engine.decisions())
     return outcome
 
@@ -169,8 +170,8 @@ def replay(
     """Runs the function in the order that these deviations tell. Of `options` time, grain and limit count."""
     _configure(options or Options(), "replay")
     _engine.follow([tuple(d) for d in deviations])
-    outcome = _decided(run_once(function))
-    outcome.difference = _engine.difference()
+    outcome = decided(run_once(function))
+    outcome.time = (options or Options()).time
     return outcome
 
 
@@ -202,7 +203,6 @@ class Search:
         if options.search != "auto":
             yield from self._way(options, options.search, end, math.inf)
         else:
-            yield from self._way(options, "plain", end, 1)
             half = begun + 0.4 * options.seconds
             yield from self._way(options, "reduced", min(half, end), math.inf)
             turn = 0
@@ -239,7 +239,7 @@ class Search:
             if way in ("walk", "pct"):
                 _engine.seed(options.seed + runs, self._longest)
             outcome = run_once(self.function)
-            outcome.search = way
+            outcome.search, outcome.time = way, options.time
             if _engine.restarts():  # it has to know more of each step: from the beginning
                 continue
             if outcome.cut:
@@ -263,7 +263,7 @@ class Search:
             self.ways[way] = self.ways.get(way, 0) + 1
             if self.runs % 1000 == 0:
                 gc.collect()
-            yield _decided(outcome) if outcome.failed or outcome.kind == "not the same" else outcome
+            yield decided(outcome) if outcome.failed or outcome.kind == "not the same" else outcome
             if outcome.kind == "not the same":
                 return
         if not more and way != "plain" and (way != "few" or self.options.search == "few"):
@@ -340,7 +340,7 @@ def shrink(
             count += 1
             if outcome.failed or alike(outcome):
                 if not outcome.decisions:
-                    _decided(outcome)
+                    decided(outcome)
                 if alike(outcome):
                     return Shrunk(outcome, count, True)
         if not search.complete and not search.cut <= {"early", "limit"}:
@@ -363,3 +363,15 @@ def is_checking() -> bool:
 def events() -> list[str]:
     """What each step of the last run followed and touched, for whoever looks for a fault in the engine."""
     return _engine.events()
+
+
+def steps() -> int:
+    """How many steps the run under way has taken."""
+    return _engine.steps()
+
+
+def mark(callback: Callable[[], None] | None) -> None:
+    """Called by a process with a stack of its own, in a run of a check: from now on `callback` is called in that process
+    before each of its operations begins, and before others may go first. It may choose(), and have operations.
+    None: no longer. What it raises does not reach the process."""
+    _engine.mark(callback)

@@ -1,4 +1,4 @@
-"""The commands: `weft run`, `weft trace`, `weft bench`, `weft build`, `weft lf`, `weft net`, `weft --version`.
+"""The commands: `weft run`, `weft trace`, `weft bench`, `weft build`, `weft check`, `weft lf`, `weft net`, `weft --version`.
 
 Invariants
 - If the user did something wrong, one line on stderr says what to do, with exit status 2, before
@@ -71,7 +71,7 @@ def backend_named(name: str) -> str:
 # --- weft run -------------------------------------------------------------------------------------
 
 
-def _read_program(name: str) -> bytes:
+def read_program(name: str) -> bytes:
     path = Path(name)
     if path.is_dir():
         raise BadUse(f"{name} is a directory; give a Python file in it")
@@ -91,9 +91,9 @@ def _read_program(name: str) -> bytes:
         raise BadUse(f"cannot read {name}: {error.strerror}") from None
 
 
-def _compile_program(name: str, backend: str) -> tuple[CodeType, bool]:
+def compile_program(name: str, backend: str) -> tuple[CodeType, bool]:
     """The code of the program, and whether its `async` and `await` were left out."""
-    source = _read_program(name)
+    source = read_program(name)
     from weft import styles
 
     try:
@@ -125,7 +125,7 @@ def run_program(
     import weft
 
     chosen = backend_named(backend or os.environ.get("WEFT_BACKEND") or BACKENDS[0])
-    code, for_any = _compile_program(name, chosen)
+    code, for_any = compile_program(name, chosen)
     if chosen == "greenlets":
         _need_greenlets()
     weft.use(chosen)
@@ -273,9 +273,10 @@ class _Main(_Commands):
         "host": "Be a host: run processes here for programs elsewhere.",
         "up": "Start hosts on many machines, and run a program there.",
     }
+    CHECK = "Run a network in one order after the other, and find one that fails."
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *self.OF_NET])
+        return sorted([*super().list_commands(ctx), *self.OF_NET, "check"])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         own = {
@@ -283,7 +284,7 @@ class _Main(_Commands):
             for name, command in self.commands.items()
         }
         with formatter.section("Commands"):
-            formatter.write_dl(sorted({**own, **self.OF_NET}.items()))
+            formatter.write_dl(sorted({**own, **self.OF_NET, "check": self.CHECK}.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == "host":
@@ -293,6 +294,10 @@ class _Main(_Commands):
             from weft._commands import up as _commands_up
 
             return _commands_up.up
+        if cmd_name == "check":
+            from weft._commands import check as _commands_check
+
+            return _commands_check.check_command
         return super().get_command(ctx, cmd_name)
 
 
@@ -412,7 +417,7 @@ def trace_command(file: str, as_json: bool, chrome: str | None, picture: str | N
       weft trace out.jsonl --picture out.svg    then open out.svg in a browser
       weft trace out.jsonl --chrome out.json    then open out.json in Perfetto
     """
-    from weft._commands import picture as _picture
+    from weft._watching import picture as _picture
     from weft._watching import trace as _trace
     from weft.errors import BadUse as NoTrace
 

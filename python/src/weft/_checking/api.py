@@ -1,0 +1,167 @@
+"""`weft.check`: called with a function it checks it; above a function it makes a test of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from weft._checking.options import options
+from weft._checking.report import CheckFailed, Report
+from weft._checking.tokens import parse
+from weft.errors import BadUse
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Checked(Generic[P, R]):
+    """A function that is checked when it is called. `__wrapped__` is the function as it was.
+
+    Attributes:
+        given: the options of `@weft.check(…)`; None if only tokens are replayed.
+        tokens: of `@weft.check.replay(…)`, which are run first.
+    """
+
+    #: What the pytest plugin asks for: options that replace those of the test; "off" runs it plainly.
+    override: dict[str, Any] | str | None = None
+
+    __name__: str
+
+    def __init__(
+        self, function: Callable[P, R], given: dict[str, Any] | None, tokens: tuple[str, ...]
+    ) -> None:
+        self.given = given
+        self.tokens = tokens
+        functools.update_wrapper(self, function)
+        self.__wrapped__ = function
+
+    def __call__(self, *args: P.args, **named: P.kwargs) -> None:
+        __tracebackhide__ = True  # of pytest: the report says where
+        over = Checked.override
+        if over == "off":
+            from weft._checking.checker import run_plainly
+
+            run_plainly(functools.partial(self.__wrapped__, *args, **named))
+            return
+        report = self.report(*args, **named)
+        if report.failed:
+            raise CheckFailed(report)
+
+    def report(self, *args: P.args, **named: P.kwargs) -> Report:
+        """Checks the function with these arguments."""
+        from weft._checking.checker import check_function
+
+        function = functools.partial(self.__wrapped__, *args, **named)
+        over = Checked.override
+        changed = dict(over) if isinstance(over, dict) else {}
+        only = changed.pop("replay", None)
+        chosen = options(**{**(self.given or {}), **changed})
+        replays = (only,) if only else self.tokens
+        search = not only and self.given is not None
+        return check_function(function, chosen, replays, search=search)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method: of a class of tests."""
+        if instance is None:
+            return self
+        bound = Checked(functools.partial(self.__wrapped__, instance), self.given, self.tokens)
+        return functools.update_wrapper(bound, self.__wrapped__)
+
+
+class Check:
+    """What `weft.check` is."""
+
+    @overload
+    def __call__(self, function: Callable[[], Any], /, **given: Any) -> Report: ...
+    @overload
+    def __call__(
+        self, function: None = None, /, **given: Any
+    ) -> Callable[[Callable[P, R]], Checked[P, R]]: ...
+    def __call__(self, function: Any = None, /, **given: Any) -> Any:
+        """Runs `function` in one order after the other, and gives a :class:`Report` of what fails.
+
+        Without a function it is a decorator: `@weft.check(seconds=2)` above a function makes one that
+        checks it when it is called, and raises :class:`CheckFailed` if it fails in some order.
+
+        Args:
+            function: builds and runs a network, is a process function without arguments, or an
+                `async def`. It may be called some thousand times.
+            seconds: how long to search (10).
+            schedules: how many schedules to run at most.
+            search: "auto", "all", "walk", "pct" or "few".
+            time: "quiet": times come when nobody can run; or "any".
+            faults: such as "kill:1,delay" (also "partition", "slow"): for processes on hosts.
+            same: results, and how each process ends, must be the same in all schedules.
+            strict: what is only told otherwise is a failure.
+            grain: "operation", or "park": processes are stopped only where they wait.
+            all: it is a failure if not every schedule was run.
+            seed: a number, of what is done at random.
+            keep_going: look for other failures after the first.
+            jobs: in how many OS processes.
+            stub: names of functions, `module.function`, that are not called.
+            replay: a token: runs this one schedule.
+        Raises:
+            BadUse: there is no such option, or the token is none.
+            CheckFailed: from the decorated function.
+        """
+        if function is None:
+            replay = given.pop("replay", None)
+            options(**given)
+            tokens = () if replay is None else self._tokens((replay,))
+            return lambda f: _checked(f, given, tokens)
+        if not callable(function):
+            raise BadUse(
+                f"weft.check: {function!r} cannot be called: give a function that builds and runs a network"
+            )
+        replay = given.pop("replay", None)
+        if isinstance(function, Checked):
+            given = {**(function.given or {}), **given}
+            function = function.__wrapped__
+        chosen = options(**given)
+        from weft._checking.checker import check_function
+
+        tokens = () if replay is None else self._tokens((replay,))
+        return check_function(function, chosen, tokens, search=replay is None)
+
+    def replay(self, *tokens: str) -> Callable[[Callable[P, R]], Checked[P, R]]:
+        """A decorator: these schedules are run first, before any search, each time. A schedule that once
+        failed is kept so when the fault is mended.
+
+        Args:
+            tokens: as a report has them after `--replay`.
+        Raises:
+            BadUse: one of them is no token.
+        """
+        kept = self._tokens(tokens)
+        return lambda f: _checked(f, None, kept)
+
+    def _tokens(self, tokens: tuple[str, ...]) -> tuple[str, ...]:
+        if not tokens:
+            raise BadUse("weft.check.replay needs a token: what a report has after --replay")
+        for token in tokens:
+            if not isinstance(token, str):
+                raise BadUse(
+                    f"weft.check.replay({token!r}): a token is a text, such as 'w1:clerk@3=van'"
+                )
+            parse(token)
+        return tokens
+
+    def __repr__(self) -> str:
+        return "weft.check"
+
+
+def _checked(f: Any, given: dict[str, Any] | None, tokens: tuple[str, ...]) -> Any:
+    if not callable(f):
+        raise BadUse(f"weft.check: {f!r} is no function: write the decorator above a def")
+    if isinstance(f, Checked):
+        merged = (
+            {**(f.given or {}), **(given or {})}
+            if f.given is not None or given is not None
+            else None
+        )
+        return Checked(f.__wrapped__, merged, (*tokens, *f.tokens))
+    return Checked(f, given, tokens)
+
+
+check = Check()

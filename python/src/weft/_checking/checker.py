@@ -1,0 +1,734 @@
+"""Checks a function: the world is made virtual, schedules are run one after the other, and what fails is made short
+and told (rules 17.1 to 17.11).
+
+    first run, observed ──refused, or no network──► refused
+      └► tokens, each replayed ──fails──► told
+           └► search ──a schedule fails──► made short ──► replayed, and told line by line
+                └──every schedule was run, or time is over──► nothing found
+
+Invariants
+- All that the program prints, warns and does to its modules' clocks stays within the check.
+- Whatever ends the check (a failure, Ctrl-C, a program that is not the same twice), there is a Report.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import inspect
+import io
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from weft._checking import engine as _engine
+from weft._checking import faults as _faults
+from weft._checking import patches as _patches
+from weft._checking import tokens as _tokens
+from weft._checking.options import Options
+from weft._checking.properties import Watch
+from weft._checking.report import Report, Search, about, counted
+from weft._checking.telling import Teller
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+OBSERVED = 50  # each so-maniest run is observed, for what the engine does not see
+_SHRINKING = 2.0  # seconds for the search for fewer deviations
+_GRAIN = 0.5  # seconds for the search for the same failure at the other grain
+
+Progress = Callable[[str], None]
+
+
+def world_for(options: Options) -> _patches.World:
+    """The world of a check: `with world_for(options) as world:`, before the program is imported if that can be."""
+    return _patches.World(_now, options.seed, options.stub, _sleep)
+
+
+def _now() -> float:
+    return float(_native.now()) if _native.current_process() is not None else 0.0
+
+
+def _sleep(seconds: float) -> bool:
+    """Sleeps in the run's time, where the caller is a process that may be stopped."""
+    process = _native.current_process()
+    if process is None or _native.where() not in _BLOCKS:
+        return False
+    _native.sleep(seconds)
+    return True
+
+
+_NATIVE = "a native process is run once"  # what such a process raises where it is not on a thread of its own
+_BLOCKS = (2, 3)  # native.where(): a thread process, a greenlet
+
+
+def run_plainly(function: Callable[[], Any]) -> Any:
+    """Calls the function once, unchecked."""
+    return _called(function)()
+
+
+def _called(function: Callable[[], Any]) -> Callable[[], Any]:
+    """The function, as one that runs what it returns if that is a process."""
+    import weft
+    from weft.coroutines import process
+
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    if inspect.iscoroutinefunction(inner):
+        made = process(inner)
+        arguments: Any = function if isinstance(function, functools.partial) else None
+
+        def run_it() -> Any:
+            args, named = (
+                (arguments.args, arguments.keywords) if arguments is not None else ((), {})
+            )
+            return weft.coroutines.run(made(*args, **named))
+
+        return run_it
+
+    def call() -> Any:
+        value = function()
+        if isinstance(value, _native.Process):
+            return weft.coroutines.run(value)
+        return value
+
+    return call
+
+
+@dataclass
+class _Failure:
+    kind: str
+    what: str
+    outcome: _engine.Outcome
+    found_at: int
+    seconds: float
+
+
+class _End(Exception):
+    """The check ends with this report."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+
+def check_function(
+    function: Callable[[], Any],
+    options: Options,
+    tokens: tuple[str, ...] = (),
+    *,
+    search: bool = True,
+    name: str | None = None,
+    command: str | None = None,
+    progress: Progress | None = None,
+    world: _patches.World | None = None,
+) -> Report:
+    """Checks a function.
+
+    Args:
+        tokens: schedules that are run before the search.
+        search: or only the tokens.
+        name: of the function, in the report.
+        command: what replays a schedule, without its token.
+        world: that it is in already.
+    Raises:
+        BadUse: a token is none; a check is under way already.
+    """
+    if _engine.is_checking():
+        raise BadUse("weft.check within a checked function: check one function at a time")
+    check = _Check(function, options, name, command, progress or (lambda text: None), world)
+    return check.go(tokens, search)
+
+
+class _Check:
+    def __init__(
+        self,
+        function: Callable[[], Any],
+        options: Options,
+        name: str | None,
+        command: str | None,
+        progress: Progress,
+        world: _patches.World | None,
+    ) -> None:
+        self.options = options
+        self.name = name or _name_of(function)
+        self.command = command
+        self.progress = progress
+        self.world = world_for(options) if world is None else world
+        self._own_world = world is None
+        self._call = _called(function)
+        self._function = function
+        self._observe: Any = None  # of the next run
+        self._printed = io.StringIO()
+        self._runs = 0
+        self.report = Report(self.name, time=options.time)
+        self.endings: dict[
+            str, tuple[str, str]
+        ] = {}  # path → how it ended first, and what was said of that
+        self.left: dict[str, str] = {}
+        self.first_value: Any = None
+        self.shared = False
+        self.ways_before: dict[str, int] = {}  # schedules of searches that are over (parallel)
+        self._watch: Watch | None = None
+        self.began = _patches.real.clock()
+
+    # --- one run ---
+
+    def run(self) -> Any:
+        """The function, as the engine runs it."""
+        self._printed.seek(0)
+        self._printed.truncate()
+        observer, self._observe = self._observe, None
+        with self.world.run(), contextlib.ExitStack() as stack:
+            stack.enter_context(_faults.simulated(self.options.faults))
+            if observer is not None:
+                stack.enter_context(observer.observing())
+            return self._call()
+
+    @contextlib.contextmanager
+    def _within(self) -> Iterator[None]:
+        """Where the function may be run."""
+        saved = sys.stdout, sys.stderr
+        with contextlib.ExitStack() as stack:
+            if self._own_world:
+                stack.enter_context(self.world)
+            stack.enter_context(_faults.hosts_here())
+            stack.enter_context(_patches.alarm(_patches.NOTHING_FOR, self._steps))
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")
+            sys.stdout = sys.stderr = self._printed
+            try:
+                yield
+            finally:
+                sys.stdout, sys.stderr = saved
+
+    def _steps(self) -> Any:
+        return self._runs, _engine.steps()
+
+    def seconds(self) -> float:
+        return _patches.real.clock() - self.began
+
+    # --- the whole ---
+
+    def go(self, tokens: tuple[str, ...], search: bool) -> Report:
+        read = [(token, _tokens.parse(token)) for token in tokens]
+        report = self.report
+        try:
+            with self._within():
+                self._first_run()
+                for token, deviations in read:
+                    self._replay(token, deviations, alone=not search)
+                if search:
+                    self._search()
+        except _End as end:
+            report = end.report
+        except KeyboardInterrupt:
+            if not report.kind:
+                report.kind = "interrupted"
+        report.seconds = report.seconds or self.seconds()
+        report.told += [told for told in self.world.told if told not in report.told]
+        return report
+
+    def _engine_options(self, time: str | None = None, grain: str | None = None) -> _engine.Options:
+        o = self.options
+        return _engine.Options(
+            search=o.search,
+            time=time or o.time,
+            grain=grain or o.grain,
+            seed=o.seed,
+            seconds=o.seconds,
+            schedules=o.schedules,
+        )
+
+    def _first_run(self) -> None:
+        """The usual order, observed. What cannot be checked shows here."""
+        outside = _channels_outside(self._function)
+        if outside:
+            raise self._refused(outside)
+        before = {id(it) for it in gc.get_objects() if isinstance(it, _CHANNELS)}
+        watch = _First(before)
+        teller = Teller()
+        self._observe = _Both(watch, teller)
+        _faults.calls = 0
+        outcome = _engine.replay(self.run, (), self._engine_options())
+        self._runs += 1
+        self._look(outcome)
+        if watch.outside:
+            raise self._refused(
+                f"channel {watch.outside!r} was made outside of the function, so its state would go from one schedule into "
+                "the next: make it in the function"
+            )
+        if not watch.processes and outcome.kind == "ok":
+            raise self._refused(
+                "the function runs no network, so there is nothing to decide: give one that calls run(…), or Parallel"
+            )
+        if self.options.faults and not _faults.calls and outcome.kind == "ok":
+            raise self._refused(
+                f"faults={str(self.options.faults)!r}, and no process runs on a host: put those that may fail on hosts "
+                "(weft.processes, worker.on(host)(…)), or leave the faults out"
+            )
+        self._observed(watch)
+        self.first_value = outcome.value
+        again = Teller()
+        self._observe = again
+        outcome = self._replayed(())
+        self._look(outcome)
+        difference = teller.differs(again)
+        if difference:
+            self.report.kind, self.report.what = "not the same", difference
+            raise _End(self.report)
+
+    def _look(self, outcome: _engine.Outcome) -> None:
+        """Ends the check if this run says that nothing can be said."""
+        if self.world.refused:
+            raise self._refused(str(self.world.refused[0]))
+        native = _innermost(outcome.error, (BadUse,))
+        if native is not None and _NATIVE in str(native):
+            name = str(native).split(":", 1)[0]
+            raise self._refused(
+                f"{name} is a process of a native component, whose thread nobody can stop: put a process in Python in its place"
+            )
+        error = _innermost(outcome.error, (_patches.NeverBack, _patches.Refused))
+        if error is not None:
+            raise self._refused(str(error))
+
+    def _refused(self, what: str) -> _End:
+        self.report.kind, self.report.what = "refused", what
+        return _End(self.report)
+
+    def _observed(self, watch: Watch) -> None:
+        """Compares how the processes ended with what was seen before."""
+        for sentence in watch.shared:
+            self.shared = True
+            self.world.tell(sentence)
+        for path, how in watch.endings.items():
+            said = watch.left.get(path, "")
+            first = self.endings.setdefault(path, (how, said))
+            pair = {first[0], how}
+            if "returned" in pair and pair & {"Retired", "Poisoned"} and path not in self.left:
+                self.left[path] = f"{path} returns in one schedule and in another{said or first[1]}"
+
+    # --- tokens ---
+
+    def _replay(self, token: str, deviations: Any, alone: bool) -> None:
+        outcome = self._replayed(deviations)
+        self._look(outcome)
+        lacking = _lacking(deviations, outcome)
+        if outcome.kind == "not the same" or lacking:
+            said = f"the token {token} does not fit this program any more: {lacking or outcome.difference}"
+            if alone:
+                self.report.replayed = said
+                raise _End(self.report)
+            self.world.tell(said)
+            return
+        kind, what = self._judged(outcome)
+        if kind:
+            failure = _Failure(kind, what, outcome, 0, self.seconds())
+            self._tell(self.report, failure, outcome, least=False)
+            self.report.token = token
+            self._name_command(self.report)
+            raise _End(self.report)
+        if alone:
+            self.report.replayed = "this schedule does not fail"
+            self._lines(self.report, outcome)
+            self.report.token = token
+            raise _End(self.report)
+
+    def _replayed(self, deviations: Any, time: str | None = None) -> _engine.Outcome:
+        self._runs += 1
+        return _engine.replay(self.run, deviations, self._engine_options(time))
+
+    # --- searching ---
+
+    def _judged(self, outcome: _engine.Outcome, watch: Watch | None = None) -> tuple[str, str]:
+        """The failure in a run: its kind, and a few words; ("", "") if there is none."""
+        if outcome.kind == "exception" and outcome.error is not None:
+            return "exception", _one_line(outcome.error)
+        if outcome.kind == "no end":
+            return "no end", f"not over after {_engine.Options().limit:,} steps"
+        if outcome.kind == "deadlock":
+            return "deadlock", ""
+        if outcome.kind != "ok":
+            return "", ""
+        if outcome.lost:
+            return "lost values", f"{counted(outcome.lost, 'value')} that nobody took"
+        if self.options.same and not _equal(outcome.value, self.first_value):
+            return (
+                "depends on the order",
+                f"the result is {_short(outcome.value)}, and {_short(self.first_value)} in the usual order",
+            )
+        if watch is not None and self.options.same:
+            for path, how in watch.endings.items():
+                first = self.endings.get(path)
+                if first is not None and first[0] != how:
+                    return (
+                        "depends on the order",
+                        f"{path} ended by {how}, and by {first[0]} in the usual order",
+                    )
+        if watch is not None and self.options.strict:
+            for path, how in watch.endings.items():
+                first = self.endings.get(path)
+                if (
+                    first
+                    and "returned" in (how, first[0])
+                    and {how, first[0]} & {"Retired", "Poisoned"}
+                ):
+                    return (
+                        "left behind",
+                        f"{path} ends by {how}, and by {first[0]} in the usual order",
+                    )
+        return "", ""
+
+    def _search(self) -> None:
+        o = self.options
+        if o.jobs > 1:
+            from weft._checking import parallel as _parallel
+
+            return _parallel.search(self)
+        found = self.find(_engine.Search(self._watched, self._engine_options()))
+        self.conclude(found)
+        return None
+
+    def _watched(self) -> Any:
+        """Each so-maniest run is observed; where endings are compared, each is."""
+        self._runs += 1
+        each = self.options.same or self.options.strict
+        self._watch = Watch(objects=not each) if each or self._runs % OBSERVED == 0 else None
+        self._observe = self._watch
+        return self.run()
+
+    def find(self, search: _engine.Search) -> list[_Failure]:
+        """Runs a search until something fails (keep_going: to its end). Figures go to the report."""
+        found: dict[tuple[str, str], _Failure] = {}
+        shown = 0.0
+        self._search_under_way = search
+        try:
+            for outcome in search:
+                self._look(outcome)
+                if outcome.kind == "not the same":
+                    self.report.kind, self.report.what = "not the same", outcome.difference
+                    raise _End(self.report)
+                watch = self._watch
+                kind, what = self._judged(outcome, watch)
+                if kind:
+                    if not outcome.decisions:
+                        _engine.decided(outcome)
+                    failure = _Failure(kind, what, outcome, search.runs, self.seconds())
+                    found.setdefault((kind, what), failure)
+                    if not self.options.keep_going:
+                        break
+                if watch is not None:
+                    self._observed(watch)
+                now = self.seconds()
+                if now - shown > 0.2:
+                    shown = now
+                    self.progress(_progress(search, now, self.options))
+        finally:
+            self._figures(search)
+        return list(found.values())
+
+    def raise_end(self) -> None:
+        raise _End(self.report)
+
+    def conclude_elsewhere(self, found: list[dict[str, Any]]) -> None:
+        """The same, of what other OS processes have found."""
+        failures = []
+        for one in found:
+            outcome = self._replayed(one["numbers"], one["time"])
+            self._look(outcome)
+            if outcome.kind == "not the same":
+                self.report.kind, self.report.what = "not the same", outcome.difference
+                raise _End(self.report)
+            failures.append(_Failure(one["kind"], one["what"], outcome, one["at"], self.seconds()))
+        self.conclude(failures)
+
+    def _figures(self, search: _engine.Search) -> None:
+        r = self.report
+        r.schedules = search.runs
+        r.searches = [Search(name, runs) for name, runs in search.ways.items()]
+        r.races = search.races
+        r.estimate = search.estimate
+        r.complete = search.complete and not self.shared
+        r.seconds = self.seconds()
+
+    def conclude(self, found: list[_Failure]) -> None:
+        """Makes the report of what was found."""
+        r = self.report
+        for number, failure in enumerate(found):
+            into = r if number == 0 else Report(self.name, time=self.options.time)
+            if number:
+                r.more.append(into)
+            self._shrunk(into, failure)
+        if found:
+            return
+        for path, sentence in self.left.items():
+            if self.options.strict and not r.kind:
+                r.kind, r.what = "left behind", sentence
+            else:
+                r.told.append(f"left behind: {sentence}" if not self.options.strict else path)
+        if not r.kind and self.options.strict and self.world.told:
+            r.kind, r.what = "told", next(iter(self.world.told))
+        if not r.kind and self.options.all and not r.complete:
+            r.kind = "cut"
+
+    def _shrunk(self, into: Report, failure: _Failure) -> None:
+        into.kind, into.what = failure.kind, failure.what
+        into.found_at, into.seconds = failure.found_at, failure.seconds
+        self.progress("a schedule fails; it is made short")
+
+        def alike(outcome: _engine.Outcome) -> bool:
+            kind, what = self._judged(outcome, self._watch if self._each() else None)
+            return kind == failure.kind and _about(what) == _about(failure.what)
+
+        outcome, least, time = failure.outcome, False, failure.outcome.time
+        try:
+            shrunk = _engine.shrink(
+                self._watched,
+                failure.outcome,
+                self._engine_options(time),
+                alike=alike,
+                seconds=_SHRINKING,
+            )
+            outcome, least = shrunk.outcome, shrunk.least
+        except KeyboardInterrupt:
+            into.told.append("stopped by Ctrl-C before the schedule was made as short as can be")
+        self._tell(into, failure, outcome, least, time)
+
+    def _each(self) -> bool:
+        return self.options.same or self.options.strict
+
+    def _tell(
+        self, into: Report, failure: _Failure, outcome: _engine.Outcome, least: bool, time: str = ""
+    ) -> None:
+        """Replays what was found, and says it line by line."""
+        into.kind, into.what = failure.kind, failure.what
+        into.found_at, into.seconds = failure.found_at, failure.seconds
+        into.time = time or self.options.time
+        into.deviations, into.least = len(outcome.deviations), least
+        deviations = [_tokens.Deviation(*d) for d in outcome.deviations]
+        into.token = _tokens.text(deviations)
+        into.said = [_tokens.said(d) for d in deviations]
+        self._lines(into, outcome, time)
+        self._name_command(into)
+        into.grain = self._other_grain(failure, outcome, time) if outcome.deviations else ""
+
+    def _name_command(self, into: Report) -> None:
+        early = f" --time {into.time}" if into.time != self.options.time else ""
+        if self.command is not None:
+            into.command = f"{self.command}{early} --replay {into.token}"
+        else:
+            into.command = f"weft.check(…, replay={into.token!r})"
+
+    def _lines(self, into: Report, outcome: _engine.Outcome, time: str = "") -> None:
+        teller = Teller()
+        self._observe = teller
+        again = self._replayed(outcome.deviations, time or None)
+        deadlock = again.kind == "deadlock"
+        into.lines = teller.text(deadlock)
+        into.printed = self._printed.getvalue()
+        if again.kind == "no end":
+            cycle = teller.cycle()
+            into.lines = "\n".join(teller.text().splitlines()[-20:])
+            into.error = f"these steps come again and again:\n{cycle}" if cycle else ""
+        elif deadlock and again.error is not None:
+            into.error = str(getattr(again.error, "report", None) or again.error)
+        elif again.error is not None:
+            into.error = _traceback(again.error)
+        deviations = outcome.deviations
+        into.picture = functools.partial(self._picture, deviations, time)
+        into.trace = functools.partial(self._trace, deviations, time)
+
+    def _other_grain(self, failure: _Failure, outcome: _engine.Outcome, time: str) -> str:
+        """Whether coroutines of one scheduler could do the same."""
+        if self.options.grain == "park" or failure.kind not in (
+            "deadlock",
+            "exception",
+            "lost values",
+        ):
+            return ""
+        options = replace(
+            self._engine_options(time or None, "park"),
+            search="few",
+            bound=3,
+            seconds=_GRAIN,
+            schedules=None,
+        )
+        search = _engine.Search(self._watched, options)
+        for other in search:
+            kind, what = self._judged(other)
+            if kind == failure.kind and _about(what) == _about(failure.what):
+                return ""
+        if not search.complete and "seconds" in search.cut:
+            return ""
+        return (
+            "a process is stopped between two operations here: this cannot happen while all of these are coroutines of "
+            "one scheduler"
+        )
+
+    def _trace(self, deviations: Any, time: str, path: str) -> None:
+        """Writes the trace of this schedule."""
+        from weft._watching.trace import tracing
+
+        with self._within():
+            self._observe = _Observing(lambda: tracing(path))
+            self._replayed(deviations, time or None)
+
+    def _picture(self, deviations: Any, time: str) -> str:
+        import tempfile
+
+        from weft._watching import picture as _drawing
+        from weft._watching.trace import read
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder) / "trace.jsonl")
+            self._trace(deviations, time, path)
+            events, _ = read(path)
+        return _drawing.svg(events)
+
+
+class _Both:
+    """Two observers of one run."""
+
+    def __init__(self, *observers: Any) -> None:
+        self._observers = observers
+
+    @contextlib.contextmanager
+    def observing(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for observer in self._observers:
+                stack.enter_context(observer.observing())
+            yield
+
+
+@dataclass
+class _Observing:
+    """What a run is observed with, as a context manager."""
+
+    observing: Callable[[], Any]
+
+
+_CHANNELS = (_native.Channel,)
+
+
+class _First(Watch):
+    """The first run: also, which channels were there before it."""
+
+    def __init__(self, before: set[int]) -> None:
+        super().__init__()
+        self.outside = ""
+        self._before = before
+
+    def event(
+        self, what: str, process: Any, operation: str | None, target: Any, detail: Any
+    ) -> None:
+        super().event(what, process, operation, target, detail)
+        channel = getattr(target, "channel", None) if what == "begin" else None
+        if channel is not None and id(channel) in self._before:
+            self.outside = channel.name or "without a name"
+
+
+def _channels_outside(function: Callable[..., Any]) -> str:
+    for name, value in _patches.outside_names(function):
+        if isinstance(value, (_native.Channel, _native.Reader, _native.Writer)):
+            return (
+                f"{name} is a channel, or an end of one, that was made outside of the function, so its state would go from "
+                "one schedule into the next: make it in the function"
+            )
+    return ""
+
+
+def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
+    """The first deviation that a replay was to have and has not had."""
+    numbers = set(outcome.numbers)
+    named = {_indexed(d) for d in outcome.deviations}
+    for d in asked:
+        if isinstance(d, _tokens.ByNumber):
+            if tuple(d) not in numbers:
+                return f"at decision {d.decision} there is no choice {d.choice}"
+        elif _indexed(d) not in named:
+            return f"it is not so that {_tokens.said(d)}"
+    return ""
+
+
+def _indexed(d: Any) -> tuple[Any, ...]:
+    """A deviation whose paths do not depend on how many processes of a name were there by then (rule 7.8)."""
+    process, step, kind, choice = d
+    return (
+        process.replace("[0]", ""),
+        step,
+        kind,
+        choice.replace("[0]", "") if kind == "go" else choice,
+    )
+
+
+def _innermost(
+    error: BaseException | None, kinds: tuple[type[BaseException], ...]
+) -> BaseException | None:
+    """The first of these kinds in an error, or in the group that it is."""
+    if error is None or isinstance(error, kinds):
+        return error
+    for inner in getattr(error, "exceptions", ()):
+        found = _innermost(inner, kinds)
+        if found is not None:
+            return found
+    return _innermost(error.__cause__, kinds) if error.__cause__ is not None else None
+
+
+def _name_of(function: Any) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(
+        getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or "function"
+    )
+
+
+def _one_line(error: BaseException) -> str:
+    text = str(error).strip().split("\n", 1)[0]
+    if isinstance(error, SystemExit):
+        return f"the program calls sys.exit({error.code!r})"
+    kind = type(error).__name__
+    inner = getattr(error, "exceptions", ())
+    if inner:
+        text = "; ".join(_one_line(one) for one in inner)
+    return f"{kind}: {text}"[:160] if text else kind
+
+
+def _about(what: str) -> str:
+    """A failure without its numbers, by which two of them are compared."""
+    return what.split(":", 1)[0] if ":" in what else what.split(",", 1)[0].lstrip("0123456789, ")
+
+
+def _traceback(error: BaseException) -> str:
+    lines = traceback.format_exception(type(error), error, error.__traceback__)
+    kept = [part for part in lines if f"{os.sep}weft{os.sep}_" not in part]
+    return "".join(kept).rstrip()
+
+
+def _short(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"<{type(value).__name__}, whose repr fails: {type(error).__name__}>"
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _equal(a: object, b: object) -> bool:
+    try:
+        same = a == b
+        if isinstance(same, bool) and same:
+            return True
+    except Exception:
+        return repr(a) == repr(b)
+    return bool(repr(a) == repr(b)) if type(a) is type(b) else False
+
+
+def _progress(search: Any, seconds: float, options: Options) -> str:
+    said = f"{counted(search.runs, 'schedule')}, {seconds:.0f} of {options.seconds:g} s"
+    if search.estimate > search.runs:
+        said += f"; some {about(search.estimate)} orders in all"
+    return said

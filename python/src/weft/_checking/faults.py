@@ -1,0 +1,273 @@
+"""Hosts that are simulated: while a function is checked, what would run in another OS process runs in this one, and
+faults may befall it (rule 17.10).
+
+A process on a host is a thread process that calls _hosts.host.Host.call(). Here takes the place of Host: it calls the
+function where it stands. The channels of such a process carry pickles as ever (rule 9.1), so values are copied.
+
+    runs ──kill, partition──► dead: its ends have died, so each operation at them fails; when its function has been
+      │                       left, in whatever way, its caller gets ProcessDied
+      └──slow──► before each operation it waits for the time, which comes when nobody else can go on
+
+Invariants
+- Each fault is a decision of the engine, made where the process comes to an operation.
+- A dead process has no effect any more: its `finally` runs, and reaches nobody.
+- An attempt of a Supervisor that is not the last has ends of its own, beside those that the supervisor holds: so the
+  channels outlive its death (rule 7.13).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import inspect
+import io
+import pickle
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from weft._checking import engine as _engine
+from weft._checking import patches as _patches
+from weft._checking.options import Faults
+from weft._extension import native as _native
+from weft.errors import BadUse, Cancelled, ChannelEnd, ProcessDied
+
+_HOST = "weft._hosts.host"
+_FIRST_PID = 1_000_001  # of simulated OS processes: above those of the system
+_ENDS = (_native.Reader, _native.Writer)
+_OF_WEFT = (*_ENDS, _native.Channel, _native.Barrier)
+
+
+class _Run:
+    """What is left of the faults in the run under way."""
+
+    def __init__(self) -> None:
+        self.faults = Faults()
+        self.deaths = 0
+        self.partitions = 0
+        self.slow = 0
+        self.pid = _FIRST_PID
+
+
+_run = _Run()
+calls = 0  #: of simulated hosts so far: faults without hosts are bad use
+
+
+@contextlib.contextmanager
+def simulated(faults: Faults) -> Iterator[None]:
+    """One run with these faults."""
+    _run.faults = faults
+    _run.deaths, _run.partitions, _run.slow = faults.kill, int(faults.partition), int(faults.slow)
+    _run.pid = _FIRST_PID
+    try:
+        yield
+    finally:
+        _run.__init__()  # type: ignore[misc]
+
+
+@contextlib.contextmanager
+def hosts_here() -> Iterator[None]:
+    """While a function is checked: no OS process is started. Most programs have no hosts, and do not pay for the
+    import of what hosts need."""
+    with contextlib.ExitStack() as stack:
+        if _HOST in sys.modules:
+            stack.enter_context(_replaced())
+        else:
+            stack.enter_context(
+                _patches.when_imported(_HOST, lambda: stack.enter_context(_replaced()))
+            )
+        yield
+
+
+@contextlib.contextmanager
+def _replaced() -> Iterator[None]:
+    from weft._hosts import host as _host
+
+    real, call = _host.Host, _host.Host.call
+
+    def refuse(self: Any, *args: Any, **named: Any) -> Any:
+        if _engine.is_checking():
+            raise BadUse(
+                "these Hosts were made outside of the checked function, and are OS processes: make them in the function, "
+                "where they are simulated"
+            )
+        return call(self, *args, **named)
+
+    real.call = refuse  # type: ignore[method-assign]
+    _host.Host = Here  # type: ignore[misc, assignment]
+    try:
+        yield
+    finally:
+        _host.Host = real  # type: ignore[misc]
+        real.call = call  # type: ignore[method-assign]
+
+
+class Here:
+    """Takes the place of _hosts.host.Host."""
+
+    def __init__(self, setting: Any = None) -> None:
+        self.setting = setting
+        self.running = self.begun = 0
+        self.pid = 0
+
+    def begin(self, later: bool = False) -> None:
+        self.pid = _run.pid
+        _run.pid += 1
+
+    def join(self) -> None: ...
+
+    def let_go(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def call(
+        self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], attempt: Any = None
+    ) -> Any:
+        """Runs the function here, as a host would there.
+
+        Raises:
+            what it raised; ProcessDied, if it is killed; BadUse: an argument or the result cannot be pickled.
+        """
+        global calls
+        calls += 1
+        name = getattr(function, "__name__", "process")
+        own: list[Any] | None = [] if attempt is not None and not attempt.last else None
+        args, keywords = _copied((args, keywords), f"the arguments of {name}", own)
+        mortal = _Mortal(own if own is not None else list(_ends_in((args, keywords))))
+        if _run.faults:
+            _engine.mark(mortal.before_operation)
+        try:
+            if inspect.iscoroutinefunction(function):
+                from weft import threads
+                from weft.coroutines import process as coroutine
+
+                value = threads.Parallel(coroutine(function)(*args, **keywords))[0]
+            else:
+                value = function(*args, **keywords)
+        except BaseException:
+            if not mortal.dead:
+                raise
+        finally:
+            if _run.faults:
+                _engine.mark(None)
+            for end in own or ():
+                end.retire()
+        if mortal.dead:
+            if attempt is not None:
+                attempt.died = True
+            raise ProcessDied(name, self.pid, -signal.SIGKILL, refused=mortal.why)
+        return _copied(value, f"the result of {name}")
+
+
+class _Mortal:
+    """A process that faults may befall."""
+
+    def __init__(self, ends: list[Any]) -> None:
+        self.dead = False
+        self.why = ""  #: the session with it has ended
+        self._ends = ends
+        self._slow: bool | None = None
+        self._within = False  # an operation of ours
+
+    def before_operation(self) -> None:
+        """Called by the engine in the process, before each of its operations."""
+        if self._within or self.dead:
+            return None
+        if _run.deaths and _engine.choose(2, "fault"):
+            _run.deaths -= 1
+            return self._die()
+        if _run.partitions and _engine.choose(2, "fault"):
+            _run.partitions -= 1
+            self.why = "a partition, made by the check"
+            return self._die()
+        if self._slow is None and _run.faults.slow:
+            self._slow = bool(_run.slow and _engine.choose(2, "fault"))
+            _run.slow -= self._slow
+        if self._slow:
+            self._within = True
+            try:
+                _native.sleep(1e-9)
+            except Cancelled:  # it is for the operation that is about to begin
+                process = _native.current_process()
+                if process is not None:
+                    process.cancel()
+            finally:
+                self._within = False
+        return None
+
+    def _die(self) -> None:
+        self.dead = True
+        for end in self._ends:
+            end.die()
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, kept: list[Any]) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._kept = kept
+
+    def persistent_id(self, it: Any) -> int | None:
+        if isinstance(it, _OF_WEFT):
+            self._kept.append(it)
+            return len(self._kept) - 1
+        return None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, kept: list[Any], own: list[Any] | None) -> None:
+        super().__init__(file)
+        self._kept = kept
+        self._own = own
+
+    def persistent_load(self, number: int) -> Any:
+        it = self._kept[number]
+        if self._own is None or not isinstance(it, _ENDS):
+            return it
+        try:
+            end = it.channel.reader() if isinstance(it, _native.Reader) else it.channel.writer()
+        except (
+            ChannelEnd
+        ):  # nobody is left at the other side: at this end nothing can be done any more
+            return it
+        self._own.append(end)
+        return end
+
+
+def _copied(value: Any, what: str, own: list[Any] | None = None) -> Any:
+    """The value as it is after a way to another OS process: a copy, with the same ends; or, if `own` is given, with
+    ends of its own, which are put into it.
+
+    Raises:
+        BadUse: it cannot be pickled.
+    """
+    kept: list[Any] = []
+    file = io.BytesIO()
+    try:
+        _Pickler(file, kept).dump(value)
+    except Exception as error:
+        raise BadUse(f"{what} cannot be sent to another OS process: {error}") from None
+    file.seek(0)
+    return _Unpickler(file, kept, own).load()
+
+
+def _ends_in(value: Any) -> Iterator[Any]:
+    """The ends that a value holds."""
+    seen: set[int] = set()
+    left = [value]
+    while left and len(seen) < 10_000:
+        it = left.pop()
+        if id(it) in seen:
+            continue
+        seen.add(id(it))
+        if isinstance(it, _ENDS):
+            yield it
+        elif isinstance(it, (tuple, list, dict, set, frozenset)) or (
+            hasattr(it, "__dict__") and not isinstance(it, type) and not inspect.ismodule(it)
+        ):
+            left.extend(r for r in gc.get_referents(it) if r is not type(it))

@@ -1,0 +1,194 @@
+"""What a run is looked at for, besides what the engine sees: how each process ended, and which objects two
+processes were given (rule 17.6).
+
+Invariants
+- An observer sees the starts and ends of processes; it changes nothing, and keeps nothing of a run when the run is
+  over but texts.
+- An object counts as shared if two processes can reach it from their arguments or closures, if neither has started
+  the other, and if it is not the same after the run as it was at the start: what both only read does no harm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import enum
+import gc
+import pickle
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from weft._watching import debug as _debug
+from weft._watching import observers as _observers
+from weft._watching import quiet_ends as _quiet_ends
+
+_MOST_OBJECTS = 5_000  # that are looked at for one process
+_PLAIN = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    bool,
+    type(None),
+    type,
+    types.ModuleType,
+    types.CodeType,
+    enum.Enum,
+)
+_LEAVES = (
+    *_PLAIN,
+    types.BuiltinFunctionType,
+    types.FrameType,
+    types.GetSetDescriptorType,
+    contextvars.Context,
+    contextvars.ContextVar,
+    range,
+    slice,
+)
+
+
+class Watch:
+    """Observes one run.
+
+    Attributes:
+        endings: by path how a process ended: "returned", "Retired", "Poisoned", "PeerDied", "Cancelled", or the
+            type of what it raised.
+        left: by path the sentence about a process that the end of a channel left.
+        shared: a sentence for each object that two processes share.
+        processes: how many were started.
+    """
+
+    def __init__(self, objects: bool = True) -> None:
+        self.endings: dict[str, str] = {}
+        self.left: dict[str, str] = {}
+        self.shared: list[str] = []
+        self.processes = 0
+        self._objects = objects
+        self._paths: dict[int, str] = {}  # by process
+        self._ended: list[tuple[int, str, str]] = []
+        self._owner: dict[
+            int, tuple[Any, int, bytes | None]
+        ] = {}  # by id: object, process, how it was
+        self._found: dict[int, tuple[Any, int, int, bytes | None]] = {}
+
+    @contextlib.contextmanager
+    def observing(self) -> Iterator[None]:
+        changes = _debug.Debug(self._changed) if self._objects else None
+        seeing = [self.event] if changes is None else [self.event, changes._event]
+        for see in seeing:
+            _observers.add(see)
+        try:
+            yield
+        finally:
+            for see in seeing:
+                _observers.remove(see)
+            self._finish()
+
+    def _changed(self, change: _debug.Changed) -> None:
+        """Rule 9.2: what was sent belongs to the receiver."""
+        self.shared.append(
+            f"{change.sender} changes a {change.kind} after it has sent it on {change.channel}: orders of what is done to it "
+            "are not tried, so nothing is proven; send a copy, or make another"
+        )
+
+    def event(
+        self, what: str, process: Any, operation: str | None, target: Any, detail: Any
+    ) -> None:
+        """An observer (weft._watching.observers)."""
+        if process is None:
+            return
+        key = _observers.key_of(process)
+        if what == "start":
+            self._paths[key] = process.path
+            self.processes += 1
+            if self._objects:
+                self._look_at(process, key)
+        elif what in ("end", "left"):
+            self._paths[key] = process.path
+            left = _quiet_ends.left_by(process, detail) if what == "left" else None
+            how = "returned" if what == "end" else type(detail).__name__
+            self._ended.append((key, how, "" if left is None else left.without_path()))
+
+    def _look_at(self, process: Any, key: int) -> None:
+        for it in reachable(process):
+            known = self._owner.get(id(it))
+            if known is None:
+                self._owner[id(it)] = (it, key, state_of(it))
+            elif known[1] != key and not _related(self._paths[known[1]], self._paths[key]):
+                self._found.setdefault(id(it), (it, known[1], key, known[2]))
+
+    def _finish(self) -> None:
+        paths = self._paths
+        for key, how, said in self._ended:
+            self.endings[paths[key]] = how
+            if said:
+                self.left[paths[key]] = said
+        for it, one, other, before in self._found.values():
+            if before is None or state_of(it) != before:
+                self.shared.append(
+                    f"{paths[one]} and {paths[other]} share a {type(it).__name__} that changes: orders of what they do to it "
+                    "are not tried, so nothing is proven; send it through a channel, or give each its own"
+                )
+        self._ended.clear()
+        self._owner.clear()
+        self._found.clear()
+
+
+def _related(one: str, other: str) -> bool:
+    return one.startswith(f"{other}/") or other.startswith(f"{one}/")
+
+
+def state_of(it: object) -> bytes | None:
+    """What the object holds; None: nobody can say."""
+    try:
+        return pickle.dumps(it)
+    except Exception:
+        return None
+
+
+def reachable(process: Any) -> Iterator[Any]:
+    """The mutable objects that a process was given: in its arguments and closures, and what they hold."""
+    seen: set[int] = {id(process)}
+    left: list[Any] = list(gc.get_referents(process))
+    while left and len(seen) < _MOST_OBJECTS:
+        it = left.pop()
+        if (
+            id(it) in seen
+            or isinstance(it, _LEAVES)
+            or type(it).__module__.partition(".")[0] == "weft"
+        ):
+            continue
+        seen.add(id(it))
+        if isinstance(it, (types.FunctionType, types.MethodType)):
+            left.extend(_held_by(it))
+            continue
+        if isinstance(it, types.CoroutineType):
+            left.extend(v for v in gc.get_referents(it) if not isinstance(v, dict))
+            continue
+        if _mutable(it):
+            yield it
+        left.extend(gc.get_referents(it))
+
+
+def _held_by(function: Any) -> Iterator[Any]:
+    if isinstance(function, types.MethodType):
+        yield function.__self__
+        function = function.__func__
+    for cell in getattr(function, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):
+            yield cell.cell_contents
+    yield from getattr(function, "__defaults__", None) or ()
+
+
+def _mutable(it: object) -> bool:
+    if isinstance(it, (tuple, frozenset, types.CellType, types.MappingProxyType)):
+        return False
+    if isinstance(it, (list, dict, set, bytearray)):
+        return True
+    kind = type(it)
+    parameters = getattr(kind, "__dataclass_params__", None)
+    if parameters is not None and parameters.frozen:
+        return False
+    return kind.__module__ not in ("builtins", "_thread", "functools", "operator", "logging")

@@ -1,0 +1,186 @@
+"""What a check has found: a Report, its text, its picture and its exit status (rules 17.5 to 17.11)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.errors import WeftError
+
+STATUS = {"": 0, "deadlock": 3, "not the same": 4, "refused": 2, "interrupted": 130}
+
+
+class CheckFailed(WeftError, AssertionError):
+    """A checked function fails in some order; the text is that of the report, which is `.report`."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(f"\n{report.text}")
+        self.report = report
+
+
+@dataclass
+class Search:
+    """What one way of searching has done."""
+
+    name: str
+    runs: int = 0
+    seconds: float = 0.0
+    complete: bool = False
+
+
+@dataclass
+class Report:
+    """What `weft.check(f)` has found."""
+
+    name: str  #: of the function
+    #: "deadlock", "exception", "no end", "lost values", "left behind", "depends on the order", "told" (strict), "cut"
+    #: (asked for all, and the search was cut), "not the same" (rule 17.9), "refused", "interrupted"; "" if
+    #: nothing was found
+    kind: str = ""
+    what: str = ""  #: more about it, in a few words
+    complete: bool = False  #: every schedule was run, or stands for one that was
+    schedules: int = 0  #: how many were run to search (not to make a failure short)
+    found_at: int = 0  #: the number of the schedule that failed
+    seconds: float = 0.0
+    deviations: int = 0  #: from the usual order, of the failing schedule as it was made short
+    said: list[str] = field(default_factory=list)  #: the deviations in words
+    least: bool = False  #: all schedules with fewer deviations were run, and none failed
+    token: str = ""
+    lines: str = ""  #: the failing schedule, line by line
+    error: str = ""  #: the report of the deadlock, or the traceback
+    grain: str = ""  #: about the grain that the failure needs
+    told: list[str] = field(default_factory=list)
+    searches: list[Search] = field(default_factory=list)
+    races: tuple[int, int] = (0, 0)  #: seen in both orders, of all
+    estimate: float = 0.0  #: how many schedules there may be, without reduction; 0: unknown
+    command: str = ""  #: what replays it
+    time: str = "quiet"
+    replayed: str = ""  #: what came of a token that was replayed and does not fail
+    printed: str = ""  #: what the function printed in the failing schedule
+    more: list[Report] = field(default_factory=list)  #: other kinds of failure (keep_going)
+    picture: Callable[[], str] | None = field(default=None, repr=False, compare=False)
+    trace: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def failed(self) -> bool:
+        """Was something found? (Also what makes it impossible to say anything.)"""
+        return self.kind != ""
+
+    @property
+    def status(self) -> int:
+        """The exit status of the command."""
+        return STATUS.get(self.kind, 1)
+
+    @property
+    def svg(self) -> str:
+        """The failing schedule as a picture (SVG); empty if there is none."""
+        return self.picture() if self.picture is not None else ""
+
+    @property
+    def text(self) -> str:
+        """What the command prints."""
+        return "\n".join(_text(self))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For --json."""
+        left_out = ("picture", "trace", "more")
+        said = {
+            f.name: getattr(self, f.name)
+            for f in dataclasses.fields(self)
+            if f.name not in left_out
+        }
+        said["searches"] = [dataclasses.asdict(search) for search in self.searches]
+        said["more"] = [report.as_dict() for report in self.more]
+        return {"weft_check": 1, "failed": self.failed, "status": self.status, **said}
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _text(r: Report) -> list[str]:
+    if r.replayed:
+        said = [
+            f"{r.name}: {r.replayed}",
+            *([""] if r.lines else []),
+            *([r.lines] if r.lines else []),
+        ]
+    elif r.kind == "":
+        said = [_nothing_found(r)]
+    elif r.kind == "interrupted":
+        said = [f"{r.name}: stopped by Ctrl-C; nothing was found so far. {_how_far(r)}"]
+    elif r.kind == "refused":
+        said = [f"{r.name} cannot be checked: {r.what}"]
+    elif r.kind == "not the same":
+        said = [
+            f"{r.name}: the program is not the same twice, so nothing can be said of it",
+            r.what,
+            "what differs from run to run is often a clock, a random number, the state of a module, or the order of a set",
+        ]
+    elif r.kind == "cut":
+        said = [f"{r.name}: nothing found, but every schedule was asked for (all). {_how_far(r)}"]
+    else:
+        said = [_found(r)]
+        said += ["", r.lines] if r.lines else []
+        said += ["", r.error] if r.error else []
+        said += ["", "it printed:", r.printed.rstrip()] if r.printed.strip() else []
+        said += [f"deviation: {sentence}" for sentence in r.said]
+        said += [r.grain] if r.grain else []
+        said += [f"replay: {r.command}"] if r.command else []
+    said += [f"told: {sentence}" for sentence in r.told]
+    for other in r.more:
+        said += ["", *_text(other)]
+    return said
+
+
+def _found(r: Report) -> str:
+    what = f"{r.kind}: {r.what}" if r.what else r.kind
+    if not r.found_at:
+        return f"{r.name}: {what}"
+    short = (
+        "in the usual order"
+        if not r.deviations
+        else f"made short: {counted(r.deviations, 'deviation')}"
+    )
+    least = "; no schedule with fewer fails" if r.least and r.deviations else ""
+    return f"{r.name}: {what}, in schedule {r.found_at:,}; {short}{least}"
+
+
+def _nothing_found(r: Report) -> str:
+    if not r.complete:
+        return f"{r.name}: nothing found, but not every schedule was run. {_how_far(r)}"
+    ways = {search.name: search.runs for search in r.searches}
+    runs = ways.get("reduced") or ways.get("all") or r.schedules
+    stand = "1 run stands" if runs == 1 else f"{runs:,} runs stand"
+    times = (
+        "Times come when nobody can run."
+        if r.time == "quiet"
+        else "At most 2 early times in a schedule."
+    )
+    return f"{r.name}: nothing found. Every schedule: {stand} for all of them. {times}"
+
+
+def _how_far(r: Report) -> str:
+    ways = ", ".join(f"{s.name} {s.runs:,}" for s in r.searches if s.runs)
+    said = f"{counted(r.schedules, 'schedule')} in {took(r.seconds)}" + (
+        f" ({ways})" if ways else ""
+    )
+    if r.races[1]:
+        said += f"; {r.races[0]:,} of {r.races[1]:,} races seen in both orders"
+    if r.estimate > r.schedules:
+        said += f"; some {about(r.estimate)} orders in all"
+    return said
+
+
+def about(number: float) -> str:
+    """A big number, roughly."""
+    if number < 10_000:
+        return f"{round(number):,}"
+    return f"10^{math.log10(number):.0f}"
+
+
+def took(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

@@ -1,0 +1,147 @@
+"""Tokens: a schedule as a short text, by the deviations from the usual order (rule 17.8).
+
+    w1:hop.3@3=locker.1,merge@2+1,clerk@4~,worker@3:1
+
+    PATH@N=PATH   after step N of the first process the second goes
+    PATH@N=       after step N of the process a time comes
+    PATH@N+K      at step N of the process its select takes the K-th of the ready guards (from 0)
+    PATH@N:K      at step N of the process the K-th fault befalls it
+    w1-31.2-40.1  by numbers: at decision 31 the choice 2, at decision 40 the choice 1
+    w1            no deviation: the usual order
+
+A path is that of the process without its first part `main/`, `a[3]` being written `a.3`. What the
+shell would read is percent-encoded, so a token needs no quotes.
+
+Invariants
+- text(parse(t)) is t, for each t that text() makes.
+- Only parse() reads tokens, and each text that it refuses has a sentence of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from weft.errors import BadUse
+
+VERSION = "w1"
+_ROOT = "main/"
+_MAIN = re.compile(r"main(\[\d+\])?(/|$)")
+_WHERE = re.compile(r"([^@=+~:,]*)@(\d+)(?:=([^@=+~:,]*)|([+:])(\d+))")
+_NUMBERS = re.compile(r"\d+\.\d+(-\d+\.\d+)*|0")
+_MARKS = {"+": "guard", ":": "fault"}
+
+
+class Deviation(NamedTuple):
+    """One decision that leaves the usual order, by process and that process's own step."""
+
+    process: str  #: path
+    step: int
+    kind: str  #: "go", "time", "guard" or "fault"
+    choice: str | int  #: the path of who goes; of a guard or a fault its number
+
+
+class ByNumber(NamedTuple):
+    """The same, by the number of the decision in the schedule."""
+
+    decision: int
+    choice: int
+
+
+Deviations = Sequence[Deviation] | Sequence[ByNumber]
+
+
+def text(deviations: Sequence[Deviation]) -> str:
+    """The token of these deviations."""
+    return f"{VERSION}:{','.join(map(_part, deviations))}" if deviations else VERSION
+
+
+def _part(d: Deviation) -> str:
+    where = f"{_name(d.process)}@{d.step}"
+    if d.kind == "go":
+        return f"{where}={_name(str(d.choice))}"
+    if d.kind == "time":
+        return f"{where}="
+    return f"{where}{'+' if d.kind == 'guard' else ':'}{d.choice}"
+
+
+def _name(path: str) -> str:
+    short = path.removeprefix(_ROOT)
+    if short == path or _MAIN.match(short):
+        short = path if _MAIN.match(path) else f"/{path}"
+    path = short
+    plain = re.sub(r"\.(?=\d+(/|$))", "%2E", quote(path, safe="/[].").replace("~", "%7E"))
+    return re.sub(r"\[(\d+)\](?=/|$)", r".\1", plain).replace("[", "%5B").replace("]", "%5D")
+
+
+def _path(name: str) -> str:
+    path = unquote(re.sub(r"\.(\d+)(?=/|$)", r"[\1]", name))
+    if path.startswith("/"):
+        return path[1:]
+    return path if _MAIN.match(path) else _ROOT + path
+
+
+def parse(token: str) -> list[Deviation] | list[ByNumber]:
+    """The deviations that a token names.
+
+    Raises:
+        BadUse: it is no token, or one of another version; the text says which, and what to do.
+    """
+    token = token.strip()
+    if not re.match(r"w\d+(?![^-:])", token):
+        raise BadUse(
+            f"{token!r} is no token: take the word that a report has after --replay, such as w1:clerk@3=van"
+        )
+    version = re.split("[-:]", token, maxsplit=1)[0]
+    if version != VERSION:
+        raise BadUse(
+            f"{token!r} is a token of another version of Weft ({version}; this one has {VERSION}): "
+            "check the program again, which finds the order anew"
+        )
+    rest = token[len(VERSION) :]
+    if not rest:
+        return []
+    if rest[0] == "-":
+        if not _NUMBERS.fullmatch(rest[1:]):
+            raise _half(token, rest[1:].split("-"), re.compile(r"\d+\.\d+"))
+        if rest[1:] == "0":
+            return []
+        pairs = [ByNumber(*map(int, part.split("."))) for part in rest[1:].split("-")]
+        if any(a.decision >= b.decision for a, b in itertools.pairwise(pairs)):
+            raise BadUse(f"{token!r}: the numbers of the decisions must go up")
+        return pairs
+    found: list[Deviation] = []
+    for part in rest[1:].split(","):
+        match = _WHERE.fullmatch(part)
+        if not match or not match[1]:
+            raise _half(token, rest[1:].split(","), _WHERE)
+        process, step, who, mark, number = match.groups()
+        if mark:
+            found.append(Deviation(_path(process), int(step), _MARKS[mark], int(number)))
+        elif who:
+            found.append(Deviation(_path(process), int(step), "go", _path(who)))
+        else:
+            found.append(Deviation(_path(process), int(step), "time", ""))
+    return found
+
+
+def _half(token: str, parts: list[str], whole: re.Pattern[str]) -> BadUse:
+    broken = next((part for part in parts if not whole.fullmatch(part)), parts[-1])
+    return BadUse(
+        f"{token!r} is not a whole token: {broken!r} cannot be read; copy all of it from the report"
+    )
+
+
+def said(d: Deviation) -> str:
+    """A deviation as a clause."""
+    where = f"after step {d.step} of {d.process},"
+    if d.kind == "go":
+        return f"{where} {d.choice} goes first"
+    if d.kind == "time":
+        return f"{where} a time comes, although somebody could go on"
+    if d.kind == "guard":
+        return f"at step {d.step} of {d.process} its select takes guard {d.choice} of those that are ready"
+    return f"at step {d.step} of {d.process} a fault befalls it"

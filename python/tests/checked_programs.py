@@ -1,0 +1,415 @@
+"""Programs that are checked by the tests of `weft check`: right ones, wrong ones, and such as cannot be checked.
+
+Each function builds and runs a network. test_checking*.py say what a check has to find in each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from weft import threads
+from weft.coroutines import (
+    Channel,
+    Parallel,
+    Poisoned,
+    Retired,
+    after,
+    process,
+    run,
+    select,
+    sleep,
+    yield_,
+)
+
+
+@process
+async def writes(out, *values):
+    for value in values:
+        await out.write(value)
+
+
+@process
+async def reads(source, n=None):
+    if n is None:
+        return [value async for value in source]
+    return [await source.read() for _ in range(n)]
+
+
+def good() -> Any:
+    c = Channel("c")
+    return run(writes(c.writer(), 1, 2, 3), reads(c.reader()))[1]
+
+
+# --- deadlocks ------------------------------------------------------------------------------------
+
+
+def deadlock() -> None:
+    """In every order."""
+    c, d = Channel("c"), Channel("d")
+
+    @process
+    async def both(first, second):
+        await first.read()
+        await second.write(1)
+
+    run(both(c.reader(), d.writer()), both(d.reader(), c.writer()))
+
+
+@process
+async def takes_both(first, second, go=None):
+    if go is not None:
+        await go.read()
+    for take, put in ((first, second),):
+        await take[0].write(0)
+        await put[0].write(0)
+        await take[1].write(0)
+        await put[1].write(0)
+
+
+@process
+async def key(take, put):
+    async for _ in take:
+        await put.read()
+
+
+@process
+async def hop(source, out):
+    await out.write(await source.read())
+
+
+def _ends(channel, side):
+    return tuple(getattr(c, side)() for c in channel)
+
+
+def hidden(mended: bool = False) -> None:
+    """Two keys that are taken in opposite order; the second process comes late in a plain run."""
+    a, b = [(Channel(n), Channel(f"{n}.free")) for n in "AB"]
+    h = [Channel(f"h{n}") for n in range(4)]
+    first = (_ends(a, "writer"), _ends(b, "writer"))
+    second = (
+        (_ends(a, "writer"), _ends(b, "writer"))
+        if mended
+        else (_ends(b, "writer"), _ends(a, "writer"))
+    )
+    run(
+        takes_both(*first),
+        takes_both(*second, h[3].reader()),
+        key(*_ends(a, "reader")),
+        key(*_ends(b, "reader")),
+        writes(h[0].writer(), 1),
+        *[hop(h[n].reader(), h[n + 1].writer()) for n in range(3)],
+    )
+
+
+def hidden_mended() -> None:
+    hidden(mended=True)
+
+
+# --- results that depend on the order -------------------------------------------------------------
+
+
+def who_is_first() -> Any:
+    c = Channel("c")
+    return run(writes(c.writer(), "a"), writes(c.writer(), "b"), reads(c.reader()))[2]
+
+
+def who_is_first_asserted() -> None:
+    assert who_is_first() == ["a", "b"], "a comes first"
+
+
+@process
+async def merges(a, b, out):
+    while True:
+        _, value = await select(a, b)
+        await out.write(value)
+
+
+def merged() -> Any:
+    a, b, out = Channel("a"), Channel("b"), Channel("out")
+    return run(
+        writes(a.writer(), 1),
+        writes(b.writer(), 2),
+        merges(a.reader(), b.reader(), out.writer()),
+        reads(out.reader()),
+    )[-1]
+
+
+# --- other properties -----------------------------------------------------------------------------
+
+
+def loses_a_value() -> None:
+    """The reader has gone, in each order, before the second value is read."""
+    c = Channel("c", capacity=4)
+    run(writes(c.writer(), 1, 2), reads(c.reader(), 1))
+
+
+def loses_by_poison() -> None:
+    """Poison empties a channel: no loss."""
+    c = Channel("c", capacity=4)
+
+    @process
+    async def poisons(out):
+        await out.write(1)
+        out.poison()
+
+    @process
+    async def waits(source):
+        try:
+            await sleep(1)
+            await source.read()
+        except Poisoned:
+            pass
+
+    run(poisons(c.writer()), waits(c.reader()))
+
+
+def never_ends() -> None:
+    c, d = Channel("c"), Channel("d")
+
+    @process
+    async def forwards(source, out, first=None):
+        if first is not None:
+            await out.write(first)
+        async for value in source:
+            await out.write(value)
+
+    run(forwards(c.reader(), d.writer(), 1), forwards(d.reader(), c.writer()))
+
+
+def left_in_some_order() -> Any:
+    """The second writer's value is not read any more if the first comes first: it is left by Retired."""
+    c = Channel("c")
+    return run(writes(c.writer(), 1), writes(c.writer(), 2), reads(c.reader(), 1))[2] and None
+
+
+def shares_a_list() -> None:
+    seen: list[int] = []
+
+    @process
+    async def appends(n):
+        await yield_()
+        seen.append(n)
+
+    run(appends(1), appends(2))
+
+
+def shares_what_nobody_changes() -> None:
+    names = ["a", "b"]
+
+    @process
+    async def looks(n):
+        await yield_()
+        assert names[n]
+
+    run(looks(0), looks(1))
+
+
+def changes_what_it_has_sent() -> None:
+    @process
+    async def lines(out):
+        line = []
+        for word in "ab":
+            line[:] = [word]
+            await out.write(line)
+
+    c = Channel("c", capacity=2)
+    run(lines(c.writer()), reads(c.reader()))
+
+
+def early() -> Any:
+    """Fails only if a time comes although somebody could go on."""
+    c = Channel("c")
+
+    @process
+    async def answers(out):
+        await yield_()
+        await out.write(1)
+
+    @process
+    async def asks(source):
+        which, _ = await select(source, after(1))
+        return which
+
+    which = run(answers(c.writer()), asks(c.reader()))[1]
+    assert which == 0, "the answer was late"
+
+
+def fails_at_one_grain() -> None:
+    """Three philosophers: no coroutine is stopped between two forks that are free."""
+    forks = [Channel(f"fork{k}", capacity=1) for k in range(3)]
+
+    @process
+    async def philosopher(first, second):
+        await first[0].write(1)
+        await second[0].write(1)
+        await second[1].read()
+        await first[1].read()
+
+    run(
+        *[
+            philosopher(*[(f.writer(), f.reader()) for f in (forks[k], forks[(k + 1) % 3])])
+            for k in range(3)
+        ]
+    )
+
+
+def with_threads() -> Any:
+    c = threads.Channel("c")
+
+    @threads.process
+    def puts(out, value):
+        out.write(value)
+
+    @threads.process
+    def gets(source):
+        return list(source)
+
+    return threads.run(puts(c.writer(), "a"), puts(c.writer(), "b"), gets(c.reader()))[2]
+
+
+def prints() -> None:
+    print("hello from", good())
+    raise ValueError("after printing")
+
+
+# --- what cannot be checked -----------------------------------------------------------------------
+
+
+def no_network() -> int:
+    return 3
+
+
+def computes_for_ever() -> None:
+    good()
+    while True:
+        pass
+
+
+def starts_a_thread() -> None:
+    threading.Thread(target=print).start()
+    good()
+
+
+def forks() -> None:
+    good()
+    os.fork()
+
+
+def runs_a_loop() -> None:
+    async def nothing():
+        pass
+
+    asyncio.run(nothing())
+
+
+def exits() -> None:
+    good()
+    sys.exit(7)
+
+
+def waits_for_a_lock() -> None:
+    lock = threading.Lock()
+    c = Channel("c")
+
+    @process
+    async def holds(out):
+        with lock:
+            await out.write(1)
+
+    @process
+    async def wants(source):
+        with lock:
+            await source.read()
+
+    run(holds(c.writer()), wants(c.reader()))
+
+
+_outside = Channel("outside")
+
+
+def uses_a_channel_of_its_module() -> None:
+    run(writes(_outside.writer(), 1), reads(_outside.reader(), 1))
+
+
+_calls = [0]
+
+
+def not_the_same_twice() -> None:
+    """The state of the module decides how many values there are."""
+    _calls[0] += 1
+    c = Channel("c")
+    run(writes(c.writer(), *range(_calls[0] % 3 + 1)), writes(c.writer(), 9), reads(c.reader()))
+
+
+def save(text: str) -> None:
+    with open(os.environ["CHECKED_FILE"], "a") as file:  # noqa: PTH123
+        file.write(text)
+
+
+def saves() -> None:
+    good()
+    save("y")
+
+
+def uses_the_clock() -> None:
+    """Every clock and every random number is the same in each run."""
+    import random
+
+    c = Channel("c")
+    n = int(time.time()) % 7 + int(random.random() * 5) + os.urandom(1)[0] % 4
+    run(writes(c.writer(), *range(n % 3)), writes(c.writer(), 5), reads(c.reader()))
+
+
+_runs = [0]
+
+
+def says_when_it_runs() -> None:
+    """Writes a byte to a descriptor in its 50th run. It has very many schedules."""
+    _runs[0] += 1
+    if _runs[0] == 50:
+        os.write(int(os.environ["CHECKED_FD"]), b"x")
+    hidden(mended=True)
+
+
+@process
+async def main_process():
+    c = Channel("c")
+    return (await Parallel(writes(c.writer(), 1), reads(c.reader())))[1]
+
+
+async def main_coroutine():
+    c = Channel("c")
+    return (await Parallel(writes(c.writer(), 1), reads(c.reader())))[1]
+
+
+def needs_arguments(n) -> None:
+    good()
+
+
+class TestMethods:
+    def test_method(self) -> None:
+        assert who_is_first() == ["a", "b"]
+
+
+def test_with_a_fixture(tmp_path) -> None:
+    assert tmp_path.exists()
+    assert who_is_first() == ["a", "b"]
+
+
+def quiet() -> None:
+    """A process is left quietly in each order."""
+    c = Channel("c")
+
+    @process
+    async def stops(source):
+        try:
+            await source.read()
+        except Retired:
+            return
+
+    run(stops(c.reader()), writes(c.writer()))
