@@ -27,7 +27,10 @@ FEATURES = frozenset({"select", "output guards", "buffer", "retire", "try", "pri
 #: Groups of features, for the slice of the tests and for the soak.
 GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
     ("quiet", FEATURES),
-    ("quiet", FEATURES | {"overflow", "poison", "barrier", "nested", "extended", "strength", "fail"}),
+    (
+        "quiet",
+        FEATURES | {"overflow", "poison", "barrier", "nested", "extended", "strength", "fail"},
+    ),
     ("quiet", FEATURES | {"mobile", "sequence", "spawn", "fail", "time"}),
     ("any", FEATURES | {"time"}),
     ("any", frozenset({"select", "output guards", "buffer", "retire", "limit", "try"})),
@@ -44,7 +47,9 @@ def _plain(out: Any) -> Any:
         return (out[0],)
     return frozen(
         [
-            tuple(None if isinstance(y, dict) else y for y in x) if isinstance(x, (list, tuple)) else x
+            tuple(None if isinstance(y, dict) else y for y in x)
+            if isinstance(x, (list, tuple))
+            else x
             for x in out
         ]
     )
@@ -73,7 +78,9 @@ class Searched:
     kinds: set[str]
 
 
-def searched(net: dict[str, Any], features: frozenset[str], search: str, **options: Any) -> Searched:
+def searched(
+    net: dict[str, Any], features: frozenset[str], search: str, **options: Any
+) -> Searched:
     """All outcomes that a search finds."""
     from weft._checking.engine import Options, Search
 
@@ -98,7 +105,10 @@ def modelled(net: dict[str, Any], limit: int = 300_000) -> set[Outcome]:
     def seen(log: Any) -> Outcome:
         return tuple(
             sorted(
-                (str(who), tuple(x[0] if who == "run" else x if x[0] == "end" else _plain(x) for x in out))
+                (
+                    str(who),
+                    tuple(x[0] if who == "run" else x if x[0] == "end" else _plain(x) for x in out),
+                )
                 for who, out in log
                 if who != "dropped"
             )
@@ -134,7 +144,9 @@ class Compared:
         extra = self.reduced.outcomes - self.all.outcomes
         if missing or extra:
             return f"{len(missing)} outcomes are missing, such as {next(iter(missing | extra))}"
-        if self.model is not None and (more := _ended_well(self.reduced.outcomes) - _ended_well(self.model)):
+        if self.model is not None and (
+            more := _ended_well(self.reduced.outcomes) - _ended_well(self.model)
+        ):
             return f"the model has not {next(iter(more))}"
         return ""
 
@@ -158,7 +170,9 @@ def compare(
         if not every.complete and "not the same" not in every.kinds:
             return result
         result.all = every
-        result.reduced = searched(net, features, "reduced", time=times, early=1, schedules=2 * most, seconds=2.5 * seconds)
+        result.reduced = searched(
+            net, features, "reduced", time=times, early=1, schedules=2 * most, seconds=2.5 * seconds
+        )
     if model:
         try:
             result.model = modelled(net)
@@ -173,7 +187,9 @@ def _seeds(text: str) -> Iterator[int]:
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description="The reduced search against all schedules and the model.")
+    p = argparse.ArgumentParser(
+        description="The reduced search against all schedules and the model."
+    )
     p.add_argument("seeds", help="such as 0-2000")
     p.add_argument("--features", help="those of the networks (else the groups in turn)")
     p.add_argument("--size", type=int, default=3)
@@ -189,7 +205,13 @@ def main() -> int:
             (a.time, frozenset(a.features.split(","))) if a.features else GROUPS[seed % len(GROUPS)]
         )
         c = compare(
-            seed, features, size=a.size, times=times, most=a.most, seconds=a.seconds, model=a.model and times == "quiet"
+            seed,
+            features,
+            size=a.size,
+            times=times,
+            most=a.most,
+            seconds=a.seconds,
+            model=a.model and times == "quiet",
         )
         if c.all is None or c.reduced is None:
             left_out += 1

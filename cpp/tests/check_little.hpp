@@ -133,8 +133,8 @@ class Machine {
       if (can(o.guards[i])) able.push_back(i);
     me.chosen = -1;
     if (!able.empty())
-      me.chosen = static_cast<int>(
-          able[run_.take(static_cast<unsigned>(able.size()), wc::Kind::guard)]);
+      me.chosen =
+          static_cast<int>(able[run_.take(static_cast<unsigned>(able.size()), wc::Kind::guard)]);
     if (me.chosen >= 0) commit(p, o.guards[static_cast<std::size_t>(me.chosen)]);
     const Begun begun = me.chosen >= 0 ? Begun::done : Begun::parked;
     if (!one) tell_select(p, able.size());
@@ -157,7 +157,7 @@ class Machine {
     for (std::size_t i = 0; i < o.guards.size(); ++i) {
       const Guard& g = o.guards[i];
       const bool here = able == 1 && me.chosen == static_cast<int>(i);
-      r.select_at(place(g), here           ? g.writes ? Access::choose_write : Access::choose_read
+      r.select_at(place(g), here             ? g.writes ? Access::choose_write : Access::choose_read
                             : me.chosen >= 0 ? Access::quiet_choice
                                              : Access::choice);
       if (me.chosen < 0) r.waits_at(place(g), g.writes);
@@ -170,10 +170,10 @@ class Machine {
   void weaken(std::size_t p) {
     const Operation& o = operation(p);
     for (std::size_t i = 0; i < o.guards.size(); ++i)
-      run_.record.weaken(place(o.guards[i]),
-                         static_cast<int>(i) != processes_[p].chosen ? Access::quiet_choice
-                         : o.guards[i].writes                        ? Access::choose_write
-                                                                     : Access::choose_read);
+      run_.record.weaken(place(o.guards[i]), static_cast<int>(i) != processes_[p].chosen
+                                                 ? Access::quiet_choice
+                                             : o.guards[i].writes ? Access::choose_write
+                                                                  : Access::choose_read);
   }
 
   Channel& channel(const Guard& g) { return channels_[static_cast<std::size_t>(g.channel)]; }

@@ -2,8 +2,8 @@
 // that they have every outcome that all have.
 #include <random>
 
-#include "check_little.hpp"
 #include <doctest/doctest.h>
+#include "check_little.hpp"
 
 using namespace little;
 
@@ -140,7 +140,9 @@ TEST_CASE("rule 17.8: a deviation that does not fit is told, and the usual order
   CHECK(Machine(n, run).go(replay) == usual);
   CHECK(run.difference.find("after step 99 of main/p0") == 0);
 }
-TEST_CASE("rule 17.7: with few deviations there are few schedules, and every one with none is the usual") {
+TEST_CASE(
+    "rule 17.7: with few deviations there are few schedules, and every one with none is the "
+    "usual") {
   const Network n = philosophers(3, false);
   wc::Bounded none, one;
   none.bound = 0;
@@ -156,7 +158,8 @@ TEST_CASE("rule 17.7: a random walk and random priorities are the same for the s
   wc::Run run;
   wc::Walk walk;
   wc::Priorities priorities;
-  for (wc::Strategy* s : {static_cast<wc::Strategy*>(&walk), static_cast<wc::Strategy*>(&priorities)}) {
+  for (wc::Strategy* s :
+       {static_cast<wc::Strategy*>(&walk), static_cast<wc::Strategy*>(&priorities)}) {
     std::set<std::vector<unsigned>> different;
     for (std::uint64_t seed = 1; seed < 20; ++seed) {
       walk.seed = priorities.seed = seed;

@@ -301,7 +301,8 @@ async def raft(events: Any, callbacks: Any, mended: bool) -> str:
 def cockroach_2448(mended: bool) -> None:
     events, callbacks = Channel("events"), Channel("callbacks")
     complete(
-        store(events.reader(), callbacks.writer()), raft(events.writer(), callbacks.reader(), mended)
+        store(events.reader(), callbacks.writer()),
+        raft(events.writer(), callbacks.reader(), mended),
     )
 
 
@@ -463,7 +464,8 @@ def kubernetes_1321(mended: bool) -> None:
     watchers: dict[str, Any] = {}
     outer, inner = mutex("outer"), mutex("inner")
     complete(
-        sends_events(watchers, outer(), inner(), mended), watcher(watchers, outer(), inner(), mended)
+        sends_events(watchers, outer(), inner(), mended),
+        watcher(watchers, outer(), inner(), mended),
     )
 
 
@@ -551,7 +553,9 @@ def kubernetes_10182(mended: bool) -> None:
 
 
 @process
-async def passes_breaker(begun: Any, pending: Mutex, active: Mutex, gate: Mutex, answer: Any) -> str:
+async def passes_breaker(
+    begun: Any, pending: Mutex, active: Mutex, gate: Mutex, answer: Any
+) -> str:
     await begun.write(None)
     accepted, _ = await select(Output(pending[0], None), skip())
     if accepted == 0:
@@ -578,7 +582,9 @@ async def tests_breaker(mended: bool) -> str:
             gate, begin, answer = mutex(f"gate{i}"), Channel("begun"), Channel("answer", capacity=1)
             mine, begun, answers = gate(), begin.reader(), answer.reader()
             await mine[0].write(None)
-            g.start(passes_breaker(begin.writer(), both(pending), both(active), gate(), answer.writer()))
+            g.start(
+                passes_breaker(begin.writer(), both(pending), both(active), gate(), answer.writer())
+            )
             await begun.read()
             requests.append((mine, answers))
         if mended:

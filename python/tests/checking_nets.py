@@ -80,7 +80,9 @@ def philosophers(n: int, ordered: bool) -> None:
 
     run(
         *[
-            philosopher(ends(i + 1), ends(i)) if ordered and i == n - 1 else philosopher(ends(i), ends(i + 1))
+            philosopher(ends(i + 1), ends(i))
+            if ordered and i == n - 1
+            else philosopher(ends(i), ends(i + 1))
             for i in range(n)
         ]
     )

@@ -9,9 +9,8 @@ namespace weft::checking {
 Reduced::Node* Reduced::node_of(int event) noexcept {
   const auto i = static_cast<std::size_t>(event);
   const int n = i < nodes_.size() ? nodes_[i] : kNone;
-  return n == kNone || static_cast<std::size_t>(n) >= stack_.size()
-             ? nullptr
-             : &stack_[static_cast<std::size_t>(n)];
+  return n == kNone || static_cast<std::size_t>(n) >= size_ ? nullptr
+                                                            : &stack_[static_cast<std::size_t>(n)];
 }
 
 int Reduced::seen(int event, int process) const noexcept {
@@ -86,8 +85,8 @@ void Reduced::ask_for(const Record& r, int first, int second) {
   between_.clear();
   for (int k = first + 1; k <= second; ++k) {
     if (k != second && before(r, first, k)) continue;
-    const bool follows = std::any_of(between_.begin(), between_.end(),
-                                     [&](int u) { return before(r, u, k); });
+    const bool follows =
+        std::any_of(between_.begin(), between_.end(), [&](int u) { return before(r, u, k); });
     between_.push_back(k);
     if (follows) continue;
     const Uid p = r.at(r.events[static_cast<std::size_t>(k)].process).uid;

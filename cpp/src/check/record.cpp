@@ -369,8 +369,8 @@ void Record::follows_ended(int n, const void* group) {
 
 std::string Record::told(int event) const {
   static constexpr const char* names[kAccesses] = {
-      "read",         "write", "choice",      "quiet_choice", "choose_read", "choose_write",
-      "close", "close_other", "make", "all",  "join",         "look"};
+      "read",  "write",       "choice", "quiet_choice", "choose_read", "choose_write",
+      "close", "close_other", "make",   "all",          "join",        "look"};
   const Event& e = events[static_cast<std::size_t>(event)];
   std::string s = path(e.process) + "#" + std::to_string(e.number) + " follows";
   for (const int a : follows(event)) s += " " + std::to_string(a);

@@ -18,15 +18,25 @@ bool Reduced::Node::has(Uid p) const noexcept {
   return std::find(options.begin(), options.end(), p) != options.end();
 }
 
+void Reduced::Node::begin_anew() noexcept {
+  options.clear();
+  chosen = 0;
+  within.clear();
+  todo.clear();
+  done.clear();
+  sleep.clear();
+  touches.clear();
+}
+
 void Reduced::forget() {
-  stack_.clear();
+  size_ = 0;
   seen_.clear();
   both_ = 0;
 }
 
 void Reduced::begin(Run&) {
   at_ = within_ = 0;
-  repeated_ = stack_.size();
+  repeated_ = size_;
   node_ = kNone;
   nodes_.clear();
 }
@@ -71,7 +81,9 @@ bool Reduced::repeat(Run& run) {
 
 void Reduced::open(Run& run) {
   if (at_ == stack_.size()) stack_.emplace_back();
+  ++size_;
   Node& x = stack_[at_];
+  x.begin_anew();
   for (unsigned i = 0; i < run.options(); ++i) x.options.push_back(run.option(i));
   if (at_ == 0) return;
   const Node& before = stack_[at_ - 1];
@@ -84,14 +96,14 @@ void Reduced::open(Run& run) {
 unsigned Reduced::go(Run& run) {
   if (!step_is_over(run)) return 0;
   within_ = 0;
-  if (at_ < stack_.size()) {
+  if (at_ < size_) {
     if (!repeat(run)) return 0;
   } else {
     open(run);
     Node& x = stack_[at_];
     while (x.chosen < x.options.size() && x.asleep(x.options[x.chosen])) ++x.chosen;
     if (x.chosen == x.options.size()) {
-      stack_.pop_back();
+      --size_;
       run.stop(Stopped::blocked);
       return 0;
     }
@@ -125,8 +137,8 @@ void Reduced::end(Run& run) {
 }
 
 bool Reduced::advance() {
-  for (; !stack_.empty(); stack_.pop_back()) {
-    Node& x = stack_.back();
+  for (; size_ > 0; --size_) {
+    Node& x = stack_[size_ - 1];
     while (!x.within.empty() && x.within.back().taken + 1 == x.within.back().options)
       x.within.pop_back();
     if (!x.within.empty()) {

@@ -34,8 +34,7 @@ void Run::differs(std::string how) {
 }
 
 void Run::decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on) {
-  decisions.push_back(
-      {record.running, last().steps, kind, choice, options, index, goes_on});
+  decisions.push_back({record.running, last().steps, kind, choice, options, index, goes_on});
   chances *= options;
 }
 

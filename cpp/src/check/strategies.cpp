@@ -49,8 +49,8 @@ void Replay::end(Run& run) {
     if (met_[i] || !run.difference.empty()) continue;
     if (i >= deviations.size()) {
       const ByNumber& d = numbers[i - deviations.size()];
-      run.difference = "decision " + std::to_string(d.decision) + " has no choice " +
-                       std::to_string(d.choice);
+      run.difference =
+          "decision " + std::to_string(d.decision) + " has no choice " + std::to_string(d.choice);
       continue;
     }
     const Deviation& d = deviations[i];

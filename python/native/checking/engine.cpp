@@ -11,6 +11,7 @@ using weft::checking::Stopped;
 
 void Checker::begin(weft::checking::Strategy& strategy) {
   numbers_.clear();
+  last_ = nullptr;
   decided_ = nullptr;
   program_ = nullptr;
   cancelled_ = false;
@@ -29,8 +30,12 @@ void Checker::end() {
 // --- who is who ---------------------------------------------------------------------------------
 
 int Checker::number(const ProcessBase* p) const noexcept {
+  if (!p) return kNone;
+  if (p == last_) return last_number_;
   const auto found = numbers_.find(p);
-  return found == numbers_.end() ? kNone : found->second;
+  if (found == numbers_.end()) return kNone;
+  last_ = p;
+  return last_number_ = found->second;
 }
 int Checker::here() const noexcept {
   const int n = number(services->running());
@@ -47,10 +52,10 @@ int Checker::number_in(core::Waker* w) const noexcept {
 void Checker::starts(ProcessObject* p) noexcept {
   const int n = run.record.process(here(), p->base.function ? p->base.function : "?");
   numbers_[&p->base] = n;
+  last_ = nullptr;
   while (processes_.size() <= static_cast<std::size_t>(n))
     processes_.push_back(std::make_unique<Checked>(*this));
-  processes_[static_cast<std::size_t>(n)] = std::make_unique<Checked>(*this);
-  of(n).base = &p->base;
+  of(n).begin_anew(&p->base);
 }
 
 void Checker::wake(int n) noexcept {

@@ -33,6 +33,7 @@ class CheckedChoice final : public weft::checking::Waiting {
   // It has begun. Where it was decided, and how; null: nowhere.
   const void* begun(Begun, Access& how);
   void decided() override;
+  void forget() noexcept { passed_over_.clear(); }
 
  private:
   bool commutes() const noexcept;
@@ -84,6 +85,13 @@ class Checker final : public Points, public runtime::Chooser {
   };
   struct Checked {
     explicit Checked(Checker& e) noexcept : choice(e) {}
+    void begin_anew(ProcessBase* p) noexcept {
+      base = p;
+      paused = nullptr;
+      yields = yielded_at = 0;
+      arrival = {};
+      choice.forget();
+    }
     ProcessBase* base = nullptr;
     const void* paused = nullptr;  // the operation before which it is
     unsigned yields = 0;           // since another process went
@@ -106,6 +114,8 @@ class Checker final : public Points, public runtime::Chooser {
 
   std::vector<std::unique_ptr<Checked>> processes_;  // by number
   std::unordered_map<const ProcessBase*, int> numbers_;
+  mutable const ProcessBase* last_ = nullptr;  // asked for
+  mutable int last_number_ = 0;
   std::vector<core::Waker*> wakers_;  // of the processes that are ready, and their numbers
   std::vector<int> ready_;
   core::Waker* decided_ = nullptr;

@@ -17,7 +17,7 @@ wc::Replay replay;
 wc::Walk walk;
 wc::Priorities priorities;
 wc::Bounded bounded;
-wc::Reduced* reduced = nullptr;
+wc::Reduced reduced;
 
 PyObject* refuse(const char* why) {
   PyErr_SetString(PyExc_RuntimeError, why);
@@ -70,11 +70,9 @@ PyObject* f_configure(PyObject*, PyObject* args) {
     bounded.bound = way == "all" ? ~0u : bound;
     strategy = &bounded;
   } else if (way == "reduced") {
-    const wc::Relation relation = reduced ? reduced->relation : wc::Relation();
-    delete reduced;
-    reduced = new wc::Reduced;
-    reduced->relation = relation;
-    strategy = reduced;
+    reduced.forget();
+    reduced.with_cancels = false;
+    strategy = &reduced;
   } else {
     return refuse("there is no such search");
   }
@@ -149,7 +147,7 @@ PyObject* f_difference(PyObject*, PyObject*) { return to_str(checker->run.differ
 PyObject* f_is_checking(PyObject*, PyObject*) { return PyBool_FromLong(checker->on); }
 
 PyObject* f_races(PyObject*, PyObject*) {
-  const wc::Reduced::Races r = reduced ? reduced->races() : wc::Reduced::Races{};
+  const wc::Reduced::Races r = reduced.races();
   return Py_BuildValue("nn", static_cast<Py_ssize_t>(r.both), static_cast<Py_ssize_t>(r.all));
 }
 
@@ -213,9 +211,18 @@ PyObject* f_flip(PyObject*, PyObject* args) {
   int buffered;
   if (!PyArg_ParseTuple(args, "IIp", &a, &b, &buffered)) return nullptr;
   if (a >= wc::kAccesses || b >= wc::kAccesses) return refuse("there is no such access");
-  if (!reduced) reduced = new wc::Reduced;
-  reduced->relation.flip(static_cast<Access>(a), static_cast<Access>(b), buffered != 0);
+  reduced.relation.flip(static_cast<Access>(a), static_cast<Access>(b), buffered != 0);
   Py_RETURN_NONE;
+}
+
+// conflicts(access, access, buffered): what the relation says. For tests.
+PyObject* f_conflicts(PyObject*, PyObject* args) {
+  unsigned a, b;
+  int buffered;
+  if (!PyArg_ParseTuple(args, "IIp", &a, &b, &buffered)) return nullptr;
+  if (a >= wc::kAccesses || b >= wc::kAccesses) return refuse("there is no such access");
+  return PyBool_FromLong(
+      reduced.relation.conflict(static_cast<Access>(a), static_cast<Access>(b), buffered != 0));
 }
 
 PyMethodDef functions[] = {{"configure", f_configure, METH_VARARGS, nullptr},
@@ -233,6 +240,7 @@ PyMethodDef functions[] = {{"configure", f_configure, METH_VARARGS, nullptr},
                            {"steps", f_steps, METH_NOARGS, nullptr},
                            {"mark", f_mark, METH_O, nullptr},
                            {"events", f_events, METH_NOARGS, nullptr},
+                           {"conflicts", f_conflicts, METH_VARARGS, nullptr},
                            {"flip", f_flip, METH_VARARGS, nullptr},
                            {}};
 
@@ -251,7 +259,14 @@ PyModuleDef definition{PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__engine() {
   using namespace weft::py;
-  const auto* services = static_cast<const Services*>(PyCapsule_Import(Services::kCapsule, 0));
+  // it says why there is none
+  const Owned extension(PyImport_ImportModule("weft._extension"));
+  const Owned native(extension ? PyObject_GetAttrString(extension.get(), "native") : nullptr);
+  const Owned capsule(native ? PyObject_GetAttrString(native.get(), "_checking") : nullptr);
+  const auto* services =
+      capsule
+          ? static_cast<const Services*>(PyCapsule_GetPointer(capsule.get(), Services::kCapsule))
+          : nullptr;
   if (!services) return nullptr;
   if (services->version != Services::kVersion) {
     PyErr_SetString(

@@ -201,6 +201,10 @@ PyObject* call_wait(PyObject* self, PyObject*) {
     c->state = CallState::done;
     return caller.withdrawn(nullptr);
   }
+  if (const CheckedCall checked(caller.greenlet()); checked) [[unlikely]] {
+    c->state = CallState::done;
+    return PyObject_Call(c->function, c->args, c->keywords);
+  }
   if (!begin(c, caller.process())) return nullptr;
   if (caller.wait(Status::pending, io_op) == Status::cancelled) {
     c->state = CallState::done;

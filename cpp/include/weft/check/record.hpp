@@ -56,7 +56,7 @@ struct Process {
   int parent = kNone;
   std::string name;
   unsigned children = 0, places = 0, selects = 0, steps = 0;
-  int last = kNone;          // its last event
+  int last = kNone;  // its last event
   int events = 0;
   std::vector<int> follows;  // of its next event
   bool ready = false;        // known to be
@@ -70,7 +70,7 @@ struct Process {
 struct Place {
   Uid uid = 0;
   int capacity = 0;
-  bool loses = false;  // a full buffer drops values
+  bool loses = false;             // a full buffer drops values
   std::vector<int> values, free;  // events, as queues
   std::size_t next_value = 0, next_free = 0;
   std::vector<int> closers, joined;

@@ -32,7 +32,7 @@ class Reduced final : public Strategy {
   bool advance() override;
   // Cancellations conflict with every step: that is known before a search in which there are none.
   bool restarts(const Run&) override;
-  void forget();
+  void forget();  // for another program
 
   struct Races {
     std::size_t both = 0, all = 0;  // seen in both orders
@@ -56,6 +56,7 @@ class Reduced final : public Strategy {
     std::vector<Sleeper> sleep;
     Touches touches;
 
+    void begin_anew() noexcept;
     bool asleep(Uid) const noexcept;
     bool has(Uid) const noexcept;
   };
@@ -76,14 +77,16 @@ class Reduced final : public Strategy {
   void note(const Record&, int first, int second);
   Node* node_of(int event) noexcept;
 
-  std::vector<Node> stack_;
+  std::vector<Node> stack_;  // the first `size_`; the others are kept for what they have allocated
+  std::size_t size_ = 0;
   std::size_t at_ = 0;        // nodes of this run so far
   std::size_t repeated_ = 0;  // nodes whose choices the run repeats
   std::size_t within_ = 0;    // choices of the step under way
   int node_ = kNone;          // where the step that begins next was chosen
   std::vector<int> nodes_;    // by event
 
-  std::vector<int> clocks_;  // by event: of each process, how many of its events come before or are it
+  std::vector<int>
+      clocks_;  // by event: of each process, how many of its events come before or are it
   int width_ = 0;
   std::vector<std::pair<int, int>> found_;
   std::vector<int> rivals_, between_;

@@ -33,11 +33,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from weft._extension import native as _native
+from weft._checking import _engine
 from weft.errors import Deadlock
-
-assert _native  # the engine's module asks it for what it lends
-from weft._checking import _engine  # noqa: E402
 
 Deviation = tuple[str, int, str, Any]
 ByNumber = tuple[int, int]
@@ -71,8 +68,10 @@ class Decision(NamedTuple):
     kind: str  #: "go", "time", "guard", "fault"
     choice: Any  #: path of who goes, "" for a time, else the number of what was taken
     options: int  #: how many choices there were
-    index: int  #: which was taken; 0: the usual one
-    goes_on: bool  #: the usual one goes on with the process that had run last: another is a preemption
+    index: int  # type: ignore[assignment]  #: which was taken; 0: the usual one
+    goes_on: (
+        bool  #: the usual one goes on with the process that had run last: another is a preemption
+    )
 
 
 @dataclass
@@ -112,7 +111,8 @@ _KINDS = {1: "not the same", 2: "blocked", 3: "no end", 4: "deadlock"}
 
 def run_once(function: Function) -> Outcome:
     """Runs the function once under what _engine was told."""
-    kind, value, error = "ok", None, None
+    kind, value = "ok", None
+    error: BaseException | None = None
     collects = gc.isenabled()
     gc.disable()
     _engine.begin()
@@ -130,7 +130,16 @@ def run_once(function: Function) -> Outcome:
             gc.enable()
     kind = _KINDS.get(stopped, kind)
     return Outcome(
-        kind, value, error, steps, (), lost, early, cut, _engine.difference() if stopped == 1 else "", chances
+        kind,
+        value,
+        error,
+        steps,
+        (),
+        lost,
+        early,
+        cut,
+        _engine.difference() if stopped == 1 else "",
+        chances,
     )
 
 
@@ -154,7 +163,9 @@ def _configure(options: Options, search: str) -> None:
 
 
 def replay(
-    function: Function, deviations: Iterable[Deviation] | Iterable[ByNumber], options: Options | None = None
+    function: Function,
+    deviations: Iterable[Deviation] | Iterable[ByNumber],
+    options: Options | None = None,
 ) -> Outcome:
     """Runs the function in the order that these deviations tell. Of `options` time, grain and limit count."""
     _configure(options or Options(), "replay")
@@ -316,7 +327,14 @@ def shrink(
             size //= 2
     for bound in range(len(best.deviations)):
         search = Search(
-            function, replace(options, search="few", bound=bound, schedules=runs - count, seconds=end - time.monotonic())
+            function,
+            replace(
+                options,
+                search="few",
+                bound=bound,
+                schedules=runs - count,
+                seconds=end - time.monotonic(),
+            ),
         )
         for outcome in search:
             count += 1

@@ -1,0 +1,373 @@
+"""The table of what commutes in `weft check`, entry by entry, on the model.
+
+Two steps of two processes are done in both orders in every small state of the model. If the two orders differ, some entry
+of the table (cpp/include/weft/check/access.hpp) must say that the steps conflict. An entry is needed if somewhere it is
+the only one that says so: a search without it would miss an outcome.
+
+    python -m conformance.commuting [--depth 2]
+
+What a step touches is here as python/native/checking/choices.cpp and cpp/src/check/record.cpp have it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .model import World
+from .objects import READ, WRITE, BadUse, Barrier, Chan, End, Guard, Op, side_of
+
+ACCESSES = (
+    "read",
+    "write",
+    "choice",
+    "quiet_choice",
+    "choose_read",
+    "choose_write",
+    "close",
+    "close_other",
+    "make",
+    "all",
+    "join",
+    "look",
+)
+Touch = tuple[Any, str]  # a place: ("c", channel), ("s", select) or ("b", barrier); an access
+Entry = tuple[str, str, bool]  # two accesses, in the table's order; at a buffer?
+
+
+class Action(NamedTuple):
+    """What a process does in one step."""
+
+    name: str
+    what: str  # read, write, select, close, die, poison, make, sync, enrol, resign
+    guards: tuple[Guard, ...] = ()
+    on: int = 0  # channel; of close the end
+
+
+@dataclass
+class State:
+    """A state of the model, and which selects have waited where."""
+
+    world: World
+    waited: frozenset[tuple[int, int, int]] = frozenset()  # pid, channel, side
+    touches: dict[int, list[Touch]] = field(default_factory=dict)  # by pid: of its one step
+    parked: frozenset[int] = frozenset()  # selects that wait, and whose partner may be weakened
+
+    def clone(self) -> State:
+        new = World.__new__(World)
+        self.world._clone_into(new)
+        return State(new, self.waited, {p: t[:] for p, t in self.touches.items()}, self.parked)
+
+
+def worlds() -> Iterator[tuple[World, list[Action]]]:
+    """Beginnings, each with what may be done there: two channels of the given capacity, so many ends of each side."""
+    for capacity, ends, overflow in (
+        (0, 1, "block"),
+        (0, 2, "block"),
+        (1, 1, "block"),
+        (1, 2, "block"),
+    ):
+        w = World()
+        w.chans = [Chan(capacity, overflow), Chan(0)]
+        w.barriers = [Barrier(2)]
+        for c in range(2):
+            for side in (READ, WRITE):
+                for _ in range(ends if c == 0 else 1):
+                    w.make_end(c, side)
+        yield w, actions(w, ends)
+
+
+def actions(w: World, ends: int) -> list[Action]:
+    def end(chan: int, side: int) -> int:
+        return next(i for i, e in enumerate(w.ends) if e.chan == chan and e.side == side)
+
+    def guard(chan: int, kind: str, **more: Any) -> Guard:
+        return Guard(kind, chan, end(chan, READ if kind == "in" else WRITE), **more)
+
+    r0, r1, w0, w1 = (
+        guard(0, "in"),
+        guard(1, "in"),
+        guard(0, "out", value=7),
+        guard(1, "out", value=8),
+    )
+    loud = guard(0, "in", ends=True)
+    skip, barrier = Guard("skip"), Guard("barrier", 0)
+    found = [
+        Action("read 0", "read", (r0,)),
+        Action("write 0", "write", (w0,)),
+        Action("read 1", "read", (r1,)),
+        Action("write 1", "write", (w1,)),
+        Action("select r0 r1", "select", (r0, r1)),
+        Action("select r0 w1", "select", (r0, w1)),
+        Action("select w0 w1", "select", (w0, w1)),
+        Action("select w0 r1", "select", (w0, r1)),
+        Action("select r0 r0", "select", (r0, r0)),
+        Action("select r0 skip", "select", (r0, skip)),
+        Action("select w0 skip", "select", (w0, skip)),
+        Action("select r0! r1", "select", (loud, r1)),
+        Action("poison 0", "poison", on=0),
+        Action("make r0", "make", on=0),
+        Action("sync", "sync", (barrier,)),
+        Action("enrol", "enrol"),
+        Action("resign", "resign"),
+    ]
+    for i, e in enumerate(w.ends):
+        if e.chan == 0:
+            found.append(Action(f"close {'rw'[e.side]}0.{i}", "close", on=i))
+    found.append(Action("die r0", "die", on=end(0, READ)))
+    return found
+
+
+def steps(state: State, pid: int, action: Action) -> list[State]:
+    """The states to which this step of a new process leads, one for each choice. None: it is bad use there."""
+    try:
+        return list(_steps(state, pid, action))
+    except BadUse:
+        return []
+
+
+def _steps(state: State, pid: int, action: Action) -> Iterator[State]:
+    if action.what not in ("read", "write", "select", "sync"):
+        s = state.clone()
+        w = s.world
+        waiting = _waiting(w)
+        touched: list[Touch] = []
+        if action.what in ("close", "die"):
+            e: End = w.ends[action.on]
+            if e.how:
+                raise BadUse("closed")
+            last = w.chans[e.chan].live[e.side] == 1
+            how = "all" if action.what == "die" else "close" if last else "close_other"
+            touched.append((("c", e.chan), how))
+            w.close(action.on, "closed", died=action.what == "die")
+        elif action.what == "poison":
+            touched.append((("c", action.on), "all"))
+            w.poison(action.on)
+        elif action.what == "make":
+            touched.append((("c", action.on), "make"))
+            w.make_end(action.on, READ)
+        elif action.what == "enrol":
+            touched.append((("b", 0), "all"))
+            w.enrol_party(0)
+        else:
+            touched.append((("b", 0), "all"))
+            w.resign(0)
+        yield _over(s, pid, touched, waiting)
+        return
+    probe = state.clone()
+    op = Op(pid, action.what, action.guards)
+    probe.world.begin(op)
+    hot = list(probe.world.choices(op))
+    ready = [i for i in hot if op.guards[i].kind != "skip"]
+    for i in hot or [None]:  # type: ignore[list-item]
+        s = state.clone()
+        w = s.world
+        waiting = _waiting(w)
+        mine = Op(pid, action.what, action.guards)
+        w.begin(mine)
+        if i is None:
+            for k in range(len(mine.guards)):
+                w.enrol(pid, k)
+        else:
+            w.commit(pid, i)
+        yield _over(s, pid, _arrival(s, pid, action, i, len(ready)), waiting)
+
+
+def _waiting(w: World) -> set[int]:
+    """The selects that wait."""
+    return {p for p, op in w.ops.items() if op.state == "waiting" and len(op.guards) > 1}
+
+
+def _arrival(s: State, pid: int, action: Action, chosen: int | None, ready: int) -> list[Touch]:
+    guards = action.guards
+    if action.what == "sync":
+        return [(("b", 0), "join")]
+    touched: list[Touch] = []
+    if len(guards) == 1:
+        touched.append((("c", guards[0].on), action.what))
+        return touched + _looks(s, pid, guards[0].on, side_of(guards[0]))
+    can = not any(g.kind == "skip" for g in guards) and len({g.on for g in guards}) == len(guards)
+    parked = chosen is None and s.world.ops[pid].state == "waiting"
+    for i, g in enumerate(guards):
+        if g.kind == "skip":
+            continue
+        here = not parked and can and ready == 1 and i == chosen
+        side = side_of(g)
+        how = (
+            ("choose_read" if side == READ else "choose_write")
+            if here
+            else "quiet_choice"
+            if can and not parked and not g.ends
+            else "choice"
+        )
+        touched.append((("c", g.on), how))
+        touched += _looks(s, pid, g.on, side if here else None)
+        if parked:
+            s.waited |= {(pid, g.on, side)}
+    if parked and can:
+        s.parked |= {pid}
+    return touched
+
+
+def _looks(s: State, pid: int, chan: int, side: int | None) -> list[Touch]:
+    """At selects that wait, or have waited, at the other side; None: at both."""
+    return [(("s", p), "look") for p, c, at in s.waited if c == chan and p != pid and at != side]
+
+
+def _over(s: State, pid: int, touched: list[Touch], waiting: set[int]) -> State:
+    """The step is done: the selects that it has decided are known, and what they touched is weakened."""
+    for p in sorted(waiting):
+        op = s.world.ops[p]
+        if op.state == "waiting":
+            continue
+        touched.append((("s", p), "all"))
+        chosen = op.out[1] if op.out and op.out[0] == "ok" else None
+        if p in s.parked and p in s.touches and isinstance(chosen, int):
+            weak = {
+                g.on: ("choose_read" if side_of(g) == READ else "choose_write")
+                if i == chosen
+                else "choice"
+                if g.ends
+                else "quiet_choice"
+                for i, g in enumerate(op.guards)
+            }
+            s.touches[p] = [
+                (place, weak[place[1]]) if place[0] == "c" and how == "choice" else (place, how)
+                for place, how in s.touches[p]
+            ]
+        s.parked -= {p}
+    s.touches[pid] = touched
+    return s
+
+
+def entries(state: State, a: int, b: int) -> set[Entry]:
+    """The pairs of accesses of two steps at one place."""
+    found = set()
+    for place, how in state.touches[a]:
+        for other, as_well in state.touches[b]:
+            if place == other:
+                x, y = sorted((how, as_well), key=ACCESSES.index)
+                found.add((x, y, place[0] == "c" and state.world.chans[place[1]].capacity > 0))
+    return found
+
+
+def _key(w: World) -> Any:
+    """What is left of a state: of an operation that is over, its outcome, not how it came to it."""
+    chans, ends, barriers, _, *rest = w.world_key()
+    ops = [
+        (p, op.state, op.out if op.state == "done" else op.key()) for p, op in sorted(w.ops.items())
+    ]
+    return chans, ends, barriers, tuple(ops), *rest
+
+
+def reachable(world: World, doable: list[Action], depth: int) -> list[State]:
+    """The states after at most `depth` steps, each of a process of its own."""
+    found, seen, last = [State(world)], set(), [State(world)]
+    for n in range(depth):
+        new = []
+        for state, action in itertools.product(last, doable):
+            for after in steps(state, 10 + n, action):
+                key = (_key(after.world), after.waited)
+                if key not in seen:
+                    seen.add(key)
+                    new.append(after)
+        found += new
+        last = new
+    return found
+
+
+@dataclass
+class Looked:
+    """What was found."""
+
+    pairs: int = 0
+    #: of pairs whose two orders differ: (the entries that say so in the table, an example)
+    differing: list[tuple[frozenset[Entry], str]] = field(default_factory=list)
+
+
+def look(conflicts: Any, depth: int = 1) -> Looked:
+    """Does all pairs of steps in both orders, in all states after at most `depth` steps; and after them a third one,
+    where it decides a select of the pair.
+
+    Args:
+        conflicts: (access, access, at a buffer?) → what the table says.
+    """
+    looked = Looked()
+    for world, doable in worlds():
+        for state in reachable(world, doable, depth):
+            for a, b in itertools.combinations_with_replacement(doable, 2):
+                for thirds in ([None], doable):
+                    for third in thirds:
+                        _look(looked, conflicts, state, a, b, third)
+    return looked
+
+
+def _look(
+    looked: Looked, conflicts: Any, state: State, a: Action, b: Action, third: Action | None
+) -> None:
+    def run(order: tuple[tuple[int, Action], ...]) -> list[State]:
+        states = [state]
+        for pid, action in order:
+            states = [after for s in states for after in steps(s, pid, action)]
+        return states
+
+    last = () if third is None else ((3, third),)
+    if third is not None and "select" not in (a.what, b.what):
+        return
+    one = run(((1, a), (2, b), *last))
+    if third is not None:  # only where it has decided a select of the two
+        one = [
+            s for s in one if (("s", 1), "all") in s.touches[3] or (("s", 2), "all") in s.touches[3]
+        ]
+    if not one:
+        return
+    other = run(((2, b), (1, a), *last))
+    looked.pairs += 1
+    if not other:  # bad use in one order: closed by the other
+        return
+    results = {_key(s.world) for s in other}
+    for s in one:
+        if _key(s.world) in results:
+            continue
+        saying = {e for e in entries(s, 1, 2) if conflicts(*e)}
+        looked.differing.append(
+            (
+                frozenset(saying),
+                f"{a.name}; {b.name}{f'; {third.name}' if third else ''} [{s.touches}]",
+            )
+        )
+
+
+def needed(looked: Looked) -> set[Entry]:
+    """The entries that are somewhere the only one that says that two steps conflict."""
+    return {next(iter(saying)) for saying, _ in looked.differing if len(saying) == 1}
+
+
+def table(a: str, b: str, buffered: bool) -> bool:
+    """What the engine's table says."""
+    from weft._checking import _engine
+
+    return _engine.conflicts(ACCESSES.index(a), ACCESSES.index(b), buffered)
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description="The table of what commutes, on the model.")
+    p.add_argument("--depth", type=int, default=1)
+    looked = look(table, p.parse_args().depth)
+    wrong = [example for saying, example in looked.differing if not saying]
+    for example in wrong[:20]:
+        print("no entry says so:", example)
+    for entry in sorted(needed(looked)):
+        print("needed:", *entry)
+    print(
+        f"{looked.pairs} pairs of steps, {len(looked.differing)} differ, {len(wrong)} of them are missing in the table"
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
