@@ -28,11 +28,11 @@ from test_picture import hello
 from test_processes import nobody_is_left, program  # noqa: F401
 
 import weft.threads as th
-from weft._watching import picture as _picture
 from weft._distributed_deadlock import rounds as _rounds
 from weft._hosts import host_recorders as _host_recorders
 from weft._hosts import remote_observers as _remote_observers
 from weft._watching import observers as _observers
+from weft._watching import picture as _picture
 from weft._watching import trace as _trace
 from weft.observe import Hog, measure, measuring, tracing, watchdog
 from weft.processes import Channel, Hosts, Parallel, ProcessDied, Supervisor, process, run
