@@ -1,5 +1,7 @@
 // The extension module weft._native.
-#include "native.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
+#include "owned.hpp"
 #include "weft/version.hpp"
 
 namespace weft::py {

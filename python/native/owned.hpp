@@ -2,7 +2,7 @@
 //
 //   Owned      has one reference, or none. It moves, and drops the reference where its scope ends.
 //   PyObject*  as a parameter or a variable is borrowed: other code owns the reference.
-//   Value      (native.hpp) is what a channel moves. A Value may be destroyed under a lock of the
+//   Value      (value.hpp)  is what a channel moves. A Value may be destroyed under a lock of the
 //              core, so its reference is dropped at the next safe point (pending.cpp); Owned drops
 //              its reference at once.
 //

@@ -135,6 +135,41 @@ def test_every_include_of_the_extension_names_the_folder() -> None:
     assert wrong == []
 
 
+# Headers of the extension that are in more than twelve objects: what all folders share, in small
+# files, so that few edits are made in them.
+WIDE = [
+    *("gate.hpp", "owned.hpp", "declare.hpp", "value.hpp", "sequences.hpp"),
+    *("channels/channel.hpp", "channels/fork.hpp", "channels/marks.hpp"),
+    *("interpreter/errors.hpp", "interpreter/lock.hpp", "interpreter/pending.hpp"),
+    *("processes/process.hpp", "processes/run.hpp", "processes/thread.hpp"),
+    "watching/observing.hpp",
+]
+
+
+def objects_with(edges: Iterator[tuple[str, str]]) -> dict[str, int]:
+    """For each header the number of .cpp files that include it, by other headers too."""
+    of: dict[str, set[str]] = {}
+    for a, b in edges:
+        of.setdefault(a, set()).add(b)
+    count: dict[str, int] = {}
+    for source in (name for name in of if name.endswith(".cpp")):
+        reached: set[str] = set()
+        waiting = [source]
+        while waiting:
+            for other in of.get(waiting.pop(), set()) - reached:
+                reached.add(other)
+                waiting.append(other)
+        for name in reached:
+            count[name] = count.get(name, 0) + 1
+    return count
+
+
+def test_an_edit_in_a_header_of_the_extension_compiles_few_objects() -> None:
+    count = objects_with(native_edges())
+    assert len(count) > 80
+    assert sorted(name for name, n in count.items() if n > 12) == sorted(WIDE)
+
+
 # --- Python ---------------------------------------------------------------------------------------
 
 
@@ -328,6 +363,8 @@ def test_what_goes_upwards_is_found() -> None:
         layer("d", of)
     ways = [("a", "b"), ("b", "c"), ("c", "b"), ("c", "d"), ("d", "d")]
     assert ways_round(iter(ways)) == ["b -> c -> b"]
+    edges = [("a.cpp", "b"), ("b", "c"), ("d.cpp", "c")]
+    assert objects_with(iter(edges)) == {"b": 1, "c": 2}
 
 
 def test_the_table_of_rooms_is_read() -> None:

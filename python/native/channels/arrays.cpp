@@ -1,7 +1,10 @@
 // `process * n` and `channel * n`: what they are made of is told to weft/_backends/arrays.py, which makes
 // them.
-#include "channels/channels.hpp"
-#include "processes/processes.hpp"
+#include "channels/arrays.hpp"
+
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "processes/process.hpp"
 #include "values/cells.hpp"
 
 namespace weft::py {

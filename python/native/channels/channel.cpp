@@ -5,13 +5,29 @@
 //
 // A Channel holds its core; an end holds its Channel (rule 2.6). Only an end that is open owns a
 // count of the core.
-#include "channels/channels.hpp"
+#include "channels/channel.hpp"
+
+#include "channels/arrays.hpp"
+#include "channels/ends.hpp"
+#include "channels/held.hpp"
+#include "channels/marks.hpp"
+#include "channels/operations.hpp"
+#include "channels/transit.hpp"
+#include "choice/choices.hpp"
+#include "declare.hpp"
+#include "interpreter/end_errors.hpp"
+#include "interpreter/errors.hpp"
 #include "interpreter/leaf.hpp"
+#include "interpreter/misuse.hpp"
+#include "interpreter/pending.hpp"
 #include "interpreter/sites.hpp"
 #include "interpreter/strangers.hpp"
+#include "keywords.hpp"
+#include "processes/loops.hpp"
+#include "processes/process.hpp"
 #include "values/cells.hpp"
 #include "watching/stopped_early.hpp"
-#include "wire/wire.hpp"
+#include "wire/values.hpp"
 
 namespace weft::py {
 

@@ -7,11 +7,16 @@
 //
 // Invariant: inside, `partner` is the writer that is held, or null if the value came from a buffer;
 // at a far end, `number` is what the home knows the read by.
-#include "channels/channels.hpp"
+#include "channels/ends.hpp"
+#include "channels/marks.hpp"
 #include "channels/operation.hpp"
+#include "channels/operations.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "processes/loops.hpp"
 #include "watching/observe.hpp"
 #include "wire/far.hpp"
-#include "wire/wire.hpp"
 
 namespace weft::py {
 

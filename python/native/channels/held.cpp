@@ -16,13 +16,18 @@
 //    takes it away.
 //  3 What an end inside another object is to its receiver is not known here: it goes when that
 //    object goes.
+#include "channels/held.hpp"
+
 #include <algorithm>
 #include <unordered_map>
 
-#include "channels/channels.hpp"
-#include "processes/processes.hpp"
+#include "channels/ends.hpp"
+#include "channels/marks.hpp"
+#include "interpreter/end_errors.hpp"
+#include "processes/function.hpp"
+#include "processes/process.hpp"
 #include "watching/stopped_early.hpp"
-#include "wire/wire.hpp"
+#include "wire/values.hpp"
 
 namespace weft::py {
 

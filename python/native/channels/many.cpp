@@ -13,12 +13,22 @@
 //  2 What has been taken from the buffer is in the list that is returned. So the list is made
 //    before the read begins, and gets room for a value before the value is taken. If a value cannot
 //    be converted to Python's, the exception is raised and the list is lost.
-#include "channels/channels.hpp"
-#include "interpreter/interpreter.hpp"
+#include <algorithm>
+
+#include "channels/ends.hpp"
+#include "channels/held.hpp"
+#include "channels/marks.hpp"
+#include "channels/operations.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "interpreter/returned.hpp"
 #include "interpreter/unawaited.hpp"
 #include "processes/asyncio.hpp"
-#include "watching/observe.hpp"
-#include "wire/wire.hpp"
+#include "processes/loops.hpp"
+#include "processes/process.hpp"
+#include "watching/observing.hpp"
+#include "wire/values.hpp"
 
 namespace weft::py {
 

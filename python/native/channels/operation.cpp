@@ -9,15 +9,30 @@
 // In a coroutine process or a task the operation is a small awaitable from a free list, whose life
 // awaited.hpp describes; elsewhere it is a call that blocks: block_in().
 //
-// The node is the process's, or in an asyncio task a TaskWaiter's (asyncio.hpp); the slot is the
+// The node is the process's, or in an asyncio task a TaskWaiter's (task_waiter.hpp); the slot is the
 // awaitable's `value`, or the Caller's.
 #include "channels/operation.hpp"
-#include "channels/channels.hpp"
-#include "interpreter/interpreter.hpp"
+
+#include "channels/ends.hpp"
+#include "channels/held.hpp"
+#include "channels/marks.hpp"
+#include "channels/operations.hpp"
+#include "channels/transit.hpp"
+#include "choice/barrier.hpp"
+#include "declare.hpp"
+#include "interpreter/end_errors.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "interpreter/returned.hpp"
 #include "interpreter/unawaited.hpp"
+#include "processes/awaited.hpp"
+#include "processes/awaiting.hpp"
 #include "processes/caller.hpp"
+#include "processes/loops.hpp"
+#include "processes/task_waiter.hpp"
+#include "processes/ways.hpp"
 #include "watching/observe.hpp"
-#include "wire/wire.hpp"
+#include "wire/values.hpp"
 
 namespace weft::py {
 

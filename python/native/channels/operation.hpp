@@ -1,6 +1,7 @@
 // What an operation at one place is: read, write, sync and their like; and an extended read, which
 // is one too. operation.cpp has what they do, extended.cpp the block of an extended read.
 #pragma once
+#include "channels/channel.hpp"
 #include "processes/awaited.hpp"
 
 namespace weft::py {
@@ -39,6 +40,7 @@ struct ExtendedObject {
   // 4.7)
   bool keeps;
 };
+extern PyTypeObject ExtendedType;
 inline ExtendedObject* ext(PyObject* o) noexcept { return reinterpret_cast<ExtendedObject*>(o); }
 
 PyObject* new_operation(OpType_ type, PyObject* target) noexcept;

@@ -13,10 +13,17 @@
 #include <numeric>
 #include <random>
 
+#include "channels/marks.hpp"
 #include "choice/choice.hpp"
 #include "choice/choices.hpp"
-#include "process.hpp"
-#include "wire/wire.hpp"
+#include "choice/time.hpp"
+#include "interpreter/end_errors.hpp"
+#include "interpreter/errors.hpp"
+#include "processes/rare.hpp"
+#include "wire/carries.hpp"
+#include "wire/far.hpp"
+#include "wire/packed.hpp"
+#include "wire/values.hpp"
 
 namespace weft::py {
 

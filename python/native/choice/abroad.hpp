@@ -14,7 +14,7 @@
 #pragma once
 #include <algorithm>
 
-#include "processes/processes.hpp"
+#include "channels/fork.hpp"
 #include "weft/wire/span.hpp"
 #include "wire/far.hpp"
 

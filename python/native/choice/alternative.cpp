@@ -4,8 +4,15 @@
 //                                  └──close(), __exit__, collected──► closed
 //
 // Invariant: while it is busy, `choice` is in use by one select; it is neither closed nor changed.
+#include "choice/choice.hpp"
+#include "choice/guard.hpp"
 #include "choice/select.hpp"
-#include "process.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "keywords.hpp"
+#include "processes/loops.hpp"
+#include "processes/process.hpp"
 
 namespace weft::py {
 

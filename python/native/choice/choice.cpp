@@ -2,12 +2,25 @@
 // the commit.
 #include "choice/choice.hpp"
 
-#include "channels/channels.hpp"
-#include "choice/abroad.hpp"
-#include "processes/processes.hpp"
-#include "weft/runtime/visiting.hpp"
-
 #include <algorithm>
+
+#include "channels/ends.hpp"
+#include "channels/held.hpp"
+#include "channels/marks.hpp"
+#include "channels/transit.hpp"
+#include "choice/abroad.hpp"
+#include "choice/barrier.hpp"
+#include "choice/choices.hpp"
+#include "choice/guard.hpp"
+#include "choice/time.hpp"
+#include "choice/watch.hpp"
+#include "gate.hpp"
+#include "interpreter/end_errors.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "processes/rare.hpp"
+#include "weft/runtime/visiting.hpp"
+#include "wire/values.hpp"
 
 namespace weft::py {
 

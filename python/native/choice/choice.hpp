@@ -4,34 +4,19 @@
 //   begin() ─► chosen │ parked ──woken──► woken() ─► chosen │ cancelled
 //   chosen: conclude_guard() ─► done │ held (an extended reader keeps the writer) ──woken──► done │ raised
 #pragma once
+#include <memory>
+#include <optional>
+#include <vector>
 
-#include "channels/channels.hpp"
-#include "interpreter/interpreter.hpp"
+#include "channels/channel.hpp"
+#include "channels/transit.hpp"
+#include "choice/guard.hpp"
+#include "weft/core/standing.hpp"
 
 namespace weft::py {
 
-enum class GuardKind : std::uint8_t { input, output, after, at, skip, barrier, timer, end };
-inline constexpr std::size_t kGuardKinds = static_cast<std::size_t>(GuardKind::end) + 1;
-
-struct GuardObject {
-  PyObject_HEAD PyObject* target;  // end, Barrier, Timer, Process
-  PyObject* value;                 // of an output; null: by `make`
-  PyObject* make;
-  std::int64_t ns;  // span or time
-  GuardKind kind;
-  bool enabled;
-  bool loud;  // ended="raise": its channel's retirement is an outcome (rule 5.6)
-};
-
-// `ended`, an argument of a guard, a select or an Alternative: true: "raise"; -1: bad use, the
-// error is set.
-int loud_by(PyObject* ended, const char* verb);
-
-struct TimerObject {
-  PyObject_HEAD std::int64_t period;
-  std::int64_t next;  // time of the next tick; 0: counted from its first use
-};
-
+struct ProcessObject;
+struct SelectMemory;
 class Abroad;
 struct LetGo {
   void operator()(Abroad* a) const noexcept;
@@ -175,12 +160,5 @@ class Choice {
 };
 
 std::uint64_t next_seed() noexcept;
-
-PyObject* guard_on(PyObject* target, GuardKind kind, bool on);
-// sleep; tick of a timer
-PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer);
-// waiting for a process's end
-PyObject* end_operation(PyObject* guard);
-PyObject* end_guard(ProcessObject* p);
 
 }  // namespace weft::py

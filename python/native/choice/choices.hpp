@@ -1,6 +1,6 @@
 // Choices, for the other rooms.
 #pragma once
-#include "native.hpp"
+#include "value.hpp"
 
 namespace weft::py {
 
@@ -8,6 +8,9 @@ namespace weft::py {
 // been woken already?
 enum class Facing : std::uint8_t { able, blocked };
 Facing facing(ProcessBase& p) noexcept;
+
+// Counts the ends closed so far, and what else makes alternatives look at their guards again.
+extern std::uint64_t ends_closed;
 
 // A value for this channel that a choice at several homes has, and that is not packed; null: none.
 Value* bare_in_choices(const Engine& c) noexcept;

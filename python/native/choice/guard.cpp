@@ -1,7 +1,14 @@
 // Guards as Python sees them: Input, Output, after, at, skip, and a Barrier or a Timer with a
 // precondition. A choice reads them when it is made (Choice::fill); they do not change.
-#include "choice/choice.hpp"
-#include "process.hpp"
+#include "choice/guard.hpp"
+
+#include "choice/select.hpp"
+#include "choice/time.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "keywords.hpp"
+#include "processes/process.hpp"
 
 namespace weft::py {
 

@@ -12,11 +12,23 @@
 
 #include <algorithm>
 
+#include "choice/choice.hpp"
 #include "choice/choices.hpp"
-#include "interpreter/interpreter.hpp"
+#include "choice/guard.hpp"
+#include "choice/time.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/returned.hpp"
 #include "interpreter/unawaited.hpp"
+#include "processes/asyncio.hpp"
 #include "processes/awaited.hpp"
+#include "processes/awaiting.hpp"
 #include "processes/caller.hpp"
+#include "processes/loops.hpp"
+#include "processes/rare.hpp"
+#include "processes/signals_held.hpp"
+#include "processes/task_waiter.hpp"
+#include "processes/ways.hpp"
 #include "watching/observe.hpp"
 
 namespace weft::py {

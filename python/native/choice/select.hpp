@@ -9,6 +9,8 @@ struct AlternativeObject {
   bool busy;                     // a process waits on it
 };
 
+extern PyTypeObject AlternativeType;
+
 enum class Purpose : std::uint8_t { select, sleep, tick, end };
 
 // An awaitable: of a choice that it owns, or of an alternative.
@@ -16,5 +18,9 @@ PyObject* new_select(Choice* owned, AlternativeObject* alternative, Purpose purp
 PyObject* blocking_select(Choice& c, Purpose purpose, bool remember);
 // The one or the other, as who calls it waits.
 PyObject* select_here(Choice* owned, Purpose purpose);
+// sleep; tick of a timer
+PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer);
+// waiting for a process's end
+PyObject* end_operation(PyObject* guard);
 
 }  // namespace weft::py

@@ -1,11 +1,21 @@
 // Barriers, timers and the clock (rule 8).
+#include "choice/time.hpp"
+
 #include <cmath>
 
-#include "channels/channels.hpp"
-#include "choice/choice.hpp"
+#include "channels/operations.hpp"
+#include "choice/barrier.hpp"
+#include "choice/guard.hpp"
+#include "choice/select.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/misuse.hpp"
+#include "interpreter/pending.hpp"
 #include "interpreter/sites.hpp"
 #include "interpreter/strangers.hpp"
+#include "keywords.hpp"
 #include "processes/asyncio.hpp"
+#include "processes/run.hpp"
 #include "wire/far_barrier.hpp"
 
 namespace weft::py {

@@ -2,9 +2,17 @@
 // guard: it is a latch of the core's.
 //
 //   nobody asks (no Watch) ──ended() │ watched()──► watched ──the process ends: tell_watchers()──► set, for good
-#include "choice/choice.hpp"
+#include "choice/watch.hpp"
+
+#include "choice/guard.hpp"
+#include "declare.hpp"
+#include "interpreter/error_types.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "keywords.hpp"
 #include "processes/no_result.hpp"
-#include "processes/processes.hpp"
+#include "processes/process_type.hpp"
+#include "processes/rare.hpp"
 #include "weft/runtime/report.hpp"
 
 namespace weft::py {

@@ -8,11 +8,19 @@
 // for ever.
 #include "components/component.hpp"
 
+#include <algorithm>
+
 #include <dlfcn.h>
 
-#include "channels/channels.hpp"
-#include "interpreter/door.hpp"
-#include "interpreter/sequences.hpp"
+#include "channels/ends.hpp"
+#include "choice/barrier.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/lock.hpp"
+#include "sequences.hpp"
+#include "values/cells.hpp"
+#include "values/native_types.hpp"
+#include "weft/runtime/function_info.hpp"
 #include "weft/version.hpp"
 
 namespace weft::py {

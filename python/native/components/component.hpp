@@ -9,12 +9,15 @@
 #include <deque>
 #include <unordered_map>
 
-#include "choice/choice.hpp"
-#include "components/components.hpp"
-#include "process.hpp"
-#include "values/cells.hpp"
+#include "channels/channel.hpp"
+#include "processes/process.hpp"
+#include "weft/component_abi.h"
 
 namespace weft::py {
+
+struct BarrierObject;
+struct ThreadProcess;
+class NativeType;
 
 // An operation whose beginning those who observe were told of (component_observe.cpp). `op` null:
 // of none.

@@ -9,10 +9,15 @@
 //
 // Invariant: all of it is done with the GIL, which the operations give up while they wait. What
 // they raise becomes a status.
-#include "channels/channels.hpp"
+#include "channels/operations.hpp"
+#include "components/component.hpp"
 #include "components/component_calls.hpp"
 #include "interpreter/aside.hpp"
-#include "wire/packed.hpp"
+#include "interpreter/error_types.hpp"
+#include "interpreter/errors.hpp"
+#include "values/cells.hpp"
+#include "values/native_types.hpp"
+#include "wire/values.hpp"
 
 namespace weft::py {
 

@@ -9,16 +9,33 @@
 //    from it (cells.hpp).
 //  2 An end is closed by others under the GIL; here its state is looked at, never changed, without
 //    it.
+#include "components/component_calls.hpp"
+
+#include <algorithm>
+
 #include <cxxabi.h>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
-#include "channels/channels.hpp"
-#include "components/component_calls.hpp"
+#include "channels/ends.hpp"
+#include "channels/marks.hpp"
+#include "choice/barrier.hpp"
+#include "components/component.hpp"
 #include "components/components.hpp"
-#include "interpreter/interpreter.hpp"
-#include "processes/processes.hpp"
+#include "declare.hpp"
+#include "interpreter/aside.hpp"
+#include "interpreter/end_errors.hpp"
+#include "interpreter/error_types.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/own_threads.hpp"
+#include "interpreter/pending.hpp"
+#include "processes/life.hpp"
+#include "processes/limit.hpp"
+#include "processes/thread.hpp"
+#include "values/cells.hpp"
+#include "values/native_types.hpp"
+#include "weft/runtime/function_info.hpp"
 
 namespace weft::py {
 

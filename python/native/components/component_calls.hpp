@@ -5,11 +5,13 @@
 //   component_pool.cpp    operations of a coroutine, which are begun and finished; its threads
 //   component_observe.cpp what those who observe are told of them
 #pragma once
+#include <memory>
+#include <optional>
+
 #include "components/component.hpp"
 #include "interpreter/aside.hpp"
-#include "watching/observe.hpp"
+#include "watching/observing.hpp"
 #include "weft/runtime/timer.hpp"
-#include "wire/wire.hpp"
 
 namespace weft::py {
 

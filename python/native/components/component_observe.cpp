@@ -11,7 +11,14 @@
 //    processes operations are a Python thread's (component_abroad.cpp), which tell of themselves.
 //  3 Values are not shown: they are the component's. What the process then gets is what it would
 //    have got: a request of a cancellation is not taken here.
+#include "channels/marks.hpp"
+#include "choice/barrier.hpp"
+#include "components/component.hpp"
 #include "components/component_calls.hpp"
+#include "interpreter/aside.hpp"
+#include "interpreter/end_errors.hpp"
+#include "interpreter/error_types.hpp"
+#include "interpreter/errors.hpp"
 #include "watching/observe.hpp"
 
 namespace weft::py::calls {

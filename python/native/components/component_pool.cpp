@@ -14,14 +14,29 @@
 //  1 A process stays on its thread: all of its steps and withdrawals are done there.
 //  2 A pooled process has a Scheduler of its run; a thread is there as long as it has processes.
 //    `live` and the run's list of its threads are under the GIL.
+#include <algorithm>
+
 #include <cxxabi.h>
 #include <pthread.h>
 #include <sched.h>
 
+#include "channels/marks.hpp"
+#include "choice/watch.hpp"
+#include "components/component.hpp"
 #include "components/component_calls.hpp"
 #include "components/components.hpp"
-#include "interpreter/interpreter.hpp"
-#include "processes/processes.hpp"
+#include "gate.hpp"
+#include "interpreter/aside.hpp"
+#include "interpreter/door.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/own_threads.hpp"
+#include "interpreter/pending.hpp"
+#include "processes/life.hpp"
+#include "processes/run.hpp"
+#include "values/cells.hpp"
+#include "values/native_types.hpp"
+#include "watching/observe.hpp"
+#include "watching/steps.hpp"
 
 namespace weft::py {
 

@@ -3,8 +3,15 @@
 //
 //   select():       begin() ──parked──► ThreadProcess::block() ──► end()
 //   start_select(): begin() ──parked──► WEFT_PENDING … finish_select() ──► end()
+#include <algorithm>
+
+#include "channels/marks.hpp"
+#include "components/component.hpp"
 #include "components/component_calls.hpp"
-#include "processes/processes.hpp"
+#include "interpreter/aside.hpp"
+#include "processes/thread.hpp"
+#include "values/cells.hpp"
+#include "wire/values.hpp"
 
 namespace weft::py::calls {
 

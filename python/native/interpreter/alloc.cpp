@@ -5,7 +5,7 @@
 // through count(), under the GIL or (the raw domain) not.
 #include <atomic>
 
-#include "native.hpp"
+#include "gate.hpp"
 
 namespace weft::py {
 

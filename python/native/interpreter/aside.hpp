@@ -13,8 +13,7 @@
 #pragma once
 #include <utility>
 
-#include "interpreter/door.hpp"
-#include "process.hpp"
+#include "interpreter/lock.hpp"
 
 namespace weft::py {
 
@@ -46,18 +45,5 @@ class With {  // of a thread that is aside: the GIL, while it lives. Of others n
  private:
   PyThreadState* const state_;
 };
-
-// Does it run a component, which says itself where it is? With the GIL.
-bool in_component(const ThreadProcess& t) noexcept;
-
-// Tasks of asyncio that wait at channels (TaskWaiter). They are told any number of times, and go
-// when they like: who tells them must have the GIL from its look at the line to its last word. So
-// while there is one, operations of components are done with the GIL (component_calls.cpp); the
-// first of them waits until those that were begun without it are over.
-void task_waiter_comes();  // may give up the GIL
-void task_waiter_goes() noexcept;
-// In the child of a fork: the parent's calls are nowhere. One that was in an operation at the fork
-// would be waited for without end.
-void forget_calls() noexcept;
 
 }  // namespace weft::py

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "interpreter/lock.hpp"
 #include "owned.hpp"
 
 namespace weft::py {

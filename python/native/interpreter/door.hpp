@@ -1,5 +1,5 @@
 // How a thread gives the interpreter lock up and takes it again: through a door that lets only a
-// few ask for it at a time.
+// few ask for it at a time. lock.hpp has the two functions that do so.
 //
 //   runs ──give_up_lock()──► without ──take_lock()──► at the door ──one of the few──► asks CPython ──► runs
 //                                └──the interpreter ends──► stays where it is, for ever
@@ -21,10 +21,6 @@
 
 namespace weft::py {
 
-// Of a thread that is known to the interpreter and has the lock. What take_lock() wants.
-PyThreadState* give_up_lock() noexcept;
-void take_lock(PyThreadState* mine) noexcept;
-
 // Calls what gives the lock up, and takes it again, by itself, as TLS does: 2 is so there too.
 PyObject* called(PyObject* f, PyObject* a = nullptr, PyObject* b = nullptr) noexcept;
 
@@ -35,6 +31,13 @@ PyGILState_STATE enter_interpreter();
 void close_door() noexcept;  // the interpreter ends: who is without the lock stays so
 // then the thread that ends the interpreter must not give the lock up
 bool door_is_closed() noexcept;
+inline bool interpreter_ends() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
 void new_door() noexcept;  // in the child of a fork, where nobody stands in it any more
 
 // As threading does for its threads: what watches the program (coverage, a profiler, a debugger) is

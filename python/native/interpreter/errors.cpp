@@ -1,10 +1,16 @@
 // How the outcomes of the core become Python exceptions, which name process, operation and channel.
+#include "interpreter/errors.hpp"
+
 #include <cstdarg>
 #include <cstring>
 #include <iterator>
 #include <string_view>
 
-#include "channels/channels.hpp"
+#include "choice/barrier.hpp"
+#include "interpreter/end_errors.hpp"
+#include "interpreter/error_types.hpp"
+#include "interpreter/misuse.hpp"
+#include "processes/process.hpp"
 #include "weft/runtime/limit.hpp"
 #include "wire/wire.hpp"
 

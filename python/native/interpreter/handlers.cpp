@@ -33,9 +33,15 @@
 #include <utility>
 #include <vector>
 
+#include "channels/channel.hpp"
+#include "choice/barrier.hpp"
+#include "gate.hpp"
+#include "interpreter/error_types.hpp"
+#include "interpreter/errors.hpp"
 #include "interpreter/interrupt.hpp"
-#include "interpreter/sequences.hpp"
-#include "process.hpp"
+#include "processes/group.hpp"
+#include "processes/process.hpp"
+#include "sequences.hpp"
 
 namespace weft::py {
 

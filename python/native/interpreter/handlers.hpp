@@ -1,6 +1,7 @@
 // Signal handlers that may act (rule 10.3), and whether code is the program's own.
 #pragma once
-#include "native.hpp"
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
 
 namespace weft::py {
 

@@ -20,14 +20,18 @@
 //    what is raised there is kept for the run.
 #include "interpreter/interrupt.hpp"
 
-#include "interpreter/sequences.hpp"
-#include "process.hpp"
-#include "rounds/rounds.hpp"
-
 #include <signal.h>
 
 #include <atomic>
 #include <cerrno>
+
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "processes/greenlet.hpp"
+#include "processes/run.hpp"
+#include "rounds/rounds.hpp"
+#include "rounds/runs.hpp"
+#include "sequences.hpp"
 
 namespace weft::py {
 

@@ -1,7 +1,9 @@
 // Ctrl-C while a network runs, and signals that find the main thread about to sleep.
 #pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
 
-#include "process.hpp"
+#include "weft/runtime/own_thread.hpp"
 
 namespace weft::py {
 

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "owned.hpp"
+
 namespace weft::py {
 
 namespace {

@@ -1,7 +1,10 @@
 // Whether an array is no more than its memory. What a class derived from numpy.ndarray has besides
 // its numbers (a mask, a unit) is in no buffer, and would be lost silently.
 #pragma once
-#include "native.hpp"
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <string>
 
 namespace weft::py {
 

@@ -6,9 +6,14 @@
 // Invariant: a token that was made before a fork counts as closed in the child, where the registry
 // of tokens has been emptied. The child does not free its copy of the C++ token.
 #include "interpreter/outside.hpp"
-#include "interpreter/interpreter.hpp"
 
 #include <utility>
+
+#include "channels/fork.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "rounds/report.hpp"
 
 namespace weft::py {
 

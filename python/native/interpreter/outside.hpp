@@ -1,6 +1,5 @@
 // The open weft.Outside tokens of this program (outside.cpp).
 #pragma once
-#include "native.hpp"
 #include "weft/outside.hpp"
 
 namespace weft::py {

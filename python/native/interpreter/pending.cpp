@@ -9,9 +9,15 @@
 //  2 While an end or a token is pending no thread falls asleep, and no run concludes that nothing
 //    can wake it (report.cpp). When one is dropped, a sleeping thread is woken, and runs what was
 //    deferred. That needs no lock: the finaliser may run under locks of ours.
+#include "interpreter/pending.hpp"
+
+#include "gate.hpp"
 #include "interpreter/outside.hpp"
 #include "interpreter/owners.hpp"
+#include "rounds/report.hpp"
 #include "values/cells.hpp"
+#include "values/native_types.hpp"
+#include "watching/stopped_early.hpp"
 
 namespace weft::py {
 

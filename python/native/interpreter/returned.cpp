@@ -9,7 +9,11 @@
 //
 // Invariant: the spare one is untracked, holds no value and nothing that was hung on it; its `args`
 // are empty, as are those of any of ours.
-#include "interpreter/interpreter.hpp"
+#include "interpreter/returned.hpp"
+
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
+#include "owned.hpp"
 
 namespace weft::py {
 

@@ -29,11 +29,15 @@
 #include <new>
 #include <set>
 
+#include "declare.hpp"
 #include "interpreter/door.hpp"
-#include "interpreter/interpreter.hpp"
 #include "interpreter/interrupt.hpp"
 #include "interpreter/outside.hpp"
-#include "interpreter/sequences.hpp"
+#include "interpreter/own_threads.hpp"
+#include "processes/run.hpp"
+#include "rounds/report.hpp"
+#include "rounds/runs.hpp"
+#include "sequences.hpp"
 
 namespace weft::py {
 

@@ -1,7 +1,9 @@
 #include "interpreter/unawaited.hpp"
-#include "process.hpp"
 
 #include <array>
+
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
 
 namespace weft::py {
 

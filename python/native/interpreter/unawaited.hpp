@@ -5,7 +5,8 @@
 // Invariant: `await` calls am_await first, which sets `awaited`. So if tp_iter is called while
 // `awaited` is false, the program iterates; it is no `yield from op.__await__()`.
 #pragma once
-#include "native.hpp"
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
 
 namespace weft::py {
 

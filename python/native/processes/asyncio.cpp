@@ -11,10 +11,19 @@
 #include <cmath>
 #include <set>
 
+#include "components/components.hpp"
+#include "declare.hpp"
 #include "interpreter/aside.hpp"
-#include "process.hpp"
-#include "processes/processes.hpp"
-#include "watching/observe.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/interrupt.hpp"
+#include "interpreter/pending.hpp"
+#include "processes/greenlet.hpp"
+#include "processes/guests.hpp"
+#include "processes/loops.hpp"
+#include "processes/run.hpp"
+#include "processes/signals_held.hpp"
+#include "processes/task_waiter.hpp"
+#include "rounds/runs.hpp"
 
 namespace weft::py {
 

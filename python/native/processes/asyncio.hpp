@@ -13,8 +13,9 @@
 //    go of its reader, and that (a Bell) tells the link's guests and waiters to let go: tasks that
 //    asyncio has left pending can then be collected, which gives up what they waited for.
 #pragma once
-#include "interpreter/interrupt.hpp"
-#include "process.hpp"
+#include <optional>
+
+#include "value.hpp"
 
 namespace weft::py {
 
@@ -37,6 +38,8 @@ struct LinkObject {
   prim::atomic<bool> rung;
 };
 
+extern PyTypeObject LinkType;
+
 // The link of the loop that runs on this thread; borrowed. Null without an exception: none runs;
 // null with one: it cannot be joined.
 LinkObject* link_here() noexcept;
@@ -44,33 +47,6 @@ PyObject* loop_of(LinkObject* l) noexcept;  // owned; null without an exception:
 // ns of the running loop's own clock, if it says that its time is virtual (rule 13.7).
 std::optional<std::int64_t> loop_time() noexcept;
 void ring(LinkObject* l) noexcept;
-
-// In a method of the loop that is written in Python a signal's handler could raise half-way, and
-// leave a future done whose task is never told. So signals are held back while we call one
-// (HoldSignals). What the handlers of earlier signals raise does not belong here either: it is
-// kept, and raised in the main thread as soon as that runs Python code again.
-PyObject* raised_by_signals() noexcept;  // of those that are there already: owned, or null
-void raise_in_main(PyObject* owned_or_null) noexcept;
-PyObject* raised_meanwhile() noexcept;  // what is kept so far, on the main thread: owned, or null
-// The call's result; null: it raised something, which is cleared. A signal whose handler was set
-// after the loop was first met is not held back: if one raises, the call is made again: only what
-// may be done twice.
-template <class F>
-PyObject* with_signals_held(F call) noexcept {
-  Owned raised(raised_by_signals());
-  PyObject* r = nullptr;
-  {
-    const HoldSignals hold;
-    r = call();
-    if (!r && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {  // that one: the loop is closed
-      raised.reset(take_exception());
-      r = call();
-    }
-  }
-  if (!r) PyErr_Clear();
-  raise_in_main(raised.release());  // only now: it comes with the next Python code that runs
-  return r;
-}
 
 void set_future(PyObject* future) noexcept;  // to None, unless it is done
 
@@ -87,82 +63,10 @@ class Section {
   LinkObject* link_;
   LinkObject* outer_;
 };
-
-// --- a task that waits at a channel, a barrier or in a select (rule 6.6) -------------------------
-
-struct TaskWaiter final : runtime::ProcessBase {
-  TaskWaiter* next_told = nullptr;
-  TaskWaiter *next = nullptr, *before = nullptr;  // of the same loop
-  LinkObject* link;                               // owned
-  // whose it is: the loop's current task as it began, only compared; null: none
-  const void* task;
-  PyObject* future = nullptr;  // what its task waits on, owned
-  bool listed = false;         // among those to be told
-  bool woken = false;          // somebody has decided
-  bool owed = false;           // its task was cancelled after the commit (rule 6.3)
-  // Its task is gone, but it has committed and a partner holds it: its operation, kept until the
-  // wake-up, and what is done with it then. (A task that is closed was killed.)
-  PyObject* kept = nullptr;
-  Late late = nullptr;
-  Outcome outcome;  // of one that gives way
-
-  explicit TaskWaiter(LinkObject* l) noexcept;
-  ~TaskWaiter();
-  // What the task is to wait on until the task waiter is told or woken.
-  PySendResult await(PyObject** r) noexcept;
-  bool is_mine() const noexcept;  // the running task's
-};
 const void* current_task() noexcept;  // the running loop's
 // n operations of a task have completed at once. True: it must let other tasks of the loop run.
 bool count_at_once(LinkObject& l, const void* task, std::size_t n) noexcept;
 // neither done nor collected, and its loop is not closed
 bool task_lives(LinkObject* l, const void* task) noexcept;
-bool task_lives(TaskWaiter* p) noexcept;
-// another task drops what it waits for: it is told
-void let_waiting_task_go_on(TaskWaiter* p) noexcept;
-
-// For an operation that begins in a task: a task waiter, or null with an exception (no loop: `verb`
-// outside any process; cancelled).
-std::unique_ptr<TaskWaiter> begin_task_waiter(const char* verb) noexcept;
-bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept;  // asyncio's
-// The running task was cancelled after its operation had committed: the cancellation comes at its
-// next point (rule 6.3).
-void owe_cancellation() noexcept;
-void raise_cancellation() noexcept;  // asyncio's, in place of what is raised
-
-// --- a process of a guest ------------------------------------------------------------------------
-
-struct GuestPart {
-  Owned<GuestObject> guest;
-  Owned<> task;              // what asyncio.current_task() gives
-  Owned<> wakeup;            // called when the future is done
-  Owned<> future;            // that it awaits
-  Owned<> message;           // of a cancellation
-  bool must_cancel = false;  // asked for by task.cancel(), not yet raised
-  bool interrupted = false;  // its operation was withdrawn for that
-};
-
-// a process starts on a guest's scheduler
-void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept;
-// Before a step; an exception to be thrown into it, or null. `woken_in`: what it waited in.
-PyObject* guest_begin(ProcessObject* p, const runtime::OpKind* woken_in, bool yielded) noexcept;
-// 1: parked on a future; 0: it is none; -1: an exception is set
-int guest_await(ProcessObject* p, PyObject* yielded) noexcept;
-void leave_guest(ProcessObject* p) noexcept;  // it has ended
-// is the current exception asyncio's cancellation of it?
-bool ended_by_asyncio(ProcessObject* p) noexcept;
-// the CancelledError due now, new reference, or null
-PyObject* guest_cancellation(ProcessBase& p) noexcept;
-
-// --- Group in a task -----------------------------------------------------------------------------
-
-GuestObject* guest_open() noexcept;  // null: an exception is set
-runtime::Group* group_of(GuestObject* g) noexcept;
-LinkObject* link_of(GuestObject* g) noexcept;
-// guests that nobody waits for: what should have waited never came to it
-void abandon_orphans(LinkObject* l) noexcept;
-void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept);
-// an awaitable; `block`: the exception that left the block, or null
-PyObject* guest_leave(GuestObject* g, PyObject* block);
 
 }  // namespace weft::py

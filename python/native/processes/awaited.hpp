@@ -32,8 +32,10 @@
 //   D* heir(ProcessBase&)           the same, and it is being collected: a new one has what it had
 //   bool only_yields()              is it a yield?
 #pragma once
-#include "interpreter/interpreter.hpp"
-#include "process.hpp"
+#include "channels/operations.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "interpreter/returned.hpp"
 #include "processes/ways.hpp"
 #include "watching/observe.hpp"
 

@@ -1,6 +1,8 @@
 // What becomes of operations that are left before their wake-up. awaiting.hpp has the invariants.
 #include "processes/awaiting.hpp"
-#include "process.hpp"
+
+#include "interpreter/errors.hpp"
+#include "processes/outcome.hpp"
 
 namespace weft::py {
 

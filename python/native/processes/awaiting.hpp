@@ -12,7 +12,7 @@
 //  3 While a process is `owed` a wake-up nothing begins at its node, and it does not end: it is run
 //    by that wake-up first.
 #pragma once
-#include "process.hpp"
+#include "processes/process.hpp"
 
 namespace weft::py {
 
@@ -72,10 +72,13 @@ Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept 
   return withdrawn ? Left::withdrawn : Left::decided;
 }
 
+// What is done at the wake-up with an operation that nobody awaits any longer (awaited.hpp).
+using Late = void (*)(PyObject*, ProcessBase&) noexcept;
 // A partner still holds the operation: it is kept until the wake-up, and `late` is called then.
 void keep_until_woken(ProcessObject* p, PyObject* owned, Late late);
 void wake_up_came(ProcessObject* p) noexcept;
 // The process has ended, and left an operation that somebody else refers to.
+extern PyTypeObject OpType, SelectOpType, GroupOpType;
 void drop_awaited_operation(PyObject*) noexcept;   // operation.cpp
 void drop_awaited_select(PyObject*) noexcept;      // select.cpp
 void drop_awaited_group_wait(PyObject*) noexcept;  // group.cpp

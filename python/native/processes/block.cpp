@@ -18,13 +18,31 @@
 // A block of ordinary code is an outermost run, whose thread is a process of it (`home`) until the
 // block ends: it can be cancelled, and it counts when nothing can go on. Whenever it waits it runs
 // the coroutines and greenlets of the run (home.cpp); so do blocks and Parallels within the block.
-#include "channels/channels.hpp"
-#include "interpreter/strangers.hpp"
-#include "processes/caller.hpp"
-#include "processes/group.hpp"
-#include "processes/processes.hpp"
+#include "processes/block.hpp"
 
 #include <unordered_map>
+
+#include "channels/fork.hpp"
+#include "channels/operations.hpp"
+#include "declare.hpp"
+#include "interpreter/door.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/interrupt.hpp"
+#include "interpreter/pending.hpp"
+#include "interpreter/strangers.hpp"
+#include "keywords.hpp"
+#include "processes/asyncio.hpp"
+#include "processes/caller.hpp"
+#include "processes/greenlet.hpp"
+#include "processes/group.hpp"
+#include "processes/guests.hpp"
+#include "processes/home.hpp"
+#include "processes/life.hpp"
+#include "processes/limit.hpp"
+#include "processes/loops.hpp"
+#include "processes/outermost.hpp"
+#include "processes/process_type.hpp"
+#include "processes/run.hpp"
 
 namespace weft::py {
 

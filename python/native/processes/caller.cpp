@@ -5,17 +5,27 @@
 //                 │    (rule 11.2); that waits for long: told (10.6)
 //                 └──► a greenlet: parked (op says on what) ──woken──► run again
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
+#include "processes/caller.hpp"
+
 #include <sched.h>
 
 #include "choice/choices.hpp"
-#include "interpreter/door.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
 #include "interpreter/handlers.hpp"
-#include "interpreter/interpreter.hpp"
 #include "interpreter/interrupt.hpp"
+#include "interpreter/lock.hpp"
 #include "interpreter/outside.hpp"
+#include "interpreter/pending.hpp"
 #include "interpreter/strangers.hpp"
-#include "processes/caller.hpp"
-#include "processes/processes.hpp"
+#include "processes/greenlet.hpp"
+#include "processes/home.hpp"
+#include "processes/limit.hpp"
+#include "processes/loops.hpp"
+#include "processes/outcome.hpp"
+#include "processes/run.hpp"
+#include "rounds/report.hpp"
+#include "rounds/runs.hpp"
 #include "watching/observe.hpp"
 #include "weft/runtime/limit.hpp"
 #include "weft/runtime/scheduler.hpp"

@@ -1,7 +1,9 @@
 // The caller of an operation that blocks (caller.cpp).
 #pragma once
-#include "process.hpp"
+#include "owned.hpp"
+#include "processes/process.hpp"
 #include "weft/wire/lazily.hpp"
+#include "wire/saying.hpp"
 
 namespace weft::py {
 
@@ -68,9 +70,4 @@ class Caller {
   Value own_;
   Value* slot_ = &own_;
 };
-// what a signal's handler raised in a plain thread that waits
-extern thread_local PyObject* guest_interrupt;
-
-extern const runtime::OpKind wait_op;
-
 }  // namespace weft::py

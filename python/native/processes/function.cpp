@@ -3,11 +3,18 @@
 //
 //   @process def f ──function_call()──► process object, not started (process.cpp)
 //   f.on(backend) ──function_on()──► the same function, whose processes run elsewhere (rule 15.3)
+#include "processes/function.hpp"
+
 #include <algorithm>
 #include <unordered_set>
 
-#include "processes/processes.hpp"
-#include "wire/wire.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "keywords.hpp"
+#include "processes/greenlet.hpp"
+#include "processes/life.hpp"
+#include "wire/wiring.hpp"
 
 namespace weft::py {
 namespace {

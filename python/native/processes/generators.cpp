@@ -11,9 +11,15 @@
 //
 // Invariant: a generator that has begun keeps the run's hook alive, perhaps longer than the run
 // lives. Then `run` is null.
-#include "interpreter/sequences.hpp"
-#include "processes/group.hpp"
-#include "processes/processes.hpp"
+#include "processes/generators.hpp"
+
+#include "channels/fork.hpp"
+#include "gate.hpp"
+#include "interpreter/door.hpp"
+#include "processes/life.hpp"
+#include "processes/process_type.hpp"
+#include "processes/run.hpp"
+#include "sequences.hpp"
 
 namespace weft::py {
 

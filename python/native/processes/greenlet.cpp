@@ -16,10 +16,15 @@
 //  4 The package greenlet keeps each one's exception state, context variables, frames and depth of
 //    recursion. It does not keep the critical sections of a free-threaded build: we take those off
 //    and put them back (NoCriticalSections).
+#include "processes/greenlet.hpp"
+
 #include <greenlet/greenlet.h>
 
-#include "processes/processes.hpp"
-#include "watching/observe.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "processes/life.hpp"
+#include "watching/steps.hpp"
 #include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {

@@ -1,41 +1,26 @@
 // What the two files of composition share: those that start processes and wait for them at once
 // (group.cpp), and the block of a Group (block.cpp).
 #pragma once
-#include "interpreter/interrupt.hpp"
-#include "processes/asyncio.hpp"
-#include "processes/caller.hpp"
-#include "processes/no_result.hpp"
+#include <exception>
+#include <vector>
+
+#include "owned.hpp"
+#include "value.hpp"
 #include "weft/compose.hpp"
-#include "weft/runtime/limit.hpp"
+#include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {
 
-// An outermost run of ordinary code, whose thread is a process of it.
-class Outermost {
- public:
-  explicit Outermost(runtime::Clock clock);
-  Outermost(const Outermost&) = delete;
-  Outermost& operator=(const Outermost&) = delete;
-  ~Outermost() = default;
+class Caller;
+class Outermost;
+struct GuestObject;
+struct PyRun;
 
-  PyRun run;
-  // By a signal that came before there were processes, and found nobody to cancel.
-  bool was_interrupted() const noexcept { return run.interrupt || run.interrupted; }
-  // While it is made, and from over() on, when all its processes have ended, code that runs on the
-  // thread (a finaliser, a signal's handler) finds an operation under way: it begins nothing in a
-  // run that is not there yet, or about to go.
-  void begun() noexcept { run.self.op = nullptr; }
-  void over() noexcept;
-  // Ctrl-C and the thread are the program's again. `result`, if there is one, gives way to what a
-  // signal's handler raised last.
-  void end(PyObject*& result) noexcept;
-
- private:
-  std::optional<ThreadProcess::Scope> scope_;
-  std::optional<Interrupts> interrupts_;
-  PyRun* const outer_;
-  // that the thread is besides: its timeouts are the run's meanwhile (rule 7.12)
-  runtime::ThreadProcess* plain_ = nullptr;
+// A failure on its way through runtime::Group.
+struct Failure {
+  Owned<> exception;
+  explicit Failure(PyObject* owned) noexcept : exception(owned) {}
+  Failure(const Failure& o) noexcept : exception(new_ref(o.exception.get())) {}
 };
 
 enum class GroupState : std::uint8_t { made, open, left, ended };
@@ -61,6 +46,10 @@ struct GroupObject {
   bool borrowed;      // the scheduler: of a block around this one
 };
 
+extern PyTypeObject GroupType;
+
+extern const runtime::OpKind wait_op;
+
 GroupObject* new_group(Owned<> list);
 // what is awaited in a coroutine process
 PyObject* new_group_op(GroupObject* owned, bool parallel);
@@ -68,19 +57,6 @@ PyObject* new_group_op(GroupObject* owned, bool parallel);
 PyObject* wait_for(Caller& self, GroupObject* g, bool parallel);
 // Its owner will not wait for it: its processes are cancelled, and `successor` waits for them.
 void abandon_group(GroupObject* g, runtime::Group& successor) noexcept;
-void end_block(GroupObject* g) noexcept;  // it is among the open blocks no more
-void forget_blocks() noexcept;            // in the child of a fork
-// After code of the user's has run within a wait, with the exception that it raised: in the child of
-// a fork that it made this program ends (rule 11.4). `before`: the generation before it ran.
-void not_in_child(std::uint32_t before);
-// _end_program(exception │ None): ends this program, with 0, or as that exception ends a program.
-// The code on the calling thread goes no further: no `finally` of it runs.
-PyObject* f_end_program(PyObject*, PyObject* error);
-PyObject* f_continue_with_parent(PyObject*, PyObject*);
-// of ordinary code on this thread, that nobody can leave any more
-void close_left_blocks() noexcept;
-// Those that claim_processes() has claimed and nobody will start now.
-void unclaim_processes(PyObject* list) noexcept;
 
 // Waits, as the scheduler of this thread, until the groups have ended.
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group,
@@ -89,23 +65,11 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
 // null if it is within another.
 bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures,
                    PyObject* block = nullptr);
-
-// While this lives, its thread runs the scheduler of a run, and the run is told of async generators
-// that begin and are collected there (rule 7.15, generators.cpp).
-class GeneratorHooks {
- public:
-  explicit GeneratorHooks(runtime::Run& of) noexcept;
-  GeneratorHooks(const GeneratorHooks&) = delete;
-  GeneratorHooks& operator=(const GeneratorHooks&) = delete;
-  ~GeneratorHooks();
-
- private:
-  PyObject *first_ = nullptr, *last_ = nullptr;  // the thread's own, owned
-  bool set_ = false;
-};
-// All processes of the run have ended: closes the generators that are still open, in processes among
-// those that were spawned. False: there are none.
-bool close_generators(runtime::Run& of) noexcept;
-void forget_generators(PyRun& run) noexcept;  // the run goes
+// what left the one process of a run, quietly (rule 7.1). Null
+PyObject* raise_left(const std::exception_ptr& left);
+// Raise what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the
+// block, or null. Null.
+PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also = nullptr);
+PyObject* raise_deadlock(PyRun& run);
 
 }  // namespace weft::py

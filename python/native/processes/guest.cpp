@@ -7,14 +7,23 @@
 //
 // A turn is bounded by time, so that the loop's own timers and sockets are served in between. An
 // idle network schedules nothing.
-#include <algorithm>
-
-#include "interpreter/aside.hpp"
-#include "processes/group.hpp"
 #include "processes/guest.hpp"
 
+#include <algorithm>
+
+#include "declare.hpp"
+#include "interpreter/aside.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "processes/asyncio.hpp"
+#include "processes/group.hpp"
+#include "processes/guests.hpp"
+#include "processes/life.hpp"
 #include "processes/no_result.hpp"
-#include "processes/processes.hpp"
+#include "processes/process_type.hpp"
+#include "processes/run.hpp"
+#include "processes/signals_held.hpp"
+#include "rounds/report.hpp"
 #include "rounds/rounds.hpp"
 
 namespace weft::py {

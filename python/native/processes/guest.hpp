@@ -1,10 +1,13 @@
 // What the two files of a guest share: the network (guest.cpp) and each of its processes, a task to
 // asyncio (guest_process.cpp).
 #pragma once
-#include "process.hpp"
+#include "owned.hpp"
 #include "processes/asyncio.hpp"
+#include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {
+
+struct PyRun;
 
 struct EndWaker : core::Waker {  // a group has ended
   GuestObject* guest;
@@ -42,6 +45,19 @@ struct GuestObject {
   bool in_turn;
   bool gone;                  // its loop will not run any more
   prim::atomic<bool> called;  // by who has no GIL: to be listed
+};
+
+extern PyTypeObject GuestType;
+
+// A process of a guest.
+struct GuestPart {
+  Owned<GuestObject> guest;
+  Owned<> task;              // what asyncio.current_task() gives
+  Owned<> wakeup;            // called when the future is done
+  Owned<> future;            // that it awaits
+  Owned<> message;           // of a cancellation
+  bool must_cancel = false;  // asked for by task.cancel(), not yet raised
+  bool interrupted = false;  // its operation was withdrawn for that
 };
 
 inline PyObject* obj(GuestObject* g) noexcept { return reinterpret_cast<PyObject*>(g); }

@@ -7,8 +7,14 @@
 //
 // asyncio cancels it by _task_cancel(): at a future that is cancelled, at an operation that is
 // withdrawn, else at its next point (6.1 to 6.3).
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
+#include "processes/asyncio.hpp"
 #include "processes/awaiting.hpp"
 #include "processes/guest.hpp"
+#include "processes/guests.hpp"
+#include "processes/limit.hpp"
+#include "processes/signals_held.hpp"
 
 namespace weft::py {
 namespace {

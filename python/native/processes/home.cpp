@@ -8,8 +8,11 @@
 //    at other times lie in its inbox until then.
 //  2 The thread waits nowhere but in that loop. Whoever wakes it posts it there, like a coroutine;
 //    whoever cancels it asks the scheduler.
-#include "processes/group.hpp"
-#include "processes/processes.hpp"
+#include "processes/home.hpp"
+
+#include "interpreter/pending.hpp"
+#include "processes/generators.hpp"
+#include "processes/thread.hpp"
 #include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {

@@ -7,11 +7,18 @@
 //
 // `process` says who waits; it is changed under the GIL alone. While somebody waits the call counts
 // as outside (rule 10.3). The pool of workers is Python's (weft/_backends/io.py).
-#include "interpreter/interpreter.hpp"
+#include "channels/operations.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/own_threads.hpp"
+#include "interpreter/pending.hpp"
+#include "interpreter/returned.hpp"
 #include "interpreter/unawaited.hpp"
 #include "processes/awaiting.hpp"
 #include "processes/caller.hpp"
-#include "watching/observe.hpp"
+#include "processes/limit.hpp"
+#include "rounds/report.hpp"
+#include "rounds/runs.hpp"
 #include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {

@@ -2,9 +2,18 @@
 // of it is in weft/_backends/limits.py. In an asyncio task it is the loop's (weft/_backends/asyncio.py).
 //
 //   made ──enter()──► open ──leave()──► left
+#include "processes/limit.hpp"
+
+#include "channels/fork.hpp"
+#include "choice/time.hpp"
+#include "declare.hpp"
+#include "interpreter/error_types.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "processes/guests.hpp"
+#include "processes/process.hpp"
+#include "rounds/report.hpp"
 #include "weft/runtime/limit.hpp"
-#include "processes/asyncio.hpp"
-#include "processes/processes.hpp"
 
 namespace weft::py {
 

@@ -10,9 +10,14 @@
 // Invariant: a Why refers to strings and to the code of a function; never to an exception, a
 // traceback, a frame or an end.
 #include "processes/no_result.hpp"
-#include "process.hpp"
 
 #include <cstring>
+
+#include "gate.hpp"
+#include "interpreter/error_types.hpp"
+#include "interpreter/errors.hpp"
+#include "processes/rare.hpp"
+#include "weft/runtime/function_info.hpp"
 
 namespace weft::py {
 

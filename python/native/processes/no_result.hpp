@@ -1,6 +1,6 @@
 // Why a process has no result (rule 7.1): see no_result.cpp.
 #pragma once
-#include "process.hpp"
+#include "processes/process.hpp"
 
 namespace weft::py {
 

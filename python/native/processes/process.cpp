@@ -11,20 +11,36 @@
 //
 // How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Cancelled, a Retired or a Poisoned that was met: quiet │ else: failed. A Poisoned
 // poisons what it holds, met or not. A process that did not return has no result (no_result.cpp).
+#include "processes/process.hpp"
+
 #ifdef __linux__
 #include <signal.h>
 #include <sys/prctl.h>
 #endif
 
-#include "channels/channels.hpp"
+#include "channels/held.hpp"
+#include "choice/watch.hpp"
 #include "components/components.hpp"
+#include "gate.hpp"
 #include "interpreter/door.hpp"
-#include "interpreter/interpreter.hpp"
-#include "processes/asyncio.hpp"
+#include "interpreter/end_errors.hpp"
+#include "interpreter/error_types.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/misuse.hpp"
+#include "interpreter/own_threads.hpp"
+#include "interpreter/pending.hpp"
 #include "processes/awaiting.hpp"
+#include "processes/block.hpp"
+#include "processes/generators.hpp"
+#include "processes/greenlet.hpp"
 #include "processes/group.hpp"
-#include "processes/processes.hpp"
+#include "processes/guests.hpp"
+#include "processes/life.hpp"
+#include "processes/no_result.hpp"
+#include "processes/rare.hpp"
+#include "processes/thread.hpp"
 #include "watching/observe.hpp"
+#include "watching/steps.hpp"
 #include "watching/stopped_early.hpp"
 #include "weft/runtime/limit.hpp"
 

@@ -6,11 +6,22 @@
 //    it warns, unless it was given up.
 //  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
 //    what it refers to through the process.
-#include "channels/channels.hpp"
+#include "processes/process_type.hpp"
+
+#include "channels/arrays.hpp"
+#include "channels/held.hpp"
+#include "choice/watch.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/misuse.hpp"
+#include "interpreter/pending.hpp"
 #include "interpreter/strangers.hpp"
+#include "keywords.hpp"
+#include "processes/function.hpp"
+#include "processes/life.hpp"
 #include "processes/no_result.hpp"
-#include "processes/processes.hpp"
-#include "wire/wire.hpp"
+#include "processes/rare.hpp"
+#include "wire/wiring.hpp"
 
 namespace weft::py {
 

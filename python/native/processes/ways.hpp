@@ -18,10 +18,11 @@
 //    `task_waiter`.
 //  3 give() is the last thing that is done with a result: a greenlet may have an exception instead.
 #pragma once
-#include "process.hpp"
-#include "processes/asyncio.hpp"
-#include "processes/awaiting.hpp"
+#include "channels/marks.hpp"
 #include "processes/caller.hpp"
+#include "processes/limit.hpp"
+#include "processes/rare.hpp"
+#include "processes/task_waiter.hpp"
 
 namespace weft::py {
 

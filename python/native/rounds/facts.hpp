@@ -3,13 +3,17 @@
 #include <array>
 #include <set>
 
-#include "process.hpp"
+#include "channels/channel.hpp"
+#include "processes/process.hpp"
 
 namespace weft::py {
 
+struct PyRun;
+
 extern bool looking;                   // there is a function to call when an executor falls idle
 void locate(ProcessBase& p) noexcept;  // brings its file and line up to date
-void fell_idle() noexcept;             // an executor is about to sleep
+void watch_standstill(runtime::Run& run) noexcept;  // rule 10.6
+void fell_idle() noexcept;                          // an executor is about to sleep
 // Who waits where in a run that rests, as _facts() has it; null: it does not. It runs no code of
 // Python's.
 PyObject* facts_at_rest(PyRun& run) noexcept;

@@ -7,12 +7,17 @@
 // of the functions that run (weft/_watching/left_open.py). That is done once all processes have ended and no
 // lock is held. Where there is no interpreter lock others change what the objects refer to while
 // they are looked at; but there the collector knows all ends themselves (leaf.hpp).
+#include "rounds/left_open.hpp"
+
 #include <set>
 
+#include "channels/channel.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
 #include "interpreter/leaf.hpp"
-#include "interpreter/sequences.hpp"
 #include "interpreter/sites.hpp"
-#include "processes/processes.hpp"
+#include "processes/run.hpp"
+#include "sequences.hpp"
 
 namespace weft::py {
 

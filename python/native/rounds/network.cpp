@@ -7,16 +7,22 @@
 #include <set>
 #include <unordered_map>
 
+#include "channels/marks.hpp"
 #include "choice/abroad.hpp"
-#include "interpreter/interpreter.hpp"
-#include "interpreter/sequences.hpp"
-#include "process.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "interpreter/strangers.hpp"
+#include "processes/run.hpp"
 #include "rounds/facts.hpp"
+#include "rounds/report.hpp"
 #include "rounds/rounds.hpp"
+#include "rounds/runs.hpp"
+#include "sequences.hpp"
 #include "weft/runtime/knot.hpp"
 #include "weft/runtime/outside.hpp"
 #include "weft/wire/asking.hpp"
-#include "wire/wire.hpp"
+#include "wire/far.hpp"
 
 namespace weft::py {
 

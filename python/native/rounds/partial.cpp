@@ -5,7 +5,7 @@
 //
 // Invariants
 //  1 Everything is read with the GIL held and without running Python code, so it is one moment:
-//    nothing of a run moves meanwhile (native.hpp, invariant 1), and the garbage collector is kept
+//    nothing of a run moves meanwhile (value.hpp, invariant 1), and the garbage collector is kept
 //    from running finalisers.
 //  2 So it is with components, which run without the GIL: as long as a look on demand lasts their
 //    operations take it (aside.hpp), so none that waits is committed, and none that is woken waits
@@ -15,19 +15,24 @@
 #include <optional>
 #include <set>
 
+#include "channels/marks.hpp"
 #include "choice/choices.hpp"
-#include "interpreter/aside.hpp"
-#include "interpreter/interpreter.hpp"
+#include "choice/watch.hpp"
+#include "components/components.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
 #include "interpreter/outside.hpp"
-#include "interpreter/sequences.hpp"
-#include "processes/caller.hpp"
-#include "processes/processes.hpp"
+#include "interpreter/strangers.hpp"
+#include "processes/group.hpp"
+#include "processes/run.hpp"
 #include "rounds/facts.hpp"
+#include "rounds/report.hpp"
 #include "rounds/rounds.hpp"
+#include "rounds/runs.hpp"
+#include "sequences.hpp"
 #include "weft/runtime/going_on.hpp"
 #include "weft/runtime/limit.hpp"
 #include "wire/far.hpp"
-#include "wire/wire.hpp"
 
 namespace weft::py {
 

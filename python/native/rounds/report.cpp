@@ -1,25 +1,35 @@
 // What the runtime asks of Python: to give up the GIL around a sleep, where processes are, who
 // holds which end.
+#include "rounds/report.hpp"
+
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "channels/channels.hpp"
+#include "channels/held.hpp"
+#include "channels/marks.hpp"
+#include "choice/watch.hpp"
+#include "components/components.hpp"
+#include "gate.hpp"
 #include "interpreter/aside.hpp"
 #include "interpreter/door.hpp"
+#include "interpreter/errors.hpp"
 #include "interpreter/handlers.hpp"
-#include "interpreter/interpreter.hpp"
 #include "interpreter/interrupt.hpp"
 #include "interpreter/outside.hpp"
 #include "interpreter/owners.hpp"
+#include "interpreter/pending.hpp"
 #include "interpreter/sites.hpp"
 #include "interpreter/strangers.hpp"
-#include "processes/caller.hpp"
-#include "processes/group.hpp"
-#include "processes/processes.hpp"
+#include "processes/generators.hpp"
+#include "processes/greenlet.hpp"
+#include "processes/life.hpp"
+#include "processes/loops.hpp"
+#include "processes/run.hpp"
 #include "rounds/facts.hpp"
 #include "rounds/rounds.hpp"
-#include "watching/observe.hpp"
+#include "rounds/runs.hpp"
+#include "watching/steps.hpp"
 #include "weft/runtime/outside.hpp"
 #include "wire/wire.hpp"
 

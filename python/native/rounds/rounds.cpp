@@ -24,13 +24,15 @@
 #include <mutex>
 #include <set>
 
-#include "interpreter/door.hpp"
-#include "interpreter/sequences.hpp"
-#include "process.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/lock.hpp"
+#include "processes/run.hpp"
 #include "rounds/facts.hpp"
+#include "rounds/runs.hpp"
+#include "sequences.hpp"
 #include "weft/wire/asking.hpp"
 #include "weft/wire/everywhere.hpp"
-#include "wire/far.hpp"
 
 namespace weft::py {
 

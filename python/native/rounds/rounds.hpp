@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "process.hpp"
+#include "value.hpp"
 #include "weft/wire/space.hpp"
 
 namespace weft::py {

@@ -3,8 +3,14 @@
 
 #include <unordered_map>
 
-#include "channels/channels.hpp"
-#include "wire/wire.hpp"
+#include "channels/held.hpp"
+#include "channels/marks.hpp"
+#include "choice/choices.hpp"
+#include "gate.hpp"
+#include "interpreter/end_errors.hpp"
+#include "interpreter/errors.hpp"
+#include "values/native_types.hpp"
+#include "wire/values.hpp"
 
 namespace weft::py {
 

@@ -18,9 +18,12 @@
 #pragma once
 #include <string>
 
-#include "values/native_types.hpp"
+#include "channels/channel.hpp"
+#include "weft/component_abi.h"
 
 namespace weft::py {
+
+class NativeType;
 
 // Without the GIL: a cell that takes `v` over; null: no memory. Its type is the channel's.
 PyObject* new_cell(const NativeType* t, weft_value v) noexcept;
@@ -42,7 +45,7 @@ void forget_native(ChannelObject* c) noexcept;  // it is gone
 const NativeType* type_of(const ChannelObject* c) noexcept;
 
 int check_move(ChannelObject* c, PyObject* value);         // for write(move=True)
-PyObject* pack_native(ChannelObject* c, PyObject* value);  // as pack() of wire.hpp
+PyObject* pack_native(ChannelObject* c, PyObject* value);  // as pack() of values.hpp
 PyObject* unpack_native(PyObject* cell);                   // as unpack()
 PyObject* unsent_native(PyObject* cell) noexcept;
 

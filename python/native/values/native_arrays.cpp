@@ -4,10 +4,17 @@
 //   Python's array ──lend(): its buffer is exported, or its tensor taken──► Lent ──give_back_lent() by any thread──► lent_back
 //        ──release_lent(), with the GIL──► given back
 //   a component's array ──view_of()──► memoryview of an ArrayObject, which has the block
+#include <algorithm>
+#include <memory>
 #include <mutex>
 
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
 #include "interpreter/numbers_alone.hpp"
+#include "owned.hpp"
 #include "values/native_type.hpp"
+#include "values/native_types.hpp"
+#include "weft/prim.hpp"
 
 namespace weft::py {
 

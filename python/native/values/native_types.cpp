@@ -1,8 +1,13 @@
 // Types of native values, by their text, and the classes that Python has for aggregates
 // (native_types.hpp).
-#include <map>
+#include "values/native_types.hpp"
 
-#include "interpreter/sequences.hpp"
+#include <map>
+#include <memory>
+
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "sequences.hpp"
 #include "values/native_type.hpp"
 
 namespace weft::py {

@@ -7,9 +7,12 @@
 //
 // Invariant: a type, once parsed, is kept for ever, so that the same text is the same object.
 #pragma once
-#include <string>
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
 
-#include "native.hpp"
+#include <string>
+#include <utility>
+
 #include "weft/component_abi.h"
 
 namespace weft::py {

@@ -1,8 +1,11 @@
 // Native values and Python's: conversion both ways (native_types.hpp).
+#include <algorithm>
 
+#include "interpreter/error_types.hpp"
+#include "interpreter/errors.hpp"
+#include "sequences.hpp"
 #include "values/native_type.hpp"
-
-#include "interpreter/sequences.hpp"
+#include "values/native_types.hpp"
 
 namespace weft::py {
 

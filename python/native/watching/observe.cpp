@@ -5,9 +5,12 @@
 #include <map>
 #include <set>
 
-#include "interpreter/interpreter.hpp"
-#include "interpreter/sequences.hpp"
-#include "process.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
+#include "processes/run.hpp"
+#include "rounds/runs.hpp"
+#include "sequences.hpp"
+#include "watching/steps.hpp"
 
 namespace weft::py {
 

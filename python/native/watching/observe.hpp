@@ -11,20 +11,13 @@
 //  3 What the observer raises does not reach the process. An Exception is printed; what a signal's
 //    handler raised there is kept for the run.
 #pragma once
-#include <set>
-
-#include "native.hpp"
+#include "owned.hpp"
+#include "value.hpp"
+#include "watching/observing.hpp"
 
 namespace weft::py {
 
 struct ProcessObject;
-struct PyRun;
-
-// Written under the GIL, read without it too.
-extern prim::atomic<bool> observer_is_set;
-extern prim::atomic<bool> steps_are_watched;  // a watchdog looks at what the schedulers run
-inline bool observing() noexcept { return observer_is_set.load(std::memory_order_relaxed); }
-inline bool stepping() noexcept { return steps_are_watched.load(std::memory_order_relaxed); }
 
 // `what`: "begin" (detail: the value written), "park", "commit" (the value read, (index, value) of
 // a select), "raise" (the exception), "start", "end" (the result or the exception), "lent" (an end
@@ -54,26 +47,5 @@ PyObject* observed(const char* op, PyObject* target, PyObject* value, F&& f) {
 void observe_operations(bool on) noexcept;
 void observe_selects(bool on) noexcept;
 void observe_groups(bool on) noexcept;
-
-// --- the watchdog --------------------------------------------------------------------------------
-
-// Of a thread of the pool, which runs without the GIL (component_pool.cpp). It writes `process`
-// last as a step begins and first as one ends; who reads it, with the GIL, reads it first: the
-// process is there, for to end it that thread needs the GIL, and `since` is its own or a later one.
-struct WatchedStep {
-  unsigned long thread = 0;
-  prim::atomic<ProcessObject*> process{nullptr};
-  prim::atomic<std::int64_t> since{0};
-  prim::atomic<std::uint64_t> number{0};
-  void begin(ProcessObject* p) noexcept;
-  void end() noexcept {
-    if (process.load(std::memory_order_relaxed)) process.store(nullptr, std::memory_order_seq_cst);
-  }
-};
-void each_pooled_step(PyRun& run, void (*f)(const WatchedStep&, void*), void* to);
-
-void step_begins(ProcessObject* p) noexcept;
-void step_ends() noexcept;
-void forget_steps() noexcept;  // in the child of a fork: those threads are not there
 
 }  // namespace weft::py

@@ -8,7 +8,11 @@
 // Nothing is counted while processes communicate.
 #include "watching/stopped_early.hpp"
 
-#include "process.hpp"
+#include "channels/marks.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
+#include "processes/run.hpp"
+#include "rounds/runs.hpp"
 
 namespace weft::py {
 

@@ -1,8 +1,15 @@
 // Readers that stopped early (rule 3.6): see stopped_early.cpp.
 #pragma once
-#include "native.hpp"
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <cstdint>
 
 namespace weft::py {
+
+// A value of ChannelObject::readers_returned: a reader end went in another way than by the return
+// of its process, or there were too many to count.
+inline constexpr std::uint8_t kOtherwise = 255;
 
 // A process has been ended by this Retired. `why`: see no_result.hpp.
 void look_for_early_stop(PyObject* left, PyObject* why) noexcept;

@@ -5,8 +5,15 @@
 #include <memory>
 #include <semaphore>
 
-#include "interpreter/door.hpp"
-#include "process.hpp"
+#include "channels/marks.hpp"
+#include "choice/barrier.hpp"
+#include "interpreter/end_errors.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/lock.hpp"
+#include "processes/greenlet.hpp"
+#include "processes/loops.hpp"
+#include "wire/carries.hpp"
+#include "wire/far.hpp"
 #include "wire/wire.hpp"
 
 namespace weft::py {

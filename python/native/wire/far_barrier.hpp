@@ -5,6 +5,7 @@
 //
 // Invariant: of a Barrier with `far` nobody uses the core.
 #pragma once
+#include "choice/barrier.hpp"
 #include "weft/wire/barrier.hpp"
 #include "wire/far.hpp"
 

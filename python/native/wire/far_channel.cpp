@@ -3,10 +3,14 @@
 // far.hpp's; the invariants are wire.cpp's.
 #include <unordered_map>
 
-#include "channels/channels.hpp"
+#include "channels/ends.hpp"
+#include "channels/marks.hpp"
+#include "gate.hpp"
+#include "interpreter/errors.hpp"
 #include "interpreter/leaf.hpp"
 #include "values/cells.hpp"
 #include "watching/stopped_early.hpp"
+#include "wire/carries.hpp"
 #include "wire/far.hpp"
 
 namespace weft::py {

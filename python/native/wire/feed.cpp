@@ -7,10 +7,15 @@
 #include <array>
 #include <memory>
 
+#include "channels/fork.hpp"
+#include "gate.hpp"
 #include "interpreter/door.hpp"
-#include "process.hpp"
-#include "watching/observe.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/pending.hpp"
+#include "rounds/runs.hpp"
 #include "wire/pieces.hpp"
+#include "wire/saying.hpp"
+#include "wire/tls_in.hpp"
 
 namespace weft::py {
 

@@ -22,7 +22,6 @@
 #include <atomic>
 #include <thread>
 
-#include "native.hpp"
 #include "weft/wire/link_base.hpp"
 #include "wire/tls_in.hpp"
 

@@ -6,7 +6,9 @@
 //
 // Invariant: times are milliseconds of one clock; a line has no clock of its own.
 #include "weft/wire/line.hpp"
-#include "processes/processes.hpp"
+
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
 
 namespace weft::py {
 

@@ -1,7 +1,14 @@
 // Pickles ends and barriers, and puts them back (moved.hpp).
 #include "wire/moved.hpp"
 
-#include "channels/channels.hpp"
+#include "channels/ends.hpp"
+#include "channels/marks.hpp"
+#include "choice/barrier.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/misuse.hpp"
+#include "wire/carries.hpp"
+#include "wire/far.hpp"
 #include "wire/far_barrier.hpp"
 
 namespace weft::py {

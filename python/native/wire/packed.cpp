@@ -19,14 +19,18 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "channels/marks.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
 #include "interpreter/owners.hpp"
-#include "interpreter/sequences.hpp"
+#include "sequences.hpp"
 #include "values/cells.hpp"
 #include "weft/wire/cbor.hpp"
+#include "wire/carries.hpp"
 #include "wire/moved.hpp"
 #include "wire/plain.hpp"
 #include "wire/shared.hpp"
-#include "wire/wire.hpp"
+#include "wire/values.hpp"
 
 namespace weft::py {
 

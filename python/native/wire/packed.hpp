@@ -1,8 +1,8 @@
-// What packed.cpp shares with the wire: see there, and wire.hpp.
+// What packed.cpp shares with the wire: see there, and values.hpp.
 #pragma once
 #include "weft/wire/moving.hpp"
 #include "weft/wire/slot.hpp"
-#include "wire/wire.hpp"
+#include "wire/carries.hpp"
 
 namespace weft::py {
 

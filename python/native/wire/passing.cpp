@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "interpreter/door.hpp"
+#include "interpreter/lock.hpp"
 #include "weft/prim.hpp"
 #include "weft/wire/lookout.hpp"
 #include "wire/pieces.hpp"

@@ -7,6 +7,9 @@
 #include <string>
 #include <unordered_map>
 
+#include "interpreter/errors.hpp"
+#include "owned.hpp"
+
 namespace weft::py {
 
 namespace {

@@ -4,7 +4,9 @@
 //
 // Invariant: whatever is not exactly such a value goes by `pickle`.
 #pragma once
-#include "native.hpp"
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
 #include "weft/wire/frame.hpp"
 
 namespace weft::py {

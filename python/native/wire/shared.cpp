@@ -1,10 +1,11 @@
 // weft.processes.Shared: the type, and its way through pickle.
 #include "wire/shared.hpp"
 
-#include "gate.hpp"
-#include "interpreter/door.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/lock.hpp"
 #include "interpreter/numbers_alone.hpp"
-#include "interpreter/sequences.hpp"
+#include "sequences.hpp"
 
 namespace weft::py {
 

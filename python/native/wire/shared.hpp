@@ -7,8 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "native.hpp"
-
 #ifdef __linux__
 #include "weft/wire/shared.hpp"
 #endif

@@ -10,27 +10,34 @@
 //  2 A far channel keeps its session; who is asked for keeps the far channel, by the end that its
 //    operation refers to.
 //  3 In the child of a fork the parent's links are left as they are: nothing is sent through them.
+#include "wire/wire.hpp"
+
 #include <unordered_map>
 
-#include "choice/choices.hpp"
-#include "interpreter/aside.hpp"
-#include "interpreter/door.hpp"
-#include "rounds/rounds.hpp"
-#include "values/cells.hpp"
-#include "watching/observe.hpp"
-#include "weft/wire/lookout.hpp"
-#include "weft/wire/serial.hpp"
-#include "wire/far_barrier.hpp"
-#include "wire/feed.hpp"
-#include "wire/moved.hpp"
-#include "wire/shared.hpp"
 #ifdef __linux__
 #include "weft/wire/shm.hpp"
 #endif
-#include "channels/channels.hpp"
-#include "interpreter/interpreter.hpp"
-#include "processes/processes.hpp"
+
+#include "channels/ends.hpp"
+#include "channels/marks.hpp"
+#include "choice/barrier.hpp"
+#include "choice/choices.hpp"
+#include "declare.hpp"
+#include "interpreter/aside.hpp"
+#include "interpreter/door.hpp"
+#include "interpreter/errors.hpp"
+#include "interpreter/own_threads.hpp"
+#include "interpreter/pending.hpp"
+#include "processes/process.hpp"
+#include "rounds/rounds.hpp"
+#include "weft/wire/lookout.hpp"
+#include "weft/wire/serial.hpp"
 #include "weft/wire/stream.hpp"
+#include "wire/carries.hpp"
+#include "wire/far.hpp"
+#include "wire/far_barrier.hpp"
+#include "wire/feed.hpp"
+#include "wire/packed.hpp"
 
 namespace weft::py {
 

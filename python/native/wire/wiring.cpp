@@ -9,12 +9,19 @@
 //  1 Packing runs code of the user's, so afterwards the value's place is looked for again.
 //  2 Meanwhile readers may take packed values from a channel that is not wired yet. These values
 //    are unpacked all the same (received(), held.cpp).
-#include "channels/channels.hpp"
+#include "wire/wiring.hpp"
+
+#include "channels/held.hpp"
+#include "channels/marks.hpp"
 #include "choice/choices.hpp"
 #include "components/components.hpp"
+#include "interpreter/error_types.hpp"
+#include "interpreter/errors.hpp"
 #include "values/cells.hpp"
 #include "watching/observe.hpp"
-#include "wire/wire.hpp"
+#include "wire/carries.hpp"
+#include "wire/far.hpp"
+#include "wire/values.hpp"
 
 namespace weft::py {
 

@@ -1,0 +1,43 @@
+// The objects that Python sees as a channel and its ends. marks.hpp has what a channel is marked
+// with, ends.hpp what is done with ends.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "owned.hpp"
+#include "value.hpp"
+
+namespace weft::py {
+
+struct ChannelObject {
+  // str: the name, or the file of its birth; the core's name points into it
+  PyObject_HEAD PyObject* name;
+  // of the operating system's process that made it (rule 11.2, fork); with marks (marks.hpp)
+  std::uint32_t generation;
+  std::uint8_t immunity;
+  bool traced;                    // by the garbage collector (leaf.hpp)
+  std::uint8_t readers_returned;  // see stopped_early.cpp
+  Engine core;
+};
+
+enum class EndState : std::uint8_t { open, retired, let_go, sent, died };
+
+struct EndObject {
+  PyObject_HEAD ChannelObject* channel;
+  std::uint32_t holders;  // processes that were given it and have not finished (rule 2.3)
+  EndState state : 4;
+  bool traced : 1;          // as its channel is, or all are (leaf.hpp)
+  bool received : 1;        // by a process that has not ended (held.cpp)
+  std::uint32_t site : 24;  // where it was made (sites.hpp)
+};
+static_assert(sizeof(EndObject) == sizeof(PyObject) + 16);
+
+extern PyTypeObject ChannelType, ReaderType, WriterType;
+
+inline bool is_reader(PyObject* o) noexcept { return Py_IS_TYPE(o, &ReaderType); }
+inline bool is_writer(PyObject* o) noexcept { return Py_IS_TYPE(o, &WriterType); }
+inline bool is_end(PyObject* o) noexcept { return is_reader(o) || is_writer(o); }
+
+using Ends = std::vector<Owned<EndObject>>;
+
+}  // namespace weft::py

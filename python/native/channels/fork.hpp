@@ -1,0 +1,9 @@
+// Which OS process has made an object (rule 11.2): the child of a fork has a generation of its own.
+#pragma once
+#include <cstdint>
+
+namespace weft::py {
+
+extern std::uint32_t generation;  // of this OS process
+
+}  // namespace weft::py

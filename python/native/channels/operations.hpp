@@ -1,0 +1,25 @@
+// The operations at channels, as methods call them: each as its caller waits.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+namespace weft::py {
+
+struct BarrierObject;
+
+PyObject* operation_read(PyObject* end, bool next);
+PyObject* operation_write(PyObject* end, PyObject* value);
+// awaited, wherever it is called, it gives 0 (weft.compat.apycsp)
+PyObject* operation_write_zero(PyObject* end, PyObject* value);
+PyObject* operation_sync(BarrierObject* b);
+// an awaitable that is done: for __aenter__ and the like
+PyObject* operation_ready(PyObject* owned);
+PyObject* operation_yield();
+PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);  // the throw of an awaitable
+// Several at a time (many.cpp).
+PyObject* reader_read_many(PyObject* reader, PyObject* most);
+PyObject* reader_blocks(PyObject* reader, PyObject* most);
+PyObject* writer_write_many(PyObject* writer, PyObject* values);
+PyObject* extended_new(PyObject* end, bool keeps);  // extended.cpp
+
+}  // namespace weft::py

@@ -1,0 +1,17 @@
+// An end that is written to a channel (rule 2.4).
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+namespace weft::py {
+
+struct Transit {
+  // the value of a write: an end is replaced by the one that will be the receiver's
+  PyObject* original = nullptr;  // the sender's end, owned; null: an ordinary value
+  // to_send: new reference
+  static int prepare(PyObject* value, Transit& t, PyObject*& to_send) noexcept;
+  void commit() noexcept;
+  void abandon(PyObject* sent) noexcept;  // the write did not commit; steals `sent`
+};
+
+}  // namespace weft::py

@@ -1,0 +1,40 @@
+// What a guard is, as Python gives it.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::py {
+
+struct ProcessObject;
+
+enum class GuardKind : std::uint8_t { input, output, after, at, skip, barrier, timer, end };
+inline constexpr std::size_t kGuardKinds = static_cast<std::size_t>(GuardKind::end) + 1;
+
+struct GuardObject {
+  PyObject_HEAD PyObject* target;  // end, Barrier, Timer, Process
+  PyObject* value;                 // of an output; null: by `make`
+  PyObject* make;
+  std::int64_t ns;  // span or time
+  GuardKind kind;
+  bool enabled;
+  bool loud;  // ended="raise": its channel's retirement is an outcome (rule 5.6)
+};
+
+struct TimerObject {
+  PyObject_HEAD std::int64_t period;
+  std::int64_t next;  // time of the next tick; 0: counted from its first use
+};
+
+extern PyTypeObject GuardType, TimerType, EndType, InputType, OutputType;
+
+// `ended`, an argument of a guard, a select or an Alternative: true: "raise"; -1: bad use, the
+// error is set.
+int loud_by(PyObject* ended, const char* verb);
+
+PyObject* guard_on(PyObject* target, GuardKind kind, bool on);
+PyObject* end_guard(ProcessObject* p);
+
+}  // namespace weft::py

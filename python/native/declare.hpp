@@ -1,0 +1,33 @@
+// How types and functions of the module are declared.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <utility>
+
+#include "gate.hpp"
+#include "owned.hpp"
+
+namespace weft::py {
+
+inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
+  return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));
+}
+
+// A function that keeps its arguments in `To`: what the package's Python gives the extension when
+// the package is imported.
+template <PyObject**... To>
+PyObject* keep_given(PyObject*, PyObject* args) {
+  if (PyTuple_GET_SIZE(args) != sizeof...(To))
+    return PyErr_Format(PyExc_TypeError, "%zu arguments are wanted", sizeof...(To));
+  Py_ssize_t i = 0;
+  (Owned(std::exchange(*To, Py_NewRef(PyTuple_GET_ITEM(args, i++)))).reset(), ...);
+  Py_RETURN_NONE;
+}
+
+template <class F>
+PyCFunction method(F f) noexcept {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+}  // namespace weft::py

@@ -1,0 +1,14 @@
+// The exceptions of weft.errors.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+namespace weft::py {
+
+struct Errors {
+  PyObject *ChannelEnd, *Retired, *Poisoned, *PeerDied, *Cancelled, *BadUse, *Deadlock, *several,
+      *Blocked, *Ended, *NoResult;
+};
+extern Errors errors;  // once import_errors() has been called
+
+}  // namespace weft::py

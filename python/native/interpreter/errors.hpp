@@ -1,0 +1,20 @@
+// Exceptions, for all files.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <string>
+
+namespace weft::py {
+
+struct ChannelObject;
+
+PyObject* bad_use(const char* format, ...);  // sets BadUse. Null
+PyObject* take_exception();                  // fetch, normalised, with its traceback; clears
+void restore_exception(PyObject* e);         // steals
+int import_errors();                         // those of error_types.hpp
+
+std::string channel_name(ChannelObject* c);
+PyObject* to_str(const std::string& s);
+
+}  // namespace weft::py

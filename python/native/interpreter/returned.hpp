@@ -1,0 +1,12 @@
+// The methods of generators over an am_send: tp_iternext, send, throw, close.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+namespace weft::py {
+
+PyObject* iternext_by(sendfunc send, PyObject* self);
+// the same for a method, which must set StopIteration also for None
+PyObject* send_by(sendfunc send, PyObject* self);
+
+}  // namespace weft::py

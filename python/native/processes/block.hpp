@@ -1,0 +1,19 @@
+// The blocks of Groups that are open (block.cpp).
+#pragma once
+#include <cstddef>
+
+#include "value.hpp"
+
+namespace weft::py {
+
+struct GroupObject;
+
+extern std::size_t blocks_open;
+// A process ends: its group takes over the groups whose blocks it never left.
+void leave_blocks(ProcessBase& p) noexcept;
+void end_block(GroupObject* g) noexcept;  // it is among the open blocks no more
+void forget_blocks() noexcept;            // in the child of a fork
+// of ordinary code on this thread, that nobody can leave any more
+void close_left_blocks() noexcept;
+
+}  // namespace weft::py

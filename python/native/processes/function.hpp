@@ -1,0 +1,14 @@
+// What a process function shares with processes.
+#pragma once
+#include "channels/channel.hpp"
+
+namespace weft::py {
+
+extern PyTypeObject ProcessFunctionType;
+
+// the open ends in an argument and in the containers in it (rule 2.3)
+int collect_ends(PyObject* o, Ends& to);
+// kept for ever; null: an exception is set
+const char* intern(PyObject* name);
+
+}  // namespace weft::py

@@ -1,0 +1,25 @@
+// Greenlet processes.
+#pragma once
+#include "processes/process.hpp"
+
+namespace weft::py {
+
+void greenlet_run(core::Waker* w);    // as coroutine_run() of a coroutine
+void greenlet_start(core::Waker* w);  // before it first ran
+inline ProcessObject* greenlet_of(ProcessBase* p) noexcept {
+  return p && (p->ops->run == &greenlet_run || p->ops->run == &greenlet_start)
+             ? object_of(static_cast<CoroutineProcess*>(p))
+             : nullptr;
+}
+inline ProcessObject* current_greenlet() noexcept { return greenlet_of(this_process()); }
+
+int need_greenlets();  // -1: there are none, ImportError is set
+// until it is run again; false: by a throw, the exception is set
+bool greenlet_park(ProcessObject* p) noexcept;
+Value& greenlet_slot(ProcessObject* p) noexcept;  // of its operation
+// where it is parked, or null without an exception
+PyObject* greenlet_frame(ProcessObject* p);
+void drop_greenlet_state(ProcessObject* p) noexcept;
+const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s);
+
+}  // namespace weft::py

@@ -1,0 +1,20 @@
+// The thread of a block in ordinary code.
+#pragma once
+#include "value.hpp"
+#include "weft/runtime/scheduler.hpp"
+
+namespace weft::py {
+
+struct ThreadProcess;
+
+// from here on it is a process of `s`
+void enter_home(ThreadProcess& t, runtime::Scheduler& s);
+// before that scheduler goes
+void leave_home(ThreadProcess& t) noexcept;
+// null: it is none
+runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept;
+// until the operation that has begun is decided
+void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept;
+void yield_home(runtime::ThreadProcess& t) noexcept;
+
+}  // namespace weft::py

@@ -1,0 +1,11 @@
+// Loops of asyncio, for the other rooms. asyncio.hpp has the rest.
+#pragma once
+
+namespace weft::py {
+
+bool in_asyncio() noexcept;  // a loop runs on this thread
+// and the caller is no process of a scheduler: a task, or a callback
+bool in_task() noexcept;
+void ring_loops() noexcept;  // wakes the loops in which somebody waits
+
+}  // namespace weft::py

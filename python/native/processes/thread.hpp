@@ -1,0 +1,20 @@
+// Threads that are processes.
+#pragma once
+#include "processes/process.hpp"
+
+namespace weft::py {
+
+// A thread process, or (without an object) the thread that runs an outermost network.
+struct ThreadProcess final : runtime::ThreadProcess {
+  ProcessObject* object;
+  PyThreadState* state = nullptr;
+  // of a block in ordinary code: what it runs whenever it waits (home.cpp)
+  runtime::Scheduler* home = nullptr;
+#ifdef Py_GIL_DISABLED
+  bool asleep = false;  // its frames stand still
+#endif
+  ThreadProcess(runtime::Run* r, ProcessObject* o) noexcept
+      : runtime::ThreadProcess(r), object(o) {}
+};
+
+}  // namespace weft::py

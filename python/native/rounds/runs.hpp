@@ -1,0 +1,16 @@
+// All outermost runs of the program (report.cpp).
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <set>
+
+namespace weft::py {
+
+struct PyRun;
+
+const std::set<PyRun*>& every_run() noexcept;
+// `run` null: the one of this thread
+void keep_interrupt_for(PyRun* run, PyObject* owned) noexcept;
+
+}  // namespace weft::py

@@ -1,0 +1,11 @@
+// Does anybody observe (observe.hpp)?
+#pragma once
+#include "weft/prim.hpp"
+
+namespace weft::py {
+
+// Written under the GIL, read without it too.
+extern prim::atomic<bool> observer_is_set;
+inline bool observing() noexcept { return observer_is_set.load(std::memory_order_relaxed); }
+
+}  // namespace weft::py

@@ -1,0 +1,17 @@
+// What goes through an end in another OS process.
+#pragma once
+#include "channels/marks.hpp"
+
+namespace weft::py {
+
+// Pickles, CBOR for a board or for a program elsewhere, or, of a barrier, nothing.
+enum class Carries : std::uint8_t { pickle, cbor, typed, nothing };
+inline constexpr std::uint32_t marks_of(Carries what) noexcept {
+  return what == Carries::typed ? kBoard | kObjects : what == Carries::cbor ? kBoard : 0;
+}
+inline Carries carries(const ChannelObject* c) noexcept {
+  if (!is_board(c)) return Carries::pickle;
+  return (c->generation & kObjects) != 0 ? Carries::typed : Carries::cbor;
+}
+
+}  // namespace weft::py
