@@ -4,8 +4,8 @@ first used."""
 from . import _core as core
 from . import _proc
 from ._chan import REQ, bad, begin
-from ._proc import Parallel, Party, flatten, never
-from .errors import Cancelled, _quiet
+from ._proc import Parallel, Party, flatten, never, quiet
+from .errors import Cancelled
 
 
 async def Sequence(*processes):
@@ -66,7 +66,7 @@ class Group:
         if error is not None:
             party.stop()
         own = None
-        if error is not None and not _quiet(error):
+        if error is not None and not quiet(error):
             own = error
         try:
             if p.at is REQ and party.live:

@@ -1,7 +1,7 @@
 """NoResult, which stands for the result of a process that has none (rules 7.1, 7.11). This module
 is loaded when a program first meets such a process."""
 
-from .errors import Cancelled, Poisoned, WeftError, _quiet
+from .errors import Cancelled, Poisoned, Retired, WeftError
 
 
 def how_of(error):
@@ -9,11 +9,14 @@ def how_of(error):
     "poisoned" or "retired"."""
     if error is None:
         return "returned"
-    if not _quiet(error):
-        return "failed"
     if isinstance(error, Cancelled):
         return "cancelled"
-    return "poisoned" if isinstance(error, Poisoned) else "retired"
+    if getattr(error, "met", False):  # an operation met the end of its channel (3.5)
+        if isinstance(error, Poisoned):
+            return "poisoned"
+        if isinstance(error, Retired):
+            return "retired"
+    return "failed"
 
 
 class NoResult(WeftError):

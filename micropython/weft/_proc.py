@@ -15,7 +15,7 @@ from builtins import hasattr, int, isinstance, len
 from . import _chan
 from . import _core as core
 from ._chan import ENDS, FLIGHT, LATE, REQ, bad, begin, cancelled, resume, shut
-from .errors import Cancelled, NoRoom, Poisoned, _quiet
+from .errors import Cancelled, NoRoom, Poisoned, Retired
 
 _all = []
 _roomy = 0  # the core's run queue has room for at least so many processes
@@ -250,7 +250,15 @@ def finish(proc, value, error):
         from ._ended import tell
 
         theirs = tell(proc)
-    proc.party.over(proc, None if error is None or theirs or _quiet(error) else error)
+    proc.party.over(proc, None if error is None or theirs or quiet(error) else error)
+
+
+def quiet(error):
+    """Whether `error` is no failure: a cancellation, or the end of a channel that an operation met
+    (3.5, 6.1)."""
+    return isinstance(error, Cancelled) or (
+        isinstance(error, (Retired, Poisoned)) and getattr(error, "met", False)
+    )
 
 
 _chan.install(ended, failed)

@@ -40,14 +40,6 @@ class Cancelled(BaseException):
     by = None  # the limit that asked (_limits.Limit); None if the request was from elsewhere
 
 
-def _quiet(error):
-    """Whether `error` is no failure: a cancellation, or the end of a channel that an operation met
-    (3.5, 6.1)."""
-    return isinstance(error, Cancelled) or (
-        isinstance(error, (Retired, Poisoned)) and getattr(error, "met", False)
-    )
-
-
 def __getattr__(name):
     """Loads an error that few programs meet when it is first named."""
     if name == "NoResult":
