@@ -364,6 +364,23 @@ def test_a_deadlock_is_reported() -> None:
         on_weft(main)
 
 
+def test_a_deadlock_names_the_line_of_the_program_that_writes() -> None:  # rule 10.2
+    async def main() -> None:
+        await Parallel(send([1], Channel("lonely").write))
+
+    with pytest.raises(Deadlock) as raised:
+        on_weft(main)
+    line = send.__wrapped__.__code__.co_firstlineno + 3  # type: ignore[attr-defined]
+    assert f"send: write 'lonely' at test_apycsp.py:{line}" in str(raised.value)
+
+
+def test_a_write_that_nobody_awaits_is_warned_of() -> None:
+    ch = Channel()
+    with pytest.warns(RuntimeWarning, match="'write' was never awaited"):
+        ch.write(1)
+    assert ch.queue_len() == 0
+
+
 # ----------------------------------------------------------------------------------- asyncio alone
 
 
