@@ -36,8 +36,8 @@ MUTANTS: dict[str, Mutant] = {
         "a write does not check that its end is open when it is called",
         OPERATION,
         'if (check_end(end_of(end), "write") < 0) return nullptr;\n'
-        "  if (is_awaited_here()) return new_write(end, v, false);",
-        "if (is_awaited_here()) return new_write(end, v, false);",
+        "  if (is_awaited_here()) return new_write(end, v);",
+        "if (is_awaited_here()) return new_write(end, v);",
         "test_references.py::test_wrong_calls_are_refused",
     ),
     "begin-end": Mutant(
