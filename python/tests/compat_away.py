@@ -1,5 +1,6 @@
 """pycsp processes that run in OS processes of their own, for test_compat_apart.py; a module, so
-that they can be imported there."""
+that those can import it.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def writes(out: Any, values: list[int], how: str) -> None:
 
 @multiprocess
 def reads_all(ends: dict[str, list[Any]]) -> tuple[list[int], str]:
-    """Ends in lists in dictionaries."""
+    """Reads from ends that are given in lists in dictionaries."""
     got = []
     try:
         while True:
