@@ -1,4 +1,4 @@
-"""The implementations of pycsp's names that are here, for the tests of the layers."""
+"""The implementations of pycsp's names that can run here, for the tests of the layers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ports = itertools.count(16 * os.getpid())
 
 
 def implementations() -> list[str]:
-    """pycsp's modules that can run: greenlets only with the package greenlet."""
+    """Returns pycsp's modules that can run: greenlets only with the package greenlet."""
     names = ["parallel"]
     if importlib.util.find_spec("greenlet") and importlib.util.find_spec("weft.greenlets"):
         names.append("greenlets")
@@ -21,15 +21,17 @@ def implementations() -> list[str]:
 
 
 def load(name: str) -> Any:
-    """One of them, as the current one (the last import of a program)."""
+    """Returns one of the implementations, as the current one (the last that a program has
+    imported).
+    """
     module = importlib.import_module(f"weft.compat.pycsp.{name}")
     module._implementation.publish(vars(module))
     return module
 
 
 def free_port() -> int:
-    """A port that nobody has, and nobody gets before the test takes it: the system gives out none
-    below 32,768 by itself, and a program beside this one has others.
+    """Returns a port that nobody has, and that nobody gets before the test takes it: the system
+    itself gives out none below 32,768, and a test that runs beside this one takes others.
     """
     from weft.compat.pycsp._errors import ChannelBindException
     from weft.compat.pycsp._remote import bound

@@ -38,7 +38,7 @@ def doubles(inp: Any, out: Any) -> None:
 
 
 def main() -> None:
-    """Doubles what comes on "in"; "stays" is written by nobody. Prints its port."""
+    """Doubles what comes on "in"; nobody writes to "stays". Prints its port."""
     inp, out = Channel("in"), Channel("out", buffer=int(sys.argv[1]))
     stays = Channel("stays")
     print(inp.address[1], flush=True)
@@ -60,8 +60,9 @@ def main() -> None:
 
 
 def nested() -> None:
-    """A network at a channel of another program, whose address is an argument; nothing else goes on
-    here."""
+    """Runs a network at a channel of another program, whose address is an argument; nothing else
+    runs here.
+    """
     address = ("localhost", int(sys.argv[1]))
     last = Channel("last")
     got: list[int] = []

@@ -1,5 +1,6 @@
-"""Operations of every kind that wait until they are released, for tests of who may step and who may
-leave them."""
+"""Waiting operations of every kind, each of which the test can let go on: for tests of who may step
+and who may leave such an operation.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ from weft.coroutines import (
 
 
 class Place:
-    """An operation that waits, and what lets it go on: `make()` the one, `release()` the other; its
-    outcome is `gives`."""
+    """An operation that waits, and the means to let it go on: `make()` makes the operation,
+    `release()` lets it finish, and `gives` is its outcome.
+    """
 
     def __init__(self) -> None:
         self.c: Channel = Channel("c")
@@ -36,7 +38,7 @@ class Place:
         return self.r.extended()
 
     async def outcome(self, op):
-        """Of an extended read: its block is left at once."""
+        """Returns the outcome of an operation; the block of an extended read is left at once."""
         result = await op
         if "block" in vars(self):
             await self.block.__aexit__(None, None, None)

@@ -1,9 +1,9 @@
-// A C++ program that shares channels with one of Python: test_rounds_programs.py compiles it. It has
-// one process. What it says of a deadlock goes to standard output, and its exit status says how it
-// ended.
+// A C++ program that shares channels with a Python program: test_rounds_programs.py compiles it. It
+// has one process. It prints the report of a deadlock on standard output, and its exit status says
+// how it ended.
 //
-//   beside HOW SOCKET FD     passes: reads, then writes; silent: so too, and answers no rounds;
-//                            person: first waits for a byte at FD, which no program knows of
+//   beside HOW SOCKET FD     passes: reads, then writes; silent: the same, but answers no rounds;
+//                            person: first waits for a byte at FD, which Weft knows nothing of
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace w = weft::wire;
 
-// A value as Python packs it.
+// A value in the form in which Python packs it.
 struct Pickled {
   std::string bytes;
 };

@@ -1,9 +1,9 @@
-"""Programs that a test starts: they are ended with the block, however it is left, and after a time
-in any case.
+"""Programs that a test starts. They are ended when the block is left, in whatever way, and after a
+certain time in any case.
 
-No test is about that time: it ends what hangs, and a slow machine does not come near it.
+No test is about that time: it ends programs that hang, and a slow machine does not come near it.
 
-Invariant: nothing that waits for such a program (its output, its end) waits longer than its
+Invariant: nothing that waits for such a program (for its output, for its end) waits longer than its
 `seconds`.
 """
 
@@ -22,8 +22,9 @@ from typing import Any
 
 @contextmanager
 def child(*arguments: str, seconds: float = 280, **how: Any) -> Iterator[subprocess.Popen[str]]:
-    """This Python with `arguments`; its outputs are pipes of text. After `seconds` it is killed:
-    what reads from it sees the end."""
+    """Starts this Python with `arguments`; its outputs are pipes of text. After `seconds` it is
+    killed, so that a reader of its output sees the end.
+    """
     given = {
         "stdout": subprocess.PIPE,
         "stderr": subprocess.PIPE,
@@ -43,10 +44,12 @@ def child(*arguments: str, seconds: float = 280, **how: Any) -> Iterator[subproc
 
 
 def _asleep(pid: int) -> dict[str, str] | None:
-    """How often each thread of the process has given up its CPU, if all sleep; else None."""
+    """Returns how often each thread of the process has given up its CPU, if all of them sleep; else
+    None.
+    """
     slept = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the thread has just ended
             status = (task / "status").read_text(errors="replace")
             state = status.partition("\nState:")[2].split()[0]
             assert state != "Z" or task.name != str(pid), "the program has ended"
@@ -57,11 +60,11 @@ def _asleep(pid: int) -> dict[str, str] | None:
 
 
 def until_asleep(pid: int) -> None:
-    """Returns once every thread of the process sleeps: whoever is about to do something runs, or
-    holds the lock and runs.
+    """Returns once every thread of the process sleeps: a thread that is about to do something runs,
+    or holds the lock and runs.
 
-    They are looked at one after another, and one that slept may have been woken by the next, which
-    sleeps by now. So all must have slept on from one look to another.
+    The threads are looked at one after another, and one that slept may have been woken by a later
+    one, which sleeps by the time it is looked at. So all must have slept from one look to the next.
     """
     before = None
     while (now := _asleep(pid)) is None or now != before:

@@ -1,6 +1,6 @@
-// A component and a host of it in one program, without CPython, for ThreadSanitizer: the host is the table of component_abi.h over channels
-// of a mutex and a condition variable. What is looked at is <weft/component.hpp>: its run functions on many threads, its conversions, its
-// blocks.
+// A component and its host in one program, without CPython, for ThreadSanitizer: the host is the
+// table of component_abi.h over channels made of a mutex and a condition variable.
+// <weft/component.hpp> is tested: its run functions on many threads, its conversions, its blocks.
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
@@ -156,7 +156,7 @@ weft_api table() {
 }
 const weft_api api = table();
 
-// Runs a process with these ends, then with these values; its ends retire with it.
+// Runs a process with these ends, then with these values; its ends retire when it ends.
 std::thread start(const weft_process_info& info, std::vector<Channel*> ends,
                   std::vector<std::uint64_t> values, weft_status expected) {
   return std::thread([&info, ends, values, expected] {

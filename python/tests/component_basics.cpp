@@ -1,4 +1,4 @@
-// What the tests of native components load: small processes, one for each thing that a test looks at.
+// The small processes that the tests of native components load: one for each thing that is tested.
 #include <sched.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@ void echo(Reader<T> in, Writer<T> out) {
 void scale(Reader<double> samples, Writer<double> scaled, double factor) {
   for (double x : samples) scaled.write(factor * x);
 }
-// Which came, and what; a timer when nothing does.
+// Passes on from both inputs: a number with an empty text, or -1 with a text.
 void merge(Reader<std::int64_t> numbers, Reader<std::string> texts,
            Writer<std::tuple<std::int64_t, std::string>> out) {
   for (;;) {
@@ -27,7 +27,7 @@ void merge(Reader<std::int64_t> numbers, Reader<std::string> texts,
       out.write({-1, std::get<1>(got)});
   }
 }
-// A buffer of one: takes or gives, whichever can be.
+// A buffer of one value: takes or gives, whichever is possible.
 void place(Reader<std::int64_t> in, Writer<std::int64_t> out) {
   bool full = false;
   std::int64_t held = 0;
@@ -37,8 +37,8 @@ void place(Reader<std::int64_t> in, Writer<std::int64_t> out) {
     full = got.index() == 0;
   }
 }
-// The guard that is chosen by priority, of two that are ready; then a timer, one without
-// time, which is a skip in its place; then a loud end.
+// Of two ready guards the one with priority is chosen; then a timer; then timers without time, and
+// skips; then a loud end.
 void choices(Reader<std::int64_t> a, Reader<std::int64_t> b, Writer<std::string> out) {
   out.write(select_first(b, a).index() == 0 ? "b" : "a");
   out.write(select(when(false, a), after(1ms)).index() == 1 ? "timer" : "a");
@@ -85,7 +85,8 @@ void closes_and_writes(Writer<std::int64_t> out) {
   out.write(1);
 }
 
-// Computes until another process of this library says stop, without any operation: only who runs beside it can do that.
+// Computes, without any operation, until another process of this library says stop: only a process
+// that runs beside it can do that.
 std::atomic<bool> stop{false};
 void spins() {
   while (!stop.exchange(false)) {
@@ -111,7 +112,7 @@ void narrow(Reader<std::int8_t> in, Writer<std::uint32_t> out) {
   for (std::int8_t x : in) out.write(static_cast<std::uint32_t>(x));
 }
 
-// Each number times -1, where it lies.
+// Multiplies each number by -1, where it lies.
 template <class T>
 void negate(Reader<Array<T>> in, Writer<Array<T>> out) {
   for (Array<T>& a : in) {

@@ -1,4 +1,5 @@
-// Components that crash, for tests of those that run in an OS process of their own (rule 16.8), and what else such tests need.
+// Components that crash, for tests of components that run in an OS process of their own (rule
+// 16.8), and the other processes of such tests.
 #include <unistd.h>
 
 #include <csignal>
@@ -9,7 +10,7 @@ using namespace weft::native;
 
 namespace {
 
-// Hands on what it reads, until the `at`th value: then it does what `how` says.
+// Passes on what it reads, until the `at`th value: then it does what `how` says.
 void crash(Reader<std::int64_t> in, Writer<std::int64_t> out, std::int64_t at, std::string how) {
   for (std::int64_t x : in) {
     if (--at == 0) {
@@ -22,7 +23,7 @@ void crash(Reader<std::int64_t> in, Writer<std::int64_t> out, std::int64_t at, s
   }
 }
 void pid(Writer<std::int64_t> out) { out.write(getpid()); }
-// Hands on from either side, and says when nothing comes.
+// Passes on from either input, and says when no value comes.
 void either(Reader<std::int64_t> a, Reader<std::int64_t> b, Writer<std::int64_t> out,
             std::int64_t times) {
   for (std::int64_t i = 0; i < times; ++i)

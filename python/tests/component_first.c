@@ -1,5 +1,5 @@
-// A component as it was compiled with the first edition of component_abi.h, whose tables were shorter: what follows is that edition's, and
-// never changes.
+// A component as it was compiled with the first edition of component_abi.h, whose tables were
+// shorter: the declarations below are that edition's, and never change.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,7 +19,7 @@ typedef struct weft_api {
   void (*release)(void* block);
   int (*read)(weft_process*, uint32_t end, weft_value* to, weft_place at);
   int (*write)(weft_process*, uint32_t end, weft_value* from, weft_place at);
-} weft_api;  // and more, which it does not use
+} weft_api;  // and further entries, which the component does not use
 typedef struct weft_parameter {
   const char* name;
   const char* type;

@@ -1,4 +1,5 @@
-// What the tests of native messages load: aggregates, dynamic values, arrays of every kind.
+// The processes that the tests of native messages load: aggregates, dynamic values, arrays of every
+// kind.
 #include <weft/component.hpp>
 
 using namespace weft::native;
@@ -34,7 +35,8 @@ void echo(Reader<T> in, Writer<T> out) {
 void later(Reader<Sample> in, Writer<Sample> out, Sample by) {
   for (Sample s : in) out.write({s.time + by.time, s.value + by.value});
 }
-// Each element of an image gets 10 times its row, and its column, by every way to say where it is.
+// Adds 10 times its row, and its column, to each element of an image, in both notations for a
+// position.
 void marks(Reader<Array<double, 2>> in, Writer<Array<double, 2>> out) {
   for (auto& a : in) {
     for (std::size_t i = 0; i < a.extent(0); ++i)
@@ -64,7 +66,7 @@ void makes_constants(Writer<Array<const double>> out) {
   a[1] = 1;
   out.write(std::move(a));
 }
-// An array is given to who reads first; it is here while nobody has.
+// The array goes to the reader that reads first; it stays here until one has.
 void either(Reader<Array<double>> in, Writer<Array<double>> a, Writer<Array<double>> b,
             Writer<std::string> log) {
   for (auto& x : in) {
@@ -81,7 +83,7 @@ void either(Reader<Array<double>> in, Writer<Array<double>> a, Writer<Array<doub
     log.write(bad.what());
   }
 }
-// A write that fails leaves what it was given.
+// A write that fails leaves its argument as it was.
 void keeps(Reader<std::int64_t> go, Writer<Pair> out, Writer<std::string> log) {
   Pair p{7, Array<double>(3)};
   go.read();
@@ -91,7 +93,7 @@ void keeps(Reader<std::int64_t> go, Writer<Pair> out, Writer<std::string> log) {
     log.write(std::to_string(std::get<0>(p)) + " with " + std::to_string(std::get<1>(p).size()));
   }
 }
-// So does a choice, whatever the value is made of.
+// A choice does the same, whatever the value is made of.
 void keeps_text(Reader<std::int64_t> go, Writer<std::string> out, Writer<std::string> log) {
   std::string text = "a text that is too long to lie in the string itself";
   select(output(out, std::move(text)), after(std::chrono::milliseconds(1)));

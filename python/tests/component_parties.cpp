@@ -1,4 +1,4 @@
-// What the tests of barriers, extended reads and computed outputs load.
+// The processes that the tests of barriers, extended reads and computed outputs load.
 #include <weft/component.hpp>
 
 using namespace weft::native;
@@ -74,13 +74,13 @@ void waits_for_ever(std::int64_t how) {
   if (how == 2) select(after(std::chrono::hours::max()));
   if (how == 3) select(after(std::chrono::duration<double>(1e300)));
 }
-// It is often in an operation, and never waits in one.
+// Is often in an operation, and never waits in one.
 void looks(Ints in) {
   while (select_first(in, skip()).index() != 0) {
   }
 }
-// What is refused at channels to other OS processes, and then what is not. When the first value is
-// there, the ends are where they are to be.
+// Tries what is refused at channels to other OS processes, and then what is allowed. When the first
+// value has arrived, the ends are at their final places.
 void tries(Ints in, Writer<std::int64_t> out, Log log) {
   in.read();
   try {

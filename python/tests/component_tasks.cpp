@@ -18,7 +18,7 @@ using Log = Writer<std::string>;
 Task<> ints(Ints in, Out out) {
   while (auto x = co_await in.next()) co_await out.write(*x);
 }
-// Parts that are awaited: with a value, without, and such that throw.
+// Tasks that are awaited: with a value, without one, and some that throw.
 Task<std::int64_t> sum_of(Ints& in, std::int64_t n) {
   std::int64_t sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += co_await in.read();
@@ -109,7 +109,7 @@ Task<> ends_as(Ints in, Log log) {
   }
   co_await log.write(how);
 }
-// It is cancelled in one of its operations, and goes on.
+// Is cancelled in one of its operations, and goes on.
 Task<> goes_on(Ints in, Log log, std::int64_t where) {
   co_await log.write("begun");
   std::string how = "?";
@@ -167,7 +167,7 @@ Task<> keeps_text(Ints go, Log out, Log log) {
   }
   if (!gone) co_await log.write(text);
 }
-// How many threads the program has, when all is set up.
+// Writes how many threads the program has, when everything is set up.
 Task<> threads(Ints go, Out out) {
   co_await go.read();
   std::ifstream status("/proc/self/status");
@@ -178,7 +178,7 @@ Task<> threads(Ints go, Out out) {
       co_await out.write(n);
     }
 }
-// Computes, until a file is there.
+// Computes until a file exists.
 Task<> spins(Out out, std::string path) {
   co_await out.write(1);
   while (access(path.c_str(), F_OK) != 0) {
@@ -186,7 +186,7 @@ Task<> spins(Out out, std::string path) {
   co_await out.write(2);
 }
 Task<> pid(Out out) { co_await out.write(getpid()); }
-// Left by what it has met, or by what it throws of itself.
+// Is left by an end that it has met, or by an exception of its own.
 Task<> left(Ints in, std::string by) {
   if (by == "Retired") throw Retired(in.number());
   if (by == "Poisoned") throw Poisoned(in.number());

@@ -1,4 +1,4 @@
-// A component that fails some calls deep, for tests of what is told of it and of debuggers.
+// A component that fails some calls deep, for tests of error messages and of debuggers.
 #include <stdexcept>
 #include <weft/component.hpp>
 
@@ -20,10 +20,10 @@ void halves(Reader<double> samples, Writer<double> out) {
     out.write(half);
   }
 }
-void handles(Reader<double>& samples, Writer<double>& out) {  // ends may be taken by reference, too
+void handles(Reader<double>& samples, Writer<double>& out) {  // ends may also be taken by reference
   for (double x : samples) try {
       out.write(checked(x));
-    } catch (const std::domain_error&) {  // and goes on
+    } catch (const std::domain_error&) {  // caught; the process goes on
     }
   throw 7;
 }

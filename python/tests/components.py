@@ -1,5 +1,6 @@
 """The components of the tests, each built once for its content and kept in .build/components, and
-what stands at their other ends."""
+the processes at their other ends.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One test, every backend: written with `await`, through a shim that makes nothing of it where
-operations block.
+"""Lets one test run on every backend: it is written with `await`, through a shim that does nothing
+where operations block.
 
     async def consumer(b, r):
-        return await b.op(r.read())        # b.op awaits what a coroutine awaits, and passes on what a thread has done
+        return await b.op(r.read())   # awaits what a coroutine awaits; passes on a thread's result
 
 The processes of a test are `async def f(b, …)`; `b.process(f)` makes them processes of the backend.
 """
@@ -24,7 +24,7 @@ MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenl
 
 
 class _Done:
-    """An awaitable that is done: what blocked has happened already."""
+    """An awaitable that is done: the operation has blocked, and is over already."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -42,7 +42,7 @@ class Backend:
         self.weft: Any = MODULES[name]
 
     def process(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """`async def f(b, …)` as a process; called without `b`."""
+        """Makes `async def f(b, …)` a process, which is called without `b`."""
         if not self.blocking:
 
             @self.weft.process
@@ -97,27 +97,31 @@ def b(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture(autouse=True, scope="module")
 def _what_was_there_before() -> None:
-    """What is there before a file's first test is no test's: the collector need not look at it
-    after each. (All that the files before have left behind is 45 ms a test at last.)"""
+    """Freezes the objects that are there before a file's first test: they belong to no test, so the
+    collector need not look at them after each. (Without this, the remains of earlier files cost 45
+    ms a test in the end.)
+    """
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Generator[None, None, None]:
-    """A warning about something never awaited or started belongs to the test that made it."""
+    """Collects after each test: a warning about something never awaited or started belongs to that
+    test.
+    """
     yield
     gc.collect()
 
 
 @pytest.fixture(params=sorted(RUNNERS))
 def play(request: pytest.FixtureRequest) -> Runner:
-    """What runs a coroutine on an event loop."""
+    """Returns a function that runs a coroutine on an event loop."""
     return RUNNERS[request.param]
 
 
 @pytest.fixture
 def nobody_observes() -> Generator[None, None, None]:
-    """What a test switched on it has switched off."""
+    """Checks that a test has switched off every observer that it switched on."""
     yield
     assert _observers._observers == []

@@ -43,7 +43,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 CRASHES = 20  # of one call, after which the rest of its sweep is left out
-OTHERS_OWN = (  # crashes that are not ours
+OTHERS_OWN = (  # crashes that are not Weft's fault
     "greenlet: Failed low-level slp_switch()",  # greenlet cannot save a stack, and ends the program
     # CPython 3.11 loses the exception if it has no memory for a cell of a function that it enters,
     # or for the frame object that a traceback needs. Plain functions that call each other show
@@ -55,11 +55,11 @@ OTHERS_OWN = (  # crashes that are not ours
     # is not tracked.
     "object type name: dict_itemiterator",
 )
-# What the same fault says without assertions.
+# The messages of the same fault without assertions.
 LOST = re.compile("error return without exception set|<function .*> returned NULL without setting")
-# What is left out, and why. greenlet is compiled for a release build, so its references are not
-# counted; and it ends the program if it cannot save a stack. CPython ends the program if it has no
-# memory for the state of a thread that C code began, as Weft's threads are.
+# The calls that are left out, and why. greenlet is compiled for a release build, so its references
+# are not counted; and it ends the program if it cannot save a stack. CPython ends the program if it
+# has no memory for the state of a thread that C code began, as Weft's threads are.
 LEFT_OUT = {
     "refs": re.compile("greenlets"),
     "memory": re.compile(r"threads|greenlets|^far_|^links$|component"),
@@ -85,9 +85,11 @@ def total() -> int:
 
 
 def grows(function: Callable[[], Any], times: int) -> tuple[int, int]:
-    """By how much the count grows (0: it does not), and in how many calls. A count that grows once
-    is a cache's. A thread keeps the last answers of the hosts that were asked, some 250 references,
-    which come and go. A count that grows in each of three rounds and of two long ones is a leak."""
+    """Returns by how much the count grows (0: it does not), and in how many calls. A count that
+    grows once is that of a cache. A thread keeps the last answers of the hosts that were asked,
+    some 250 references, which come and go. A count that grows in each of three rounds and in two
+    long ones is a leak.
+    """
     for _ in range(3):
         function()
     for n in (times, times, times, 20 * times, 20 * times):
@@ -110,7 +112,7 @@ def refs(name: str, times: int) -> list[str]:
 
 
 class Count:
-    """Counts the allocations of the block."""
+    """Counts the allocations in the block."""
 
     def __init__(self) -> None:
         from weft._extension import native
@@ -125,7 +127,7 @@ class Count:
 
 
 class Fail:
-    """Makes the k-th allocation of the block fail, and the `burst` - 1 after it."""
+    """Makes the k-th allocation in the block fail, and the `burst` - 1 after it."""
 
     def __init__(self, k: int, burst: int) -> None:
         import _testcapi
@@ -154,7 +156,7 @@ def allowed(error: BaseException | None, seen: set[int] | None = None) -> bool:
 
 
 def outcome(function: Callable[[Any], None], fail: Fail) -> str:
-    """What is wrong with how the call ended; an empty text if nothing is."""
+    """Returns what is wrong with how the call ended; an empty text if nothing is."""
     beside: list[str] = []
 
     def told(what: Any) -> None:
@@ -219,8 +221,9 @@ def child(given: Any, name: str, first: int) -> None:
 
 
 def forked(given: Any, name: str, first: int) -> tuple[str, str]:
-    """What a child of its own prints, and how the child ended if it did not finish. This process
-    has imported all that is needed, and runs nothing, so it has no threads at the fork."""
+    """Returns what a new child prints, and how the child ended if it did not finish. This process
+    has imported all that is needed, and runs nothing, so it has no threads at the fork.
+    """
     import progress
 
     there, ours = os.pipe()
@@ -238,7 +241,7 @@ def forked(given: Any, name: str, first: int) -> tuple[str, str]:
     said, how = b"", ""
     while True:
         if not select.select([there], [], [], progress.STILL)[0]:
-            os.kill(pid, signal.SIGABRT)  # faulthandler says where it is
+            os.kill(pid, signal.SIGABRT)  # faulthandler prints where the child is
             how = "hang"
         some = os.read(there, 1 << 16)
         said += some
@@ -257,7 +260,7 @@ def forked(given: Any, name: str, first: int) -> tuple[str, str]:
 
 
 def sweep(given: Any, name: str) -> list[str]:
-    """What is wrong with a call. Each child goes on where the last one crashed."""
+    """Returns what is wrong with a call. Each child goes on where the last one crashed."""
     wrong: list[str] = []
     first, crashes = 1, 0
     while True:

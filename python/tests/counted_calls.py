@@ -249,7 +249,8 @@ def extended(fault: Any, b: Any) -> None:
             finally:
                 try:
                     await b.leave(block)
-                except MemoryError:  # perhaps not left yet: the block's writer would wait on
+                except MemoryError:
+                    # Perhaps not left yet: then the block's writer would keep waiting.
                     await b.leave(block)
         refused(lambda: r.extended(1))
         refused(lambda: r.extended(redeliver=True))

@@ -76,7 +76,7 @@ def tasks(fault: Any) -> None:
         r, w = +c, -c
         await w.write_many([1, 2])
         many = await r.read_many(5)
-        if len(many) < 2:  # read_many had no memory, and left the rest
+        if len(many) < 2:  # read_many had no memory, and left the other values
             many += await r.read_many(5)
         assert many == [1, 2]
         await co.select(r, co.after(0), co.Output(w, 1).when(False))
@@ -335,7 +335,7 @@ def links(fault: Any) -> None:
 
 @call
 def feeds(fault: Any) -> None:
-    """A link whose bytes Python carries, here nonsense."""
+    """A link whose bytes Python carries; here they are nonsense."""
     with fault:
         link = native._Link(-1, "whole", False, False, 0, 0, 0, 1)
         feed = link.feed()
@@ -354,7 +354,7 @@ def feeds(fault: Any) -> None:
 
 @call
 def lines(fault: Any) -> None:
-    """The line of a board, which receives nonsense."""
+    """The serial line of a board, on which nonsense arrives."""
     with fault:
         line = native._Line(1, 4, 64, 10, 100, 50)
         line.queue(b"abc")

@@ -1,4 +1,4 @@
-"""Programs of test_deep_and_many.py: deep_objects.py deep DEPTH | many"""
+"""The programs of test_deep_and_many.py: deep_objects.py deep DEPTH | many"""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def reads(inp: Any) -> Any:
 
 @th.process
 def receives_and_returns(inp: Any, value: Any) -> Any:
-    """It holds an end that it has received, so its result is searched for that end."""
+    """Holds an end that it has received, so its result is searched for that end."""
     inp.read()
     return value
 
@@ -112,7 +112,7 @@ def to_another(hosts: Hosts, value: Any) -> Any:
 
 
 def failure(how: str, n: int) -> BaseException:
-    """An exception with that many causes, groups or lists, one within the other."""
+    """Returns an exception with that many causes, groups or lists, one within the other."""
     error = ValueError(deep(n, "list") if how == "arguments" else "the first")
     for _ in range(n if how != "arguments" else 0):
         outer: Any = ValueError("later") if how == "causes" else ExceptionGroup("of", [error])
@@ -136,7 +136,9 @@ def raised(how: str, n: int) -> None:
 
 
 def comes(failing: Callable[[], Any]) -> None:
-    """It comes as itself, or, from another OS process if it cannot be pickled, as its text."""
+    """Checks that the exception arrives as itself, or as its text if it comes from another OS
+    process and cannot be pickled.
+    """
     try:
         failing()
     except (ValueError, RuntimeError, ExceptionGroup):

@@ -15,7 +15,7 @@ static int asked(const char* name) {
   const char* at = all ? strstr(all, name) : NULL;
   return at ? atoi(at + strlen(name)) : 0;
 }
-// The error that this call is to give; 0: none.
+// Returns the error that this call is to give; 0 if none.
 static int first(const char* name, atomic_int* calls) {
   const int error = asked(name);
   return error && atomic_fetch_add(calls, 1) == 0 ? error : 0;

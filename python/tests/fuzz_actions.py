@@ -1,5 +1,6 @@
-"""What programs of fuzz_api.py do: one function for each kind of call, ACTIONS with their
-weights."""
+"""The actions of the programs of fuzz_api.py: one function for each kind of call; ACTIONS has their
+weights.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Any
 
 from fuzz_world import Hostile, World
 
-A_WHILE = 0.5  # seconds for which a thread of a program's own is waited for
+A_WHILE = 0.5  # seconds for which a program waits for a thread of its own
 
 
 def act_process(w: World) -> Any:
@@ -96,7 +97,9 @@ def moment(w: World) -> Any:
 
 
 def act_communicate(w: World) -> Any:
-    """An operation: where it blocks, as a select with a bound, so that only a fault hangs."""
+    """Runs an operation. One that blocks is run as a select with a timer, so that it hangs only
+    because of a fault.
+    """
     d = w.dice
     r, wr = w.fitting(w.api.Reader), w.fitting(w.api.Writer)
     if w.awaits:
@@ -155,14 +158,14 @@ def act_select(w: World) -> Any:
 
 
 def act_alternative(w: World) -> Any:
-    given = [*guards(w), moment(w)]  # whoever selects by it may block
+    given = [*guards(w), moment(w)]  # whoever selects by the alternative may block
     return w.api.Alternative(*given, mode=w.dice.choice(["fair", "priority", "random"]))
 
 
 def act_alternative_use(w: World) -> Any:
     a = w.fitting(w.api.Alternative)
     how = w.dice.choice(["select", "select", "enable", "close", "enter"])
-    if how == "enable":  # mostly not the last one, which is the bound
+    if how == "enable":  # mostly not the last guard, which is the timer
         return a.enable(w.dice.choice([0, -1, 99]), Hostile(w))
     if how == "enter":
         with a:
@@ -171,7 +174,7 @@ def act_alternative_use(w: World) -> Any:
 
 
 def act_operation(w: World) -> Any:
-    """Steps something that may be awaited by anybody."""
+    """Steps something that anybody may await."""
     candidates = [
         t
         for t in w.things
@@ -179,7 +182,7 @@ def act_operation(w: World) -> Any:
     ]
     o = w.dice.choice(candidates) if candidates else w.thing()
     if isinstance(o, w.api.Reader) and not w.awaits:
-        return None  # next() reads, and where it blocks nothing bounds it
+        return None  # next() reads, and no timer ends it where it blocks
     how = w.dice.choice(["send", "next", "throw", "close", "await", "drop"])
     if how == "send":
         return o.send(w.dice.choice([None, 1, Hostile(w)]))
@@ -221,7 +224,8 @@ def processes(w: World) -> list[Any]:
     made: list[Any] = []
     for _ in range(w.dice.choice([0, 1, 1, 2])):
         made.append(act_process(w) if w.dice.random() < 0.7 else w.fitting(Process))
-    return [p for p in made if w.awaits or not isinstance(p, w.api.Reader)]  # to iterate it reads
+    # To iterate over a reader is to read.
+    return [p for p in made if w.awaits or not isinstance(p, w.api.Reader)]
 
 
 def act_compose(w: World) -> Any:
@@ -349,7 +353,7 @@ def act_observe(w: World) -> Any:
 
 
 def act_alarm(w: World) -> Any:
-    """A signal whose handler raises, at some point that is near."""
+    """A signal whose handler raises, at a moment in the near future."""
     if threading.current_thread() is not threading.main_thread():
         return None
     if w.backend in ("tasks", "guest"):

@@ -1,21 +1,24 @@
 """Abuses the whole public API at random: nothing may crash the interpreter, and nothing may hang
 (rules 11.1, 12.1).
 
-    python python/tests/fuzz_api.py [--seed A[:B]] [--seconds N] [--backend NAME] [--shrink] [--steps N]
+    python python/tests/fuzz_api.py [--seed A[:B]] [--seconds N] [--backend NAME] [--shrink]
+                                    [--steps N]
 
 Each seed is a program of calls (fuzz_actions.py) with wrong and right arguments, among them objects
 that raise, collect or re-enter where the interpreter calls them (fuzz_world.py), in wrong orders,
-with signals that raise. Programs run in child processes; one that dies, or makes no progress for a
-while, is run again alone, shrunk to the calls that it takes, and printed with its seed. The last
-line counts.
+with signals that raise. Programs run in child processes. A program that dies, or that makes no
+progress for a while, is run again alone, shrunk to the calls that it takes, and printed with its
+seed. The last line says how many passed and failed.
 
-A program that makes no progress is no fault by itself: by the rules a writer waits as long as an
-extended read holds its value, whoever cancels it (1.6), and a network as long as a thread lives
-that may hold its ends (10.3). So it is asked:
+A program that makes no progress is not wrong by itself: by the rules a writer waits as long as an
+extended read holds its value, whoever cancels it (1.6), and a network waits as long as a thread
+lives that may hold its ends (10.3). So such a program is woken, and then made to let go:
 
-    HANG seconds without progress ──SIGUSR1: woken, no more──► it ends: FAILED, it had missed something
-      └──GRACE more, SIGUSR2: what it keeps is let go of──► it ends: it waited, and rightly; counted beside
-            └──HANG more──► FAILED: hang
+    HANG seconds without progress: SIGUSR1 wakes it, no more.
+      It goes on or ends: FAILED, it had missed something.
+      GRACE seconds later: SIGUSR2 makes it let go of all it keeps.
+        It ends: it waited, and rightly; it is counted separately.
+        HANG seconds later: FAILED, it hangs.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ from weft import _native
 BACKENDS = ("coroutines", "threads", "greenlets", "tasks", "guest", "plain")
 HANG = float(os.environ.get("FUZZ_HANG", "12"))  # seconds: a program has some dozens of calls
 GRACE = HANG / 4
-PATIENCE = 20  # how often a program that runs, or would if it had a CPU, is given that time
+PATIENCE = 20  # how often a program that runs, or waits for a CPU, is given that time again
 EACH = 25  # programs in one child
 
 
@@ -57,12 +60,13 @@ def on_alarm(*_: Any) -> None:
     raise Bell
 
 
-lost: list[str] = []  # what the loop told of exceptions that left its callbacks
+lost: list[str] = []  # what the loop reported of exceptions that left its callbacks
 
 
 def say_where() -> None:
-    """The program stands still: what a loop has to say of it goes to the log, if it is a
-    failure."""
+    """Says where the program stands still: the reports of its loop go to the log, if this is a
+    failure.
+    """
     with contextlib.suppress(RuntimeError):
         for task in asyncio.all_tasks(asyncio.get_running_loop()):
             print(task, file=sys.stderr)
@@ -79,7 +83,7 @@ def told(loop: Any, context: dict[str, Any]) -> None:
 
 
 def let_go(w: World) -> None:
-    """Of everything that the program keeps; it begins nothing more."""
+    """Lets go of everything that the program keeps; the program begins nothing more."""
     say_where()
     os.write(1, b"let go\n")
     w.over = True
@@ -127,8 +131,8 @@ def play(seed: int, backend: str, only: set[int] | None, steps: int) -> None:
                 )
             ]
             await asyncio.wait(network, timeout=HANG / 8)
-            # One request raises one Cancelled (rule 6.1), and a body goes on after it: it begins
-            # nothing more.
+            # One request raises one Cancelled (rule 6.1), and a body goes on after it: so it must
+            # begin nothing more.
             w.over = True
             network[0].cancel()
             await network[0]
@@ -148,8 +152,9 @@ def play(seed: int, backend: str, only: set[int] | None, steps: int) -> None:
 
 
 def child(seeds: range, backend: str, only: set[int] | None, steps: int) -> None:
-    """Plays programs; says on its output which one, so that whoever watches knows at which it
-    died."""
+    """Runs programs. Prints which one it runs, so that the parent knows at which one the child
+    died.
+    """
     faulthandler.enable()
     warnings.simplefilter("ignore")
     sys.unraisablehook = lambda _: None
@@ -158,12 +163,12 @@ def child(seeds: range, backend: str, only: set[int] | None, steps: int) -> None
         print(seed, flush=True)
         try:
             play(seed, backend, only, steps)
-        except Bell:  # the alarm came between two steps, where nothing of Weft runs
+        except Bell:  # the alarm came between two programs, where nothing of Weft runs
             signal.setitimer(signal.ITIMER_REAL, 0)
     print("done", flush=True)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # threads of programs that were left are no part of what is tested
+    os._exit(0)  # threads that programs left behind are not tested
 
 
 def start(
@@ -182,7 +187,7 @@ def start(
         given += ["--only", ",".join(map(str, sorted(only)))]
     env = {**os.environ, "FUZZ_TRACE": "1" if trace else "0", "PYTHONHASHSEED": "0"}
 
-    def deaf() -> None:  # until it plays
+    def deaf() -> None:  # until it runs a program
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)
 
@@ -198,9 +203,9 @@ def start(
 
 
 def busy(pid: int) -> bool:
-    """Does a thread of it run, or wait for a CPU?"""
+    """Whether a thread of the process runs, or waits for a CPU."""
     for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the thread has just ended
             if (task / "stat").read_text().rpartition(")")[2].split()[0] != "S":
                 return True
     return False
@@ -209,8 +214,9 @@ def busy(pid: int) -> bool:
 def outcome(
     seeds: range, backend: str, steps: int, only: set[int] | None = None, trace: bool = False
 ) -> Any:
-    """(how it ended or None, the seed at which, what it said, the seeds that waited and did so
-    rightly)"""
+    """Returns how a child ended, or None; at which seed; what it said; and the seeds whose programs
+    waited, and did so rightly.
+    """
     p = start(seeds, backend, steps, only, trace)
     errors: list[str] = []
     reader = threading.Thread(target=lambda: errors.extend(p.stderr))
@@ -219,7 +225,7 @@ def outcome(
     phases = [
         (HANG * slow, signal.SIGUSR1),
         (GRACE * slow, signal.SIGUSR2),
-        (HANG * slow, signal.SIGABRT),  # faulthandler says where
+        (HANG * slow, signal.SIGABRT),  # faulthandler prints where it is
         (5 * slow, signal.SIGKILL),
     ]
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -247,7 +253,7 @@ def outcome(
         if line == "let go":
             waited.add(seed)
         elif line != "woken":
-            missed = missed or phase == 1  # it went on when it was woken, and not before
+            missed = missed or phase == 1  # the program went on because it was woken
             if missed:
                 p.kill()
                 break
@@ -268,7 +274,9 @@ def outcome(
 
 
 def shrink(seed: int, backend: str, steps: int, how: str, seconds: float) -> set[int] | None:
-    """Calls without which it does not fail so any more, by halves."""
+    """Returns the calls without which the program does not fail in this way any more, found by
+    halving.
+    """
     until = time.monotonic() + seconds
     kept = sorted(range(1, steps + 1))
 

@@ -4,9 +4,9 @@ may crash, nothing may hang, and whatever has nothing to do with the object goes
     python python/tests/fuzz_odd.py [--seed A[:B]] [--seconds N] [--cases N] [--only CASE…]
 
 A seed makes a number of cases, each an odd object in a place; with `--only` only those are run. A
-child process runs the cases of a seed, and says when each begins. If the child dies, or says
+child process runs the cases of a seed, and prints when each begins. If the child dies, or prints
 nothing for HANG seconds, that case has failed: it is printed with its seed, and with where the
-child was. The last line counts cases.
+child was. The last line says how many cases passed and failed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LONG = 280.0  # seconds
 HANG = float(
     os.environ.get("ODD_HANG", LONG)
 )  # seconds of a case; its program may take LONG to start
-# The interpreter itself, up to 3.11, ends a program in which these call themselves.
+# The interpreter itself, up to 3.11, ends a program in which these methods call themselves.
 ENDS_PYTHON = ("meta.__subclasscheck__", "meta.__instancecheck__")
 
 
@@ -38,14 +38,14 @@ ENDS_PYTHON = ("meta.__subclasscheck__", "meta.__instancecheck__")
 
 
 def see_all() -> None:
-    """Imports the modules, whose places add themselves."""
+    """Imports the modules whose places add themselves."""
     import odd_away  # noqa: F401
     import odd_components  # noqa: F401
     import odd_places  # noqa: F401
 
 
 def cases_of(seed: int, cases: int) -> Iterator[tuple[int, str, object]]:
-    """The cases of a seed: their numbers, places and objects."""
+    """Returns the cases of a seed: their numbers, places and objects."""
     from odd_objects import ACTS, BASES, METHODS, Odd
     from odd_world import AWAY, CALLED, DEAR, PLACES
 
@@ -81,7 +81,7 @@ def child(seed: int, cases: int, only: set[int]) -> None:
         print(f"case {number}: {where}: {odd}", flush=True)
         try:
             places[where](world, odd)  # type: ignore[arg-type]
-        except AssertionError:  # a place says that others were harmed
+        except AssertionError:  # the place reports that others were harmed
             raise
         except BaseException:
             pass
@@ -99,7 +99,9 @@ def child(seed: int, cases: int, only: set[int]) -> None:
 
 
 def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
-    """Runs a seed: how many cases it got through, and a text that says what is wrong, or none."""
+    """Runs a seed; returns how many cases it got through, and a text that says what is wrong, if
+    anything.
+    """
     command = [sys.executable, "-X", "faulthandler", __file__, "--child"]
     command += ["--seed", str(seed), "--cases", str(cases), "--only", *map(str, only)]
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
@@ -121,7 +123,7 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
             except queue.Empty:
                 program.send_signal(signal.SIGUSR1)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    program.wait(1)  # it prints where it is
+                    program.wait(1)  # faulthandler prints where it is
                 program.kill()
                 what = "hangs"
                 break

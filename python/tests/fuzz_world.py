@@ -1,5 +1,6 @@
-"""The world of one program of fuzz_api.py: its things, the dice, and objects that misbehave where
-the interpreter calls them."""
+"""The world of one program of fuzz_api.py: its things, its dice, and objects that misbehave where
+the interpreter calls them.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +17,16 @@ from typing import Any
 
 
 class Bell(BaseException):
-    """What the handler of the alarm raises."""
+    """The exception that the handler of the alarm raises."""
 
 
 # -------------------------------------------------------------------------- objects that misbehave
 
 
 class Hostile:
-    """Wherever the interpreter calls it, it does what its world's dice say: raises, collects, calls
-    the API again."""
+    """An object that, wherever the interpreter calls it, does what its world's dice say: raises,
+    collects, or calls the API again.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -108,7 +110,8 @@ class World:
     @property
     def awaits(self) -> bool:
         """Whether operations are awaited where this is called; elsewhere they block, and are given
-        a bound."""
+        a timer.
+        """
         from weft._native import where
 
         return where() in (1, 4)
@@ -158,7 +161,7 @@ class World:
         )
 
     def fitting(self, *kinds: type) -> Any:
-        """Mostly what is wanted."""
+        """Returns mostly a thing of the wanted kinds, and sometimes another."""
         if self.dice.random() < 0.85:
             found = self.of(*kinds)
             if found is not None:
@@ -171,18 +174,19 @@ class World:
     # --- extended reads
 
     def block(self, extended: Any) -> Any:
-        """Keep it in mind. It goes when others let go of it, a call later."""
+        """Remembers an extended read. It is dropped when others let go of it, one call later."""
         self.forget_blocks()
         self.blocks.append(extended)
         return extended
 
     def forget_blocks(self) -> None:
-        ours = 3  # references: the list's, the variable's and the argument's
+        ours = 3  # references: those of the list, the variable and the argument
         self.blocks[:] = [e for e in self.blocks if sys.getrefcount(e) > ours]
 
     def end_blocks(self) -> None:
-        """Those that something keeps for ever, be it the value that they took, which their writer,
-        who waits for them, holds (rule 1.6)."""
+        """Ends the extended reads that something keeps for ever: it may be the value that they
+        took, held by its writer, who waits for them (rule 1.6).
+        """
         blocks, self.blocks = self.blocks, []
         for e in blocks:
             with contextlib.suppress(Exception):
@@ -203,7 +207,9 @@ class World:
             self.call()
 
     def call(self) -> Any:
-        """One call of the API, unless this program is a shrunk one that leaves it out."""
+        """Makes one call of the API, unless this program is a shrunk one that leaves the call
+        out.
+        """
         self.count += 1
         self.forget_blocks()
         n = self.count
@@ -213,7 +219,7 @@ class World:
         dice = self.dice
         self.dice = random.Random(
             f"{self.seed} {self.backend} {n}"
-        )  # so that leaving one out changes no other
+        )  # so leaving one call out changes no other
         if self.only is not None and n not in self.only:
             self.dice = dice
             return None
@@ -227,7 +233,7 @@ class World:
             return result
         except Bell:
             raise
-        except BaseException as e:  # whatever it is, it was raised
+        except BaseException as e:  # any exception may be raised here
             del e
             return None
         finally:
@@ -273,7 +279,9 @@ def api_of(backend: str) -> Any:
 
 
 def bounded(w: World, awaitable: Any) -> Any:
-    """Awaited for a moment only: what nobody would ever answer is withdrawn by its driver."""
+    """Awaits for a moment only: an operation that nobody would ever answer is withdrawn by its
+    driver.
+    """
 
     @types.coroutine
     def drive() -> Any:
@@ -285,7 +293,7 @@ def bounded(w: World, awaitable: Any) -> Any:
                 waited = steps.send(value) if hasattr(steps, "send") else next(steps)
             except StopIteration as e:
                 return e.value
-            if waited is not None:  # a future: it may be long
+            if waited is not None:  # a future, which may take long
                 with contextlib.suppress(Exception):
                     steps.close()
                 waited.cancel() if hasattr(waited, "cancel") else None

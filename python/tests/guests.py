@@ -1,4 +1,4 @@
-"""Helpers of the tests of networks that are guests of asyncio."""
+"""Helpers for tests of networks that are guests of asyncio."""
 
 from __future__ import annotations
 

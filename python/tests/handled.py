@@ -1,11 +1,11 @@
 """A signal whose handler uses an Executor, at every place of Weft's Python code where Python runs
 handlers while ordinary code uses the same Executor (rule 12.1).
 
-    .venv/bin/python python/tests/handled.py [EVERY [PROGRAM…]]      the last line: N passed, N failed
+    .venv/bin/python python/tests/handled.py [EVERY [PROGRAM…]]   last line: N passed, N failed
 
-EVERY: only every so manieth of these places is used (interrupted.py says which they are). What a
-handler waits for must come, although the code that it has interrupted may hold the call. A failure
-is a program that hangs: whoever runs it ends it, and its last line has the place.
+EVERY: only every EVERY-th of these places is used (interrupted.py says which places they are). The
+result that a handler waits for must come, although the interrupted code may hold the call. A
+program that hangs has failed: whoever runs it ends it, and its last line names the place.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def makes_another(_: Executor) -> None:
         assert other.submit(square, 4).result() == 16
 
 
-# what is made, what is interrupted, what the handler does, what may come of it
+# what is made, what is interrupted, what the handler does, what results are allowed
 Program = tuple[Callable[[], Executor], Callable[[Executor], Any], Callable[[Executor], None], str]
 OVER = "RuntimeError: cannot schedule new futures after shutdown"
 PROGRAMS: dict[str, Program] = {

@@ -1,15 +1,17 @@
 """A signal whose handler raises, at every place of Weft's Python code where Python runs handlers
 (rule 6.7).
 
-    .venv/bin/python python/tests/interrupted.py [EVERY [PROGRAM…]]      the last line: N passed, N failed
+    .venv/bin/python python/tests/interrupted.py [EVERY [PROGRAM…]]   last line: N passed, N failed
 
-EVERY: of these places each so manieth. For each the program is run, in the main thread, and Ctrl-C
-comes there. Then nothing may be left of it: no descriptor, no OS process, no thread, no handler of
-a signal; and it runs again. One that hangs is ended by who runs this; the last line has its place.
+EVERY: only every EVERY-th of these places is used. For each of them the program is run in the main
+thread, and Ctrl-C arrives at that place. Then nothing of the run may be left: no descriptor, no OS
+process, no thread, no handler of a signal; and the program runs again. A program that hangs is
+ended by whoever runs this; the last line names its place.
 
 Python runs handlers where a function begins, and behind a call (CPython 3.11). A descriptor that a
-call has just returned, as a number, belongs to nobody there, and where `__exit__` begins nothing has
-been left: those few places are left out (BARE). So are finalisers, out of which nothing is raised.
+call has just returned, as a number, belongs to nobody there, and where `__exit__` begins nothing
+has been left: those few places are left out (BARE). So are finalisers, out of which no exception is
+raised.
 """
 
 from __future__ import annotations
@@ -166,8 +168,9 @@ _places: dict[CodeType, set[int]] = {}
 
 
 def places(code: CodeType) -> set[int]:
-    """The instructions before which a handler may run. What it raises is the call's; so not where a
-    block of `try` or `with` ends with the call, which we come too late for.
+    """Returns the instructions before which a handler may run. An exception of the handler counts
+    as the call's. So an instruction where a block of `try` or `with` ends with the call is not
+    among them: the tracer comes too late for it.
     """
     found = _places.get(code)
     if found is None:
@@ -204,7 +207,9 @@ Place = tuple[str, int, str, int]
 
 
 class Tracer:
-    """Notes the places that are passed, in order; or lets a signal, Ctrl-C, come at one of them."""
+    """Notes the places that are passed, in order; or makes a signal, Ctrl-C, arrive at one of
+    them.
+    """
 
     def __init__(self, at: int | None = None, number: int = signal.SIGINT) -> None:
         self._number = number
@@ -246,17 +251,19 @@ def traced(f: Callable[[], Any], tracer: Tracer) -> Any:
 
 
 def there_is() -> tuple[int, int, int, Any]:
-    """Descriptors, OS processes (the server and the tracker stay), threads, the handler."""
+    """Returns how many descriptors, OS processes (the server and the tracker stay) and threads
+    there are, and the handler.
+    """
     children = 0
     for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the thread has just ended
             children += len((task / "children").read_text().split())
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     return descriptors, children, threading.active_count(), signal.getsignal(signal.SIGINT)
 
 
 def settled(before: tuple[int, int, int, Any]) -> None:
-    """Waits until no more is left than there was."""
+    """Waits until no more is left than there was before."""
     now = there_is()
     shown = None
     while any(n > b for n, b in zip(now[:3], before[:3], strict=True)) or now[3] != before[3]:
@@ -271,7 +278,7 @@ def settled(before: tuple[int, int, int, Any]) -> None:
 
 def main(every: int, names: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    faulthandler.register(signal.SIGUSR1, all_threads=True)  # where it hangs
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # prints where the program hangs
     wrong = tried = 0
     for name in names:
         f = PROGRAMS[name]

@@ -1,15 +1,16 @@
 """SIGINT and SIGTERM at any moment of a network, on every backend (rules 6, 6.7, 7.6): a storm of
 them, from outside.
 
-    .venv/bin/python python/tests/interrupts.py [ROUNDS [SEED]]        the last line: N passed, N failed
+    .venv/bin/python python/tests/interrupts.py [ROUNDS [SEED]]   last line: N passed, N failed
 
-In each round a child starts a network that does not end by itself, says "ready", and is sent
-signals some microseconds later. It must come out of the network by the exception that the handler
-makes, leave nobody at its channels, and be ready for the next round. When a signal comes is chosen
-from a seed; what it meets there is not.
+In each round a child starts a network that does not end by itself, prints "ready", and is sent
+signals some microseconds later. It must leave the network by the exception that the handler makes,
+leave nobody at its channels, and be ready for the next round. The moment of a signal is chosen from
+a seed; what the signal interrupts then is not.
 
-Invariant: the child takes the byte that ends a round only once no signal of that round can come any
-more: signals are sent before it, and what notices them runs at the latest when select() returns.
+Invariant: the child takes the byte that ends a round only once no signal of that round can arrive
+any more: signals are sent before the byte, and the code that notices them runs at the latest when
+select() returns.
 """
 
 from __future__ import annotations
@@ -242,8 +243,9 @@ def spin(seconds: float) -> None:
 
 
 def storm(kind: str, rounds: int, seed: int, signals: tuple[signal.Signals, ...]) -> list[str]:
-    """What was wrong, a line a round. In each round the child is sent `signals`, one some time
-    after the other."""
+    """Returns what was wrong, a line for each round. In each round the child is sent `signals`, one
+    some time after the other.
+    """
     dice = random.Random(seed)
     wrong = []
     names = {signal.SIGINT: "KeyboardInterrupt", signal.SIGTERM: "Ended"}
@@ -266,14 +268,16 @@ def storm(kind: str, rounds: int, seed: int, signals: tuple[signal.Signals, ...]
                 p.send_signal(s)
             p.stdin.write("x")
             p.stdin.flush()
-            tell = threading.Timer(240, p.send_signal, (signal.SIGUSR1,))  # where it hangs
+            # SIGUSR1 makes it print where it hangs.
+            tell = threading.Timer(240, p.send_signal, (signal.SIGUSR1,))
             tell.start()
             line = p.stdout.readline().rstrip("\n")
             tell.cancel()
             got, _, left = line.partition(" ")
             if kind in ("guest", "tasks"):
-                # asyncio.Runner sets its count of interrupts to 0 after it has set its handler: of
-                # one between these it forgets that it cancelled the task for it.
+                # asyncio.Runner sets its count of interrupts to 0 after it has set its handler. Of
+                # an interrupt that arrives between the two it forgets that it cancelled the task
+                # for it.
                 got = got.replace("CancelledError()", "KeyboardInterrupt")
             if not set(got.split(",")) <= allowed or (len(signals) == 1 and left != "nobody"):
                 wrong.append(f"{kind}, seed {seed}, round {k}, {len(signals)} signals: {line!r}")
@@ -315,7 +319,8 @@ print("bye", flush=True)
 
 def at_the_end(rounds: int, seed: int) -> list[str]:
     """Ctrl-C while the interpreter shuts down: the program ends, by itself or by the interrupt, and
-    does not crash."""
+    does not crash.
+    """
     dice = random.Random(seed)
     wrong = []
     for k in range(rounds):

@@ -1,4 +1,4 @@
-"""Helpers of the tests of timeouts."""
+"""Helpers for tests of timeouts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 
 class Within:
-    """`async with` for a test of all backends."""
+    """An `async with` for a test that runs on all backends."""
 
     def __init__(self, b: Any, scope: Any) -> None:
         self.b, self.scope = b, scope
@@ -21,12 +21,12 @@ class Within:
 
 
 def alone(b: Any, body: Any, *args: Any) -> Any:
-    """The result of `async def body(b, …)` as the only process, in virtual time."""
+    """Returns the result of `async def body(b, …)` as the only process, in virtual time."""
     return b.run(b.process(body)(*args), clock="virtual")
 
 
 async def late(b: Any, within: float, operation: Any) -> float:
-    """When an operation was ended by a timeout."""
+    """Returns the time at which a timeout ended an operation."""
     with pytest.raises(TimeoutError):
         async with Within(b, b.weft.timeout(within)):
             await b.op(operation())

@@ -1,8 +1,8 @@
 """Event loops for tests: each test that takes `play` runs on asyncio, in asyncio's debug mode, and
-on uvloop where there is one.
+on uvloop if it is installed.
 
-It has no wheel for every Python; another loop of asyncio's then takes its place where a test needs
-a second one.
+uvloop has no wheel for every Python; a test that needs a second loop then gets another of
+asyncio's.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if UVLOOP:
 
 
 async def turns(n: int) -> None:
-    """Let the loop go round `n` times."""
+    """Lets the loop go round `n` times."""
     for _ in range(n):
         await asyncio.sleep(0)
 

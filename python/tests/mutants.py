@@ -7,9 +7,9 @@ edit (MUTANTS.md).
     mutants.py --check         only checks that every edit still applies
 
 All edits are in one build at -O0, in a copy of the sources under .build/mutants/, and the
-environment variable WEFT_MUTANT says which is on. First the killers (the tests that are to notice)
-run with no mutant on: they must pass. A mutant is killed if its killer fails, crashes or hangs. The
-last line is `N passed, N failed`.
+environment variable WEFT_MUTANT says which one is on. First the killers (the tests that should
+notice) run with no mutant on: they must pass. A mutant is killed if its killer fails, crashes or
+hangs. The last line is `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ COPIED = ("CMakeLists.txt", "pyproject.toml", "cpp", "python/native", "python/pu
 
 
 class DoesNotApply(Exception):
-    """A mutant's text does not stand once in its file."""
+    """The text of a mutant is not in its file exactly once."""
 
 
 def number(name: str) -> int:
@@ -53,7 +53,7 @@ def number(name: str) -> int:
 
 
 def switched(m: Mutant, on: str, old: str) -> str:
-    """The text that takes the place of `old`, the text in the file."""
+    """Returns the text that takes the place of `old`, the text in the file."""
     if "@" in m.new:
         return m.new.replace("@", f"({on})")
     if m.old.rstrip().endswith(";"):
@@ -62,7 +62,7 @@ def switched(m: Mutant, on: str, old: str) -> str:
 
 
 def mutated(file: str, mutants: dict[str, Mutant], text: str) -> str:
-    """The file with all its mutants in it. Raises DoesNotApply."""
+    """Returns the file with all its mutants in it. Raises DoesNotApply."""
     places: dict[tuple[int, int], str] = {}
     for name, m in mutants.items():
         if m.file != file:
@@ -104,7 +104,7 @@ def write(path: Path, text: str) -> None:
 
 
 def build() -> None:
-    """All mutants in one package, WORK/package."""
+    """Builds all mutants in one package, WORK/package."""
     files = subprocess.run(
         ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard", *COPIED],
         capture_output=True,
@@ -170,7 +170,7 @@ def tested(mutant: int, tests: list[str]) -> progress.Ran:
 
 
 def killed_by(name: str) -> str:
-    """The test that notices the mutant; an empty text if none does."""
+    """Returns the test that notices the mutant; an empty text if none does."""
     ran = tested(number(name), [MUTANTS[name].killer])
     if ran.hung:
         return f"{MUTANTS[name].killer} (hangs)"

@@ -1,4 +1,6 @@
-"""Where Weft touches a user's object that goes to another OS process, or comes from one (odd_world.py)."""
+"""Where Weft touches a user's object that goes to another OS process, or comes from one
+(odd_world.py).
+"""
 
 from __future__ import annotations
 
@@ -170,7 +172,7 @@ def away_value_from_there(world: World, odd: Odd) -> Any:
 
 @away(VALUE)
 def away_value_that_waits(world: World, odd: Odd) -> Any:
-    """It waits in its channel while that is wired."""
+    """The value waits in its channel while the channel is connected to another OS process."""
     c = th.Channel("c", capacity=1)
     w, r = c.writer(), c.reader()
     w.write(1)
@@ -253,7 +255,7 @@ def pool_callback(world: World, odd: Odd) -> Any:
 
 
 def _of(futures: list[Any]) -> Any:
-    """Has the results of the calls, each of which must come."""
+    """Waits for the results of the calls; each of them must come."""
     for future in futures:
         with contextlib.suppress(BaseException):
             future.result()

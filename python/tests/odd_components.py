@@ -37,7 +37,7 @@ def _is_there() -> bool:
 
 
 def _pass_through(odd: Odd, **where: Any) -> None:
-    """A value that its channel takes comes out at the other side."""
+    """A value that its channel accepts comes out at the other side."""
     for name in VALUES.split():
         if not _is_there():
             return
@@ -85,7 +85,7 @@ def component_argument(_: World, odd: Odd) -> Any:
 def component_that_is_loaded(_: World, odd: Odd) -> Any:
     import weft.native
 
-    if odd.base not in ("str", "bytes"):  # these would make a file of that name
+    if odd.base not in ("str", "bytes"):  # a str or bytes would make a file of that name
         return weft.native.load(make(odd))
     return None
 

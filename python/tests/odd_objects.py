@@ -1,9 +1,9 @@
-"""Objects that behave oddly: what they are × which of their methods is odd × what that does.
+"""Objects that behave oddly: what they are × which of their methods is odd × what that method does.
 
     make(Odd("list", "__len__", "raises", "SystemExit")) ──► a list whose length raises SystemExit
 
 An object can be pickled, unless its oddness is in pickling: another OS process makes it anew from
-the same words. Its method is odd from the moment it is made.
+the same words. Its method is odd from the moment at which it is made.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ ERRORS: dict[str, Callable[[], BaseException]] = {
     "PeerDied": th.PeerDied,
     "Cancelled": th.Cancelled,
     "BadUse": th.BadUse,
-    "itself": RuntimeError,  # if it is an exception: itself, within its own method
+    "itself": RuntimeError,  # if the object is an exception: itself, raised within its own method
 }
 
 VALUES: dict[str, Callable[[], Any]] = {
@@ -89,7 +89,7 @@ VALUES: dict[str, Callable[[], Any]] = {
 
 
 def _an_end() -> Any:
-    """Reading or iteration ends, also where nobody would wake the reader."""
+    """Reading or iteration ends, even where nobody would wake the reader."""
     c = th.Channel(capacity=1)
     w = c.writer()
     w.write(1)
@@ -113,7 +113,7 @@ WORDS = """
 METHODS = WORDS.split()
 PICKLING = {"__reduce__", "__reduce_ex__", "__getstate__", "__getnewargs_ex__", "__getattribute__"}
 
-# Where objects of this OS process are held. The odd methods that delete things delete them here.
+# Holders of objects in this OS process. The odd methods that delete things delete them here.
 holders: list[Any] = []
 
 
@@ -162,7 +162,7 @@ RE_ENTERS: dict[str, Callable[[], Any]] = {
 
 
 def _delete() -> None:
-    """Whatever holds it here drops it."""
+    """Makes every holder in this OS process drop its objects."""
     for one in holders:
         clear = getattr(one, "clear", None) or getattr(one, "retire", None)
         if clear is not None:
@@ -170,11 +170,12 @@ def _delete() -> None:
     gc.collect()
 
 
-_calls: dict[int, int] = {}  # how often methods were called that would be called without end
+# How often methods were called that would otherwise be called without end.
+_calls: dict[int, int] = {}
 
 
 def _end_of(method: str, me: Any) -> BaseException | None:
-    """Ends a sequence that would otherwise be endless."""
+    """Returns the exception that ends a sequence which would otherwise be endless."""
     ends = {"__getitem__": IndexError, "__next__": StopIteration, "__anext__": StopAsyncIteration}
     if method not in ends:
         return None
@@ -236,7 +237,8 @@ def _class_of(odd: Odd) -> type:
 
 
 def make(odd: Odd) -> Any:
-    """
+    """Makes the object.
+
     Raises:
         whatever the method does, if Python calls it to make the object.
     """
@@ -257,7 +259,7 @@ def make(odd: Odd) -> Any:
 
 
 class Loads:
-    """An object whose unpickling does what an odd object does."""
+    """An object that does what an odd object does when it is unpickled."""
 
     def __init__(self, odd: Odd) -> None:
         self._odd = odd

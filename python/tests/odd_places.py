@@ -1,5 +1,6 @@
-"""Where Weft touches a user's object in one OS process. Each place is a function that takes an odd
-object, and must end, with any result or exception (odd_world.py)."""
+"""The places where Weft touches a user's object in one OS process. Each place is a function that
+takes an odd object, and that must end, with any result or exception (odd_world.py).
+"""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ def value_by_greenlets(_: World, odd: Odd) -> Any:
 
 @place(VALUE)
 def value_that_is_dropped(_: World, odd: Odd) -> Any:
-    """It is dropped by overflow, by poison, and with the channel."""
+    """The value is dropped by overflow, by poison, and with the channel."""
     c = th.Channel("c", capacity=1, overflow="drop_oldest")
     w = c.writer()
     w.write(make(odd))
@@ -79,7 +80,7 @@ def value_that_is_dropped(_: World, odd: Odd) -> Any:
 
 @place(VALUE)
 def value_that_comes_back(_: World, odd: Odd) -> Any:
-    """It comes back with the exception."""
+    """The value comes back with the exception."""
     c = th.Channel("c")
     w, r = c.writer(), c.reader()
     r.retire()
@@ -259,7 +260,9 @@ async def _network(odd: Odd) -> Any:
 
 
 async def _guarded(awaitable: Any) -> Any:
-    """Lets no odd exception out of a task: asyncio would wait for the task for ever."""
+    """Awaits, and lets no odd exception out of a task: asyncio would wait for that task for
+    ever.
+    """
     try:
         return await awaitable
     except BaseException:
@@ -319,7 +322,7 @@ def channel_by_options(_: World, odd: Odd) -> Any:
 
 @place(NUMBER)
 def channels_times_it(_: World, odd: Odd) -> Any:
-    if odd.more not in ("a huge number", "beyond"):  # that many are too many
+    if odd.more not in ("a huge number", "beyond"):  # that many channels are too many
         return th.Channel() * make(odd)
     with contextlib.suppress(MemoryError, OverflowError):
         return th.Channel() * (1 << 62)
@@ -413,7 +416,7 @@ def observers(_: World, odd: Odd) -> Any:
     ):
         with contextlib.suppress(Exception):
             wrong()
-    if odd.base not in ("str", "bytes"):  # these would make a file of that name
+    if odd.base not in ("str", "bytes"):  # a str or bytes would make a file of that name
         with observe.tracing(thing):
             pass
 
@@ -470,7 +473,7 @@ def copies(_: World, odd: Odd) -> Any:
 
 @place(VALUE)
 def in_its_finaliser(_: World, odd: Odd) -> Any:
-    """It is finalised while the network that holds it runs."""
+    """The object is finalised while the network that holds it runs."""
     c = th.Channel("c", capacity=4)
     w = c.writer()
     things = [make(odd) for _ in range(3)]

@@ -1,11 +1,12 @@
 """What the places of odd objects (odd_places.py, odd_away.py, odd_components.py) share.
 
-    @place("__eq__ …")      adds a function of an odd object (odd_objects.py), with the methods that are likely to be called there
+    @place("__eq__ …")       adds a function of an odd object (odd_objects.py), with the methods
+                             that are likely to be called there
     world.hosts, world.pool  live as long as the places of one seed run
 
-The places are sorted by their cost: PLACES run by the thousand, AWAY use OS processes that are
-there, DEAR start new ones. The hosts and the pool are used by many places, and must go on for the
-others: see World.check().
+The places are sorted by their cost: PLACES run by the thousand, AWAY uses OS processes that exist
+already, DEAR starts new ones. The hosts and the pool are used by many places, and must stay usable
+for the others: see World.check().
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Place = Callable[["World", Odd], Any]
 PLACES: dict[str, Place] = {}
 AWAY: dict[str, Place] = {}
 DEAR: dict[str, Place] = {}
-CALLED: dict[str, list[str]] = {}  # the methods that are likely to be called there
+CALLED: dict[str, list[str]] = {}  # the methods that are likely to be called in a place
 
 
 def _added(to: dict[str, Place], *methods: str) -> Callable[[Place], Place]:
@@ -71,7 +72,7 @@ def dear(*methods: str) -> Callable[[Place], Place]:
 
 
 class World:
-    """What the places share. It is made when it is first needed."""
+    """The objects that the places share. Each is made when it is first needed."""
 
     _hosts: Hosts | None = None
     _pool: Executor | None = None
@@ -91,7 +92,7 @@ class World:
         return self._pool
 
     def check(self) -> None:
-        """Checks that what an odd object has done harms nobody else."""
+        """Checks that the deeds of an odd object have harmed nobody else."""
         if self._hosts is not None:
             assert th.run(gives.on(self._hosts)(7)) == 7
         if self._pool is not None:

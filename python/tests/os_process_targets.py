@@ -1,5 +1,6 @@
 """Processes of the operating system that test_processes.py starts; a module of its own, so that
-they import no more than this."""
+they import no more than this.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class Unsendable:
 
 
 class Picky(Exception):
-    """Pickled, it cannot be rebuilt."""
+    """An exception that can be pickled, but not rebuilt."""
 
     def __init__(self, a: int, b: int) -> None:
         super().__init__(f"picky {a} {b}")
@@ -87,14 +88,15 @@ def ends_with_another(meeting: str, writes: bool, said: str) -> None:
     class Meets:
         def flush(self) -> None:
             sys.stdout = sys.__stdout__  # once: the interpreter flushes it too
-            with Path(meeting).open("wb" if writes else "rb"):  # of a FIFO: waits for the other
+            # Opening a FIFO waits for the other side.
+            with Path(meeting).open("wb" if writes else "rb"):
                 Path(said).write_text("met", encoding="utf-8")
 
     sys.stdout = Meets()  # type: ignore[assignment]  # which is flushed at the end
 
 
 @process
-def collector() -> tuple[bool, bool]:  # does it run, and has it left something out for good?
+def collector() -> tuple[bool, bool]:  # whether it runs, and whether objects are frozen
     return gc.isenabled(), gc.get_freeze_count() > 0
 
 
@@ -115,7 +117,7 @@ def poison_it(out: Any, strength: int) -> None:
 
 @process
 def die(how: str, inp: Any = ()) -> None:
-    """Once its input has ended."""
+    """Ends this OS process once its input has ended."""
     for _ in inp:
         pass
     if how == "kill":
@@ -157,7 +159,7 @@ def value_of_cancelled(ready: Any, out: Any, said: str) -> None:
 
 
 def inner_end() -> Any:
-    """One that is closed."""
+    """Returns an end that is closed."""
     end = Channel("c").reader()
     end.retire()
     return end
@@ -165,7 +167,7 @@ def inner_end() -> Any:
 
 @process
 def bad_writes(out: Any) -> list[str]:
-    """Each is refused at the write, and the channel goes on."""
+    """Writes values that are refused, each at its write; the channel goes on."""
     said = []
     for value in (Unsendable(), [lambda: 0], [inner_end()], Channel("d")):
         try:
@@ -193,7 +195,7 @@ def bad_uses(inp: Any, out: Any) -> list[str]:
 
 @process
 def nested(out: Any, n: int) -> int:
-    """Its own end goes on to a process that it starts."""
+    """Passes its own end on to a process that it starts."""
     (pid,) = Parallel(source(out, n))
     return int(pid)
 
@@ -218,7 +220,7 @@ def ends_quietly(inp: Any) -> None:
 
 @process
 def inner_network(n: int) -> int:
-    """A network of coroutines within an OS process."""
+    """Runs a network of coroutines within an OS process."""
 
     @co.process
     async def numbers(out: Any) -> None:
@@ -235,7 +237,7 @@ def inner_network(n: int) -> int:
 
 @process
 def loses_its_peer() -> None:
-    """A process of it fails by the death of a writer."""
+    """Fails because a process of its own network fails by the death of a writer."""
 
     @th.process
     def reads(inp: Any) -> None:
@@ -250,7 +252,7 @@ def loses_its_peer() -> None:
 
 @process
 def lost_writer(inp: Any) -> tuple[list[int], str]:
-    """What it read, and how it ended."""
+    """Returns what it read, and how the channel ended."""
     got = []
     try:
         while True:
@@ -270,7 +272,9 @@ def fails_when_cancelled(ready: Any, inp: Any) -> None:
 
 @process
 def reads_past_a_death(ready: Any, inp: Any, again: bool) -> Any:
-    """Its first read meets a value that could not be made. Then it reads on, or ends."""
+    """The first read meets a value that could not be rebuilt. Then the process reads on, or
+    ends.
+    """
     ready.write(None)
     try:
         inp.read()
@@ -313,7 +317,7 @@ def echo(inp: Any, out: Any) -> None:
 
 @process
 def sums_and_scribbles(inp: Any, out: Any) -> None:
-    """Of each array its sum; then it is written to, as one's own."""
+    """Writes the sum of each array; then changes the array, which belongs to the reader."""
     for a in inp:
         out.write(a.sum())
         a[:] = -1
@@ -331,7 +335,7 @@ def arrays(out: Any, n: int, size: int, then: str = "") -> None:
 
 @process
 def keeps(inp: Any, n: int) -> list[int]:
-    """Takes n arrays, keeps them all, and looks at them afterwards."""
+    """Takes n arrays, keeps them all, and checks them afterwards."""
     kept = [inp.read() for _ in range(n)]
     return [int(a[0]) if (a == a[0]).all() else -1 for a in kept]
 
@@ -372,7 +376,7 @@ def remembered() -> Any:
 
 @process
 def segments() -> int:
-    """How many segments of Weft's are mapped here."""
+    """Returns how many of Weft's segments are mapped in this OS process."""
     return Path("/proc/self/maps").read_text().count("memfd:weft")
 
 
@@ -448,8 +452,9 @@ def memory_and_module() -> tuple[Any, bool, str]:
 
 
 def meet(mine: str, other: str) -> int:
-    """Opens two pipes, one to write to and one to read from, in such an order that two processes
-    meet."""
+    """Opens two FIFOs, one to write to and one to read from, in an order in which two processes
+    meet.
+    """
     first, second = sorted((mine, other))
     for path in (first, second):
         with Path(path).open("w" if path == mine else "r", encoding="utf-8") as file:
@@ -470,7 +475,7 @@ def doubled(a: Any) -> Any:
 
 @process
 def virtual_run() -> None:
-    """What is refused is refused on a thread that is ordinary code too."""
+    """What a run refuses here is refused on a thread of ordinary code too."""
     met: list[BaseException] = []
 
     def ordinary() -> None:
@@ -558,7 +563,7 @@ def waits_for_a_block(inp: Any, inside: Any) -> str:
 
 @process
 def held_open(inp: Any, on: Any, off: Any, ended: Any) -> str:
-    """`ended`: its channel retires with this process."""
+    """The channel of `ended` retires with this process."""
     try:
         i, v = select(Input(inp), Output(on, 1), Output(off, 2).when(False))
     except Retired as error:
@@ -568,8 +573,9 @@ def held_open(inp: Any, on: Any, off: Any, ended: Any) -> str:
 
 @process
 def makes(out: Any, other: Any, n: int, spans: bool) -> list[int]:
-    """Writes squares that are made after each commit; beside it an input at which nobody writes, or
-    a channel of its own."""
+    """Writes squares that are made after each commit; the choice also has an input at which nobody
+    writes, or a channel of this process.
+    """
     made: list[int] = []
 
     def make() -> int:
@@ -632,9 +638,9 @@ def tells(name: str, *texts: str) -> str:
 
 @process
 def logs_and_warns(out: Any) -> None:
-    """Everything before the value is said before it."""
+    """Everything that is logged before the value arrives before it."""
     log = logging.getLogger("of.the.child")
-    logging.basicConfig(level=logging.DEBUG)  # the parent's holds
+    logging.basicConfig(level=logging.DEBUG)  # the parent's level is the one that counts
     log.debug("nobody wants this")
     log.info("count %d of %s", 3, "five", extra={"lock": threading.Lock()})
     try:
@@ -658,7 +664,7 @@ def complains_then_dies(how: str) -> None:
 
 @process
 def leaves_a_program(said: str) -> None:
-    """One that writes to the standard error after we have ended."""
+    """Starts a program that writes to the standard error after this process has ended."""
     text = (
         "import pathlib, sys, time\n"
         f"while not pathlib.Path({said!r}).exists(): time.sleep(0.01)\n"
@@ -690,5 +696,5 @@ def draws() -> tuple[float, float]:
 
 @process
 def sum_of_the_end(inp: Any) -> int:
-    """Reads an end, and what comes by it."""
+    """Reads an end, and sums up the values that come through it."""
     return sum(inp.read())

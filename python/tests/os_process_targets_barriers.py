@@ -1,5 +1,6 @@
 """Processes of the operating system that test_processes_barriers.py starts: each has a barrier that
-another process made."""
+another process made.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from weft.processes import (
 
 @process
 def phases(barrier: Barrier, out: Any, me: int, n: int) -> None:
-    """Says (me, phase) before each phase."""
+    """Writes (me, phase) before each phase."""
     for i in range(n):
         out.write((me, i))
         barrier.sync()
@@ -99,7 +100,7 @@ async def counts_in_coroutines(barrier: Barrier) -> tuple[int, int, int]:
 
 @process
 def keeps_its_own(out: Any, heard: Any) -> int:
-    """Makes a barrier, says who it is, and is there until it is told to end."""
+    """Makes a barrier, writes its process id with it, and stays until it is told to end."""
     barrier = Barrier(1)
     out.write((os.getpid(), barrier))
     heard.read()
@@ -108,7 +109,7 @@ def keeps_its_own(out: Any, heard: Any) -> int:
 
 @process
 def resigns_on_its_way_out(barrier: Barrier, out: Any, heard: Any) -> None:
-    """It is cancelled, and says that it is no party any more."""
+    """When it is cancelled, resigns, and checks that it is no party any more."""
     out.write("here")
     try:
         heard.read()
@@ -171,7 +172,7 @@ async def chooses_in_coroutines(a: Any, barrier: Barrier, out: Any) -> list[tupl
 
 @process
 def looks(barrier: Barrier, heard: Any) -> list[int]:
-    """Whether it is ready: nobody waits there, then somebody does."""
+    """Returns whether the barrier is ready: first nobody waits there, then somebody does."""
     first = select(barrier, skip(), mode="priority")[0]
     heard.read()
     return [
@@ -184,8 +185,9 @@ def looks(barrier: Barrier, heard: Any) -> list[int]:
 
 @process
 def chooses_among_homes(mine: Any, barrier: Barrier) -> list[str]:
-    """Beside a channel of its own, one of a third process, and a guard that is off: what is
-    said."""
+    """Chooses over a channel of its own, one of a third process, and a guard that is off; returns
+    the outcomes.
+    """
     from weft.processes import Channel
 
     here: Any = Channel("here")
@@ -206,7 +208,7 @@ def chooses_among_homes(mine: Any, barrier: Barrier) -> list[str]:
 
 @process
 def gets_it(ends: Any) -> int:
-    """The barrier comes in a value."""
+    """Gets the barrier in a value."""
     barrier = ends.read()
     barrier.sync()
     return int(barrier.parties)
@@ -233,7 +235,7 @@ def brings_it_back(barrier: Barrier, out: Any) -> None:
 
 @process
 def starts_one(barrier: Barrier, out: Any) -> None:
-    """A process of its own, which gets the barrier from here."""
+    """Starts a process of its own, which gets the barrier from here."""
     Parallel(phases(barrier, out, 7, 3))
 
 
@@ -248,7 +250,7 @@ def dies(barrier: Barrier, heard: Any) -> None:
 
 @process
 def waits(barrier: Barrier, out: Any) -> list[str]:
-    """Until it has died, and once more."""
+    """Waits until the barrier's home has died, and tries once more."""
     said = []
     out.write("waits")
     for again in (barrier.sync, barrier.sync, barrier.enrol, lambda: select(barrier, after(280))):
@@ -275,7 +277,7 @@ def leaves(barrier: Barrier) -> None:
 
 @process
 def makes_one(out: Any) -> str:
-    """Hands out a barrier of two that is made here, and waits at it."""
+    """Makes a barrier for two, sends it, and waits at it."""
     b = Barrier(2)
     out.write(b)
     try:

@@ -1,5 +1,6 @@
 """Processes of the operating system that test_far_choice.py starts: each chooses over ends whose
-home is another process."""
+home is another process.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +38,9 @@ Got = list[tuple[int, Any]]
 
 
 def _in_blocks(a: Any, b: Any, mine: Any, out: Any) -> Got:
-    """Everything from two far channels and a local one, and one value to a far one, until all have
-    retired."""
+    """Reads everything from two far channels and a local one, and writes one value to a far one,
+    until all have retired.
+    """
     got: Got = []
     i, _ = select(Output(out, "out"), after(280))
     assert i == 0
@@ -101,7 +103,7 @@ def merge(kind: str, a: Any, b: Any, out: Any, n: int) -> Got:
 
 @process
 def times_out(inp: Any, out: Any, ready: Any) -> list[Any]:
-    """Nobody is at the other sides; then somebody is."""
+    """Chooses with timers: at first nobody is at the other sides; then somebody is."""
     said: list[Any] = [
         select(inp, after(0.02)),
         select(inp, Output(out, "never"), after(0.02)),
@@ -128,8 +130,9 @@ def times_out(inp: Any, out: Any, ready: Any) -> list[Any]:
 
 @process
 def waits_for_an_end(inp: Any, ready: Any) -> list[Any]:
-    """A process's end is a guard: of one here, of one in a third OS process, and of one that has
-    ended already."""
+    """The end of a process as a guard: of a process here, of one in a third OS process, and of one
+    that has ended already.
+    """
     go = Channel("go")
 
     @th.process
@@ -154,8 +157,7 @@ def waits_for_an_end(inp: Any, ready: Any) -> list[Any]:
 
 @process
 def ends_elsewhere(inp: Any) -> list[Any]:
-    """The end of an OS process that this one starts, and that is killed: a guard beside a far
-    end."""
+    """Starts an OS process that is killed: its end is a guard beside a far end."""
 
     @th.process
     def chooses(p: Any) -> Any:
@@ -176,7 +178,7 @@ def dies() -> None:
 
 @process
 def how_it_ends(a: Any, b: Any) -> list[str]:
-    """Chooses until both have ended: what it got, and the ends."""
+    """Chooses until both channels have ended; returns the values that it got, and the ends."""
     said = []
     for _ in range(10):
         try:
@@ -206,8 +208,9 @@ def raises_at_the_first(a: Any, b: Any) -> list[str]:
 
 @process
 def alternative(a: Any, b: Any, mode: str, n: int) -> list[int]:
-    """The guards that were chosen of a standing alternative over two far readers that are always
-    ready."""
+    """Returns the guards that were chosen of a standing alternative over two far readers that are
+    always ready.
+    """
     chosen = []
     with Alternative(a, b, after(280), mode=mode) as alt:
         for _ in range(n):
@@ -221,8 +224,9 @@ def alternative(a: Any, b: Any, mode: str, n: int) -> list[int]:
 
 @process
 def meets_another(inp: Any, out: Any, n: int, first: bool) -> list[Any]:
-    """Two such, each with a local channel beside: choices that span meet choices that span (WIRE.md
-    5.4)."""
+    """One of two such processes, each with a local channel beside the far ones: choices that span
+    meet choices that span (WIRE.md 5.4).
+    """
     c = Channel("idle")
     mine, keep = c.reader(), c.writer()
     got = []
@@ -239,7 +243,7 @@ def meets_another(inp: Any, out: Any, n: int, first: bool) -> list[Any]:
 
 @process
 def killed_when_told(a: Any, b: Any, out: Any, kill: Any) -> None:
-    """What it takes it hands on, by choices that span; it is killed at some time."""
+    """Passes on what it takes, by choices that span; it is killed at some time."""
 
     @th.process
     def chooses() -> None:
@@ -260,7 +264,7 @@ def killed_when_told(a: Any, b: Any, out: Any, kill: Any) -> None:
 
 @process
 def keeps_a_channel(here: Any, over: Any) -> None:
-    """Says who it is, and gives a reader of a channel that nobody writes to."""
+    """Writes its process id, and a reader of a channel that nobody writes to."""
     c = Channel("nothing")
     kept = c.writer()
     here.write((os.getpid(), c.reader()))
@@ -337,8 +341,9 @@ def misuses(inp: Any, both_r: Any, both_w: Any) -> list[str]:
 
 @process
 async def leaves_choices(inp: Any, ready: Any) -> list[Any]:
-    """Choices that wait and are left by closing, dropping and throwing into them; then another one
-    gets the value."""
+    """Leaves waiting choices by closing, dropping and throwing into them; then another choice gets
+    the value.
+    """
     c = Channel("idle")
     mine, kept = c.reader(), c.writer()
     said: list[Any] = []
@@ -369,8 +374,9 @@ def first_of(inp: Any) -> Any:
 
 @process
 def hands_out_meanwhile(inp: Any) -> list[Any]:
-    """A value that waits in a choice that spans, at a local channel whose reader then goes to
-    another OS process."""
+    """A value waits in a choice that spans, at a local channel whose reader then goes to another OS
+    process.
+    """
     c, go = Channel("c"), Channel("go")
 
     @th.process

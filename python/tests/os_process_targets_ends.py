@@ -1,5 +1,6 @@
-"""Processes of the operating system that test_ends_abroad.py starts: they send ends of channels,
-and get them; see os_process_targets.py."""
+"""Processes of the operating system that test_ends_abroad.py starts: they send and receive ends of
+channels; see os_process_targets.py.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from weft.processes import Channel, ChannelEnd, Parallel, process
 
 @process
 def offers(out: Any) -> list[int]:
-    """The writer of a channel of its own; what comes on it."""
+    """Sends the writer of a channel of its own; returns what comes on that channel."""
     mine = Channel("mine")
     reader = mine.reader()
     out.write(mine.writer())
@@ -30,7 +31,7 @@ async def offers_async(out: Any) -> list[int]:
 
 @process
 def writes_to_what_comes(inp: Any, n: int) -> int:
-    """Its end is let go of when it ends."""
+    """Writes to the end that it receives; lets go of the end when it ends."""
     end = inp.read()
     for i in range(n):
         end.write(i)
@@ -66,7 +67,7 @@ def passes_on(inp: Any, out: Any) -> None:
 
 @process
 def asks(server: Any, numbers: list[int]) -> list[int]:
-    """Each with the end for its answer."""
+    """Asks each question with an end for its answer."""
     got = []
     for n in numbers:
         reply = Channel("reply")
@@ -97,7 +98,7 @@ def uses_what_it_sent(out: Any) -> list[str]:
     except Exception as error:
         said.append(f"{type(error).__name__}: {error}")
     try:
-        out.write((reader, end))  # one that is closed
+        out.write((reader, end))  # the second end is closed
     except Exception as error:
         said.append(f"{type(error).__name__}: {error}")
     said.append(str(reader.read()))
@@ -106,7 +107,7 @@ def uses_what_it_sent(out: Any) -> list[str]:
 
 @process
 def keeps_what_was_not_taken(out: Any, ready: Any) -> int:
-    """The write of an end is given up; the end is its own yet."""
+    """The write of an end is given up, so the end still belongs to this process."""
     mine = Channel("mine")
     reader, end = mine.reader(), mine.writer()
     try:
@@ -154,7 +155,7 @@ def takes_and_dies(inp: Any, ready: Any) -> None:
 
 @process
 def echoes(inp: Any, out: Any) -> str:
-    """What came goes back to where it came from."""
+    """Sends each value that comes back to where it came from."""
     try:
         while True:
             out.write([inp.read()])
@@ -164,7 +165,7 @@ def echoes(inp: Any, out: Any) -> str:
 
 @process
 def lets_it_lie(out: Any) -> None:
-    """A buffer of its own, which another fills, and nobody reads."""
+    """Makes a buffer, which another process fills, and which nobody reads."""
     mine = Channel("mine", capacity=1)
     reader = mine.reader()
     out.write(mine.writer())
@@ -175,7 +176,7 @@ def lets_it_lie(out: Any) -> None:
 
 @process
 def waits(inp: Any, ready: Any, over: Any) -> None:
-    """Has an end, at which it does nothing."""
+    """Has an end, and does nothing with it."""
     ready.write(None)
     over.read()
 

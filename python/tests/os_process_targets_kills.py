@@ -1,4 +1,6 @@
-"""Processes of the operating system that test_processes_kills.py starts and kills; see os_process_targets.py."""
+"""Processes of the operating system that test_processes_kills.py starts and kills; see
+os_process_targets.py.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from weft.processes import Channel, Output, Retired, process, select
 
 @process
 def merge(a: Any, b: Any, out: Any) -> None:
-    """What comes on either, by choice."""
+    """Passes on what comes on either channel, by choice."""
     while True:
         _, value = select(a, b)
         out.write(value)
@@ -17,14 +19,14 @@ def merge(a: Any, b: Any, out: Any) -> None:
 
 @process
 def offer(inp: Any, a: Any, b: Any) -> None:
-    """Gives to whoever takes first, by choice."""
+    """Gives each value to the reader that takes it first, by choice."""
     for value in inp:
         select(Output(a, value), Output(b, value))
 
 
 @process
 def spoil(inp: Any, out: Any) -> None:
-    """Changes what it got where it is, and sends that on."""
+    """Changes each value where it lies, and passes it on."""
     for value in inp:
         value[0] ^= 0xFF
         out.write(value)
@@ -32,7 +34,7 @@ def spoil(inp: Any, out: Any) -> None:
 
 @process
 def hold(inp: Any, out: Any) -> None:
-    """Doubles in the block of an extended read."""
+    """Doubles values in the block of an extended read."""
     while True:
         try:
             with inp.extended() as value:
@@ -43,29 +45,30 @@ def hold(inp: Any, out: Any) -> None:
 
 @process
 def make(inp: Any, a: Any, b: Any) -> None:
-    """Gives to whoever takes first, and makes the value then."""
+    """Gives a value to the reader that takes it first; the value is made then."""
     for value in inp:
         select(Output(a, make=lambda v=value: v), Output(b, make=lambda v=value: v))
 
 
 @process
 def answer(inp: Any) -> None:
-    """Squares; each comes with the end for its answer."""
+    """Squares values; each comes with the end for its answer."""
     for value, to in inp:
         to.write(value**2)
 
 
 @process
 def hand_on(inp: Any, out: Any) -> None:
-    """Ends, in the values that it passes on."""
+    """Passes on values that contain ends."""
     for value in inp:
         out.write(value)
 
 
 @process
 def open_lines(requests: Any, out: Any) -> None:
-    """For each request a channel of its own: its reader end goes out, and a value comes through
-    it."""
+    """Opens a channel of its own for each request: its reader end goes out, and a value comes
+    through it.
+    """
     for value in requests:
         line = Channel("line")
         writer = line.writer()

@@ -1,5 +1,6 @@
 """Processes of the operating system that test_processes_kills_barriers.py starts and kills, at
-barriers; see os_process_targets.py."""
+barriers; see os_process_targets.py.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def meets(barrier: Any, inp: Any, out: Any) -> None:
 
 @process
 async def two_meet(barrier: Any, inp: Any, out: Any) -> None:
-    """Of two parties in one scheduler one is there for a phase at a time."""
+    """Has two parties in one scheduler, one of which takes part for one phase at a time."""
 
     @co.process
     async def joins() -> None:
@@ -42,7 +43,9 @@ async def stays(barrier: Any) -> None:
 
 @process
 def meets_or_reads(barrier: Any, inp: Any, out: Any) -> None:
-    """By choice: what it read goes on before it arrives, and once more when all have met."""
+    """Reads or meets, by choice: it passes a value on before it arrives, and once more when all
+    have met.
+    """
     for i in inp:
         out.write(i)
         while True:
@@ -56,7 +59,7 @@ def meets_or_reads(barrier: Any, inp: Any, out: Any) -> None:
 
 @process
 def owns(first: Any, second: Any, inp: Any, out: Any) -> None:
-    """The barrier is its own: two others get it."""
+    """Owns the barrier, and gives it to two other processes."""
     barrier = Barrier(3)
     first.write(barrier)
     second.write(barrier)
@@ -70,7 +73,7 @@ def owns(first: Any, second: Any, inp: Any, out: Any) -> None:
 
 
 def attend_to(barrier: Any, out: Any) -> str:
-    """Says how many phases it has seen the end of, until it is told of a death."""
+    """Writes how many phases it has seen the end of, until it is told of a death."""
     n = 0
     while True:
         try:

@@ -1,5 +1,6 @@
 """Processes of the operating system that test_far_left.py starts: homes of channels, which are
-stopped while somebody leaves an operation there."""
+stopped while another process leaves an operation there.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def _reads(inp: Any) -> Any:
 
 @process
 def reads_one(here: Any, told: Any, said: Any) -> None:
-    """Gives a writer of a channel at which it reads already; says what it got."""
+    """Gives a writer of a channel at which it is reading already; writes what it got."""
     c = Channel("c")
 
     @th.process
@@ -44,7 +45,9 @@ def _writes(out: Any) -> str:
 
 @process
 def writes_when_told(here: Any, told: Any, said: Any) -> None:
-    """Gives a reader of a channel, and writes to it once it is told to; says how that ended."""
+    """Gives a reader of a channel, and writes to the channel once it is told to; says how that
+    ended.
+    """
     c = Channel("c")
     kept = c.writer()
     here.write((os.getpid(), c.reader()))
@@ -54,7 +57,7 @@ def writes_when_told(here: Any, told: Any, said: Any) -> None:
 
 @process
 def writes_one(here: Any, told: Any, said: Any) -> None:
-    """Gives a reader of a channel at which it writes already; says how that ended."""
+    """Gives a reader of a channel at which it is writing already; says how that ended."""
     c = Channel("c")
 
     @th.process

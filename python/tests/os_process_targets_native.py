@@ -1,5 +1,6 @@
-"""Python's processes at the other end of native channels, for test_native_hosts.py: hosts import
-this module."""
+"""The Python processes at the other end of native channels, for test_native_hosts.py: hosts import
+this module.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def asks(out: Any, inp: Any, values: list[Any]) -> Any:
 
 @th.process
 def makes(ends: Any, values: list[Any]) -> None:
-    """Writes into a channel that is made here; its reader goes away."""
+    """Writes into a channel that is made here and whose reader is sent away."""
     far = Channel("far")
     w = far.writer()
     ends.write(far.reader())

@@ -12,7 +12,7 @@ import weft.coroutines as co
 from weft import observe
 from weft.processes import Channel, Hosts, Parallel, process
 
-BOUND = 280.0  # s: nothing here waits longer
+BOUND = 280.0  # s: nothing here waits longer than this
 
 
 @process
@@ -50,7 +50,7 @@ async def adds_in_a_coroutine(inp: Any, done: Any) -> None:
 
 @process
 def within(n: int, name: str) -> int:
-    """A network of its own, in one OS process."""
+    """Runs a network of its own, in one OS process."""
     c, done = Channel(name), Channel(f"{name} done")
     r = done.reader()
 
@@ -69,14 +69,14 @@ def within(n: int, name: str) -> int:
 
 @process
 def further(n: int, name: str) -> int:
-    """The same in a host of its own."""
+    """Does the same in a host of its own."""
     with Hosts(1) as hosts:
         return int(Parallel(within.on(hosts)(n, name))[0])
 
 
 @process
 def one_by_one(asked: Any, said: Any) -> None:
-    """Answers with what it is asked."""
+    """Answers each question with the question itself."""
     for v in asked:
         said.write(v)
 
@@ -102,14 +102,15 @@ def dies_once(asked: Any, said: Any, mark: Any) -> None:
 
 
 def computes(told: Any) -> None:
-    """Until it is told that it has been noticed. Its line is here, and in no function that it
-    calls."""
+    """Computes until it is told that it has been noticed. Its line is in this function, and not in
+    one that it calls.
+    """
     over = []
 
     def look() -> None:
         until = time.monotonic() + BOUND
         while not told.exists() and time.monotonic() < until:
-            time.sleep(0.001)  # nobody tells that a file is there
+            time.sleep(0.001)  # nothing wakes this process when the file exists
         over.append(True)
 
     threading.Thread(target=look).start()

@@ -1,5 +1,6 @@
-"""Ordinary code in other OS processes, for test_processes_ordinary.py: threads that are no
-processes, and tasks of asyncio, at far ends."""
+"""Ordinary code in other OS processes, for test_processes_ordinary.py: threads that are not
+processes, and tasks of asyncio, at far ends.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from weft.processes import Output, Poisoned, Retired, after, process, select
 
 
 def on_a_thread(body: Callable[[], Any]) -> Any:
-    """What it returned, or the name of what it raised, on a thread that is no process."""
+    """Runs `body` on a thread that is not a process; returns its result, or the name of what it
+    raised.
+    """
     said: list[Any] = []
 
     def run() -> None:
@@ -30,7 +33,7 @@ def on_a_thread(body: Callable[[], Any]) -> Any:
 
 
 def in_a_task(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """The same in a task of asyncio."""
+    """Does the same in a task of asyncio."""
     try:
         return asyncio.run(main())
     except BaseException as error:
@@ -111,7 +114,7 @@ def task_holds(inp: Any, out: Any) -> Any:
 
 @process
 def two_tasks(inp: Any, out: Any) -> int:
-    """At one pair of ends."""
+    """Two tasks pass values on at the same pair of ends."""
 
     async def pass_on() -> int:
         n = 0
@@ -174,8 +177,9 @@ def poisons(out: Any, how: str) -> Any:
 
 @process
 def offers_and_reads(out: Any, told: Any) -> None:
-    """The writer of a channel of its own, for whoever is not here; then all that came on it, at its
-    end."""
+    """Sends the writer of a channel of its own, for a process elsewhere; then writes all that came
+    on the channel, when it ends.
+    """
     mine = th.Channel("mine")
     reader = mine.reader()
     out.write(mine.writer())

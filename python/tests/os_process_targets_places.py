@@ -19,10 +19,12 @@ def answers(asked: Any, out: Any) -> None:
 
 @process
 def stops_itself(go: Any, out: Any, last: bool = True) -> None:
-    """Writes once for each word, and then does nothing until it is let go on. `last`: writes then."""
+    """Writes once for each word, and then stops until it is continued; with `last`, writes once
+    more then.
+    """
     for _ in go:
         out.write(os.getpid())
-    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # this thread, here
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # stops this thread, here
     if last:
         out.write("goes on")
 

@@ -1,5 +1,6 @@
-"""Processes that test_processes_results.py has run in other OS processes; a module of its own, so
-that they import no more than this."""
+"""Processes that test_processes_results.py runs in other OS processes; a module of its own, so that
+they import no more than this.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class Unsendable(Retired):
 
 
 def ended(poisoned: bool) -> tuple[Any, Any]:
-    """A channel that has ended for its readers, and a reader of it."""
+    """Returns a channel that has ended for its readers, and a reader of it."""
     c = Channel("there")
     r = c.reader()
     if poisoned:
@@ -31,7 +32,7 @@ def ended(poisoned: bool) -> tuple[Any, Any]:
 
 
 def meets(kind: type[Any]) -> Any:
-    """What an operation has met, as `kind`."""
+    """Returns the exception that an operation has met, as `kind`."""
     try:
         ended(kind is Poisoned)[1].read()
     except (Retired, Poisoned) as met:
@@ -52,7 +53,7 @@ def writes_what_cannot_go(died: bool) -> None:
     w.write(threading.Lock())
 
 
-# How a process may be left: what it does, and what is to be raised of it, or how it ends quietly.
+# How a process may be left: what it does, and which exception is expected, or how it ends quietly.
 WAYS: dict[str, tuple[Any, type[BaseException] | str]] = {
     "Retired, made": (lambda: Retired("mine"), Retired),
     "Poisoned, made": (lambda: Poisoned("mine", None, None, None, 7), Poisoned),

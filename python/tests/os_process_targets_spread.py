@@ -1,5 +1,6 @@
 """Processes that test_processes_spread.py starts in other OS processes: knots over several of them,
-beside others that go on."""
+beside processes that go on.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ async def passes_on_async(inp: Any, out: Any) -> None:
 
 @process
 def fills(out: Any, n: int, held: Any) -> None:
-    """Writes more than fits."""
+    """Writes more than fits into the channel."""
     for i in range(n):
         out.write(i)
 
@@ -48,7 +49,7 @@ def chooses(a: Any, b: Any, out: Any) -> None:
 
 @process
 def chooses_beside_its_own(a: Any, out: Any) -> None:
-    """One of the channels was made here, and nobody else has it."""
+    """Chooses also over a channel that was made here, and that nobody else has."""
     mine = Channel("mine")
     Parallel(_chooses_here(a, mine.reader(), out), _holds_here(mine.writer(), a))
 
@@ -74,14 +75,14 @@ def waits_for_word(path: str, out: Any) -> None:
 
 @process
 def with_a_host(inp: Any, out: Any) -> None:
-    """The channel between the two was made here."""
+    """Makes the channel between its two processes here."""
     between = Channel("between")
     Parallel(passes_on(inp, between.writer()), passes_on.on("threads")(between.reader(), out))
 
 
 @process
 def goes_round(inp: Any, out: Any, n: int) -> int:
-    """Passes on so often what it reads."""
+    """Passes on what it reads, `n` times."""
     for _ in range(n):
         out.write(inp.read() + 1)
     return n
@@ -89,7 +90,7 @@ def goes_round(inp: Any, out: Any, n: int) -> int:
 
 @process
 def figures_of(inp: Any) -> str:
-    """What asking for the figures of this end's channel says."""
+    """Returns what asking for the figures of this end's channel says."""
     from weft.processes import BadUse, statistics
 
     said = []

@@ -47,7 +47,7 @@ def choose(a: Any, b: Any, out: Any) -> None:
 
 @process
 def asleep(inp: Any, out: Any) -> Any:
-    """Nothing runs anywhere while it sleeps."""
+    """Sleeps; nothing runs anywhere meanwhile."""
     sleep(0.4)
     out.write("slept")
     return inp.read()
@@ -73,7 +73,7 @@ def with_an_executor(inp: Any, out: Any) -> None:
 
 
 def within() -> None:
-    """Two that wait for each other, in a call of an Executor."""
+    """Two processes wait for each other, in a call of an Executor."""
     a, b = th.Channel("a"), th.Channel("b")
     Parallel(pass_on_here(a.reader(), b.writer()), pass_on_here(b.reader(), a.writer()))
 
@@ -83,7 +83,7 @@ def reads(inp: Any) -> Any:
 
 
 def within_a_call() -> None:
-    """A call whose own Executor's call waits for ever."""
+    """A call whose own Executor has a call that waits for ever."""
     with Executor(1) as pool:
         call = pool.submit(within)
         c = th.Channel("never")
@@ -98,7 +98,7 @@ CALLS = {"by itself": within, "by its own call": within_a_call}
 
 @process
 def with_a_call(how: str, inp: Any, out: Any, told: str) -> None:
-    """A host whose Executor has a call that waits for ever; writes down what came of that."""
+    """A host whose Executor has a call that waits for ever; it writes down the outcome."""
     with Executor(2) as pool:
         calls = [pool.submit(CALLS[how]), pool.submit(abs, -1)]
         assert calls[1].result() == 1
@@ -111,7 +111,7 @@ def with_a_call(how: str, inp: Any, out: Any, told: str) -> None:
 
 @process
 def with_a_call_that_reads(inp: Any, out: Any, at: Any, held: Any) -> None:
-    """The end of this process is the end of the call, too."""
+    """Ends with a call that reads: the end of this process ends the call, too."""
     with Executor(1) as pool:
         pool.submit(reads, at)
         out.write(inp.read())
@@ -120,7 +120,7 @@ def with_a_call_that_reads(inp: Any, out: Any, at: Any, held: Any) -> None:
 
 @process
 def with_a_call_for_a_file(path: str, out: Any) -> None:
-    """Nobody waits for the call; what is called once it is over writes."""
+    """Has a call that nobody waits for; the callback after it writes."""
     with Executor(1) as pool:
         c = th.Channel("c", capacity=1)
         w = c.writer()
@@ -130,7 +130,7 @@ def with_a_call_for_a_file(path: str, out: Any) -> None:
 
 @process
 def with_calls_that_come(path: str, out: Any) -> None:
-    """One call after another, each submitted by what is called when the one before is over."""
+    """Has one call after another, each submitted by the callback of the one before."""
     with Executor(1) as pool:
         left = [3]
 
@@ -157,15 +157,16 @@ def writes(out: Any) -> int:
 
 
 def syncs(barrier: Any) -> str:
-    """A call of an Executor."""
+    """Is a call of an Executor."""
     barrier.sync()
     return "met"
 
 
 @process
 def will_obey_late(said: str, go_on: str) -> None:
-    """From the next call on a cancellation that has come here says so at one fifo, and is carried
-    out after a word at the other."""
+    """From the next call on, a cancellation that arrives here is reported at one FIFO, and is
+    carried out after a word at the other.
+    """
     from weft._hosts import child
 
     class Late:

@@ -1,4 +1,4 @@
-"""Processes that test_processes_told.py starts in other OS processes: what is told of them there."""
+"""Processes that test_processes_told.py starts in other OS processes: what is reported of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def until_told(asked: Any) -> None:
 
 
 def a_knot(asked: Any) -> None:
-    """Two processes that wait for each other, beside one that waits for word from elsewhere."""
+    """Two processes wait for each other, beside one that waits for word from elsewhere."""
     c, d = Channel("c"), Channel("d")
     Parallel(
         first(c.reader(), d.writer()),
@@ -78,7 +78,7 @@ def reads_once(inp: Any) -> None:
 
 @process
 def writes_lists(out: Any, n: int) -> list[int]:
-    """How many of its values the debug mode there takes to be under way, in the end."""
+    """Returns how many of its values the debug mode here takes to be under way, in the end."""
     for i in range(n):
         out.write([i])
     return [

@@ -1,5 +1,6 @@
 """Processes of the operating system that test_supervisor.py starts, and that die when they are told
-to; see os_process_targets.py."""
+to; see os_process_targets.py.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ def killed() -> None:
 
 @process
 def holds_each(inp: Any, out: Any, dies_at: dict[int, int], lives: Any) -> str:
-    """Doubles in the block of an extended read; dies at a value as often as `dies_at` says, in its
-    block."""
+    """Doubles values in the block of an extended read; dies at a value as often as `dies_at` says,
+    within the block.
+    """
     life = lives.read()
     while True:
         with inp.extended() as value:
@@ -43,7 +45,7 @@ async def holds_each_async(inp: Any, out: Any, dies_at: dict[int, int], lives: A
 
 @process
 def reads_each(inp: Any, out: Any, dies_at: dict[int, int], lives: Any) -> str:
-    """The same by plain reads: what it has read is lost with it."""
+    """Does the same by plain reads: what it has read is lost when it dies."""
     life = lives.read()
     for value in inp:
         if life < dies_at.get(value, 0):
@@ -86,7 +88,7 @@ def parent_of_one_that_dies(out: Any) -> None:
 
 @process
 def holds_arrays(inp: Any, out: Any, lives: Any) -> None:
-    """Spoils its copy of what it was given, then dies."""
+    """Spoils its copy of the value that it was given, then dies."""
     first = lives.read() == 0
     with inp.extended() as value:
         got = bytes(value)
@@ -118,7 +120,7 @@ async def extended_async(inp: Any, said: Any, n: int) -> list[Any]:
 
 @process
 def nested(inp: Any, said: Any) -> list[Any]:
-    """One extended read in another, of one channel."""
+    """Makes one extended read within another, of one channel."""
     with inp.extended() as a:
         with inp.extended() as b:
             said.write((a, b))
@@ -152,7 +154,7 @@ def _arrives(home: int) -> None:
 
 
 class OnlyElsewhere:
-    """Unpickled in any OS process but the one that pickled it."""
+    """An object that can be unpickled in any OS process but the one that pickled it."""
 
     def __reduce__(self) -> Any:
         return _arrives, (os.getpid(),)

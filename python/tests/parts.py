@@ -1,4 +1,4 @@
-"""Processes that many tests use."""
+"""Processes and helpers that many tests use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from weft.errors import NoResult
 
 
 def hows(results: list[Any]) -> list[Any]:
-    """The results; of a process without one how it ended, as "<retired>" (rule 7.1)."""
+    """Returns the results; for a process without one, how it ended, such as "<retired>" (rule
+    7.1).
+    """
     return [
         f"<{r.how}>" if isinstance(r, NoResult) else hows(r) if isinstance(r, list) else r
         for r in results
@@ -32,14 +34,14 @@ async def take(b: Any, r: Any, n: int) -> list[Any]:
 
 
 async def catch(b: Any, operation: Any) -> Any:
-    """What a read or write raises, or its value. `operation` is called in the process."""
+    """Returns what a read or write raises, or its value. `operation` is called in the process."""
     try:
         return await b.op(operation())
     except b.weft.ChannelEnd as end:
         return end
 
 
-# Hand on what they read, until there is no more.
+# These pass on what they read, until there is no more.
 @gr.process
 def gr_echo(into: Any, out: Any) -> None:
     for value in into:

@@ -1,5 +1,5 @@
-"""Runs a command for which some system calls fail, as on an old system or under a container's
-profile (seccomp). Linux.
+"""Runs a command for which some system calls fail, as they do on an old system or under a
+container's profile (seccomp). Linux only.
 
     python refused.py EPERM futex_waitv,memfd_create -- python program.py
 """
@@ -13,7 +13,7 @@ import platform
 import struct
 import sys
 
-# Names of system calls, and their numbers on x86-64 and on 64-bit ARM.
+# Names of system calls, with their numbers on x86-64 and on 64-bit ARM.
 CALLS = {
     "close_range": (436, 436),
     "eventfd2": (290, 19),
@@ -30,14 +30,14 @@ CALLS = {
     "set_robust_list": (273, 99),
 }
 _MACHINES = {"x86_64": 0, "aarch64": 1}
-# a filter's instructions: load a word, compare, return
+# the instructions of a filter: load a word, compare, return
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
 _REFUSE, _ALLOW = 0x0005_0000, 0x7FFF_0000
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
 
 
 def refuse(error: int, calls: list[str]) -> None:
-    """Makes these calls fail with this error, in this OS process and all that it starts."""
+    """Makes these calls fail with this error, in this OS process and in all that it starts."""
     at = _MACHINES[platform.machine()]
     lines = [(_LOAD, 0, 0, 0)]
     for call in calls:

@@ -1,4 +1,6 @@
-"""Networks of all kinds of processes: ends go to processes of other kinds than their channel's."""
+"""Networks of all kinds of processes: ends go to processes of another kind than that of their
+channel.
+"""
 
 from __future__ import annotations
 
