@@ -147,7 +147,9 @@ WIDE = [
     *("gate.hpp", "owned.hpp", "declare.hpp", "value.hpp", "sequences.hpp"),
     *("channels/channel.hpp", "channels/fork.hpp", "channels/marks.hpp"),
     *("interpreter/errors.hpp", "interpreter/lock.hpp", "interpreter/pending.hpp"),
-    *("processes/process.hpp", "processes/run.hpp", "processes/thread.hpp"),
+    "checking/points.hpp",
+    *("processes/loops.hpp", "processes/outcome.hpp", "processes/process.hpp"),
+    *("processes/run.hpp", "processes/thread.hpp"),
     "watching/observing.hpp",
 ]
 
