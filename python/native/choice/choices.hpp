@@ -8,6 +8,8 @@ namespace weft::py {
 // been woken already?
 enum class Facing : std::uint8_t { able, blocked };
 Facing facing(ProcessBase& p) noexcept;
+// It is in an operation that has come to its outcome, and has not gone on yet.
+bool is_woken(ProcessBase& p) noexcept;
 
 // A value for this channel that a choice at several homes has, and that is not packed; null: none.
 Value* bare_in_choices(const Engine& c) noexcept;

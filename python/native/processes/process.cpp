@@ -24,6 +24,7 @@
 #include "processes/awaiting.hpp"
 #include "processes/group.hpp"
 #include "processes/processes.hpp"
+#include "watching/look.hpp"
 #include "watching/observe.hpp"
 #include "watching/stopped_early.hpp"
 #include "weft/runtime/limit.hpp"
@@ -477,6 +478,7 @@ void thread_body(void* arg) {
     Owned p(t->object);
     t->state = PyThreadState_Get();
     own_thread(t->state, t->run);
+    name_thread(runtime::path_of(*t).c_str());
     {
       const ThreadProcess::Scope scope(*t);
       PyObject* r;
@@ -557,6 +559,7 @@ void apart_body(void* arg) {
     Owned p(static_cast<ProcessObject*>(arg));
     runtime::Scheduler* const mine = p->own;
     own_thread(PyThreadState_Get(), &mine->run);
+    name_thread(runtime::path_of(p->base).c_str());
     let_tools_see_thread();
     {
       const GeneratorHooks hooks(mine->run);

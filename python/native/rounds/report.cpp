@@ -19,6 +19,7 @@
 #include "processes/processes.hpp"
 #include "rounds/facts.hpp"
 #include "rounds/rounds.hpp"
+#include "watching/look.hpp"
 #include "watching/observe.hpp"
 #include "weft/runtime/outside.hpp"
 #include "wire/wire.hpp"
@@ -378,6 +379,7 @@ PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) {
 #endif
   watch_standstill(run);
   runs.insert(this);
+  can_be_looked_at();
   runtime::Outsiders::all().join(run);  // links to other OS processes are outside
 }
 PyRun::~PyRun() {
@@ -490,6 +492,7 @@ void forget_threads() noexcept {
   sleepers = nullptr;
   sleeper.next = sleeper.before = nullptr;
   forget_steps();
+  forget_look_door();
   forget_strangers();
   forget_outside();
   forget_links();
