@@ -1,6 +1,6 @@
 // A look from outside (rule 14.9): samples of what every process does.
 //
-//   _look_new() ──► Look ──_look(): one sample, as often as wanted──► _look_rows(): a piece, until it is empty
+//   _look_new() ──► Look ──_look_base(), _look(): one sample, as often as wanted──► _look_rows(): a piece, until it is empty
 //                                                                └──► _look_channels()
 //
 // No process counts or notes anything for it: all is read from what the runtime has anyway, with the
@@ -112,7 +112,6 @@ struct Seen {
   std::int64_t since = 0;                       // of its state
   std::int64_t cpu = -1;                        // its thread's, at the last rows
   std::uint64_t mark = 0;                       // what had passed at its ends then
-  std::uint64_t passed = 0;                     // since the last rows, where it alone holds the side
   Now now = runs;
   bool before = true;  // it was so when it was first seen
 };
@@ -191,6 +190,18 @@ PyObject* f_look(PyObject*, PyObject* o) {
   return PyLong_FromSize_t(all.size());
 }
 
+// Calls f(the channel, does it write) for the open ends that a process was given, or has received.
+template <class F>
+void each_end(ProcessBase& p, F&& f) {
+  each_end_held(p, [&](const EndObject*, const core::SyncObject* place, bool writes) {
+    f(place, writes);
+  });
+  if (const ProcessObject* const o = process_object(&p))
+    for (const EndObject* const e : received_by(o))
+      if (e->state == EndState::open)
+        f(static_cast<const core::SyncObject*>(&e->channel->core), Py_IS_TYPE(e, &WriterType) != 0);
+}
+
 pthread_t thread_of(const ThreadProcess& t, bool& known) noexcept {
   known = t.state != nullptr;
   return known ? static_cast<pthread_t>(t.state->thread_id) : pthread_t{};
@@ -204,6 +215,44 @@ std::int64_t cpu_of(const ProcessObject* o) noexcept {
   if (!known || pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &t) != 0)
     return -1;
   return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+// _look_base(look): a round begins here. What the next rows and channels tell is what was since.
+PyObject* f_base(PyObject*, PyObject* o) {
+  Look* const look = look_in(o);
+  if (!look) return nullptr;
+  const OneMoment moment;
+  ++look->samples;
+  const std::int64_t at = prim::now();
+  Sides sides;
+  for (ProcessBase* p : everybody()) {
+    auto [it, fresh] = look->seen.try_emplace(std::uint32_t(p->id));
+    Seen& s = it->second;
+    if (fresh) {
+      s.now = state_of(*p, sides);
+      s.since = at;
+      s.before = look->round == 1;
+    }
+    s.sample = look->samples;
+    s.found = {};
+    s.cpu = cpu_of(process_object(p));
+    std::uint64_t mark = 0;
+    each_end(*p, [&](const core::SyncObject* place, bool) {
+      const Engine& c = engine(place);
+      mark += c.transfers() + c.dropped();
+      Flow& f = look->flows[place];
+      f.transfers = c.transfers();
+      f.dropped = c.dropped();
+      f.sample = look->samples;
+    });
+    if (fresh) s.mark = mark;
+  }
+  for (auto& [place, f] : look->flows) {
+    f.waits = {};
+    f.line = {};
+  }
+  look->in_round = 0;
+  Py_RETURN_NONE;
 }
 
 const char* kind_of(const ProcessObject* o) noexcept {
@@ -237,30 +286,26 @@ PyObject* f_rows(PyObject*, PyObject* args) {
     const auto it = look->seen.find(std::uint32_t(p->id));
     if (it == look->seen.end() || it->second.rows == look->round) continue;
     Seen& s = it->second;
-    const bool first = s.rows == 0;
     s.rows = look->round;
     const ProcessObject* const obj = process_object(p);
     Owned held(PyList_New(0)), waits(held ? PyList_New(0) : nullptr);
     std::uint64_t mark = 0;
-    const auto hold = [&](const EndObject* e, const core::SyncObject* place, bool writing) {
+    each_end(*p, [&](const core::SyncObject* place, bool writing) {
       mark += engine(place).transfers() + engine(place).dropped();
       if (held && waits)
         append(held, Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False));
-      static_cast<void>(e);
       Flow& f = look->flows[place];
       if (f.sample == 0) {
         f.transfers = engine(place).transfers();
         f.dropped = engine(place).dropped();
       }
-      f.sample = look->samples;
-    };
-    each_end_held(*p, hold);
-    if (obj)
-      for (const EndObject* const e : received_by(obj))
-        if (e->state == EndState::open)
-          hold(e, &e->channel->core, Py_IS_TYPE(e, &WriterType) != 0);
+      if (f.sample != look->samples) {
+        f.sample = look->samples;
+        f.line = {};
+      }
+    });
     // Something has passed at its ends since: it may have gone on, and come back to the same state.
-    if (!first && mark != s.mark) {
+    if (mark != s.mark) {
       s.since = at;
       s.before = false;
     }
@@ -301,11 +346,7 @@ PyObject* f_channels(PyObject*, PyObject* o) {
   std::unordered_map<const core::SyncObject*, bool> there;
   Sides sides;
   for (ProcessBase* p : everybody()) {
-    each_end_held(*p, [&](const EndObject*, const core::SyncObject* place, bool) {
-      there[place] = true;
-    });
-    if (const ProcessObject* const obj = process_object(p))
-      for (const EndObject* const e : received_by(obj)) there[&e->channel->core] = true;
+    each_end(*p, [&](const core::SyncObject* place, bool) { there[place] = true; });
     state_of(*p, sides);
     for (const auto& [place, writing] : sides.at) there[place] = true;
   }
@@ -340,6 +381,7 @@ PyObject* f_channels(PyObject*, PyObject* o) {
 }
 
 PyMethodDef functions[] = {{"_look_new", gated<f_new>, METH_NOARGS, nullptr},
+                           {"_look_base", gated<f_base>, METH_O, nullptr},
                            {"_look", gated<f_look>, METH_O, nullptr},
                            {"_look_rows", gated<f_rows>, METH_VARARGS, nullptr},
                            {"_look_channels", gated<f_channels>, METH_O, nullptr},

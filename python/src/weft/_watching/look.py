@@ -88,11 +88,8 @@ class Look:
     def over(self, interval: float, most: int = MOST) -> dict[str, Any]:
         """What every process did in this interval, by samples, and where it is now."""
         start = time.perf_counter()
-        if not interval:
-            _native._look(self._native)
-        else:
-            _native._look_rows(self._native, 0)
-            self._sample(start, interval)
+        _native._look_base(self._native)
+        self._sample(start, interval)
         rows = self._rows(most)
         by_key, samples = _native._look_channels(self._native)
         seconds = max(time.perf_counter() - start, 1e-9)
