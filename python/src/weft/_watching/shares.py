@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from weft._watching import verdict as _verdict
 
 _TIME = ("sleep", "tick")
+_MANY = 4096  #: processes
 _IO = ("io call", "await", "blocking call")
 
 
@@ -85,6 +86,15 @@ class Shares:
         one.end = now
         one.since = None
         self._last = max(self._last, now)
+        if len(self._all) > _MANY:
+            self._forget_short()
+
+    def _forget_short(self) -> None:
+        """Of a program that starts many, those that were there for a moment only."""
+        short = (self._last - (self._first or 0)) / 100
+        for key, one in list(self._all.items()):
+            if one.end is not None and one.end - one.start < short:
+                del self._all[key]
 
     def nodes(self) -> list[_verdict.Node]:
         """Those that did anything but wait for their children, by shares of the whole time."""
