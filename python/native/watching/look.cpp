@@ -29,6 +29,7 @@
 #include "processes/caller.hpp"
 #include "processes/processes.hpp"
 #include "rounds/facts.hpp"
+#include "rounds/rounds.hpp"
 #include "weft/runtime/names.hpp"
 #include "wire/far.hpp"
 
@@ -318,7 +319,7 @@ PyObject* f_rows(PyObject*, PyObject* args) {
     const std::string where = op ? runtime::where(*p) : where_running(*p);
     Owned counts(waits ? PyTuple_New(kStates) : nullptr);
     for (int i = 0; counts && i < kStates; ++i)
-      put(counts.get(), i, PyLong_FromUnsignedLong(s.found[static_cast<std::size_t>(i)]));
+      put(counts, i, PyLong_FromUnsignedLong(s.found[static_cast<std::size_t>(i)]));
     s.found = {};
     const std::int64_t cpu = cpu_of(obj);
     const long long used = cpu < 0 || s.cpu < 0 ? -1 : cpu - s.cpu;

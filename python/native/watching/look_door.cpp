@@ -11,6 +11,7 @@
 //    who it is that came.
 //  3 A child of a fork has neither the socket nor the thread; it opens its own at its next run.
 //  4 Where it cannot be opened nothing is said here: `weft ps` says what is missing.
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -59,15 +60,22 @@ bool ours(int fd) noexcept {
 #endif
 }
 
-void serve(int fd) {
+// Calls a function of Weft's, with this argument if it is not null, on a thread that the interpreter
+// does not know yet, as one of Weft's own.
+void as_helper(const char* module, const char* function, const int* argument) {
   const PyGILState_STATE gil = enter_interpreter();
   {
     PyObject* const native = PyImport_ImportModule("weft._native");
     PyObject* const helps =
         native ? PyObject_CallMethod(native, "_helper_thread", "O", Py_True) : nullptr;
-    PyObject* const m = helps ? PyImport_ImportModule("weft._watching.look") : nullptr;
-    PyObject* const r = m ? PyObject_CallMethod(m, "serve", "i", fd) : nullptr;
-    if (!r) PyErr_Clear();  // who came sees that nothing more is said
+    PyObject* const m = helps ? PyImport_ImportModule(module) : nullptr;
+    PyObject* const r = !m         ? nullptr
+                        : argument ? PyObject_CallMethod(m, function, "i", *argument)
+                                   : PyObject_CallMethod(m, function, nullptr);
+    if (!r && PyErr_ExceptionMatches(PyExc_Exception) && !argument)
+      PyErr_WriteUnraisable(m);
+    else if (!r)
+      PyErr_Clear();  // who came sees that nothing more is said
     Py_XDECREF(r);
     Py_XDECREF(m);
     Py_XDECREF(helps);
@@ -97,7 +105,7 @@ bool start(void* (*body)(void*), void* of) noexcept {
 void* visit(void* of) {
   pthread_setname_np(pthread_self(), "weft look");
   const int fd = static_cast<int>(reinterpret_cast<std::intptr_t>(of));
-  serve(fd);
+  as_helper("weft._watching.look", "serve", &fd);
   close(fd);
   visitors.fetch_sub(1);
   return nullptr;
@@ -158,6 +166,64 @@ bool open_door() {
   return false;
 }
 
+// --- a signal that asks where every process is (weft/_watching/on_signal.py) ---------------------
+
+std::atomic<int> bell{-1};  // a pipe's end that the handler writes to
+std::atomic<pid_t> rings_for{0};
+bool asked = false;  // on_signal() was called, perhaps in the parent of a fork
+
+void ring(int) {
+  const int error = errno;
+  // a child of a fork that has no thread for it has its parent's pipe
+  if (const int to = bell.load(); to >= 0 && rings_for.load() == getpid()) {
+    [[maybe_unused]] const auto n = write(to, "?", 1);
+  }
+  errno = error;
+}
+
+void* answer_bell(void* of) {
+  pthread_setname_np(pthread_self(), "weft signal");
+  const int from = static_cast<int>(reinterpret_cast<std::intptr_t>(of));
+  char rung[64];
+  for (;;) {
+    const auto n = read(from, rung, sizeof rung);
+    if (n > 0)
+      as_helper("weft._watching.on_signal", "say", nullptr);
+    else if (n == 0 || errno != EINTR)
+      return nullptr;
+  }
+}
+
+bool hang_bell() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  if (!start(&answer_bell, reinterpret_cast<void*>(static_cast<std::intptr_t>(ends[0])))) {
+    close(ends[0]);
+    close(ends[1]);
+    return false;
+  }
+  bell = ends[1];
+  rings_for = getpid();
+  return true;
+}
+
+// _on_signal(number): when it comes, weft._watching.on_signal.say() is called, on a thread of Weft's.
+PyObject* f_on_signal(PyObject*, PyObject* o) {
+  const long number = PyLong_AsLong(o);
+  if (number == -1 && PyErr_Occurred()) return nullptr;
+  asked = true;
+  if (rings_for.load() != getpid() && !hang_bell()) return PyErr_SetFromErrno(PyExc_OSError);
+  struct sigaction a {};
+  a.sa_handler = &ring;
+  a.sa_flags = SA_RESTART;
+  sigfillset(&a.sa_mask);
+  if (sigaction(static_cast<int>(number), &a, nullptr) != 0)
+    return PyErr_SetFromErrno(PyExc_OSError);
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"_on_signal", gated<f_on_signal>, METH_O, nullptr}, {}};
+
 }  // namespace
 
 void can_be_looked_at() noexcept {
@@ -165,6 +231,7 @@ void can_be_looked_at() noexcept {
     return;
   tried = true;
   open_door();
+  if (asked && rings_for.load() != getpid()) hang_bell();
 }
 void forget_look_door() noexcept {
   if (door >= 0) close(door);
@@ -172,5 +239,7 @@ void forget_look_door() noexcept {
   tried = false;
   visitors = 0;
 }
+
+int init_look_door(PyObject* m) { return PyModule_AddFunctions(m, functions); }
 
 }  // namespace weft::py

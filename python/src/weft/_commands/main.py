@@ -130,6 +130,11 @@ def run_program(
     if chosen == "greenlets":
         _need_greenlets()
     weft.use(chosen)
+    if hasattr(signal, "SIGUSR1") and signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
+        from weft._watching.on_signal import on_signal
+
+        with contextlib.suppress(weft.BadUse):  # the pure fallback has none
+            on_signal()
     try:
         tracing = contextlib.nullcontext() if trace is None else weft.tracing(trace)
         tracing.__enter__()

@@ -25,6 +25,8 @@ def on_signal(number: int = getattr(signal, "SIGUSR1", 10)) -> None:
     Raises:
         BadUse: it is a signal that cannot be used so.
     """
+    if not hasattr(_native, "_on_signal"):
+        raise BadUse("on_signal: only CPython's extension has it")
     fatal = {"SIGKILL", "SIGSTOP", "SIGSEGV", "SIGFPE", "SIGILL", "SIGBUS", "SIGABRT", "SIGINT"}
     try:
         name = signal.Signals(number).name
