@@ -417,7 +417,9 @@ def test_the_child_of_a_fork_has_its_own(home: Path, tmp_path: Path) -> None:
         pid = int(p.stdout.readline().split()[1])
         try:
             assert set(_visit.doors()) == {pid, p.pid}
-            assert [row.path for row in _visit.look(pid).rows if row.kind != "main"] == ["main/waits"]
+            assert [row.path for row in _visit.look(pid).rows if row.kind != "main"] == [
+                "main/waits"
+            ]
             assert [row for row in _visit.look(p.pid).rows if row.pid == p.pid] == []
         finally:
             os.kill(pid, signal.SIGKILL)
@@ -453,9 +455,7 @@ def test_another_users(home: Path, tmp_path: Path) -> None:
         assert "is another user's (uid 65534): only that user can look at it" in refused(p.pid)
 
 
-def test_one_that_is_stopped(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_is_stopped(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_visit, "PATIENCE", 0.3)
     with running(tmp_path, PIPE) as p:
         p.send_signal(signal.SIGSTOP)
@@ -703,5 +703,5 @@ def test_signals_that_have_another_meaning() -> None:
     from weft.observe import on_signal
 
     for number in (signal.SIGKILL, signal.SIGINT, 0, 12345):
-        with pytest.raises(BadUse, match="take signal.SIGUSR1"):
+        with pytest.raises(BadUse, match=r"take signal\.SIGUSR1"):
             on_signal(number)

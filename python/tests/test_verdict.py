@@ -6,6 +6,7 @@ a fifth of a millisecond, so a machine that is busy with other things does not c
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -84,10 +85,15 @@ def test_workers_of_one_name_count_as_one() -> None:
     workers = [
         Node(f"main/worker[{i}]", 0.93, reads=0.07, inputs={"a"}, outputs={"b"}) for i in range(4)
     ]
-    ends = [Node("main/src", 0.01, writes=0.99, outputs={"a"}), Node("main/dst", 0, reads=1, inputs={"b"})]
+    ends = [
+        Node("main/src", 0.01, writes=0.99, outputs={"a"}),
+        Node("main/dst", 0, reads=1, inputs={"b"}),
+    ]
     found = verdict([*workers, *ends])
     assert found.names == ("main/worker[0..3]",)
-    assert found.text.startswith("`main/worker[0..3]` are the bottleneck: busy 93 %; what is before")
+    assert found.text.startswith(
+        "`main/worker[0..3]` are the bottleneck: busy 93 %; what is before"
+    )
     workers[2].busy, workers[0].busy, workers[1].busy, workers[3].busy = 0.95, 0.1, 0.12, 0.08
     assert verdict([*workers, *ends]).names == ("main/worker[2]",)
 
@@ -224,7 +230,12 @@ class Network:
         slow = self.rng.choice(("source", "worker", "sink"))
         self.stage("source", slow == "source", [], [jobs.writer()])
         for i in range(self.rng.randint(2, 3)):
-            self.stage(f"worker[{i}]" if i < 0 else "worker", slow == "worker", [jobs.reader()], [done.writer()])
+            self.stage(
+                f"worker[{i}]" if i < 0 else "worker",
+                slow == "worker",
+                [jobs.reader()],
+                [done.writer()],
+            )
         self.stage("sink", slow == "sink", [done.reader()], [])
 
     def tree(self) -> None:
@@ -234,9 +245,7 @@ class Network:
         for leaf in "abcd":
             self.stage(leaf, slow == leaf, [], [up[leaf].writer()])
         for node, below in (("left", "ab"), ("right", "cd")):
-            self.stage(
-                node, slow == node, [up[b].reader() for b in below], [up[node].writer()]
-            )
+            self.stage(node, slow == node, [up[b].reader() for b in below], [up[node].writer()])
         self.stage("root", slow == "root", [up["left"].reader(), up["right"].reader()], [])
 
     def run(self, look: Any) -> Any:
@@ -255,10 +264,8 @@ class Network:
         beside = threading.Thread(target=looks)
         beside.start()
         module = coroutines if self.backend in ("coroutines", "mixed") else MODULES[self.backend]
-        try:
+        with contextlib.suppress(ChannelEnd):
             module.run(*self.parts)
-        except ChannelEnd:
-            pass
         beside.join()
         if isinstance(found[0], BaseException):
             raise found[0]

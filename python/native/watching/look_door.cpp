@@ -240,6 +240,13 @@ void forget_look_door() noexcept {
   visitors = 0;
 }
 
+void name_thread(const char* path) noexcept {
+  const std::size_t n = std::strlen(path);
+  const char* tail = path + (n > 15 ? n - 15 : 0);
+  while ((static_cast<unsigned char>(*tail) & 0xC0) == 0x80) ++tail;  // not within a character
+  pthread_setname_np(pthread_self(), tail);
+}
+
 int init_look_door(PyObject* m) { return PyModule_AddFunctions(m, functions); }
 
 }  // namespace weft::py

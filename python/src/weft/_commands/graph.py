@@ -104,7 +104,11 @@ def _folds(paths: list[str], writes: Ends, reads: Ends) -> dict[str, str]:
 
 
 def _draw_channel(
-    drawn: Drawn, channel: str, names: dict[str, str], writers: dict[str, int], readers: dict[str, int]
+    drawn: Drawn,
+    channel: str,
+    names: dict[str, str],
+    writers: dict[str, int],
+    readers: dict[str, int],
 ) -> None:
     sources: dict[str, int] = defaultdict(int)
     targets: dict[str, int] = defaultdict(int)
@@ -133,9 +137,16 @@ def _quoted(text: str) -> str:
 
 
 def dot(drawn: Drawn) -> str:
-    lines = ["digraph weft {", "  rankdir=LR;", '  node [shape=box, style=rounded, fontname="monospace"];']
+    lines = [
+        "digraph weft {",
+        "  rankdir=LR;",
+        '  node [shape=box, style=rounded, fontname="monospace"];',
+    ]
     lines += [f"  {_quoted(name)};" for name in drawn.nodes]
-    lines += [f"  {_quoted('channel ' + name)} [shape=ellipse, label={_quoted(name)}];" for name in drawn.channels]
+    lines += [
+        f"  {_quoted('channel ' + name)} [shape=ellipse, label={_quoted(name)}];"
+        for name in drawn.channels
+    ]
     channels = set(drawn.channels) - set(drawn.nodes)
     for source, target, label, n in drawn.edges:
         ends = [_quoted("channel " + e if e in channels else e) for e in (source, target)]
@@ -252,7 +263,9 @@ def svg(drawn: Drawn) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left} {height}" width="{left}" height="{height}" role="img">\n'
         f"<title>{len(drawn.nodes)} nodes, {len(drawn.edges)} edges</title>\n"
-        f"<style>{_picture.STYLE}{_MORE_STYLE}\n</style>\n{_picture.HEAD}\n" + "\n".join(body) + "\n</svg>\n"
+        f"<style>{_picture.STYLE}{_MORE_STYLE}\n</style>\n{_picture.HEAD}\n"
+        + "\n".join(body)
+        + "\n</svg>\n"
     )
 
 
@@ -274,9 +287,7 @@ def _edge(
         low = max(y1, y2) + _BOX
         way = f"M{x1},{y1} C{x1 + 40},{low} {x2 - 40},{low} {x2 - 2},{y2}"
     title = f"{label or source + ' to ' + target}: {n} values"
-    text = (
-        f'<text class="small" x="{x1 + 8}" y="{y1 - 5}">{escape(label)}</text>' if label else ""
-    )
+    text = f'<text class="small" x="{x1 + 8}" y="{y1 - 5}">{escape(label)}</text>' if label else ""
     return f'<path class="value" d="{way}"><title>{escape(title)}</title></path>{text}'
 
 

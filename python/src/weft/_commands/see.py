@@ -15,7 +15,7 @@ import select
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -195,14 +195,18 @@ def number_of(word: str | None) -> int:
     if len(roots) == 1:
         return roots[0]
     if roots:
-        raise BadUse(f"{len(roots)} programs have '{word}' in their command line: {roots}; give one")
+        raise BadUse(
+            f"{len(roots)} programs have '{word}' in their command line: {roots}; give one"
+        )
     near = ""
     with contextlib.suppress(_visit.NoLook):
         near = did_you_mean(word, [_command_line(pid) for pid in _visit.doors()])
-    raise BadUse(f"'{word}' is no number of an OS process, nor in the command line of a Weft program{near}")
+    raise BadUse(
+        f"'{word}' is no number of an OS process, nor in the command line of a Weft program{near}"
+    )
 
 
-_KEYS = {
+_KEYS: dict[str, Callable[[_visit.Row], Any]] = {
     "path": lambda r: (r.path, r.pid),
     "busy": lambda r: -r.part("runs"),
     "reads": lambda r: -r.part("reads", "either"),
@@ -219,7 +223,18 @@ def chosen(rows: Sequence[_visit.Row], sort: str, only: str) -> list[_visit.Row]
     return sorted(found, key=lambda row: (_KEYS[sort](row), row.path))
 
 
-_HEADINGS = ("process", "busy", "CPU", "to read", "to write", "for time", "io", "ops/s", "since", "where")
+_HEADINGS = (
+    "process",
+    "busy",
+    "CPU",
+    "to read",
+    "to write",
+    "for time",
+    "io",
+    "ops/s",
+    "since",
+    "where",
+)
 
 
 def _cells(row: _visit.Row, tree: bool, here: int) -> tuple[str, ...]:
@@ -310,7 +325,13 @@ def as_json(network: _visit.Network) -> str:
 
 
 def top(
-    word: str | None, once: bool, json_wanted: bool, interval: float, sort: str, only: str, most: int
+    word: str | None,
+    once: bool,
+    json_wanted: bool,
+    interval: float,
+    sort: str,
+    only: str,
+    most: int,
 ) -> int:
     """Shows the network of a program until it ends, or `q`."""
     pid = number_of(word)
@@ -429,9 +450,7 @@ def _cut(
     return lines
 
 
-def _drive(
-    looking: _visit.Looking, interval: float, keys: Keys, most: int, show: Any
-) -> None:
+def _drive(looking: _visit.Looking, interval: float, keys: Keys, most: int, show: Any) -> None:
     network = None
     while not keys.quits:
         if network is None or not keys.paused:

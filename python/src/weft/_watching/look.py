@@ -1,12 +1,13 @@
 """The program's part of a look from outside (rules 14.9, 14.10): what `weft ps` and `weft top` ask.
 
 python/native/watching/look_door.cpp calls serve() on a thread of Weft's own when somebody has come, and nothing
-here is imported before. What processes do is sampled (python/native/watching/look.cpp): a program
+here is imported before. What processes do is sampled (python/native/rounds/look.cpp): a program
 notes nothing for it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import socket
@@ -30,10 +31,8 @@ def serve(descriptor: int) -> None:
     """Answers what comes on this socket, until who looks goes. The socket stays open."""
     with socket.socket(fileno=os.dup(descriptor)) as visitor:
         visitor.settimeout(_PATIENCE)
-        try:
+        with contextlib.suppress(OSError):  # who looked has gone, or sleeps
             _answer_all(visitor)
-        except OSError:
-            pass  # who looked has gone, or sleeps
 
 
 def _answer_all(visitor: socket.socket) -> None:

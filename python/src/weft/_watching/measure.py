@@ -301,7 +301,9 @@ class Measurement:
         elif what in ("commit", "raise"):
             places = self._outcome_at(what, operation, target, detail)
             select = isinstance(target, tuple)
-            kind = ("output" if places[0][1] == _WRITERS else "input") if select and places else None
+            kind = (
+                ("output" if places[0][1] == _WRITERS else "input") if select and places else None
+            )
             channel = f"{places[0][0].name} {id(places[0][0])}" if places else None
             shares.done(key, operation or "", kind, channel, shares.waited(key, now))
         elif what in ("end", "left"):

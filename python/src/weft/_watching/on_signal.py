@@ -31,7 +31,9 @@ def on_signal(number: int = getattr(signal, "SIGUSR1", 10)) -> None:
     try:
         name = signal.Signals(number).name
     except ValueError:
-        raise BadUse(f"on_signal: {number!r} is no signal: take signal.SIGUSR1 or SIGUSR2") from None
+        raise BadUse(
+            f"on_signal: {number!r} is no signal: take signal.SIGUSR1 or SIGUSR2"
+        ) from None
     if name in fatal:
         raise BadUse(f"on_signal: {name} has a meaning of its own: take signal.SIGUSR1 or SIGUSR2")
     _native._on_signal(int(number))
@@ -41,10 +43,8 @@ def say() -> None:
     """Called on a thread of Weft's own."""
     rows = _native._where()
     rounds = sys.modules.get("weft._distributed_deadlock.rounds")
-    if rounds is not None:
-        lines = rounds._everywhere(rows)
-    else:
-        lines = [f"{path}: {does}" for _, path, does in rows]
+    here = [f"{path}: {does}" for _, path, does in rows]
+    lines = here if rounds is None else rounds._everywhere(rows)
     said = "weft: the processes are:" if lines else "weft: no network runs"
     more = [f"  … and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     text = "\n".join([said, *(f"  {line}" for line in lines[:_MOST]), *more]) + "\n"

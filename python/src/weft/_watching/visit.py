@@ -187,7 +187,11 @@ def _no_answer(pid: int, seconds: float) -> str:
         for (name, state, cpu), (_, _, earlier) in zip(threads(pid), before, strict=False)
         if cpu > earlier or state == "runs"
     ]
-    at = f"; of its threads these run: {', '.join(grown[:8])}" if grown else "; none of its threads runs"
+    at = (
+        f"; of its threads these run: {', '.join(grown[:8])}"
+        if grown
+        else "; none of its threads runs"
+    )
     return (
         f"OS process {pid} does not answer within {seconds:g} s: code that does not let go of the "
         f"interpreter's lock (a C extension) keeps everything else waiting{at}"
@@ -432,7 +436,9 @@ def together(
         if pid in answers:
             moved[pid] = _moved(pid, answers[pid], paths)
             away[pid] = {
-                int(number) for number, (there, _) in answers[pid]["away"].items() if there in answers
+                int(number)
+                for number, (there, _) in answers[pid]["away"].items()
+                if there in answers
             }
             for number, (there, call) in answers[pid]["away"].items():
                 if int(number) in moved[pid]:
@@ -479,9 +485,7 @@ def _in_many(names: dict[int, dict[str, str]]) -> set[str]:
     return {name for name, pids in seen.items() if len(pids) > 1}
 
 
-def _moved(
-    pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]
-) -> dict[int, str]:
+def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) -> dict[int, str]:
     """The paths of the processes there. What runs within no call of a host's is Weft's own."""
     calls = {int(number): found for number, found in answer["calls"].items()}
     up = {one["id"]: one["parent"] for one in answer["processes"]}
@@ -500,9 +504,7 @@ def _moved(
 
 
 def _add_pipe(pipes: dict[str, Pipe], key: str, pid: int, c: dict[str, Any]) -> None:
-    pipe = pipes.setdefault(
-        key, Pipe(c["name"], pid, 0.0, 0, c["capacity"], 0, 0.0, 0.0)
-    )
+    pipe = pipes.setdefault(key, Pipe(c["name"], pid, 0.0, 0, c["capacity"], 0, 0.0, 0.0))
     pipe.rate = max(pipe.rate, c["rate"])
     pipe.depth = max(pipe.depth, c["depth"])
     pipe.capacity = max(pipe.capacity, c["capacity"])

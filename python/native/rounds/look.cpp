@@ -12,8 +12,6 @@
 //  2 Between two samples processes and channels come and go: a process is known by its number, a
 //    channel by its address, and by its counts, which never fall; one that has fewer is another.
 //  3 What a Look keeps of a process goes when a sample does not find that process any more.
-#include "watching/look.hpp"
-
 #include <pthread.h>
 #include <time.h>
 
@@ -389,13 +387,6 @@ PyMethodDef functions[] = {{"_look_new", gated<f_new>, METH_NOARGS, nullptr},
                            {}};
 
 }  // namespace
-
-void name_thread(const char* path) noexcept {
-  const std::size_t n = std::strlen(path);
-  const char* tail = path + (n > 15 ? n - 15 : 0);
-  while ((static_cast<unsigned char>(*tail) & 0xC0) == 0x80) ++tail;  // not within a character
-  pthread_setname_np(pthread_self(), tail);
-}
 
 int init_look(PyObject* m) {
   cr_running = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), "cr_running");
