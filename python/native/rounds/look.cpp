@@ -268,7 +268,7 @@ const char* kind_of(const ProcessObject* o) noexcept {
 
 // _look_rows(look, most): of at most so many processes that were not told since the last
 // _look_channels(): (number, its parent's, path, kind, state, ns in that state, was it so before the
-// first look, operation, file:line, samples by state, ns of CPU time since its last row or -1,
+// first look, what it does (doing()), samples by state, ns of CPU time since its last row or -1,
 // [(channel, does it write)] that it holds, [(channel, does it write)] where it waits).
 PyObject* f_rows(PyObject*, PyObject* args) {
   PyObject* o;
@@ -310,11 +310,9 @@ PyObject* f_rows(PyObject*, PyObject* args) {
     }
     s.mark = mark;
     const Now now = state_of(*p, sides);
-    const runtime::OpKind* const op = p->operation();
+    const std::string does = doing(*p);
     for (const auto& [place, writing] : sides.at)
       if (waits) append(waits, Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False));
-    if (op) locate(*p);
-    const std::string where = op ? runtime::where(*p) : where_running(*p);
     Owned counts(waits ? PyTuple_New(kStates) : nullptr);
     for (int i = 0; counts && i < kStates; ++i)
       put(counts, i, PyLong_FromUnsignedLong(s.found[static_cast<std::size_t>(i)]));
@@ -325,10 +323,10 @@ PyObject* f_rows(PyObject*, PyObject* args) {
     const std::uint32_t parent =
         p->group && p->group->owner() ? std::uint32_t(p->group->owner()->id) : 0u;
     if (!counts) return nullptr;
-    append(list, Py_BuildValue("IIssiLOssNLNN", std::uint32_t(p->id), parent,
+    append(list, Py_BuildValue("IIssiLOsNLNN", std::uint32_t(p->id), parent,
                                runtime::path_of(*p).c_str(), kind_of(obj), int(now),
                                static_cast<long long>(at - s.since), s.before ? Py_True : Py_False,
-                               op ? op->verb : "", where.c_str(), counts.release(), used,
+                               does.c_str(), counts.release(), used,
                                held.release(), waits.release()));
   }
   return list.release();
@@ -361,7 +359,7 @@ PyObject* f_channels(PyObject*, PyObject* o) {
     if (transfers < f.transfers) f.transfers = 0;  // another channel at its address
     if (dropped < f.dropped) f.dropped = 0;
     const auto now = f.sample == look->samples ? f.line : std::array<std::uint32_t, 2>{};
-    const Owned row(Py_BuildValue("NKKKIIIII", to_str(runtime::name_of(*it->first)),
+    const Owned row(Py_BuildValue("NKKKIIIII", to_str(channel_name(channel_of_core(c))),
                                   transfers - f.transfers, dropped - f.dropped, buffered,
                                   c.ring ? c.ring->capacity : 0u, f.waits[0], f.waits[1], now[0],
                                   now[1]));
@@ -386,7 +384,35 @@ PyMethodDef functions[] = {{"_look_new", gated<f_new>, METH_NOARGS, nullptr},
                            {"_look_channels", gated<f_channels>, METH_O, nullptr},
                            {}};
 
+struct Names final : runtime::WaitVisitor {
+  std::string all;
+  std::size_t count = 0;
+  void add(const core::SyncObject& c, const char* more = "") {
+    if (count++ < 8) all.append(count > 1 ? ", " : " ").append(runtime::name_of(c)).append(more);
+  }
+  void channel(const core::SyncObject& c, bool) override { add(c); }
+  void barrier(const core::SyncObject& c) override { add(c); }
+  void end(const core::SyncObject& c) override { add(c); }
+  void ended(const core::SyncObject& c, std::uint32_t) override { add(c, " (ended)"); }
+};
+
 }  // namespace
+
+std::string doing(ProcessBase& p) {
+  const runtime::OpKind* const op = p.operation();
+  if (!op) {
+    const std::string at = where_running(p);
+    return at.empty() ? "running" : "running at " + at;
+  }
+  const bool collects = PyGC_Disable();  // as in begin_report(): no finaliser may run meanwhile
+  locate(p);
+  if (collects) PyGC_Enable();
+  const bool of_children = !op->visit && by_verb(op->verb) == children;
+  Names names;
+  if (op->visit) op->visit(p, names);
+  return (of_children ? "waits for its processes" : op->verb + names.all) + " at " +
+         runtime::where(p);
+}
 
 int init_look(PyObject* m) {
   cr_running = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), "cr_running");

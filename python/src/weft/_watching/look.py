@@ -126,7 +126,7 @@ class Look:
 
 
 def _process(row: Any) -> dict[str, Any]:
-    number, parent, path, kind, now, ns, before, operation, at, counts, cpu, holds, waits = row
+    number, parent, path, kind, now, ns, before, does, counts, cpu, holds, waits = row
     samples = sum(counts) or 1
     return {
         "id": number,
@@ -136,8 +136,7 @@ def _process(row: Any) -> dict[str, Any]:
         "now": STATES[now],
         "for": ns * 1e-9,
         "before": before,  # so it was when it was first seen
-        "operation": operation,
-        "at": at,
+        "does": does,
         "share": {
             state: count / samples for state, count in zip(STATES, counts, strict=True) if count
         },

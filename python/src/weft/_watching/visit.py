@@ -339,20 +339,6 @@ class Network:
         return _verdict.verdict(self.nodes)
 
 
-_RUNS = {"runs": "running", "due": "about to run", "waits": "waits for its processes"}
-
-
-def _where(one: dict[str, Any], names: dict[str, str]) -> str:
-    """In the form of Ctrl-C's and a deadlock's report."""
-    at = f" at {one['at']}" if one["at"] else ""
-    if not one["operation"]:
-        return f"{_RUNS.get(one['now'], 'running')}{at}"
-    if one["operation"] == "wait for" and not one["waits"]:
-        return f"waits for its processes{at}"
-    places = ", ".join(names.get(key, "?") for key, _ in one["waits"][:8])
-    return f"{one['operation']} {places}".rstrip() + at
-
-
 def family(pid: int) -> list[int]:
     """This OS process and those below it that can be looked at."""
     with_door = set(doors())
@@ -532,7 +518,7 @@ def _row(
         one["now"],
         one["for"],
         one["before"],
-        _where(one, names),
+        one["does"],
         share,
         cpu,
         one["rate"],
