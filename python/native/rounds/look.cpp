@@ -384,7 +384,7 @@ PyMethodDef functions[] = {{"_look_new", gated<f_new>, METH_NOARGS, nullptr},
                            {"_look_channels", gated<f_channels>, METH_O, nullptr},
                            {}};
 
-struct Names final : runtime::WaitVisitor {
+struct PlaceNames final : runtime::WaitVisitor {
   std::string all;
   std::size_t count = 0;
   void add(const core::SyncObject& c, const char* more = "") {
@@ -408,7 +408,7 @@ std::string doing(ProcessBase& p) {
   locate(p);
   if (collects) PyGC_Enable();
   const bool of_children = !op->visit && by_verb(op->verb) == children;
-  Names names;
+  PlaceNames names;
   if (op->visit) op->visit(p, names);
   return (of_children ? "waits for its processes" : op->verb + names.all) + " at " +
          runtime::where(p);
