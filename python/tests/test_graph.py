@@ -52,7 +52,7 @@ def test_the_same_network_gives_the_same_text() -> None:
 def test_names_that_the_formats_use_themselves() -> None:
     events = passes('a"|<&#\\', "x", "y")
     assert r'label="a\"|<&#\\ (1)"' in _graph.drawn_as("dot", events)
-    assert "#quot;#124;&lt;&amp;#35;" in _graph.drawn_as("mermaid", events)
+    assert "a#quot;#124;#lt;#amp;#35;" in _graph.drawn_as("mermaid", events)
     assert ElementTree.fromstring(_graph.drawn_as("svg", events)) is not None
 
 

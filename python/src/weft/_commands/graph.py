@@ -157,12 +157,18 @@ def dot(drawn: Drawn) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
+# Mermaid's own names of characters
+_MERMAID = str.maketrans(
+    {'"': "#quot;", "#": "#35;", "|": "#124;", "<": "#lt;", ">": "#gt;", "&": "#amp;"}
+)
+
+
 def mermaid(drawn: Drawn) -> str:
     ids = {name: f"p{i}" for i, name in enumerate(drawn.nodes)}
     ids |= {name: f"c{i}" for i, name in enumerate(drawn.channels) if name not in ids}
 
     def said(text: str) -> str:
-        return '"' + escape(text, {'"': "#quot;", "#": "#35;", "|": "#124;"}) + '"'
+        return '"' + text.translate(_MERMAID) + '"'
 
     lines = ["flowchart LR"]
     lines += [f"  {ids[name]}[{said(name)}]" for name in drawn.nodes]

@@ -16,6 +16,7 @@ import time
 from typing import Any
 
 from weft._extension import native as _native
+from weft._watching import observers as _observers
 from weft._watching.look_frames import REQUEST, BadMessage, Reader, message
 
 #: what a sample finds a process to do, in the order of look.cpp
@@ -93,7 +94,12 @@ class Look:
         by_key, samples = _native._look_channels(self._native)
         seconds = max(time.perf_counter() - start, 1e-9)
         count = _native._look(self._native) if len(rows) >= most else len(rows)
-        channels = {str(key): _channel(row, seconds, samples) for key, row in by_key.items()}
+        own = {channel.name for channel in list(_observers._own.values())}  # Weft's own
+        channels = {
+            str(key): _channel(row, seconds, samples)
+            for key, row in by_key.items()
+            if row[0].strip("'") not in own
+        }
         calls, away = _elsewhere(rows)
         processes = [_process(row) for row in rows]
         _operations(processes, channels)
@@ -149,7 +155,7 @@ def _process(row: Any) -> dict[str, Any]:
 def _channel(row: Any, seconds: float, samples: int) -> dict[str, Any]:
     name, passed, dropped, depth, capacity, reading, writing, readers, writers = row
     return {
-        "name": name,
+        "name": name.strip("'"),
         "passed": passed,
         "rate": passed / seconds,
         "dropped": dropped,
