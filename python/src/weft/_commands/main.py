@@ -498,7 +498,7 @@ def ps_command(as_json: bool) -> int:
 @click.option("--interval", type=float, help="Seconds of a look (default: 0.1 once, else 1).")
 @click.option("--sort", default="path", help="path, busy, reads, writes, time, ops or since.")
 @click.option("--only", default="", metavar="TEXT", help="Processes and channels with TEXT.")
-@click.option("--most", default=20_000, help="The most processes to ask for.")
+@click.option("--most", default=2_000, help="The most processes to ask for.")
 def top_command(
     program: str | None,
     once: bool,

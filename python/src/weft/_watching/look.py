@@ -23,7 +23,7 @@ from weft._watching.look_frames import REQUEST, BadMessage, Reader, message
 STATES = ("runs", "due", "reads", "writes", "either", "time", "barrier", "waits", "io")
 SAMPLES = 20  #: in an interval
 LONGEST = 60.0  #: the longest interval, in seconds
-MOST = 20_000  #: processes in an answer, if the request does not say
+MOST = 2_000  #: processes in an answer, if the request does not say
 _PIECE = 400  #: rows that are made without letting the program go on
 _PATIENCE = 3600.0  #: seconds for which somebody may look and ask nothing
 

@@ -1,7 +1,7 @@
 """What a program and who looks at it say to each other (rule 14.9): messages of JSON, each behind its
 length.
 
-    request   {"weft": 1, "ask": "who"} │ {"weft": 1, "ask": "look", "interval": 0.1, "most": 20000}
+    request   {"weft": 1, "ask": "who"} │ {"weft": 1, "ask": "look", "interval": 0.1, "most": 2000}
     answer    {"weft": 1, …} │ {"weft": 1, "error": "a sentence"}
 
 Invariants

@@ -370,7 +370,7 @@ class Looking:
         for visit in self._visits.values():
             visit.__exit__()
 
-    def look(self, interval: float = 0.1, most: int = 20_000) -> Network:
+    def look(self, interval: float = 0.1, most: int = 2_000) -> Network:
         silent = self._meet_all()
         before = {pid: used(pid) for pid in self._visits}
         asked = []
@@ -552,7 +552,7 @@ def _os_process(pid: int, answer: dict[str, Any], before: Used | None) -> OsProc
     return OsProcess(pid, program, cpu, now.memory if now else 0, answer["version"])
 
 
-def look(pid: int, interval: float = 0.1, most: int = 20_000) -> Network:
+def look(pid: int, interval: float = 0.1, most: int = 2_000) -> Network:
     """Looks once.
 
     Raises:
