@@ -230,6 +230,7 @@ def test_os_processes_are_in_one_table(home: Path, tmp_path: Path) -> None:
 def test_threads_have_the_names_of_their_processes(home: Path, tmp_path: Path) -> None:
     """Rule 14.13."""
     with running(tmp_path, WAITS, "--on", "threads") as p:
+        until_asleep(p.pid)
         names = {name for name, _, _ in _visit.threads(p.pid)}
     assert {"main/says", "main/waits"} <= names
 
@@ -407,17 +408,15 @@ def test_the_child_of_a_fork_has_its_own(home: Path, tmp_path: Path) -> None:
             await c.read()
 
         run(one())
-        c = Channel("c")
-        keep = c.writer()
         if os.fork() == 0:
+            c = Channel("c")
+            keep = c.writer()
             with Outside(due=True):
                 run(waits(c.reader()))
-        os._exit(0)
+        os.waitpid(-1, 0)
     """
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(text), encoding="utf-8")
-    text = path.read_text()
-    path.write_text(text.replace("os._exit(0)", "os.waitpid(-1, 0)"), encoding="utf-8")
     with child(str(path)) as p:
         assert p.stdout is not None
         pid = int(p.stdout.readline().split()[1])
@@ -452,13 +451,10 @@ def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may be somebody else")
 def test_another_users(home: Path, tmp_path: Path) -> None:
-    with child(
-        "-c",
-        "import time; print('ready', flush=True); time.sleep(100)",
-        preexec_fn=lambda: os.setuid(65534),
-    ) as p:
-        assert p.stdout is not None and p.stdout.readline()
-        assert "is another user's (uid 65534): only that user can look at it" in refused(p.pid)
+    with subprocess.Popen(["/bin/sleep", "100"], preexec_fn=lambda: os.setuid(65534)) as p:
+        said = refused(p.pid)
+        p.kill()
+        assert "is another user's (uid 65534): only that user can look at it" in said
 
 
 def test_one_that_is_stopped(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

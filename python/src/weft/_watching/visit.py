@@ -270,7 +270,10 @@ class Visit:
         return self.receive(more.get("interval", 0) + PATIENCE)
 
     def _ended(self) -> str:
-        if Path(f"/proc/{self.pid}").exists() and (s := _stat(self.pid)) and s[1][0] not in "ZX":
+        until = time.monotonic() + 1  # it may be on its way out
+        while (found := _stat(self.pid)) and found[1][0] not in "ZX" and time.monotonic() < until:
+            time.sleep(0.01)
+        if found and found[1][0] not in "ZX":
             return f"OS process {self.pid} does not say anything more: ask again"
         return f"OS process {self.pid} has ended"
 
