@@ -172,7 +172,7 @@ def test_how_long_it_has_stood_there(home: Path, tmp_path: Path) -> None:
         assert first[path].before and again[path].before
         assert again[path].seconds > first[path].seconds + 0.04
     assert first["main/waits"].now == "reads" and first["main/says"].now == "writes"
-    assert first["main/waits"].rate == 0 
+    assert first["main/waits"].rate == 0
     assert first["main/waits"].where.startswith("read 'silent' at program.py:11")
 
 

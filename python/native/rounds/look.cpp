@@ -73,10 +73,11 @@ Now by_verb(const char* verb) noexcept {
     const char* verb;
     Now now;
   };
-  static constexpr Verb verbs[] = {{"read", reads},         {"write", writes}, {"extended read", reads},
-                                   {"select", either},      {"sleep", timed},  {"tick", timed},
-                                   {"wait for", children},  {"sync", barrier}, {"io call", io},
-                                   {"blocking call", io},   {"await", io},     {"yield_", due}};
+  static constexpr Verb verbs[] = {
+      {"read", reads},        {"write", writes}, {"extended read", reads},
+      {"select", either},     {"sleep", timed},  {"tick", timed},
+      {"wait for", children}, {"sync", barrier}, {"io call", io},
+      {"blocking call", io},  {"await", io},     {"yield_", due}};
   for (const auto& [v, now] : verbs)
     if (std::strcmp(v, verb) == 0) return now;
   return children;  // at the beginning or the end of a run
@@ -107,11 +108,11 @@ Now state_of(ProcessBase& p, Sides& sides) {
 
 struct Seen {
   std::array<std::uint32_t, kStates> found{};  // how often in each state, since the last rows
-  std::uint64_t sample = 0;                     // the last one
-  std::uint64_t rows = 0;                       // the rows in which it was told last
-  std::int64_t since = 0;                       // of its state
-  std::int64_t cpu = -1;                        // its thread's, at the last rows
-  std::uint64_t mark = 0;                       // what had passed at its ends then
+  std::uint64_t sample = 0;                    // the last one
+  std::uint64_t rows = 0;                      // the rows in which it was told last
+  std::int64_t since = 0;                      // of its state
+  std::int64_t cpu = -1;                       // its thread's, at the last rows
+  std::uint64_t mark = 0;                      // what had passed at its ends then
   Now now = runs;
   bool before = true;  // it was so when it was first seen
   bool has_weight() const noexcept { return found[runs] + found[timed] + found[io] > 0; }
@@ -119,8 +120,8 @@ struct Seen {
 struct Flow {
   std::uint64_t sample = 0;
   unsigned long long transfers = 0, dropped = 0;  // at the last rows
-  std::array<std::uint32_t, 2> waits{};           // samples in which somebody waited to read, to write
-  std::array<std::uint32_t, 2> line{};            // the processes that did, at the last sample
+  std::array<std::uint32_t, 2> waits{};  // samples in which somebody waited to read, to write
+  std::array<std::uint32_t, 2> line{};   // the processes that did, at the last sample
 };
 
 struct Look {
@@ -140,8 +141,7 @@ Look* look_in(PyObject* o) { return static_cast<Look*>(PyCapsule_GetPointer(o, k
 
 std::vector<ProcessBase*> everybody() {
   std::vector<ProcessBase*> all;
-  for (PyRun* run : every_run())
-    run->run.each_process([&](ProcessBase& p) { all.push_back(&p); });
+  for (PyRun* run : every_run()) run->run.each_process([&](ProcessBase& p) { all.push_back(&p); });
   return all;  // they stay as long as the GIL is held
 }
 
@@ -150,8 +150,9 @@ const Engine& engine(const core::SyncObject* place) noexcept {
 }
 
 PyObject* f_new(PyObject*, PyObject*) {
-  return PyCapsule_New(new Look, kLook,
-                       [](PyObject* o) { delete static_cast<Look*>(PyCapsule_GetPointer(o, kLook)); });
+  return PyCapsule_New(new Look, kLook, [](PyObject* o) {
+    delete static_cast<Look*>(PyCapsule_GetPointer(o, kLook));
+  });
 }
 
 // _look(look): one sample. Returns how many processes there are.
@@ -200,9 +201,8 @@ PyObject* f_look(PyObject*, PyObject* o) {
 // Calls f(the channel, does it write) for the open ends that a process was given, or has received.
 template <class F>
 void each_end(ProcessBase& p, F&& f) {
-  each_end_held(p, [&](const EndObject*, const core::SyncObject* place, bool writes) {
-    f(place, writes);
-  });
+  each_end_held(
+      p, [&](const EndObject*, const core::SyncObject* place, bool writes) { f(place, writes); });
   if (const ProcessObject* const o = process_object(&p))
     for (const EndObject* const e : received_by(o))
       if (e->state == EndState::open)
@@ -338,11 +338,11 @@ PyObject* f_rows(PyObject*, PyObject* args) {
     const std::uint32_t parent =
         p->group && p->group->owner() ? std::uint32_t(p->group->owner()->id) : 0u;
     if (!counts) return nullptr;
-    append(list, Py_BuildValue("IIssiLOsNLNN", std::uint32_t(p->id), parent,
-                               runtime::path_of(*p).c_str(), kind_of(obj), int(now),
-                               static_cast<long long>(at - s.since), s.before ? Py_True : Py_False,
-                               does.c_str(), counts.release(), used,
-                               held.release(), waits.release()));
+    append(list,
+           Py_BuildValue("IIssiLOsNLNN", std::uint32_t(p->id), parent, runtime::path_of(*p).c_str(),
+                         kind_of(obj), int(now), static_cast<long long>(at - s.since),
+                         s.before ? Py_True : Py_False, does.c_str(), counts.release(), used,
+                         held.release(), waits.release()));
   }
   return list.release();
 }

@@ -136,7 +136,8 @@ void take_socket_away() {
 }
 
 bool open_door() {
-  if (const char* const w = std::getenv("WEFT_INSPECT"); w && std::strcmp(w, "0") == 0) return false;
+  if (const char* const w = std::getenv("WEFT_INSPECT"); w && std::strcmp(w, "0") == 0)
+    return false;
   const std::string directory = runtime_directory() + "/weft";
   socket_path = directory + "/" + std::to_string(getpid()) + ".sock";
   sockaddr_un at{};

@@ -217,8 +217,8 @@ def _show_name(name: str) -> None:
     global _shown
     if name != _shown:
         _shown = name
-        with contextlib.suppress(OSError), open("/proc/self/comm", "wb", buffering=0) as file:
-            file.write(f"main/{name}".encode()[-15:])
+        with contextlib.suppress(OSError):
+            Path("/proc/self/comm").write_bytes(f"main/{name}".encode()[-15:])
 
 
 def run_call(
