@@ -72,6 +72,11 @@ def _size(n: int) -> str:
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
     """Plain text: the first and the last column to the left, numbers to the right."""
+    kept = [
+        i for i in range(len(headings)) if i == 0 or not rows or any(row[i] for row in rows)
+    ]  # columns that say something
+    headings = [headings[i] for i in kept]
+    rows = [[row[i] for i in kept] for row in rows]
     widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
     lines = []
     for row in [headings, *rows]:
@@ -237,10 +242,31 @@ _HEADINGS = (
 )
 
 
-def _cells(row: _visit.Row, tree: bool, here: int) -> tuple[str, ...]:
+def _names(rows: Sequence[_visit.Row], tree: bool) -> list[str]:
+    """In a tree who stands below its parent is shown by what its path adds to its parent's."""
+    paths = {row.path for row in rows} if tree else set()
+    names = []
+    for row in rows:
+        parents = [p for p in _parents(row.path) if p in paths]
+        names.append(
+            "  " * len(parents) + row.path[len(parents[-1]) + 1 :] if parents else row.path
+        )
+    return names
+
+
+def _parents(path: str) -> Iterator[str]:
+    """main, main/a, … of main/a/b."""
+    for i, letter in enumerate(path):
+        if letter == "/":
+            yield path[:i]
+
+
+def _table_of(rows: Sequence[_visit.Row], tree: bool, here: int) -> list[tuple[str, ...]]:
+    return [_cells(row, name, here) for row, name in zip(rows, _names(rows, tree), strict=True)]
+
+
+def _cells(row: _visit.Row, name: str, here: int) -> tuple[str, ...]:
     since = f"> {_span(row.seconds)}" if row.before else _span(row.seconds)
-    depth = row.path.count("/")
-    name = "  " * depth + row.path.rsplit("/", 1)[-1] if tree and depth else row.path
     return (
         name,
         _share(row.part("runs")),
@@ -302,7 +328,7 @@ def as_text(
     rows = chosen(network.rows, sort, only)
     tree = sort == "path" and not only
     parts = ["\n".join(head(network, pid))]
-    parts.append(_table(_HEADINGS, [_cells(row, tree, pid) for row in rows], width))
+    parts.append(_table(_HEADINGS, _table_of(rows, tree, pid), width))
     pipes = [pipe for pipe in network.pipes if only in pipe.name or not only]
     if pipes:
         parts.append(_table(_CHANNELS, [_channel_cells(pipe) for pipe in pipes], width))
@@ -434,7 +460,7 @@ def screen(network: _visit.Network, pid: int, keys: Keys, width: int, height: in
     for_pipes = min(len(pipes), max(room // 3, 3)) if keys.channels and pipes else 0
     for_rows = room - (for_pipes + 2 if for_pipes else 0)
     parts = [*above, ""]
-    parts += _cut(_HEADINGS, [_cells(row, tree, pid) for row in rows], for_rows, width)
+    parts += _cut(_HEADINGS, _table_of(rows, tree, pid), for_rows, width)
     if for_pipes:
         parts += ["", *_cut(_CHANNELS, [_channel_cells(p) for p in pipes], for_pipes, width)]
     return "\n".join([*parts, "", keys.line()[:width]])
