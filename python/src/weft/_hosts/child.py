@@ -29,6 +29,7 @@ import threading
 import time
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 from weft import _helper_threads
