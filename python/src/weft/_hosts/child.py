@@ -29,7 +29,6 @@ import threading
 import time
 import types
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NoReturn
 
 from weft import _helper_threads
@@ -218,8 +217,9 @@ def _show_name(name: str) -> None:
     global _shown
     if name != _shown:
         _shown = name
-        with contextlib.suppress(OSError):
-            Path("/proc/self/comm").write_bytes(f"main/{name}".encode()[-15:])
+        # pathlib takes milliseconds of each start
+        with contextlib.suppress(OSError), open("/proc/self/comm", "wb", buffering=0) as file:  # noqa: PTH123
+            file.write(f"main/{name}".encode()[-15:])
 
 
 def run_call(
