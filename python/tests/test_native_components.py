@@ -518,7 +518,7 @@ def test_the_cpu_that_was_asked_for(b):
 def test_the_name_that_system_tools_show(b):
     a, c = b.weft.Channel("a"), b.weft.Channel("c")
     echo = basics().ints(+a, -c).named("the echo")
-    assert "the echo" in b.run(send_first(b, a, c), echo)[0]
+    assert "main/the echo" in b.run(send_first(b, a, c), echo)[0]  # rule 14.13
 
 
 def send_first(b, a, c):

@@ -8,6 +8,8 @@ namespace weft::py {
 // been woken already?
 enum class Facing : std::uint8_t { able, blocked };
 Facing facing(ProcessBase& p) noexcept;
+// It is in an operation that has come to its outcome, and has not gone on yet.
+bool is_woken(ProcessBase& p) noexcept;
 
 // Counts the ends closed so far, and what else makes alternatives look at their guards again.
 extern std::uint64_t ends_closed;

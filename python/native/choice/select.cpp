@@ -455,6 +455,15 @@ Facing facing(ProcessBase& p) noexcept {
   return c->has_timers() || !c->undecided() || c->asks_afar() ? Facing::able : Facing::blocked;
 }
 
+bool is_woken(ProcessBase& p) noexcept {
+  const runtime::OpKind* const op = p.operation();
+  if (!op) return true;
+  if (op->undecided) return facing(p) == Facing::able;
+  if (op->withdraw != &withdraw_select) return p.status != Status::pending;
+  auto* c = static_cast<Choice*>(p.place);
+  return !c->undecided() && !c->asks_afar();
+}
+
 int init_choice(PyObject*) {
   refuse_as_result<SelectOpObject>(SelectOpType, select_async,
                                    [](PyObject* o) noexcept { return sel(o)->verb(); });

@@ -583,9 +583,6 @@ PyObject* run_call(NativeCall& c) {
   if (ProcessObject* const p = process_object(t)) p->native_code = 1;
   go_to(c, {c.info->file, c.info->line});  // until an operation says where it stands
   if (c.cpu >= 0) pin(c.cpu);
-  char name[16];
-  std::snprintf(name, sizeof name, "%s", t->function ? t->function : c.info->name);
-  pthread_setname_np(pthread_self(), name);
   weft_failure f{0, nullptr, nullptr};
   weft_status s;
   for (const EndObject* e : c.ends)

@@ -22,6 +22,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 
@@ -127,31 +128,26 @@ struct Row {
   std::string path, does;
 };
 
-std::vector<Row> running_in(PyRun& run) {
+// Those that `wanted` holds for, in the order of their numbers.
+template <class F>
+std::vector<Row> rows_where(PyRun& run, F&& wanted) {
   // named below: a path asks the groups, which are locked while they are walked
-  std::vector<ProcessBase*> running;
+  std::vector<ProcessBase*> all;
   run.run.each_process([&](ProcessBase& p) {
-    if (!p.op) running.push_back(&p);
+    if (wanted(p)) all.push_back(&p);
   });
   std::vector<Row> rows;
-  for (ProcessBase* p : running) {
-    const std::string at = where_running(*p);
-    rows.push_back(
-        {std::uint32_t(p->id), runtime::path_of(*p), "running" + (at.empty() ? at : " at " + at)});
-  }
+  for (ProcessBase* p : all)
+    rows.push_back({std::uint32_t(p->id), runtime::path_of(*p), doing(*p)});
+  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.id < b.id; });
   return rows;
 }
-// Each process of a run.
+std::vector<Row> running_in(PyRun& run) {
+  return rows_where(run, [](ProcessBase& p) { return !p.op; });
+}
+// Each process of a run: first who waits.
 std::vector<Row> rows_of(PyRun& run) {
-  std::vector<Row> rows;
-  const runtime::Report r = runtime::Report::of(run.run);
-  for (const auto& [id, b] : r.blocked) {
-    std::string s = b.for_children ? "waits for its processes" : b.verb;
-    std::size_t shown = 0;
-    for (const std::string& place : b.places)
-      if (shown < 8) s.append(shown++ ? ", " : " ").append(place);
-    rows.push_back({id, b.path, s + " at " + b.at});
-  }
+  std::vector<Row> rows = rows_where(run, [](ProcessBase& p) { return p.op != nullptr; });
   for (Row& row : running_in(run)) rows.push_back(std::move(row));
   return rows;
 }

@@ -29,6 +29,8 @@
 #include "rounds/facts.hpp"
 #include "rounds/rounds.hpp"
 #include "rounds/runs.hpp"
+#include "watching/look.hpp"
+#include "watching/observe.hpp"
 #include "watching/steps.hpp"
 #include "weft/runtime/outside.hpp"
 #include "wire/wire.hpp"
@@ -388,6 +390,7 @@ PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) {
 #endif
   watch_standstill(run);
   runs.insert(this);
+  can_be_looked_at();
   runtime::Outsiders::all().join(run);  // links to other OS processes are outside
 }
 PyRun::~PyRun() {
@@ -500,6 +503,7 @@ void forget_threads() noexcept {
   sleepers = nullptr;
   sleeper.next = sleeper.before = nullptr;
   forget_steps();
+  forget_look_door();
   forget_strangers();
   forget_outside();
   forget_links();

@@ -22,6 +22,8 @@ void forget_rounds() noexcept;  // in the child of a fork
 // "file:line" of one that runs; "": not known, as of a component, of a greenlet, and where there is
 // no GIL that stops it there.
 std::string where_running(ProcessBase& p);
+// What a process does, for a list of all: "read 'c' at shop.py:12", "running at shop.py:18".
+std::string doing(ProcessBase& p);
 // Is there a link, and are links asked whether all stand still there too (network.cpp)? Then this
 // says that a run here does.
 bool links_are_asked() noexcept;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from weft._watching.deadlocks import PartialDeadlock, Stuck, deadlocks, watching_deadlocks
 from weft._watching.debug import Changed, Debug, debug
 from weft._watching.measure import ChannelMeasure, Measurement, measure, measuring
+from weft._watching.on_signal import on_signal
 from weft._watching.trace import tracing
 from weft._watching.watchdog import Hog, Watchdog, watchdog
 from weft.errors import WeftWarning
@@ -23,6 +24,7 @@ __all__ = [
     "debug",
     "measure",
     "measuring",
+    "on_signal",
     "tracing",
     "watchdog",
     "watching_deadlocks",

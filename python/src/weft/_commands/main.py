@@ -1,5 +1,5 @@
-"""The commands `weft run`, `weft trace`, `weft bench`, `weft build`, `weft check`, `weft lf`,
-`weft net`, and `weft --version`.
+"""The commands `weft run`, `weft ps`, `weft top`, `weft graph`, `weft trace`, `weft bench`,
+`weft build`, `weft check`, `weft lf`, `weft net`, and `weft --version`.
 
 Invariants
 - If the user did something wrong, one line on stderr says what to do, with exit status 2, before
@@ -133,6 +133,11 @@ def run_program(
     if chosen == "greenlets":
         _need_greenlets()
     weft.use(chosen)
+    if hasattr(signal, "SIGUSR1") and signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
+        from weft._watching.on_signal import on_signal
+
+        with contextlib.suppress(weft.BadUse):  # the pure fallback has none
+            on_signal()
     try:
         tracing = contextlib.nullcontext() if trace is None else weft.tracing(trace)
         tracing.__enter__()
@@ -431,9 +436,9 @@ def trace_command(file: str, as_json: bool, chrome: str | None, picture: str | N
     except NoTrace as error:
         raise BadUse(str(error)) from None
     if chrome is not None:
-        _write(chrome, json.dumps(_trace.chrome(events)))
+        write_text(chrome, json.dumps(_trace.chrome(events)))
     if picture is not None:
-        _write(picture, _picture.svg(events))
+        write_text(picture, _picture.svg(events))
     summary = _trace.summarise(events, cut_off)
     if as_json:
         rows = {k: [r._asdict() for r in getattr(summary, k)] for k in ("processes", "channels")}
@@ -443,7 +448,7 @@ def trace_command(file: str, as_json: bool, chrome: str | None, picture: str | N
     return EXIT["ok"]
 
 
-def _write(path: str, text: str) -> None:
+def write_text(path: str, text: str) -> None:
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
@@ -468,6 +473,7 @@ def _print_summary(summary: _trace.Summary) -> None:
             table.add_row(row.name, *map(str, counts), *(f"{s:.6f} s" for s in times))
         console.print(table)
     console.print(f"{summary.events} events in {summary.seconds:.6f} s")
+    console.print(f"where the time goes: {summary.verdict}")
     if summary.unfinished:
         console.print(f"had not ended: {', '.join(summary.unfinished)}")
     for pid in summary.lost:
@@ -476,6 +482,96 @@ def _print_summary(summary: _trace.Summary) -> None:
         console.print(f"{where} ran processes: what they did there is not in this trace")
     if summary.cut_off:
         console.print("the last line is cut off: the program was killed")
+
+
+# --- a network that runs: _commands/see.py --------------------------------------------------------
+
+
+@weft_command.command("ps")
+@click.option("--json", "as_json", is_flag=True, help="The list as JSON on stdout.")
+def ps_command(as_json: bool) -> int:
+    """List the Weft programs that run, and what their processes do.
+
+    A program needs nothing for it. It is not listed if it was started with WEFT_INSPECT=0, or has no
+    runtime directory.
+    """
+    from weft._commands import see as _see
+
+    return _see.ps(as_json)
+
+
+@weft_command.command("top")
+@click.argument("program", required=False)
+@click.option("--once", is_flag=True, help="Look once, print it and exit.")
+@click.option("--json", "as_json", is_flag=True, help="Look once; as JSON on stdout.")
+@click.option("--interval", type=float, help="Seconds of a look (default: 0.1 once, else 1).")
+@click.option("--sort", default="path", help="path, busy, reads, writes, time, ops or since.")
+@click.option("--only", default="", metavar="TEXT", help="Processes and channels with TEXT.")
+@click.option("--most", default=2_000, help="The most processes to ask for.")
+def top_command(
+    program: str | None,
+    once: bool,
+    as_json: bool,
+    interval: float | None,
+    sort: str,
+    only: str,
+    most: int,
+) -> int:
+    """Show the network of a program that runs: who is busy, who waits for whom, and the bottleneck.
+
+    PROGRAM is the number of an OS process, or a word of its command line; without it the only program that runs.
+
+    \b
+    Examples:
+      weft top
+      weft top shop.py --sort busy
+      weft top 4711 --once
+      weft top 4711 --json --interval 1
+    """
+    from weft._commands import see as _see
+
+    if sort not in _see.SORTS:
+        raise BadUse(
+            f"--sort {sort}: it is one of {', '.join(_see.SORTS)}{did_you_mean(sort, _see.SORTS)}"
+        )
+    longest = 60
+    interval = interval if interval is not None else 0.1 if once or as_json else 1.0
+    if not 0 < interval <= longest:
+        raise BadUse(f"--interval {interval:g}: it is more than 0 and at most {longest} seconds")
+    if most < 1:
+        raise BadUse(f"--most {most}: it is 1 or more")
+    return _see.top(program, once, as_json, interval, sort, only, most)
+
+
+@weft_command.command(
+    "graph",
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,
+        "help_option_names": ["-h", "--help"],
+    },
+)
+@click.option("--on", "backend", metavar="BACKEND", help="As of weft run.")
+@click.option("--format", "kind", help="svg, dot or mermaid (default: by the name of OUT, or dot).")
+@click.option("-o", "--output", metavar="OUT", help="The file to write (default: stdout).")
+@click.argument("file")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def graph_command(
+    backend: str | None, kind: str | None, output: str | None, file: str, args: tuple[str, ...]
+) -> int:
+    """Run the program FILE, and draw its network: who hands values to whom, by which channel.
+
+    FILE may be a trace (OUT of weft run --trace), which is drawn without running anything.
+
+    \b
+    Examples:
+      weft graph -o hello.svg hello.py
+      weft graph --format mermaid hello.py
+      weft graph -o hello.dot out.jsonl
+    """
+    from weft._commands import see as _see
+
+    return _see.graph(backend, kind, output, file, args)
 
 
 @weft_command.command(

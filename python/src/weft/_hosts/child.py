@@ -216,6 +216,19 @@ def taken(link: Any, name: str) -> Any:
     return link.take(name, name.startswith(_host.KEPT))
 
 
+_shown = ""  # the name that this OS process has in the system
+
+
+def _show_name(name: str) -> None:
+    """`top` and `ps` show what runs here, as they do for threads (rule 14.13)."""
+    global _shown
+    if name != _shown:
+        _shown = name
+        # pathlib takes milliseconds of each start
+        with contextlib.suppress(OSError), open("/proc/self/comm", "wb", buffering=0) as file:  # noqa: PTH123
+            file.write(f"main/{name}".encode()[-15:])
+
+
 def run_call(
     load: Callable[[], _pickling.Call], orders: Any, call: str
 ) -> tuple[Any, _pickling.Failure | None]:
@@ -232,6 +245,7 @@ def run_call(
         if (named := getattr(function, "_weft_name", None)) is not None:
             process = process.named(named(*args, **keywords))
         del args, keywords
+        _show_name(process.name)
         with _call_names.running(process, call):
             return _shared.run(process), None
     except BaseException as error:

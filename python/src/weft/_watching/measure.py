@@ -32,6 +32,8 @@ from typing import Any, NamedTuple
 
 from weft._extension import native as _native
 from weft._watching import observers as _observers
+from weft._watching import shares as _shares
+from weft._watching import verdict as _verdict
 
 _SWEEP = 1024  # how many channels are kept until unused ones are dropped
 _READERS, _WRITERS = 0, 1  # the sides of a channel
@@ -118,6 +120,7 @@ class Measurement:
         self._parked: dict[int, _Parked] = {}  # process → its operation that waits
         self._elsewhere: dict[Any, dict[str, dict[str, Any]]] = {}  # OS process → rows, by name
         self._goes_on = False
+        self._shares = _shares.Shares()  # of the processes here
         #: The pids of OS processes that died, or did not answer: a part of what they did is
         #: missing.
         self.lost: list[int] = []
@@ -147,6 +150,13 @@ class Measurement:
     def _rows_sent(self) -> list[dict[str, Any]]:
         """Returns the rows of this OS process alone, in no order."""
         return [asdict(row) for row in self._rows_here().values()]
+
+    @property
+    def verdict(self) -> str:
+        """Where the time goes, in one sentence: which process of this OS process is the bottleneck, if
+        one is (rule 14.12).
+        """
+        return _verdict.verdict(self._shares.nodes()).text
 
     def __getitem__(self, channel: Any) -> ChannelMeasure:
         """Returns the row of a channel, or of a name. Raises KeyError if nothing happened there."""
@@ -192,6 +202,7 @@ class Measurement:
             cells = [first.ljust(widths[0])]
             cells += [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
             print("  ".join(cells), file=out)
+        print(f"where the time goes: {self.verdict}", file=out)
         for pid in self.lost:
             print(f"OS process {pid} was lost, and some of what it did is missing", file=out)
 
@@ -261,6 +272,8 @@ class Measurement:
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
         key = _observers.key_of(process)
+        if process is not None:
+            self._share(key, what, process, operation, target, detail)
         if what == "begin":
             self._targets[key] = target
             self._places(operation, target)  # from now on the channels' transfers count
@@ -282,6 +295,26 @@ class Measurement:
             self._targets.pop(key, None)
         elif what == "lent":
             self._seen(target)
+
+    def _share(
+        self, key: int, what: str, process: Any, operation: str | None, target: Any, detail: Any
+    ) -> None:
+        """What the process does with its time, for the verdict."""
+        now, shares = _native._steady_ns(), self._shares
+        if not shares.knows(key):
+            shares.seen(key, process.path, None, now)
+        if what == "park":
+            shares.begins(key, operation or "", now)
+        elif what in ("commit", "raise"):
+            places = self._outcome_at(what, operation, target, detail)
+            select = isinstance(target, tuple)
+            kind = (
+                ("output" if places[0][1] == _WRITERS else "input") if select and places else None
+            )
+            channel = f"{places[0][0].name} {id(places[0][0])}" if places else None
+            shares.done(key, operation or "", kind, channel, shares.waited(key, now))
+        elif what in ("end", "left"):
+            shares.over(key, now)
 
     def _settled(
         self, key: int, what: str, operation: str | None, target: Any, detail: Any

@@ -28,7 +28,7 @@ MOST_PROCESSES = 40
 
 _STEP, _LANE, _TOP, _RIGHT = 18, 34, 30, 24
 _LETTER = 7.2  # the width of a letter, at the font size below
-_STYLE = """
+STYLE = """
   text { font: 12px ui-monospace, monospace; fill: #24292f }
   .small { font-size: 10px; fill: #57606a }
   .runs { stroke: #0969da; stroke-width: 3; stroke-linecap: round }
@@ -40,6 +40,12 @@ _STYLE = """
     text { fill: #e6edf3 } .small { fill: #9198a1 } .runs { stroke: #4493f8 } .waits { stroke: #656c76 }
     .value { stroke: #3fb950 } .end { fill: #4493f8 } .gone { stroke: #f85149 }
   }"""
+
+
+HEAD = (
+    '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+    '<path d="M0,0 L8,4 L0,8 z" fill="#1a7f37"/></marker></defs>'
+)
 
 
 @dataclass
@@ -94,9 +100,7 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
         body.append(f'<text class="small" x="8" y="{height - 6}">… and {note}</text>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">\n'
-        f"<title>{len(lanes)} processes, {len(shown)} events</title>\n<style>{_STYLE}\n</style>\n"
-        '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        '<path d="M0,0 L8,4 L0,8 z" fill="#1a7f37"/></marker></defs>\n'
+        f"<title>{len(lanes)} processes, {len(shown)} events</title>\n<style>{STYLE}\n</style>\n{HEAD}\n"
         + "\n".join(body)
         + "\n</svg>\n"
     )

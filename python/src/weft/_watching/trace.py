@@ -25,6 +25,8 @@ from typing import Any, NamedTuple
 from weft._extension import native as _native
 from weft._watching import observers as _observers
 from weft._watching import quiet_ends as _quiet_ends
+from weft._watching import shares as _shares
+from weft._watching import verdict as _verdict
 from weft.errors import BadUse, WeftWarning
 
 SCHEMA = 1
@@ -286,6 +288,7 @@ class Summary(NamedTuple):
     cut_off: bool  #: whether the last line is incomplete
     lost: list[int]  #: pids of OS processes that were lost with what they had not sent
     unseen: list[str]  #: hosts of a network whose processes are not in the trace
+    verdict: str  #: where the time goes, in one sentence
 
 
 def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
@@ -351,8 +354,10 @@ def summarise(events: Iterable[dict[str, Any]], cut_off: bool = False) -> Summar
     }
     count = 0
     last = 0
+    shares = _shares.Shares()
     for event in events:
         count += 1
+        _shares.add(shares, event)
         last = max(last, event["t"])
         if event["e"] == "lost":
             lost.append(event["pid"])
@@ -397,6 +402,7 @@ def summarise(events: Iterable[dict[str, Any]], cut_off: bool = False) -> Summar
         cut_off,
         lost,
         sorted(unseen),
+        _verdict.verdict(shares.nodes()).text,
     )
 
 

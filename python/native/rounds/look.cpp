@@ -1,0 +1,437 @@
+// A look from outside (rule 14.9): samples of what every process does.
+//
+//   _look_new() ──► Look ──_look_base(), _look(): one sample, as often as wanted──► _look_rows(): a piece, until it is empty
+//                                                                └──► _look_channels()
+//
+// No process counts or notes anything for it: all is read from what the runtime has anyway, with the
+// GIL, at the moment of the sample. So nothing costs anything while nobody looks.
+//
+// Invariants
+//  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces, since
+//    the GIL is not let go of within one.
+//  2 Between two samples processes and channels come and go: a process is known by its number, a
+//    channel by its address, and by its counts, which never fall; one that has fewer is another.
+//  3 What a Look keeps of a process goes when a sample does not find that process any more.
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <unordered_map>
+#include <vector>
+
+#include "channels/channels.hpp"
+#include "choice/choices.hpp"
+#include "interpreter/interpreter.hpp"
+#include "interpreter/sequences.hpp"
+#include "processes/caller.hpp"
+#include "processes/processes.hpp"
+#include "rounds/facts.hpp"
+#include "rounds/rounds.hpp"
+#include "weft/runtime/names.hpp"
+#include "wire/far.hpp"
+
+namespace weft::py {
+
+namespace {
+
+// In the order of weft/_watching/look.py, STATES.
+enum Now : std::uint8_t { runs, due, reads, writes, either, timed, barrier, children, io, kStates };
+
+PyObject* cr_running = nullptr;  // Coroutine.cr_running; kept for ever
+
+bool runs_now(const ProcessObject* o) noexcept {
+  if (!o || o->native_code || o->kind == Kind::thread || o->kind == Kind::pooled) return true;
+  if (o->kind == Kind::greenlet) {
+    // that of the one which runs has no frame of its own to show
+    if (!o->greenlet_state) return false;
+    PyObject* const f = greenlet_frame(const_cast<ProcessObject*>(o));
+    if (f) defer_decref(f);
+    return !f;
+  }
+  if (!o->body || !PyCoro_CheckExact(o->body) || !Py_IS_TYPE(cr_running, &PyGetSetDescr_Type))
+    return false;
+  const PyGetSetDef* const d = reinterpret_cast<PyGetSetDescrObject*>(cr_running)->d_getset;
+  PyObject* const is = d->get(o->body, d->closure);
+  const bool yes = is == Py_True;
+  if (!is) PyErr_Clear();
+  Py_XDECREF(is);
+  return yes;
+}
+
+struct Sides final : runtime::WaitVisitor {
+  std::vector<std::pair<const core::SyncObject*, bool>> at;
+  bool others = false;
+  void channel(const core::SyncObject& c, bool writing) override { at.emplace_back(&c, writing); }
+  void barrier(const core::SyncObject&) override { others = true; }
+  void end(const core::SyncObject&) override { others = true; }
+};
+
+Now by_verb(const char* verb) noexcept {
+  struct Verb {
+    const char* verb;
+    Now now;
+  };
+  static constexpr Verb verbs[] = {
+      {"read", reads},        {"write", writes}, {"extended read", reads},
+      {"select", either},     {"sleep", timed},  {"tick", timed},
+      {"wait for", children}, {"sync", barrier}, {"io call", io},
+      {"blocking call", io},  {"await", io},     {"yield_", due}};
+  for (const auto& [v, now] : verbs)
+    if (std::strcmp(v, verb) == 0) return now;
+  return children;  // at the beginning or the end of a run
+}
+
+// What it does at this moment, and in `sides` the channels at which it waits.
+Now state_of(ProcessBase& p, Sides& sides) {
+  sides.at.clear();
+  sides.others = false;
+  const runtime::OpKind* const op = p.operation();
+  if (!op) return runs_now(process_object(&p)) ? runs : due;
+  const Now now = by_verb(op->verb);
+  if (now == timed || now == io || now == children) return now;
+  if (is_woken(p)) return due;
+  if (now == barrier) return now;
+  if (op->undecided)
+    op->undecided(p, sides);
+  else if (op->visit)
+    op->visit(p, sides);
+  bool in = false, out = false;
+  for (const auto& [place, writing] : sides.at) (writing ? out : in) = true;
+  if (now == reads || now == writes) return now;
+  if (in && out) return either;
+  if (in) return reads;
+  if (out) return writes;
+  return sides.others ? children : timed;
+}
+
+struct Seen {
+  std::array<std::uint32_t, kStates> found{};  // how often in each state, since the last rows
+  std::uint64_t sample = 0;                    // the last one
+  std::uint64_t rows = 0;                      // the rows in which it was told last
+  std::int64_t since = 0;                      // of its state
+  std::int64_t cpu = -1;                       // its thread's, at the last rows
+  std::uint64_t mark = 0;                      // what had passed at its ends then
+  Now now = runs;
+  bool before = true;  // it was so when it was first seen
+  bool has_weight() const noexcept { return found[runs] + found[timed] + found[io] > 0; }
+};
+struct Flow {
+  std::uint64_t sample = 0;
+  unsigned long long transfers = 0, dropped = 0;  // at the last rows
+  std::array<std::uint32_t, 2> waits{};  // samples in which somebody waited to read, to write
+  std::array<std::uint32_t, 2> line{};   // the processes that did, at the last sample
+};
+
+struct Look {
+  std::unordered_map<std::uint32_t, Seen> seen;
+  std::unordered_map<const core::SyncObject*, Flow> flows;
+  std::uint64_t samples = 0, round = 1;
+  std::uint32_t in_round = 0;
+  std::uint64_t stride = 1;  // of so many processes one is looked at, in turn
+};
+
+// A sample looks at no more processes than that, or half as many again: it is short for who waits
+// for the GIL meanwhile.
+constexpr std::size_t kInASample = 30'000;
+
+constexpr const char* kLook = "weft look";
+Look* look_in(PyObject* o) { return static_cast<Look*>(PyCapsule_GetPointer(o, kLook)); }
+
+std::vector<ProcessBase*> everybody() {
+  std::vector<ProcessBase*> all;
+  for (PyRun* run : every_run()) run->run.each_process([&](ProcessBase& p) { all.push_back(&p); });
+  return all;  // they stay as long as the GIL is held
+}
+
+const Engine& engine(const core::SyncObject* place) noexcept {
+  return static_cast<const Engine&>(*place);
+}
+
+PyObject* f_new(PyObject*, PyObject*) {
+  return PyCapsule_New(new Look, kLook, [](PyObject* o) {
+    delete static_cast<Look*>(PyCapsule_GetPointer(o, kLook));
+  });
+}
+
+// _look(look): one sample. Returns how many processes there are.
+PyObject* f_look(PyObject*, PyObject* o) {
+  Look* const look = look_in(o);
+  if (!look) return nullptr;
+  const OneMoment moment;
+  const std::int64_t at = prim::now();
+  ++look->samples;
+  ++look->in_round;
+  Sides sides;
+  const auto all = everybody();
+  look->stride = all.size() / kInASample + 1;
+  for (ProcessBase* p : all) {
+    if ((std::uint32_t(p->id) + look->samples) % look->stride != 0) continue;
+    const Now now = state_of(*p, sides);
+    auto [it, fresh] = look->seen.try_emplace(std::uint32_t(p->id));
+    Seen& s = it->second;
+    if (fresh) {
+      s.now = now;
+      s.since = at;
+      s.before = look->samples <= look->stride + 1;
+    } else if (s.now != now) {
+      s.now = now;
+      s.since = at;
+      s.before = false;
+    }
+    s.sample = look->samples;
+    ++s.found[now];
+    for (const auto& [place, writing] : sides.at) {
+      Flow& f = look->flows[place];
+      if (f.sample != look->samples) {
+        if (f.sample == 0) {
+          f.transfers = engine(place).transfers();
+          f.dropped = engine(place).dropped();
+        }
+        f.sample = look->samples;
+        f.line = {};
+      }
+      if (f.line[writing]++ == 0) ++f.waits[writing];
+    }
+  }
+  return PyLong_FromSize_t(all.size());
+}
+
+// Calls f(the channel, does it write) for the open ends that a process was given, or has received.
+template <class F>
+void each_end(ProcessBase& p, F&& f) {
+  each_end_held(
+      p, [&](const EndObject*, const core::SyncObject* place, bool writes) { f(place, writes); });
+  if (const ProcessObject* const o = process_object(&p))
+    for (const EndObject* const e : received_by(o))
+      if (e->state == EndState::open)
+        f(static_cast<const core::SyncObject*>(&e->channel->core), Py_IS_TYPE(e, &WriterType) != 0);
+}
+
+pthread_t thread_of(const ThreadProcess& t, bool& known) noexcept {
+  known = t.state != nullptr;
+  return known ? static_cast<pthread_t>(t.state->thread_id) : pthread_t{};
+}
+std::int64_t cpu_of(const ProcessObject* o) noexcept {
+  if (!o || o->kind != Kind::thread || !o->thread) return -1;
+  bool known = false;
+  const pthread_t thread = thread_of(*static_cast<const ThreadProcess*>(o->thread), known);
+  clockid_t clock;
+  timespec t{};
+  if (!known || pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &t) != 0)
+    return -1;
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+// _look_base(look): a round begins here. What the next rows and channels tell is what was since.
+PyObject* f_base(PyObject*, PyObject* o) {
+  Look* const look = look_in(o);
+  if (!look) return nullptr;
+  const OneMoment moment;
+  ++look->samples;
+  const std::int64_t at = prim::now();
+  Sides sides;
+  for (ProcessBase* p : everybody()) {
+    auto [it, fresh] = look->seen.try_emplace(std::uint32_t(p->id));
+    Seen& s = it->second;
+    if (fresh) {
+      s.now = state_of(*p, sides);
+      s.since = at;
+      s.before = look->round == 1;
+    }
+    s.sample = look->samples;
+    s.found = {};
+    s.cpu = cpu_of(process_object(p));
+    std::uint64_t mark = 0;
+    each_end(*p, [&](const core::SyncObject* place, bool) {
+      const Engine& c = engine(place);
+      mark += c.transfers() + c.dropped();
+      Flow& f = look->flows[place];
+      f.transfers = c.transfers();
+      f.dropped = c.dropped();
+      f.sample = look->samples;
+    });
+    if (fresh) s.mark = mark;
+  }
+  for (auto& [place, f] : look->flows) {
+    f.waits = {};
+    f.line = {};
+  }
+  look->in_round = 0;
+  Py_RETURN_NONE;
+}
+
+const char* kind_of(const ProcessObject* o) noexcept {
+  if (!o) return "main";
+  switch (o->kind) {
+    case Kind::coroutine: return "coroutine";
+    case Kind::thread: return "thread";
+    case Kind::greenlet: return "greenlet";
+    case Kind::apart: return "coroutine apart";
+    case Kind::pooled: return "component";
+  }
+  return "";
+}
+
+// _look_rows(look, most): of at most so many processes that were not told since the last
+// _look_channels(): (number, its parent's, path, kind, state, ns in that state, was it so before the
+// first look, what it does (doing()), samples by state, ns of CPU time since its last row or -1,
+// [(channel, does it write)] that it holds, [(channel, does it write)] where it waits).
+PyObject* f_rows(PyObject*, PyObject* args) {
+  PyObject* o;
+  Py_ssize_t most;
+  if (!PyArg_ParseTuple(args, "On", &o, &most)) return nullptr;
+  Look* const look = look_in(o);
+  if (!look) return nullptr;
+  const OneMoment moment;
+  const std::int64_t at = prim::now();
+  Owned list(PyList_New(0));
+  Sides sides;
+  auto all = everybody();
+  // If not all are asked for: first who did more than wait for others.
+  if (all.size() > static_cast<std::size_t>(most))
+    std::stable_partition(all.begin(), all.end(), [&](ProcessBase* p) {
+      const auto it = look->seen.find(std::uint32_t(p->id));
+      return it != look->seen.end() && it->second.has_weight();
+    });
+  for (ProcessBase* p : all) {
+    if (!list || PyList_GET_SIZE(list.get()) >= most) break;
+    const auto it = look->seen.find(std::uint32_t(p->id));
+    if (it == look->seen.end() || it->second.rows == look->round) continue;
+    Seen& s = it->second;
+    s.rows = look->round;
+    const ProcessObject* const obj = process_object(p);
+    Owned held(PyList_New(0)), waits(held ? PyList_New(0) : nullptr);
+    std::uint64_t mark = 0;
+    each_end(*p, [&](const core::SyncObject* place, bool writing) {
+      mark += engine(place).transfers() + engine(place).dropped();
+      if (held && waits)
+        append(held, Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False));
+      Flow& f = look->flows[place];
+      if (f.sample == 0) {
+        f.transfers = engine(place).transfers();
+        f.dropped = engine(place).dropped();
+      }
+      if (f.sample != look->samples) {
+        f.sample = look->samples;
+        f.line = {};
+      }
+    });
+    // Something has passed at its ends since: it may have gone on, and come back to the same state.
+    if (mark != s.mark) {
+      s.since = at;
+      s.before = false;
+    }
+    s.mark = mark;
+    const Now now = state_of(*p, sides);
+    const std::string does = doing(*p);
+    for (const auto& [place, writing] : sides.at)
+      if (waits) append(waits, Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False));
+    Owned counts(waits ? PyTuple_New(kStates) : nullptr);
+    for (int i = 0; counts && i < kStates; ++i)
+      put(counts, i, PyLong_FromUnsignedLong(s.found[static_cast<std::size_t>(i)]));
+    s.found = {};
+    const std::int64_t cpu = cpu_of(obj);
+    const long long used = cpu < 0 || s.cpu < 0 ? -1 : cpu - s.cpu;
+    s.cpu = cpu;
+    const std::uint32_t parent =
+        p->group && p->group->owner() ? std::uint32_t(p->group->owner()->id) : 0u;
+    if (!counts) return nullptr;
+    append(list,
+           Py_BuildValue("IIssiLOsNLNN", std::uint32_t(p->id), parent, runtime::path_of(*p).c_str(),
+                         kind_of(obj), int(now), static_cast<long long>(at - s.since),
+                         s.before ? Py_True : Py_False, does.c_str(), counts.release(), used,
+                         held.release(), waits.release()));
+  }
+  return list.release();
+}
+
+// _look_channels(look): {channel: (name, values passed since the last time, dropped, in the buffer,
+// capacity, samples in which somebody waited to read, to write, who wait to read now, to write)},
+// and how many samples there were. The next round begins.
+PyObject* f_channels(PyObject*, PyObject* o) {
+  Look* const look = look_in(o);
+  if (!look) return nullptr;
+  const OneMoment moment;
+  // Only channels at which somebody who lives waits, or holds an end, are there for certain.
+  std::unordered_map<const core::SyncObject*, bool> there;
+  Sides sides;
+  for (ProcessBase* p : everybody()) {
+    each_end(*p, [&](const core::SyncObject* place, bool) { there[place] = true; });
+    state_of(*p, sides);
+    for (const auto& [place, writing] : sides.at) there[place] = true;
+  }
+  Owned by_key(PyDict_New());
+  for (auto it = look->flows.begin(); by_key && it != look->flows.end();) {
+    if (!there.count(it->first)) {
+      it = look->flows.erase(it);
+      continue;
+    }
+    Flow& f = it->second;
+    const Engine& c = engine(it->first);
+    const auto [transfers, dropped, buffered] = figures_of(c);
+    if (transfers < f.transfers) f.transfers = 0;  // another channel at its address
+    if (dropped < f.dropped) f.dropped = 0;
+    const auto now = f.sample == look->samples ? f.line : std::array<std::uint32_t, 2>{};
+    const Owned row(Py_BuildValue("NKKKIIIII", to_str(channel_name(channel_of_core(c))),
+                                  transfers - f.transfers, dropped - f.dropped, buffered,
+                                  c.ring ? c.ring->capacity : 0u, f.waits[0], f.waits[1], now[0],
+                                  now[1]));
+    const Owned key(row ? key_of(it->first) : nullptr);
+    if (!key || PyDict_SetItem(by_key.get(), key.get(), row.get()) < 0) return nullptr;
+    f.transfers = transfers;
+    f.dropped = dropped;
+    f.waits = {};
+    ++it;
+  }
+  for (auto it = look->seen.begin(); it != look->seen.end();)
+    it = it->second.sample + look->stride > look->samples ? std::next(it) : look->seen.erase(it);
+  ++look->round;
+  const std::uint32_t samples = std::exchange(look->in_round, 0);
+  return by_key ? Py_BuildValue("NI", by_key.release(), samples) : nullptr;
+}
+
+PyMethodDef functions[] = {{"_look_new", gated<f_new>, METH_NOARGS, nullptr},
+                           {"_look_base", gated<f_base>, METH_O, nullptr},
+                           {"_look", gated<f_look>, METH_O, nullptr},
+                           {"_look_rows", gated<f_rows>, METH_VARARGS, nullptr},
+                           {"_look_channels", gated<f_channels>, METH_O, nullptr},
+                           {}};
+
+struct PlaceNames final : runtime::WaitVisitor {
+  std::string all;
+  std::size_t count = 0;
+  void add(const core::SyncObject& c, const char* more = "") {
+    if (count++ < 8) all.append(count > 1 ? ", " : " ").append(runtime::name_of(c)).append(more);
+  }
+  void channel(const core::SyncObject& c, bool) override { add(c); }
+  void barrier(const core::SyncObject& c) override { add(c); }
+  void end(const core::SyncObject& c) override { add(c); }
+  void ended(const core::SyncObject& c, std::uint32_t) override { add(c, " (ended)"); }
+};
+
+}  // namespace
+
+std::string doing(ProcessBase& p) {
+  const runtime::OpKind* const op = p.operation();
+  if (!op) {
+    const std::string at = where_running(p);
+    return at.empty() ? "running" : "running at " + at;
+  }
+  const bool collects = PyGC_Disable();  // as in begin_report(): no finaliser may run meanwhile
+  locate(p);
+  if (collects) PyGC_Enable();
+  const bool of_children = !op->visit && by_verb(op->verb) == children;
+  PlaceNames names;
+  if (op->visit) op->visit(p, names);
+  return (of_children ? "waits for its processes" : op->verb + names.all) + " at " +
+         runtime::where(p);
+}
+
+int init_look(PyObject* m) {
+  cr_running = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), "cr_running");
+  return cr_running ? PyModule_AddFunctions(m, functions) : -1;
+}
+
+}  // namespace weft::py

@@ -1,0 +1,253 @@
+// The door to a look (rule 14.9): a socket in the user's runtime directory, and a thread that sleeps until
+// somebody comes.
+//
+//   the first run ──► $XDG_RUNTIME_DIR/weft/PID.sock, a thread in accept() ──somebody comes──► a thread for
+//   them: their user? ──► weft._watching.look.serve(descriptor)
+//
+// Invariants
+//  1 Until somebody comes no thread of it is known to the interpreter, so nothing of Python's sees one.
+//    All signals are blocked there: handlers run on the program's own threads.
+//  2 Only this user, and root, gets in: the directory is 0700, the socket 0600, and the kernel says
+//    who it is that came.
+//  3 A child of a fork has neither the socket nor the thread; it opens its own at its next run.
+//  4 Where it cannot be opened nothing is said here: `weft ps` says what is missing.
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "interpreter/door.hpp"
+#include "interpreter/interpreter.hpp"
+#include "native.hpp"
+#include "watching/look.hpp"
+
+namespace weft::py {
+
+namespace {
+
+constexpr int kAtOnce = 8;  // who look at the same time; more wait
+
+bool tried = false;  // under the GIL
+int door = -1;
+std::string socket_path;
+pid_t owner = 0;  // of the socket: this OS process, unless it is a fork's child
+std::atomic<int> visitors{0};
+
+std::string runtime_directory() {
+  if (const char* const x = std::getenv("XDG_RUNTIME_DIR"); x && *x) return x;
+  return "/run/user/" + std::to_string(geteuid());
+}
+
+bool ours(int fd) noexcept {
+#ifdef SO_PEERCRED
+  ucred who{};
+  socklen_t n = sizeof who;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 &&
+         (who.uid == geteuid() || who.uid == 0);
+#else
+  uid_t uid;
+  gid_t gid;
+  return getpeereid(fd, &uid, &gid) == 0 && (uid == geteuid() || uid == 0);
+#endif
+}
+
+// Calls a function of Weft's, with this argument if it is not null, on a thread that the interpreter
+// does not know yet, as one of Weft's own.
+void as_helper(const char* module, const char* function, const int* argument) {
+  const PyGILState_STATE gil = enter_interpreter();
+  {
+    PyObject* const native = PyImport_ImportModule("weft._native");
+    PyObject* const helps =
+        native ? PyObject_CallMethod(native, "_helper_thread", "O", Py_True) : nullptr;
+    PyObject* const m = helps ? PyImport_ImportModule(module) : nullptr;
+    PyObject* const r = !m         ? nullptr
+                        : argument ? PyObject_CallMethod(m, function, "i", *argument)
+                                   : PyObject_CallMethod(m, function, nullptr);
+    if (!r && PyErr_ExceptionMatches(PyExc_Exception) && !argument)
+      PyErr_WriteUnraisable(m);
+    else if (!r)
+      PyErr_Clear();  // who came sees that nothing more is said
+    Py_XDECREF(r);
+    Py_XDECREF(m);
+    Py_XDECREF(helps);
+    PyObject* const no_more =
+        native ? PyObject_CallMethod(native, "_helper_thread", "O", Py_False) : nullptr;
+    if (!no_more) PyErr_Clear();
+    Py_XDECREF(no_more);
+    Py_XDECREF(native);
+  }
+  PyGILState_Release(gil);
+}
+
+bool start(void* (*body)(void*), void* of) noexcept {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t how;
+  pthread_attr_init(&how);
+  pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
+  pthread_t t;
+  const bool is = pthread_create(&t, &how, body, of) == 0;
+  pthread_attr_destroy(&how);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return is;
+}
+
+void* visit(void* of) {
+  pthread_setname_np(pthread_self(), "weft look");
+  const int fd = static_cast<int>(reinterpret_cast<std::intptr_t>(of));
+  as_helper("weft._watching.look", "serve", &fd);
+  close(fd);
+  visitors.fetch_sub(1);
+  return nullptr;
+}
+
+void* wait_at_door(void* of) {
+  pthread_setname_np(pthread_self(), "weft door");
+  const int at = static_cast<int>(reinterpret_cast<std::intptr_t>(of));
+  for (;;) {
+    const int fd = accept4(at, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno != EMFILE && errno != ENFILE) return nullptr;
+      usleep(100'000);  // the program has used up its descriptors
+      continue;
+    }
+    while (visitors.load() >= kAtOnce) usleep(10'000);
+    visitors.fetch_add(1);
+    if (!ours(fd) || !start(&visit, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)))) {
+      close(fd);
+      visitors.fetch_sub(1);
+    }
+  }
+}
+
+void take_socket_away() {
+  if (door >= 0 && owner == getpid()) unlink(socket_path.c_str());
+}
+
+bool open_door() {
+  if (const char* const w = std::getenv("WEFT_INSPECT"); w && std::strcmp(w, "0") == 0)
+    return false;
+  const std::string directory = runtime_directory() + "/weft";
+  socket_path = directory + "/" + std::to_string(getpid()) + ".sock";
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  if (socket_path.size() >= sizeof at.sun_path) return false;
+  std::memcpy(at.sun_path, socket_path.c_str(), socket_path.size() + 1);
+  struct stat is {};
+  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return false;
+  // somebody else's directory, or one that others may write to, is none for us
+  if (lstat(directory.c_str(), &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != geteuid() ||
+      (is.st_mode & 077) != 0)
+    return false;
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  unlink(socket_path.c_str());  // of a program that had this number before
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 &&
+      chmod(socket_path.c_str(), 0600) == 0 && listen(fd, 16) == 0 &&
+      start(&wait_at_door, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)))) {
+    door = fd;
+    owner = getpid();
+    static const bool at_exit = std::atexit(&take_socket_away) == 0;
+    static_cast<void>(at_exit);
+    return true;
+  }
+  close(fd);
+  unlink(socket_path.c_str());
+  return false;
+}
+
+// --- a signal that asks where every process is (weft/_watching/on_signal.py) ---------------------
+
+std::atomic<int> bell{-1};  // a pipe's end that the handler writes to
+std::atomic<pid_t> rings_for{0};
+bool asked = false;  // on_signal() was called, perhaps in the parent of a fork
+
+void ring(int) {
+  const int error = errno;
+  // a child of a fork that has no thread for it has its parent's pipe
+  if (const int to = bell.load(); to >= 0 && rings_for.load() == getpid()) {
+    [[maybe_unused]] const auto n = write(to, "?", 1);
+  }
+  errno = error;
+}
+
+void* answer_bell(void* of) {
+  pthread_setname_np(pthread_self(), "weft signal");
+  const int from = static_cast<int>(reinterpret_cast<std::intptr_t>(of));
+  char rung[64];
+  for (;;) {
+    const auto n = read(from, rung, sizeof rung);
+    if (n > 0)
+      as_helper("weft._watching.on_signal", "say", nullptr);
+    else if (n == 0 || errno != EINTR)
+      return nullptr;
+  }
+}
+
+bool hang_bell() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  if (!start(&answer_bell, reinterpret_cast<void*>(static_cast<std::intptr_t>(ends[0])))) {
+    close(ends[0]);
+    close(ends[1]);
+    return false;
+  }
+  bell = ends[1];
+  rings_for = getpid();
+  return true;
+}
+
+// _on_signal(number): when it comes, weft._watching.on_signal.say() is called, on a thread of Weft's.
+PyObject* f_on_signal(PyObject*, PyObject* o) {
+  const long number = PyLong_AsLong(o);
+  if (number == -1 && PyErr_Occurred()) return nullptr;
+  asked = true;
+  if (rings_for.load() != getpid() && !hang_bell()) return PyErr_SetFromErrno(PyExc_OSError);
+  struct sigaction a {};
+  a.sa_handler = &ring;
+  a.sa_flags = SA_RESTART;
+  sigfillset(&a.sa_mask);
+  if (sigaction(static_cast<int>(number), &a, nullptr) != 0)
+    return PyErr_SetFromErrno(PyExc_OSError);
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"_on_signal", gated<f_on_signal>, METH_O, nullptr}, {}};
+
+}  // namespace
+
+void can_be_looked_at() noexcept {
+  if (tried) [[likely]]
+    return;
+  tried = true;
+  open_door();
+  if (asked && rings_for.load() != getpid()) hang_bell();
+}
+void forget_look_door() noexcept {
+  if (door >= 0) close(door);
+  door = -1;
+  tried = false;
+  visitors = 0;
+}
+
+void name_thread(const char* path) noexcept {
+  const std::size_t n = std::strlen(path);
+  const char* tail = path + (n > 15 ? n - 15 : 0);
+  while ((static_cast<unsigned char>(*tail) & 0xC0) == 0x80) ++tail;  // not within a character
+  pthread_setname_np(pthread_self(), tail);
+}
+
+int init_look_door(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

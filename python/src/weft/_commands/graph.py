@@ -1,0 +1,306 @@
+"""The network of a run as a drawing: SVG, DOT (Graphviz) or Mermaid.
+
+    events of a trace ──network()──► Drawn: processes, and who hands values to whom ──svg(), dot(), mermaid()──► text
+
+Invariants
+- The same network gives the same text, whatever the order in which its processes ran.
+- Processes of one name that are linked alike (`worker[0]`, `worker[1]`, …) are one node, `worker[0..63]`.
+- A channel with one writer and one reader is an edge; another is a node of its own, so n writers and
+  m readers are n + m edges.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from xml.sax.saxutils import escape
+
+from weft._commands import picture as _picture
+from weft._watching import trace as _trace
+from weft._watching.verdict import folded
+
+FORMATS = ("svg", "dot", "mermaid")
+MOST_NODES = 400  #: so many are drawn; the text says how many are not
+
+
+@dataclass
+class Drawn:
+    """A network: names of nodes, and edges (from, to, channel, values)."""
+
+    nodes: list[str] = field(default_factory=list)
+    channels: list[str] = field(default_factory=list)  #: those that are nodes
+    edges: list[tuple[str, str, str, int]] = field(default_factory=list)
+    left_out: int = 0
+
+
+def network(events: Iterable[dict[str, Any]]) -> Drawn:
+    """Who writes to what, and who reads it, in a trace."""
+    writes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    reads: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    seen: dict[str, None] = {}
+    away = set()
+    all_of_them = list(events)
+    for event in all_of_them:
+        if event["e"] == "away" and isinstance(event["in"], int):
+            away.add(event["id"])
+    away -= {event["id"] for event in all_of_them if "op" in event}
+    for event in all_of_them:
+        if event["e"] == "lost" or event["id"] < 0 or event["id"] in away:
+            continue
+        path = event["p"]
+        seen.setdefault(path)
+        way = _way(event)
+        if way is not None and "c" in event:
+            (writes if way else reads)[event["c"]][path] += event["e"] == "commit"
+    used = {p for of in (*writes.values(), *reads.values()) for p in of}
+    names = _folds(sorted(used or seen), writes, reads)
+    drawn = Drawn(sorted(set(names.values())))
+    for channel in sorted(writes.keys() | reads.keys()):
+        _draw_channel(drawn, channel, names, writes[channel], reads[channel])
+    drawn.left_out = max(len(drawn.nodes) - MOST_NODES, 0)
+    if drawn.left_out:
+        drawn.nodes = drawn.nodes[:MOST_NODES]
+        kept = {*drawn.nodes, *drawn.channels}
+        drawn.edges = [e for e in drawn.edges if e[0] in kept and e[1] in kept]
+    return drawn
+
+
+def _way(event: dict[str, Any]) -> bool | None:
+    """Does it write? None: it is no communication."""
+    if event.get("op") == "write" or event.get("kind") == "output":
+        return True
+    if event.get("op") in ("read", "extended read") or event.get("kind") == "input":
+        return False
+    return None
+
+
+Ends = dict[str, dict[str, int]]
+
+
+def _folds(paths: list[str], writes: Ends, reads: Ends) -> dict[str, str]:
+    """The node of each process. Those of one name are one node, if at each channel all of them are,
+    or each has channels that differ only in their numbers too.
+    """
+    ends: dict[str, set[tuple[str, bool]]] = defaultdict(set)
+    for way, of in ((True, writes), (False, reads)):
+        for channel, who in of.items():
+            for path in who:
+                ends[path].add((folded(channel), way))
+    by: dict[tuple[str, frozenset[tuple[str, bool]]], list[str]] = defaultdict(list)
+    for path in paths:
+        by[folded(path), frozenset(ends[path])].append(path)
+    names = {}
+    for members in by.values():
+        name = members[0]
+        if len(members) > 1:
+            numbers = [int(n) for p in members for n in re.findall(r"\[(\d+)\]", p)[-1:]]
+            span = f"[{min(numbers)}..{max(numbers)}]" if numbers else ""
+            name = re.sub(r"\[\d+\](?!.*\[\d+\])", span, members[0])
+        names.update(dict.fromkeys(members, name))
+    return names
+
+
+def _draw_channel(
+    drawn: Drawn,
+    channel: str,
+    names: dict[str, str],
+    writers: dict[str, int],
+    readers: dict[str, int],
+) -> None:
+    sources: dict[str, int] = defaultdict(int)
+    targets: dict[str, int] = defaultdict(int)
+    for path, n in writers.items():
+        sources[names[path]] += n
+    for path, n in readers.items():
+        targets[names[path]] += n
+    if len(sources) == len(targets) == 1:
+        (source, n), (target, m) = *sources.items(), *targets.items()
+        drawn.edges.append((source, target, channel, max(n, m)))
+        return
+    drawn.channels.append(channel)
+    drawn.edges += [(source, channel, "", n) for source, n in sorted(sources.items())]
+    drawn.edges += [(channel, target, "", n) for target, n in sorted(targets.items())]
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+def _note(drawn: Drawn) -> str:
+    return f"… and {drawn.left_out} more processes" if drawn.left_out else ""
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def dot(drawn: Drawn) -> str:
+    lines = [
+        "digraph weft {",
+        "  rankdir=LR;",
+        '  node [shape=box, style=rounded, fontname="monospace"];',
+    ]
+    lines += [f"  {_quoted(name)};" for name in drawn.nodes]
+    lines += [
+        f"  {_quoted('channel ' + name)} [shape=ellipse, label={_quoted(name)}];"
+        for name in drawn.channels
+    ]
+    channels = set(drawn.channels) - set(drawn.nodes)
+    for source, target, label, n in drawn.edges:
+        ends = [_quoted("channel " + e if e in channels else e) for e in (source, target)]
+        said = f"{label} ({n})" if label else f"({n})"
+        lines.append(f"  {ends[0]} -> {ends[1]} [label={_quoted(said)}];")
+    if drawn.left_out:
+        lines.append(f"  // {_note(drawn)}")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+# Mermaid's own names of characters
+_MERMAID = str.maketrans(
+    {'"': "#quot;", "#": "#35;", "|": "#124;", "<": "#lt;", ">": "#gt;", "&": "#amp;"}
+)
+
+
+def mermaid(drawn: Drawn) -> str:
+    ids = {name: f"p{i}" for i, name in enumerate(drawn.nodes)}
+    ids |= {name: f"c{i}" for i, name in enumerate(drawn.channels) if name not in ids}
+
+    def said(text: str) -> str:
+        return '"' + text.translate(_MERMAID) + '"'
+
+    lines = ["flowchart LR"]
+    lines += [f"  {ids[name]}[{said(name)}]" for name in drawn.nodes]
+    lines += [f"  {ids[name]}([{said(name)}])" for name in drawn.channels if ids[name][0] == "c"]
+    for source, target, label, n in drawn.edges:
+        text = f"{label} ({n})" if label else f"({n})"
+        lines.append(f"  {ids[source]} -->|{said(text)}| {ids[target]}")
+    if drawn.left_out:
+        lines.append(f"  %% {_note(drawn)}")
+    return "\n".join(lines) + "\n"
+
+
+def _layers(drawn: Drawn) -> dict[str, int]:
+    """The column of each node: behind all that it reads from, where the network has no cycle."""
+    names = [*drawn.nodes, *(c for c in drawn.channels if c not in drawn.nodes)]
+    after: dict[str, list[str]] = defaultdict(list)
+    for source, target, _, _ in drawn.edges:
+        if source != target:
+            after[source].append(target)
+    forward = _without_cycles(names, after)
+    column = dict.fromkeys(names, 0)
+    missing = dict.fromkeys(names, 0)
+    for targets in forward.values():
+        for target in targets:
+            missing[target] += 1
+    ready = [name for name in names if not missing[name]]
+    for name in ready:
+        for target in forward[name]:
+            column[target] = max(column[target], column[name] + 1)
+            missing[target] -= 1
+            if not missing[target]:
+                ready.append(target)
+    return column
+
+
+def _without_cycles(names: list[str], after: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The edges that do not lead back, found without recursion: a network may be a long chain."""
+    state: dict[str, int] = {}  # 1: being walked, 2: done
+    forward: dict[str, list[str]] = {name: [] for name in names}
+    incoming = {target for targets in after.values() for target in targets}
+    for root in sorted(names, key=lambda n: (n in incoming, n)):
+        if state.get(root):
+            continue
+        state[root] = 1
+        stack = [(root, iter(after[root]))]
+        while stack:
+            name, targets = stack[-1]
+            target = next(targets, None)
+            if target is None:
+                state[name] = 2
+                stack.pop()
+            elif state.get(target) != 1:
+                forward[name].append(target)
+                if not state.get(target):
+                    state[target] = 1
+                    stack.append((target, iter(after[target])))
+    return forward
+
+
+_ROW, _GAP, _BOX, _LETTER = 44, 90, 26, 7.2
+_MORE_STYLE = """
+  .box { fill: none; stroke: #0969da; stroke-width: 1.5 }
+  .pipe { fill: none; stroke: #1a7f37; stroke-width: 1.5 }"""
+
+
+def svg(drawn: Drawn) -> str:
+    column = _layers(drawn)
+    rows: dict[int, list[str]] = defaultdict(list)
+    for name, at in column.items():
+        rows[at].append(name)
+    widths = {
+        at: max(int(_LETTER * len(name)) + 20 for name in names) for at, names in rows.items()
+    }
+    labels: dict[int, int] = defaultdict(int)  # room behind a column, for what is on its edges
+    for source, _, label, _ in drawn.edges:
+        labels[column[source]] = max(labels[column[source]], int(6 * len(label)) + 24)
+    left, x = 16, {}
+    for at in sorted(rows):
+        x[at] = left
+        left += widths[at] + max(_GAP, labels[at])
+    place = {
+        name: (x[at], 20 + i * _ROW) for at, names in rows.items() for i, name in enumerate(names)
+    }
+    height = 40 + _ROW * max((len(names) for names in rows.values()), default=0)
+    channels = set(drawn.channels) - set(drawn.nodes)
+    body = []
+    for source, target, label, n in drawn.edges:
+        body.append(_edge(place, column, widths, source, target, label, n))
+    for name, (at, y) in place.items():
+        kind, radius = ("pipe", _BOX // 2) if name in channels else ("box", 5)
+        w = widths[column[name]]
+        body.append(
+            f'<rect class="{kind}" x="{at}" y="{y}" width="{w}" height="{_BOX}" rx="{radius}"/>'
+            f'<text x="{at + 10}" y="{y + 17}">{escape(name)}</text>'
+        )
+    if drawn.left_out:
+        body.append(f'<text class="small" x="8" y="{height - 6}">{_note(drawn)}</text>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left} {height}" width="{left}" height="{height}" role="img">\n'
+        f"<title>{len(drawn.nodes)} nodes, {len(drawn.edges)} edges</title>\n"
+        f"<style>{_picture.STYLE}{_MORE_STYLE}\n</style>\n{_picture.HEAD}\n"
+        + "\n".join(body)
+        + "\n</svg>\n"
+    )
+
+
+def _edge(
+    place: dict[str, tuple[int, int]],
+    column: dict[str, int],
+    widths: dict[int, int],
+    source: str,
+    target: str,
+    label: str,
+    n: int,
+) -> str:
+    x1, y1 = place[source][0] + widths[column[source]], place[source][1] + _BOX // 2
+    x2, y2 = place[target][0], place[target][1] + _BOX // 2
+    if x2 > x1:
+        bend = (x2 - x1) // 2
+        way = f"M{x1},{y1} C{x1 + bend},{y1} {x2 - bend},{y2} {x2 - 2},{y2}"
+    else:  # it leads back
+        low = max(y1, y2) + _BOX
+        way = f"M{x1},{y1} C{x1 + 40},{low} {x2 - 40},{low} {x2 - 2},{y2}"
+    title = f"{label or source + ' to ' + target}: {n} values"
+    text = f'<text class="small" x="{x1 + 8}" y="{y1 - 5}">{escape(label)}</text>' if label else ""
+    return f'<path class="value" d="{way}"><title>{escape(title)}</title></path>{text}'
+
+
+def drawn_as(kind: str, events: Iterable[dict[str, Any]]) -> str:
+    return {"svg": svg, "dot": dot, "mermaid": mermaid}[kind](network(events))
+
+
+def of_trace(path: str, kind: str) -> str:
+    """Raises weft.BadUse: it cannot be read, or is no trace."""
+    return drawn_as(kind, _trace.read(path)[0])

@@ -1,0 +1,538 @@
+"""`weft ps`, `weft top` and `weft graph`: a network that runs, as it is seen from outside.
+
+Invariants
+- A program is never disturbed by who looks (rule 14.2), and whoever cannot look is told why in one
+  sentence, with exit status 2.
+- Without `rich`, and where the output is no terminal, the tables are plain text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from weft._commands import graph as _graph
+from weft._commands import main as _main
+from weft._commands.main import BadUse, did_you_mean
+from weft._watching import visit as _visit
+from weft._watching.verdict import percent
+from weft.cli import EXIT
+from weft.errors import BadUse as Refused
+
+#: what `--sort` and the key `s` go through
+SORTS = ("path", "busy", "reads", "writes", "time", "ops", "since")
+
+
+@contextlib.contextmanager
+def _said() -> Iterator[None]:
+    """What cannot be looked at is bad use, in one line."""
+    try:
+        yield
+    except _visit.NoLook as error:
+        raise BadUse(str(error)) from None
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _span(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    if seconds < 0.0005:
+        return "now"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def _rate(rate: float | None) -> str:
+    return "" if rate is None else f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"
+
+
+def _share(share: float) -> str:
+    return percent(share) if share >= 0.005 else ""
+
+
+def _size(n: int) -> str:
+    return f"{n / (1 << 20):.0f} MB"
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
+    """Plain text: the first and the last column to the left, numbers to the right."""
+    kept = [
+        i for i in range(len(headings)) if i == 0 or not rows or any(row[i] for row in rows)
+    ]  # columns that say something
+    headings = [headings[i] for i in kept]
+    rows = [[row[i] for i in kept] for row in rows]
+    widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
+    lines = []
+    for row in [headings, *rows]:
+        cells = [
+            cell.ljust(w) if i in (0, len(row) - 1) else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        line = "  ".join(cells).rstrip()
+        lines.append(line if width is None else line[:width])
+    return "\n".join(lines)
+
+
+# --- weft ps --------------------------------------------------------------------------------------
+
+
+def _program(pid: int) -> dict[str, Any]:
+    since = _visit.seconds_since_start(pid)
+    row: dict[str, Any] = {"pid": pid, "since": since, "program": _command_line(pid)}
+    try:
+        with _visit.Visit(pid) as visit:
+            answer = visit.ask("look", interval=0, most=10_000)
+    except _visit.NoLook as error:
+        return {**row, "processes": None, "does": str(error)}
+    network = _visit.together(pid, {pid: answer}, [], {})
+    return {
+        **row,
+        "program": " ".join(answer["program"]) or row["program"],
+        "processes": len(answer["processes"]) + answer["left_out"],
+        "does": _does(network),
+    }
+
+
+def _command_line(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return b" ".join(words).decode(errors="replace").strip()
+    return "?"
+
+
+def _does(network: _visit.Network) -> str:
+    """What a program waits for, in few words."""
+    counts: dict[str, int] = {}
+    words = {
+        "runs": "run",
+        "due": "run",
+        "reads": "wait to read",
+        "writes": "wait to write",
+        "either": "wait to read or write",
+        "time": "wait for time",
+        "io": "wait for io",
+        "barrier": "wait at a barrier",
+    }
+    for row in network.rows:
+        if row.now in words:
+            counts[words[row.now]] = counts.get(words[row.now], 0) + 1
+    said = [f"{n} {word}" for word, n in sorted(counts.items(), key=lambda c: -c[1])]
+    return ", ".join(said) or ("no network runs" if not network.rows else "waits for its processes")
+
+
+def ps(as_json: bool) -> int:
+    """Prints the programs of this user that can be looked at."""
+    with _said():
+        pids = _visit.doors()
+    rows = [_program(pid) for pid in pids]
+    hosts = {row["pid"] for row in rows if _visit.parent_of(row["pid"]) in pids}
+    for row in rows:
+        row["of"] = _visit.parent_of(row["pid"]) if row["pid"] in hosts else None
+    if as_json:
+        click.echo(json.dumps(rows))
+        return EXIT["ok"]
+    if not rows:
+        click.echo(f"no Weft program of this user runs (sockets: {_visit.directory()})")
+        return EXIT["ok"]
+    headings = ("pid", "since", "processes", "program", "what it does")
+    cells = [
+        (
+            str(row["pid"]),
+            _span(row["since"]),
+            "?" if row["processes"] is None else str(row["processes"]),
+            row["program"][:60] if row["of"] is None else f"OS process of {row['of']}",
+            row["does"],
+        )
+        for row in rows
+    ]
+    click.echo(_table(headings, cells, None))
+    return EXIT["ok"]
+
+
+# --- weft top -------------------------------------------------------------------------------------
+
+
+def the_only_one() -> int:
+    """The program that is meant if no number is given.
+
+    Raises:
+        BadUse: none runs, or several do.
+    """
+    with _said():
+        pids = _visit.doors()
+    roots = [pid for pid in pids if _visit.parent_of(pid) not in pids and pid != os.getpid()]
+    if len(roots) == 1:
+        return roots[0]
+    if not roots:
+        raise BadUse(
+            f"no Weft program of this user runs (sockets: {_visit.directory()}); start one, or give "
+            "the number of its OS process"
+        )
+    shown = ", ".join(f"{pid} ({_command_line(pid)[:40]})" for pid in roots[:8])
+    raise BadUse(f"{len(roots)} Weft programs run; give the number of one: {shown}")
+
+
+def number_of(word: str | None) -> int:
+    """The OS process that a word on the command line means."""
+    if word is None:
+        return the_only_one()
+    if word.isdecimal() and 0 < int(word) < 1 << 31:
+        return int(word)
+    with _said():
+        named = [pid for pid in _visit.doors() if word in _command_line(pid) and pid != os.getpid()]
+    roots = [pid for pid in named if _visit.parent_of(pid) not in named]
+    if len(roots) == 1:
+        return roots[0]
+    if roots:
+        raise BadUse(
+            f"{len(roots)} programs have '{word}' in their command line: {roots}; give one"
+        )
+    near = ""
+    with contextlib.suppress(_visit.NoLook):
+        near = did_you_mean(word, [_command_line(pid) for pid in _visit.doors()])
+    raise BadUse(
+        f"'{word}' is no number of an OS process, nor in the command line of a Weft program{near}"
+    )
+
+
+_KEYS: dict[str, Callable[[_visit.Row], Any]] = {
+    "path": lambda r: (r.path, r.pid),
+    "busy": lambda r: -r.part("runs"),
+    "reads": lambda r: -r.part("reads", "either"),
+    "writes": lambda r: -r.part("writes", "either"),
+    "time": lambda r: -r.part("time", "io"),
+    "ops": lambda r: -(r.rate or 0),
+    "since": lambda r: -r.seconds,
+}
+
+
+def chosen(rows: Sequence[_visit.Row], sort: str, only: str) -> list[_visit.Row]:
+    """Those whose path or place contains `only`, in that order."""
+    found = [row for row in rows if only in row.path or only in row.where]
+    return sorted(found, key=lambda row: (_KEYS[sort](row), row.path))
+
+
+_HEADINGS = (
+    "process",
+    "busy",
+    "CPU",
+    "to read",
+    "to write",
+    "for time",
+    "io",
+    "ops/s",
+    "since",
+    "where",
+)
+
+
+def _names(rows: Sequence[_visit.Row], tree: bool) -> list[str]:
+    """In a tree who stands below its parent is shown by what its path adds to its parent's."""
+    paths = {row.path for row in rows} if tree else set()
+    names = []
+    for row in rows:
+        parents = [p for p in _parents(row.path) if p in paths]
+        names.append(
+            "  " * len(parents) + row.path[len(parents[-1]) + 1 :] if parents else row.path
+        )
+    return names
+
+
+def _parents(path: str) -> Iterator[str]:
+    """main, main/a, … of main/a/b."""
+    for i, letter in enumerate(path):
+        if letter == "/":
+            yield path[:i]
+
+
+def _table_of(rows: Sequence[_visit.Row], tree: bool, here: int) -> list[tuple[str, ...]]:
+    return [_cells(row, name, here) for row, name in zip(rows, _names(rows, tree), strict=True)]
+
+
+def _cells(row: _visit.Row, name: str, here: int) -> tuple[str, ...]:
+    since = f"> {_span(row.seconds)}" if row.before else _span(row.seconds)
+    return (
+        name,
+        _share(row.part("runs")),
+        "" if row.cpu is None else _share(row.cpu),
+        _share(row.part("reads") + row.part("either") / 2),
+        _share(row.part("writes") + row.part("either") / 2),
+        _share(row.part("time")),
+        _share(row.part("io")),
+        _rate(row.rate),
+        since,
+        row.where + ("" if row.pid == here else f" in OS process {row.pid}"),
+    )
+
+
+_CHANNELS = ("channel", "values/s", "depth", "read waits", "write waits", "writers", "readers")
+
+
+def _channel_cells(pipe: _visit.Pipe) -> tuple[str, ...]:
+    return (
+        pipe.name,
+        _rate(pipe.rate),
+        f"{pipe.depth} of {pipe.capacity}" if pipe.capacity else "",
+        _share(pipe.reading),
+        _share(pipe.writing),
+        _ends(pipe.writers),
+        _ends(pipe.readers),
+    )
+
+
+def _ends(paths: Sequence[str]) -> str:
+    shown = ", ".join(paths[:3])
+    return f"{shown}, … {len(paths) - 3} more" if len(paths) > 3 else shown
+
+
+def head(network: _visit.Network, pid: int) -> list[str]:
+    """What is said above the tables: the verdict first."""
+    n = len(network.rows) + network.left_out
+    lines = [network.verdict.text]
+    for one in network.os_processes:
+        cpu = "" if one.cpu is None else f", {percent_of_many(one.cpu)} CPU"
+        of = "" if one.pid == pid else f" of {pid}"
+        lines.append(f"OS process {one.pid}{of}: {one.program[:60]}{cpu}, {_size(one.memory)}")
+    lines.append(
+        f"{n} process{'' if n == 1 else 'es'}, {len(network.pipes)} channel"
+        f"{'' if len(network.pipes) == 1 else 's'}, over {network.seconds * 1000:.0f} ms"
+    )
+    if network.left_out:
+        lines.append(f"{network.left_out} of them are not shown: --most shows more")
+    return lines + network.silent
+
+
+def percent_of_many(share: float) -> str:
+    return f"{share * 100:.0f} %"
+
+
+def as_text(
+    network: _visit.Network, pid: int, sort: str = "path", only: str = "", width: int | None = None
+) -> str:
+    rows = chosen(network.rows, sort, only)
+    tree = sort == "path" and not only
+    parts = ["\n".join(head(network, pid))]
+    parts.append(_table(_HEADINGS, _table_of(rows, tree, pid), width))
+    pipes = [pipe for pipe in network.pipes if only in pipe.name or not only]
+    if pipes:
+        parts.append(_table(_CHANNELS, [_channel_cells(pipe) for pipe in pipes], width))
+    return "\n\n".join(parts)
+
+
+def as_json(network: _visit.Network) -> str:
+    verdict = network.verdict
+    return json.dumps(
+        {
+            "verdict": {"kind": verdict.kind, "names": verdict.names, "text": verdict.text},
+            "seconds": network.seconds,
+            "processes": [asdict(row) for row in network.rows],
+            "channels": [asdict(pipe) for pipe in network.pipes],
+            "os_processes": [asdict(one) for one in network.os_processes],
+            "silent": network.silent,
+            "left_out": network.left_out,
+        }
+    )
+
+
+def top(
+    word: str | None,
+    once: bool,
+    json_wanted: bool,
+    interval: float,
+    sort: str,
+    only: str,
+    most: int,
+) -> int:
+    """Shows the network of a program until it ends, or `q`."""
+    pid = number_of(word)
+    with _said(), _visit.Looking(pid) as looking:
+        if json_wanted:
+            click.echo(as_json(looking.look(interval, most)))
+        elif once or not (sys.stdout.isatty() and sys.stdin.isatty()):
+            click.echo(as_text(looking.look(interval, most), pid, sort, only))
+        else:
+            _live(looking, max(interval, 0.25), sort, only, most)
+    return EXIT["ok"]
+
+
+class Keys:
+    """What the keys have said: see HELP."""
+
+    HELP = "q quits · space pauses · s sorts · / filters · c channels"
+
+    def __init__(self, sort: str, only: str) -> None:
+        self.sort = sort
+        self.only = only
+        self.paused = False
+        self.channels = True
+        self.typing = False
+        self.quits = False
+
+    def press(self, key: str) -> None:
+        if self.typing:
+            if key in "\r\n\x1b":
+                self.typing = False
+                self.only = "" if key == "\x1b" else self.only
+            elif key in "\x7f\b":
+                self.only = self.only[:-1]
+            elif key.isprintable():
+                self.only += key
+            return
+        match key:
+            case "q" | "\x03":
+                self.quits = True
+            case " " | "p":
+                self.paused = not self.paused
+            case "s":
+                self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
+            case "c":
+                self.channels = not self.channels
+            case "/":
+                self.typing, self.only = True, ""
+            case "\x1b":
+                self.only = ""
+
+    def line(self) -> str:
+        said = [f"by {self.sort}"]
+        if self.typing or self.only:
+            said.append(f"only: {self.only}{'_' if self.typing else ''}")
+        if self.paused:
+            said.append("PAUSED")
+        return f"{self.HELP}    {' · '.join(said)}"
+
+
+@contextlib.contextmanager
+def _single_keys() -> Iterator[None]:
+    """Keys come one by one, and are not shown."""
+    import termios
+    import tty
+
+    fd = sys.stdin.fileno()
+    before = termios.tcgetattr(fd)
+    tty.setcbreak(fd)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(fd, termios.TCSADRAIN, before)
+
+
+def _live(looking: _visit.Looking, interval: float, sort: str, only: str, most: int) -> None:
+    keys = Keys(sort, only)
+    try:
+        from rich.live import Live
+        from rich.text import Text
+    except ImportError:
+        _plain_live(looking, interval, keys, most)
+        return
+    with _single_keys(), Live(screen=True, auto_refresh=False) as live:
+        _drive(looking, interval, keys, most, lambda s: live.update(Text(s), refresh=True))
+
+
+def _plain_live(looking: _visit.Looking, interval: float, keys: Keys, most: int) -> None:
+    """Without rich: the screen is written anew."""
+    with _single_keys():
+        _drive(looking, interval, keys, most, lambda s: click.echo(f"\x1b[2J\x1b[H{s}"))
+
+
+def screen(network: _visit.Network, pid: int, keys: Keys, width: int, height: int) -> str:
+    """What fits on a screen of this size."""
+    above = [line[:width] for line in head(network, pid)]
+    rows = chosen(network.rows, keys.sort, keys.only)
+    pipes = [p for p in network.pipes if not keys.only or keys.only in p.name]
+    tree = keys.sort == "path" and not keys.only
+    room = max(height - len(above) - 5, 4)
+    for_pipes = min(len(pipes), max(room // 3, 3)) if keys.channels and pipes else 0
+    for_rows = room - (for_pipes + 2 if for_pipes else 0)
+    parts = [*above, ""]
+    parts += _cut(_HEADINGS, _table_of(rows, tree, pid), for_rows, width)
+    if for_pipes:
+        parts += ["", *_cut(_CHANNELS, [_channel_cells(p) for p in pipes], for_pipes, width)]
+    return "\n".join([*parts, "", keys.line()[:width]])
+
+
+def _cut(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], room: int, width: int
+) -> list[str]:
+    shown = rows if len(rows) <= room else rows[: max(room - 1, 0)]
+    lines = _table(headings, shown, width).split("\n")
+    if len(shown) < len(rows):
+        lines.append(f"… and {len(rows) - len(shown)} more")
+    return lines
+
+
+def _drive(looking: _visit.Looking, interval: float, keys: Keys, most: int, show: Any) -> None:
+    network = None
+    while not keys.quits:
+        if network is None or not keys.paused:
+            network = looking.look(interval if network is not None else 0.1, most)
+        size = shutil.get_terminal_size()
+        show(screen(network, looking.pid, keys, size.columns, size.lines - 1))
+        wait = 0.2 if keys.paused or keys.typing else 0.0
+        while select.select([sys.stdin], [], [], wait)[0]:
+            key = os.read(sys.stdin.fileno(), 1).decode(errors="replace")
+            if not key:
+                return
+            keys.press(key)
+            wait = 0.0
+            if keys.quits:
+                return
+            show(screen(network, looking.pid, keys, size.columns, size.lines - 1))
+
+
+# --- weft graph -----------------------------------------------------------------------------------
+
+
+def graph(
+    backend: str | None, kind: str | None, output: str | None, file: str, args: Sequence[str]
+) -> int:
+    """Draws the network of a program, which runs for it, or of a trace."""
+    by_name = {".svg": "svg", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid"}
+    kind = kind or by_name.get(Path(output or "").suffix, "dot")
+    if kind not in _graph.FORMATS:
+        raise BadUse(
+            f"--format {kind}: it is one of {', '.join(_graph.FORMATS)}{did_you_mean(kind, _graph.FORMATS)}"
+        )
+    status: int = EXIT["ok"]
+    if _is_trace(file):
+        text = _drawn(file, kind)
+    else:
+        with tempfile.TemporaryDirectory(prefix="weft") as folder:
+            trace = str(Path(folder, "trace.jsonl"))
+            # what the program prints is not the drawing
+            with contextlib.nullcontext() if output else contextlib.redirect_stdout(sys.stderr):
+                status = _main.run_program(file, args, backend, trace)
+            text = _drawn(trace, kind)
+    if output:
+        _main.write_text(output, text)
+    else:
+        click.echo(text, nl=False)
+    return status
+
+
+def _is_trace(file: str) -> bool:
+    with contextlib.suppress(OSError), Path(file).open("rb") as f:
+        return f.read(16).startswith(b'{"weft_trace":')
+    return False
+
+
+def _drawn(trace: str, kind: str) -> str:
+    try:
+        return _graph.of_trace(trace, kind)
+    except Refused as error:
+        raise BadUse(str(error)) from None

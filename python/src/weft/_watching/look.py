@@ -1,0 +1,202 @@
+"""The program's part of a look from outside (rules 14.9, 14.10): what `weft ps` and `weft top` ask.
+
+python/native/watching/look_door.cpp calls serve() on a thread of Weft's own when somebody has come, and nothing
+here is imported before. What processes do is sampled (python/native/rounds/look.cpp): a program
+notes nothing for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import socket
+import sys
+import time
+from typing import Any
+
+from weft._extension import native as _native
+from weft._watching import observers as _observers
+from weft._watching.look_frames import REQUEST, BadMessage, Reader, message
+
+#: what a sample finds a process to do, in the order of look.cpp
+STATES = ("runs", "due", "reads", "writes", "either", "time", "barrier", "waits", "io")
+SAMPLES = 20  #: in an interval
+LONGEST = 60.0  #: the longest interval, in seconds
+MOST = 2_000  #: processes in an answer, if the request does not say
+_PIECE = 400  #: rows that are made without letting the program go on
+_PATIENCE = 3600.0  #: seconds for which somebody may look and ask nothing
+
+
+def serve(descriptor: int) -> None:
+    """Answers what comes on this socket, until who looks goes. The socket stays open."""
+    with socket.socket(fileno=os.dup(descriptor)) as visitor:
+        visitor.settimeout(_PATIENCE)
+        with contextlib.suppress(OSError):  # who looked has gone, or sleeps
+            _answer_all(visitor)
+
+
+def _answer_all(visitor: socket.socket) -> None:
+    reader = Reader(REQUEST)
+    look = Look()
+    while data := visitor.recv(REQUEST):
+        try:
+            requests = reader.feed(data)
+        except BadMessage as error:
+            visitor.sendall(message({"error": str(error)}))
+            return
+        for request in requests:
+            visitor.sendall(message(_answer(look, request)))
+
+
+def _answer(look: Look, request: dict[str, Any]) -> dict[str, Any]:
+    match request.get("ask"):
+        case "who":
+            return who()
+        case "look":
+            interval, most = request.get("interval", 0.1), request.get("most", MOST)
+            if not _is_number(interval) or not 0 <= interval <= LONGEST:
+                return {"error": f"the interval is from 0 to {LONGEST:g} s"}
+            if type(most) is not int or most < 0:
+                return {"error": "the number of processes is 0 or more"}
+            return who() | look.over(interval, most)
+        case _:
+            return {"error": 'what is asked is "who" or "look"'}
+
+
+def _is_number(x: Any) -> bool:
+    return type(x) in (int, float) and math.isfinite(x)
+
+
+def who() -> dict[str, Any]:
+    """Which program this is."""
+    return {
+        "pid": os.getpid(),
+        "parent": os.getppid(),
+        "program": [str(word) for word in getattr(sys, "argv", [])][:64],
+        "version": _native.version,
+        "python": ".".join(map(str, sys.version_info[:2])),
+    }
+
+
+class Look:
+    """One who looks, as often as wanted: what a look tells is what has happened since the last."""
+
+    def __init__(self) -> None:
+        self._native = _native._look_new()
+
+    def over(self, interval: float, most: int = MOST) -> dict[str, Any]:
+        """What every process did in this interval, by samples, and where it is now."""
+        start = time.perf_counter()
+        _native._look_base(self._native)
+        self._sample(start, interval)
+        rows = self._rows(most)
+        by_key, samples = _native._look_channels(self._native)
+        seconds = max(time.perf_counter() - start, 1e-9)
+        count = _native._look(self._native) if len(rows) >= most else len(rows)
+        own = {channel.name for channel in list(_observers._own.values())}  # Weft's own
+        channels = {
+            str(key): _channel(row, seconds, samples)
+            for key, row in by_key.items()
+            if row[0].strip("'") not in own
+        }
+        calls, away = _elsewhere(rows)
+        processes = [_process(row) for row in rows]
+        _operations(processes, channels)
+        return {
+            "seconds": seconds,
+            "samples": samples,
+            "processes": processes,
+            "left_out": max(count - len(rows), 0),
+            "channels": channels,
+            "calls": calls,
+            "away": away,
+        }
+
+    def _sample(self, start: float, interval: float) -> None:
+        for n in range(1, SAMPLES + 1):
+            _native._look(self._native)
+            now = time.perf_counter() - start
+            if now >= interval:
+                break
+            time.sleep(max(n * interval / SAMPLES - now, 0))
+
+    def _rows(self, most: int) -> list[Any]:
+        rows: list[Any] = []
+        while piece := _native._look_rows(self._native, min(_PIECE, most - len(rows))):
+            rows += piece
+            if len(piece) < _PIECE or len(rows) >= most:
+                break
+            time.sleep(0.0001)  # others have the interpreter meanwhile
+        return rows
+
+
+def _process(row: Any) -> dict[str, Any]:
+    number, parent, path, kind, now, ns, before, does, counts, cpu, holds, waits = row
+    samples = sum(counts) or 1
+    return {
+        "id": number,
+        "parent": parent,
+        "path": path,
+        "kind": kind,
+        "now": STATES[now],
+        "for": ns * 1e-9,
+        "before": before,  # so it was when it was first seen
+        "does": does,
+        "share": {
+            state: count / samples for state, count in zip(STATES, counts, strict=True) if count
+        },
+        "cpu": None if cpu < 0 else cpu * 1e-9,
+        "holds": [[str(key), writes] for key, writes in holds],
+        "waits": [[str(key), writes] for key, writes in waits],
+    }
+
+
+def _channel(row: Any, seconds: float, samples: int) -> dict[str, Any]:
+    name, passed, dropped, depth, capacity, reading, writing, readers, writers = row
+    return {
+        "name": name.strip("'"),
+        "passed": passed,
+        "rate": passed / seconds,
+        "dropped": dropped,
+        "depth": depth,
+        "capacity": capacity,
+        "reading": reading / (samples or 1),  # in so much of the interval somebody waited to read
+        "writing": writing / (samples or 1),
+        "readers": readers,
+        "writers": writers,
+    }
+
+
+def _operations(processes: list[dict[str, Any]], channels: dict[str, dict[str, Any]]) -> None:
+    """How many operations a second each has done, as far as is known: what has passed at the ends
+    that it alone holds. None: it shares an end, or holds none.
+    """
+    holders: dict[tuple[str, bool], int] = {}
+    for one in processes:
+        for key, writes in one["holds"]:
+            holders[key, writes] = holders.get((key, writes), 0) + 1
+    for one in processes:
+        alone = [
+            channels[key]["rate"]
+            for key, writes in one["holds"]
+            if holders[key, writes] == 1 and key in channels
+        ]
+        one["rate"] = sum(alone) if alone and len(alone) == len(one["holds"]) else None
+
+
+def _elsewhere(rows: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The processes here that are calls of the parent's, and those that wait for their call in
+    another OS process: by their numbers the call's name, and where.
+    """
+    names = sys.modules.get("weft._distributed_deadlock.call_names")
+    rounds = sys.modules.get("weft._distributed_deadlock.rounds")
+    calls: dict[str, Any] = {}
+    away: dict[str, Any] = {}
+    if names is not None:
+        calls = {str(p.id): [call, p.path] for call, p in list(names._running.values())}
+    if rounds is not None:
+        for member in rounds.members():
+            for call, process in list(member.away.items()):
+                away[str(process.id)] = [member.pid, call]
+    return calls, away

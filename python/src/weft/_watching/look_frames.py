@@ -1,0 +1,71 @@
+"""What a program and who looks at it say to each other (rule 14.9): messages of JSON, each behind its
+length.
+
+    request   {"weft": 1, "ask": "who"} │ {"weft": 1, "ask": "look", "interval": 0.1, "most": 2000}
+    answer    {"weft": 1, …} │ {"weft": 1, "error": "a sentence"}
+
+Invariants
+- A message is at most `limit` bytes, by its length's first word: nothing longer is kept in memory.
+- Whatever comes, feed() returns objects (dicts) or raises BadMessage with a sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+VERSION = 1
+REQUEST = 4096  #: the most bytes of a request
+ANSWER = 1 << 28  #: and of an answer
+_LENGTH = struct.Struct("!I")
+
+
+class BadMessage(ValueError):
+    """It is none of this protocol; the text says why."""
+
+
+def message(content: dict[str, Any]) -> bytes:
+    data = json.dumps({"weft": VERSION, **content}, separators=(",", ":")).encode()
+    return _LENGTH.pack(len(data)) + data
+
+
+class Reader:
+    """Takes what comes in pieces of any size."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._data = bytearray()
+
+    def feed(self, data: bytes) -> list[dict[str, Any]]:
+        """The messages that are whole now.
+
+        Raises:
+            BadMessage: what comes is no message of this version.
+        """
+        self._data += data
+        found = []
+        while len(self._data) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._data)
+            if length > self._limit:
+                raise BadMessage(f"a message of {length} bytes; at most {self._limit} are taken")
+            if len(self._data) < _LENGTH.size + length:
+                break
+            found.append(_content(bytes(self._data[_LENGTH.size : _LENGTH.size + length])))
+            del self._data[: _LENGTH.size + length]
+        return found
+
+
+def _content(data: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        raise BadMessage("a message that is no JSON") from None
+    if not isinstance(content, dict) or "weft" not in content:
+        raise BadMessage("a message that does not say which version of the protocol it is of")
+    if content["weft"] != VERSION:
+        raise BadMessage(
+            f"a message of version {content['weft']!r} of the protocol; this one speaks version "
+            f"{VERSION}: take the weft command of the program's own version"
+        )
+    return content

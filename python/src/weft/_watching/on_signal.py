@@ -1,0 +1,53 @@
+"""Says where every process is when a signal comes, and goes on (rule 14.10).
+
+    the signal ──a handler in C──► a thread of C that sleeps ──► say(): each process, on stderr
+
+Invariant: Python knows no handler for that signal. So it is none that may act (rule 10.3), no code of
+the program is interrupted, and it is said also while the main thread computes.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+_MOST = 40
+
+
+def on_signal(number: int = getattr(signal, "SIGUSR1", 10)) -> None:
+    """From now on this signal prints on stderr where each process is, and the program goes on.
+
+    Args:
+        number: the signal; SIGUSR1 by default. What was set for it before is set no more.
+    Raises:
+        BadUse: it is a signal that cannot be used so.
+    """
+    if not hasattr(_native, "_on_signal"):
+        raise BadUse("on_signal: only CPython's extension has it")
+    fatal = {"SIGKILL", "SIGSTOP", "SIGSEGV", "SIGFPE", "SIGILL", "SIGBUS", "SIGABRT", "SIGINT"}
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        raise BadUse(
+            f"on_signal: {number!r} is no signal: take signal.SIGUSR1 or SIGUSR2"
+        ) from None
+    if name in fatal:
+        raise BadUse(f"on_signal: {name} has a meaning of its own: take signal.SIGUSR1 or SIGUSR2")
+    _native._on_signal(int(number))
+
+
+def say() -> None:
+    """Called on a thread of Weft's own."""
+    rows = _native._where()
+    rounds = sys.modules.get("weft._distributed_deadlock.rounds")
+    here = [f"{path}: {does}" for _, path, does in rows]
+    lines = here if rounds is None else rounds._everywhere(rows)
+    said = "weft: the processes are:" if lines else "weft: no network runs"
+    more = [f"  … and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
+    text = "\n".join([said, *(f"  {line}" for line in lines[:_MOST]), *more]) + "\n"
+    if sys.stderr is not None:
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -1,0 +1,573 @@
+"""Who looks at a program from outside: finds its door, asks, and puts what several OS processes say
+together (rules 14.9, 14.10). `weft ps` and `weft top` print it.
+
+    doors() ──► the programs of this user        Visit(pid).ask() ──► one OS process's answer
+    look(pid) ──► it and those that it has started ──► Network
+
+Invariants
+- Whatever is wrong is a NoLook with one sentence that says what to do.
+- Nothing is asked of a program twice at once, and none is waited for without end.
+- A socket whose program has died is taken away by whoever finds it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft._watching import verdict as _verdict
+from weft._watching.look_frames import ANSWER, BadMessage, Reader, message
+
+PATIENCE = 3.0  #: seconds beyond the interval for which an answer is awaited
+
+
+class NoLook(Exception):
+    """That program cannot be looked at; the text says why, and what to do."""
+
+    def __init__(self, text: str, pid: int | None = None) -> None:
+        super().__init__(text)
+        self.pid = pid
+
+
+# --- where the doors are --------------------------------------------------------------------------
+
+
+def directory() -> Path:
+    """Where the programs of this user have their sockets.
+
+    Raises:
+        NoLook: there is no such directory.
+    """
+    base = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}"
+    if not Path(base).is_dir():
+        raise NoLook(
+            f"this user has no runtime directory ({base}), as in many containers, so no program can be "
+            "looked at: make one that only you can enter, and set XDG_RUNTIME_DIR to it for the "
+            "program and for weft"
+        )
+    path = Path(base) / "weft"
+    with contextlib.suppress(FileNotFoundError):
+        info = path.stat()
+        if info.st_uid != os.geteuid() or info.st_mode & 0o077:
+            raise NoLook(f"{path} is not this user's alone: chmod 700 it, or take it away")
+    if len(str(path)) > 90:
+        raise NoLook(
+            f"{path} is too long for a socket: set XDG_RUNTIME_DIR to a shorter path for the program "
+            "and for weft"
+        )
+    return path
+
+
+def doors() -> list[int]:
+    """The OS processes of this user that can be looked at; sockets of the dead are swept.
+
+    Raises:
+        NoLook: see directory().
+    """
+    found = []
+    for at in directory().glob("*.sock"):
+        if not at.stem.isdecimal():
+            continue
+        pid = int(at.stem)
+        if Path(f"/proc/{pid}").exists() or _answers(at):
+            found.append(pid)
+        else:
+            with contextlib.suppress(OSError):
+                at.unlink()
+    return sorted(found)
+
+
+def _answers(at: Path) -> bool:
+    """Is anybody behind this socket, perhaps in a container whose processes are not seen here?"""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(0.2)
+        try:
+            s.connect(str(at))
+        except OSError:
+            return False
+    return True
+
+
+# --- what the system says -------------------------------------------------------------------------
+
+
+def _stat(pid: int | str, *more: object) -> tuple[str, list[str]] | None:
+    """Of an OS process, or of its thread (`"task", tid`): its name, and the fields behind it."""
+    try:
+        text = Path("/proc", str(pid), *map(str, more), "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    return text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
+
+
+def parent_of(pid: int) -> int:
+    found = _stat(pid)
+    return int(found[1][1]) if found else 0
+
+
+def seconds_since_start(pid: int) -> float | None:
+    found = _stat(pid)
+    if found is None:
+        return None
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        up = float(Path("/proc/uptime").read_text().split()[0])
+        return max(up - int(found[1][19]) / os.sysconf("SC_CLK_TCK"), 0.0)
+    return None
+
+
+@dataclass
+class Used:
+    """What an OS process has used of the machine."""
+
+    at: float
+    cpu: float  #: seconds
+    memory: int  #: bytes
+
+
+def used(pid: int) -> Used | None:
+    found = _stat(pid)
+    if found is None:
+        return None
+    fields = found[1]
+    cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return Used(time.monotonic(), cpu, int(fields[21]) * os.sysconf("SC_PAGE_SIZE"))
+
+
+def threads(pid: int) -> list[tuple[str, str, float]]:
+    """The threads of an OS process: the name, "runs" or "sleeps", and seconds of CPU time."""
+    rows = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found = _stat(pid, "task", task.name)
+            if found is not None:
+                name, fields = found
+                cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+                rows.append((name, "runs" if fields[0] == "R" else "sleeps", cpu))
+    return rows
+
+
+def why_not(pid: int) -> str:
+    """Why there is no door of this OS process."""
+    try:
+        owner = Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        return f"there is no OS process {pid}: weft ps lists those that can be looked at"
+    if owner != os.geteuid():
+        return f"OS process {pid} is another user's (uid {owner}): only that user can look at it"
+    with contextlib.suppress(OSError):
+        around = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        if b"WEFT_INSPECT=0" in around:
+            return f"OS process {pid} was started with WEFT_INSPECT=0: start it without that"
+        theirs = next((v[16:] for v in around if v.startswith(b"XDG_RUNTIME_DIR=")), b"")
+        if theirs != os.environ.get("XDG_RUNTIME_DIR", "").encode():
+            where = theirs.decode(errors="replace") or "none"
+            return f"OS process {pid} has another XDG_RUNTIME_DIR ({where}): set that one for weft"
+    return (
+        f"OS process {pid} is no Weft program, or has not begun its first run: weft ps lists those that "
+        "can be looked at"
+    )
+
+
+def _no_answer(pid: int, seconds: float) -> str:
+    found = _stat(pid)
+    if found is None or found[1][0] in "ZX":
+        return f"OS process {pid} has ended"
+    if found[1][0] in "Tt":
+        return f"OS process {pid} is stopped (by SIGSTOP, or a debugger): kill -CONT {pid} lets it go on"
+    before = threads(pid)
+    time.sleep(0.1)
+    grown = [
+        f"{name!r}"
+        for (name, state, cpu), (_, _, earlier) in zip(threads(pid), before, strict=False)
+        if cpu > earlier or state == "runs"
+    ]
+    at = (
+        f"; of its threads these run: {', '.join(grown[:8])}"
+        if grown
+        else "; none of its threads runs"
+    )
+    return (
+        f"OS process {pid} does not answer within {seconds:g} s: code that does not let go of the "
+        f"interpreter's lock (a C extension) keeps everything else waiting{at}"
+    )
+
+
+# --- asking ---------------------------------------------------------------------------------------
+
+
+class Visit:
+    """A conversation with one OS process.
+
+    Raises:
+        NoLook: it has no door, or none that opens.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        at = directory() / f"{pid}.sock"
+        self._reader = Reader(ANSWER)
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(PATIENCE)
+        try:
+            self._socket.connect(str(at))
+        except PermissionError:
+            self._socket.close()
+            raise NoLook(f"{at} is another user's: only that user can look at it", pid) from None
+        except TimeoutError:
+            self._socket.close()
+            raise NoLook(_no_answer(pid, PATIENCE), pid) from None
+        except OSError:
+            self._socket.close()
+            if not Path(f"/proc/{pid}").exists():
+                with contextlib.suppress(OSError):
+                    at.unlink()
+            raise NoLook(why_not(pid), pid) from None
+
+    def __enter__(self) -> Visit:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def send(self, ask: str, **more: Any) -> None:
+        try:
+            self._socket.sendall(message({"ask": ask, **more}))
+        except OSError:
+            raise NoLook(self._ended(), self.pid) from None
+
+    def receive(self, seconds: float) -> dict[str, Any]:
+        """The answer to what was sent, for which this waits so long."""
+        until = time.monotonic() + seconds
+        while True:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise NoLook(_no_answer(self.pid, seconds), self.pid)
+            self._socket.settimeout(left)
+            try:
+                data = self._socket.recv(1 << 16)
+                found = self._reader.feed(data)
+            except TimeoutError:
+                continue
+            except BadMessage as error:
+                raise NoLook(f"OS process {self.pid} has sent {error}", self.pid) from None
+            except OSError:
+                data, found = b"", []
+            if not data:
+                raise NoLook(self._ended(), self.pid)
+            if found:
+                if "error" in found[0]:
+                    raise NoLook(f"OS process {self.pid} says: {found[0]['error']}", self.pid)
+                return found[0]
+
+    def ask(self, ask: str, **more: Any) -> dict[str, Any]:
+        self.send(ask, **more)
+        return self.receive(more.get("interval", 0) + PATIENCE)
+
+    def _ended(self) -> str:
+        until = time.monotonic() + 1  # it may be on its way out
+        while (found := _stat(self.pid)) and found[1][0] not in "ZX" and time.monotonic() < until:
+            time.sleep(0.01)
+        if found and found[1][0] not in "ZX":
+            return f"OS process {self.pid} does not say anything more: ask again"
+        return f"OS process {self.pid} has ended"
+
+
+# --- several OS processes together ----------------------------------------------------------------
+
+
+@dataclass
+class Row:
+    """A process of the network, as `weft top` shows it."""
+
+    path: str
+    pid: int
+    kind: str
+    now: str
+    seconds: float  #: for so long
+    before: bool  #: so it was at the first look already: it may be longer
+    where: str  #: what it does: "read 'c' at shop.py:12"
+    share: dict[str, float]
+    cpu: float | None  #: share of one processor
+    rate: float | None  #: operations a second
+    reads_from: list[str]  #: names of the channels
+    writes_to: list[str]
+
+    def part(self, *states: str) -> float:
+        return sum(self.share.get(state, 0.0) for state in states)
+
+
+@dataclass
+class Pipe:
+    """A channel of the network."""
+
+    name: str
+    pid: int
+    rate: float
+    depth: int
+    capacity: int
+    dropped: int
+    reading: float  #: in so much of the interval somebody waited to read
+    writing: float
+    readers: list[str] = field(default_factory=list)  #: paths of those who hold an end
+    writers: list[str] = field(default_factory=list)
+
+
+@dataclass
+class OsProcess:
+    pid: int
+    program: str
+    cpu: float | None  #: share of one processor
+    memory: int
+    version: str = ""
+
+
+@dataclass
+class Network:
+    seconds: float
+    rows: list[Row]
+    pipes: list[Pipe]
+    os_processes: list[OsProcess]
+    nodes: list[_verdict.Node]
+    silent: list[str]  #: a sentence for each OS process that did not answer
+    left_out: int = 0  #: processes that are in no row
+
+    @property
+    def verdict(self) -> _verdict.Verdict:
+        return _verdict.verdict(self.nodes)
+
+
+def family(pid: int) -> list[int]:
+    """This OS process and those below it that can be looked at."""
+    with_door = set(doors())
+    found = [pid]
+    for other in sorted(with_door - {pid}):
+        at, steps = other, 0
+        while at > 1 and at != pid and steps < 64:
+            at, steps = parent_of(at), steps + 1
+        if at == pid:
+            found.append(other)
+    return found
+
+
+class Looking:
+    """Looks at a program, as often as wanted.
+
+    Raises:
+        NoLook: the program cannot be looked at.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._visits: dict[int, Visit] = {pid: Visit(pid)}
+
+    def __enter__(self) -> Looking:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for visit in self._visits.values():
+            visit.__exit__()
+
+    def look(self, interval: float = 0.1, most: int = 2_000) -> Network:
+        silent = self._meet_all()
+        before = {pid: used(pid) for pid in self._visits}
+        asked = []
+        for pid, visit in list(self._visits.items()):
+            try:
+                visit.send("look", interval=interval, most=most)
+                asked.append(pid)
+            except NoLook as error:
+                self._lost(pid, error, silent)
+        answers: dict[int, dict[str, Any]] = {}
+        until = time.monotonic() + interval + PATIENCE
+        for pid in asked:
+            try:
+                answers[pid] = self._visits[pid].receive(max(until - time.monotonic(), 0.1))
+            except NoLook as error:
+                self._lost(pid, error, silent)
+        return together(self.pid, answers, silent, before)
+
+    def _meet_all(self) -> list[str]:
+        silent: list[str] = []
+        for pid in family(self.pid):
+            if pid not in self._visits:
+                try:
+                    self._visits[pid] = Visit(pid)
+                except NoLook as error:
+                    if Path(f"/proc/{pid}").exists():
+                        silent.append(str(error))
+        return silent
+
+    def _lost(self, pid: int, error: NoLook, silent: list[str]) -> None:
+        self._visits.pop(pid).__exit__()
+        if pid == self.pid:
+            raise error
+        if Path(f"/proc/{pid}").exists():
+            silent.append(str(error))
+
+
+def together(
+    root: int, answers: dict[int, dict[str, Any]], silent: list[str], before: dict[int, Used | None]
+) -> Network:
+    """What several OS processes have said, as one network: a call that waits here for its OS process is
+    shown as what it is there.
+    """
+    paths: dict[tuple[int, str], str] = {}  # (pid, call) → the path of who waits for it
+    away: dict[int, set[int]] = {}  # by pid the processes that are shown elsewhere
+    moved: dict[int, dict[int, str]] = {}  # by pid: process → its path in the whole network
+    pending = [root, *(pid for pid in answers if pid != root)]
+    for pid in pending:  # parents come first: their numbers are lower, or the root's
+        if pid in answers:
+            moved[pid] = _moved(pid, answers[pid], paths)
+            away[pid] = {
+                int(number)
+                for number, (there, _) in answers[pid]["away"].items()
+                if there in answers
+            }
+            for number, (there, call) in answers[pid]["away"].items():
+                if int(number) in moved[pid]:
+                    paths[there, call] = moved[pid][int(number)]
+    names = {pid: {k: c["name"] for k, c in a["channels"].items()} for pid, a in answers.items()}
+    many = _in_many(names)
+    rows: list[Row] = []
+    nodes: list[_verdict.Node] = []
+    pipes: dict[str, Pipe] = {}
+    for pid, answer in answers.items():
+        ids = {
+            key: name if name in many else f"{name} {pid}:{key}" for key, name in names[pid].items()
+        }
+        for key, c in answer["channels"].items():
+            _add_pipe(pipes, ids[key], pid, c)
+        for one in answer["processes"]:
+            if one["id"] in away[pid] or one["id"] not in moved[pid]:
+                continue
+            path = moved[pid][one["id"]]
+            row, node = _row(one, path, pid, names[pid], ids, answer["seconds"])
+            rows.append(row)
+            nodes.append(node)
+            for key, writes in one["holds"]:
+                if key in ids:
+                    pipe = pipes[ids[key]]
+                    (pipe.writers if writes else pipe.readers).append(path)
+    seconds = max((a["seconds"] for a in answers.values()), default=0.0)
+    return Network(
+        seconds,
+        rows,
+        sorted(pipes.values(), key=lambda p: (-(p.reading + p.writing), p.name)),
+        [_os_process(pid, a, before.get(pid)) for pid, a in answers.items()],
+        [node for row, node in zip(rows, nodes, strict=True) if row.part("waits") < 0.5],
+        silent,
+        sum(a["left_out"] for a in answers.values()),
+    )
+
+
+def _in_many(names: dict[int, dict[str, str]]) -> set[str]:
+    seen: dict[str, set[int]] = {}
+    for pid, of in names.items():
+        for name in of.values():
+            seen.setdefault(name, set()).add(pid)
+    return {name for name, pids in seen.items() if len(pids) > 1}
+
+
+def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) -> dict[int, str]:
+    """The paths of the processes there. What runs within no call of a host's is Weft's own."""
+    calls = {int(number): found for number, found in answer["calls"].items()}
+    up = {one["id"]: one["parent"] for one in answer["processes"]}
+    found: dict[int, str] = {}
+    is_host = any(there == pid for there, _ in paths)
+    for one in answer["processes"]:
+        at = one["id"]
+        while at not in calls and up.get(at, 0) in up and up[at] != at:
+            at = up[at]
+        if at in calls:
+            call, first = calls[at]
+            found[one["id"]] = paths.get((pid, call), first) + one["path"][len(first) :]
+        elif not is_host:
+            found[one["id"]] = one["path"]
+    return found
+
+
+def _add_pipe(pipes: dict[str, Pipe], key: str, pid: int, c: dict[str, Any]) -> None:
+    pipe = pipes.setdefault(key, Pipe(c["name"], pid, 0.0, 0, c["capacity"], 0, 0.0, 0.0))
+    pipe.rate = max(pipe.rate, c["rate"])
+    pipe.depth = max(pipe.depth, c["depth"])
+    pipe.capacity = max(pipe.capacity, c["capacity"])
+    pipe.dropped += c["dropped"]
+    pipe.reading = max(pipe.reading, c["reading"])
+    pipe.writing = max(pipe.writing, c["writing"])
+
+
+def _row(
+    one: dict[str, Any],
+    path: str,
+    pid: int,
+    names: dict[str, str],
+    ids: dict[str, str],
+    seconds: float,
+) -> tuple[Row, _verdict.Node]:
+    share = one["share"]
+    cpu = None if one["cpu"] is None else one["cpu"] / seconds
+    reads_from = [key for key, writes in one["holds"] if not writes and key in names]
+    writes_to = [key for key, writes in one["holds"] if writes and key in names]
+    row = Row(
+        path,
+        pid,
+        one["kind"],
+        one["now"],
+        one["for"],
+        one["before"],
+        one["does"],
+        share,
+        cpu,
+        one["rate"],
+        [names[key] for key in reads_from],
+        [names[key] for key in writes_to],
+    )
+    both = share.get("either", 0.0) / 2
+    busy = share.get("runs", 0.0)
+    node = _verdict.Node(
+        path,
+        busy,
+        share.get("time", 0.0),
+        share.get("io", 0.0),
+        share.get("reads", 0.0) + both,
+        share.get("writes", 0.0) + both,
+        share.get("due", 0.0),
+        None if cpu is None else min(cpu, busy),
+        {ids[key] for key in reads_from},
+        {ids[key] for key in writes_to},
+        pid,
+    )
+    return row, node
+
+
+def _os_process(pid: int, answer: dict[str, Any], before: Used | None) -> OsProcess:
+    now = used(pid)
+    cpu = None
+    if now is not None and before is not None and now.at > before.at:
+        cpu = (now.cpu - before.cpu) / (now.at - before.at)
+    program = " ".join(answer["program"]) or "?"
+    return OsProcess(pid, program, cpu, now.memory if now else 0, answer["version"])
+
+
+def look(pid: int, interval: float = 0.1, most: int = 2_000) -> Network:
+    """Looks once.
+
+    Raises:
+        NoLook: the program cannot be looked at.
+    """
+    with Looking(pid) as looking:
+        return looking.look(interval, most)
+
+
+def where_lines(rows: Iterable[Row], here: int) -> list[str]:
+    """A line for each process, in the form of Ctrl-C's."""
+    return [
+        f"{row.path}: {row.where}" + ("" if row.pid == here else f" in OS process {row.pid}")
+        for row in rows
+    ]

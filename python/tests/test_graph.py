@@ -1,0 +1,118 @@
+"""The network of a run as a drawing: `weft graph`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from weft._commands import graph as _graph
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+def passes(channel: str, writer: str, reader: str) -> list[dict[str, Any]]:
+    """Each writes or reads once."""
+    ids = {name: n for n, name in enumerate((writer, reader), 1)}
+    return [
+        {"t": 0, "e": "commit", "id": ids[p], "p": f"main/{p}", "op": op, "c": channel, "waited": 0}
+        for p, op in ((writer, "write"), (reader, "read"))
+    ]
+
+
+def test_a_channel_of_two_is_an_edge() -> None:
+    drawn = _graph.network(passes("c", "src", "dst"))
+    assert drawn.nodes == ["main/dst", "main/src"] and drawn.channels == []
+    assert drawn.edges == [("main/src", "main/dst", "c", 1)]
+
+
+def test_a_farm_is_folded() -> None:
+    events = [e for i in range(3) for e in passes("jobs", "src", f"worker[{i}]")]
+    events += [e for i in range(3) for e in passes("done", f"worker[{i}]", "dst")]
+    drawn = _graph.network(events)
+    assert drawn.nodes == ["main/dst", "main/src", "main/worker[0..2]"]
+    assert ("main/src", "main/worker[0..2]", "jobs", 3) in drawn.edges
+
+
+def test_several_writers_meet_at_a_node() -> None:
+    drawn = _graph.network(passes("c", "a", "dst") + passes("c", "b", "dst"))
+    assert drawn.channels == ["c"]
+    assert [e[:2] for e in drawn.edges] == [("main/a", "c"), ("main/b", "c"), ("c", "main/dst")]
+
+
+def test_the_same_network_gives_the_same_text() -> None:
+    events = passes("c", "a", "b") + passes("d", "b", "a")
+    for kind in _graph.FORMATS:
+        assert _graph.drawn_as(kind, events) == _graph.drawn_as(kind, events[::-1])
+
+
+def test_names_that_the_formats_use_themselves() -> None:
+    events = passes('a"|<&#\\', "x", "y")
+    assert r'label="a\"|<&#\\ (1)"' in _graph.drawn_as("dot", events)
+    assert "a#quot;#124;#lt;#amp;#35;" in _graph.drawn_as("mermaid", events)
+    assert ElementTree.fromstring(_graph.drawn_as("svg", events)) is not None
+
+
+def test_columns_follow_the_values_and_a_cycle_is_drawn() -> None:
+    events = passes("c", "a", "b") + passes("d", "b", "c") + passes("back", "c", "a")
+    picture = ElementTree.fromstring(_graph.drawn_as("svg", events))
+    boxes = [int(e.get("x") or 0) for e in picture.iter(NAMESPACE + "rect")]
+    assert boxes == sorted(boxes) and len(set(boxes)) == 3
+    assert len([e for e in picture.iter(NAMESPACE + "path") if e.get("class") == "value"]) == 3
+
+
+def test_a_large_network_says_what_is_left_out() -> None:
+    events = [e for i in range(300) for e in passes(f"c{i}", f"a{i}", f"b{i}")]
+    assert "200 more processes" in _graph.drawn_as("svg", events)
+
+
+PROGRAM = """
+    from weft import Channel, process, run
+
+    @process
+    async def src(out):
+        for n in range(5):
+            await out.write(n)
+
+    @process
+    async def dst(numbers):
+        async for n in numbers:
+            print("got", n)
+
+    c = Channel("numbers")
+    run(src(c.writer()), dst(c.reader()))
+"""
+
+
+def weft(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "weft.cli", *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=280,
+        check=False,
+    )
+
+
+def test_the_command(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PROGRAM), encoding="utf-8")
+    done = weft("graph", "--on", "threads", str(program))
+    assert done.returncode == 0, done.stderr
+    assert '"main/src" -> "main/dst" [label="numbers (5)"];' in done.stdout
+    assert "got" not in done.stdout and done.stderr.count("got") == 5
+    out = tmp_path / "out.svg"
+    assert weft("graph", "-o", str(out), str(program)).returncode == 0
+    assert ElementTree.parse(out).getroot().tag == NAMESPACE + "svg"
+
+
+def test_what_cannot_be_drawn(tmp_path: Path) -> None:
+    for arguments, said in (
+        (["graph", "--format", "png", "x.py"], "--format png: it is one of svg, dot, mermaid"),
+        (["graph", str(tmp_path / "no.py")], "does not exist"),
+    ):
+        done = weft(*arguments)
+        assert done.returncode == 2 and said in done.stderr and done.stdout == ""

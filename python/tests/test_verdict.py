@@ -1,0 +1,312 @@
+"""The verdict (rule 14.12): on shares made by hand, and in generated networks with one slow stage.
+
+The soak runs all 200 networks; each says its seed. A slow stage takes some 12 ms a value, the others
+a fifth of a millisecond, so a machine that is busy with other things does not change who is slow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft import coroutines, greenlets, threads
+from weft._watching import look as _look
+from weft._watching import trace as _trace
+from weft._watching import visit as _visit
+from weft._watching.verdict import Node, folded, verdict
+from weft.errors import ChannelEnd
+from weft.observe import measuring
+
+MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenlets": greenlets}
+WAYS = ("computes", "sleeps", "sleeps outside", "io", "lock outside")
+SHAPES = ("pipeline", "farm", "tree")
+BACKENDS = ("coroutines", "threads", "greenlets", "mixed")
+SLOW, FAST = 0.012, 0.0002  # s
+
+
+def line(*shares: tuple[float, float, float], names: str = "abcdef") -> list[Node]:
+    """A pipeline; of each its busy share, and how much it waits to read and to write."""
+    return [
+        Node(
+            f"main/{name}",
+            busy,
+            reads=reads,
+            writes=writes,
+            inputs={f"c{i}"} if i else set(),
+            outputs={f"c{i + 1}"} if i + 1 < len(shares) else set(),
+            at=1,
+        )
+        for i, ((busy, reads, writes), name) in enumerate(zip(shares, names, strict=False))
+    ]
+
+
+def test_the_stage_that_all_wait_for() -> None:
+    """Rule 14.12."""
+    found = verdict(line((0.04, 0, 0.96), (0.96, 0, 0.04), (0.05, 0.95, 0)))
+    assert found.names == ("main/b",) and found.kind == "bottleneck"
+    assert found.text == (
+        "`main/b` is the bottleneck: busy 96 %; what is before it waits to write, what is behind it "
+        "waits to read"
+    )
+
+
+def test_two_within_a_tenth_are_both_named() -> None:
+    """Rule 14.12."""
+    nodes = line((0.02, 0, 0.98), (0.95, 0, 0), (0.90, 0.1, 0), (0, 1, 0))
+    assert verdict(nodes).names == ("main/b", "main/c")
+    assert verdict(nodes).text.startswith("two processes of equal weight: `main/b` (busy 95 %) and")
+    nodes[2].busy = 0.80
+    assert verdict(nodes).names == ("main/b",)
+
+
+def test_a_source_that_waits_for_io_is_outside() -> None:
+    """Rule 14.12."""
+    nodes = line((0.02, 0, 0), (0.03, 0.97, 0))
+    nodes[0].io = 0.95
+    assert verdict(nodes).text == "nobody: the pipeline waits for `main/a`'s io"
+    nodes[0].io, nodes[0].time = 0, 0.95
+    assert verdict(nodes).text == "nobody: the pipeline waits for `main/a`'s time"
+
+
+def test_many_that_share_a_cpu() -> None:
+    """Rule 14.12."""
+    found = verdict(line(*[(0.2, 0.1, 0.1)] * 5))
+    assert found.kind == "scheduler" and "one CPU computes all (5 processes" in found.text
+
+
+def test_workers_of_one_name_count_as_one() -> None:
+    """Rule 14.12."""
+    workers = [
+        Node(f"main/worker[{i}]", 0.93, reads=0.07, inputs={"a"}, outputs={"b"}) for i in range(4)
+    ]
+    ends = [
+        Node("main/src", 0.01, writes=0.99, outputs={"a"}),
+        Node("main/dst", 0, reads=1, inputs={"b"}),
+    ]
+    found = verdict([*workers, *ends])
+    assert found.names == ("main/worker[0..3]",)
+    assert found.text.startswith(
+        "`main/worker[0..3]` are the bottleneck: busy 93 %; what is before"
+    )
+    workers[2].busy, workers[0].busy, workers[1].busy, workers[3].busy = 0.95, 0.1, 0.12, 0.08
+    assert verdict([*workers, *ends]).names == ("main/worker[2]",)
+
+
+def test_who_only_sleeps_is_no_bottleneck() -> None:
+    """Rule 14.12: a clock for which nobody waits."""
+    nodes = [*line((0.05, 0, 0.9), (0.8, 0.1, 0.1), (0.1, 0.9, 0)), Node("main/clock", 0, 1.0)]
+    assert verdict(nodes).names == ("main/b",)
+
+
+def test_nobody() -> None:
+    assert verdict([]).text == "nothing runs here"
+    found = verdict(line((0, 0, 1), (0, 1, 0)))
+    assert found.kind == "idle" and found.text.startswith("nobody: ")
+
+
+def test_the_name_that_many_share() -> None:
+    assert folded("main/worker[3]/part[12]") == "main/worker[*]/part[*]"
+
+
+# --- generated networks ---------------------------------------------------------------------------
+
+
+def spin(seconds: float) -> None:
+    """Computes; by the thread's own time, so that other programs do not shorten it."""
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+class Lock:
+    """A lock that somebody outside holds most of the time."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.over = False
+
+    def take(self) -> None:
+        """Returns when the outside has let go of it, some 12 ms later."""
+        self.lock.acquire()
+        threading.Timer(SLOW, self.lock.release).start()
+        self.lock.acquire()
+        self.lock.release()
+
+
+class Network:
+    """A network of one seed; its slow stage, and a way to run it."""
+
+    def __init__(self, seed: int, backend: str) -> None:
+        self.rng = random.Random(seed)
+        self.backend = backend
+        self.shape = SHAPES[seed % 3]
+        self.way = WAYS[self.rng.randrange(len(WAYS))]
+        self.stop = threading.Event()
+        self.lock = Lock()
+        self.parts: list[Any] = []
+        self.slow = ""
+        getattr(self, self.shape)()
+
+    def module(self) -> Any:
+        name = self.backend
+        if name == "mixed":
+            name = self.rng.choice(("coroutines", "threads"))
+        return MODULES[name]
+
+    def stage(self, name: str, slow: bool, reads: list[Any], writes: list[Any]) -> None:
+        """One that takes a value from each reader, works, and gives one to each writer."""
+        module = self.module()
+        if slow:
+            self.slow = f"main/{name}"
+        way = self.way if slow else "computes"
+        io = module.io(time.sleep) if way == "io" else None
+
+        def work() -> None:
+            if way == "computes":
+                spin(SLOW if slow else FAST)
+            elif way == "sleeps outside":
+                time.sleep(SLOW)
+            elif way == "lock outside":
+                self.lock.take()
+
+        if module is coroutines:
+
+            async def awaits(reads: Any, writes: Any) -> None:
+                while not self.stop.is_set():
+                    for r in reads:
+                        await r.read()
+                    if way == "sleeps":
+                        await coroutines.sleep(SLOW)
+                    elif io is not None:
+                        await io(SLOW)
+                    else:
+                        work()
+                    for w in writes:
+                        await w.write(1)
+
+            body: Any = awaits
+        else:
+
+            def blocks(reads: Any, writes: Any) -> None:
+                while not self.stop.is_set():
+                    for r in reads:
+                        r.read()
+                    if way == "sleeps":
+                        module.sleep(SLOW)
+                    elif io is not None:
+                        io(SLOW)
+                    else:
+                        work()
+                    for w in writes:
+                        w.write(1)
+
+            body = blocks
+        self.parts.append(module.process(body)(reads, writes).named(name))
+
+    def channel(self, name: str) -> Any:
+        capacity = self.rng.choice((0, 0, 1, 4))
+        return coroutines.Channel(name, capacity=capacity) if capacity else coroutines.Channel(name)
+
+    def pipeline(self) -> None:
+        n = self.rng.randint(3, 6)
+        slow = self.rng.randrange(n)
+        pipes = [self.channel(f"c{i}") for i in range(n - 1)]
+        for i in range(n):
+            self.stage(
+                f"s{i}",
+                i == slow,
+                [pipes[i - 1].reader()] if i else [],
+                [pipes[i].writer()] if i + 1 < n else [],
+            )
+
+    def farm(self) -> None:
+        jobs, done = self.channel("jobs"), self.channel("done")
+        slow = self.rng.choice(("source", "worker", "sink"))
+        self.stage("source", slow == "source", [], [jobs.writer()])
+        for i in range(self.rng.randint(2, 3)):
+            self.stage(
+                f"worker[{i}]" if i < 0 else "worker",
+                slow == "worker",
+                [jobs.reader()],
+                [done.writer()],
+            )
+        self.stage("sink", slow == "sink", [done.reader()], [])
+
+    def tree(self) -> None:
+        """Leaves, two under each node, and a root that takes from two nodes."""
+        slow = self.rng.choice(("root", "left", "right", "a", "d"))
+        up = {name: self.channel(name) for name in ("left", "right", "a", "b", "c", "d")}
+        for leaf in "abcd":
+            self.stage(leaf, slow == leaf, [], [up[leaf].writer()])
+        for node, below in (("left", "ab"), ("right", "cd")):
+            self.stage(node, slow == node, [up[b].reader() for b in below], [up[node].writer()])
+        self.stage("root", slow == "root", [up["left"].reader(), up["right"].reader()], [])
+
+    def run(self, look: Any) -> Any:
+        """Runs it, and `look()` beside it on a thread; returns what that returned."""
+        found: list[Any] = []
+
+        def looks() -> None:
+            try:
+                time.sleep(0.05)  # until the pipes are full
+                found.append(look())
+            except BaseException as error:
+                found.append(error)
+            finally:
+                self.stop.set()
+
+        beside = threading.Thread(target=looks)
+        beside.start()
+        module = coroutines if self.backend in ("coroutines", "mixed") else MODULES[self.backend]
+        with contextlib.suppress(ChannelEnd):
+            module.run(*self.parts)
+        beside.join()
+        if isinstance(found[0], BaseException):
+            raise found[0]
+        return found[0]
+
+    def __str__(self) -> str:
+        return f"{self.shape}, {self.backend}, {self.slow} {self.way}"
+
+
+def seen_from_outside() -> Any:
+    answer = _look.who() | _look.Look().over(0.35)
+    return _visit.together(answer["pid"], {answer["pid"]: answer}, [], {}).verdict
+
+
+def is_right(network: Network, found: Any) -> bool:
+    """Is the slow stage the one that is named? Of several workers that are slow, one is enough."""
+    return any(folded(name.split("..")[0]).startswith(network.slow) for name in found.names)
+
+
+CHECKED = [
+    pytest.param(seed, backend, marks=[] if n < 12 else pytest.mark.soak)
+    for n, (seed, backend) in enumerate((seed, BACKENDS[seed % 4]) for seed in range(200))
+]
+
+
+@pytest.mark.parametrize(("seed", "backend"), CHECKED)
+def test_the_slow_stage_is_named(seed: int, backend: str) -> None:
+    """Rules 14.11, 14.12."""
+    network = Network(seed, backend)
+    found = network.run(seen_from_outside)
+    print(f"seed {seed}: {network}: {found.text}")
+    assert is_right(network, found), f"seed {seed}: {network}: {found}"
+
+
+@pytest.mark.parametrize("backend", ["coroutines", "threads"])
+def test_a_trace_and_a_measurement_say_the_same(backend: str, tmp_path: Path) -> None:
+    """Rule 14.12: they know it from events."""
+    file = tmp_path / "t.jsonl"
+    network = Network(3, backend)
+    with coroutines.tracing(file), measuring() as m:
+        network.run(lambda: time.sleep(0.3))
+    events, cut_off = _trace.read(file)
+    said = [_trace.summarise(events, cut_off).verdict, m.verdict]
+    assert all(f"`{network.slow}`" in one for one in said), (str(network), said)
