@@ -21,14 +21,22 @@
 #include <unordered_map>
 #include <vector>
 
-#include "channels/channels.hpp"
+#include "channels/ends.hpp"
+#include "channels/held.hpp"
 #include "choice/choices.hpp"
-#include "interpreter/interpreter.hpp"
-#include "interpreter/sequences.hpp"
+#include "declare.hpp"
+#include "interpreter/errors.hpp"
 #include "processes/caller.hpp"
-#include "processes/processes.hpp"
+#include "processes/greenlet.hpp"
+#include "processes/loops.hpp"
+#include "processes/run.hpp"
+#include "processes/thread.hpp"
 #include "rounds/facts.hpp"
+#include "rounds/report.hpp"
 #include "rounds/rounds.hpp"
+#include "rounds/runs.hpp"
+#include "sequences.hpp"
+#include "value.hpp"
 #include "weft/runtime/names.hpp"
 #include "wire/far.hpp"
 

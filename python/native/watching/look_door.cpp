@@ -25,9 +25,8 @@
 #include <cstring>
 #include <string>
 
+#include "declare.hpp"
 #include "interpreter/door.hpp"
-#include "interpreter/interpreter.hpp"
-#include "native.hpp"
 #include "watching/look.hpp"
 
 namespace weft::py {
