@@ -11,11 +11,8 @@ def how_of(error):
         return "returned"
     if isinstance(error, Cancelled):
         return "cancelled"
-    if getattr(error, "met", False):  # an operation met the end of its channel (3.5)
-        if isinstance(error, Poisoned):
-            return "poisoned"
-        if isinstance(error, Retired):
-            return "retired"
+    if isinstance(error, (Poisoned, Retired)) and error.met:  # rule 3.5
+        return "poisoned" if isinstance(error, Poisoned) else "retired"
     return "failed"
 
 
