@@ -62,7 +62,9 @@ def test_the_table_says_of_all_pairs_that_differ_that_they_conflict() -> None:
 
 def test_a_table_that_is_wrong_is_noticed() -> None:
     """The comparison can fail."""
-    looked = look(lambda a, b, buffered: (a, b) != ("read", "read") and table(a, b, buffered), depth=0)
+    looked = look(
+        lambda a, b, buffered: (a, b) != ("read", "read") and table(a, b, buffered), depth=0
+    )
     assert any(not saying for saying, _ in looked.differing)
     assert "read" in ACCESSES
 
