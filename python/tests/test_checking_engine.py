@@ -426,7 +426,7 @@ def test_a_search_ends_at_its_bounds() -> None:
 
 def test_auto_is_complete_where_the_reduced_search_is_and_else_goes_on_at_random() -> None:
     """Rule 17.6."""
-    s, outcomes = searched(chain, "auto", seconds=5.0)
+    s, _outcomes = searched(chain, "auto", seconds=5.0)
     assert (s.complete, s.ways) == (True, {"reduced": 1})
     s, _outcomes = searched(partial(merging, 5), "auto", seconds=0.5, schedules=20_000)
     assert not s.complete
