@@ -4,7 +4,7 @@ Two steps of two processes are done in both orders in every small state of the m
 of the table (cpp/include/weft/check/access.hpp) must say that the steps conflict. An entry is needed if somewhere it is
 the only one that says so: a search without it would miss an outcome.
 
-    python -m conformance.commuting [--depth 2]
+    python -m conformance.commuting [--depth 2] [--sample N]
 
 What a step touches is here as python/native/checking/choices.cpp and cpp/src/check/record.cpp have it.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -53,7 +54,7 @@ class State:
     """A state of the model, and which selects have waited where."""
 
     world: World
-    waited: frozenset[tuple[int, int, int]] = frozenset()  # pid, channel, side
+    waited: frozenset[tuple[int, int, int, bool]] = frozenset()  # pid, channel, side, ended="raise"
     touches: dict[int, list[Touch]] = field(default_factory=dict)  # by pid: of its one step
     parked: frozenset[int] = frozenset()  # selects that wait, and whose partner may be weakened
 
@@ -143,9 +144,12 @@ def _steps(state: State, pid: int, action: Action) -> Iterator[State]:
             last = w.chans[e.chan].live[e.side] == 1
             how = "all" if action.what == "die" else "close" if last else "close_other"
             touched.append((("c", e.chan), how))
+            if how != "close_other":
+                touched += _looks(s, pid, e.chan, None, loud=how == "close")
             w.close(action.on, "closed", died=action.what == "die")
         elif action.what == "poison":
             touched.append((("c", action.on), "all"))
+            touched += _looks(s, pid, action.on, None)
             w.poison(action.on)
         elif action.what == "make":
             touched.append((("c", action.on), "make"))
@@ -201,21 +205,32 @@ def _arrival(s: State, pid: int, action: Action, chosen: int | None, ready: int)
             ("choose_read" if side == READ else "choose_write")
             if here
             else "quiet_choice"
-            if can and not parked and not g.ends
+            if can and not parked and not _ends(g)
             else "choice"
         )
         touched.append((("c", g.on), how))
         touched += _looks(s, pid, g.on, side if here else None)
         if parked:
-            s.waited |= {(pid, g.on, side)}
+            s.waited |= {(pid, g.on, side, _ends(g))}
     if parked and can:
         s.parked |= {pid}
     return touched
 
 
-def _looks(s: State, pid: int, chan: int, side: int | None) -> list[Touch]:
-    """At selects that wait, or have waited, at the other side; None: at both."""
-    return [(("s", p), "look") for p, c, at in s.waited if c == chan and p != pid and at != side]
+def _ends(g: Guard) -> bool:
+    """Does the quiet end of its channel make a difference to the select (5.6)?"""
+    return g.ends or g.kind == "out"
+
+
+def _looks(s: State, pid: int, chan: int, side: int | None, loud: bool = False) -> list[Touch]:
+    """At selects that wait, or have waited, at the other side; None: at both. `loud`: those alone that the end of the
+    channel decides.
+    """
+    return [
+        (("s", p), "look")
+        for p, c, at, ends in s.waited
+        if c == chan and p != pid and at != side and (ends or not loud)
+    ]
 
 
 def _over(s: State, pid: int, touched: list[Touch], waiting: set[int]) -> State:
@@ -231,7 +246,7 @@ def _over(s: State, pid: int, touched: list[Touch], waiting: set[int]) -> State:
                 g.on: ("choose_read" if side_of(g) == READ else "choose_write")
                 if i == chosen
                 else "choice"
-                if g.ends
+                if _ends(g)
                 else "quiet_choice"
                 for i, g in enumerate(op.guards)
             }
@@ -289,20 +304,24 @@ class Looked:
     differing: list[tuple[frozenset[Entry], str]] = field(default_factory=list)
 
 
-def look(conflicts: Any, depth: int = 1) -> Looked:
+def look(conflicts: Any, depth: int = 1, sample: int = 0, seed: int = 0) -> Looked:
     """Does all pairs of steps in both orders, in all states after at most `depth` steps; and after them a third one,
     where it decides a select of the pair.
 
     Args:
         conflicts: (access, access, at a buffer?) → what the table says.
+        sample: so many states of each beginning, drawn at random; 0: all.
     """
     looked = Looked()
     for world, doable in worlds():
-        for state in reachable(world, doable, depth):
-            for a, b in itertools.combinations_with_replacement(doable, 2):
-                for thirds in ([None], doable):
-                    for third in thirds:
-                        _look(looked, conflicts, state, a, b, third)
+        states = reachable(world, doable, depth)
+        if 0 < sample < len(states):
+            states = states[:1] + random.Random(seed).sample(states[1:], sample - 1)
+        for state, (a, b) in itertools.product(
+            states, itertools.combinations_with_replacement(doable, 2)
+        ):
+            for third in (None, *doable):
+                _look(looked, conflicts, state, a, b, third)
     return looked
 
 
@@ -357,7 +376,10 @@ def table(a: str, b: str, buffered: bool) -> bool:
 def main() -> int:
     p = argparse.ArgumentParser(description="The table of what commutes, on the model.")
     p.add_argument("--depth", type=int, default=1)
-    looked = look(table, p.parse_args().depth)
+    p.add_argument("--sample", type=int, default=0, help="so many states of each beginning")
+    p.add_argument("--seed", type=int, default=0)
+    a = p.parse_args()
+    looked = look(table, a.depth, a.sample, a.seed)
     wrong = [example for saying, example in looked.differing if not saying]
     for example in wrong[:20]:
         print("no entry says so:", example)

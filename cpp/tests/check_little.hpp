@@ -160,7 +160,7 @@ class Machine {
       r.select_at(place(g), here             ? g.writes ? Access::choose_write : Access::choose_read
                             : me.chosen >= 0 ? Access::quiet_choice
                                              : Access::choice);
-      if (me.chosen < 0) r.waits_at(place(g), g.writes);
+      if (me.chosen < 0) r.waits_at(place(g), g.writes, false);
     }
     if (me.chosen >= 0) return;
     me.waits.machine = this;

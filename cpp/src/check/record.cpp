@@ -246,14 +246,14 @@ void Record::arrives(const void* key, Access how) {
   look_at_selects(n, how);
 }
 
-// Selects that wait at the other side, or have waited there: this one may be their partner, or
-// might have been.
+// Selects that wait at the other side, or have waited there: this step may decide them, or might
+// have.
 void Record::look_at_selects(int place, Access how) {
   for (int side = 0; side < 2; ++side) {
     if ((how == Access::read && side == 0) || (how == Access::write && side == 1)) continue;
     for (const Place& x = places[static_cast<std::size_t>(place)];
          const Place::Select& s : std::vector(x.selects[side]))
-      if (s.process != running) touch_uid(s.uid, Access::look);
+      if (how != Access::close || s.ends) look_at_select(s);
   }
 }
 
@@ -313,16 +313,17 @@ void Record::select_parks(Waiting* waiting) {
   at(running).waiting = waiting;
   at(running).arrival = current;
 }
-void Record::waits_at(const void* key, bool writes) {
+void Record::waits_at(const void* key, bool writes, bool ends) {
   if (!kept) return;
   const Uid uid = at(running).select;
   auto& list = places[static_cast<std::size_t>(place_of(key, running))].selects[writes];
   for (Place::Select& s : list)
     if (s.process == running) {
+      s.ends = ends || (s.uid == uid && s.ends);
       s.uid = uid;
       return;
     }
-  list.push_back({running, uid});
+  list.push_back({running, uid, ends});
 }
 void Record::weaken(const void* key, Access to) {
   const Uid uid = places[static_cast<std::size_t>(place_of(key, running))].uid;
@@ -342,7 +343,14 @@ void Record::closes(const void* key, Access how) {
   if (!kept || current == kNone) return;
   const int n = place_of(key, running);
   touch(n, how);
+  if (how != Access::close_other) look_at_selects(n, how);
   places[static_cast<std::size_t>(n)].closers.push_back(current);
+}
+void Record::does_all(const void* key, int by) {
+  if (!kept) return;
+  const int n = place_of(key, by);
+  touch(n, Access::all);
+  look_at_selects(n, Access::all);
 }
 void Record::arms() {
   if (!kept || !any_time) return;

@@ -12,6 +12,12 @@
 
 namespace weft::py {
 
+namespace {
+// Does the quiet end of its channel make a difference to the select? That of its outputs may end it
+// while there are inputs (rule 5.6).
+bool ends(const core::Guard& g) noexcept { return g.ends || g.kind == core::Kind::output; }
+}  // namespace
+
 bool CheckedChoice::commutes() const noexcept {
   const Choice& c = *choice_;
   for (std::uint32_t i = 0; i < c.n_; ++i) {
@@ -88,10 +94,10 @@ const void* CheckedChoice::begun(Begun how, Access& at) {
     if (c.n_ > 1) {
       const bool here = !parked && can && ready_ == 1 && static_cast<int>(i) == c.chosen_;
       r.select_at(g.where, here ? writes ? Access::choose_write : Access::choose_read
-                           : can && !parked && !g.ends ? Access::quiet_choice
+                           : can && !parked && !ends(g) ? Access::quiet_choice
                                                        : Access::choice);
     }
-    if (parked) r.waits_at(g.where, writes);
+    if (parked) r.waits_at(g.where, writes, ends(g));
     if (how == Begun::raised) r.saw_closed(g.where);
   }
   if (parked) {
@@ -113,7 +119,7 @@ void CheckedChoice::decided() {
     const core::Guard& g = c.guards_[i];
     if (!g.enabled || g.kind > core::Kind::output) continue;
     engine_.run.record.weaken(g.where, static_cast<int>(i) != chosen
-                                           ? g.ends ? Access::choice : Access::quiet_choice
+                                           ? ends(g) ? Access::choice : Access::quiet_choice
                                        : g.kind == core::Kind::output ? Access::choose_write
                                                                       : Access::choose_read);
   }

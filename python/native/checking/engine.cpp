@@ -246,7 +246,9 @@ void Checker::gone(const void* place, std::uint64_t dropped) noexcept {
   if (n != kNone && !run.record.places[static_cast<std::size_t>(n)].loses) lost += dropped;
 }
 void Checker::touches(const void* place, Access how) noexcept {
-  if (run.record.kept) run.record.touch(run.record.place_of(place, here()), how);
+  if (!run.record.kept) return;
+  if (how == Access::all) return run.record.does_all(place, here());
+  run.record.touch(run.record.place_of(place, here()), how);
 }
 // A death is an outcome for a select, as poison is.
 void Checker::closes(const void* place, bool last, bool died) noexcept {

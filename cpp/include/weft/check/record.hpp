@@ -77,6 +77,7 @@ struct Place {
   struct Select {
     int process;
     Uid uid;
+    bool ends;
   };
   std::vector<Select> selects[2];  // that wait, or have waited, at the readers' side, the writers'
   std::vector<std::pair<int, Access>> touched;  // races.cpp
@@ -121,13 +122,15 @@ class Record {
   void select_begins();
   void select_at(const void* key, Access how);
   void select_parks(Waiting* waiting);
-  void waits_at(const void* key, bool writes);  // the select that has parked
+  // The select that has parked waits there. `ends`: the quiet end of the channel decides it, too.
+  void waits_at(const void* key, bool writes, bool ends);
   void select_over(int process) noexcept { at(process).select = 0; }
   void weaken(const void* key, Access to);  // from Waiting::decided()
   void saw_closed(const void* key);
 
   // --- ends, times, ends of processes ---
   void closes(const void* key, Access how);
+  void does_all(const void* key, int by);  // poison, a death: what Access::all stands for
   void arms();     // a timer
   void disarms();  // a timer, before its time came
   void reads_clock() { touch_uid(kTime, Access::look); }
@@ -162,6 +165,9 @@ class Record {
   int new_place();
   int place_by_uid(Uid uid);
   void look_at_selects(int place, Access how);
+  void look_at_select(Place::Select s) {
+    if (s.process != running) touch_uid(s.uid, Access::look);
+  }
   void follow_closers_of(Process& p);
   bool closes_now() const noexcept;
   void meets(int process, Place& x, Begun how, Access what);

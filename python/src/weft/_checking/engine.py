@@ -88,7 +88,7 @@ class Outcome:
     lost: int = 0  #: values in blocking buffers that nobody took, without poison
     early: int = 0  #: times that came although somebody could run
     cut: str = ""  #: a bound that this run met: "early", "limit"
-    difference: str = ""
+    difference: str = ""  #: of a replay: the first deviation that does not fit, which is no failure
     chances: float = 1.0  #: the product of the numbers of choices: its mean over random walks estimates all schedules
     search: str = ""  #: the way of searching that made it
     time: str = "quiet"  #: when times came: Options.time of that way of searching
@@ -172,6 +172,7 @@ def replay(
     _engine.follow([tuple(d) for d in deviations])
     outcome = decided(run_once(function))
     outcome.time = (options or Options()).time
+    outcome.difference = _engine.difference()
     return outcome
 
 
