@@ -80,4 +80,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*_backend().__all__, "use", "check", "__version__"]
+    return [*_backend().__all__, "use", *([] if _pure else ["check"]), "__version__"]
