@@ -157,9 +157,18 @@ def test_a_program_that_is_not_the_same_twice() -> None:
         (["--nonsense"], "No such option"),
     ],
 )
-def test_options_that_cannot_be(arguments: list[str], says: str) -> None:
+def test_options_that_cannot_be(
+    arguments: list[str],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Rule 17.11."""
-    assert says in one_line(check(of("good"), *arguments))
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    assert cli.main(["check", of("good"), *arguments]) == cli.EXIT["bad use"]
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.startswith("weft: ") and said.err.count("\n") == 1
+    assert says in said.err
 
 
 def test_files_that_cannot_be(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def __getattr__(name: str) -> Any:
 
         return native.version
     if name == "__all__":
-        return [*_backend().__all__, "use"] if _pure else [*_backend().__all__, "check", "use"]
+        return [*_backend().__all__, "use"]
     if name == "check":
         if _pure:
             from weft._fallback import HOW
@@ -85,4 +85,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__getattr__("__all__"), "__version__"]
+    return [*_backend().__all__, "use", *([] if _pure else ["check"]), "__version__"]
