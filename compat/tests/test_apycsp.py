@@ -1,5 +1,5 @@
-"""weft.compat.apycsp: aPyCSP's names, inside asyncio and on Weft's own scheduler. The networks are
-our own."""
+"""weft.compat.apycsp: aPyCSP's names, inside asyncio and on Weft's own scheduler. The networks were
+written for Weft."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions of compat's pycsp to the program where a channel lives
+"""Requests of compat's pycsp to the program in which a channel lives
 (weft/compat/pycsp/_asking.py)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The listings of the PyCSP paper and its examples, in our words, over weft.compat: each on threads
+"""The listings of the PyCSP paper and its examples, written anew, over weft.compat: each on threads
 and on greenlets.
 
 compat/docs/pycsp.md ("What runs") lists the programs that these tests stand for.

@@ -1,4 +1,5 @@
-"""weft.compat.pycsp_locks: PyCSP-locksharing's names over threads. The networks are our own."""
+"""weft.compat.pycsp_locks: PyCSP-locksharing's names over threads. The networks were written for
+Weft."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""weft.compat.pycsp: what pycsp 0.9.2's names do, over each backend. The networks are our own.
+"""weft.compat.pycsp: what pycsp 0.9.2's names do, over each backend. The networks were written for
+Weft.
 
-Choice: test_pycsp_choice.py.
+The tests of choice are in test_pycsp_choice.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""weft.compat.pycsp: channels that are found by their address, in another program (what pycsp's
-remotetest does, in our words)."""
+"""weft.compat.pycsp: channels of another program that are found by their address (as in pycsp's
+remotetest, written anew)."""
 
 from __future__ import annotations
 

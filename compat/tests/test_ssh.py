@@ -1,5 +1,5 @@
-"""weft.compat.pycsp: processes and channels on other machines, by `ssh`. That is a stand-in here,
-which runs the command on this machine; each node has its name in $NODE."""
+"""weft.compat.pycsp: processes and channels on other machines, by `ssh`. Here `ssh` is a stand-in
+that runs the command on this machine; each node has its name in $NODE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operation allocates once the network runs: nothing, beyond the values."""
+"""What an operation allocates once the network runs: nothing but its values."""
 
 from __future__ import annotations
 

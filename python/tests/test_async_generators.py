@@ -1,4 +1,4 @@
-"""Rule 7.15: async generators that nobody iterates to their end are closed by their run."""
+"""Rule 7.15: a run closes the async generators that nobody iterates to their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What asyncio has, in a process of a network that is a guest (rule 13): futures, streams, tasks,
+"""What asyncio offers works in a process of a guest network (rule 13): futures, streams, tasks,
 timeouts, cancellation."""
 
 from __future__ import annotations

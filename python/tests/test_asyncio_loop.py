@@ -1,5 +1,5 @@
-"""Guests of an asyncio loop (rule 13): turns and time, idleness, deadlock, other threads,
-endings."""
+"""Guests of an asyncio loop (rule 13): turns and time, idleness, deadlock, other threads, and how
+loops and guests end."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Guests of asyncio and tasks beside what else a network has: other backends, io calls, observers
-(rules 7.9, 13 and 14)."""
+"""Guests of asyncio, and tasks, together with other parts of a network: other backends, io calls,
+observers (rules 7.9, 13 and 14)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The web server of python/docs/asyncio.md, as it stands there, with a real client over loopback
-(rules 2.3, 7.11, 13.7)."""
+"""The web server of python/docs/asyncio.md, exactly as it is there, with a real client over
+loopback (rules 2.3, 7.11, 13.7)."""
 
 from __future__ import annotations
 

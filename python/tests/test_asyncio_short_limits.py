@@ -1,8 +1,8 @@
 """Tasks with the shortest possible time limits still pass values on (rule 6.6).
 
-If two of them wait for one value, each is cancelled in the turn in which it is told of the value:
-they must not pass it round for ever. A test fails once its tasks have given up far more often than
-there are values.
+If two tasks wait for one value, each is cancelled in the turn in which it is told of the value:
+they must not pass the value round for ever. A test fails once its tasks have given up far more
+often than there are values.
 """
 
 from __future__ import annotations

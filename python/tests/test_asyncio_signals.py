@@ -1,4 +1,4 @@
-"""Signals whose handlers raise, and loops that are closed too early, where tasks of asyncio wait
+"""Signals whose handlers raise while tasks of asyncio wait, and loops that are closed too early
 (SEMANTICS.md, rules 6.7 and 13.4)."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Rules 5.7, 6.2, 11.1 (Python): whoever drives an awaited operation may end it, at any moment;
-what was committed stays."""
+"""Rules 5.7, 6.2, 11.1 (Python): the driver of an awaited operation may end it at any moment; a
+committed operation stays committed."""
 
 from __future__ import annotations
 

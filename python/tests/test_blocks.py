@@ -1,4 +1,4 @@
-"""Rule 7.5: the block of a group is one of its party: a failure cancels it, and it counts when
+"""Rule 7.5: the block of a group is one of its processes: a failure cancels it, and it counts when
 nothing can go on."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""`weft run`, `weft bench`, `weft --version`: what they print, where, and the exit status; run as a
-user runs them."""
+"""`weft run`, `weft bench`, `weft --version`: what they print, where, and their exit status; run as
+a user runs them."""
 
 from __future__ import annotations
 

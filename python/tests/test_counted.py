@@ -1,5 +1,5 @@
-"""A part of counted.py: the same calls, on the Python that runs the tests, where some of the
-allocations are made to fail. The whole, under a debug Python that counts references, is in soak."""
+"""A part of counted.py: the same calls, on the Python that runs the tests, with some of the
+allocations made to fail. The soak runs all of it, under a debug Python that counts references."""
 
 from __future__ import annotations
 

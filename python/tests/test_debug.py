@@ -1,5 +1,5 @@
-"""Rules 9.2 and 14.5: the debug mode tells those who change what they have sent, and nobody
-else."""
+"""Rules 9.2 and 14.5: the debug mode reports processes that change a value after sending it, and no
+others."""
 
 from __future__ import annotations
 

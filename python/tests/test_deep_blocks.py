@@ -1,9 +1,9 @@
-"""Rules 7.5, 15.2: the block of ordinary code waits from deeper in the stack than its greenlets
-were started from.
+"""Rules 7.5, 15.2: the block of ordinary code waits deeper in the stack than the place from which
+its greenlets were started.
 
-A greenlet that goes on lies where it began, over what the deeper code has on its stack; that is put
-back before the code goes on. So nothing that another may touch lies there: not the room for a
-value, nor who waits for a group.
+A greenlet that goes on has its stack where it began, over the part of the stack that the deeper
+code uses; that part is put back before the deeper code goes on. So nothing that others may touch
+may be there: neither the room for a value, nor the waiting entry of a group.
 """
 
 from __future__ import annotations

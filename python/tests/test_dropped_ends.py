@@ -1,5 +1,5 @@
-"""Rules 2.2, 3.1, 3.3, 12.2: an end that is dropped where nobody of Weft runs, while all who wait
-for that sleep."""
+"""Rules 2.2, 3.1, 3.3, 12.2: an end is dropped by code outside of Weft while all processes that
+wait for this sleep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rule 7.11: a process's end as a guard, awaited, and watched."""
+"""Rule 7.11: the end of a process as a guard, awaited, and watched."""
 
 from __future__ import annotations
 

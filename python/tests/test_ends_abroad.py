@@ -1,7 +1,7 @@
-"""Ends of channels inside values that go to other OS processes, and come from there (rule 2.4,
+"""Ends of channels inside values that go to other OS processes, or come from there (rule 2.4,
 WIRE.md 7.4, 7.5).
 
-Everything here starts interpreters: some 0.2 s each.
+Every test here starts interpreters, which takes some 0.2 s each.
 """
 
 from __future__ import annotations

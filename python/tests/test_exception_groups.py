@@ -1,5 +1,5 @@
-"""Rule 7.2, where exception groups are built in and where they are not: the back-port on 3.10
-(package exceptiongroup)."""
+"""Rule 7.2 with built-in exception groups, and with the back-port on Python 3.10 (package
+exceptiongroup)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Checks in the extension that no other test covers, or that leave each other test hanging if they
-are missing (mutants.py shows that each test here is needed)."""
+"""Checks in the extension that no other test covers, or whose lack makes every other test hang
+(mutants.py shows that each test here is needed)."""
 
 from __future__ import annotations
 

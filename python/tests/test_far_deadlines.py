@@ -1,4 +1,4 @@
-"""Rule 8.5: a deadline at or beyond the end of the clock never comes, however it was asked for."""
+"""Rule 8.5: a deadline at or beyond the end of the clock never comes, however it was specified."""
 
 from __future__ import annotations
 

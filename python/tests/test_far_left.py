@@ -1,7 +1,8 @@
 """Operations at ends of other OS processes that are left before their home has answered (rules 6.2,
-11.1; wire 4.3, 4.8): whatever it answers, nobody is held by them, and their ends go.
+11.1; wire 4.3, 4.8): whatever the home answers, these operations hold nobody up, and their ends
+retire.
 
-The home is stopped meanwhile, so what was asked and what was asked back reach it together.
+The home is stopped meanwhile, so the request and its withdrawal reach it together.
 """
 
 from __future__ import annotations

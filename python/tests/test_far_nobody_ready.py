@@ -1,7 +1,6 @@
-"""A choice that spans, and that finds nobody at one of its own program's channels though somebody
-waits there (rules 1.5, 5.7; wire 5.3). Its home's watch said that it was worth a try, and the try
-that it was not, in a circle.
-"""
+"""A choice that spans, and that finds nobody at a channel of its own program although a process
+waits there (rules 1.5, 5.7; wire 5.3). Once the watch of that channel's home said that a try was
+worthwhile, and the try that it was not, for ever."""
 
 from __future__ import annotations
 

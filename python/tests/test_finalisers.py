@@ -1,8 +1,8 @@
-"""Rules 7.5, 7.6, 7.12, 11.1, 12.1: finalisers, and what else the interpreter calls, where a
+"""Rules 7.5, 7.6, 7.12, 11.1, 12.1: finalisers, and other code that the interpreter calls, where a
 process or a run begins or ends.
 
-What such code opens there nobody would close: it is bad use, and the run goes on as if nothing had
-happened.
+Nobody would close what such code opens there: so opening it is bad use, and the run goes on as if
+nothing had happened.
 """
 
 from __future__ import annotations

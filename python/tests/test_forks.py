@@ -1,4 +1,4 @@
-"""What the child of a fork keeps of its parent's threads and links: nothing (rules 10.3, 11.2)."""
+"""The child of a fork keeps none of its parent's threads and links (rules 10.3, 11.2)."""
 
 from __future__ import annotations
 

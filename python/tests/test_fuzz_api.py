@@ -1,5 +1,5 @@
-"""A slice of the fuzzer of the API (fuzz_api.py), by seeds that are always the same: no crash, no
-hang (rules 11.1, 12.1)."""
+"""A slice of the fuzzer of the API (fuzz_api.py), always with the same seeds: no crash and no hang
+(rules 11.1, 12.1)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Rules 6.1, 6.7, 7.5, 11.1: groups of ordinary code held by generators, closed in any order, while
-signal handlers raise.
+"""Rules 6.1, 6.7, 7.5, 11.1: groups of ordinary code that generators hold are closed in any order,
+while signal handlers raise.
 
-A block is asked to end by a failure in its group, or by what a signal's handler raised while it
-waited; by nothing else, and once. So whatever came and went before, the next block raises
-`Cancelled` only if a process of a group failed that is open yet.
+A block is asked to end by a failure in its group, or by an exception that a signal's handler raised
+while the block waited; by nothing else, and once. So whatever happened before, the next block
+raises `Cancelled` only if a process of a group failed that is still open.
 """
 
 from __future__ import annotations

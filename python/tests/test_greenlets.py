@@ -1,5 +1,5 @@
-"""Greenlet processes: what is theirs alone (a stack each, one scheduler), and networks of all kinds
-(section 15). What they have in common with the other backends is tested by the other files."""
+"""Greenlet processes: what only they have (a stack each, one scheduler), and networks of all kinds
+(section 15). The other files test what they have in common with the other backends."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Rule 10.3: a handler of a signal is something outside if an end, a channel, a barrier, a process or
-a group can be reached from it; then there is no deadlock but a standstill (10.6).
-"""
+"""Rule 10.3: a handler of a signal counts as something outside if it can reach an end, a channel, a
+barrier, a process or a group; then there is no deadlock but a standstill (10.6)."""
 
 from __future__ import annotations
 

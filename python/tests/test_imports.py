@@ -1,5 +1,5 @@
-"""What importing the package costs, in modules: less than asyncio does. (In time: python -X
-importtime -c "import weft.coroutines".) And Ctrl-C meanwhile."""
+"""What importing the package costs, in modules: less than importing asyncio. (For the time, run
+python -X importtime -c "import weft.coroutines".) And Ctrl-C during the import."""
 
 from __future__ import annotations
 

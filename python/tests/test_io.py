@@ -1,4 +1,4 @@
-"""`@io`: a function that blocks, on a thread of the pool, while its caller alone waits (rule
+"""`@io` runs a function that blocks on a thread of the pool, while only its caller waits (rule
 7.9)."""
 
 from __future__ import annotations

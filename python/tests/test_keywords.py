@@ -1,8 +1,8 @@
-"""Keywords are as the stubs say: each is taken by its name, others are refused by a TypeError; a
-SystemError is neither.
+"""Keywords are as the stubs say: each parameter can be given by its name, and other names are
+refused by a TypeError; neither raises a SystemError.
 
-What there is to call is read from the stubs (`*.pyi`), so that a new parameter is called too. It
-needs a value in makers().
+The stubs (`*.pyi`) say what there is to call, so that a new parameter is tested too. It needs a
+value in makers().
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What is left behind goes on to its end: groups that a process leaves open, runs that a thread
-leaves waiting (rules 7.6, 10.3)."""
+"""Groups that a process leaves open, and runs that a thread leaves waiting, go on to their end
+(rules 7.6, 10.3)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Rule 7.12: timeouts as scopes, in processes of every backend.
 
-In asyncio: test_asyncio_limits.py; around runs and groups: test_limits_around.py.
+test_asyncio_limits.py has those in asyncio; test_limits_around.py has those around runs and groups.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Rule 7.12: timeouts around more than one process's operations: runs, groups, generators, ordinary
-code; and their bad use."""
+"""Rule 7.12: timeouts around the operations of more than one process: runs, groups, generators,
+ordinary code; and bad use of them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Two channels, their ends and choices over them as a state machine: random steps, each compared
 with a small oracle.
 
-Each operation is a thread process of its own. After every step the machine waits (for it, not for a
-time) until as many operations have ended as the oracle says, and then compares the outcomes, the
-lines and the buffers. Rules 1 to 6.
+Each operation is a thread process of its own. After every step the machine waits (on a condition,
+not for a time) until as many operations have ended as the oracle says, and then compares the
+outcomes, the waiting queues and the buffers. Rules 1 to 6.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rules 7.5 and 15.2: in ordinary code the block of a Group is a process, and runs the group's
 coroutines and greenlets as it waits.
 
-The scenarios of every rule run in such a block too (conformance/tests/test_scenarios.py); here is
-what is of it alone.
+The scenarios of every rule also run in such a block (conformance/tests/test_scenarios.py); the
+tests here are about the block itself.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Thousands of thread processes: they do not all ask for the interpreter lock at once
+"""Thousands of thread processes do not all ask for the interpreter lock at once
 (python/native/interpreter/door.hpp).
 
-Counted are the times that a thread gave up its CPU of its own accord. Without the door each waiter
-for the lock does so every 5 ms: some 500 times a thread in these programs, and more the slower the
-machine; with it less than ten.
+The tests count how often a thread gives up its CPU of its own accord. Without the door each waiter
+for the lock does so every 5 ms: some 500 times a thread in these programs, and more often on a
+slower machine; with the door, less than ten times.
 """
 
 from __future__ import annotations

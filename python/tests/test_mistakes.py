@@ -1,5 +1,5 @@
-"""Rules 10.2, 11.1 and 11.2: mistakes that users make, and what they are told. Each line says what
-to write in its place."""
+"""Rules 10.2, 11.1 and 11.2: mistakes that users make, and the messages that they get. Each message
+says what to write instead."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rule 11.1 (Python): an operation that is awaited is its awaiter's: whoever else awaits, sends,
-throws or closes is refused."""
+"""Rule 11.1 (Python): an operation that is awaited belongs to its awaiter: another that awaits,
+sends, throws or closes is refused."""
 
 from __future__ import annotations
 

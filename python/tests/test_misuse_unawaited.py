@@ -1,4 +1,5 @@
-"""Rule 11.2: using an operation as its result without awaiting it is BadUse, which says `await`."""
+"""Rule 11.2: using an operation in place of its result, without awaiting it, is BadUse, whose
+message says `await`."""
 
 from __future__ import annotations
 

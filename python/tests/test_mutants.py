@@ -1,5 +1,5 @@
-"""Each mutant of the extension still finds the text that it replaces, and its test: else it tests
-nothing (MUTANTS.md)."""
+"""For each mutant of the extension, the text that it replaces and its test still exist; otherwise
+it would test nothing (MUTANTS.md)."""
 
 from __future__ import annotations
 

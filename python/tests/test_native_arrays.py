@@ -1,4 +1,4 @@
-"""Rule 16.6: arrays cross without a copy, and what is lent is given back."""
+"""Rule 16.6: arrays cross without a copy, and a lent array is given back."""
 
 from __future__ import annotations
 

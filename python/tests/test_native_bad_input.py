@@ -1,4 +1,4 @@
-"""Rules 16: what is wrong with a component is told when it is loaded or called, with what to do."""
+"""Rule 16: mistakes in a component are reported when it is loaded or called, with what to do."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rule 16.9: read_many, blocks and write_many: Python's cost of a message, shared by a block (rules
-1.2, 1.4, 16.1)."""
+"""Rule 16.9: read_many, blocks and write_many: a block shares Python's cost of a message among its
+values (rules 1.2, 1.4, 16.1)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`weft build` and weft_add_component, as whoever has only the pages meets them: what they print,
-and what they say of mistakes."""
+"""`weft build` and weft_add_component, as a user meets them who has only the pages: what they
+print, and what they say of mistakes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rule 16.7: what a component may not do at channels that have ends in other OS processes is bad
-use, which names the channel; the component may go on, and so may all others."""
+"""Rule 16.7: operations that a component may not use at channels with ends in other OS processes
+are bad use, and the message names the channel; the component may go on, and so may all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Native components that end their thread (rules 7.14, 16.1), or throw what is no text."""
+"""Native components that end their thread (rules 7.14, 16.1), or throw what is not text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rule 11.4: components of the parent's in the child of a fork."""
+"""Rule 11.4: components of the parent in the child of a fork."""
 
 from __future__ import annotations
 

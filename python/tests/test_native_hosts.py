@@ -1,7 +1,7 @@
 """Processes of native components in OS processes, and native channels with ends there (rules 16.7,
 16.8).
 
-Nearly everything here starts interpreters: some 0.2 s each.
+Nearly every test here starts interpreters, which takes some 0.2 s each.
 """
 
 from __future__ import annotations

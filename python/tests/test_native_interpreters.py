@@ -1,8 +1,8 @@
 """Rule 16.11: one library in several interpreters at once, and in no subinterpreter.
 
-The interpreters are those that WEFT_PYTHONS lists, with Weft in each: `./run pythons` gives all that
-it has built, of every version there is, with the lock and without. Unless it is told, they are two
-of the one that runs the tests.
+The interpreters are those that WEFT_PYTHONS lists, with Weft in each: `./run pythons` gives all
+that it has built, of every version there is, with the lock and without. If WEFT_PYTHONS is not set,
+two of the interpreter that runs the tests are used.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rules 7.11, 16.1, 16.5: a component's process joins in as any other does: its end is a guard, it
-may be watched, its channels have figures. And its library needs nothing of Python or of the
-extension."""
+"""Rules 7.11, 16.1, 16.5: a component's process joins in like any other: its end is a guard, it may
+be watched, its channels have figures. And its library needs nothing of Python or of the extension.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rule 16.6: what is lent is not touched: write(move=True) makes sure of it, and the debug mode
-notices."""
+"""Rule 16.6: a lent value is not touched: write(move=True) makes sure of it, and the debug mode
+notices it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rules 1 to 10 hold where processes of components are mixed with all others (rule 16.1). What is
-random prints its seed."""
+"""Rules 1 to 10 hold where processes of components are mixed with all others (rule 16.1). Random
+tests print their seed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rules 14 and 16.1: what those who observe see of a component's process, on a thread and on the
-pool. It is what they see of any other: the beginning of each operation, that it parks, its
-outcome."""
+"""Rules 14 and 16.1: what observers see of a component's process, on a thread and on the pool. They
+see the same as of any other process: the beginning of each operation, that it parks, its outcome.
+"""
 
 from __future__ import annotations
 

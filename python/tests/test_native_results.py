@@ -1,5 +1,5 @@
-"""What is told of how a component's process ended (rules 3.5, 4.3, 7.1, 16.1): on the pool, on a
-thread, and in an OS process of its own."""
+"""Reports of how a component's process ended (rules 3.5, 4.3, 7.1, 16.1): on the pool, on a thread,
+and in an OS process of its own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Components under the sanitizers, in a program without CPython (rule 16.1); the soak runs them
-with CPython under AddressSanitizer."""
+"""Components under the sanitizers, in a program without CPython (rule 16.1); the soak runs
+components with CPython under AddressSanitizer."""
 
 from __future__ import annotations
 

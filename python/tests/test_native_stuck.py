@@ -1,6 +1,6 @@
-"""Rules 10.5, 14.3: a report on demand and the look for partial deadlocks, where components run
-without the lock of the interpreter: nobody is accused who may go on, and those are named who are
-stuck."""
+"""Rules 10.5, 14.3: a report on demand and the search for partial deadlocks, where components run
+without the lock of the interpreter: no process that may go on is accused, and those that are stuck
+are named."""
 
 from __future__ import annotations
 

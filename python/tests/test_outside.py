@@ -1,8 +1,8 @@
-"""Rule 10.3: what Weft does not see. With a token `Outside`, threads of a C library and signals
-whose handlers act there is no false deadlock, and each real one is told.
+"""Rule 10.3: what Weft does not see. With a token `Outside` there is no false deadlock for threads
+of a C library, or for signals whose handlers act; and each real deadlock is reported.
 
 Tests that might hang, or end with a false Deadlock, run in programs of their own. There a
-standstill is told after 20 ms, and whatever is to act acts when it is told.
+standstill is reported after 20 ms, and the part that is to act acts on that report.
 """
 
 from __future__ import annotations

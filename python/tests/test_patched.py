@@ -1,5 +1,5 @@
-"""Programs whose threads gevent has replaced: networks work, and what cannot work is refused (rule
-11.1)."""
+"""Programs whose threads gevent has replaced: networks work, and operations that cannot work are
+refused (rule 11.1)."""
 
 from __future__ import annotations
 

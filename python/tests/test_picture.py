@@ -1,4 +1,4 @@
-"""A trace as a picture: what it draws, of small traces made by hand and of README's own program."""
+"""A trace as a picture: the drawing of small traces made by hand, and of the README's program."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What runs in an OS process of weft.processes behaves as it would here: options, output, forks
-(rule 15.1). Each starts an interpreter."""
+"""A process of weft.processes behaves in its OS process as it would here: options, output, forks
+(rule 15.1). Each test starts an interpreter."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""OS processes of weft.processes that die, and what is said of them; what is told after a
-cancellation; what else is said of them, and by whom (rules 4.5, 5.8, 6.1, 7.2, 7.11, 14.4, 14.6).
+"""OS processes of weft.processes that die, and the reports of their deaths; reports after a
+cancellation; and other reports about them, and their senders (rules 4.5, 5.8, 6.1, 7.2, 7.11, 14.4,
+14.6).
 
-Everything here starts interpreters: some 0.2 s each.
+Every test here starts interpreters, which takes some 0.2 s each.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """weft.processes.Executor beside concurrent.futures.ProcessPoolExecutor: what both do alike, and
-what is its own."""
+what only Weft's does."""
 
 from __future__ import annotations
 

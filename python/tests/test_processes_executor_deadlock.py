@@ -1,5 +1,6 @@
-"""A begun Executor of weft.processes that has no calls keeps no deadlock and no standstill from being
-told; a call that is not over does (rules 10.1 to 10.3, 10.6, 11.2; WIRE.md 10)."""
+"""An Executor of weft.processes that has begun but has no calls does not prevent the report of a
+deadlock or a standstill; a call that is not over does (rules 10.1 to 10.3, 10.6, 11.2; WIRE.md 10).
+"""
 
 from __future__ import annotations
 

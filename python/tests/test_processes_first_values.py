@@ -1,8 +1,9 @@
-"""What cannot go to another OS process is bad use at its write (rules 9.1, 11.1), whenever that
-begins: before the OS process is there, before a process of it is made, while its channel is local.
+"""Writing a value that cannot go to another OS process is bad use at the write (rules 9.1, 11.1),
+whenever the write begins: before the OS process exists, before a process of it is made, or while
+its channel is local.
 
-Each writer writes a lock first, which no pickle has, and then 2. It is to be told of the lock; the
-reader in the other OS process is to get the 2.
+Each writer first writes a lock, which cannot be pickled, and then 2. The writer must be told of the
+lock; the reader in the other OS process must get the 2.
 """
 
 from __future__ import annotations

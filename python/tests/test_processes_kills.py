@@ -1,10 +1,10 @@
-"""Hosts that are killed at any moment: nothing hangs, nothing is left, and only what the rules
-allow is lost (rules 4.5, 6.4; WIRE.md 8).
+"""Hosts that are killed at any moment: nothing hangs, nothing is left behind, and only what the
+rules allow is lost (rules 4.5, 6.4; WIRE.md 8).
 
-They are killed between two writes of a pipeline, while they start, in a choice of inputs and of
-outputs, with large values in hand, in the block of an extended read, as they make a value that was
-taken, with ends of channels in their hands, under a supervisor, and in an Executor. WEFT_KILLS=n:
-so many kills; else a slice.
+Hosts are killed between two writes of a pipeline, while they start, in a choice of inputs and of
+outputs, while they have large values, in the block of an extended read, while they make a value
+that was taken, while they have ends of channels, under a supervisor, and in an Executor.
+WEFT_KILLS=n: so many kills; without it, a slice.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Hosts that are killed at barriers, at any moment: all who are left are told, at the same phase
-(rules 8.1, 8.7; WIRE.md 4.9 to 4.11).
+"""Hosts that are killed at barriers, at any moment: all remaining parties are told, at the same
+phase (rules 8.1, 8.7; WIRE.md 4.9 to 4.11).
 
-Killed are a party in a thread, two parties of one scheduler that come and go, one whose barrier is
-a guard of a choice, and the home of the barrier; before they arrive, as they wait, as all meet, and
-at a random moment. There are a party here and one in a host that lives on. WEFT_KILLS=n: n / 5 such
-kills; else a slice."""
+These are killed: a party in a thread, two parties of one scheduler that come and go, a party whose
+barrier is a guard of a choice, and the home of the barrier; before they arrive, while they wait,
+when all meet, and at a random moment. A party here and one in a host that lives on remain.
+WEFT_KILLS=n: n / 5 such kills; without it, a slice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What carries the channels of weft.processes: shared memory where there is some, else sockets
+"""The transports of the channels of weft.processes: shared memory where there is some, else sockets
 (WIRE.md 12.4, 7.5)."""
 
 from __future__ import annotations

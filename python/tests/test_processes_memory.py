@@ -1,6 +1,6 @@
-"""OS processes that run out of memory, and calls whose results do not come: what is told then.
+"""OS processes that run out of memory, and calls whose results do not come: what is reported then.
 
-Everything here starts interpreters: some 0.2 s each.
+Every test here starts interpreters, which takes some 0.2 s each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""In another OS process a process has the names that it has here, and it is a process to those here
+"""In another OS process a process has the same names as here, and for those here it is a process
 (rules 7.11, 7.12, 15.1)."""
 
 from __future__ import annotations

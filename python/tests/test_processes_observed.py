@@ -1,7 +1,7 @@
 """Observers see processes in other OS processes as they see threads (rule 14.7): traces,
 measurements, the watchdog.
 
-Each starts interpreters.
+Each test starts interpreters.
 """
 
 from __future__ import annotations

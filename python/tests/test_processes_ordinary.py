@@ -1,7 +1,7 @@
-"""Ordinary code at ends of channels of another OS process: threads that are no processes, tasks of
+"""Ordinary code at ends of channels of another OS process: threads that are not processes, tasks of
 asyncio, the main program.
 
-Rule 6.6 and WIRE.md 15: who is no process asks its end's home as a process does, and waits. Each
+Rule 6.6 and WIRE.md 15: ordinary code asks the home of its end as a process does, and waits. Each
 test starts interpreters.
 """
 

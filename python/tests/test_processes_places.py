@@ -1,5 +1,5 @@
-"""A reader that waits here lends its place to the writer in another OS process (WIRE.md 6.6): what
-its own program sees of that is nothing but the time it takes.
+"""A reader that waits here lends its place to the writer in another OS process (WIRE.md 6.6): its
+own program notices nothing of this but the time it takes.
 
 Each test starts interpreters.
 """

@@ -1,7 +1,7 @@
-"""Programs that start processes of the operating system: how they are started, what a child has of
+"""Programs that start processes of the operating system: how these are started, what a child has of
 its parent, its output and its end.
 
-Everything here starts interpreters: some 0.2 s each.
+Every test here starts interpreters, which takes some 0.2 s each.
 """
 
 from __future__ import annotations

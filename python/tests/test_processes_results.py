@@ -1,7 +1,7 @@
-"""How a process that runs in another OS process ended, as it is told here (rules 3.5, 4.3, 4.6,
-6.5, 7.1): as of a thread.
+"""How a process that runs in another OS process ended is reported here as it is for a thread (rules
+3.5, 4.3, 4.6, 6.5, 7.1).
 
-Everything here starts interpreters: some 0.2 s each.
+Every test here starts interpreters, which takes some 0.2 s each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A knot of processes that are in several OS processes is found while others go on (rules 10.5,
+"""A knot of processes in several OS processes is found while other processes go on (rules 10.5,
 14.3, 14.7, WIRE.md 10.9); and figures of a channel of another OS process (rule 14.8).
 
-Each starts interpreters, but for those that judge what spaces might say.
+Each test starts interpreters, except those that judge what spaces might report.
 """
 
 from __future__ import annotations

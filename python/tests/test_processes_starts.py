@@ -1,5 +1,5 @@
 """How OS processes of weft.processes begin: by a server, by a fork, in a frozen program (rule
-15.1). Everything starts interpreters."""
+15.1). Every test starts interpreters."""
 
 from __future__ import annotations
 

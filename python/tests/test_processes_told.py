@@ -1,7 +1,7 @@
-"""What the debug mode, `weft run --verbose` and the reports of partial deadlocks tell of other OS
+"""What the debug mode, `weft run --verbose` and the reports of partial deadlocks say about other OS
 processes (rule 14.7).
 
-Each starts interpreters.
+Each test starts interpreters.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tools that look at a program see its OS processes of weft.processes too: coverage, pytest's capfd
-and xdist, a notebook (rule 15.1).
+"""Tools that look at a program also see its OS processes of weft.processes: coverage, pytest's
+capfd and xdist, a notebook (rule 15.1).
 
-Each starts programs.
+Each test starts programs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""weft.processes in a program that nobody can import: an interactive interpreter, `python -c`, the
+"""weft.processes in a program that cannot be imported: an interactive interpreter, `python -c`, the
 standard input (rule 15.3).
 
-What such a main module defines goes to other OS processes by value, by cloudpickle; without it, the
-error says so.
+The definitions of such a main module go to other OS processes by value, by cloudpickle; without
+cloudpickle, the error says so.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rule 15.10: a main module that starts a network outside `if __name__ == "__main__"`.
-Each OS process imports the module up to that run and goes no further: it leaves no block around it.
+"""Rule 15.10: a main module that starts a network outside `if __name__ == "__main__"`. Each OS
+process imports the module up to that run and goes no further; it leaves no block around the run.
 
-Everything here starts interpreters: some 0.2 s each.
+Every test here starts interpreters, which takes some 0.2 s each.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""weft without its extension module: what is said, what is there, what is not.
-conformance/tests/test_pure.py has its rules."""
+"""weft without its extension module: its messages, what works and what is missing.
+conformance/tests/test_pure.py tests its rules."""
 
 from __future__ import annotations
 

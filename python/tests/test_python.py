@@ -1,4 +1,4 @@
-"""What is Python's: warnings, memory, signals, the end of the interpreter, forks, contexts,
+"""What only Python has: warnings, memory, signals, the end of the interpreter, forks, contexts,
 types."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Rule 2.3: the ends that a process received it lets go of when it finishes, at once; the collector
-is off here."""
+"""Rule 2.3: a process that finishes lets go of the ends that it received, at once; the collector is
+off here."""
 
 from __future__ import annotations
 

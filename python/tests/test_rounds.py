@@ -1,5 +1,5 @@
-"""The rounds of a deadlock over OS processes (WIRE.md 10.1 to 10.5), with hosts that the test plays:
-wrong answers, late ones, hosts that die in the middle, two rounds at once."""
+"""The rounds of a deadlock over OS processes (WIRE.md 10.1 to 10.5), with hosts that the test
+plays: wrong answers, late answers, hosts that die in the middle, two rounds at once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Rounds with another program that the test plays, frame by frame (WIRE.md 10.6 to 10.8): wrong
-answers, none, two rounds at once, a death in the middle, and what is no report."""
+answers, no answers, two rounds at once, a death in the middle, and frames that are not reports."""
 
 from __future__ import annotations
 

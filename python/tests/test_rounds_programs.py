@@ -1,4 +1,4 @@
-"""Deadlock over programs of Python and of C++ that share channels (WIRE.md 10.8, rule 10.1)."""
+"""Deadlock over Python and C++ programs that share channels (WIRE.md 10.8, rule 10.1)."""
 
 from __future__ import annotations
 

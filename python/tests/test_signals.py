@@ -1,4 +1,5 @@
-"""Signals that find the main thread about to sleep: none is left lying (SEMANTICS.md, rule 6.7)."""
+"""Signals that arrive when the main thread is about to sleep: none stays unnoticed (SEMANTICS.md,
+rule 6.7)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Rule 10.6: where nothing can be proven, a standstill is told to the logger `weft`; and rule 11.2:
-ordinary code that waits for nobody.
+"""Rule 10.6: where no deadlock can be proven, a standstill is reported to the logger `weft`; and
+rule 11.2: ordinary code that waits for nobody.
 
-Each is a program of its own: what is wrong here hangs, and how long a standstill lasts is the
-environment's to say.
+Each test runs a program of its own: a fault would make it hang, and the environment says how long a
+standstill lasts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Readers that stopped early are told of, once a line (rule 3.6). On every backend."""
+"""Readers that stopped early are reported, once a line of code (rule 3.6). On every backend."""
 
 from __future__ import annotations
 

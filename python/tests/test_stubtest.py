@@ -1,4 +1,5 @@
-"""The stubs say what is there: mypy's stubtest over the backends, but for what it cannot know."""
+"""The stubs agree with the modules: mypy's stubtest over the backends, except for what it cannot
+know."""
 
 from __future__ import annotations
 

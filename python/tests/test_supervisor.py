@@ -1,7 +1,7 @@
 """Workers that are started again when they die (rule 7.13), and extended reads from another OS
 process (rule 1.6, wire 4.6, 4.7).
 
-Everything here starts interpreters: some 0.2 s each.
+Every test here starts interpreters, which takes some 0.2 s each.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What differs between versions of CPython: how an awaitable gives its value back (3.12 on), the
-interpreter lock (3.13t on)."""
+"""What differs between versions of CPython: how an awaitable returns its value (from 3.12), the
+interpreter lock (from 3.13t)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rules 3.5, 5.6, 14.5, 14.6: who left by the end of a channel is named, and which guards fell
-silent."""
+"""Rules 3.5, 5.6, 14.5, 14.6: the process that left by the end of a channel is named, and so are
+the guards that fell silent."""
 
 from __future__ import annotations
 
