@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.sax.saxutils import escape
 
-from weft._commands import picture as _picture
+from weft._watching import picture as _picture
 from weft._watching import trace as _trace
 from weft._watching.verdict import folded
 
