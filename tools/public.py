@@ -7,7 +7,7 @@ cpp/public.txt.
 Python: what the stub of weft.coroutines declares (threads and greenlets follow from it:
 tools/names.py), and what `__all__` lists of the other modules that a program imports. C++: what
 ctags finds in namespace weft and csp, without what is private, in a namespace `detail`, or in the
-namespaces of the layers below (core, runtime, prim), which a program does not name.
+namespaces of the layers below (core, runtime, prim, checking), which a program does not name.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def python() -> Iterator[str]:
 
 # --- C++ ------------------------------------------------------------------------------------------
 
-LOWER = {"detail", "core", "runtime", "prim"}
+LOWER = {"detail", "core", "runtime", "prim", "checking"}
 KINDS = "cdefgmpstuv"
 
 
