@@ -7,7 +7,7 @@ cpp/public.txt and compat/public.txt.
 Python: what the stub of weft.coroutines declares (tools/names.py makes those of threads and
 greenlets from it), and what `__all__` lists in the other modules that a program imports. C++: what
 ctags finds in namespace weft (for compat: csp), except what is private, in a namespace `detail`, or in the
-namespaces of the layers below (core, runtime, prim), which a program does not name.
+namespaces of the layers below (core, runtime, prim, checking), which a program does not name.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def python() -> Iterator[str]:
 
 # --- C++ ------------------------------------------------------------------------------------------
 
-LOWER = {"detail", "core", "runtime", "prim"}
+LOWER = {"detail", "core", "runtime", "prim", "checking"}
 KINDS = "cdefgmpstuv"
 
 
