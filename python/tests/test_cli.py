@@ -554,7 +554,8 @@ assert not {"click", "rich"} & set(sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    heading, row = done.stdout.splitlines()
+    heading, row, verdict = done.stdout.splitlines()
+    assert verdict.startswith("where the time goes: ")
     assert heading.split("  ")[0].strip() == "channel" and len(heading) == len(row)
     assert row.split()[:3] == ["c", "1", "0"]
 
