@@ -594,7 +594,7 @@ def test_hosts_that_are_killed_at_random_while_they_are_observed(tmp_path: Path)
             pid = hosts.pids[victim]
             if at == 0:
                 os.kill(pid, signal.SIGKILL)
-            with pytest.raises(Exception, match=r"died|killed|failed"):
+            with pytest.raises(Exception, match=r"died|killed|failed|SIGKILL"):
                 Parallel(
                     ao.numbers.on(hosts[0])(a.writer(), 10**6),
                     ao.doubles.on(hosts[1])(a.reader(), b.writer()),
