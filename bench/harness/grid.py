@@ -1,7 +1,7 @@
 """Curves over one variable: measured in interleaved rounds, drawn on logarithmic axes, and printed
 as a table.
 
-For the experiments of papers (bench/cppcsp.py, bench/pycsp.py), whose whole grid is drawn; ./run
+For the experiments of papers (theses/cppcsp.py, theses/pycsp.py), whose whole grid is drawn; ./run
 bench judges ratios instead.
 
 Invariants
