@@ -69,7 +69,8 @@ def test_a_task_that_has_a_help_of_its_own_is_given_it(house: House) -> None:
     assert house.run("weave", "--help", "x").stdout == "<--help><x>"
 
 
-RUNNERS = sorted({*ROOT.glob("*/tests/run"), *ROOT.glob("mcu/*/tests/run")})
+RUNNERS = sorted(ROOT.glob("*/tests/run"))
+APART = ("python", "tools", "examples", "bench", "theses")  # their options are pytest's
 
 
 @pytest.mark.parametrize("word", ["-h", "--help"])
@@ -80,10 +81,7 @@ def test_a_rooms_tests_tell_what_they_are(run: Path, word: str) -> None:
     assert len(result.stdout.split()) > 5 and " passed, 0 failed" not in result.stdout
 
 
-@pytest.mark.parametrize(
-    "run", [run for run in RUNNERS if run.parts[-3] not in ("python", "tools", "examples", "bench")]
-)
-# The options of other rooms are pytest's.
+@pytest.mark.parametrize("run", [run for run in RUNNERS if run.parts[-3] not in APART])
 def test_an_option_that_a_room_does_not_have(run: Path) -> None:
     result = subprocess.run(
         [run, "--no-such-option"], capture_output=True, text=True, timeout=280, check=False
