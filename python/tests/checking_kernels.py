@@ -8,7 +8,7 @@ quietly, when their partner's ends have gone.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from weft.coroutines import (
@@ -144,10 +144,8 @@ async def caller(stop: Any, mended: bool) -> str:
 
 @process
 async def says_stop(stop: Any) -> str:
-    try:
+    with suppress(Retired):
         await stop.write(None)
-    except Retired:
-        pass
     return "end"
 
 
@@ -201,10 +199,8 @@ async def watch(errors: Any, context: Any, cancel: Any, results: Any, mended: bo
 
 @process
 async def ends_watch(errors: Any, cancel: Any) -> str:
-    try:
+    with suppress(Retired):
         await errors.write("error")
-    except Retired:
-        pass
     cancel.retire()
     return "end"
 
@@ -253,10 +249,8 @@ async def health(stop: Any, mended: bool) -> str:
 @process
 async def stops_health(stop: Any) -> str:
     await sleep(1)
-    try:
+    with suppress(Retired):
         await stop.write(None)
-    except Retired:
-        pass
     return "end"
 
 
@@ -438,10 +432,8 @@ async def sends_events(watchers: dict[str, Any], outer: Mutex, inner: Mutex, men
                 if not mended:
                     await events.write(None)
                     continue
-                try:
+                with suppress(Retired):
                     await select(Output(events, None), Input(gone, ended="raise"))
-                except Retired:
-                    pass
     return "end"
 
 

@@ -253,7 +253,7 @@ def test_a_program_that_is_not_the_same_twice_is_noticed() -> None:
 def test_a_search_for_few_notices_it_too() -> None:
     """Rule 17.9."""
     sizes = iter([3] + [4] * 100)
-    s, outcomes = searched(lambda: philosophers(next(sizes), False), "few")
+    _s, outcomes = searched(lambda: philosophers(next(sizes), False), "few")
     assert outcomes[-1].kind == "not the same"
 
 
@@ -426,9 +426,9 @@ def test_a_search_ends_at_its_bounds() -> None:
 
 def test_auto_is_complete_where_the_reduced_search_is_and_else_goes_on_at_random() -> None:
     """Rule 17.6."""
-    s, outcomes = searched(chain, "auto", seconds=5.0)
+    s, _outcomes = searched(chain, "auto", seconds=5.0)
     assert (s.complete, s.ways) == (True, {"reduced": 1})
-    s, outcomes = searched(partial(merging, 5), "auto", seconds=0.5, schedules=20_000)
+    s, _outcomes = searched(partial(merging, 5), "auto", seconds=0.5, schedules=20_000)
     assert not s.complete
     assert {"reduced", "walk"} <= set(s.ways)
     assert s.estimate > 1e6
@@ -440,7 +440,7 @@ def test_a_wrong_entry_of_the_relation_misses_outcomes() -> None:
     for buffered in (False, True):
         _engine.flip(write, write, buffered)
     try:
-        s, outcomes = searched(partial(writers, 3))
+        _s, outcomes = searched(partial(writers, 3))
         assert len({outcome.value for outcome in outcomes}) < 6
     finally:
         for buffered in (False, True):

@@ -95,7 +95,7 @@ const void* CheckedChoice::begun(Begun how, Access& at) {
       const bool here = !parked && can && ready_ == 1 && static_cast<int>(i) == c.chosen_;
       r.select_at(g.where, here ? writes ? Access::choose_write : Access::choose_read
                            : can && !parked && !ends(g) ? Access::quiet_choice
-                                                       : Access::choice);
+                                                        : Access::choice);
     }
     if (parked) r.waits_at(g.where, writes, ends(g));
     if (how == Begun::raised) r.saw_closed(g.where);

@@ -131,8 +131,8 @@ class Record {
   // --- ends, times, ends of processes ---
   void closes(const void* key, Access how);
   void does_all(const void* key, int by);  // poison, a death: what Access::all stands for
-  void arms();     // a timer
-  void disarms();  // a timer, before its time came
+  void arms();                             // a timer
+  void disarms();                          // a timer, before its time came
   void reads_clock() { touch_uid(kTime, Access::look); }
   void cancel();
   void ended(const void* group);
