@@ -113,7 +113,10 @@ class World:
         self._active = False
         self._thread = threading.get_ident()
         self._skipped = 0.0
-        self._bytes = random.Random(seed)
+        self._bytes = random.Random(
+            seed
+        )  # begun anew when a run first draws from it: most never do
+        self._drawn = False
         self._late: set[str] = set()  # modules of which something was replaced when they were there
         self._saved: list[tuple[Any, str, Any]] = []
         self._before: Any = None
@@ -167,7 +170,7 @@ class World:
     def run(self) -> Iterator[None]:
         """One run: all that is virtual or seeded begins anew."""
         self._skipped = 0.0
-        self._bytes.seed(self._seed)
+        self._drawn = False
         random.seed(self._seed)
         if "numpy" in sys.modules:
             import numpy
@@ -233,6 +236,13 @@ class World:
         for name in ("_exit", "abort"):
             yield (os, name), self._refusing(getattr(os, name), f"calls os.{name}", _LEAVE_OUT)
 
+    def _stream(self) -> random.Random:
+        """Random bytes of the run."""
+        if not self._drawn:
+            self._drawn = True
+            self._bytes.seed(self._seed)
+        return self._bytes
+
     def _patch_late(self) -> None:
         """What is replaced in modules that most programs do not import, once they are there."""
         for module, replacements in _LATE.items():
@@ -288,14 +298,14 @@ class World:
 
     def _urandom(self, old: Callable[[int], bytes]) -> Callable[[int], bytes]:
         def urandom(size: int, /) -> bytes:
-            return self._bytes.randbytes(size) if self._here and not _by_weft() else old(size)
+            return self._stream().randbytes(size) if self._here and not _by_weft() else old(size)
 
         return functools.wraps(old)(urandom)
 
     def _seeding(self, old: Callable[..., None]) -> Callable[..., None]:
         def seed(it: random.Random, a: Any = None, version: int = 2) -> None:
             if a is None and self._here and it is not self._bytes:
-                a = self._bytes.getrandbits(64)
+                a = self._stream().getrandbits(64)
             old(it, a, version)
 
         return functools.wraps(old)(seed)
