@@ -148,6 +148,7 @@ WIDE = [
     *("channels/channel.hpp", "channels/fork.hpp", "channels/marks.hpp"),
     *("interpreter/errors.hpp", "interpreter/lock.hpp", "interpreter/pending.hpp"),
     "checking/points.hpp",
+    "rounds/runs.hpp",
     *("processes/loops.hpp", "processes/outcome.hpp", "processes/process.hpp"),
     *("processes/run.hpp", "processes/thread.hpp"),
     "watching/observing.hpp",

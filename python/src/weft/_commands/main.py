@@ -282,10 +282,16 @@ class _Main(_Commands):
         "host": "Be a host: run processes here for programs elsewhere.",
         "up": "Start hosts on many machines, and run a program there.",
     }
-    CHECK = "Run a network in one order after the other, and find one that fails."
+    ELSEWHERE: ClassVar = {
+        "check": "Run a network in one order after the other, and find one that fails.",
+        "graph": "Run a program, and draw its network.",
+        "ps": "List the Weft programs that run, and what their processes do.",
+        "top": "Show the network of a program that runs, and its bottleneck.",
+        **OF_NET,
+    }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *self.OF_NET, "check"])
+        return sorted([*super().list_commands(ctx), *self.ELSEWHERE])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         own = {
@@ -293,7 +299,7 @@ class _Main(_Commands):
             for name, command in self.commands.items()
         }
         with formatter.section("Commands"):
-            formatter.write_dl(sorted({**own, **self.OF_NET, "check": self.CHECK}.items()))
+            formatter.write_dl(sorted({**own, **self.ELSEWHERE}.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == "host":
@@ -307,6 +313,10 @@ class _Main(_Commands):
             from weft._commands import check as _commands_check
 
             return _commands_check.check_command
+        if cmd_name in self.ELSEWHERE:
+            from weft._commands import see as _see
+
+            return _see.COMMANDS[cmd_name]
         return super().get_command(ctx, cmd_name)
 
 
@@ -482,96 +492,6 @@ def _print_summary(summary: _trace.Summary) -> None:
         console.print(f"{where} ran processes: what they did there is not in this trace")
     if summary.cut_off:
         console.print("the last line is cut off: the program was killed")
-
-
-# --- a network that runs: _commands/see.py --------------------------------------------------------
-
-
-@weft_command.command("ps")
-@click.option("--json", "as_json", is_flag=True, help="The list as JSON on stdout.")
-def ps_command(as_json: bool) -> int:
-    """List the Weft programs that run, and what their processes do.
-
-    A program needs nothing for it. It is not listed if it was started with WEFT_INSPECT=0, or has no
-    runtime directory.
-    """
-    from weft._commands import see as _see
-
-    return _see.ps(as_json)
-
-
-@weft_command.command("top")
-@click.argument("program", required=False)
-@click.option("--once", is_flag=True, help="Look once, print it and exit.")
-@click.option("--json", "as_json", is_flag=True, help="Look once; as JSON on stdout.")
-@click.option("--interval", type=float, help="Seconds of a look (default: 0.1 once, else 1).")
-@click.option("--sort", default="path", help="path, busy, reads, writes, time, ops or since.")
-@click.option("--only", default="", metavar="TEXT", help="Processes and channels with TEXT.")
-@click.option("--most", default=2_000, help="The most processes to ask for.")
-def top_command(
-    program: str | None,
-    once: bool,
-    as_json: bool,
-    interval: float | None,
-    sort: str,
-    only: str,
-    most: int,
-) -> int:
-    """Show the network of a program that runs: who is busy, who waits for whom, and the bottleneck.
-
-    PROGRAM is the number of an OS process, or a word of its command line; without it the only program that runs.
-
-    \b
-    Examples:
-      weft top
-      weft top shop.py --sort busy
-      weft top 4711 --once
-      weft top 4711 --json --interval 1
-    """
-    from weft._commands import see as _see
-
-    if sort not in _see.SORTS:
-        raise BadUse(
-            f"--sort {sort}: it is one of {', '.join(_see.SORTS)}{did_you_mean(sort, _see.SORTS)}"
-        )
-    longest = 60
-    interval = interval if interval is not None else 0.1 if once or as_json else 1.0
-    if not 0 < interval <= longest:
-        raise BadUse(f"--interval {interval:g}: it is more than 0 and at most {longest} seconds")
-    if most < 1:
-        raise BadUse(f"--most {most}: it is 1 or more")
-    return _see.top(program, once, as_json, interval, sort, only, most)
-
-
-@weft_command.command(
-    "graph",
-    context_settings={
-        "ignore_unknown_options": True,
-        "allow_interspersed_args": False,
-        "help_option_names": ["-h", "--help"],
-    },
-)
-@click.option("--on", "backend", metavar="BACKEND", help="As of weft run.")
-@click.option("--format", "kind", help="svg, dot or mermaid (default: by the name of OUT, or dot).")
-@click.option("-o", "--output", metavar="OUT", help="The file to write (default: stdout).")
-@click.argument("file")
-@click.argument("args", nargs=-1, type=click.UNPROCESSED)
-def graph_command(
-    backend: str | None, kind: str | None, output: str | None, file: str, args: tuple[str, ...]
-) -> int:
-    """Run the program FILE, and draw its network: who hands values to whom, by which channel.
-
-    FILE may be a trace (OUT of weft run --trace), which is drawn without running anything.
-
-    \b
-    Examples:
-      weft graph -o hello.svg hello.py
-      weft graph --format mermaid hello.py
-      weft graph -o hello.dot out.jsonl
-    """
-    from weft._commands import see as _see
-
-    return _see.graph(backend, kind, output, file, args)
 
 
 @weft_command.command(

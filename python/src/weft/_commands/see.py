@@ -536,3 +536,92 @@ def _drawn(trace: str, kind: str) -> str:
         return _graph.of_trace(trace, kind)
     except Refused as error:
         raise BadUse(str(error)) from None
+
+
+# --- as commands ----------------------------------------------------------------------------------
+
+
+@click.command("ps")
+@click.option("--json", "as_json", is_flag=True, help="The list as JSON on stdout.")
+def ps_command(as_json: bool) -> int:
+    """List the Weft programs that run, and what their processes do.
+
+    A program needs nothing for it. It is not listed if it was started with WEFT_INSPECT=0, or has no
+    runtime directory.
+    """
+    return ps(as_json)
+
+
+@click.command("top")
+@click.argument("program", required=False)
+@click.option("--once", is_flag=True, help="Look once, print it and exit.")
+@click.option("--json", "as_json", is_flag=True, help="Look once; as JSON on stdout.")
+@click.option("--interval", type=float, help="Seconds of a look (default: 0.1 once, else 1).")
+@click.option("--sort", default="path", help="path, busy, reads, writes, time, ops or since.")
+@click.option("--only", default="", metavar="TEXT", help="Processes and channels with TEXT.")
+@click.option("--most", default=2_000, help="The most processes to ask for.")
+def top_command(
+    program: str | None,
+    once: bool,
+    as_json: bool,
+    interval: float | None,
+    sort: str,
+    only: str,
+    most: int,
+) -> int:
+    """Show the network of a program that runs: who is busy, who waits for whom, and the bottleneck.
+
+    PROGRAM is the number of an OS process, or a word of its command line; without it the only program that runs.
+
+    \b
+    Examples:
+      weft top
+      weft top shop.py --sort busy
+      weft top 4711 --once
+      weft top 4711 --json --interval 1
+    """
+    if sort not in SORTS:
+        raise BadUse(f"--sort {sort}: it is one of {', '.join(SORTS)}{did_you_mean(sort, SORTS)}")
+    longest = 60
+    interval = interval if interval is not None else 0.1 if once or as_json else 1.0
+    if not 0 < interval <= longest:
+        raise BadUse(f"--interval {interval:g}: it is more than 0 and at most {longest} seconds")
+    if most < 1:
+        raise BadUse(f"--most {most}: it is 1 or more")
+    return top(program, once, as_json, interval, sort, only, most)
+
+
+@click.command(
+    "graph",
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,
+        "help_option_names": ["-h", "--help"],
+    },
+)
+@click.option("--on", "backend", metavar="BACKEND", help="As of weft run.")
+@click.option("--format", "kind", help="svg, dot or mermaid (default: by the name of OUT, or dot).")
+@click.option("-o", "--output", metavar="OUT", help="The file to write (default: stdout).")
+@click.argument("file")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def graph_command(
+    backend: str | None, kind: str | None, output: str | None, file: str, args: tuple[str, ...]
+) -> int:
+    """Run the program FILE, and draw its network: who hands values to whom, by which channel.
+
+    FILE may be a trace (OUT of weft run --trace), which is drawn without running anything.
+
+    \b
+    Examples:
+      weft graph -o hello.svg hello.py
+      weft graph --format mermaid hello.py
+      weft graph -o hello.dot out.jsonl
+    """
+    return graph(backend, kind, output, file, args)
+
+
+COMMANDS: dict[str, click.Command] = {
+    "graph": graph_command,
+    "ps": ps_command,
+    "top": top_command,
+}
