@@ -38,7 +38,6 @@
 #include "sequences.hpp"
 #include "value.hpp"
 #include "weft/runtime/names.hpp"
-#include "wire/far.hpp"
 
 namespace weft::py {
 
