@@ -178,7 +178,7 @@ def test_gdb_steps_from_python_into_cpp_and_back(tmp_path: Path) -> None:
         said + done.stderr
     )
     assert re.search(r"#1 .*halves \(samples=.*\) at ", said)
-    assert '"halves"' in said  # the thread has the name of its process
+    assert '/halves"' in said  # the thread is named by the end of its process's path
     assert "checked (x=6)" in said
     assert re.search(r"Value returned is \$1 = 6", said)
     assert "$2 = 6" in said
