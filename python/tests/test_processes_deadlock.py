@@ -263,12 +263,12 @@ def test_a_network_that_ends_well_after_many_standstills() -> None:
         for v in inp:
             out.write(v)
 
-    import away
+    import os_process_targets as targets
 
     c = Channel("c")
     got = Parallel(
         slowly(a.writer(), c.reader()),
-        away.double(a.reader(), b.writer()),
+        targets.double(a.reader(), b.writer()),
         back(b.reader(), c.writer()),
     )
     assert got[0] == [0, 2, 4]

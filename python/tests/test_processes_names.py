@@ -68,11 +68,11 @@ def test_its_end_is_a_guard_here() -> None:
 
 def test_one_that_is_killed_ends_as_failed() -> None:
     """Rules 7.11, 15.1."""
-    import away
+    import os_process_targets as targets
 
     def here() -> str:
         with Group() as group:
-            p = watched(away.die("kill"))
+            p = watched(targets.die("kill"))
             died = p.ended()
             group.start(p)
             ended = died.wait()

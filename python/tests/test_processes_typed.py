@@ -143,15 +143,15 @@ def test_a_process_function_of_a_module_goes_by_its_name() -> None:
         f"""
         import sys
         sys.path.insert(0, {str(__file__.rpartition("/")[0])!r})
-        import away
+        import os_process_targets as targets
         from weft.processes import process, run
 
         @process
         def outer(known):
-            import away
-            return known is away.who, run(known()) != 0
+            import os_process_targets as targets
+            return known is targets.who, run(known()) != 0
 
-        print(run(outer(away.who)))
+        print(run(outer(targets.who)))
         """,
     )
     assert done.stdout == "(True, True)\n", done.stderr
