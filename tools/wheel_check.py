@@ -1,7 +1,7 @@
 """Tries a wheel in an environment that has nothing else: tools/wheel_check.py INTERPRETER WHEEL
-FOLDER
+COMPAT FOLDER
 
-First the core alone, then all extras. FOLDER is made anew, and everything runs in it, far from any
+First the core alone, then all extras; COMPAT is the wheel of weft-compat. FOLDER is made anew, and everything runs in it, far from any
 checkout. Exit status 1, with what went wrong, if something does not work.
 """
 
@@ -31,6 +31,7 @@ async def total(source):
 c = weft.Channel()
 print(weft.run(numbers(c.writer(), 4), total(c.reader())))
 """
+OLD_NAMES = "from weft.compat import pycsp_locks; print(pycsp_locks.__file__)"
 BLINK = """\
 target C { timeout: 1 sec, fast: true }
 main reactor {
@@ -70,7 +71,7 @@ def expect(text: str, said: str) -> None:
         raise Wrong(f"no {text!r} in {said!r}")
 
 
-def check(interpreter: str, wheel: Path) -> None:
+def check(interpreter: str, wheel: Path, compat: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         bad = links_that_lead_nowhere(archive.read(name).decode())
@@ -93,6 +94,9 @@ def check(interpreter: str, wheel: Path) -> None:
     ]:
         raise Wrong(f"the core needs {more}")
     expect("[None, 6]", call(python, "program.py"))
+    expect("pip install weft[compat]", call(python, "-c", "import weft.compat", status=1))
+    call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", "--no-index", compat)
+    expect("compat/pycsp_locks", call(python, "-c", OLD_NAMES))
     expect("weft[cli]", call(weft, "--version", status=2))
 
     call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", f"{wheel}[cli,lf]")
@@ -105,15 +109,20 @@ def check(interpreter: str, wheel: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 3:
+    if len(arguments) != 4:
         print(__doc__, file=sys.stderr)
         return 2
-    interpreter, wheel, folder = arguments[0], Path(arguments[1]).resolve(), Path(arguments[2])
+    interpreter, wheel, compat = (
+        arguments[0],
+        Path(arguments[1]).resolve(),
+        Path(arguments[2]).resolve(),
+    )
+    folder = Path(arguments[3])
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     os.chdir(folder)
     try:
-        check(interpreter, wheel)
+        check(interpreter, wheel, compat)
     except Wrong as wrong:
         print(f"wheel_check: {wheel.name}: {wrong}", file=sys.stderr)
         return 1

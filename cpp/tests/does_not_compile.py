@@ -284,8 +284,7 @@ FORGOTTEN = [
 ]
 
 WARNED_HEAD = (
-    """#include <weft/compat/csp_plugnplay.hpp>
-#include <weft/component_tasks.hpp>
+    """#include <weft/component_tasks.hpp>
 #include <weft/wire/end.hpp>
 #include <weft/wire/select.hpp>
 """
@@ -332,8 +331,6 @@ NARROWED = [
     ("an output of a component", "(void)weft::native::output(native, 3.7);", True),
     ("written by a coroutine of a component", "(void)task.write(3.7);", True),
     ("an output of a coroutine of a component", "(void)tasks::output(task, 3.7);", True),
-    ("written as C++CSP does", "csp_out(3.7); ", True),
-    ("C++CSP's prefix", "(void)csp::plugnplay::prefix<int>(3.7, csp_in, csp_out);", True),
     # The compiler warns of these in a header of Weft's, and says for which line.
     (
         "parallel writes of pairs",
@@ -353,7 +350,7 @@ NARROWED = [
     (
         "values that fit",
         "co_await i.write(1); co_await u.write(1); co_await c.write('x'); i(2); co_await far.write(1); native.write(1); "
-        "(void)task.write(1); (void)weft::native::output(native, 1); csp_out(1); "
+        "(void)task.write(1); (void)weft::native::output(native, 1); "
         "(void)[]() -> weft::ProcessOf<long> { co_return 3; };",
         False,
     ),
@@ -374,7 +371,7 @@ NARROWED_PARAMETERS = (
     "weft::Writer<int> i, weft::Writer<unsigned char> c, weft::Writer<unsigned> u, weft::Reader<int> r, double x, "
     "weft::Writer<int, weft::Local> local, weft::Writer<int, weft::OneToOne> one, weft::ChannelHandle<int> handle, "
     "std::vector<weft::Writer<int>> all, weft::Writer<std::string> texts, wire::FarWriter<int> far, wire::WriterEnd<int> either, "
-    "weft::native::Writer<std::int64_t> native, tasks::Writer<std::int64_t> task, csp::chan_in<int> csp_in, csp::chan_out<int> csp_out"
+    "weft::native::Writer<std::int64_t> native, tasks::Writer<std::int64_t> task"
 )
 
 WARNINGS = [

@@ -82,7 +82,9 @@ def named(module: str, where: str, experiment: str, runs: int, per: int) -> list
     if where == "cpython":
         done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
         return figures(done.stdout)
-    return figures(tiers.run(where, *words, heap=HEAP))
+    with tempfile.TemporaryDirectory() as folder:
+        lib = tiers.installed(Path(folder), ROOT / "compat/micropython")
+        return figures(tiers.run(where, *words, heap=HEAP, folders=(lib,)))
 
 
 def own(way: str, bench: str, runs: int, per: int) -> list[float]:

@@ -62,23 +62,33 @@ def image(files: dict[str, bytes]) -> bytes:
     return bytes(disk.context.buffer)
 
 
-def package() -> dict[str, bytes]:
-    """The files of the compiled package weft, as mip puts them on a board."""
+def package(*more: Path) -> dict[str, bytes]:
+    """The files of the compiled package weft, and of packages that add to it, as mip puts them on a
+    board."""
     return {
-        f"lib/weft/{path.relative_to(tiers.HERE / 'weft').with_suffix('.mpy')}": compiled(path)
-        for path in sorted((tiers.HERE / "weft").rglob("*.py"))
+        f"lib/{path.relative_to(folder).with_suffix('.mpy')}": compiled(path)
+        for folder in (tiers.HERE, *more)
+        for path in sorted((folder / "weft").rglob("*.py"))
     }
 
 
-def run(board: str, program: Path, folder: Path, *more: Path, heap: int = 0) -> str:
+def run(
+    board: str,
+    program: Path,
+    folder: Path,
+    *more: Path,
+    heap: int = 0,
+    packages: tuple[Path, ...] = (),
+) -> str:
     """Runs a program and returns what it prints. A program that does not reach its end fails the
     test.
 
     more: modules that the program imports.
+    packages: folders of packages that add to weft.
     heap: the bytes of the heap; 0 means the firmware's 140 KB (firmware/port/main.c).
     """
     firmware, natmod = FIRMWARE[board]
-    files = package()
+    files = package(*packages)
     files["program.mpy"] = compiled(program)
     files["main.py"] = MAIN
     for path in more:

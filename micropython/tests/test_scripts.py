@@ -19,9 +19,8 @@ def test_script(tier: str, script: Path) -> None:
     assert tiers.run(tier, script) == expected
 
 
-# These scripts run on the Cortex-M3 too. PyCSP's names with locks are left out, because they use
-# threads, which that board lacks.
-ON_BOARD = ["asyncio_guest", "bad_input", "compat_apycsp", "limits"]
+# These scripts run on the Cortex-M3 too.
+ON_BOARD = ["asyncio_guest", "bad_input", "limits"]
 
 
 @pytest.mark.parametrize("where", list(board.FIRMWARE))

@@ -7,6 +7,7 @@ them; if one is missing, its tests fail.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,13 @@ TIERS: dict[str, tuple[list[str], list[Path]]] = {
 MICROPYTHONS = ("pure", "natmod", "native", "gil")
 CORE = {"pure": False, "natmod": True, "native": True, "gil": True, "cpython": False, "pypy": False}
 PYTHONS = ("cpython", "pypy")
+
+
+def installed(folder: Path, *more: Path) -> Path:
+    """Puts weft into the folder, and what these packages add to it, as mip does."""
+    for package in (HERE, *more):
+        shutil.copytree(package / "weft", folder / "weft", dirs_exist_ok=True)
+    return folder
 
 
 def environment(tier: str, *folders: Path) -> dict[str, str]:

@@ -114,9 +114,7 @@ struct ProcessObject {
   std::uint8_t owed;  // a wake-up is on its way that no operation waits for (awaiting.hpp)
   // its coroutine has ended, but it is owed a wake-up: its outcome is there already
   std::uint8_t over;
-  std::uint8_t receives;  // it still holds an end that it received (held.cpp)
-  // of a compatibility layer: any Retired or Poisoned that leaves it is quiet
-  std::uint8_t lenient;
+  std::uint8_t receives;     // it still holds an end that it received (held.cpp)
   std::uint8_t native_code;  // of a component, which says itself where in its source it is
 #ifdef Py_GIL_DISABLED
   std::uint8_t stepping;  // its coroutine runs: its frames are not to be looked at

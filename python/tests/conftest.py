@@ -15,7 +15,6 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
-from compat_networks import implementations, load
 from loops import RUNNERS, Runner
 
 from weft import coroutines, greenlets, threads
@@ -115,14 +114,6 @@ def _nothing_left() -> Generator[None, None, None]:
 def play(request: pytest.FixtureRequest) -> Runner:
     """What runs a coroutine on an event loop."""
     return RUNNERS[request.param]
-
-
-@pytest.fixture(params=implementations())
-def p(request: pytest.FixtureRequest) -> Generator[Any, None, None]:
-    """An implementation of pycsp's names: weft.compat.pycsp's modules."""
-    module = load(request.param)
-    yield module
-    module.shutdown()
 
 
 @pytest.fixture

@@ -540,7 +540,7 @@ def test_the_package_needs_nothing_of_the_commands() -> None:
     """Every module of the package that is not a command; measuring prints its table without
     rich."""
     text = """
-import weft, weft.threads, weft.observe, weft.toolkit, weft.compat.pycsp.threads, weft._commands.bench, weft.plugnplay
+import weft, weft.threads, weft.observe, weft.toolkit, weft._commands.bench, weft.plugnplay
 with weft.measuring() as m:
     @weft.process
     async def one(w): await w.write(1)

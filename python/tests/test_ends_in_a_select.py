@@ -327,23 +327,6 @@ def test_regulate_ends_with_its_source() -> None:
     )
 
 
-@pytest.mark.parametrize("select_of", ["PriSelect", "FairSelect", "AltSelect", "Alternation"])
-def test_a_choice_of_pycsp_ends_with_the_first_channel_that_retires(select_of: str) -> None:
-    from weft.compat.pycsp import current as p
-
-    ending, other = p.Channel("ending"), p.Channel("other")
-    writer, kept = ending.writer(), other.writer()
-    guards = [p.InputGuard(ending.reader()), p.InputGuard(other.reader())]
-    p.retire(writer)
-    with pytest.raises(p.ChannelRetireException):
-        if select_of == "Alternation":
-            p.Alternation([{g.g[0]: None} for g in guards]).select()
-        else:
-            getattr(p, select_of)(*guards)
-    p.retire(kept)
-    p.shutdown()
-
-
 def test_the_value_that_comes_back_is_that_of_the_guard_that_is_named(b: Any) -> None:
     """Rules 3.3, 5.6."""
     channels = [b.weft.Channel("x"), b.weft.Channel("y")]

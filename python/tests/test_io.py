@@ -328,7 +328,7 @@ def test_slow_calls_get_one_thread_more_at_a_time(small_pool, monkeypatch):
     assert gr.run([th.process(looks)(), *(calls() for _ in range(1000))])[0] == "one at a time"
 
 
-@pytest.mark.parametrize("backend", ["coroutines", "greenlets", "pycsp"])
+@pytest.mark.parametrize("backend", ["coroutines", "greenlets"])
 @pytest.mark.parametrize("bound", ["small", "usual"])
 def test_calls_that_wait_for_each_other_all_run(request, backend, bound):
     """Rule 7.9: also more calls than the pool has threads."""
@@ -348,25 +348,13 @@ def test_calls_that_wait_for_each_other_all_run(request, backend, bound):
             return await meets()
 
         places = co.run([calls() for _ in range(many)])
-    elif backend == "greenlets":
+    else:
 
         @gr.process
         def calls():
             return meets()
 
         places = gr.run([calls() for _ in range(many)])
-    else:
-        from weft.compat.pycsp import greenlets as pycsp
-
-        @pycsp.io
-        def old_meets():
-            return together.wait(280)
-
-        @pycsp.process
-        def old_calls():
-            return old_meets()
-
-        places = pycsp.Parallel([old_calls() for _ in range(many)])
     assert sorted(places) == list(range(many))
 
 

@@ -552,32 +552,6 @@ def test_of_a_coroutine_on_a_thread_of_its_own() -> None:  # rules 7.1, 15.3
     assert [n.process for n in results] == ["main/read[0]", "main/read[1]"]
 
 
-def test_the_layers_give_none() -> None:  # rule 7.1
-    """PyCSP's and aPyCSP's programs know nothing of it."""
-    from weft.compat import apycsp
-    from weft.compat.pycsp import threads as pycsp
-
-    async def main() -> Any:
-        c = apycsp.Channel("c")
-        await c.poison()
-        return await apycsp.Parallel(apycsp_reads(c.read))
-
-    @apycsp.process
-    async def apycsp_reads(cin: Any) -> Any:
-        return await cin()
-
-    assert asyncio.run(main()) == [None]
-
-    @pycsp.process
-    def pycsp_reads(cin: Any) -> Any:
-        return cin()
-
-    c = pycsp.Channel("c")
-    pycsp.retire(-c)
-    assert pycsp.Parallel(pycsp_reads(+c)) == [None]
-    pycsp.shutdown()
-
-
 def test_a_poison_of_the_programs_own_is_a_failure_and_no_result(b):  # rules 3.5, 4.3
     p = b.process(fails)(Poisoned("mine"))
     with pytest.raises(Poisoned, match="mine"):

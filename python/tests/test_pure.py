@@ -92,9 +92,7 @@ def test_a_name_that_is_not_there_says_what_it_needs(wrong: str) -> None:
     assert "extension module" in said
 
 
-@pytest.mark.parametrize(
-    "module", ["processes", "greenlets", "native", "observe", "serial", "compat.apycsp"]
-)
+@pytest.mark.parametrize("module", ["processes", "greenlets", "native", "observe", "serial"])
 def test_so_does_a_module_that_is_not_there(module: str) -> None:
     code = f"try: import weft.{module}\nexcept ImportError as e: print(e)\nelse: raise 1"
     assert "extension module" in python(code)[0]

@@ -32,8 +32,6 @@ KNOWN = (
     r"from_trio_\d+\.py.*\"append\" of \"list\"",
     # a loop that always has at least one value
     r"stopping_\d+\.py.*\"value\" is possibly unbound",
-    # the names of a layer that has no types: `from weft.compat.pycsp.parallel import *`
-    r"compat_\d+\.py.* is not defined",
 )
 
 

@@ -23,6 +23,7 @@ FOLDERS = (
     "lf",
     "mcu",
     "micropython",
+    "compat",
     "net",
     "packaging",
     "python",

@@ -72,8 +72,9 @@ def test_a_change_is_built_and_installed(built: House, file: str) -> None:
     assert built.run("build").stderr == ""
 
 
-def test_a_package_that_was_removed_is_installed_again(built: House) -> None:
-    (installed,) = built.path.glob(".venv/lib/python3*/site-packages/weft/__init__.py")
+@pytest.mark.parametrize("package", ["weft", "weft/compat"])
+def test_a_package_that_was_removed_is_installed_again(built: House, package: str) -> None:
+    (installed,) = built.path.glob(f".venv/lib/python3*/site-packages/{package}/__init__.py")
     installed.unlink()
     assert BUILT in built.run("build").stderr
     assert installed.exists()

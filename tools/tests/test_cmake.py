@@ -91,6 +91,31 @@ def test_a_consumer_of_the_installed_package(
     assert build_and_run(tmp_path) == f"{VERSION}\n"
 
 
+OLD_NAMES = """cmake_minimum_required(VERSION 3.21)
+project(consumer LANGUAGES CXX)
+find_package(weft CONFIG REQUIRED COMPONENTS compat)
+add_executable(consumer consumer.cpp)
+target_link_libraries(consumer PRIVATE weft::compat)
+"""
+OLD_PROGRAM = """#include <cstdio>
+#include "csp/csp.h"
+int main() {
+  csp::one2one_chan<int> c;
+  csp::par{[=] { c(42); }, [=] { std::printf("%d\\n", c()); }}();
+}
+"""
+
+
+def test_a_program_for_cppcsp_is_a_consumer_of_the_installed_package(
+    prefix: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(OLD_NAMES)
+    (tmp_path / "consumer.cpp").write_text(OLD_PROGRAM)
+    build = tmp_path / "b"
+    cmake("-G", "Ninja", "-S", tmp_path, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}")
+    assert build_and_run(build) == "42\n"
+
+
 NET = """cmake_minimum_required(VERSION 3.21)
 project(consumer LANGUAGES CXX)
 find_package(weft CONFIG REQUIRED COMPONENTS net)
@@ -170,7 +195,8 @@ def test_a_mixture_does_not_link_and_says_why(tmp_path: Path) -> None:
 def test_the_installed_package_stands_alone(prefix: Path) -> None:
     for file in prefix.rglob("*.cmake"):
         assert str(ROOT) not in file.read_text(), f"{file.name} points into the checkout"
-    headers = {path.name for path in (ROOT / "cpp/include/weft").rglob("*.hpp")}
+    sources = (ROOT / "cpp/include/weft", ROOT / "compat/cpp/include/weft")
+    headers = {path.name for source in sources for path in source.rglob("*.hpp")}
     assert headers == {path.name for path in (prefix / "include/weft").rglob("*.hpp")}
 
 

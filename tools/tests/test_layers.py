@@ -13,8 +13,10 @@ from conftest import ROOT
 
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 HEADERS = ROOT / "cpp/include/weft"
+OLD_HEADERS = ROOT / "compat/cpp/include/weft"  # the highest layer
 CPP_SOURCES = ROOT / "cpp/src"
 PACKAGE = ROOT / "python/src/weft"
+OLD_PACKAGE = ROOT / "compat/python/src/weft"  # the highest layer
 NATIVE = ROOT / "python/native"
 
 
@@ -57,7 +59,8 @@ def includes(file: Path, roots: tuple[Path, ...], within: Path) -> Iterator[Path
 
 def included(file: Path) -> Iterator[str]:
     """The headers of weft/ that one of them includes, as paths below weft/."""
-    yield from map(place, includes(file, (HEADERS.parent,), HEADERS))
+    for within in (HEADERS, OLD_HEADERS):
+        yield from map(place, includes(file, (within.parent,), within))
 
 
 def ways_round(edges: Iterator[tuple[str, str]]) -> list[str]:
@@ -85,11 +88,12 @@ def place(path: Path) -> str:
     """Where a file stands in the layers. A source stands where its header does."""
     if path.is_relative_to(CPP_SOURCES):
         path = HEADERS / path.relative_to(CPP_SOURCES).with_suffix(".hpp")
-    return str(path.resolve().relative_to(HEADERS))
+    path = path.resolve()
+    return str(path.relative_to(OLD_HEADERS if path.is_relative_to(OLD_HEADERS) else HEADERS))
 
 
 def test_headers_include_only_downwards() -> None:
-    files = [*HEADERS.rglob("*.hpp"), *CPP_SOURCES.rglob("*.cpp")]
+    files = [*HEADERS.rglob("*.hpp"), *OLD_HEADERS.rglob("*.hpp"), *CPP_SOURCES.rglob("*.cpp")]
     files.remove(CPP_SOURCES / "weft.cpp")  # it includes all sources
     assert len(files) > 50
     edges = ((place(file), other) for file in files for other in included(file))
@@ -100,8 +104,8 @@ def test_no_header_includes_itself_by_a_way_round() -> None:
     """Within a layer too. The version's text names the configuration, which names the version's
     numbers: one pair."""
     edges = [
-        (str(file.relative_to(HEADERS)), other)
-        for file in HEADERS.rglob("*.hpp")
+        (place(file), other)
+        for file in (*HEADERS.rglob("*.hpp"), *OLD_HEADERS.rglob("*.hpp"))
         for other in included(file)
     ]
     edges.remove(("version.hpp", "config.hpp"))
@@ -139,7 +143,8 @@ def test_every_include_of_the_extension_names_the_folder() -> None:
 
 
 def module_of(file: Path) -> str:
-    parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+    source = OLD_PACKAGE if file.is_relative_to(OLD_PACKAGE) else PACKAGE
+    parts = file.relative_to(source.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -182,7 +187,8 @@ FROM_ABOVE = [
 
 
 def python_edges(late: bool = False) -> Iterator[tuple[str, str]]:
-    files = {module_of(file): file for file in PACKAGE.rglob("*.py")}
+    sources = (*PACKAGE.rglob("*.py"), *OLD_PACKAGE.rglob("*.py"))
+    files = {module_of(file): file for file in sources}
     known = {*files, "weft._native"}
     assert len(known) > 50
     for name, file in files.items():
@@ -232,7 +238,7 @@ def test_a_folder_stands_on_one_line(where: str) -> None:
 
 def test_a_folder_says_what_is_in_it_and_does_nothing_else() -> None:
     """Each import of a module imports its folder."""
-    for name in folders("python/src/weft") - {"_pure_fallback", "compat", "plugnplay"}:
+    for name in folders("python/src/weft") - {"_pure_fallback", "_not_installed", "plugnplay"}:
         (said,) = ast.parse((PACKAGE / name / "__init__.py").read_text(encoding="utf-8")).body
         assert isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant)
 
@@ -284,8 +290,13 @@ def outward(file: Path) -> Iterator[Path]:
                 names = [str(node.module)]
             for name in {name.partition(".")[0] for name in names} & set(folders):
                 yield ROOT / folders[name] / "__init__.py"
+            if any(name.startswith("weft.compat") for name in names):
+                yield OLD_PACKAGE / "compat/__init__.py"
         return
-    roots = [ROOT / name for name in ("cpp/include", "mcu/include", "mcu/csp/include")]
+    roots = [
+        ROOT / name
+        for name in ("cpp/include", "compat/cpp/include", "mcu/include", "mcu/csp/include")
+    ]
     roots = [file.parent, NATIVE, *roots] if NATIVE in file.parents else [file.parent, *roots]
     for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
         for root in roots:
@@ -296,12 +307,12 @@ def outward(file: Path) -> Iterator[Path]:
 
 
 SOURCES = ("*.py", "*.hpp", "*.cpp", "*.h", "*.c")
-APART = {".build", ".venv", "out", "node_modules", "tests"}
+APART = {".build", ".venv", "out", "node_modules", "tests", "bench"}
 
 
 @pytest.mark.parametrize("room", sorted(rooms()))
 def test_a_room_knows_only_the_rooms_it_stands_on(room: str) -> None:
-    """Its tests may know more."""
+    """Its tests and benches may know more."""
     all_ = rooms()
     allowed = stands_on(room, all_) | {room}
     if "everything" in allowed:

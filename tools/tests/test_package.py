@@ -76,7 +76,17 @@ def copy_checkout(path: Path) -> None:
     ):
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, path / name)
-    for name in ("cpp/include", "cpp/src", "cpp/cmake", "lf/src", "mcu", "micropython", "tools"):
+    folders = (
+        "cpp/include",
+        "cpp/src",
+        "cpp/cmake",
+        "compat",
+        "lf/src",
+        "mcu",
+        "micropython",
+        "tools",
+    )
+    for name in folders:
         shutil.copytree(
             ROOT / name,
             path / name,
@@ -136,6 +146,7 @@ def test_the_source_distribution_has_what_a_build_needs_and_no_more(sdist: Path)
         "mcu/tests",
         "mcu/csp",
         "lf/tests",
+        "compat",
     )
     assert {name for name in names if name.startswith(apart)} == set()
 
@@ -181,7 +192,7 @@ def test_the_metadata_of_the_wheel_says_what_is_needed_and_needs_no_repository(w
     core = [want for want in wants if "extra ==" not in want]
     assert len(core) == 1 and core[0].startswith("exceptiongroup>=1.1;")
     extras = {extra for want in wants for extra in re.findall(r"extra == ['\"](\w+)", want)}
-    assert extras == {"cli", "greenlets", "lf", "net", "processes", "serial"}
+    assert extras == {"cli", "compat", "greenlets", "lf", "net", "processes", "serial"}
     assert "Processes and channels for Python" in metadata  # the page is there
     assert links_that_lead_nowhere(metadata) == []
 
@@ -204,6 +215,21 @@ def test_a_wheel_without_the_extension_needs_no_compiler(tmp_path: Path) -> None
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
     assert done.stdout == "[None, 42]\n", done.stderr
     assert done.stderr.startswith("weft: no extension module") and done.stderr.count("\n") == 1
+
+
+def test_the_old_names_are_a_wheel_for_every_python(checkout: Path, tmp_path: Path) -> None:
+    pip("wheel", "--no-build-isolation", "--no-deps", "-w", tmp_path, checkout / "compat/python")
+    (file,) = tmp_path.iterdir()
+    assert file.name == f"weft_compat-{VERSION}-py3-none-any.whl"
+    info = f"weft_compat-{VERSION}.dist-info"
+    with zipfile.ZipFile(file) as archive:
+        names = {name for name in archive.namelist() if not name.startswith(info)}
+        metadata = archive.read(f"{info}/METADATA").decode()
+    source = ROOT / "compat/python/src"
+    assert names == {p.relative_to(source).as_posix() for p in source.rglob("*.py")}
+    assert f"\nRequires-Dist: weft=={VERSION}\n" in metadata
+    assert "Programs for PyCSP run on Weft" in metadata  # the page is there
+    assert links_that_lead_nowhere(metadata) == []
 
 
 def test_links_that_lead_nowhere_are_found() -> None:

@@ -17,7 +17,7 @@ import quick  # noqa: E402
 
 ROWS = quick.table()
 SOURCES = re.compile(
-    r"(cpp/(include|src|explorer)|python/(src|native)|conformance|mcu|micropython|lf/src|bench|examples|packaging|tools)"
+    r"(cpp/(include|src|explorer)|python/(src|native)|compat|conformance|mcu|micropython|lf/src|bench|examples|packaging|tools)"
     r"/(?!.*tests/).*\.(py|pyi|hpp|cpp|c|h|mjs|pml|sh)"
 )
 

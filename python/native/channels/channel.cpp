@@ -399,7 +399,6 @@ PyObject* writer_write(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObjec
   if (move < 0 || (move && check_move(end_of(o)->channel, args[0]) < 0)) return nullptr;
   return operation_write(o, args[0]);
 }
-PyObject* writer_write_zero(PyObject* o, PyObject* v) { return operation_write_zero(o, v); }
 PyObject* writer_call(PyObject* o, PyObject* args, PyObject* kw) {
   if (PyTuple_GET_SIZE(args) != 1 || kw)
     return PyErr_Format(
@@ -454,7 +453,6 @@ PyMethodDef writer_methods[] = {
      kKeywords,
      "Each of the values, in order, as so many writes. Raises as write(), with .value: the first "
      "that was not written."},
-    {"_write_zero", gated<writer_write_zero>, METH_O, nullptr},
     {"read", gated<not_a_reader>, METH_NOARGS, nullptr},
     WEFT_END_METHODS,
     {}};

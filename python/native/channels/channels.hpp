@@ -45,8 +45,6 @@ std::vector<const EndObject*> received_by(const ProcessObject* p);
 
 PyObject* operation_read(PyObject* end, bool next);
 PyObject* operation_write(PyObject* end, PyObject* value);
-// awaited, wherever it is called, it gives 0 (weft.compat.apycsp)
-PyObject* operation_write_zero(PyObject* end, PyObject* value);
 PyObject* operation_sync(BarrierObject* b);
 // Several at a time (many.cpp).
 PyObject* reader_read_many(PyObject* reader, PyObject* most);

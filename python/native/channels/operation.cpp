@@ -232,7 +232,7 @@ template <class W>
       if (o.transit) [[unlikely]]
         take_transit(o, way.slot()).commit();
       Owned(way.slot().take()).reset();  // what a full buffer has dropped
-      return way.give(o.zero ? PyLong_FromLong(0) : Py_NewRef(Py_None));
+      [[fallthrough]];
     default: return way.give(Py_NewRef(Py_None));
   }
 }
@@ -318,7 +318,7 @@ OpObject* new_op(OpType_ type, PyObject* target) noexcept {
     o = PyObject_New(OpObject, &OpType);
     if (!o) return nullptr;
   }
-  o->what = {Py_XNewRef(target), type, false, false};
+  o->what = {Py_XNewRef(target), type, false};
   o->state = OpState::fresh;
   o->awaited = false;
   new (&o->value) Value;
@@ -413,10 +413,9 @@ PyMethodDef op_methods[] = {{"send", gated<op_pysend>, METH_O, nullptr},
 
 bool is_awaited_here() noexcept { return current_coroutine() || in_task(); }
 
-PyObject* new_write(PyObject* end, PyObject* v, bool zero) {
+PyObject* new_write(PyObject* end, PyObject* v) {
   Owned o(new_op(OpType_::write, end));
   if (!o) return nullptr;
-  o->what.zero = zero;
   if (load(o->what, o->value, v) == 0) [[likely]]
     return reinterpret_cast<PyObject*>(o.release());
   o->state = OpState::done;
@@ -450,7 +449,7 @@ PyObject* new_operation(OpType_ type, PyObject* target) noexcept {
 PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept {
   Caller self(verb_of(type));
   if (!self) return nullptr;
-  Operation o{target, type, false, false};
+  Operation o{target, type, false};
   if (value && load(o, self.slot(), value) < 0) return nullptr;
   PyObject* r = nullptr;
   InCaller way(self, &r);
@@ -488,14 +487,8 @@ PyObject* operation_read(PyObject* end, bool next) {
 PyObject* operation_write(PyObject* end, PyObject* v) {
   run_deferred();
   if (check_end(end_of(end), "write") < 0) return nullptr;
-  if (is_awaited_here()) return new_write(end, v, false);
+  if (is_awaited_here()) return new_write(end, v);
   return observed("write", end, v, [&] { return block_in(OpType_::write, end, v); });
-}
-
-PyObject* operation_write_zero(PyObject* end, PyObject* v) {
-  run_deferred();
-  if (check_end(end_of(end), "write") < 0) return nullptr;
-  return new_write(end, v, true);
 }
 
 PyObject* operation_sync(BarrierObject* b) {

@@ -23,7 +23,6 @@ struct Operation {
   PyObject* target;  // the end, the barrier, the Extended
   OpType_ type;
   bool transit;  // the value stands for an end that is sent: see `transits`
-  bool zero;     // of a write: it gives 0, as aPyCSP's does
 };
 
 struct ExtendedObject {

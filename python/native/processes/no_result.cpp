@@ -216,7 +216,6 @@ const char* name_of(Ending how) noexcept {
 }
 
 PyObject* why_no_result(ProcessObject* p, ProcessBase& b, PyObject* left) noexcept {
-  if (p->lenient) return nullptr;  // in its library the result is None
   if (p->how == Ending::failed && !(p->watch() && p->watch()->watched)) return nullptr;
   WhyObject* w = PyObject_New(WhyObject, &WhyType);
   if (!w) {

@@ -48,7 +48,7 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   p->how = Ending::returned;
   p->kind = kind;
   p->given_up = p->done = p->failed = p->yielded = p->within = p->owed = p->over = p->receives =
-      p->lenient = p->native_code = 0;
+      p->native_code = 0;
   // whoever finds it among the collector's objects shall not start it before it is whole: see
   // made()
   p->started = 1;
@@ -89,7 +89,7 @@ PyObject* judge(ProcessObject* p) {
   PyObject* e = take_exception();
   if (PyErr_GivenExceptionMatches(e, errors.Poisoned)) poison_held(p, e);
   const auto is_quiet = [&](PyObject* type) {
-    return PyErr_GivenExceptionMatches(e, type) && (p->lenient || is_met(e));
+    return PyErr_GivenExceptionMatches(e, type) && is_met(e);
   };
   if (by_asyncio || PyErr_GivenExceptionMatches(e, errors.Cancelled)) {
     p->how = Ending::cancelled;

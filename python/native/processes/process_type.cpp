@@ -148,10 +148,6 @@ PyObject* process_give_up(PyObject* o, PyObject*) {
   proc(o)->given_up = 1;
   Py_RETURN_NONE;
 }
-PyObject* process_lenient(PyObject* o, PyObject*) {
-  proc(o)->lenient = 1;
-  return Py_NewRef(o);
-}
 PyObject* process_never_run(PyObject* o, PyObject*) {
   const Owned one(PyList_New(1));
   if (!one) return nullptr;
@@ -182,8 +178,6 @@ PyMethodDef process_methods[] = {
      "Raises:\n    BadUse: it is the calling process itself."},
     {"_give_up", gated<process_give_up>, METH_NOARGS,
      "It will not be started, and that is no mistake."},
-    {"_lenient", gated<process_lenient>, METH_NOARGS,
-     "Any end of a channel that leaves it is quiet; returns the process."},
     {"_never_run", gated<process_never_run>, METH_NOARGS,
      "It will not be started: it has ended, and lets go of its ends."},
     {"__reduce_ex__", gated<no_copy>, METH_O, nullptr},

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 _LIST = "'coroutines', 'threads', 'greenlets' or 'processes'"
 _chosen: str | None = None
+# Modules of other distributions say there how to get them. The folder is the last: what is installed
+# is found before it.
+__path__.append(os.path.join(os.path.dirname(__file__), "_not_installed"))  # noqa: F405, PTH118, PTH120
 # Without the extension module, or if WEFT_PURE asks for it, weft is what weft._fallback makes of it.
 _pure = os.environ.get("WEFT_PURE", "") not in ("", "0")
 _pure = _pure or PathFinder.find_spec("weft._native", __path__) is None  # noqa: F405

@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 HOW = (
-    "weft.processes, weft.greenlets, native components, what observes a network and the compatible modules need the "
+    "weft.processes, weft.greenlets, native components, what observes a network and weft.compat need the "
     "extension module: install a C++20 compiler and the headers of Python, then "
     "pip install --force-reinstall --no-binary weft weft"
 )

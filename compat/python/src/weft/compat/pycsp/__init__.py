@@ -1,0 +1,21 @@
+"""pycsp 0.9.2's names on Weft. `import weft.compat.pycsp` gives those of `.parallel`; `.greenlets`
+has its own (compat/docs/pycsp.md)."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.compat.pycsp.parallel import *  # noqa: F403
+
+
+# At first use, so that importing another of pycsp's modules does not make `parallel` the current
+# one.
+def __getattr__(name: str) -> Any:
+    if name == "__all__" or not name.startswith("_"):
+        try:
+            return getattr(importlib.import_module("weft.compat.pycsp.parallel"), name)
+        except AttributeError:
+            pass
+    raise AttributeError(f"module 'weft.compat.pycsp' has no attribute {name!r}")

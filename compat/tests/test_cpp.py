@@ -1,0 +1,99 @@
+"""C++CSP's names: the cases of cpp/*.cpp under sanitizers, that a value which does not fit is warned
+of, and the page about them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = Path(__file__).with_name("cpp")
+BUILD = ROOT / ".build/compat/cpp"
+# As the core's sanitized build (cpp/tests/run).
+FLAGS = (
+    "-O0 -fsanitize=address,undefined -fno-sanitize=function -fno-sanitize-recover=all "
+    "-fsanitize-trap=undefined -fno-sanitize-trap=vptr -mllvm -asan-instrumentation-with-call-threshold=0"
+)
+CASES = [
+    (source.stem, case)
+    for source in sorted(SOURCES.glob("*.cpp"))
+    for case in re.findall(r'^TEST_CASE\(\s*"(.*)"', source.read_text(encoding="utf-8"), re.M)
+]
+
+pytestmark = pytest.mark.together  # what they share is dear
+
+
+@pytest.fixture(scope="module")
+def programs() -> Path:
+    launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    for command in (
+        ["cmake", "-G", "Ninja", "-S", SOURCES, "-B", BUILD, "-DCMAKE_CXX_COMPILER=clang++",
+         f"-DCMAKE_CXX_FLAGS={FLAGS}", *launcher],
+        ["cmake", "--build", BUILD, "--target", *sorted({program for program, _ in CASES})],
+    ):  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return BUILD
+
+
+@pytest.mark.parametrize(("program", "case"), CASES)
+def test_case(programs: Path, program: str, case: str) -> None:
+    # The whole name: in doctest a comma stands between patterns, and a * for any text.
+    pattern = re.sub(r"[\\,]", lambda m: "\\" + m[0], case)
+    done = subprocess.run(
+        [programs / program, f"--test-case={pattern}"],
+        env={**os.environ, "ASAN_OPTIONS": "handle_sigill=1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"test cases: +1 \| +1 passed", done.stdout), done.stdout
+
+
+# A value that does not fit (rule 1.9): the warning stands at the line of the program.
+NARROWED = {
+    "csp_out(3.7);": True,
+    "(void)csp::plugnplay::prefix<int>(3.7, csp_in, csp_out);": True,
+    "csp_out(1);": False,
+}
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_a_value_that_does_not_fit_is_warned_of(compiler: str, tmp_path: Path) -> None:
+    """Both compilers take the headers, too."""
+    head = "#include <weft/compat/csp_plugnplay.hpp>\n#include <csp/csp.h>\n"
+    functions = [
+        f"void given_{i}(csp::chan_in<int> csp_in, csp::chan_out<int> csp_out) "
+        f"{{ (void)csp_in; (void)csp_out; {code} }}"
+        for i, code in enumerate(NARROWED)
+    ]
+    file = tmp_path / "given.cpp"
+    file.write_text(head + "\n".join(functions) + "\n")
+    warnings = ["-Wall", "-Wextra", "-Wconversion", "-Wfloat-conversion"]
+    folders = ["cpp/include", "compat/cpp/include", "compat/cpp/include/weft/compat/csp"]
+    done = subprocess.run(
+        [compiler, "-std=c++20", "-fsyntax-only", *warnings, *(f"-I{ROOT / f}" for f in folders), file],
+        env={**os.environ, "LC_ALL": "C"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for line, (code, wrong) in enumerate(NARROWED.items(), head.count("\n") + 1):
+        told = re.search(rf"given\.cpp:{line}:\d+: warning: .*conver", done.stderr)
+        assert bool(told) == wrong, (code, done.stderr)
+
+
+def test_the_page_runs(tmp_path: Path) -> None:
+    page = ROOT / "compat/docs/cppcsp.md"
+    command = [sys.executable, ROOT / "tools/doctest_md.py", "--language", "cpp", page]
+    env = {**os.environ, "CXX": "clang++"}  # which takes three fifths of g++'s time
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
