@@ -373,5 +373,7 @@ def test_a_program_with_an_alarm_of_its_own_keeps_it() -> None:
 
 
 def test_a_stub_is_named_by_module_and_function() -> None:
+    before = threading.Lock, time.monotonic, random.getstate()
     with pytest.raises(BadUse, match="no function"), World(lambda: 0.0, stub=("os.nothing",)):
         pass
+    assert (threading.Lock, time.monotonic, random.getstate()) == before

@@ -124,6 +124,15 @@ class World:
     # --- entering and leaving ---
 
     def __enter__(self) -> World:
+        self._seeds = random.getstate()
+        try:
+            self._enter()
+        except BaseException:  # a bad stub: what was replaced is put back
+            self.__exit__()
+            raise
+        return self
+
+    def _enter(self) -> None:
         replaced = dict(self._replacements())
         for (holder, name), new in replaced.items():
             self._set(holder, name, new)
@@ -134,9 +143,7 @@ class World:
         for name in self._stub:
             holder, last = stubbed(name)
             self._set(holder, last, self._stubbing(getattr(holder, last)))
-        self._seeds = random.getstate()
         _watch(self)
-        return self
 
     def __exit__(self, *_: object) -> None:
         _watch(None)
