@@ -193,7 +193,7 @@ def test_the_metadata_of_the_wheel_says_what_is_needed_and_needs_no_repository(w
     core = [want for want in wants if "extra ==" not in want]
     assert len(core) == 1 and core[0].startswith("exceptiongroup>=1.1;")
     extras = {extra for want in wants for extra in re.findall(r"extra == ['\"](\w+)", want)}
-    assert extras == {"cli", "compat", "greenlets", "lf", "net", "processes", "serial"}
+    assert extras == {"cli", "compat", "greenlets", "lf", "net", "processes", "serial", "top"}
     assert "Processes and channels for Python" in metadata  # the page is there
     assert links_that_lead_nowhere(metadata) == []
 
