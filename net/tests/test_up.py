@@ -266,7 +266,7 @@ def test_what_a_shell_says_first(start):
 
 LEFT = """
 import sys, threading
-from weft._net import up as _net_up
+from weft._net import ssh_agents as _net_up
 _net_up.stop_when_left(lease=float(sys.argv[1]))
 threading.Event().wait()
 """
