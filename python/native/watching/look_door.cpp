@@ -11,8 +11,11 @@
 //    who it is that came.
 //  3 A child of a fork has neither the socket nor the thread; it opens its own at its next run.
 //  4 Where it cannot be opened nothing is said here: `weft ps` says what is missing.
+//  5 The program may close descriptors that it did not open, and use their numbers for files of its
+//    own. So before each use a thread here looks whether the number still stands for its file (File).
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -35,11 +38,23 @@ namespace {
 
 constexpr int kAtOnce = 8;  // who look at the same time; more wait
 
-bool tried = false;  // under the GIL
+// Which file a descriptor stands for.
+struct File {
+  dev_t device = 0;
+  ino_t number = 0;
+  explicit File(int fd) noexcept {
+    struct stat is {};
+    if (fstat(fd, &is) == 0) device = is.st_dev, number = is.st_ino;
+  }
+  bool operator==(const File&) const = default;
+};
+
+std::atomic<bool> tried{false};
 int door = -1;
+File door_file{-1};
 std::string socket_path;
 pid_t owner = 0;  // of the socket: this OS process, unless it is a fork's child
-std::atomic<int> visitors{0};
+sem_t places;     // how many more may look at the same time
 
 std::string runtime_directory() {
   if (const char* const x = std::getenv("XDG_RUNTIME_DIR"); x && *x) return x;
@@ -106,14 +121,15 @@ void* visit(void* of) {
   const int fd = static_cast<int>(reinterpret_cast<std::intptr_t>(of));
   as_helper("weft._watching.look", "serve", &fd);
   close(fd);
-  visitors.fetch_sub(1);
+  sem_post(&places);
   return nullptr;
 }
 
 void* wait_at_door(void* of) {
   pthread_setname_np(pthread_self(), "weft door");
   const int at = static_cast<int>(reinterpret_cast<std::intptr_t>(of));
-  for (;;) {
+  const File mine(at);
+  while (File(at) == mine) {
     const int fd = accept4(at, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -121,13 +137,14 @@ void* wait_at_door(void* of) {
       usleep(100'000);  // the program has used up its descriptors
       continue;
     }
-    while (visitors.load() >= kAtOnce) usleep(10'000);
-    visitors.fetch_add(1);
+    while (sem_wait(&places) != 0) {
+    }
     if (!ours(fd) || !start(&visit, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)))) {
       close(fd);
-      visitors.fetch_sub(1);
+      sem_post(&places);
     }
   }
+  return nullptr;
 }
 
 void take_socket_away() {
@@ -152,10 +169,12 @@ bool open_door() {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
   unlink(socket_path.c_str());  // of a program that had this number before
+  sem_init(&places, 0, kAtOnce);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 &&
       chmod(socket_path.c_str(), 0600) == 0 && listen(fd, 16) == 0 &&
       start(&wait_at_door, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)))) {
     door = fd;
+    door_file = File(fd);
     owner = getpid();
     static const bool at_exit = std::atexit(&take_socket_away) == 0;
     static_cast<void>(at_exit);
@@ -169,13 +188,15 @@ bool open_door() {
 // --- a signal that asks where every process is (weft/_watching/on_signal.py) ---------------------
 
 std::atomic<int> bell{-1};  // a pipe's end that the handler writes to
+File bell_file{-1};         // set before `bell` is
 std::atomic<pid_t> rings_for{0};
 bool asked = false;  // on_signal() was called, perhaps in the parent of a fork
 
 void ring(int) {
   const int error = errno;
   // a child of a fork that has no thread for it has its parent's pipe
-  if (const int to = bell.load(); to >= 0 && rings_for.load() == getpid()) {
+  if (const int to = bell.load();
+      to >= 0 && rings_for.load() == getpid() && File(to) == bell_file) {
     [[maybe_unused]] const auto n = write(to, "?", 1);
   }
   errno = error;
@@ -184,14 +205,16 @@ void ring(int) {
 void* answer_bell(void* of) {
   pthread_setname_np(pthread_self(), "weft signal");
   const int from = static_cast<int>(reinterpret_cast<std::intptr_t>(of));
+  const File mine(from);
   char rung[64];
-  for (;;) {
+  while (File(from) == mine) {
     const auto n = read(from, rung, sizeof rung);
     if (n > 0)
       as_helper("weft._watching.on_signal", "say", nullptr);
     else if (n == 0 || errno != EINTR)
       return nullptr;
   }
+  return nullptr;
 }
 
 bool hang_bell() {
@@ -203,6 +226,7 @@ bool hang_bell() {
     close(ends[1]);
     return false;
   }
+  bell_file = File(ends[1]);
   bell = ends[1];
   rings_for = getpid();
   return true;
@@ -227,17 +251,16 @@ PyMethodDef functions[] = {{"_on_signal", gated<f_on_signal>, METH_O, nullptr}, 
 }  // namespace
 
 void can_be_looked_at() noexcept {
-  if (tried) [[likely]]
+  if (tried.load(std::memory_order_relaxed)) [[likely]]
     return;
-  tried = true;
+  if (tried.exchange(true)) return;
   open_door();
   if (asked && rings_for.load() != getpid()) hang_bell();
 }
 void forget_look_door() noexcept {
-  if (door >= 0) close(door);
+  if (door >= 0 && File(door) == door_file) close(door);
   door = -1;
   tried = false;
-  visitors = 0;
 }
 
 void name_thread(const char* path) noexcept {
