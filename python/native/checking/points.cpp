@@ -36,9 +36,8 @@ const Services services{
 
 }  // namespace
 
-CheckedCall::CheckedCall(ProcessObject* greenlet, bool yields) noexcept
-    : process_(checking ? greenlet : nullptr) {
-  if (process_ && checking->pauses(process_, nullptr, yields)) checking->stops(process_);
+void CheckedCall::begin(bool yields) noexcept {
+  if (checking->pauses(process_, nullptr, yields)) checking->stops(process_);
 }
 
 PyObject* CheckedCall::over(PyObject* owned) noexcept {

@@ -85,7 +85,11 @@ void check_selects(bool on) noexcept;
 // others first.
 class CheckedCall {
  public:
-  CheckedCall(ProcessObject* greenlet, bool yields = false) noexcept;
+  explicit CheckedCall(ProcessObject* greenlet, bool yields = false) noexcept
+      : process_(checking ? greenlet : nullptr) {
+    if (process_) [[unlikely]]
+      begin(yields);
+  }
   CheckedCall(const CheckedCall&) = delete;
   CheckedCall& operator=(const CheckedCall&) = delete;
   explicit operator bool() const noexcept { return process_ != nullptr; }
@@ -93,6 +97,7 @@ class CheckedCall {
   PyObject* over(PyObject* owned) noexcept;
 
  private:
+  void begin(bool yields) noexcept;
   ProcessObject* process_;
 };
 
