@@ -1,3 +1,4 @@
+// One run of a checked program: what is asked of its strategy, and what is noted (run.hpp).
 #include "weft/check/run.hpp"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ void Run::end() { strategy_->end(*this); }
 void Run::stop(Stopped why) noexcept {
   if (stopped()) return;
   stopped_ = why;
-  record.kept = false;  // what the program does while it is ended is no part of the schedule
+  record.kept = false;  // what the program does while it is being ended is no part of the schedule
 }
 void Run::differs(std::string how) {
   if (difference.empty()) difference = std::move(how);

@@ -1,8 +1,10 @@
 // The module weft._checking._engine: a search through the orders of a program, run by run.
 //
-//   configure() ──► seed() │ follow() ──► begin() ──the user's function runs──► end() ──► advance() ──► begin() …
+//   configure() ──► seed() │ follow() ──► begin() ──the user's function runs──► end() ──► advance()
+//                                           ▲                                                │
+//                                           └──────────────── the next schedule ─────────────┘
 //
-// weft/_checking/engine.py says what each is for.
+// weft/_checking/engine.py calls these functions, and says what a search is.
 #include "checking/engine.hpp"
 
 namespace weft::py {
@@ -10,7 +12,7 @@ namespace {
 
 namespace wc = weft::checking;
 
-Checker* checker = nullptr;  // made once
+Checker* checker = nullptr;  // made once, and kept
 wc::Strategy* strategy = nullptr;
 wc::Plain plain;
 wc::Replay replay;
@@ -79,7 +81,8 @@ PyObject* f_configure(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// seed(seed, longest): of the next run at random.
+// seed(seed, longest): the seed of the next run at random, and from how many steps its changes of
+// priority are drawn.
 PyObject* f_seed(PyObject*, PyObject* args) {
   unsigned long long seed;
   unsigned longest;
@@ -129,7 +132,8 @@ PyObject* f_begin(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// (why it stopped, steps, values lost, early times, what cut it, product of the numbers of choices)
+// end() -> (why it stopped, steps, values lost, early times, what cut it, product of the numbers of
+// choices)
 PyObject* f_end(PyObject*, PyObject*) {
   if (!checker->on) return refuse("no run of a check is under way");
   checker->end();
@@ -170,7 +174,7 @@ PyObject* f_decisions(PyObject*, PyObject*) {
   return list.release();
 }
 
-// choose(options, kind)
+// choose(options, kind): which of so many options is taken; 0 outside a check.
 PyObject* f_choose(PyObject*, PyObject* args) {
   unsigned options;
   const char* name;
@@ -184,7 +188,8 @@ PyObject* f_steps(PyObject*, PyObject*) {
   return PyLong_FromUnsignedLong(checker->on ? checker->run.steps : 0);
 }
 
-// mark(callback): for the process that calls it; None: no longer.
+// mark(callback): is called before each operation of the process that calls mark(); None: no
+// longer.
 PyObject* f_mark(PyObject*, PyObject* callback) {
   const ProcessBase* const p = checker->on ? checker->services->running() : nullptr;
   if (!p) return refuse("only a process of a checked run is marked");
@@ -259,7 +264,7 @@ PyModuleDef definition{PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__engine() {
   using namespace weft::py;
-  // it says why there is none
+  // weft._extension says why there is no extension.
   const Owned extension(PyImport_ImportModule("weft._extension"));
   const Owned native(extension ? PyObject_GetAttrString(extension.get(), "native") : nullptr);
   const Owned capsule(native ? PyObject_GetAttrString(native.get(), "_checking") : nullptr);
