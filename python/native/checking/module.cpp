@@ -188,8 +188,8 @@ PyObject* f_steps(PyObject*, PyObject*) {
   return PyLong_FromUnsignedLong(checker->on ? checker->run.steps : 0);
 }
 
-// mark(callback): is called before each operation of the process that calls mark(); None: no
-// longer.
+// mark(callback): the callback is called before each operation of the process that calls mark(),
+// which has a stack of its own. None: no longer.
 PyObject* f_mark(PyObject*, PyObject* callback) {
   const ProcessBase* const p = checker->on ? checker->services->running() : nullptr;
   if (!p) return refuse("only a process of a checked run is marked");

@@ -116,13 +116,12 @@ Now state_of(ProcessBase& p, Sides& sides) {
 }
 
 struct Seen {
-  std::array<std::uint32_t, kStates>
-      found{};               // in how many samples in each state, since the last rows
-  std::uint64_t sample = 0;  // the last one
-  std::uint64_t rows = 0;    // the rows in which it was told last
-  std::int64_t since = 0;    // when its state began, as far as is known
-  std::int64_t cpu = -1;     // CPU time of its thread at the last rows
-  std::uint64_t mark = 0;    // what had passed at its ends then
+  std::array<std::uint32_t, kStates> found{};  // samples in each state, since the last rows
+  std::uint64_t sample = 0;                    // the last one
+  std::uint64_t rows = 0;                      // the rows in which it was told last
+  std::int64_t since = 0;                      // when its state began, as far as is known
+  std::int64_t cpu = -1;                       // CPU time of its thread at the last rows
+  std::uint64_t mark = 0;                      // what had passed at its ends then
   Now now = runs;
   bool before = true;  // has it been in this state since it was first seen?
   bool has_weight() const noexcept { return found[runs] + found[timed] + found[io] > 0; }

@@ -89,7 +89,7 @@ class Reduced final : public Strategy {
 
   // By event and process: how many events of the process come before the event, or are it.
   std::vector<int> clocks_;
-  int width_ = 0;                           // processes
+  int width_ = 0;                           // how many processes there are
   std::vector<std::pair<int, int>> found_;  // races: the earlier event, the later
   std::vector<int> rivals_, between_;
   std::vector<Uid> firsts_;

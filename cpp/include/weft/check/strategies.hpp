@@ -41,7 +41,7 @@ class Replay final : public Strategy {
     unsigned step;
     Kind kind;
     std::string who;      // goes, if the kind is go
-    unsigned number = 0;  // of the guard or the fault
+    unsigned number = 0;  // is taken, if it is guard or fault
   };
   struct ByNumber {
     std::size_t decision;
