@@ -11,8 +11,8 @@
 //  1 `checking` is null but in a run of a check. Such a run is on one thread, and all functions
 //    here are called on that thread.
 //  2 The engine is a module of its own, which sees no variable of the extension: it uses Services.
-//  3 While nothing is checked no operation of a coroutine process pays for it: what the interpreter
-//    calls (am_send) is exchanged, as it is for observers.
+//  3 While nothing is checked no operation of a coroutine process pays for it, but an io call, which
+//    tests `checking`. What the interpreter calls (am_send) is exchanged, as it is for observers.
 #pragma once
 #include "processes/process.hpp"
 #include "weft/check/access.hpp"
