@@ -1,6 +1,6 @@
-// Little networks for the engine of `weft check`, which it runs without any language: processes are
-// lists of operations at channels. What one tells the engine is what the points of a language tell it
-// (python/native/checking/engine.cpp).
+// Little networks on which tests run the engine of `weft check` without any language. A process is
+// a list of operations at channels. A Machine runs a network, and tells the engine what the points
+// of a language tell it (python/native/checking/engine.cpp).
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -24,7 +24,7 @@ struct Guard {
   bool writes = false;
   int value = 0;
 };
-// A read, a write, or a select of several guards; a process ends after its last one.
+// A read, a write, or a select of several guards. A process ends after its last operation.
 struct Operation {
   std::vector<Guard> guards;
 };
@@ -33,11 +33,11 @@ inline Operation write(int channel, int value = 0) { return {{{channel, true, va
 inline Operation select(std::vector<Guard> guards) { return {std::move(guards)}; }
 
 struct Network {
-  std::vector<int> capacities;  // of its channels
+  std::vector<int> capacities;  // of the channels
   std::vector<std::vector<Operation>> processes;
 };
 
-// What came of a run: what each process has taken, and whether all have ended.
+// What came of a run: whether all processes have ended, and what each has taken.
 using Outcome = std::pair<bool, std::vector<std::vector<int>>>;
 
 class Machine {
@@ -79,7 +79,7 @@ class Machine {
   struct Process {
     int number = 0;
     std::size_t at = 0;
-    bool over = false;  // its operation is, and it has not gone on
+    bool over = false;  // is its operation over, while it has not gone on?
     int chosen = -1;
     std::vector<int> taken;
     Waits waits;
@@ -94,7 +94,7 @@ class Machine {
     return network_.processes[p][processes_[p].at];
   }
 
-  // One step; returns who made it.
+  // Makes one step. Returns the process that made it.
   std::optional<std::size_t> step(std::optional<std::size_t> last) {
     const auto mine = last ? std::find(ready_.begin(), ready_.end(), *last) : ready_.end();
     const bool goes_on = mine != ready_.end();
@@ -213,7 +213,7 @@ class Machine {
       if (g.channel == channel && g.writes) return g.value;
     return -1;
   }
-  // Who waits there is committed, and goes on.
+  // Commits the operation of a process that waits at this channel: that process goes on.
   void meet(std::size_t p, int at, bool writes, int value) {
     Process& other = processes_[p];
     const Operation& o = operation(p);
@@ -239,11 +239,12 @@ class Machine {
 
 struct Found {
   std::set<Outcome> outcomes;
-  unsigned runs = 0, blocked = 0, deadlocks = 0, first = 0;  // the first deadlock
+  // `first`: the run of the first deadlock.
+  unsigned runs = 0, blocked = 0, deadlocks = 0, first = 0;
   bool complete = false;
 };
 
-// All schedules that a strategy has, up to so many.
+// Runs all schedules of a strategy, but at most so many.
 inline Found search(const Network& network, wc::Strategy& strategy, unsigned most = 300000) {
   Found f;
   wc::Run run;

@@ -1,4 +1,4 @@
-// How types and functions of the module are declared.
+// Helpers with which files declare the types and functions of the module.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -1,9 +1,10 @@
+// How a run is recorded: what each of its steps follows, and what it touches (record.hpp).
 #include "weft/check/record.hpp"
 
 namespace weft::checking {
 
 namespace {
-// what a uid is mixed with: places, selects
+// The uids of places and of selects are mixed with these.
 constexpr Uid kPlaces = 1ull << 40, kSelects = 1ull << 41;
 
 int taken(std::vector<int>& queue, std::size_t& next) noexcept {
@@ -37,7 +38,7 @@ void Record::begin() {
   step(0);
 }
 
-// --- who and what there is ----------------------------------------------------------------------
+// --- processes and places ------------------------------------------------------------------------
 
 int Record::new_process() {
   if (count == static_cast<int>(processes.size())) processes.emplace_back();
@@ -57,7 +58,7 @@ int Record::process(int by, std::string_view name) {
   p.uid = mixed(at(by).uid, at(by).children++);
   p.parent = by;
   p.name = name;
-  p.ready = true;  // it will be, and who starts it is known
+  p.ready = true;  // it will be, and it is known whom its first step follows
   if (kept) follow(n, current);
   return n;
 }
@@ -100,7 +101,8 @@ int Record::place_by_uid(Uid uid) {
   return found->second;
 }
 
-// As runtime/names.hpp: an index only where its parent has several of the name.
+// A path as runtime/names.hpp makes it: it has an index only where the parent has several children
+// of the name.
 std::string Record::path(int n) const {
   const Process& p = at(n);
   if (p.parent == kNone) return p.name;
@@ -110,7 +112,7 @@ std::string Record::path(int n) const {
   if (same > 1) all += "[" + std::to_string(before(n)) + "]";
   return all;
 }
-// How many of its name its parent has started before it.
+// How many children of the same name its parent had started before it.
 int Record::before(int n) const noexcept {
   int before = 0;
   for (int i = 0; i < n; ++i) before += at(i).parent == at(n).parent && at(i).name == at(n).name;
@@ -207,7 +209,7 @@ void Record::woke(int n) {
   if (!kept || current == kNone) return;
   follow(n, current);
   if (p.select) {
-    // by the end of its last channel, perhaps: it has seen the ends of the others, too
+    // Perhaps the end of its last channel woke it: then it has seen its other channels end, too.
     if (closes_now()) follow_closers_of(p);
     touch_uid(p.select, Access::all);
     if (p.waiting) {
@@ -246,8 +248,8 @@ void Record::arrives(const void* key, Access how) {
   look_at_selects(n, how);
 }
 
-// Selects that wait at the other side, or have waited there: this step may decide them, or might
-// have.
+// Looks at the selects that wait at the other side, or have waited there: this step may decide
+// them, or might have decided them.
 void Record::look_at_selects(int place, Access how) {
   for (int side = 0; side < 2; ++side) {
     if ((how == Access::read && side == 0) || (how == Access::write && side == 1)) continue;
@@ -337,7 +339,7 @@ void Record::saw_closed(const void* key) {
   follows.insert(follows.end(), x.closers.begin(), x.closers.end());
 }
 
-// --- ends, times, ends of processes -------------------------------------------------------------
+// --- ends of channels, times, ends of processes -------------------------------------------------
 
 void Record::closes(const void* key, Access how) {
   if (!kept || current == kNone) return;
@@ -357,7 +359,7 @@ void Record::arms() {
   touch_uid(kTime, Access::all);
   at(running).timed = true;
 }
-// It might have come first, and now it never will.
+// The time might have come first, and now it never will.
 void Record::disarms() {
   if (!kept || !any_time || current == kNone) return;
   touch_uid(kTime, Access::all);

@@ -1,3 +1,5 @@
+// The reduced search, from run to run (reduced.hpp): its nodes, and what is chosen at each.
+// races.cpp has what it learns from a run.
 #include "weft/check/reduced.hpp"
 
 #include <algorithm>
@@ -50,7 +52,8 @@ bool Reduced::related(const Run& run, std::span<const Touch> a,
   return false;
 }
 
-// The node of the step that is over takes up what the step did. False: it did something else before.
+// Notes in its node what the step that is over has touched. False: the step was to be repeated, and
+// has touched something else than before.
 bool Reduced::step_is_over(Run& run) {
   while (nodes_.size() < run.record.events.size()) nodes_.push_back(std::exchange(node_, kNone));
   const int n = nodes_.back();
@@ -117,7 +120,7 @@ unsigned Reduced::go(Run& run) {
 }
 
 unsigned Reduced::take(Run& run, unsigned options, Kind) {
-  if (at_ == 0) return 0;  // main, before anybody: its choices are its own
+  if (at_ == 0) return 0;  // main's first step has no node: it takes the usual choice
   Node& x = stack_[at_ - 1];
   if (within_ == x.within.size()) x.within.push_back({options, 0});
   const Alternative& a = x.within[within_++];
@@ -133,7 +136,10 @@ unsigned Reduced::take(Run& run, unsigned options, Kind) {
 void Reduced::end(Run& run) {
   if (run.why() == Stopped::different) return;
   if (run.record.current != kNone && !step_is_over(run)) return;
-  analyse(run);
+  // The clocks take a number for each event and process.
+  constexpr std::size_t most = std::size_t{32} << 20;
+  run.too_large = run.record.events.size() * static_cast<std::size_t>(run.record.count) > most;
+  if (!run.too_large) analyse(run);
 }
 
 bool Reduced::advance() {

@@ -1,3 +1,4 @@
+// One run of a checked program: what is asked of its strategy, and what is noted (run.hpp).
 #include "weft/check/run.hpp"
 
 #include <algorithm>
@@ -8,7 +9,7 @@ void Run::begin(Strategy& strategy) {
   strategy_ = &strategy;
   stopped_ = Stopped::no;
   steps = early = switches = 0;
-  early_cut = false;
+  early_cut = too_large = false;
   chances = 1;
   decisions.clear();
   difference.clear();
@@ -26,7 +27,7 @@ void Run::end() { strategy_->end(*this); }
 void Run::stop(Stopped why) noexcept {
   if (stopped()) return;
   stopped_ = why;
-  record.kept = false;  // what the program does while it is ended is no part of the schedule
+  record.kept = false;  // what the program does while it is being ended is no part of the schedule
 }
 void Run::differs(std::string how) {
   if (difference.empty()) difference = std::move(how);
@@ -55,7 +56,7 @@ unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
   goes_on_ = goes_on && !positions_.empty() && positions_[0] == 0;
   clock_ = ready.empty() || (settings.any_time && timer && early < settings.early);
   early_cut = early_cut || (settings.any_time && timer && !clock_);
-  if (++steps > settings.limit) {
+  if (++steps > settings.limit + settings.limit_each * static_cast<unsigned>(record.count)) {
     stop(Stopped::limit);
     return 0;
   }

@@ -1,3 +1,4 @@
+// How the strategies that need no record of events decide (strategies.hpp).
 #include "weft/check/strategies.hpp"
 
 #include <algorithm>

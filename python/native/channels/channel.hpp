@@ -1,5 +1,5 @@
-// The objects that Python sees as a channel and its ends. marks.hpp has what a channel is marked
-// with, ends.hpp what is done with ends.
+// The objects that Python sees as a channel and as its ends. marks.hpp has the marks of a channel,
+// ends.hpp has what is done with ends.
 #pragma once
 #include <cstdint>
 #include <vector>

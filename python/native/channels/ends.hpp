@@ -1,4 +1,4 @@
-// What is done with a channel's ends, in all rooms.
+// How the files of all rooms make, check and close the ends of channels.
 #pragma once
 #include "channels/channel.hpp"
 

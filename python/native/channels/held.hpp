@@ -1,4 +1,4 @@
-// Ends that processes hold (rules 2.3, 2.4).
+// How processes hold ends, receive them as values, and let go of them (rules 2.3, 2.4).
 #pragma once
 #include "channels/marks.hpp"
 

@@ -1,4 +1,4 @@
-// What a channel is marked with, in its generation.
+// The marks of a channel, which are bits of its generation, and what they say.
 #pragma once
 #include "channels/channel.hpp"
 #include "channels/fork.hpp"

@@ -1,4 +1,5 @@
-// The operations at channels, as methods call them: each as its caller waits.
+// The operations at channels and barriers, as methods call them: each waits in the way of its
+// caller.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

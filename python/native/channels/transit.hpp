@@ -1,4 +1,4 @@
-// An end that is written to a channel (rule 2.4).
+// A Transit moves an end that is written to a channel (rule 2.4).
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

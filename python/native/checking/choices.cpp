@@ -1,10 +1,11 @@
-// Selects, as the engine sees them: how the arrival of one conflicts with other steps.
+// How a select looks to the engine (CheckedChoice): what its arrival conflicts with.
 //
-// That a select finds a partner, or is found by him, is the same if it could have taken nobody else:
-// then it counts as a plain party at the guard that it took, and its other guards conflict with every
-// arrival, but not with a quiet end. A skip, a time that may come any moment, a second guard that is
-// ready, or one place at two guards make a difference. While it waits it counts as one that may take
-// any; only when its partner is known is that weakened, for the races.
+// If a select could have taken nobody but its partner, it makes no difference which of the two came
+// first. Then the select counts as a plain party at the guard that it took. Its other guards
+// conflict with every arrival, but not with the retirement of a channel that is no buffer. This
+// does not hold if the select has a skip, a time that may come at any moment, a second guard that
+// is ready, or two guards at one place. While a select waits it counts as one that may take any
+// guard. Once its partner is known that is weakened, for the search for races.
 #include <algorithm>
 
 #include "checking/engine.hpp"
@@ -13,8 +14,8 @@
 namespace weft::py {
 
 namespace {
-// Does the quiet end of its channel make a difference to the select? That of its outputs may end it
-// while there are inputs (rule 5.6).
+// Does the retirement of this guard's channel make a difference to the select? That of the outputs
+// may end the select although it has inputs (rule 5.6).
 bool ends(const core::Guard& g) noexcept { return g.ends || g.kind == core::Kind::output; }
 }  // namespace
 
@@ -31,8 +32,8 @@ bool CheckedChoice::commutes() const noexcept {
   return true;
 }
 
-// Of the guards that are ready one that rule 5.4 allows: none is passed over as often as there are
-// guards.
+// Takes one of the ready guards that rule 5.4 allows: no guard is passed over as often as there are
+// guards. Returns -1 if none is ready.
 int CheckedChoice::taken_of(std::uint64_t key, std::uint32_t from) {
   const Choice& c = *choice_;
   std::vector<unsigned> ready, due;
@@ -77,7 +78,7 @@ int CheckedChoice::begins(ProcessObject*, Choice& choice, std::uint32_t from, st
     else if (g.kind <= core::Kind::output && choice.n_ == 1)
       r.select_at(g.where, g.kind == core::Kind::input ? Access::read : Access::write);
   }
-  ready_ = 2;  // not looked at
+  ready_ = 2;  // they were not looked at: there may be several
   const bool decides =
       choice.mode_ == Mode::fair && choice.n_ > 1 && !choice.far_ && !choice.standing_;
   return decides ? taken_of(key, from) : -1;
@@ -114,7 +115,7 @@ const void* CheckedChoice::begun(Begun how, Access& at) {
 void CheckedChoice::decided() {
   const Choice& c = *choice_;
   const int chosen = c.standing_ ? c.standing_->committed_to() : c.select_->committed_to();
-  if (chosen < 0) return;  // by a time, or a cancellation
+  if (chosen < 0) return;  // a time or a cancellation has decided it
   for (std::uint32_t i = 0; i < c.n_; ++i) {
     const core::Guard& g = c.guards_[i];
     if (!g.enabled || g.kind > core::Kind::output) continue;

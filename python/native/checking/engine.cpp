@@ -1,3 +1,4 @@
+// How the points of Python's processes decide, and what they tell the engine (engine.hpp).
 #include "checking/engine.hpp"
 
 #include "processes/rare.hpp"
@@ -68,7 +69,8 @@ void Checker::wake(int n) noexcept {
 
 // --- deciding -----------------------------------------------------------------------------------
 
-// Who is ready? What is no process of a check goes first: it is returned.
+// Notes which processes are ready. A waker that is no process of the check goes first: it is
+// returned.
 core::Waker* Checker::look(core::RunQueue& queue) noexcept {
   core::Waker* other = nullptr;
   wakers_.clear();
@@ -86,7 +88,8 @@ core::Waker* Checker::look(core::RunQueue& queue) noexcept {
   return other;
 }
 
-// `goes_on`: a process that has just been put into the queue, and that the usual order goes on with.
+// Takes the one that goes next out of the queue, and returns it. `goes_on`: a process that has just
+// been put into the queue, and that the usual order goes on with; kNone: there is none.
 core::Waker* Checker::decide(core::RunQueue& queue, int goes_on) noexcept {
   for (;;) {
     core::Waker* const other = look(queue);
@@ -137,7 +140,7 @@ core::Waker* Checker::next(runtime::Scheduler& s, core::RunQueue& queue) noexcep
   return decide(queue, kNone);
 }
 
-// The process that runs is put into the queue. Does another go before it goes on?
+// Puts the process that runs into the queue. Does another go before it goes on?
 bool Checker::another_goes(ProcessObject* p, bool goes_on) noexcept {
   core::RunQueue& queue = services->queue();
   const int n = number(p);
@@ -151,8 +154,9 @@ bool Checker::another_goes(ProcessObject* p, bool goes_on) noexcept {
 
 // --- points -------------------------------------------------------------------------------------
 
-// With reduction those that are ready are made to go first only once it spins: that they do depends
-// on everybody, so that no step would commute with a yield.
+// Does this process yield again and again while no other goes? In the reduced search only then are
+// the ready processes made to go first: a yield that does so depends on everybody, and no step
+// would commute with it. In the other searches every yield does so.
 bool Checker::is_spinning(int n) noexcept {
   if (!run.record.kept) return true;
   Checked& c = of(n);
@@ -161,7 +165,8 @@ bool Checker::is_spinning(int n) noexcept {
   return c.yields >= 5;
 }
 
-// What it does is a part of the step that ends here. It may have operations of its own.
+// Calls what this process was marked with. The call is a part of the step that ends here, and it
+// may have operations of its own.
 void Checker::call_marked(const ProcessBase* p) noexcept {
   const auto found = marked.find(p);
   if (found == marked.end()) return;
@@ -214,7 +219,7 @@ bool Checker::begun(ProcessObject* p, Begun how) noexcept {
   if (n == kNone) return false;
   Arrival a = std::exchange(of(n).arrival, {});
   if (!a.any || run.stopped()) return false;
-  if (run.record.kept) look(services->queue());  // whom it has woken
+  if (run.record.kept) look(services->queue());  // notes whom the operation has woken
   if (a.choice) a.place = of(n).choice.begun(how, a.how);
   run.record.passes(n, a.place, how, a.how);
   if (how == Begun::parked) return false;
@@ -252,7 +257,7 @@ void Checker::touches(const void* place, Access how) noexcept {
   if (how == Access::all) return run.record.does_all(place, here());
   run.record.touch(run.record.place_of(place, here()), how);
 }
-// A death is an outcome for a select, as poison is.
+// The death of an end is an outcome for a select, as poison is.
 void Checker::closes(const void* place, bool last, bool died) noexcept {
   run.record.closes(place, died ? Access::all : last ? Access::close : Access::close_other);
 }

@@ -1,14 +1,15 @@
-// The points of Python's processes (points.hpp), over the engine of weft/check.
+// A Checker is what the points of Python's processes call (points.hpp), and what their scheduler
+// asks who goes next (weft/runtime/chooser.hpp). The engine of weft/check decides.
 //
-//   scheduler ──next()──► decide(): who is ready? ──Run::go()──► taken out of the queue, its step begins
-//   operation ──pauses(), begun()──► decide(): itself? it goes on at once; else it is suspended, and the
-//                                    scheduler is given who was decided
+//   scheduler ──next()──► decide(): who is ready? ──Run::go()──► out of the queue, its step begins
+//   operation ──pauses(), begun()──► decide() ──itself──► it goes on at once
+//                                       └──another──► it is suspended; next() gives the other
 //
 // Invariants
 //  1 A process that is in the run queue is `ready` in the record, from when it is first seen there.
-//  2 `decided_` is taken out of the queue already; the scheduler asks for it next, before anything
-//    else is decided.
-//  3 After the run has stopped everybody is cancelled, and goes in the order of the queue.
+//  2 `decided_` has been taken out of the queue already. The scheduler asks for it next, before
+//    anything else is decided.
+//  3 After the run has stopped all processes are cancelled, and go in the order of the queue.
 #pragma once
 #include <deque>
 #include <memory>
@@ -28,9 +29,10 @@ class Checker;
 class CheckedChoice final : public weft::checking::Waiting {
  public:
   explicit CheckedChoice(Checker& engine) noexcept : engine_(engine) {}
-  // It begins: which ready guard it is to take, or -1.
+  // The select begins. Returns the ready guard that it is to take, or -1.
   int begins(ProcessObject*, Choice&, std::uint32_t from, std::uint64_t key);
-  // It has begun. Where it was decided, and how; null: nowhere.
+  // The select has begun. Returns the place at which it has committed, and sets `how` to what it is
+  // there; null: at none.
   const void* begun(Begun, Access& how);
   void decided() override;
   void forget() noexcept { passed_over_.clear(); }
@@ -41,7 +43,7 @@ class CheckedChoice final : public weft::checking::Waiting {
 
   Checker& engine_;
   Choice* choice_ = nullptr;
-  std::size_t ready_ = 0;  // guards that were when it began
+  std::size_t ready_ = 0;  // how many guards were ready when it began
   std::unordered_map<std::uint64_t, std::vector<unsigned>> passed_over_;
 };
 
@@ -50,8 +52,8 @@ class Checker final : public Points, public runtime::Chooser {
   weft::checking::Run run;
   const Services* services = nullptr;
   bool on = false;
-  std::uint64_t lost = 0;
-  // By process with a stack of its own: what is called in it before each of its operations (faults).
+  std::uint64_t lost = 0;  // values
+  // What is called before each operation of a process with a stack of its own (faults).
   std::unordered_map<const ProcessBase*, Owned<PyObject>> marked;
 
   void begin(weft::checking::Strategy&);
@@ -76,7 +78,7 @@ class Checker final : public Points, public runtime::Chooser {
   void reads_clock() noexcept override;
 
  private:
-  // What an operation that begins has told.
+  // What the operation that begins has told.
   struct Arrival {
     const void* place = nullptr;
     Access how = Access::all;
@@ -93,8 +95,8 @@ class Checker final : public Points, public runtime::Chooser {
       choice.forget();
     }
     ProcessBase* base = nullptr;
-    const void* paused = nullptr;  // the operation before which it is
-    unsigned yields = 0;           // since another process went
+    const void* paused = nullptr;  // the operation before which it lets others go
+    unsigned yields = 0;           // how often it has yielded since another process went
     unsigned yielded_at = 0;
     Arrival arrival;
     CheckedChoice choice;
@@ -114,9 +116,10 @@ class Checker final : public Points, public runtime::Chooser {
 
   std::vector<std::unique_ptr<Checked>> processes_;  // by number
   std::unordered_map<const ProcessBase*, int> numbers_;
-  mutable const ProcessBase* last_ = nullptr;  // asked for
+  mutable const ProcessBase* last_ = nullptr;  // the process whose number was asked for last
   mutable int last_number_ = 0;
-  std::vector<core::Waker*> wakers_;  // of the processes that are ready, and their numbers
+  // The processes that are ready, and their numbers.
+  std::vector<core::Waker*> wakers_;
   std::vector<int> ready_;
   core::Waker* decided_ = nullptr;
   runtime::Run* program_ = nullptr;

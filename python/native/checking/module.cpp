@@ -1,8 +1,10 @@
 // The module weft._checking._engine: a search through the orders of a program, run by run.
 //
-//   configure() ──► seed() │ follow() ──► begin() ──the user's function runs──► end() ──► advance() ──► begin() …
+//   configure() ──► seed() │ follow() ──► begin() ──the user's function runs──► end() ──► advance()
+//                                           ▲                                                │
+//                                           └──────────────── the next schedule ─────────────┘
 //
-// weft/_checking/engine.py says what each is for.
+// weft/_checking/engine.py calls these functions, and says what a search is.
 #include "checking/engine.hpp"
 
 namespace weft::py {
@@ -10,7 +12,7 @@ namespace {
 
 namespace wc = weft::checking;
 
-Checker* checker = nullptr;  // made once
+Checker* checker = nullptr;  // made once, and kept
 wc::Strategy* strategy = nullptr;
 wc::Plain plain;
 wc::Replay replay;
@@ -79,7 +81,8 @@ PyObject* f_configure(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// seed(seed, longest): of the next run at random.
+// seed(seed, longest): the seed of the next run at random, and from how many steps its changes of
+// priority are drawn.
 PyObject* f_seed(PyObject*, PyObject* args) {
   unsigned long long seed;
   unsigned longest;
@@ -129,19 +132,26 @@ PyObject* f_begin(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// (why it stopped, steps, values lost, early times, what cut it, product of the numbers of choices)
+// end() -> (why it stopped, steps, values lost, early times, what cut it, product of the numbers of
+// choices)
 PyObject* f_end(PyObject*, PyObject*) {
   if (!checker->on) return refuse("no run of a check is under way");
   checker->end();
   const wc::Run& run = checker->run;
-  const char* cut = run.why() == wc::Stopped::limit ? "limit" : run.early_cut ? "early" : "";
+  const char* cut = run.why() == wc::Stopped::limit ? "limit"
+                    : run.too_large                 ? "size"
+                    : run.early_cut                 ? "early"
+                                                    : "";
   return Py_BuildValue("iIKIsd", static_cast<int>(run.why()), run.steps,
                        static_cast<unsigned long long>(checker->lost), run.early, cut, run.chances);
 }
 
-PyObject* f_advance(PyObject*, PyObject*) { return PyBool_FromLong(strategy->advance()); }
+PyObject* f_advance(PyObject*, PyObject*) {
+  return strategy ? PyBool_FromLong(strategy->advance()) : refuse("nothing is configured");
+}
 PyObject* f_restarts(PyObject*, PyObject*) {
-  return PyBool_FromLong(strategy->restarts(checker->run));
+  return strategy ? PyBool_FromLong(strategy->restarts(checker->run))
+                  : refuse("nothing is configured");
 }
 PyObject* f_difference(PyObject*, PyObject*) { return to_str(checker->run.difference); }
 PyObject* f_is_checking(PyObject*, PyObject*) { return PyBool_FromLong(checker->on); }
@@ -170,7 +180,7 @@ PyObject* f_decisions(PyObject*, PyObject*) {
   return list.release();
 }
 
-// choose(options, kind)
+// choose(options, kind): which of so many options is taken; 0 outside a check.
 PyObject* f_choose(PyObject*, PyObject* args) {
   unsigned options;
   const char* name;
@@ -184,7 +194,8 @@ PyObject* f_steps(PyObject*, PyObject*) {
   return PyLong_FromUnsignedLong(checker->on ? checker->run.steps : 0);
 }
 
-// mark(callback): for the process that calls it; None: no longer.
+// mark(callback): the callback is called before each operation of the process that calls mark(),
+// which has a stack of its own. None: no longer.
 PyObject* f_mark(PyObject*, PyObject* callback) {
   const ProcessBase* const p = checker->on ? checker->services->running() : nullptr;
   if (!p) return refuse("only a process of a checked run is marked");
@@ -259,7 +270,7 @@ PyModuleDef definition{PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__engine() {
   using namespace weft::py;
-  // it says why there is none
+  // weft._extension says why there is no extension.
   const Owned extension(PyImport_ImportModule("weft._extension"));
   const Owned native(extension ? PyObject_GetAttrString(extension.get(), "native") : nullptr);
   const Owned capsule(native ? PyObject_GetAttrString(native.get(), "_checking") : nullptr);

@@ -1,3 +1,5 @@
+// What the engine of a check is given of the extension, and how it is told of operations
+// (points.hpp).
 #include "checking/points.hpp"
 
 #include "processes/caller.hpp"

@@ -8,10 +8,11 @@
 //   process:    starts() ──► … ──► ends_later() ──► ended()
 //
 // Invariants
-//  1 `checking` is null but in a run of a check, which is on one thread; all of this is called there.
-//  2 The engine is in a module of its own, which has no variable of this one: it uses Services.
-//  3 Off, no operation of a coroutine process pays: what the interpreter calls is exchanged
-//    (am_send), as observers do.
+//  1 `checking` is null but in a run of a check. Such a run is on one thread, and all functions
+//    here are called on that thread.
+//  2 The engine is a module of its own, which sees no variable of the extension: it uses Services.
+//  3 While nothing is checked no operation of a coroutine process pays for it, but an io call, which
+//    tests `checking`. What the interpreter calls (am_send) is exchanged, as it is for observers.
 #pragma once
 #include "processes/process.hpp"
 #include "weft/check/access.hpp"
@@ -26,23 +27,26 @@ using weft::checking::Begun;
 class Points {
  public:
   virtual void starts(ProcessObject*) noexcept = 0;
-  // True: another goes first; the process is in the run queue, and ends when it is run again.
+  // A process is about to end. True: another goes first; the process is in the run queue, and ends
+  // when it is run again.
   virtual bool ends_later(ProcessObject*) noexcept = 0;
   virtual void ended(ProcessObject*, const void* group) noexcept = 0;
 
-  // Before an operation begins. True: another goes first; the process is in the run queue, and the
-  // operation begins when it is run again. `yields`: those that are ready go first (rule 7.7).
+  // An operation is about to begin. True: another process goes first; this one is in the run queue,
+  // and the operation begins when it is run again. `yields`: the ready processes go first (rule
+  // 7.7).
   virtual bool pauses(ProcessObject*, const void* operation, bool yields) noexcept = 0;
-  // It begins, at a place; null: nobody sees it.
+  // The operation begins at a place; null: at none that others see.
   virtual void arrives(ProcessObject*, const void* place, Access) noexcept = 0;
-  // A select begins; its guards are asked from `from` on. The guard that it is to take, or -1.
+  // A select begins, and asks its guards from `from` on. Returns the guard that it is to take, or
+  // -1.
   virtual int selects(ProcessObject*, Choice&, std::uint32_t from, std::uint64_t key) noexcept = 0;
-  // It has begun. True: it is over, and another goes first: its outcome is to be kept.
+  // The operation has begun. True: it is over, and another goes first: its outcome is to be kept.
   virtual bool begun(ProcessObject*, Begun) noexcept = 0;
-  // A process with a stack of its own waits until it goes on.
+  // A process with a stack of its own is in the run queue: it waits here until it goes on.
   virtual void stops(ProcessObject*) noexcept = 0;
 
-  // What a step does besides.
+  // What else a step does.
   virtual void made(const void* place, std::uint32_t capacity, bool loses) noexcept = 0;
   virtual void gone(const void* place, std::uint64_t dropped) noexcept = 0;
   virtual void touches(const void* place, Access) noexcept = 0;
@@ -57,11 +61,12 @@ class Points {
 
 extern Points* checking;
 
+// What the engine may ask of the extension.
 struct Services {
   static constexpr unsigned kVersion = 1;
   static constexpr const char* kCapsule = "weft._native._checking";
   unsigned version;
-  void (*install)(Points*, runtime::Chooser*);  // null: off
+  void (*install)(Points*, runtime::Chooser*);  // null: nothing is checked any more
   ProcessBase* (*running)();
   core::RunQueue& (*queue)();
   void (*coroutine_run)(core::Waker*);
@@ -74,15 +79,16 @@ struct Services {
   bool (*park)(ProcessObject* greenlet);
 };
 
-// How the place of a channel or a barrier is known.
+// The key by which the engine knows the place of a channel or a barrier.
 inline const void* place_at(core::SyncObject& place) noexcept { return &place; }
 
-// In the files that have the functions to exchange.
+// They exchange the functions that the interpreter calls, each in the file that has these
+// functions.
 void check_operations(bool on) noexcept;
 void check_selects(bool on) noexcept;
 
-// Of a process with a stack of its own: its operation begins, unless null, and may have to wait for
-// others first.
+// An operation of a process with a stack of its own. Other processes may go before it begins, and
+// again when it is over. Without a check, or without a process, it is false and does nothing.
 class CheckedCall {
  public:
   explicit CheckedCall(ProcessObject* greenlet, bool yields = false) noexcept
@@ -93,7 +99,7 @@ class CheckedCall {
   CheckedCall(const CheckedCall&) = delete;
   CheckedCall& operator=(const CheckedCall&) = delete;
   explicit operator bool() const noexcept { return process_ != nullptr; }
-  // It is over; the result, or null.
+  // The operation is over with this result, or with the current exception. Returns the same.
   PyObject* over(PyObject* owned) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// What a guard is, as Python gives it.
+// The objects that Python sees as a guard and as a timer.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -1,4 +1,4 @@
-// Times, as Python gives them.
+// The time now, and the times that Python gives, as nanoseconds.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -1,4 +1,4 @@
-// The end of a process, and who waits for it (rule 7.11).
+// How the end of a process is watched, and who is told of it (rule 7.11).
 #pragma once
 #include "value.hpp"
 

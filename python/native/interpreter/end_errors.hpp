@@ -1,4 +1,4 @@
-// What is raised where a channel or an end has ended.
+// The exceptions that are raised where a channel or an end has ended.
 #pragma once
 #include "channels/channel.hpp"
 

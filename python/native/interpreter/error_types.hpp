@@ -1,4 +1,4 @@
-// The exceptions of weft.errors.
+// The classes of weft.errors, which the extension raises.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

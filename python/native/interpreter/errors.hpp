@@ -1,4 +1,4 @@
-// Exceptions, for all files.
+// How all files set, take and restore exceptions, and name channels in them.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -96,8 +96,8 @@ void stir_by_signals() {
 Handler sigint_then{};
 bool known = false;
 
-// The main thread waits outside any run: ours stay from then on, until the program sets others. That
-// is looked for at SIGINT alone, which is one system call.
+// The main thread waits outside any run: ours stay from then on, until the program sets others.
+// That is looked for at SIGINT alone, which is one system call.
 void stir_outside() {
   struct sigaction a {};
   if (sigaction(SIGINT, nullptr, &a) != 0 || (known && a.sa_handler == sigint_then)) return;
@@ -118,8 +118,9 @@ void leave_signals() noexcept {
   }
 }
 
-// Functions of weft._distributed_deadlock.rounds. everywhere([row]) -> [line]: where each of these processes is,
-// and each in other programs that runs for this one. end_elsewhere() ends those programs.
+// Functions of weft._distributed_deadlock.rounds. everywhere([row]) -> [line]: where each of these
+// processes is, and each in other programs that runs for this one. end_elsewhere() ends those
+// programs.
 PyObject *everywhere = nullptr, *end_elsewhere = nullptr;
 
 // A process, and what it does.

@@ -1,4 +1,4 @@
-// The interpreter lock is given up and taken again (door.hpp).
+// How a thread gives up the interpreter lock, and takes it again (door.hpp).
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

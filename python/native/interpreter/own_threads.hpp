@@ -1,4 +1,4 @@
-// Which threads are Weft's. strangers.hpp has the others.
+// Which threads Weft has started itself. strangers.hpp has the foreign threads.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

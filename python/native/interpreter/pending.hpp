@@ -1,4 +1,5 @@
-// What is done at the next safe point (pending.cpp). value.hpp has defer_decref().
+// How a safe point does what was deferred (pending.cpp). value.hpp has defer_decref(), which
+// defers.
 #pragma once
 
 namespace weft::py {

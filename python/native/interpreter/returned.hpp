@@ -1,4 +1,4 @@
-// The methods of generators over an am_send: tp_iternext, send, throw, close.
+// How a type that has am_send gets two methods of generators: __next__() and send().
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -1,4 +1,4 @@
-// The blocks of Groups that are open (block.cpp).
+// The blocks of Groups that are open, and how they are ended from elsewhere (block.cpp).
 #pragma once
 #include <cstddef>
 

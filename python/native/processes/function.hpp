@@ -1,4 +1,4 @@
-// What a process function shares with processes.
+// The type of process functions, and what they share with processes.
 #pragma once
 #include "channels/channel.hpp"
 

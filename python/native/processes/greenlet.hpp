@@ -1,4 +1,4 @@
-// Greenlet processes.
+// How greenlet processes start, park and go on.
 #pragma once
 #include "processes/process.hpp"
 

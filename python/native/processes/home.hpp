@@ -1,4 +1,5 @@
-// The thread of a block in ordinary code.
+// How the thread of a block in ordinary code becomes a process of a scheduler, and waits
+// (home.cpp).
 #pragma once
 #include "value.hpp"
 #include "weft/runtime/scheduler.hpp"

@@ -1,4 +1,4 @@
-// How processes are made, start and end.
+// How processes are made, start and end, and how a whole program is ended.
 #pragma once
 #include "channels/channel.hpp"
 #include "processes/process.hpp"
@@ -30,8 +30,9 @@ void post_to_group(core::Waker* w) noexcept;
 // `instead`.
 bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead);
 
-// After code of the user's has run within a wait, with the exception that it raised: in the child of
-// a fork that it made this program ends (rule 11.4). `before`: the generation before it ran.
+// Is called after code of the user's has run within a wait, with the exception that it raised. In
+// the child of a fork that this code made, the program ends (rule 11.4). `before`: the generation
+// before the code ran.
 void not_in_child(std::uint32_t before);
 // _end_program(exception │ None): ends this program, with 0, or as that exception ends a program.
 // The code on the calling thread goes no further: no `finally` of it runs.

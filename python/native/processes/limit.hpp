@@ -1,4 +1,4 @@
-// Limits, and what a cancellation raises.
+// The objects that Python sees as limits, and what a cancellation raises.
 #pragma once
 #include "value.hpp"
 

@@ -1,4 +1,4 @@
-// Loops of asyncio, for the other rooms. asyncio.hpp has the rest.
+// What the other rooms ask of asyncio's loops. asyncio.hpp has the rest.
 #pragma once
 
 namespace weft::py {

@@ -1,4 +1,4 @@
-// What an operation came to, until it is told to whoever awaits it.
+// An Outcome keeps what an operation came to, until whoever awaits the operation is told.
 #pragma once
 #include "owned.hpp"
 #include "value.hpp"

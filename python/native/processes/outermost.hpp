@@ -1,4 +1,4 @@
-// Outermost runs of ordinary code (group.cpp).
+// How an outermost run of ordinary code begins and ends (group.cpp).
 #pragma once
 #include <optional>
 

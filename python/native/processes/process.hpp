@@ -1,9 +1,9 @@
-// The object that Python sees as a process, and which one runs. life.hpp has what is done with
-// processes.
+// The object that Python sees as a process, and which process runs here. life.hpp has what is done
+// with processes.
 //
-// Invariant: a process has one outstanding operation; its node is in the process, its slot in the
-// operation. While a greenlet is parked its stack may hold another's frames, so nothing that others
-// may touch is there.
+// Invariant: a process has at most one outstanding operation. The operation's node is in the
+// process, and its slot is in the operation. While a greenlet is parked its stack may hold the
+// frames of another greenlet, so nothing that others may touch is there.
 #pragma once
 #include <cstddef>
 #include <cstdint>

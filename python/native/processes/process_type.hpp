@@ -1,4 +1,4 @@
-// Processes that are given to a function.
+// How a function takes the processes that it is given, and refuses what is no process.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

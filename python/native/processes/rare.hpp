@@ -1,4 +1,4 @@
-// What few processes need. It is apart, so that the others are smaller.
+// A Rare has what only few processes need. It is kept apart, so that the others are smaller.
 #pragma once
 #include <memory>
 #include <string>

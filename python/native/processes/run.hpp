@@ -1,4 +1,4 @@
-// Outermost runs.
+// A PyRun is an outermost run of Python, and these functions tell which run a thread is in.
 #pragma once
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Calls of a loop's methods, between which no handler of a signal runs (asyncio.cpp).
+// How a loop's methods are called so that no handler of a signal runs within a call (asyncio.cpp).
 #pragma once
 #include "interpreter/errors.hpp"
 #include "interpreter/interrupt.hpp"

@@ -1,4 +1,5 @@
-// A task of asyncio that waits at a channel, a barrier or in a select (rule 6.6).
+// A TaskWaiter is a task of asyncio that waits at a channel, at a barrier or in a select (rule
+// 6.6).
 #pragma once
 #include <memory>
 

@@ -1,4 +1,4 @@
-// Threads that are processes.
+// A ThreadProcess is a thread that is a process.
 #pragma once
 #include "processes/process.hpp"
 

@@ -1,4 +1,4 @@
-// Ends that were left open at a deadlock.
+// Says which ends were left open at a deadlock (left_open.cpp).
 #pragma once
 #include <string>
 

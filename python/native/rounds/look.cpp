@@ -1,17 +1,19 @@
-// A look from outside (rule 14.9): samples of what every process does.
+// What a look from outside sees (rules 14.9 to 14.11): samples of what every process does, and what
+// has passed through channels.
 //
-//   _look_new() ──► Look ──_look_base(), _look(): one sample, as often as wanted──► _look_rows(): a piece, until it is empty
-//                                                                └──► _look_channels()
+//   _look_new() ──► Look ──_look_base(): a round──► _look(): one sample, as often as wanted
+//   ──► _look_rows(): pieces, until one is empty ──► _look_channels() ──► _look_base() …
 //
-// No process counts or notes anything for it: all is read from what the runtime has anyway, with the
-// GIL, at the moment of the sample. So nothing costs anything while nobody looks.
+// No process counts or notes anything for a look. A sample reads what the runtime has anyway, at
+// that moment, with the GIL. So a look costs nothing while nobody looks.
 //
 // Invariants
-//  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces, since
-//    the GIL is not let go of within one.
-//  2 Between two samples processes and channels come and go: a process is known by its number, a
-//    channel by its address, and by its counts, which never fall; one that has fewer is another.
-//  3 What a Look keeps of a process goes when a sample does not find that process any more.
+//  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces,
+//    since the GIL is not let go of within a piece.
+//  2 Between two samples processes and channels come and go. A process is known by its number. A
+//    channel is known by its address, and by its counts, which never fall: if they are smaller, it
+//    is another channel.
+//  3 What a Look keeps of a process goes once the samples do not find that process any more.
 #include <pthread.h>
 #include <time.h>
 
@@ -51,7 +53,7 @@ PyObject* cr_running = nullptr;  // Coroutine.cr_running; kept for ever
 bool runs_now(const ProcessObject* o) noexcept {
   if (!o || o->native_code || o->kind == Kind::thread || o->kind == Kind::pooled) return true;
   if (o->kind == Kind::greenlet) {
-    // that of the one which runs has no frame of its own to show
+    // A greenlet that runs has no frame to show.
     if (!o->greenlet_state) return false;
     PyObject* const f = greenlet_frame(const_cast<ProcessObject*>(o));
     if (f) defer_decref(f);
@@ -90,7 +92,7 @@ Now by_verb(const char* verb) noexcept {
   return children;  // at the beginning or the end of a run
 }
 
-// What it does at this moment, and in `sides` the channels at which it waits.
+// Returns what the process does at this moment. Puts the channels at which it waits into `sides`.
 Now state_of(ProcessBase& p, Sides& sides) {
   sides.at.clear();
   sides.others = false;
@@ -114,21 +116,21 @@ Now state_of(ProcessBase& p, Sides& sides) {
 }
 
 struct Seen {
-  std::array<std::uint32_t, kStates> found{};  // how often in each state, since the last rows
+  std::array<std::uint32_t, kStates> found{};  // samples in each state, since the last rows
   std::uint64_t sample = 0;                    // the last one
   std::uint64_t rows = 0;                      // the rows in which it was told last
-  std::int64_t since = 0;                      // of its state
-  std::int64_t cpu = -1;                       // its thread's, at the last rows
+  std::int64_t since = 0;                      // when its state began, as far as is known
+  std::int64_t cpu = -1;                       // CPU time of its thread at the last rows
   std::uint64_t mark = 0;                      // what had passed at its ends then
   Now now = runs;
-  bool before = true;  // it was so when it was first seen
+  bool before = true;  // has it been in this state since it was first seen?
   bool has_weight() const noexcept { return found[runs] + found[timed] + found[io] > 0; }
 };
 struct Flow {
   std::uint64_t sample = 0;
   unsigned long long transfers = 0, dropped = 0;  // at the last rows
   std::array<std::uint32_t, 2> waits{};  // samples in which somebody waited to read, to write
-  std::array<std::uint32_t, 2> line{};   // the processes that did, at the last sample
+  std::array<std::uint32_t, 2> line{};   // how many processes did, at the last sample
 };
 
 struct Look {
@@ -136,11 +138,11 @@ struct Look {
   std::unordered_map<const core::SyncObject*, Flow> flows;
   std::uint64_t samples = 0, round = 1;
   std::uint32_t in_round = 0;
-  std::uint64_t stride = 1;  // of so many processes one is looked at, in turn
+  std::uint64_t stride = 1;  // a sample looks at one of so many processes, in turn
 };
 
-// A sample looks at no more processes than that, or half as many again: it is short for who waits
-// for the GIL meanwhile.
+// A sample looks at about so many processes at most: it is short, for whoever waits for the GIL
+// meanwhile.
 constexpr std::size_t kInASample = 30'000;
 
 constexpr const char* kLook = "weft look";
@@ -162,7 +164,7 @@ PyObject* f_new(PyObject*, PyObject*) {
   });
 }
 
-// _look(look): one sample. Returns how many processes there are.
+// _look(look): takes one sample. Returns how many processes there are.
 PyObject* f_look(PyObject*, PyObject* o) {
   Look* const look = look_in(o);
   if (!look) return nullptr;
@@ -205,7 +207,7 @@ PyObject* f_look(PyObject*, PyObject* o) {
   return PyLong_FromSize_t(all.size());
 }
 
-// Calls f(the channel, does it write) for the open ends that a process was given, or has received.
+// Calls f(channel, is it a writer) for each open end that a process was given or has received.
 template <class F>
 void each_end(ProcessBase& p, F&& f) {
   each_end_held(
@@ -231,7 +233,7 @@ std::int64_t cpu_of(const ProcessObject* o) noexcept {
   return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
-// _look_base(look): a round begins here. What the next rows and channels tell is what was since.
+// _look_base(look): a round begins here. The next rows and channels tell what has been since.
 PyObject* f_base(PyObject*, PyObject* o) {
   Look* const look = look_in(o);
   if (!look) return nullptr;
@@ -281,10 +283,11 @@ const char* kind_of(const ProcessObject* o) noexcept {
   return "";
 }
 
-// _look_rows(look, most): of at most so many processes that were not told since the last
-// _look_channels(): (number, its parent's, path, kind, state, ns in that state, was it so before the
-// first look, what it does (doing()), samples by state, ns of CPU time since its last row or -1,
-// [(channel, does it write)] that it holds, [(channel, does it write)] where it waits).
+// _look_rows(look, most): a row for each of at most so many processes that had no row since the
+// last _look_channels(). A row is (number, its parent's number, path, kind, state, ns in that
+// state, was it so when it was first looked at, what it does (doing()), samples by state, ns of CPU
+// time since its last row or -1, the ends that it holds, the ends at which it waits); an end is
+// (channel, is it a writer).
 PyObject* f_rows(PyObject*, PyObject* args) {
   PyObject* o;
   Py_ssize_t most;
@@ -296,7 +299,7 @@ PyObject* f_rows(PyObject*, PyObject* args) {
   Owned list(PyList_New(0));
   Sides sides;
   auto all = everybody();
-  // If not all are asked for: first who did more than wait for others.
+  // If not all are asked for, those that did more than wait for others come first.
   if (all.size() > static_cast<std::size_t>(most))
     std::stable_partition(all.begin(), all.end(), [&](ProcessBase* p) {
       const auto it = look->seen.find(std::uint32_t(p->id));
@@ -325,7 +328,7 @@ PyObject* f_rows(PyObject*, PyObject* args) {
         f.line = {};
       }
     });
-    // Something has passed at its ends since: it may have gone on, and come back to the same state.
+    // Something has passed at its ends: it may have gone on since, and come back to the same state.
     if (mark != s.mark) {
       s.since = at;
       s.before = false;
@@ -354,14 +357,15 @@ PyObject* f_rows(PyObject*, PyObject* args) {
   return list.release();
 }
 
-// _look_channels(look): {channel: (name, values passed since the last time, dropped, in the buffer,
-// capacity, samples in which somebody waited to read, to write, who wait to read now, to write)},
-// and how many samples there were. The next round begins.
+// _look_channels(look): ({channel: (name, values passed since the last time, values dropped, values
+// in the buffer, capacity, samples in which somebody waited to read, to write, how many wait to
+// read now, to write)}, how many samples there were). The round is over.
 PyObject* f_channels(PyObject*, PyObject* o) {
   Look* const look = look_in(o);
   if (!look) return nullptr;
   const OneMoment moment;
-  // Only channels at which somebody who lives waits, or holds an end, are there for certain.
+  // Only a channel at which a living process waits, or of which it holds an end, is there for
+  // certain.
   std::unordered_map<const core::SyncObject*, bool> there;
   Sides sides;
   for (ProcessBase* p : everybody()) {

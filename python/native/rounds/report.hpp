@@ -1,4 +1,5 @@
-// What the other rooms ask of reports (report.cpp).
+// What the other rooms ask of report.cpp: who is told to look again, what an interrupt raises, and
+// whose core a channel is.
 #pragma once
 #include "value.hpp"
 

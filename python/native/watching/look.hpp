@@ -1,14 +1,15 @@
-// A look from outside at a network that runs (rules 14.9 to 14.12): how often each process was found in which
-// state, and the door through which somebody comes who looks.
+// The door through which a program is looked at from outside while it runs (rule 14.9), and the
+// names that its threads have in the system (rule 14.13). rounds/look.cpp has what is seen.
 #pragma once
 
 namespace weft::py {
 
-// A run begins: from the first one on, this OS process can be looked at (look_door.cpp). It costs one
-// test later.
+// A run begins: from the first one on this OS process can be looked at (look_door.cpp). For each
+// later run this costs one test.
 void can_be_looked_at() noexcept;
-void forget_look_door() noexcept;  // in the child of a fork: it opens its own at its next run
-// The calling thread is known to the system by the last 15 bytes of this path.
+// In the child of a fork, which opens a door of its own at its next run.
+void forget_look_door() noexcept;
+// Names the calling thread in the system: by the last 15 bytes of this path.
 void name_thread(const char* path) noexcept;
 
 }  // namespace weft::py

@@ -1,16 +1,17 @@
-// The door to a look (rule 14.9): a socket in the user's runtime directory, and a thread that sleeps until
-// somebody comes.
+// The door through which a program is looked at (rule 14.9): a socket in the user's runtime
+// directory, and a thread that sleeps until somebody comes. The signal that asks where every
+// process is, and the names of threads, are here too.
 //
-//   the first run ──► $XDG_RUNTIME_DIR/weft/PID.sock, a thread in accept() ──somebody comes──► a thread for
-//   them: their user? ──► weft._watching.look.serve(descriptor)
+//   the first run ──► $XDG_RUNTIME_DIR/weft/PID.sock, a thread in accept()
+//   ──somebody comes──► this user, or root? ──a thread for them──► weft._watching.look.serve()
 //
 // Invariants
-//  1 Until somebody comes no thread of it is known to the interpreter, so nothing of Python's sees one.
-//    All signals are blocked there: handlers run on the program's own threads.
-//  2 Only this user, and root, gets in: the directory is 0700, the socket 0600, and the kernel says
-//    who it is that came.
-//  3 A child of a fork has neither the socket nor the thread; it opens its own at its next run.
-//  4 Where it cannot be opened nothing is said here: `weft ps` says what is missing.
+//  1 Until somebody comes the interpreter knows no thread of the door, so nothing of Python's sees
+//    one. All signals are blocked on these threads: handlers run on the program's own threads.
+//  2 Only this user and root get in: the directory has the mode 0700, the socket 0600, and the
+//    kernel says who has come.
+//  3 A child of a fork has neither the socket nor the thread. It opens its own at its next run.
+//  4 Where the door cannot be opened nothing is said here: `weft ps` says what is missing.
 //  5 The program may close descriptors that it did not open, and use their numbers for files of its
 //    own. So before each use a thread here looks whether the number still stands for its file (File).
 #include <fcntl.h>
@@ -36,7 +37,7 @@ namespace weft::py {
 
 namespace {
 
-constexpr int kAtOnce = 8;  // who look at the same time; more wait
+constexpr int kAtOnce = 8;  // so many look at the same time; others wait
 
 // Which file a descriptor stands for.
 struct File {
@@ -74,8 +75,8 @@ bool ours(int fd) noexcept {
 #endif
 }
 
-// Calls a function of Weft's, with this argument if it is not null, on a thread that the interpreter
-// does not know yet, as one of Weft's own.
+// Calls a function of Weft's on a thread that the interpreter does not know yet. Meanwhile the
+// thread counts as a helper thread. `argument`: what the function is called with, if not null.
 void as_helper(const char* module, const char* function, const int* argument) {
   const PyGILState_STATE gil = enter_interpreter();
   {
@@ -89,7 +90,7 @@ void as_helper(const char* module, const char* function, const int* argument) {
     if (!r && PyErr_ExceptionMatches(PyExc_Exception) && !argument)
       PyErr_WriteUnraisable(m);
     else if (!r)
-      PyErr_Clear();  // who came sees that nothing more is said
+      PyErr_Clear();  // who has come sees that nothing more is said
     Py_XDECREF(r);
     Py_XDECREF(m);
     Py_XDECREF(helps);
@@ -162,7 +163,7 @@ bool open_door() {
   std::memcpy(at.sun_path, socket_path.c_str(), socket_path.size() + 1);
   struct stat is {};
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return false;
-  // somebody else's directory, or one that others may write to, is none for us
+  // A directory of somebody else, or one that others have rights to, is not used.
   if (lstat(directory.c_str(), &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != geteuid() ||
       (is.st_mode & 077) != 0)
     return false;
@@ -187,14 +188,14 @@ bool open_door() {
 
 // --- a signal that asks where every process is (weft/_watching/on_signal.py) ---------------------
 
-std::atomic<int> bell{-1};  // a pipe's end that the handler writes to
-File bell_file{-1};         // set before `bell` is
-std::atomic<pid_t> rings_for{0};
-bool asked = false;  // on_signal() was called, perhaps in the parent of a fork
+std::atomic<int> bell{-1};        // the end of a pipe that the handler writes to
+File bell_file{-1};               // the file of `bell`; it is set before `bell` is
+std::atomic<pid_t> rings_for{0};  // the OS process whose thread reads from that pipe
+bool asked = false;               // was on_signal() called, perhaps in the parent of a fork?
 
 void ring(int) {
   const int error = errno;
-  // a child of a fork that has no thread for it has its parent's pipe
+  // A child of a fork has its parent's pipe until it has a thread of its own that answers.
   if (const int to = bell.load();
       to >= 0 && rings_for.load() == getpid() && File(to) == bell_file) {
     [[maybe_unused]] const auto n = write(to, "?", 1);
@@ -232,7 +233,8 @@ bool hang_bell() {
   return true;
 }
 
-// _on_signal(number): when it comes, weft._watching.on_signal.say() is called, on a thread of Weft's.
+// _on_signal(number): when this signal comes, weft._watching.on_signal.say() is called on a helper
+// thread.
 PyObject* f_on_signal(PyObject*, PyObject* o) {
   const long number = PyLong_AsLong(o);
   if (number == -1 && PyErr_Occurred()) return nullptr;

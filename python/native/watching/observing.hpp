@@ -1,4 +1,4 @@
-// Does anybody observe (observe.hpp)?
+// Whether anybody observes the program (observe.hpp).
 #pragma once
 #include "weft/prim.hpp"
 

@@ -1,4 +1,4 @@
-// Steps of processes, which a watchdog looks at (observe.cpp).
+// How the steps of processes are noted, for a watchdog that looks at them (observe.cpp).
 #pragma once
 #include "value.hpp"
 

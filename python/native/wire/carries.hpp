@@ -1,4 +1,4 @@
-// What goes through an end in another OS process.
+// In which form the values of a channel go to an end in another OS process.
 #pragma once
 #include "channels/marks.hpp"
 

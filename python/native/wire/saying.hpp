@@ -1,4 +1,4 @@
-// A thread that says something and waits for the answer (feed.hpp).
+// Whether this thread says something to another program and waits for the answer next (feed.hpp).
 #pragma once
 
 namespace weft::py {

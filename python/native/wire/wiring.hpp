@@ -1,4 +1,4 @@
-// Processes that are made to run in another OS process.
+// How the channels of a process are wired that is made to run in another OS process.
 #pragma once
 #include "channels/channel.hpp"
 

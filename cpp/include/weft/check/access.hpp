@@ -1,7 +1,8 @@
-// What a step does to a place, and which steps of two processes can be exchanged.
+// Access says what a step does to a place. Relation says which accesses conflict, and so which
+// steps of two processes can be exchanged.
 //
-// Two steps commute unless both touch one place in ways that conflict. Where a rule of the table is
-// wrong the reduced search misses outcomes: conformance/checking.py looks at each entry.
+// Two steps commute unless both touch one place in ways that conflict. If an entry of the table is
+// wrong, the reduced search may miss outcomes: conformance/commuting.py looks at each entry.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -12,27 +13,28 @@ namespace weft::checking {
 enum class Access : std::uint8_t {
   read,          // a plain reader arrives
   write,         // a plain writer arrives
-  choice,        // a select arrives, and looks who is there
-  quiet_choice,  // the same, of one to which the end of the channel makes no difference
-  choose_read,   // a select arrived that could take nobody but the writer here
-  choose_write,  // the same with a reader
-  close,         // the last end of a side goes
-  close_other,   // an end goes, and others of its side are left
+  choice,        // a select arrives, and sees who is there
+  quiet_choice,  // the same; the retirement of the channel makes no difference to it
+  choose_read,   // a select arrived that could take nobody but a writer here
+  choose_write,  // a select arrived that could take nobody but a reader here
+  close,         // the last end of a side is closed
+  close_other,   // an end is closed, and its side has others
   make,          // an end is made
-  all,           // anything else
+  all,           // anything else, such as poison: it conflicts with every access
   join,          // a party arrives at a barrier
-  look,          // it sees what is there, and changes nothing
+  look,          // a step sees what is there, and changes nothing
 };
 inline constexpr std::size_t kAccesses = static_cast<std::size_t>(Access::look) + 1;
 
 // How an operation that has begun stands.
 enum class Begun : std::uint8_t { done, raised, parked };
 
+// The table of the accesses that conflict.
 class Relation {
  public:
   constexpr Relation() {
     using enum Access;
-    // a read and a write commute: the n-th write meets the n-th read, whoever came first
+    // A read and a write commute: the n-th write meets the n-th read, whoever came first.
     put(read, {read, choice, quiet_choice, choose_read, all});
     put(write, {write, choice, quiet_choice, choose_write, all});
     put(choice, {choice, quiet_choice, choose_read, choose_write, close, all, join, look});
@@ -44,15 +46,15 @@ class Relation {
     put(make, {all});
     put(all, {all, join, look});
     put(join, {look});
-    // the value that a writer leaves in a buffer is lost when the reader has gone
+    // The value that a writer leaves in a buffer is lost if the last reader has gone.
     for (const Access a : {write, choose_write, quiet_choice}) flip(a, close, true);
   }
 
   constexpr bool conflict(Access a, Access b, bool buffered) const noexcept {
     return (rows_[buffered][static_cast<std::size_t>(a)] >> static_cast<unsigned>(b) & 1u) != 0;
   }
-  // The other way round, at places that are a buffer or none: for what is exchanged as well as its
-  // reverse. A test makes entries wrong by it.
+  // Makes the entry for two accesses the opposite of what it was, whichever of them comes first, at
+  // buffers or at all other places. Tests make entries wrong by it.
   constexpr void flip(Access a, Access b, bool buffered) noexcept {
     turn(a, b, buffered);
     if (a != b) turn(b, a, buffered);

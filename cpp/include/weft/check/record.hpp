@@ -1,15 +1,16 @@
-// What one run did: its processes, its places, and its steps as events, each with what it follows
-// and what it touches.
+// A Record keeps what one run did: its processes, its places, and its steps. Each step is an event,
+// with the events that it follows and the places that it touches.
 //
 //   begin() ──process(), place()──► step(p) ──arrives(), touch(), woke(), passes()──► step(q) …
 //
 // Invariants
-//  1 A step is under way from step() to the next step(); touch() and follow() are about it. Its
-//    touches and what it follows lie at the end of the two pools.
-//  2 Uids are made of (the uid of who makes it, how many it has made): the same in every order.
-//  3 A process that is woken follows the step that woke it, and what that step had met: the other
-//    party of a rendezvous, the value that was read, the place that became free, all who arrived at
-//    the barrier.
+//  1 A step is under way from step() to the next step(), and touch() notes what it touches. Its
+//    touches, and the events that it follows, lie at the end of the two pools.
+//  2 A uid is made of the uid of its maker and of how many the maker has made before. So a thing
+//    has the same uid in every order.
+//  3 A process that is woken follows the step that woke it. It also follows the events that its
+//    operation met: the other party of a rendezvous, the write of the value that was read, the read
+//    that made room in a buffer, all arrivals at a barrier.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -37,12 +38,13 @@ struct Touch {
 
 struct Event {
   int process;
-  int number;  // among those of its process, from 1 on
+  int number;  // among the events of its process, from 1 on
   std::uint32_t touches = 0, touches_end = 0;
   std::uint32_t follows = 0, follows_end = 0;
 };
 
-// What decides for a select that waits how much it touched: by whom it was decided is known later.
+// A select that waits. Its arrival has touched all its places as if it could take anybody. Once it
+// is decided its partner is known, and decided() weakens what it touched (Record::weaken()).
 class Waiting {
  public:
   virtual void decided() = 0;
@@ -56,65 +58,68 @@ struct Process {
   int parent = kNone;
   std::string name;
   unsigned children = 0, places = 0, selects = 0, steps = 0;
-  int last = kNone;  // its last event
+  int last = kNone;  // its last event so far
   int events = 0;
-  std::vector<int> follows;  // of its next event
-  bool ready = false;        // known to be
-  Uid select = 0;            // in which it is
-  bool timed = false;        // that has a timer
-  bool limited = false;      // a limit of time may end its operations
-  Waiting* waiting = nullptr;
-  int arrival = kNone;  // the event in which that began to wait
+  std::vector<int> follows;    // what its next event follows
+  bool ready = false;          // is it known to be ready?
+  Uid select = 0;              // the select that it is in, or 0
+  bool timed = false;          // has that select a timer?
+  bool limited = false;        // may a limit of time end its operations?
+  Waiting* waiting = nullptr;  // is told when that select is decided
+  int arrival = kNone;         // the event in which that select began to wait
 };
 
 struct Place {
   Uid uid = 0;
   int capacity = 0;
-  bool loses = false;             // a full buffer drops values
-  std::vector<int> values, free;  // events, as queues
+  bool loses = false;             // does a full buffer drop values?
+  std::vector<int> values, free;  // queues of events that left a value, that made room
   std::size_t next_value = 0, next_free = 0;
-  std::vector<int> closers, joined;
+  std::vector<int> closers, joined;  // events that closed an end, that arrived at a barrier
   struct Select {
     int process;
     Uid uid;
-    bool ends;
+    bool ends;  // does the retirement of the channel decide it?
   };
-  std::vector<Select> selects[2];  // that wait, or have waited, at the readers' side, the writers'
-  std::vector<std::pair<int, Access>> touched;  // races.cpp
+  // Selects that wait, or have waited: at the readers' side, at the writers' side.
+  std::vector<Select> selects[2];
+  std::vector<std::pair<int, Access>> touched;  // by whom, for races.cpp
 };
 
 class Record {
  public:
-  bool kept = false;      // are events kept? Else it counts steps alone
-  bool any_time = false;  // times come although somebody could run
-  bool cancels = false;   // a cancellation conflicts with every step
+  bool kept = false;      // are events kept? If not, steps are only counted
+  bool any_time = false;  // may times come although a process could run?
+  bool cancels = false;   // does a cancellation conflict with every step?
 
   void begin();
 
-  // --- who and what there is; `by`: who makes it ---
+  // --- processes and places; `by`: the process that makes one ---
   int process(int by, std::string_view name);
   int place(const void* key, int by, int capacity, bool loses);
-  int place_of(const void* key, int by);  // made before the run: by its first use
-  // Its number is free for another; returns the place, or kNone.
+  // The place of this key. A place that was made before the run is made here, at its first use.
+  int place_of(const void* key, int by);
+  // What had this key is gone: the key is free for another. Returns the place, or kNone.
   int gone(const void* key);
   std::string path(int process) const;
-  // Is this its path? One that has no index is of the first of its name.
+  // Is this the path of the process? A path without an index is that of the first of its name.
   bool is(int process, std::string_view path) const;
 
   // --- steps ---
   void step(int process);
-  void step_of_clock(bool alone);  // alone: nobody could run, so it follows everybody
+  // A time comes. `alone`: times come only when nobody can run, so this step follows everybody.
+  void step_of_clock(bool alone);
   void touch(int place, Access how);
   void touch_uid(Uid uid, Access how);
   void follow(int process, int event) {
     if (event != kNone) at(process).follows.push_back(event);
   }
-  // Has become ready since we last looked: the step under way has woken it.
+  // The process has become ready since the last look: the step under way has woken it.
   void woke(int process);
-  void woke_waiter(int process, const void* group);  // that waits for a group's end
+  void woke_waiter(int process, const void* group);  // it waited for a group's end
   void ready(int process) noexcept { at(process).ready = true; }
 
-  // --- operations; `process`: whose step it is ---
+  // --- operations; `process`: the process whose operation it is ---
   void arrives(const void* key, Access how);
   void passes(int process, const void* key, Begun how, Access what);
   void forget_woken() noexcept { woken_.clear(); }
@@ -122,17 +127,18 @@ class Record {
   void select_begins();
   void select_at(const void* key, Access how);
   void select_parks(Waiting* waiting);
-  // The select that has parked waits there. `ends`: the quiet end of the channel decides it, too.
+  // The select that has parked waits at this place. `ends`: the retirement of the channel decides
+  // it, too.
   void waits_at(const void* key, bool writes, bool ends);
   void select_over(int process) noexcept { at(process).select = 0; }
-  void weaken(const void* key, Access to);  // from Waiting::decided()
+  void weaken(const void* key, Access to);  // for Waiting::decided()
   void saw_closed(const void* key);
 
-  // --- ends, times, ends of processes ---
+  // --- ends of channels, times, ends of processes ---
   void closes(const void* key, Access how);
-  void does_all(const void* key, int by);  // poison, a death: what Access::all stands for
-  void arms();                             // a timer
-  void disarms();                          // a timer, before its time came
+  void does_all(const void* key, int by);  // Access::all: poison, a death
+  void arms();                             // a timer has been set
+  void disarms();                          // a timer is void before its time came
   void reads_clock() { touch_uid(kTime, Access::look); }
   void cancel();
   void ended(const void* group);
@@ -146,9 +152,9 @@ class Record {
   bool buffered(int place) const noexcept {
     return places[static_cast<std::size_t>(place)].capacity > 0;
   }
-  std::string told(int event) const;  // for whoever looks for a fault
+  std::string told(int event) const;  // in words, for whoever looks for a fault
 
-  std::vector<Process> processes;  // `count` of them are this run's
+  std::vector<Process> processes;  // the first `count` are this run's
   std::vector<Place> places;
   std::vector<Event> events;
   std::vector<int> disarming;  // events that made a timer void
@@ -177,9 +183,9 @@ class Record {
   std::unordered_map<const void*, int> by_key_;
   std::unordered_map<Uid, int> by_uid_;
   std::unordered_map<const void*, std::vector<int>> group_ends_;
-  std::vector<int> woken_;  // by the operation that has just begun
-  int weakened_ = kNone;    // an event
-  int clock_ = kNone;
+  std::vector<int> woken_;  // processes, by the operation that has just begun
+  int weakened_ = kNone;    // the event of which weaken() weakens touches
+  int clock_ = kNone;       // the clock, as a process; once a time has come
 };
 
 }  // namespace weft::checking

@@ -1,14 +1,15 @@
 // The reduced search: one schedule stands for all that differ from it by exchanges of steps that
-// commute. Source sets and sleep sets (Abdulla, Aronis, Jonsson and Sagonas, POPL 2014).
+// commute. The search uses source sets and sleep sets (Abdulla, Aronis, Jonsson and Sagonas, POPL
+// 2014).
 //
-//   run ──► races of its events, by vector clocks ──each asks for a run in which the two come the other
-//   way round──► `todo` of the node where the first was chosen ──advance()──► run
+//   run ──► races of its events, by vector clocks ──each asks for a run in the other order──►
+//   `todo` of the node where the first of the two was chosen ──advance()──► run
 //
 // Invariants
-//  1 There is a node for each step of the run but main's first. Node::touches is what the chosen
-//    process's step did there in all runs so far: a superset of what it did in one.
-//  2 Who sleeps at a node was explored there before, or at an earlier one, and every step since
-//    commutes with its own: what begins with it is known.
+//  1 There is a node for each step of the run but main's first. Node::touches has what the step of
+//    the chosen process touched there in all runs so far: a superset of what it touched in one.
+//  2 A process that sleeps at a node was explored there before, or at an earlier node, and every
+//    step since commutes with its own. So every run that goes on with it here is known.
 //  3 A choice within a step (a guard, a fault) belongs to the step: all its alternatives are run
 //    before another process is chosen there.
 #pragma once
@@ -30,12 +31,13 @@ class Reduced final : public Strategy {
   unsigned take(Run&, unsigned options, Kind) override;
   void end(Run&) override;
   bool advance() override;
-  // Cancellations conflict with every step: that is known before a search in which there are none.
+  // True: the run had the first cancellation. Cancellations conflict with every step, and no step
+  // so far has noted that: the search begins anew, and notes it.
   bool restarts(const Run&) override;
   void forget();  // for another program
 
   struct Races {
-    std::size_t both = 0, all = 0;  // seen in both orders
+    std::size_t both = 0, all = 0;  // races that were seen in both orders; all that were seen
   };
   Races races() const noexcept { return {both_, seen_.size()}; }
 
@@ -49,9 +51,9 @@ class Reduced final : public Strategy {
     unsigned options, taken;
   };
   struct Node {
-    std::vector<Uid> options;  // the usual one first
+    std::vector<Uid> options;  // who could go, the usual one first
     std::size_t chosen = 0;
-    std::vector<Alternative> within;  // choices of its step
+    std::vector<Alternative> within;  // choices within its step
     std::vector<Uid> todo, done;
     std::vector<Sleeper> sleep;
     Touches touches;
@@ -79,16 +81,16 @@ class Reduced final : public Strategy {
 
   std::vector<Node> stack_;  // the first `size_`; the others are kept for what they have allocated
   std::size_t size_ = 0;
-  std::size_t at_ = 0;        // nodes of this run so far
-  std::size_t repeated_ = 0;  // nodes whose choices the run repeats
-  std::size_t within_ = 0;    // choices of the step under way
-  int node_ = kNone;          // where the step that begins next was chosen
-  std::vector<int> nodes_;    // by event
+  std::size_t at_ = 0;        // how many nodes this run has passed
+  std::size_t repeated_ = 0;  // how many nodes it repeats
+  std::size_t within_ = 0;    // how many choices the step under way has made
+  int node_ = kNone;          // the node at which the step that begins next was chosen
+  std::vector<int> nodes_;    // of each event
 
-  std::vector<int>
-      clocks_;  // by event: of each process, how many of its events come before or are it
-  int width_ = 0;
-  std::vector<std::pair<int, int>> found_;
+  // By event and process: how many events of the process come before the event, or are it.
+  std::vector<int> clocks_;
+  int width_ = 0;                           // how many processes there are
+  std::vector<std::pair<int, int>> found_;  // races: the earlier event, the later
   std::vector<int> rivals_, between_;
   std::vector<Uid> firsts_;
   std::unordered_map<Uid, std::uint8_t> seen_;  // races, and in which orders

@@ -1,9 +1,10 @@
-// One run of a checked program: who goes on at each point, as a strategy says, within bounds.
+// One run of a checked program: who goes on at each point, as a Strategy says, within bounds.
 //
 //   begin() ──go(), take()…──► end()
-//                └──► stopped: the program is to be ended, nothing is recorded or decided any more
+//                └──► stopped: the program is to be ended; nothing is recorded or decided any more
 //
-// Whoever calls it (a language's points) knows who is ready and lets them run; here is no program.
+// The caller, which is the points of a language, knows which processes are ready, and lets one run.
+// The program itself is not known here.
 #pragma once
 #include <span>
 #include <string>
@@ -22,26 +23,28 @@ enum class Stopped : std::uint8_t {
 };
 
 struct Settings {
-  bool any_time = false;  // times come although somebody could run
-  bool park = false;      // somebody else goes first only where a process parks
+  bool any_time = false;   // may times come although a process could run?
+  bool park = false;       // may another process go first only where one parks?
+  // A run has at most `limit` steps, and `limit_each` for each of its processes.
   unsigned limit = 20000;
-  unsigned early = 2;  // times that come although somebody could run, at most
+  unsigned limit_each = 100;
+  unsigned early = 2;      // times of a run that come although a process could run, at most
 };
 
 enum class Kind : std::uint8_t { go, time, guard, fault };
 
 struct Decision {
-  int process;  // that had run last
-  unsigned step;
+  int process;    // the one that had run last
+  unsigned step;  // its last one
   Kind kind;
-  int choice;  // a process, or the number of what was taken
-  unsigned options, index;
-  bool goes_on;  // the usual choice is to go on with that process
+  int choice;  // the process that goes (kNone: a time comes), or the number of what was taken
+  unsigned options, index;  // how many choices there were; which was taken, 0 is the usual one
+  bool goes_on;             // would the usual choice go on with that process?
 };
 
 class Run;
 
-// Who decides.
+// A Strategy decides what a run leaves open.
 class Strategy {
  public:
   Strategy() = default;
@@ -52,13 +55,15 @@ class Strategy {
   virtual bool keeps_events() const noexcept { return false; }
   virtual bool cancels() const noexcept { return false; }  // Record::cancels
   virtual void begin(Run&) {}
-  // Who goes, of run.options() ones; asked only if there are several, or events are kept.
+  // Which of the run.options() options goes. It is asked only if there are several, or if events
+  // are kept.
   virtual unsigned go(Run& run) = 0;
+  // Which of these options is taken within a step.
   virtual unsigned take(Run& run, unsigned options, Kind kind) = 0;
   virtual void end(Run&) {}
-  // Sets up the next schedule; false: there is none.
+  // Sets up the next schedule. False: there is none.
   virtual bool advance() { return true; }
-  // The last run does not count, and the search begins anew.
+  // True: the last run does not count, and the search begins anew.
   virtual bool restarts(const Run&) { return false; }
 };
 
@@ -72,18 +77,19 @@ class Run {
   bool stopped() const noexcept { return stopped_ != Stopped::no; }
   Stopped why() const noexcept { return stopped_; }
   void stop(Stopped why) noexcept;
-  void differs(std::string how);  // and it stops
+  void differs(std::string how);  // from what was to be repeated; the run stops
 
-  // Which of those that are ready goes, the usual one first; ready.size(): a time comes first.
-  // `goes_on`: the first is the one that has run, and could go on. `timer`: is there one?
+  // Which of these ready processes goes: its index. The first of them is the usual one. Returns
+  // ready.size() if a time comes first. `goes_on`: the first is the process that ran last, and it
+  // could go on. `timer`: is there a timer?
   unsigned go(std::span<const int> ready, bool goes_on, bool timer);
-  // It goes: its step begins.
+  // The process goes: its step begins.
   void goes(int process);
-  // The first time comes: `early`, or as nobody can run.
+  // The first time comes: `early`, or because nobody can run.
   void time_comes(bool early);
-  // The process lets those go first that are ready.
+  // The process lets these ready processes go first.
   void yields(int process, std::span<const int> ready);
-  // A choice within a step.
+  // Makes a choice within a step.
   unsigned take(unsigned options, Kind kind);
 
   // --- for strategies ---
@@ -96,8 +102,9 @@ class Run {
   const Process& last() const noexcept { return record.at(record.running); }
 
   unsigned steps = 0, early = 0, switches = 0;
-  bool early_cut = false;
-  double chances = 1;
+  bool early_cut = false;  // was a time kept from coming by Settings::early?
+  bool too_large = false;  // has the strategy not analysed the run, for its size?
+  double chances = 1;      // the product of the numbers of options
   std::vector<Decision> decisions;
   std::string difference;
 
@@ -108,7 +115,7 @@ class Run {
   Stopped stopped_ = Stopped::no;
   std::vector<int> ready_;
   std::vector<unsigned> positions_;
-  std::vector<std::vector<int>> yields_to_;  // by process: who goes before it
+  std::vector<std::vector<int>> yields_to_;  // by process: who is to go before it
   unsigned yielding_ = 0;
   bool clock_ = false, goes_on_ = false;
 };

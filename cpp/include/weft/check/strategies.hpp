@@ -1,5 +1,5 @@
-// Ways of searching that look at nothing but the numbers of choices: the usual order, a given one,
-// at random, by random priorities, and all with few deviations from the usual order.
+// The strategies that need no record of events: the usual order, a given schedule, choices at
+// random, random priorities, and all schedules with few deviations from the usual order.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -24,6 +24,7 @@ class Random {
   std::uint64_t state_ = 1;
 };
 
+// The usual order, once.
 class Plain final : public Strategy {
  public:
   unsigned go(Run&) override { return 0; }
@@ -31,16 +32,16 @@ class Plain final : public Strategy {
   bool advance() override { return false; }
 };
 
-// A schedule by its deviations from the usual order. One that does not fit is told by the run's
-// `difference`, and the usual order goes on.
+// A schedule that is given by its deviations from the usual order. If a deviation does not fit, the
+// run's `difference` tells it, and the usual order goes on.
 class Replay final : public Strategy {
  public:
   struct Deviation {
     std::string process;
     unsigned step;
     Kind kind;
-    std::string who;      // go
-    unsigned number = 0;  // guard, fault
+    std::string who;      // goes, if the kind is go
+    unsigned number = 0;  // is taken, if it is guard or fault
   };
   struct ByNumber {
     std::size_t decision;
@@ -62,6 +63,7 @@ class Replay final : public Strategy {
   std::vector<bool> met_;
 };
 
+// Makes every choice at random.
 class Walk final : public Strategy {
  public:
   std::uint64_t seed = 1;
@@ -73,8 +75,9 @@ class Walk final : public Strategy {
   Random random_;
 };
 
-// Burckhardt, Kothari, Musuvathi and Nagarakatte, ASPLOS 2010: the process with the highest priority
-// goes; at `depth` - 1 steps of a run, drawn from the `longest`, whoever would go falls behind all.
+// Random priorities (Burckhardt, Kothari, Musuvathi and Nagarakatte, ASPLOS 2010): the process with
+// the highest priority goes. At `depth` - 1 steps of a run, drawn from the first `longest`, the
+// process that would go falls behind all that have not fallen yet.
 class Priorities final : public Strategy {
  public:
   std::uint64_t seed = 1;
@@ -90,7 +93,7 @@ class Priorities final : public Strategy {
   std::vector<std::uint64_t> priorities_;  // by process
 };
 
-// Depth first through all schedules with at most `bound` deviations.
+// Goes depth first through all schedules with at most `bound` deviations.
 class Bounded final : public Strategy {
  public:
   unsigned bound = ~0u;
@@ -102,8 +105,8 @@ class Bounded final : public Strategy {
 
  private:
   struct Node {
-    Uid after;  // whose step was the last
-    unsigned options, taken, spent;
+    Uid after;                       // the process that ran last
+    unsigned options, taken, spent;  // `spent`: deviations before this choice
   };
   unsigned next(Run&, unsigned options);
   std::vector<Node> stack_;

@@ -438,7 +438,7 @@ int weft_rx_start_once(weft_rx_once *once) {
   return WEFT_OK;
 }
 
-/* ---- events that are not put (R9, R13) --------------------------------------------------------- */
+/* ---- events that are not put (R9, R13) ------------------------------------------------------- */
 /* Give back an event and whatever value it holds. */
 __attribute__((unused)) static void weft_rx_discard_event(weft_rx_env *env, weft_rx_event *e) {
   bool action = e->fire == weft_rx_fire_action;

@@ -513,7 +513,7 @@ extern const char *const weft_rx_names[];
 extern const weft_rx_link weft_rx_links[];
 extern WEFT_RX_TABLE weft_rx_program weft_rx_programs[WEFT_RX_ENCLAVES];
 
-/* ---- a duration in ticks ---------------------------------------------------------------------- */
+/* ---- a duration in ticks --------------------------------------------------------------------- */
 #if WEFT_RX_HOST
 WEFT_INLINE int64_t weft_rx_ticks(int64_t ns) { return WEFT_RX_TICKS(ns); }
 #else
