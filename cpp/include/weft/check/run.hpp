@@ -23,12 +23,12 @@ enum class Stopped : std::uint8_t {
 };
 
 struct Settings {
-  bool any_time = false;   // may times come although a process could run?
-  bool park = false;       // may another process go first only where one parks?
+  bool any_time = false;  // may times come although a process could run?
+  bool park = false;      // may another process go first only where one parks?
   // A run has at most `limit` steps, and `limit_each` for each of its processes.
   unsigned limit = 20000;
   unsigned limit_each = 100;
-  unsigned early = 2;      // times of a run that come although a process could run, at most
+  unsigned early = 2;  // times of a run that come although a process could run, at most
 };
 
 enum class Kind : std::uint8_t { go, time, guard, fault };
