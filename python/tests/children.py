@@ -70,3 +70,14 @@ def until_asleep(pid: int) -> None:
     while (now := _asleep(pid)) is None or now != before:
         before = now
         os.sched_yield()
+
+
+def weft(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command `weft`, to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "weft.cli", *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=280,
+        check=False,
+    )

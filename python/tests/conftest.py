@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import functools
 import gc
+import shutil
+import tempfile
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,6 +121,16 @@ def _nothing_left() -> Generator[None, None, None]:
 def play(request: pytest.FixtureRequest) -> Runner:
     """Returns a function that runs a coroutine on an event loop."""
     return RUNNERS[request.param]
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Generator[Path, None, None]:
+    """A runtime directory; pytest's own are too long for a socket."""
+    path = Path(tempfile.mkdtemp(prefix="weft"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(path))
+    monkeypatch.delenv("WEFT_INSPECT", raising=False)
+    yield path
+    shutil.rmtree(path)
 
 
 @pytest.fixture

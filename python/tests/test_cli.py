@@ -273,7 +273,7 @@ def test_a_program_that_fails_shows_its_own_traceback(program, backend: str) -> 
     done = weft("run", path, "--on", backend)
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr and f'"{path}", line 4' in done.stderr
-    assert "_commands/main.py" not in done.stderr
+    assert "weft/_commands" not in done.stderr
 
 
 DEADLOCK = """

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+
+from children import weft
 
 from weft._commands import graph as _graph
 
@@ -85,16 +85,6 @@ PROGRAM = """
     c = Channel("numbers")
     run(src(c.writer()), dst(c.reader()))
 """
-
-
-def weft(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "weft.cli", *arguments],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=280,
-        check=False,
-    )
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -1,123 +1,27 @@
-"""A program that runs, looked at from outside: `weft ps`, `weft top` (rules 14.9, 14.10, 14.13), and signals that
-ask where everybody is.
-"""
+"""A program that runs, looked at from outside: `weft ps`, `weft top` (rules 14.9, 14.10, 14.13)."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import random
-import shutil
 import signal
-import socket
 import stat
-import struct
 import subprocess
 import sys
-import tempfile
 import textwrap
 import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from children import child, until_asleep
+from children import child, until_asleep, weft
+from looked_at import PIPE, WAITS, refused, running
 
 from weft._commands import see as _see
-from weft._watching import look as _look
 from weft._watching import visit as _visit
-from weft._watching.look_frames import ANSWER, REQUEST, BadMessage, Reader, message
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's /proc")
-
-PIPE = """
-    import sys, time
-    from weft import Channel, process, run
-
-    @process
-    async def source(out):
-        n = 0
-        while True:
-            await out.write(n)
-            n += 1
-
-    @process
-    async def enrich(orders, priced):
-        async for n in orders:
-            time.sleep(0.01)
-            await priced.write(n)
-
-    @process
-    async def store(priced):
-        async for n in priced:
-            if n == 2:
-                print("ready", flush=True)
-
-    a, b = Channel("orders"), Channel("priced", capacity=4)
-    run(source(a.writer()), enrich(a.reader(), b.writer()), store(b.reader()))
-"""
-
-WAITS = """
-    from weft import Channel, process, run
-
-    @process
-    async def says(out):
-        print("ready", flush=True)
-        await out.write(1)
-
-    @process
-    async def waits(silent):
-        await silent.read()
-
-    c, d = Channel("given"), Channel("silent")
-    keep = c.reader(), d.writer()
-    import weft
-    with weft.Outside(due=True):
-        run(says(c.writer()), waits(d.reader()))
-"""
-
-
-@pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A runtime directory; pytest's own are too long for a socket."""
-    path = Path(tempfile.mkdtemp(prefix="weft"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(path))
-    monkeypatch.delenv("WEFT_INSPECT", raising=False)
-    yield path
-    shutil.rmtree(path)
-
-
-@contextlib.contextmanager
-def running(
-    tmp_path: Path, text: str, *arguments: str, first: str = "ready", **how: Any
-) -> Iterator[subprocess.Popen[str]]:
-    """A program that has said its first line."""
-    path = tmp_path / "program.py"
-    path.write_text(textwrap.dedent(text), encoding="utf-8")
-    with child("-m", "weft.cli", "run", *arguments, str(path), **how) as p:
-        assert p.stdout is not None and p.stderr is not None
-        said = p.stdout.readline()
-        assert said.startswith(first), said + p.stderr.read()
-        yield p
-
-
-def weft(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "weft.cli", *arguments],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=280,
-        check=False,
-    )
-
-
-def refused(pid: int) -> str:
-    with pytest.raises(_visit.NoLook) as error:
-        _visit.look(pid)
-    return str(error.value)
 
 
 # --- what it tells --------------------------------------------------------------------------------
@@ -430,167 +334,6 @@ def test_the_child_of_a_fork_has_its_own(home: Path, tmp_path: Path) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-# --- what is wrong --------------------------------------------------------------------------------
-
-
-def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
-    with child("-c", "import time; print('ready', flush=True); time.sleep(100)") as p:
-        assert p.stdout is not None and p.stdout.readline()
-        assert "is no Weft program, or has not begun its first run" in refused(p.pid)
-    for word, said in (
-        ("99999999", "there is no OS process 99999999"),
-        ("noprogram", "'noprogram' is no number of an OS process, nor in the command line"),
-    ):
-        done = weft("top", word, "--once")
-        assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
-    assert "no Weft program of this user runs" in weft("top").stderr
-    assert "--sort bussy: it is one of" in weft("top", "--sort", "bussy").stderr
-    assert "--interval 0: it is more than 0" in weft("top", "--interval", "0").stderr
-    assert "--most 0: it is 1 or more" in weft("top", "--most", "0").stderr
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may be somebody else")
-def test_another_users(home: Path, tmp_path: Path) -> None:
-    with subprocess.Popen(["/bin/sleep", "100"], preexec_fn=lambda: os.setuid(65534)) as p:
-        said = refused(p.pid)
-        p.kill()
-        assert "is another user's (uid 65534): only that user can look at it" in said
-
-
-def test_one_that_is_stopped(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_visit, "PATIENCE", 0.3)
-    with running(tmp_path, PIPE) as p:
-        p.send_signal(signal.SIGSTOP)
-        os.waitpid(p.pid, os.WUNTRACED)
-        assert f"is stopped (by SIGSTOP, or a debugger): kill -CONT {p.pid}" in refused(p.pid)
-        p.send_signal(signal.SIGCONT)
-        monkeypatch.setattr(_visit, "PATIENCE", 30.0)
-        assert _visit.look(p.pid, 0.2).rows
-
-
-def test_one_that_dies_while_it_is_looked_at(home: Path, tmp_path: Path) -> None:
-    with running(tmp_path, PIPE) as p, _visit.Looking(p.pid) as looking:
-        looking.look(0.05)
-        threading.Timer(0.3, p.kill).start()
-        with pytest.raises(_visit.NoLook, match=f"OS process {p.pid} has ended"):
-            looking.look(20)
-
-
-def test_c_code_that_keeps_the_lock(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rule 14.9: it does not answer, and who asks is told why."""
-    text = """
-        import ctypes
-        from weft import process, run
-
-        @process
-        def keeps():
-            print("ready", flush=True)
-            ctypes.PyDLL(None).sleep(30)
-
-        run(keeps())
-    """
-    monkeypatch.setattr(_visit, "PATIENCE", 0.5)
-    with running(tmp_path, text, "--on", "threads") as p:
-        time.sleep(0.2)
-        said = refused(p.pid)
-    assert "code that does not let go of the interpreter's lock" in said
-
-
-class Fake:
-    """A socket in the place of a program's, which says one thing."""
-
-    def __init__(self, home: Path, answer: bytes) -> None:
-        (home / "weft").mkdir(mode=0o700, exist_ok=True)
-        self.listens = socket.socket(socket.AF_UNIX)
-        self.listens.bind(str(home / "weft" / f"{os.getpid()}.sock"))
-        self.listens.listen()
-        self.answer = answer
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self) -> None:
-        with contextlib.suppress(OSError):
-            s, _ = self.listens.accept()
-            s.recv(REQUEST)
-            s.sendall(self.answer)
-            s.close()
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (struct.pack("!I", 10) + b'{"weft":2}', "a message of version 2 of the protocol"),
-        (struct.pack("!I", 0xFFFFFFFF), "a message of 4294967295 bytes; at most"),
-        (struct.pack("!I", 3) + b"abc", "a message that is no JSON"),
-        (b"", "does not say anything more: ask again"),
-        (message({"error": "no"}), "says: no"),
-    ],
-)
-def test_answers_that_are_none(home: Path, answer: bytes, said: str) -> None:
-    fake = Fake(home, answer)
-    assert said in refused(os.getpid())
-    fake.listens.close()
-
-
-@pytest.mark.parametrize(
-    ("request_", "said"),
-    [
-        ({"ask": "what"}, 'what is asked is "who" or "look"'),
-        ({"ask": "look", "interval": -1}, "the interval is from 0 to 60 s"),
-        ({"ask": "look", "interval": 1e999}, "the interval is from 0 to 60 s"),
-        ({"ask": "look", "interval": True}, "the interval is from 0 to 60 s"),
-        ({"ask": "look", "interval": 0, "most": "x"}, "the number of processes is 0 or more"),
-        ({}, 'what is asked is "who" or "look"'),
-    ],
-)
-def test_requests_that_are_none(request_: dict[str, Any], said: str) -> None:
-    assert _look._answer(_look.Look(), request_) == {"error": said}
-
-
-def test_the_parser_takes_anything() -> None:
-    """Rule 14.9: whatever comes is refused with a sentence, or is a message."""
-    rng = random.Random(41)
-    whole = message({"ask": "look", "interval": 0.1}) * 3
-    for _ in range(3000):
-        data = bytearray(whole)
-        for _ in range(rng.randrange(4)):
-            data[rng.randrange(len(data))] = rng.randrange(256)
-        if rng.random() < 0.3:
-            data = bytearray(rng.randbytes(rng.randrange(200)))
-        reader, found = Reader(REQUEST), []
-        try:
-            while data:
-                n = rng.randrange(1, 40)
-                found += reader.feed(bytes(data[:n]))
-                del data[:n]
-        except BadMessage as error:
-            assert len(str(error)) < 200
-        assert all(type(m) is dict and m["weft"] == 1 for m in found)
-        assert len(reader._data) <= REQUEST + 40
-    deep = b'{"weft":1,"x":' + b"[" * 4000
-    with pytest.raises(BadMessage):
-        Reader(REQUEST).feed(struct.pack("!I", len(deep)) + deep)
-    assert Reader(ANSWER).feed(message({"a": 1})) == [{"weft": 1, "a": 1}]
-
-
-def test_a_program_goes_on_whatever_comes(home: Path, tmp_path: Path) -> None:
-    """Rule 14.9."""
-    rng = random.Random(4)
-    with running(tmp_path, PIPE) as p:
-        at = str(home / "weft" / f"{p.pid}.sock")
-        for n in range(30):
-            with socket.socket(socket.AF_UNIX) as s, contextlib.suppress(OSError):
-                s.settimeout(5)
-                s.connect(at)
-                s.sendall(rng.randbytes(rng.randrange(1, 2000)) if n % 3 else message({"ask": n}))
-                if n % 2:
-                    s.shutdown(socket.SHUT_WR)
-                    s.recv(4096)
-        network = _visit.look(p.pid, 0.2)
-        assert p.poll() is None and network.verdict.names == ("main/enrich",)
-
-
 # --- the screen -----------------------------------------------------------------------------------
 
 
@@ -630,80 +373,3 @@ def test_the_live_screen(home: Path, tmp_path: Path) -> None:
         os.close(terminal)
         assert os.waitpid(pid, 0)[1] == 0, said
     assert pressed and b"is the bottleneck" in said and b"main" in said
-
-
-# --- signals --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets"])
-def test_sigusr1_says_where_everybody_is(home: Path, tmp_path: Path, backend: str) -> None:
-    """Rule 14.10: in the words of `weft top --once`, and the program goes on."""
-    with running(tmp_path, WAITS, "--on", backend) as p:
-        assert p.stderr is not None
-        until_asleep(p.pid)
-        lines = []
-        for _ in range(2):
-            p.send_signal(signal.SIGUSR1)
-            assert p.stderr.readline() == "weft: the processes are:\n"
-            lines.append(sorted(p.stderr.readline().strip() for _ in range(2)))
-        rows = [row for row in _visit.look(p.pid, 0.05).rows if row.kind != "main"]
-        p.send_signal(signal.SIGINT)
-        err = p.communicate()[1]
-    assert lines[0] == lines[1] == sorted(_visit.where_lines(rows, p.pid)), lines
-    assert all(line in err for line in lines[0]), err
-
-
-def test_a_signal_is_answered_while_the_main_thread_computes(home: Path) -> None:
-    text = """
-        import os, signal, sys
-        from weft.coroutines import process, run
-        from weft.observe import on_signal
-
-        on_signal(signal.SIGUSR2)
-
-        @process
-        async def computes():
-            print("ready", flush=True)
-            while True:
-                pass
-
-        run(computes())
-    """
-    with child("-c", textwrap.dedent(text)) as p:
-        assert p.stdout is not None and p.stderr is not None and p.stdout.readline()
-        p.send_signal(signal.SIGUSR2)
-        assert p.stderr.readline() == "weft: the processes are:\n"
-        assert "main/computes: running at <string>:" in p.stderr.readline()
-
-
-def test_a_deadlock_is_declared_beside_on_signal() -> None:
-    """Rule 10.3: it is no handler that may act."""
-    text = """
-        import signal
-        from weft.coroutines import Channel, Deadlock, process, run
-        from weft.observe import on_signal
-
-        on_signal()
-
-        @process
-        async def reads(c):
-            await c.read()
-
-        c = Channel("c")
-        keep = c.writer()
-        try:
-            run(reads(c.reader()))
-        except Deadlock:
-            print("deadlock")
-    """
-    with child("-c", textwrap.dedent(text)) as p:
-        assert p.communicate()[0] == "deadlock\n"
-
-
-def test_signals_that_have_another_meaning() -> None:
-    from weft.errors import BadUse
-    from weft.observe import on_signal
-
-    for number in (signal.SIGKILL, signal.SIGINT, 0, 12345):
-        with pytest.raises(BadUse, match=r"take signal\.SIGUSR1"):
-            on_signal(number)

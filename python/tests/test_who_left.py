@@ -6,13 +6,12 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
+from children import weft
 from parts import receive, send
 
 from weft._watching import trace as _trace
@@ -210,16 +209,6 @@ a, b, c, d = (Channel(n) for n in "abcd")
 run(source(a.writer()), takes_one(a.reader()), merge(b.reader(), c.reader()), listens(d.reader()),
     source(b.writer()), source(c.writer()), source(d.writer()))
 """
-
-
-def weft(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "weft.cli", *arguments],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=280,
-        check=False,
-    )
 
 
 @EVERYWHERE

@@ -6,6 +6,7 @@ Nothing is imported here, so that the plugin for pytest costs little where nothi
     engine    the extension module's search    patches    clocks, random numbers, locks, what is refused
     faults    hosts that are simulated         properties what a run is looked at for
     telling   a schedule, line by line         report     what was found
+    functions the function that is checked     words      errors and values in a few words
     checker   all of it together               parallel   in several OS processes
     api       `weft.check`, the decorator      plugin     for pytest
 """

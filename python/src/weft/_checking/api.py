@@ -40,7 +40,7 @@ class Checked(Generic[P, R]):
         __tracebackhide__ = True  # of pytest: the report says where
         over = Checked.override
         if over == "off":
-            from weft._checking.checker import run_plainly
+            from weft._checking.functions import run_plainly
 
             run_plainly(functools.partial(self.__wrapped__, *args, **named))
             return

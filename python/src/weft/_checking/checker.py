@@ -16,11 +16,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import inspect
 import io
-import os
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -29,8 +26,10 @@ from typing import Any
 
 from weft._checking import engine as _engine
 from weft._checking import faults as _faults
+from weft._checking import functions as _functions
 from weft._checking import patches as _patches
 from weft._checking import tokens as _tokens
+from weft._checking import words as _words
 from weft._checking.options import Options
 from weft._checking.properties import Watch
 from weft._checking.report import Report, Search, about, counted
@@ -65,40 +64,6 @@ def _sleep(seconds: float) -> bool:
 
 _NATIVE = "a native process is run once"  # what such a process raises where it is not on a thread of its own
 _BLOCKS = (2, 3)  # native.where(): a thread process, a greenlet
-
-
-def run_plainly(function: Callable[[], Any]) -> Any:
-    """Calls the function once, unchecked."""
-    return _called(function)()
-
-
-def _called(function: Callable[[], Any]) -> Callable[[], Any]:
-    """The function, as one that runs what it returns if that is a process."""
-    import weft
-    from weft.coroutines import process
-
-    inner: Any = function
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    if inspect.iscoroutinefunction(inner):
-        made = process(inner)
-        arguments: Any = function if isinstance(function, functools.partial) else None
-
-        def run_it() -> Any:
-            args, named = (
-                (arguments.args, arguments.keywords) if arguments is not None else ((), {})
-            )
-            return weft.coroutines.run(made(*args, **named))
-
-        return run_it
-
-    def call() -> Any:
-        value = function()
-        if isinstance(value, _native.Process):
-            return weft.coroutines.run(value)
-        return value
-
-    return call
 
 
 @dataclass
@@ -156,12 +121,12 @@ class _Check:
         world: _patches.World | None,
     ) -> None:
         self.options = options
-        self.name = name or _name_of(function)
+        self.name = name or _functions.name_of(function)
         self.command = command
         self.progress = progress
         self.world = world_for(options) if world is None else world
         self._own_world = world is None
-        self._call = _called(function)
+        self._call = _functions.called(function)
         self._function = function
         self._observe: Any = None  # of the next run
         self._printed = io.StringIO()
@@ -247,7 +212,7 @@ class _Check:
 
     def _first_run(self) -> None:
         """The usual order, observed. What cannot be checked shows here."""
-        outside = _channels_outside(self._function)
+        outside = _functions.channels_outside(self._function)
         if outside:
             raise self._refused(outside)
         before = {id(it) for it in gc.get_objects() if isinstance(it, _CHANNELS)}
@@ -287,13 +252,13 @@ class _Check:
         """Ends the check if this run says that nothing can be said."""
         if self.world.refused:
             raise self._refused(str(self.world.refused[0]))
-        native = _innermost(outcome.error, (BadUse,))
+        native = _words.innermost(outcome.error, (BadUse,))
         if native is not None and _NATIVE in str(native):
             name = str(native).split(":", 1)[0]
             raise self._refused(
                 f"{name} is a process of a native component, whose thread nobody can stop: put a process in Python in its place"
             )
-        error = _innermost(outcome.error, (_patches.NeverBack, _patches.Refused))
+        error = _words.innermost(outcome.error, (_patches.NeverBack, _patches.Refused))
         if error is not None:
             raise self._refused(str(error))
 
@@ -348,7 +313,7 @@ class _Check:
     def _judged(self, outcome: _engine.Outcome, watch: Watch | None = None) -> tuple[str, str]:
         """The failure in a run: its kind, and a few words; ("", "") if there is none."""
         if outcome.kind == "exception" and outcome.error is not None:
-            return "exception", _one_line(outcome.error)
+            return "exception", _words.one_line(outcome.error)
         if outcome.kind == "no end":
             return "no end", f"not over after {_engine.Options().limit:,} steps"
         if outcome.kind == "deadlock":
@@ -357,10 +322,10 @@ class _Check:
             return "", ""
         if outcome.lost:
             return "lost values", f"{counted(outcome.lost, 'value')} that nobody took"
-        if self.options.same and not _equal(outcome.value, self.first_value):
+        if self.options.same and not _words.equal(outcome.value, self.first_value):
             return (
                 "depends on the order",
-                f"the result is {_short(outcome.value)}, and {_short(self.first_value)} in the usual order",
+                f"the result is {_words.short(outcome.value)}, and {_words.short(self.first_value)} in the usual order",
             )
         if watch is not None and self.options.same:
             for path, how in watch.endings.items():
@@ -483,7 +448,7 @@ class _Check:
 
         def alike(outcome: _engine.Outcome) -> bool:
             kind, what = self._judged(outcome, self._watch if self._each() else None)
-            return kind == failure.kind and _about(what) == _about(failure.what)
+            return kind == failure.kind and _words.alike(what, failure.what)
 
         outcome, least, time = failure.outcome, False, failure.outcome.time
         try:
@@ -538,7 +503,7 @@ class _Check:
         elif deadlock and again.error is not None:
             into.error = str(getattr(again.error, "report", None) or again.error)
         elif again.error is not None:
-            into.error = _traceback(again.error)
+            into.error = _words.traceback_of(again.error)
         deviations = outcome.deviations
         into.picture = functools.partial(self._picture, deviations, time)
         into.trace = functools.partial(self._trace, deviations, time)
@@ -561,7 +526,7 @@ class _Check:
         search = _engine.Search(self._watched, options)
         for other in search:
             kind, what = self._judged(other)
-            if kind == failure.kind and _about(what) == _about(failure.what):
+            if kind == failure.kind and _words.alike(what, failure.what):
                 return ""
         if not search.complete and "seconds" in search.cut:
             return ""
@@ -632,16 +597,6 @@ class _First(Watch):
             self.outside = channel.name or "without a name"
 
 
-def _channels_outside(function: Callable[..., Any]) -> str:
-    for name, value in _patches.outside_names(function):
-        if isinstance(value, (_native.Channel, _native.Reader, _native.Writer)):
-            return (
-                f"{name} is a channel, or an end of one, that was made outside of the function, so its state would go from "
-                "one schedule into the next: make it in the function"
-            )
-    return ""
-
-
 def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
     """The first deviation that a replay was to have and has not had."""
     numbers = set(outcome.numbers)
@@ -664,67 +619,6 @@ def _indexed(d: Any) -> tuple[Any, ...]:
         kind,
         choice.replace("[0]", "") if kind == "go" else choice,
     )
-
-
-def _innermost(
-    error: BaseException | None, kinds: tuple[type[BaseException], ...]
-) -> BaseException | None:
-    """The first of these kinds in an error, or in the group that it is."""
-    if error is None or isinstance(error, kinds):
-        return error
-    for inner in getattr(error, "exceptions", ()):
-        found = _innermost(inner, kinds)
-        if found is not None:
-            return found
-    return _innermost(error.__cause__, kinds) if error.__cause__ is not None else None
-
-
-def _name_of(function: Any) -> str:
-    while isinstance(function, functools.partial):
-        function = function.func
-    return str(
-        getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or "function"
-    )
-
-
-def _one_line(error: BaseException) -> str:
-    text = str(error).strip().split("\n", 1)[0]
-    if isinstance(error, SystemExit):
-        return f"the program calls sys.exit({error.code!r})"
-    kind = type(error).__name__
-    inner = getattr(error, "exceptions", ())
-    if inner:
-        text = "; ".join(_one_line(one) for one in inner)
-    return f"{kind}: {text}"[:160] if text else kind
-
-
-def _about(what: str) -> str:
-    """A failure without its numbers, by which two of them are compared."""
-    return what.split(":", 1)[0] if ":" in what else what.split(",", 1)[0].lstrip("0123456789, ")
-
-
-def _traceback(error: BaseException) -> str:
-    lines = traceback.format_exception(type(error), error, error.__traceback__)
-    kept = [part for part in lines if f"{os.sep}weft{os.sep}_" not in part]
-    return "".join(kept).rstrip()
-
-
-def _short(value: object) -> str:
-    try:
-        text = repr(value)
-    except Exception as error:
-        text = f"<{type(value).__name__}, whose repr fails: {type(error).__name__}>"
-    return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-def _equal(a: object, b: object) -> bool:
-    try:
-        same = a == b
-        if isinstance(same, bool) and same:
-            return True
-    except Exception:
-        return repr(a) == repr(b)
-    return bool(repr(a) == repr(b)) if type(a) is type(b) else False
 
 
 def _progress(search: Any, seconds: float, options: Options) -> str:

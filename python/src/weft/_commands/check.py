@@ -23,13 +23,8 @@ from typing import Any
 
 import click
 
-from weft._commands.main import (
-    BadUse,
-    backend_named,
-    compile_program,
-    did_you_mean,
-    read_program,
-)
+from weft._commands.bad_use import BadUse, did_you_mean
+from weft._commands.program import backend_named, compile_program, read_program
 
 EXIT_HELP = """\b
 Exit status:

@@ -20,7 +20,8 @@ from typing import Any
 import click
 
 from weft import net
-from weft._commands.main import BadUse, find_checkout
+from weft._commands.bad_use import BadUse
+from weft._commands.main import find_checkout
 from weft._net import agent as _net_agent
 from weft._net import entries as _net_entries
 from weft._net import keys as _net_keys

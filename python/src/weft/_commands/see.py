@@ -23,8 +23,9 @@ from typing import Any
 import click
 
 from weft._commands import graph as _graph
-from weft._commands import main as _main
-from weft._commands.main import BadUse, did_you_mean
+from weft._commands.bad_use import BadUse, did_you_mean
+from weft._commands.main import write_text
+from weft._commands.program import run_program
 from weft._watching import visit as _visit
 from weft._watching.verdict import percent
 from weft.cli import EXIT
@@ -516,10 +517,10 @@ def graph(
             trace = str(Path(folder, "trace.jsonl"))
             # what the program prints is not the drawing
             with contextlib.nullcontext() if output else contextlib.redirect_stdout(sys.stderr):
-                status = _main.run_program(file, args, backend, trace)
+                status = run_program(file, args, backend, trace)
             text = _drawn(trace, kind)
     if output:
-        _main.write_text(output, text)
+        write_text(output, text)
     else:
         click.echo(text, nl=False)
     return status

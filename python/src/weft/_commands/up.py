@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from weft._commands.main import BadUse, did_you_mean
+from weft._commands.bad_use import BadUse, did_you_mean
 from weft._commands.net import KEYS_HELP, agent_options, until_stopped
 from weft._net import calls as _net_calls
 from weft._net import keys as _net_keys

@@ -1,0 +1,65 @@
+"""What a run gave in a few words, for reports: errors and values, and when two of them are alike."""
+
+from __future__ import annotations
+
+import os
+import traceback
+
+
+def innermost(
+    error: BaseException | None, kinds: tuple[type[BaseException], ...]
+) -> BaseException | None:
+    """The first of these kinds in an error, or in the group that it is."""
+    if error is None or isinstance(error, kinds):
+        return error
+    for inner in getattr(error, "exceptions", ()):
+        found = innermost(inner, kinds)
+        if found is not None:
+            return found
+    return innermost(error.__cause__, kinds) if error.__cause__ is not None else None
+
+
+def one_line(error: BaseException) -> str:
+    text = str(error).strip().split("\n", 1)[0]
+    if isinstance(error, SystemExit):
+        return f"the program calls sys.exit({error.code!r})"
+    kind = type(error).__name__
+    inner = getattr(error, "exceptions", ())
+    if inner:
+        text = "; ".join(one_line(one) for one in inner)
+    return f"{kind}: {text}"[:160] if text else kind
+
+
+def alike(what: str, other: str) -> bool:
+    """Whether these are the words about one failure, whatever numbers are in them."""
+    return _without_numbers(what) == _without_numbers(other)
+
+
+def _without_numbers(what: str) -> str:
+    return what.split(":", 1)[0] if ":" in what else what.split(",", 1)[0].lstrip("0123456789, ")
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback without Weft's own frames."""
+    lines = traceback.format_exception(type(error), error, error.__traceback__)
+    kept = [part for part in lines if f"{os.sep}weft{os.sep}_" not in part]
+    return "".join(kept).rstrip()
+
+
+def short(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"<{type(value).__name__}, whose repr fails: {type(error).__name__}>"
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def equal(a: object, b: object) -> bool:
+    """Whether two results are equal; where they cannot be compared, whether they look alike."""
+    try:
+        same = a == b
+        if isinstance(same, bool) and same:
+            return True
+    except Exception:
+        return repr(a) == repr(b)
+    return bool(repr(a) == repr(b)) if type(a) is type(b) else False

@@ -1,0 +1,84 @@
+"""Programs that run while tests look at them: their texts, and how they are started (rules 14.9, 14.10).
+
+The fixture `home` (conftest.py) is the runtime directory that they and the tests share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from children import child
+
+from weft._watching import visit as _visit
+
+PIPE = """
+    import sys, time
+    from weft import Channel, process, run
+
+    @process
+    async def source(out):
+        n = 0
+        while True:
+            await out.write(n)
+            n += 1
+
+    @process
+    async def enrich(orders, priced):
+        async for n in orders:
+            time.sleep(0.01)
+            await priced.write(n)
+
+    @process
+    async def store(priced):
+        async for n in priced:
+            if n == 2:
+                print("ready", flush=True)
+
+    a, b = Channel("orders"), Channel("priced", capacity=4)
+    run(source(a.writer()), enrich(a.reader(), b.writer()), store(b.reader()))
+"""
+
+WAITS = """
+    from weft import Channel, process, run
+
+    @process
+    async def says(out):
+        print("ready", flush=True)
+        await out.write(1)
+
+    @process
+    async def waits(silent):
+        await silent.read()
+
+    c, d = Channel("given"), Channel("silent")
+    keep = c.reader(), d.writer()
+    import weft
+    with weft.Outside(due=True):
+        run(says(c.writer()), waits(d.reader()))
+"""
+
+
+@contextlib.contextmanager
+def running(
+    tmp_path: Path, text: str, *arguments: str, first: str = "ready", **how: Any
+) -> Iterator[subprocess.Popen[str]]:
+    """A program that has said its first line."""
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    with child("-m", "weft.cli", "run", *arguments, str(path), **how) as p:
+        assert p.stdout is not None and p.stderr is not None
+        said = p.stdout.readline()
+        assert said.startswith(first), said + p.stderr.read()
+        yield p
+
+
+def refused(pid: int) -> str:
+    with pytest.raises(_visit.NoLook) as error:
+        _visit.look(pid)
+    return str(error.value)

@@ -1,0 +1,185 @@
+"""Programs that cannot be looked at, and messages that are none: who asks is told why, and a program goes on
+(rule 14.9)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from children import child, weft
+from looked_at import PIPE, refused, running
+
+from weft._watching import look as _look
+from weft._watching import visit as _visit
+from weft._watching.look_frames import ANSWER, REQUEST, BadMessage, Reader, message
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's /proc")
+
+
+def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
+    with child("-c", "import time; print('ready', flush=True); time.sleep(100)") as p:
+        assert p.stdout is not None and p.stdout.readline()
+        assert "is no Weft program, or has not begun its first run" in refused(p.pid)
+    for word, said in (
+        ("99999999", "there is no OS process 99999999"),
+        ("noprogram", "'noprogram' is no number of an OS process, nor in the command line"),
+    ):
+        done = weft("top", word, "--once")
+        assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+    assert "no Weft program of this user runs" in weft("top").stderr
+    assert "--sort bussy: it is one of" in weft("top", "--sort", "bussy").stderr
+    assert "--interval 0: it is more than 0" in weft("top", "--interval", "0").stderr
+    assert "--most 0: it is 1 or more" in weft("top", "--most", "0").stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may be somebody else")
+def test_another_users(home: Path, tmp_path: Path) -> None:
+    with subprocess.Popen(["/bin/sleep", "100"], preexec_fn=lambda: os.setuid(65534)) as p:
+        said = refused(p.pid)
+        p.kill()
+        assert "is another user's (uid 65534): only that user can look at it" in said
+
+
+def test_one_that_is_stopped(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_visit, "PATIENCE", 0.3)
+    with running(tmp_path, PIPE) as p:
+        p.send_signal(signal.SIGSTOP)
+        os.waitpid(p.pid, os.WUNTRACED)
+        assert f"is stopped (by SIGSTOP, or a debugger): kill -CONT {p.pid}" in refused(p.pid)
+        p.send_signal(signal.SIGCONT)
+        monkeypatch.setattr(_visit, "PATIENCE", 30.0)
+        assert _visit.look(p.pid, 0.2).rows
+
+
+def test_one_that_dies_while_it_is_looked_at(home: Path, tmp_path: Path) -> None:
+    with running(tmp_path, PIPE) as p, _visit.Looking(p.pid) as looking:
+        looking.look(0.05)
+        threading.Timer(0.3, p.kill).start()
+        with pytest.raises(_visit.NoLook, match=f"OS process {p.pid} has ended"):
+            looking.look(20)
+
+
+def test_c_code_that_keeps_the_lock(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 14.9: it does not answer, and who asks is told why."""
+    text = """
+        import ctypes
+        from weft import process, run
+
+        @process
+        def keeps():
+            print("ready", flush=True)
+            ctypes.PyDLL(None).sleep(30)
+
+        run(keeps())
+    """
+    monkeypatch.setattr(_visit, "PATIENCE", 0.5)
+    with running(tmp_path, text, "--on", "threads") as p:
+        time.sleep(0.2)
+        said = refused(p.pid)
+    assert "code that does not let go of the interpreter's lock" in said
+
+
+class Fake:
+    """A socket in the place of a program's, which says one thing."""
+
+    def __init__(self, home: Path, answer: bytes) -> None:
+        (home / "weft").mkdir(mode=0o700, exist_ok=True)
+        self.listens = socket.socket(socket.AF_UNIX)
+        self.listens.bind(str(home / "weft" / f"{os.getpid()}.sock"))
+        self.listens.listen()
+        self.answer = answer
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self) -> None:
+        with contextlib.suppress(OSError):
+            s, _ = self.listens.accept()
+            s.recv(REQUEST)
+            s.sendall(self.answer)
+            s.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (struct.pack("!I", 10) + b'{"weft":2}', "a message of version 2 of the protocol"),
+        (struct.pack("!I", 0xFFFFFFFF), "a message of 4294967295 bytes; at most"),
+        (struct.pack("!I", 3) + b"abc", "a message that is no JSON"),
+        (b"", "does not say anything more: ask again"),
+        (message({"error": "no"}), "says: no"),
+    ],
+)
+def test_answers_that_are_none(home: Path, answer: bytes, said: str) -> None:
+    fake = Fake(home, answer)
+    assert said in refused(os.getpid())
+    fake.listens.close()
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"ask": "what"}, 'what is asked is "who" or "look"'),
+        ({"ask": "look", "interval": -1}, "the interval is from 0 to 60 s"),
+        ({"ask": "look", "interval": 1e999}, "the interval is from 0 to 60 s"),
+        ({"ask": "look", "interval": True}, "the interval is from 0 to 60 s"),
+        ({"ask": "look", "interval": 0, "most": "x"}, "the number of processes is 0 or more"),
+        ({}, 'what is asked is "who" or "look"'),
+    ],
+)
+def test_requests_that_are_none(request_: dict[str, Any], said: str) -> None:
+    assert _look._answer(_look.Look(), request_) == {"error": said}
+
+
+def test_the_parser_takes_anything() -> None:
+    """Rule 14.9: whatever comes is refused with a sentence, or is a message."""
+    rng = random.Random(41)
+    whole = message({"ask": "look", "interval": 0.1}) * 3
+    for _ in range(3000):
+        data = bytearray(whole)
+        for _ in range(rng.randrange(4)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        if rng.random() < 0.3:
+            data = bytearray(rng.randbytes(rng.randrange(200)))
+        reader, found = Reader(REQUEST), []
+        try:
+            while data:
+                n = rng.randrange(1, 40)
+                found += reader.feed(bytes(data[:n]))
+                del data[:n]
+        except BadMessage as error:
+            assert len(str(error)) < 200
+        assert all(type(m) is dict and m["weft"] == 1 for m in found)
+        assert len(reader._data) <= REQUEST + 40
+    deep = b'{"weft":1,"x":' + b"[" * 4000
+    with pytest.raises(BadMessage):
+        Reader(REQUEST).feed(struct.pack("!I", len(deep)) + deep)
+    assert Reader(ANSWER).feed(message({"a": 1})) == [{"weft": 1, "a": 1}]
+
+
+def test_a_program_goes_on_whatever_comes(home: Path, tmp_path: Path) -> None:
+    """Rule 14.9."""
+    rng = random.Random(4)
+    with running(tmp_path, PIPE) as p:
+        at = str(home / "weft" / f"{p.pid}.sock")
+        for n in range(30):
+            with socket.socket(socket.AF_UNIX) as s, contextlib.suppress(OSError):
+                s.settimeout(5)
+                s.connect(at)
+                s.sendall(rng.randbytes(rng.randrange(1, 2000)) if n % 3 else message({"ask": n}))
+                if n % 2:
+                    s.shutdown(socket.SHUT_WR)
+                    s.recv(4096)
+        network = _visit.look(p.pid, 0.2)
+        assert p.poll() is None and network.verdict.names == ("main/enrich",)
