@@ -1,5 +1,5 @@
-"""A program that runs, looked at from outside: `weft ps`, `weft top` (rules 14.9, 14.10, 14.13), and signals that
-ask where everybody is.
+"""A look from outside at a program that runs: `weft ps`, `weft top`, and the names of threads
+(rules 14.9, 14.10, 14.13); and signals on which a program prints where each process is.
 """
 
 from __future__ import annotations
