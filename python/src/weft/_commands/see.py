@@ -556,7 +556,7 @@ def ps_command(as_json: bool) -> int:
 @click.option("--once", is_flag=True, help="Look once, print it and exit.")
 @click.option("--json", "as_json", is_flag=True, help="Look once, print it as JSON and exit.")
 @click.option(
-    "--interval", type=float, help="Seconds of a look (default: 0.1 with --once, else 1)."
+    "--interval", type=float, help="Seconds of a look (default: 0.1 if it looks once, else 1)."
 )
 @click.option("--sort", default="path", help="path, busy, reads, writes, time, ops or since.")
 @click.option(
