@@ -1,11 +1,12 @@
-"""Is the reduced search of `weft check` right? Random networks: the outcomes of its few schedules against those of all
-schedules, and against the model's.
+"""Is the reduced search of `weft check` right? For random networks this compares the outcomes of
+its few schedules with those of all schedules, and with the model's.
 
-    python -m conformance.checking SEEDS [--features A,B] [--size N] [--time any] [--model] [--most N]
+    python -m conformance.checking SEEDS [--features A,B] [--size N] [--time any] [--model]
+                                         [--most N]
     python -m conformance.checking 0-2000 --model          # the soak
 
-What it compares is what each process saw and how it ended, as a set over all schedules. A network with more schedules
-than `most` is left out, and counted.
+An outcome is what each process saw and how it ended; the sets of outcomes are compared. A network
+with more schedules than N of --most is left out, and counted.
 """
 
 from __future__ import annotations

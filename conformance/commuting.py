@@ -1,12 +1,14 @@
-"""The table of what commutes in `weft check`, entry by entry, on the model.
+"""Tests the table that says which steps commute in `weft check`, entry by entry, on the model.
 
-Two steps of two processes are done in both orders in every small state of the model. If the two orders differ, some entry
-of the table (cpp/include/weft/check/access.hpp) must say that the steps conflict. An entry is needed if somewhere it is
-the only one that says so: a search without it would miss an outcome.
+Two steps of two processes are done in both orders in every small state of the model. If the two
+orders differ, some entry of the table (cpp/include/weft/check/access.hpp) must say that the steps
+conflict. An entry is needed if for some pair no other entry says so: a search without it would miss
+an outcome.
 
     python -m conformance.commuting [--depth 2] [--sample N]
 
-What a step touches is here as python/native/checking/choices.cpp and cpp/src/check/record.cpp have it.
+This file has its own copy of what a step touches: python/native/checking/choices.cpp and
+cpp/src/check/record.cpp have the original.
 """
 
 from __future__ import annotations
@@ -65,7 +67,9 @@ class State:
 
 
 def worlds() -> Iterator[tuple[World, list[Action]]]:
-    """Beginnings, each with what may be done there: two channels of the given capacity, so many ends of each side."""
+    """First states, each with the steps that are possible there. A state has two channels of the
+    given capacity, and so many ends at each side.
+    """
     for capacity, ends, overflow in (
         (0, 1, "block"),
         (0, 2, "block"),
@@ -124,7 +128,9 @@ def actions(w: World, ends: int) -> list[Action]:
 
 
 def steps(state: State, pid: int, action: Action) -> list[State]:
-    """The states to which this step of a new process leads, one for each choice. None: it is bad use there."""
+    """The states to which this step of a new process leads, one for each choice. None if the step
+    is bad use there.
+    """
     try:
         return list(_steps(state, pid, action))
     except BadUse:
@@ -223,8 +229,8 @@ def _ends(g: Guard) -> bool:
 
 
 def _looks(s: State, pid: int, chan: int, side: int | None, loud: bool = False) -> list[Touch]:
-    """At selects that wait, or have waited, at the other side; None: at both. `loud`: those alone that the end of the
-    channel decides.
+    """The touches of selects that wait, or have waited, at the other side; at both sides if `side`
+    is None. With `loud` only of those that the end of the channel decides.
     """
     return [
         (("s", p), "look")
@@ -234,7 +240,9 @@ def _looks(s: State, pid: int, chan: int, side: int | None, loud: bool = False) 
 
 
 def _over(s: State, pid: int, touched: list[Touch], waiting: set[int]) -> State:
-    """The step is done: the selects that it has decided are known, and what they touched is weakened."""
+    """Called when the step is done and the selects that it has decided are known: weakens what they
+    touched.
+    """
     for p in sorted(waiting):
         op = s.world.ops[p]
         if op.state == "waiting":
@@ -305,8 +313,8 @@ class Looked:
 
 
 def look(conflicts: Any, depth: int = 1, sample: int = 0, seed: int = 0) -> Looked:
-    """Does all pairs of steps in both orders, in all states after at most `depth` steps; and after them a third one,
-    where it decides a select of the pair.
+    """Does all pairs of steps in both orders, in all states after at most `depth` steps. Where a
+    third step decides a select of the pair, that step is done too.
 
     Args:
         conflicts: (access, access, at a buffer?) → what the table says.

@@ -1,8 +1,8 @@
-"""Fourteen bugs of Go programs, as GoBench's GoKer has them, in Weft, each with what mends it.
+"""Fourteen bugs of Go programs from GoBench's GoKer, written in Weft, each with what mends it.
 
-A goroutine is a process, a mutex a buffer of one place, a `close(c)` the retirement of the writer's end. A kernel's
-function has `mended`: False is the bug. Processes that a bug leaves behind are found by complete(): in Weft they end
-quietly, when their partner's ends have gone.
+A goroutine is a process, a mutex is a buffer of one place, and `close(c)` is the retirement of the
+writer's end. The function of a kernel has an argument `mended`: False makes the bug. A process that
+a bug leaves behind ends quietly in Weft, when its partner's ends have gone; complete() finds it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ async def until_closed(end: Any) -> None:
         pass
 
 
-# --- etcd/6857: a client asks a node for its status while it is being stopped ----------------------
+# --- etcd/6857: a client asks a node for its status while it is being stopped ---------------------
 
 
 @process
@@ -120,7 +120,7 @@ def etcd_6857(mended: bool) -> None:
     )
 
 
-# --- grpc/660: a benchmark that stops leaves the call under way without a receiver ------------------
+# --- grpc/660: a benchmark that stops leaves the call under way without a receiver ----------------
 
 
 @process
@@ -155,7 +155,7 @@ def grpc_660(mended: bool) -> None:
     complete(caller(stop.reader(), mended), says_stop(stop.writer()))
 
 
-# --- kubernetes/5316: a request takes longer than its limit, and its result has nobody to take it ---
+# --- kubernetes/5316: a request takes longer than its limit, and its result has nobody to take it -
 
 
 @process
@@ -180,7 +180,7 @@ def kubernetes_5316(mended: bool) -> None:
     complete(request(mended))
 
 
-# --- kubernetes/25331: a watch sends its error to somebody who has stopped to listen ----------------
+# --- kubernetes/25331: a watch sends its error to somebody who has stopped to listen --------------
 
 
 @process
@@ -219,7 +219,7 @@ def kubernetes_25331(mended: bool) -> None:
     del listener
 
 
-# --- moby/33781: a health check is stopped while its probe runs, whose result nobody takes ----------
+# --- moby/33781: a health check is stopped while its probe runs, whose result nobody takes --------
 
 
 @process
@@ -260,7 +260,7 @@ def moby_33781(mended: bool) -> None:
     complete(health(stop.reader(), mended), stops_health(stop.writer()))
 
 
-# --- cockroach/2448: two loops, each of which waits until the other takes what it has ----------------
+# --- cockroach/2448: two loops, each of which waits until the other takes what it has -------------
 
 
 @process
@@ -300,7 +300,7 @@ def cockroach_2448(mended: bool) -> None:
     )
 
 
-# --- cockroach/35073: a consumer goes, and its buffer is full ----------------------------------------
+# --- cockroach/35073: a consumer goes, and its buffer is full -------------------------------------
 
 
 @process
@@ -339,7 +339,7 @@ def cockroach_35073(mended: bool) -> None:
     del kept
 
 
-# --- etcd/6873: stop() waits, under a lock, for a process that needs the lock ------------------------
+# --- etcd/6873: stop() waits, under a lock, for a process that needs the lock ---------------------
 
 
 @process
@@ -379,7 +379,7 @@ def etcd_6873(mended: bool) -> None:
     )
 
 
-# --- etcd/7492: tokens are added under the lock that their expiry takes ------------------------------
+# --- etcd/7492: tokens are added under the lock that their expiry takes ---------------------------
 
 
 @process
@@ -421,7 +421,7 @@ def etcd_7492(mended: bool) -> None:
     )
 
 
-# --- kubernetes/1321: a watcher goes while an event is sent to it, under two locks -------------------
+# --- kubernetes/1321: a watcher goes while an event is sent to it, under two locks ----------------
 
 
 @process
@@ -461,7 +461,7 @@ def kubernetes_1321(mended: bool) -> None:
     )
 
 
-# --- kubernetes/6632: a frame is written while the connection that would read it closes --------------
+# --- kubernetes/6632: a frame is written while the connection that would read it closes -----------
 
 
 @process
@@ -509,7 +509,7 @@ def kubernetes_6632(mended: bool) -> None:
     )
 
 
-# --- kubernetes/10182: a status is sent under the lock that its receiver takes ------------------------
+# --- kubernetes/10182: a status is sent under the lock that its receiver takes --------------------
 
 
 @process
@@ -541,7 +541,7 @@ def kubernetes_10182(mended: bool) -> None:
     )
 
 
-# --- serving/2137: a breaker's requests are released in another order than they got in ---------------
+# --- serving/2137: a breaker's requests are released in another order than they got in ------------
 
 
 @process
@@ -595,7 +595,7 @@ def serving_2137(mended: bool) -> None:
     complete(tests_breaker(mended))
 
 
-# --- moby/28462: a monitor is told to stop under the lock that its probe takes ------------------------
+# --- moby/28462: a monitor is told to stop under the lock that its probe takes --------------------
 
 
 @process

@@ -114,8 +114,9 @@ async def starter(out: Any) -> None:
 
 
 def hidden(mended: bool = False) -> None:
-    """Two users of two locks, the second of which begins when a token has come to it by four hops: in plain runs
-    never while the first is between its two locks."""
+    """Two users of two locks. The second user begins when a token has come to it by four hops. In
+    plain runs that is never while the first user is between its two locks.
+    """
     a, b = [(Channel(name), Channel(f"{name}.free")) for name in "AB"]
 
     def writers_of(c: Any) -> Ends:

@@ -1,4 +1,6 @@
-"""`weft.check`: as a function, above a function, in pytest; what a Report says (rules 17.1 to 17.12)."""
+"""`weft.check` as a function, as a decorator and in pytest; what a Report says (rules 17.1 to
+17.12).
+"""
 
 from __future__ import annotations
 
@@ -270,7 +272,7 @@ def test_a_method_is_checked_too() -> None:
 
 
 def test_tokens_are_run_first_and_kept() -> None:
-    """Rule 17.8: in whatever order the decorators stand; when the fault is mended the token stays."""
+    """Rule 17.8: the decorators stand in any order; when the fault is mended, the token stays."""
     token = weft.check(programs.hidden, **QUICK).token
     for checked in (
         weft.check.replay(token)(programs.hidden),

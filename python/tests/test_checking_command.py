@@ -1,4 +1,4 @@
-"""`weft check`: what it prints, where, and the exit status; run as a user runs it (rule 17.11)."""
+"""`weft check`, run as a user runs it: what it prints, where, and its exit status (rule 17.11)."""
 
 from __future__ import annotations
 

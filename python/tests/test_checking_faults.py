@@ -1,5 +1,6 @@
-"""Faults: hosts that are simulated while a network is checked, and processes on them that die, are cut off, or are
-slow (rule 17.10)."""
+"""Faults: while a network is checked, hosts are simulated, and processes on them die, lose their
+session, or are slow (rule 17.10).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of schedules, and the options of a check: what can be written, and the sentence for what cannot."""
+"""Tokens of schedules and options of a check: which are accepted, and how the others are refused."""
 
 from __future__ import annotations
 

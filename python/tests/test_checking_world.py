@@ -1,5 +1,6 @@
-"""The world of a checked function: what is virtual, seeded or refused in it, and that it leaves nothing behind
-(rules 17.3, 17.9). Without the engine: `world.run()` is what surrounds each run."""
+"""The world of a checked function: what is virtual, seeded or refused, and that nothing stays
+behind (rules 17.3, 17.9). These tests need no engine: `world.run()` surrounds each run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A program that runs, looked at from outside: `weft ps`, `weft top` (rules 14.9, 14.10, 14.13)."""
+"""A look from outside at a program that runs: `weft ps`, `weft top`, and the names of threads
+(rules 14.9, 14.10, 14.13).
+"""
 
 from __future__ import annotations
 

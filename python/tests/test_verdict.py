@@ -1,7 +1,8 @@
-"""The verdict (rule 14.12): on shares made by hand, and in generated networks with one slow stage.
+"""The verdict (rule 14.12) on shares made by hand, and on generated networks with one slow stage.
 
-The soak runs all 200 networks; each says its seed. A slow stage takes some 12 ms a value, the others
-a fifth of a millisecond, so a machine that is busy with other things does not change who is slow.
+The soak runs all 200 networks; each names its seed. A slow stage takes some 12 ms a value, the
+others take a fifth of a millisecond. So a machine that is busy with other things does not change
+who is slow.
 """
 
 from __future__ import annotations

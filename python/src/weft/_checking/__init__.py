@@ -1,12 +1,21 @@
-"""`weft.check`: runs a function that runs a network in every order, and finds one that fails (docs/checking.md).
+"""`weft.check`: runs a network in one order after the other, until an order fails
+(docs/checking.md).
 
-Nothing is imported here, so that the plugin for pytest costs little where nothing is checked. From below:
+Nothing is imported here, so that the plugin for pytest costs little where nothing is checked. The
+modules, from below:
 
-    options   what a check is asked for        tokens     a schedule as a text
-    engine    the extension module's search    patches    clocks, random numbers, locks, what is refused
-    faults    hosts that are simulated         properties what a run is looked at for
-    telling   a schedule, line by line         report     what was found
-    functions the function that is checked     words      errors and values in a few words
-    checker   all of it together               parallel   in several OS processes
-    api       `weft.check`, the decorator      plugin     for pytest
+    options     what a check is asked for
+    tokens      a schedule as a text
+    engine      the search, which the extension module makes
+    patches     clocks, random numbers and locks, and what is refused
+    faults      simulated hosts
+    properties  what a run is observed for
+    telling     a schedule, line by line
+    report      what was found
+    functions   the function that is checked
+    words       errors and values in a few words
+    checker     a whole check
+    parallel    a check in several OS processes
+    api         `weft.check`, also as a decorator
+    plugin      for pytest
 """

@@ -1,4 +1,4 @@
-"""`weft.check`: called with a function it checks it; above a function it makes a test of it."""
+"""`weft.check`: called with a function, it checks it; written above a function, it makes a test."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ R = TypeVar("R")
 
 
 class Checked(Generic[P, R]):
-    """A function that is checked when it is called. `__wrapped__` is the function as it was.
+    """A function that is checked when it is called. `__wrapped__` is the function itself.
 
     Attributes:
         given: the options of `@weft.check(…)`; None if only tokens are replayed.
-        tokens: of `@weft.check.replay(…)`, which are run first.
+        tokens: the tokens of `@weft.check.replay(…)`, which are run before the search.
     """
 
-    #: What the pytest plugin asks for: options that replace those of the test; "off" runs it plainly.
+    #: What the pytest plugin asks for: options that replace those of the test, or "off" to call the
+    #: function once, unchecked.
     override: dict[str, Any] | str | None = None
 
     __name__: str
@@ -37,7 +38,7 @@ class Checked(Generic[P, R]):
         self.__wrapped__ = function
 
     def __call__(self, *args: P.args, **named: P.kwargs) -> None:
-        __tracebackhide__ = True  # of pytest: the report says where
+        __tracebackhide__ = True  # pytest shows no line of this frame: the report says where
         over = Checked.override
         if over == "off":
             from weft._checking.functions import run_plainly
@@ -62,7 +63,7 @@ class Checked(Generic[P, R]):
         return check_function(function, chosen, replays, search=search)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """As a method: of a class of tests."""
+        """As a method of a class of tests."""
         if instance is None:
             return self
         bound = Checked(functools.partial(self.__wrapped__, instance), self.given, self.tokens)
@@ -70,7 +71,7 @@ class Checked(Generic[P, R]):
 
 
 class Check:
-    """What `weft.check` is."""
+    """The type of `weft.check`."""
 
     @overload
     def __call__(self, function: Callable[[], Any], /, **given: Any) -> Report: ...
@@ -81,29 +82,30 @@ class Check:
     def __call__(self, function: Any = None, /, **given: Any) -> Any:
         """Runs `function` in one order after the other, and gives a :class:`Report` of what fails.
 
-        Without a function it is a decorator: `@weft.check(seconds=2)` above a function makes one that
-        checks it when it is called, and raises :class:`CheckFailed` if it fails in some order.
+        Without a function it is a decorator: a function under `@weft.check(seconds=2)` is checked
+        when it is called, and the call raises :class:`CheckFailed` if an order fails.
 
         Args:
-            function: builds and runs a network, is a process function without arguments, or an
-                `async def`. It may be called some thousand times.
+            function: a function that builds and runs a network, a process function without
+                arguments, or an `async def`. It may be called some thousand times.
             seconds: how long to search (10).
             schedules: how many schedules to run at most.
             search: "auto", "all", "walk", "pct" or "few".
-            time: "quiet": times come when nobody can run; or "any".
-            faults: such as "kill:1,delay" (also "partition", "slow"): for processes on hosts.
+            time: "quiet": a time comes when no process can run; "any": also earlier.
+            faults: the faults that befall processes on hosts, such as "kill:1,delay" (also
+                "partition", "slow").
             same: results, and how each process ends, must be the same in all schedules.
-            strict: what is only told otherwise is a failure.
-            grain: "operation", or "park": processes are stopped only where they wait.
+            strict: what is otherwise only told is a failure.
+            grain: "operation", or "park": a process is stopped only where it waits.
             all: it is a failure if not every schedule was run.
-            seed: a number, of what is done at random.
+            seed: the seed of all that is random.
             keep_going: look for other failures after the first.
-            jobs: in how many OS processes.
+            jobs: in how many OS processes to search.
             stub: names of functions, `module.function`, that are not called.
-            replay: a token: runs this one schedule.
+            replay: a token; only its schedule is run.
         Raises:
-            BadUse: there is no such option, or the token is none.
-            CheckFailed: from the decorated function.
+            BadUse: there is no such option, or the token cannot be read.
+            CheckFailed: the decorated function raises it.
         """
         if function is None:
             replay = given.pop("replay", None)
@@ -125,11 +127,11 @@ class Check:
         return check_function(function, chosen, tokens, search=replay is None)
 
     def replay(self, *tokens: str) -> Callable[[Callable[P, R]], Checked[P, R]]:
-        """A decorator: these schedules are run first, before any search, each time. A schedule that once
-        failed is kept so when the fault is mended.
+        """A decorator: each call of the function runs these schedules first, before any search. So
+        a schedule that once failed stays as a test when the fault is mended.
 
         Args:
-            tokens: as a report has them after `--replay`.
+            tokens: what reports have after `--replay`.
         Raises:
             BadUse: one of them is no token.
         """

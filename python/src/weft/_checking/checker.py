@@ -1,14 +1,16 @@
-"""Checks a function: the world is made virtual, schedules are run one after the other, and what fails is made short
-and told (rules 17.1 to 17.11).
+"""Checks a function: makes its world virtual, runs one schedule after the other, and makes a
+failing schedule short and tells it (rules 17.1 to 17.11).
 
-    first run, observed ──refused, or no network──► refused
+    first run, observed ──cannot be checked, or runs no network──► refused
       └► tokens, each replayed ──fails──► told
            └► search ──a schedule fails──► made short ──► replayed, and told line by line
-                └──every schedule was run, or time is over──► nothing found
+                └──every schedule was run, or the time is over──► nothing found
 
 Invariants
-- All that the program prints, warns and does to its modules' clocks stays within the check.
-- Whatever ends the check (a failure, Ctrl-C, a program that is not the same twice), there is a Report.
+- What the program prints and warns does not leave the check, and the clocks that the check replaces
+  are put back.
+- There is a Report whatever ends the check: a failure, Ctrl-C, a program that differs from run to
+  run.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from weft._checking.telling import Teller
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-OBSERVED = 50  # each so-maniest run is observed, for what the engine does not see
+OBSERVED = 50  # every 50th run is observed, for what the engine does not see
 _SHRINKING = 2.0  # seconds for the search for fewer deviations
 _GRAIN = 0.5  # seconds for the search for the same failure at the other grain
 
@@ -45,7 +47,9 @@ Progress = Callable[[str], None]
 
 
 def world_for(options: Options) -> _patches.World:
-    """The world of a check: `with world_for(options) as world:`, before the program is imported if that can be."""
+    """The world of a check: `with world_for(options) as world:`. Enter it before the program is
+    imported, where that can be.
+    """
     return _patches.World(_now, options.seed, options.stub, _sleep)
 
 
@@ -54,7 +58,7 @@ def _now() -> float:
 
 
 def _sleep(seconds: float) -> bool:
-    """Sleeps in the run's time, where the caller is a process that may be stopped."""
+    """Sleeps in the time of the run. Returns False if the caller is no process with a stack."""
     process = _native.current_process()
     if process is None or _native.where() not in _BLOCKS:
         return False
@@ -62,7 +66,8 @@ def _sleep(seconds: float) -> bool:
     return True
 
 
-_NATIVE = "a native process is run once"  # what such a process raises where it is not on a thread of its own
+# What a native process raises where it is not on a thread of its own.
+_NATIVE = "a native process is run once"
 _BLOCKS = (2, 3)  # native.where(): a thread process, a greenlet
 
 
@@ -97,12 +102,13 @@ def check_function(
 
     Args:
         tokens: schedules that are run before the search.
-        search: or only the tokens.
-        name: of the function, in the report.
-        command: what replays a schedule, without its token.
-        world: that it is in already.
+        search: False if only the tokens are run.
+        name: the name of the function in the report.
+        command: the command that replays a schedule, without the token.
+        progress: is called with a line about how far the search is.
+        world: the world, if the caller has entered it already.
     Raises:
-        BadUse: a token is none; a check is under way already.
+        BadUse: a token cannot be read, or a check is under way already.
     """
     if _engine.is_checking():
         raise BadUse("weft.check within a checked function: check one function at a time")
@@ -128,13 +134,12 @@ class _Check:
         self._own_world = world is None
         self._call = _functions.called(function)
         self._function = function
-        self._observe: Any = None  # of the next run
+        self._observe: Any = None  # what observes the next run
         self._printed = io.StringIO()
         self._runs = 0
         self.report = Report(self.name, time=options.time)
-        self.endings: dict[
-            str, tuple[str, str]
-        ] = {}  # path → how it ended first, and what was said of that
+        # By path: how the process ended first, and the sentence about that.
+        self.endings: dict[str, tuple[str, str]] = {}
         self.left: dict[str, str] = {}
         self.first_value: Any = None
         self.shared = False
@@ -157,7 +162,7 @@ class _Check:
 
     @contextlib.contextmanager
     def _within(self) -> Iterator[None]:
-        """Where the function may be run."""
+        """What surrounds all runs of the function."""
         saved = sys.stdout, sys.stderr
         with contextlib.ExitStack() as stack:
             if self._own_world:
@@ -211,7 +216,7 @@ class _Check:
         )
 
     def _first_run(self) -> None:
-        """The usual order, observed. What cannot be checked shows here."""
+        """Runs the usual order twice, observed. A function that cannot be checked shows here."""
         outside = _functions.channels_outside(self._function)
         if outside:
             raise self._refused(outside)
@@ -249,7 +254,7 @@ class _Check:
             raise _End(self.report)
 
     def _look(self, outcome: _engine.Outcome) -> None:
-        """Ends the check if this run says that nothing can be said."""
+        """Ends the check if this run shows that the function cannot be checked."""
         if self.world.refused:
             raise self._refused(str(self.world.refused[0]))
         native = _words.innermost(outcome.error, (BadUse,))
@@ -311,7 +316,7 @@ class _Check:
     # --- searching ---
 
     def _judged(self, outcome: _engine.Outcome, watch: Watch | None = None) -> tuple[str, str]:
-        """The failure in a run: its kind, and a few words; ("", "") if there is none."""
+        """The failure in a run: its kind, and a few words; ("", "") if the run does not fail."""
         if outcome.kind == "exception" and outcome.error is not None:
             return "exception", _words.one_line(outcome.error)
         if outcome.kind == "no end":
@@ -360,7 +365,7 @@ class _Check:
         return None
 
     def _watched(self) -> Any:
-        """Each so-maniest run is observed; where endings are compared, each is."""
+        """Runs the function. Every 50th run is observed, or each if endings are compared."""
         self._runs += 1
         each = self.options.same or self.options.strict
         self._watch = Watch(objects=not each) if each or self._runs % OBSERVED == 0 else None
@@ -368,7 +373,7 @@ class _Check:
         return self.run()
 
     def find(self, search: _engine.Search) -> list[_Failure]:
-        """Runs a search until something fails (keep_going: to its end). Figures go to the report."""
+        """Runs a search until a schedule fails (keep_going: to its end), and notes the figures."""
         found: dict[tuple[str, str], _Failure] = {}
         shown = 0.0
         self._search_under_way = search
@@ -401,7 +406,7 @@ class _Check:
         raise _End(self.report)
 
     def conclude_elsewhere(self, found: list[dict[str, Any]]) -> None:
-        """The same, of what other OS processes have found."""
+        """conclude(), with what other OS processes have found."""
         failures = []
         for one in found:
             outcome = self._replayed(one["numbers"], one["time"])
@@ -422,7 +427,7 @@ class _Check:
         r.seconds = self.seconds()
 
     def conclude(self, found: list[_Failure]) -> None:
-        """Makes the report of what was found."""
+        """Makes the report of the failures that were found."""
         r = self.report
         for number, failure in enumerate(found):
             into = r if number == 0 else Report(self.name, time=self.options.time)
@@ -470,7 +475,7 @@ class _Check:
     def _tell(
         self, into: Report, failure: _Failure, outcome: _engine.Outcome, least: bool, time: str = ""
     ) -> None:
-        """Replays what was found, and says it line by line."""
+        """Replays a failure, and puts it into a report line by line."""
         into.kind, into.what = failure.kind, failure.what
         into.found_at, into.seconds = failure.found_at, failure.seconds
         into.time = time or self.options.time
@@ -509,7 +514,9 @@ class _Check:
         into.trace = functools.partial(self._trace, deviations, time)
 
     def _other_grain(self, failure: _Failure, outcome: _engine.Outcome, time: str) -> str:
-        """Whether coroutines of one scheduler could do the same."""
+        """A sentence if coroutines of one scheduler cannot fail in this way. It is empty if they
+        can, or if the search for that was cut.
+        """
         if self.options.grain == "park" or failure.kind not in (
             "deadlock",
             "exception",
@@ -557,7 +564,7 @@ class _Check:
 
 
 class _Both:
-    """Two observers of one run."""
+    """Several observers of one run."""
 
     def __init__(self, *observers: Any) -> None:
         self._observers = observers
@@ -572,7 +579,7 @@ class _Both:
 
 @dataclass
 class _Observing:
-    """What a run is observed with, as a context manager."""
+    """An observer made of a function that gives a context manager."""
 
     observing: Callable[[], Any]
 
@@ -581,7 +588,7 @@ _CHANNELS = (_native.Channel,)
 
 
 class _First(Watch):
-    """The first run: also, which channels were there before it."""
+    """Observes the first run, and notes a channel that was there before the run."""
 
     def __init__(self, before: set[int]) -> None:
         super().__init__()
@@ -598,7 +605,7 @@ class _First(Watch):
 
 
 def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
-    """The first deviation that a replay was to have and has not had."""
+    """A sentence about the first deviation that a replay has not taken; empty if it took all."""
     numbers = set(outcome.numbers)
     named = {_indexed(d) for d in outcome.deviations}
     for d in asked:
@@ -611,7 +618,7 @@ def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
 
 
 def _indexed(d: Any) -> tuple[Any, ...]:
-    """A deviation whose paths do not depend on how many processes of a name were there by then (rule 7.8)."""
+    """A deviation with paths that do not depend on the number of processes of a name (rule 7.8)."""
     process, step, kind, choice = d
     return (
         process.replace("[0]", ""),

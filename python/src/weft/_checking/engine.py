@@ -1,27 +1,31 @@
-"""The engine of weft check, as the rest of weft._checking sees it: runs a function once in an order that is decided
-here, and searches through the orders.
+"""The engine of `weft check`: runs a function in an order that is decided here, and searches
+through the orders. The other modules of weft._checking use the extension module only through this
+one.
 
     for outcome in Search(function, Options("reduced")):   # one schedule after the other
         if outcome.failed:
             shrunk = shrink(function, outcome, options)     # fewer deviations, the same failure
             again = replay(function, shrunk.outcome.deviations, options)
-    search.complete                                         # it ended, and nothing cut it
+    search.complete                                         # the search ended, and nothing cut it
 
-A schedule is told by its deviations from the usual order (first come first served, a process goes on as long as it
-can), as tuples (process, step, kind, choice):
+A schedule is given by its deviations from the usual order (first come, first served; a process goes
+on as long as it can). A deviation is a tuple (process, step, kind, choice):
 
     ("main/hop[3]", 3, "go", "main/locker[1]")   after step 3 of hop[3] locker[1] goes
-    ("main/hop[3]", 3, "time", "")               … a time comes first
-    ("main/merge", 2, "guard", 1)                at step 2 of merge its select takes the second of the ready guards
-    ("main/worker", 3, "fault", 1)               what choose() gave there
+    ("main/hop[3]", 3, "time", "")               after that step a time comes first
+    ("main/merge", 2, "guard", 1)                at step 2 of merge its select takes the second
+                                                 of the ready guards
+    ("main/worker", 3, "fault", 1)               at step 3 of worker choose() gives 1
 
-or by number, as pairs (decision, choice). `weft._checking.tokens` writes both as texts; its tuples are these.
+or a pair of numbers (decision, choice). `weft._checking.tokens` writes these tuples as texts.
 
 Invariants
-- One search or run at a time in an OS process, on the thread that asks for it. A check within a check is BadUse.
-- This module decides orders, and nothing else: clocks, random numbers and locks are the caller's to replace
-  (weft._checking.patches); the collector is off during a run.
-- An Outcome keeps the error and the value of its function, no process and no channel of the run.
+- In an OS process there is one search or run at a time, on the thread that asks for it. A check
+  within a check is BadUse.
+- This module decides orders, and nothing else. The caller replaces clocks, random numbers and locks
+  (weft._checking.patches). The collector is off during a run.
+- An Outcome keeps the error and the value of its function, but no process and no channel of the
+  run.
 """
 
 from __future__ import annotations
@@ -45,19 +49,22 @@ Function = Callable[[], Any]
 class Options:
     """How schedules are made."""
 
-    #: "plain" (the usual order, once), "reduced" (one schedule stands for all that cannot differ from it), "all",
-    #: "few" (all with at most `bound` deviations), "walk" (at random), "pct" (at random, by priorities that change
-    #: `depth` - 1 times), "auto" ("reduced", which begins with the usual order, for 40 % of `seconds`, then walk, pct and few in turn)
+    #: "plain" (the usual order, once), "reduced" (one schedule stands for all that cannot differ
+    #: from it), "all", "few" (all with at most `bound` deviations), "walk" (at random), "pct" (at
+    #: random, by priorities that change `depth` - 1 times), "auto" ("reduced", which begins with
+    #: the usual order, for 40 % of `seconds`, then walk, pct and few in turn)
     search: str = "auto"
-    time: str = "quiet"  #: when times come: "quiet", when nobody can run; "any", at most `early` times earlier
-    grain: str = "operation"  #: where somebody else may go first: at operations, or only where a process parks ("park")
+    #: when times come: "quiet", when no process can run; "any", at most `early` times earlier
+    time: str = "quiet"
+    #: where another process may go first: at operations, or only where a process parks ("park")
+    grain: str = "operation"
     seed: int = 1
     bound: int = 2
     depth: int = 3
-    limit: int = 20_000  #: steps without an end
+    limit: int = 20_000  #: a run with more steps has no end
     early: int = 2
-    seconds: float = math.inf  #: of the search
-    schedules: int | None = None  #: at most
+    seconds: float = math.inf  #: how long to search
+    schedules: int | None = None  #: how many to run at most
 
 
 class Decision(NamedTuple):
@@ -66,30 +73,32 @@ class Decision(NamedTuple):
     process: str  #: path of the process that had run last
     step: int  #: which of its steps that was, from 1
     kind: str  #: "go", "time", "guard", "fault"
-    choice: Any  #: path of who goes, "" for a time, else the number of what was taken
+    choice: Any  #: path of the process that goes, "" for a time, else the number of what was taken
     options: int  #: how many choices there were
     index: int  # type: ignore[assignment]  #: which was taken; 0: the usual one
-    goes_on: (
-        bool  #: the usual one goes on with the process that had run last: another is a preemption
-    )
+    #: by the usual choice the process that had run last goes on: another choice preempts it
+    goes_on: bool
 
 
 @dataclass
 class Outcome:
     """How one run went."""
 
-    #: "ok"; "deadlock"; "exception"; "no end"; "blocked" (not a schedule: the reduced search left it, as another that
-    #: was run stands for it); "not the same" (a decision that was to be repeated was not there: `difference` tells it)
+    #: "ok"; "deadlock"; "exception"; "no end"; "blocked" (not a schedule: the reduced search left
+    #: the run, since another that was run stands for it); "not the same" (a decision that was to be
+    #: repeated was not there: `difference` names it)
     kind: str
     value: Any = None  #: what the function returned
     error: BaseException | None = None
     steps: int = 0
     decisions: tuple[Decision, ...] = ()
     lost: int = 0  #: values in blocking buffers that nobody took, without poison
-    early: int = 0  #: times that came although somebody could run
+    early: int = 0  #: times that came although a process could run
     cut: str = ""  #: a bound that this run met: "early", "limit"
     difference: str = ""  #: of a replay: the first deviation that does not fit, which is no failure
-    chances: float = 1.0  #: the product of the numbers of choices: its mean over random walks estimates all schedules
+    #: the product of the numbers of choices; its mean over random walks estimates how many
+    #: schedules there are
+    chances: float = 1.0
     search: str = ""  #: the way of searching that made it
     time: str = "quiet"  #: when times came: Options.time of that way of searching
 
@@ -110,7 +119,7 @@ _KINDS = {1: "not the same", 2: "blocked", 3: "no end", 4: "deadlock"}
 
 
 def run_once(function: Function) -> Outcome:
-    """Runs the function once under what _engine was told."""
+    """Runs the function once, as _engine was configured."""
     kind, value = "ok", None
     error: BaseException | None = None
     collects = gc.isenabled()
@@ -144,7 +153,7 @@ def run_once(function: Function) -> Outcome:
 
 
 def decided(outcome: Outcome) -> Outcome:
-    """The outcome of the last run, with its decisions: a search gives them of what has failed alone."""
+    """Adds its decisions to the outcome of the last run. A search does so only if the run failed."""
     outcome.decisions = tuple(Decision(*d) for d in _engine.decisions())
     return outcome
 
@@ -167,7 +176,9 @@ def replay(
     deviations: Iterable[Deviation] | Iterable[ByNumber],
     options: Options | None = None,
 ) -> Outcome:
-    """Runs the function in the order that these deviations tell. Of `options` time, grain and limit count."""
+    """Runs the function in the order of these deviations. Only time, grain and limit of `options`
+    count.
+    """
     _configure(options or Options(), "replay")
     _engine.follow([tuple(d) for d in deviations])
     outcome = decided(run_once(function))
@@ -177,25 +188,30 @@ def replay(
 
 
 class Search:
-    """Iterating over it runs one schedule after the other and gives its Outcome. It ends when every schedule was run,
-    or stands for one that was, at the bounds of `options`, and at "not the same"."""
+    """Iterating over a Search runs one schedule after the other and gives the Outcome of each. A
+    Search ends when the schedules that were run stand for all, at the bounds of `options`, and at
+    "not the same".
+    """
 
     def __init__(self, function: Function, options: Options | None = None) -> None:
         self.function = function
         self.options = options or Options()
-        self.runs = 0  #: schedules
-        self.blocked = 0  #: runs that were none
-        self.complete = False  #: every schedule (of "few": with so few deviations) was run, or stands for one that was
+        self.runs = 0  #: schedules that were run
+        self.blocked = 0  #: runs that were no schedules
+        #: the schedules that were run stand for all (of "few": for all with so few deviations)
+        self.complete = False
         self.cut: set[str] = set()  #: what cut it: "early", "limit", "seconds", "schedules"
         self.ways: dict[str, int] = {}  #: schedules, by the way of searching
-        self.races = (0, 0)  #: seen in both orders; all
+        self.races = (0, 0)  #: how many races were seen in both orders, and how many there are
         self._chances = 0.0
         self._walks = 0
         self._longest = 100
 
     @property
     def estimate(self) -> float:
-        """How many schedules there are without reduction, from the random walks; 0.0: there was none."""
+        """How many schedules there are without reduction, from the random walks; 0.0 without a
+        walk.
+        """
         return self._chances / self._walks if self._walks else 0.0
 
     def __iter__(self) -> Iterator[Outcome]:
@@ -230,7 +246,7 @@ class Search:
         return "not the same" in self.cut
 
     def _way(self, options: Options, way: str, end: float, most: float) -> Iterator[Outcome]:
-        """`most` schedules by one way."""
+        """Runs at most `most` schedules by one way of searching."""
         _configure(options, way)
         cut: set[str] = set()
         runs, more = 0, True
@@ -241,7 +257,7 @@ class Search:
                 _engine.seed(options.seed + runs, self._longest)
             outcome = run_once(self.function)
             outcome.search, outcome.time = way, options.time
-            if _engine.restarts():  # it has to know more of each step: from the beginning
+            if _engine.restarts():  # the search begins anew: it has to know more of each step
                 continue
             if outcome.cut:
                 cut.add(outcome.cut)
@@ -293,12 +309,14 @@ def shrink(
     runs: int = 20_000,
     seconds: float = 2.0,
 ) -> Shrunk:
-    """The same failure with as few deviations as can be: first by leaving out some of them, then by a search through
-    all schedules with fewer.
+    """The same failure with as few deviations as can be: first some deviations are left out, then
+    all schedules with fewer are searched.
 
     Args:
-        alike: is this outcome the same failure? Else: of the same kind, with an exception of the same type.
-        runs: and `seconds`: how much the search for fewer may take.
+        alike: is this outcome the same failure? By default: it is of the same kind, with an
+            exception of the same type.
+        runs: how many runs the search for fewer may take.
+        seconds: how long it may take.
     """
     options = options or Options()
     alike = alike or (lambda outcome: _alike(outcome, failed))
@@ -350,9 +368,10 @@ def shrink(
 
 
 def choose(options: int, kind: str = "fault") -> int:
-    """Called in the checked function: one of so many choices (0: the usual one), which is searched, replayed and made
-    short as the order is. Outside of a check it is 0. The choice is made where the program comes to it, whoever goes
-    next."""
+    """Called in the checked function: takes one of so many choices (0 is the usual one). The choice
+    is searched, replayed and made short as the order is. Outside a check it is 0. It is made where
+    the program calls choose(), whoever goes next.
+    """
     return _engine.choose(options, kind)
 
 
@@ -362,7 +381,9 @@ def is_checking() -> bool:
 
 
 def events() -> list[str]:
-    """What each step of the last run followed and touched, for whoever looks for a fault in the engine."""
+    """What each step of the last run followed and touched, for whoever looks for a fault in the
+    engine.
+    """
     return _engine.events()
 
 
@@ -372,7 +393,9 @@ def steps() -> int:
 
 
 def mark(callback: Callable[[], None] | None) -> None:
-    """Called by a process with a stack of its own, in a run of a check: from now on `callback` is called in that process
-    before each of its operations begins, and before others may go first. It may choose(), and have operations.
-    None: no longer. What it raises does not reach the process."""
+    """Called by a process with a stack of its own, in a run of a check. From now on `callback` is
+    called in that process before each of its operations begins, and before others may go first;
+    None ends that. The callback may call choose() and have operations. What the callback raises
+    does not reach the process.
+    """
     _engine.mark(callback)

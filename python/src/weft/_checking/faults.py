@@ -1,18 +1,20 @@
-"""Hosts that are simulated: while a function is checked, what would run in another OS process runs in this one, and
-faults may befall it (rule 17.10).
+"""Simulated hosts: while a function is checked, what would run in another OS process runs in this
+one, and faults may befall it (rule 17.10).
 
-A process on a host is a thread process that calls _hosts.host.Host.call(). Here takes the place of Host: it calls the
-function where it stands. The channels of such a process carry pickles as ever (rule 9.1), so values are copied.
+A process on a host is a thread process that calls _hosts.host.Host.call(). During a check the class
+Here takes the place of Host, and calls the function in this OS process. Arguments and results are
+pickled, and the channels of such a process carry pickles in any case (rule 9.1), so values are
+copied.
 
-    runs ──kill, partition──► dead: its ends have died, so each operation at them fails; when its function has been
-      │                       left, in whatever way, its caller gets ProcessDied
-      └──slow──► before each operation it waits for the time, which comes when nobody else can go on
+    runs ──kill, partition──► dead: its ends have died, so each operation at them fails; when its
+      │                       function is left, in whatever way, its caller gets ProcessDied
+      └──slow──► before each operation it waits for a time, which comes when nobody else can go on
 
 Invariants
 - Each fault is a decision of the engine, made where the process comes to an operation.
-- A dead process has no effect any more: its `finally` runs, and reaches nobody.
-- An attempt of a Supervisor that is not the last has ends of its own, beside those that the supervisor holds: so the
-  channels outlive its death (rule 7.13).
+- A dead process has no effect on others: its `finally` runs, and reaches nobody.
+- A Supervisor makes several attempts. An attempt that is not the last has ends of its own, beside
+  those that the supervisor holds, so the channels outlive the death of that attempt (rule 7.13).
 """
 
 from __future__ import annotations
@@ -34,13 +36,13 @@ from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd, ProcessDied
 
 _HOST = "weft._hosts.host"
-_FIRST_PID = 1_000_001  # of simulated OS processes: above those of the system
+_FIRST_PID = 1_000_001  # the first number of a simulated OS process: above those of the system
 _ENDS = (_native.Reader, _native.Writer)
 _OF_WEFT = (*_ENDS, _native.Channel, _native.Barrier)
 
 
 class _Run:
-    """What is left of the faults in the run under way."""
+    """The faults that may still happen in the run under way."""
 
     def __init__(self) -> None:
         self.faults = Faults()
@@ -51,12 +53,12 @@ class _Run:
 
 
 _run = _Run()
-calls = 0  #: of simulated hosts so far: faults without hosts are bad use
+calls = 0  #: how many calls simulated hosts have run: faults without hosts are bad use
 
 
 @contextlib.contextmanager
 def simulated(faults: Faults) -> Iterator[None]:
-    """One run with these faults."""
+    """Surrounds one run, in which these faults may happen."""
     _run.faults = faults
     _run.deaths, _run.partitions, _run.slow = faults.kill, int(faults.partition), int(faults.slow)
     _run.pid = _FIRST_PID
@@ -68,8 +70,9 @@ def simulated(faults: Faults) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hosts_here() -> Iterator[None]:
-    """While a function is checked: no OS process is started. Most programs have no hosts, and do not pay for the
-    import of what hosts need."""
+    """Surrounds a check, in which no OS process is started. weft._hosts is replaced only when the
+    program imports it: most programs have no hosts.
+    """
     with contextlib.ExitStack() as stack:
         if _HOST in sys.modules:
             stack.enter_context(_replaced())
@@ -104,7 +107,7 @@ def _replaced() -> Iterator[None]:
 
 
 class Here:
-    """Takes the place of _hosts.host.Host."""
+    """Takes the place of _hosts.host.Host during a check."""
 
     def __init__(self, setting: Any = None) -> None:
         self.setting = setting
@@ -129,7 +132,9 @@ class Here:
         """Runs the function here, as a host would there.
 
         Raises:
-            what it raised; ProcessDied, if it is killed; BadUse: an argument or the result cannot be pickled.
+            ProcessDied: a fault has killed it.
+            BadUse: an argument or the result cannot be pickled.
+            BaseException: what the function raised.
         """
         global calls
         calls += 1
@@ -167,13 +172,13 @@ class _Mortal:
 
     def __init__(self, ends: list[Any]) -> None:
         self.dead = False
-        self.why = ""  #: the session with it has ended
+        self.why = ""  #: why the session with it has ended
         self._ends = ends
         self._slow: bool | None = None
-        self._within = False  # an operation of ours
+        self._within = False  # in the operation that keeps a slow process waiting
 
     def before_operation(self) -> None:
-        """Called by the engine in the process, before each of its operations."""
+        """The engine calls this in the process, before each of its operations."""
         if self._within or self.dead:
             return None
         if _run.deaths and _engine.choose(2, "fault"):
@@ -190,7 +195,7 @@ class _Mortal:
             self._within = True
             try:
                 _native.sleep(1e-9)
-            except Cancelled:  # it is for the operation that is about to begin
+            except Cancelled:  # the cancel is for the operation that is about to begin
                 process = _native.current_process()
                 if process is not None:
                     process.cancel()
@@ -231,17 +236,15 @@ class _Unpickler(pickle.Unpickler):
             return it
         try:
             end = it.channel.reader() if isinstance(it, _native.Reader) else it.channel.writer()
-        except (
-            ChannelEnd
-        ):  # nobody is left at the other side: at this end nothing can be done any more
+        except ChannelEnd:  # nobody is left at the other side: this end can do nothing any more
             return it
         self._own.append(end)
         return end
 
 
 def _copied(value: Any, what: str, own: list[Any] | None = None) -> Any:
-    """The value as it is after a way to another OS process: a copy, with the same ends; or, if `own` is given, with
-    ends of its own, which are put into it.
+    """A copy of the value, as it comes to another OS process. The copy has the same ends; or, if
+    the list `own` is given, ends of its own, which are added to `own`.
 
     Raises:
         BadUse: it cannot be pickled.

@@ -1,7 +1,8 @@
-"""What a check is asked for: the options of `weft check`, of `weft.check` and of the pytest plugin, looked at in
-one place.
+"""What a check is asked for: the options of `weft check`, of `weft.check` and of the pytest plugin,
+examined in one place.
 
-Invariant: whoever has an Options has a right one. What is wrong is BadUse with what to write instead.
+Invariant: options() returns only valid Options. An option that is wrong is BadUse, which says what
+to write instead.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ FAULTS = ("kill", "delay", "partition", "slow")
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the nearest of `known`, or which there are."""
+    """`; did you mean 'x'?` with the nearest of `known`; else the list of all of them."""
     import difflib
 
     known = tuple(known)
@@ -33,7 +34,7 @@ def near(word: str, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Faults:
-    """Which faults befall processes on hosts (rule 17.10)."""
+    """Which faults may befall processes on hosts (rule 17.10)."""
 
     kill: int = 0  #: the most processes that die in one schedule
     delay: bool = False
@@ -52,7 +53,7 @@ def parse_faults(text: str) -> Faults:
     """`kill:1,delay` as Faults.
 
     Raises:
-        BadUse: there is no such fault, or its number is none.
+        BadUse: there is no such fault, or its number is wrong.
     """
     given: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -74,10 +75,10 @@ def parse_faults(text: str) -> Faults:
 
 @dataclass(frozen=True)
 class Options:
-    """What a check is asked for; `options()` makes it."""
+    """What a check is asked for. The function options() makes and examines it."""
 
     seconds: float = 10.0  #: how long to search
-    schedules: int | None = None  #: how many to run at most
+    schedules: int | None = None  #: how many schedules to run at most
     search: str = "auto"
     time: str = "quiet"
     faults: Faults = field(default_factory=Faults)
@@ -95,7 +96,8 @@ def options(**given: Any) -> Options:
     """The options that a user has given by name.
 
     Raises:
-        BadUse: there is no such option, or it cannot have this value; the text says what it can have.
+        BadUse: there is no such option, or it cannot have this value; the text says what it can
+            have.
     """
     known = [f.name for f in dataclasses.fields(Options)]
     for name in given:
@@ -142,7 +144,8 @@ def _number(given: dict[str, Any], name: str, what: str, kind: type, low: float)
 
 
 def stubbed(name: str) -> tuple[Any, str]:
-    """What holds the function `module.function` (or `module.Class.method`), and its name there.
+    """The module or class that holds the function `module.function` (or `module.Class.method`), and
+    the name of the function there.
 
     Raises:
         BadUse: there is no such function.

@@ -1,12 +1,11 @@
 """A check in several OS processes: `weft check -j N`, `jobs=N` (rule 17.7).
 
-The first of them searches as it was asked to; the others draw schedules at random, from other seeds. What one of them
-finds is replayed, made short and told here.
+The first child searches as the options say; the others draw schedules at random, from other seeds.
+The parent replays a failure that a child has found, makes it short and tells it.
 
 Invariants
-- An OS process that is started here is forked before its first run and ends by os._exit, so nothing that the program
-  does at its end is done twice.
-- However the search ends, also by Ctrl-C, all of them have ended and were waited for.
+- A child ends by os._exit, so nothing that the program does at its end is done twice.
+- However the search ends, also by Ctrl-C, each child has ended and was waited for.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from weft._checking.report import Search, counted
 if TYPE_CHECKING:
     from weft._checking.checker import _Check
 
-_OTHER_SEEDS = 1_000_003  # between the seeds of two OS processes
-_BLOCK = 500  # schedules that one way draws before the next
+_OTHER_SEEDS = 1_000_003  # the distance between the seeds of two children
+_BLOCK = 500  # schedules that a child draws in one way before it goes on with the other
 _HEAD = struct.Struct("<I")
 
 
 def search(check: _Check) -> None:
     """Searches, and makes the report of what was found."""
     children: dict[int, int] = {}  # pid by descriptor
-    said: dict[int, dict[str, Any]] = {}  # the last that each has said
+    said: dict[int, dict[str, Any]] = {}  # the last message of each child, by descriptor
     try:
         for number in range(check.options.jobs):
             read, write = os.pipe()
@@ -90,7 +89,7 @@ def _wait(
 
 
 def _taken(part: bytearray) -> dict[str, Any] | None:
-    """A whole message from the beginning of what has come."""
+    """Takes a whole message from the beginning of what has come; None if it is not whole yet."""
     if len(part) < _HEAD.size:
         return None
     (size,) = _HEAD.unpack_from(part)
@@ -102,7 +101,7 @@ def _taken(part: bytearray) -> dict[str, Any] | None:
 
 
 def _figures(check: _Check, said: dict[int, dict[str, Any]]) -> None:
-    """Adds up what the OS processes have done."""
+    """Adds up what the children have done, for the report."""
     ways: dict[str, int] = {}
     for message in said.values():
         for way, runs in message["ways"].items():
@@ -124,9 +123,8 @@ def _child(check: _Check, number: int, write: int) -> None:
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.signal(
-            signal.SIGALRM, signal.SIG_DFL
-        )  # the alarm is the parent's; this one sets its own
+        # The handler of the alarm is the parent's: a child sets its own.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         with _patches.alarm(_patches.NOTHING_FOR, check._steps):
             for one in _searches(check, number):
                 _one(check, one, write)
@@ -136,7 +134,7 @@ def _child(check: _Check, number: int, write: int) -> None:
 
 
 def _searches(check: _Check, number: int) -> Any:
-    """What an OS process does, one search after the other."""
+    """The searches of the child with this number, one after the other."""
     asked = check._engine_options()
     if number == 0:
         yield _engine.Search(check._watched, asked)

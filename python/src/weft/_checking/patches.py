@@ -1,11 +1,12 @@
-"""The world of a checked function: what would differ from run to run is virtual or seeded, and what would stop all
-processes, or leave the program, is refused where it happens (rules 17.3, 17.9).
+"""The world of a checked function. What would differ from run to run is virtual or seeded. What
+would stop all processes, or leave the program, is refused where it happens (rules 17.3, 17.9).
 
 Invariants
-- A World is entered once for a whole check and restores all it has replaced. Between two runs, on other threads and
-  in code of Weft itself, each replaced function does what the real one does.
-- What is refused is noted in `refused`, also where the program catches the error: the check ends with it.
-- What the check itself measures goes by `real`, which is never replaced.
+- A World is entered once for a whole check, and puts back all that it has replaced. Between two
+  runs, on other threads and in code of Weft itself, a replaced function does what the real one
+  does.
+- What is refused is noted in `refused`, also if the program catches the error, and ends the check.
+- The check measures with `real`, which is never replaced.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from typing import Any, NamedTuple
 from weft._checking.options import stubbed
 from weft.errors import BadUse
 
-NOTHING_FOR = 10.0  # seconds in which a function has to come back to Weft
-EPOCH = 1_000_000_000  # what time.time() says as a run begins
+NOTHING_FOR = 10.0  # seconds within which a function has to come back to Weft
+EPOCH = 1_000_000_000  # what time.time() returns when a run begins
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120
 _PYTHONS = sysconfig.get_path("stdlib") + os.sep
 _LIBRARY = tuple(
@@ -60,7 +61,7 @@ class Place(NamedTuple):
 
 
 def place(frame: FrameType | None = None) -> Place:
-    """The innermost line that is neither Weft's nor Python's own; an empty one if there is none."""
+    """The innermost line that is neither Weft's nor Python's; an empty Place if there is none."""
     at = frame or sys._getframe(1)
     while at is not None:
         file = at.f_code.co_filename
@@ -71,7 +72,7 @@ def place(frame: FrameType | None = None) -> Place:
 
 
 class Refused(BadUse):
-    """Something that a checked program cannot do; the text says what to do instead."""
+    """The program does what a checked program cannot do; the text says what to do instead."""
 
 
 def _by_weft() -> bool:
@@ -87,13 +88,14 @@ def _by_weft() -> bool:
 
 
 class World:
-    """`with World(now, seed, stub): …` for a check; `with world.run():` for each run of the function.
+    """`with World(now, seed, stub): …` for a check; `with world.run():` for each run of the
+    function.
 
     Args:
-        now: the time of the run, in seconds.
-        seed: of all that is random.
+        now: returns the time of the run, in seconds.
+        seed: the seed of all that is random.
         stub: names of functions that are not called.
-        sleep: how a process sleeps that is no coroutine; it returns False if the caller is none.
+        sleep: lets a thread process or a greenlet sleep; it returns False if the caller is neither.
     """
 
     def __init__(
@@ -113,11 +115,10 @@ class World:
         self._active = False
         self._thread = threading.get_ident()
         self._skipped = 0.0
-        self._bytes = random.Random(
-            seed
-        )  # begun anew when a run first draws from it: most never do
+        # It is seeded again when a run first draws from it; most runs never do.
+        self._bytes = random.Random(seed)
         self._drawn = False
-        self._late: set[str] = set()  # modules of which something was replaced when they were there
+        self._late: set[str] = set()  # modules in which _patch_late() has replaced functions
         self._saved: list[tuple[Any, str, Any]] = []
         self._before: Any = None
 
@@ -127,7 +128,7 @@ class World:
         self._seeds = random.getstate()
         try:
             self._enter()
-        except BaseException:  # a bad stub: what was replaced is put back
+        except BaseException:  # a stub that cannot be: what was replaced is put back
             self.__exit__()
             raise
         return self
@@ -158,8 +159,7 @@ class World:
         setattr(holder, name, new)
 
     def _replace_copies(self, by_old: dict[int, Any]) -> None:
-        """`from time import monotonic` has the real one: in the modules of the program it is replaced as
-        well."""
+        """Replaces the copies in the program's modules, as made by `from time import monotonic`."""
         for module in tuple(sys.modules.values()):
             file = getattr(module, "__file__", None)
             if (
@@ -244,14 +244,16 @@ class World:
             yield (os, name), self._refusing(getattr(os, name), f"calls os.{name}", _LEAVE_OUT)
 
     def _stream(self) -> random.Random:
-        """Random bytes of the run."""
+        """The stream of random bytes, which begins anew in each run."""
         if not self._drawn:
             self._drawn = True
             self._bytes.seed(self._seed)
         return self._bytes
 
     def _patch_late(self) -> None:
-        """What is replaced in modules that most programs do not import, once they are there."""
+        """Replaces functions of modules that most programs do not import, once a program has
+        imported them.
+        """
         for module, replacements in _LATE.items():
             if module in sys.modules and module not in self._late:
                 self._late.add(module)
@@ -297,7 +299,7 @@ class World:
                 return old(seconds)
             if seconds < 0:
                 raise ValueError("sleep length must be non-negative")
-            if not self._sleep(seconds):  # nobody else goes on meanwhile
+            if not self._sleep(seconds):  # no process goes on meanwhile
                 self._skipped += seconds
             return None
 
@@ -352,7 +354,7 @@ _INSTEAD = (
 
 
 class _Lock:
-    """A lock that refuses to wait where all processes would wait with it."""
+    """A lock that refuses to wait, for all processes would wait with the one that waits."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -384,8 +386,9 @@ class _Lock:
 
 
 class _RLock(_Lock):
-    """The same, for a lock that its owner may take again. All processes run on one thread, so its owner is a
-    process."""
+    """A _Lock that its owner may take again. All processes run on one thread, so the owner is a
+    process.
+    """
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -432,7 +435,8 @@ def _who() -> Any:
     return (threading.get_ident(), None if process is None else id(process))
 
 
-# --- what writes outside, or leaves the program -----------------------------------------------------------------------
+# --- what writes outside, or leaves the program
+# -----------------------------------------------------------------------
 
 _OUTSIDE = {
     "socket.connect": "connects a socket",
@@ -451,12 +455,14 @@ _watched: World | None = None
 _hooked = False
 
 
-_awaited: dict[str, Callable[[], object]] = {}  # modules: what is called once they are imported
+_awaited: dict[str, Callable[[], object]] = {}  # by module: what is called once it is imported
 
 
 @contextlib.contextmanager
 def when_imported(module: str, then: Callable[[], object]) -> Iterator[None]:
-    """Calls `then` as soon as the module is imported by a checked function, or between two of its runs."""
+    """Calls `then` as soon as the module is imported by a checked function, or between two of its
+    runs.
+    """
     _awaited[module] = then
     try:
         yield
@@ -472,8 +478,10 @@ def _imports(module: str) -> None:
 
 
 def _watch(world: World | None) -> None:
-    """Notes what the runs of this World do outside. A hook of this kind stays for as long as the interpreter
-    lives; without a World it only looks at one variable."""
+    """Notes from now on what the runs of this World do outside the program; None ends that. The
+    audit hook stays for as long as the interpreter lives; without a World it only tests two
+    variables.
+    """
     global _watched, _hooked
     _watched = world
     if world is not None and not _hooked:
@@ -516,13 +524,14 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
 
 
 class NeverBack(BaseException):
-    """The function has not come back to Weft for long; the text says where it is."""
+    """The function has not come back to Weft for a long time; the text says where it is."""
 
 
 @contextlib.contextmanager
 def alarm(seconds: float, progress: Callable[[], Any]) -> Iterator[None]:
-    """Raises NeverBack in the main thread if progress() is the same for `seconds`. Where the program uses the
-    alarm clock itself, or on another thread, nothing is raised."""
+    """Raises NeverBack in the main thread if progress() returns the same for `seconds`. Nothing is
+    raised if the program uses SIGALRM itself, or if the check is on another thread.
+    """
     usable = (
         threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
@@ -555,8 +564,9 @@ def alarm(seconds: float, progress: Callable[[], Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def silenced() -> Iterator[Callable[[], str]]:
-    """What the function prints is kept, and shown for the schedule that is told; else it would be printed a
-    thousand times."""
+    """Keeps what the function prints. It is shown for the schedule that is told; otherwise it would
+    be printed a thousand times.
+    """
     import io
 
     kept = io.StringIO()
@@ -569,7 +579,9 @@ def silenced() -> Iterator[Callable[[], str]]:
 
 
 def outside_names(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """What a function reaches without making it: closure, defaults, partial arguments, globals that it names."""
+    """The objects that a function uses and does not make, by name: those of its closure, its
+    defaults, its partial arguments, and the globals that it names.
+    """
     while isinstance(function, functools.partial):
         yield from ((f"argument {n}", value) for n, value in enumerate(function.args))
         yield from function.keywords.items()

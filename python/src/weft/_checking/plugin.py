@@ -1,6 +1,7 @@
-"""The plugin for pytest: `--weft-check`, `--weft-replay`. Functions under `@weft.check` are tests without it too.
+"""The plugin for pytest: `--weft-check` and `--weft-replay`. A function under `@weft.check` is a
+test also without it.
 
-Invariant: pytest imports this module in every program that has Weft installed. So it imports nothing of Weft
+Invariant: pytest imports this module wherever Weft is installed. So it imports nothing more of Weft
 before an option asks for it.
 """
 
@@ -19,8 +20,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--weft-check",
         metavar="SECONDS|all|off",
-        help="how long each test under @weft.check is searched; all: it is a failure if a search was cut; "
-        "off: each is run once, plainly",
+        help="how many seconds to search for each test under @weft.check; all: it is a failure if a search "
+        "was cut; off: each test is run once, unchecked",
     )
     group.addoption(
         "--weft-replay",
@@ -83,7 +84,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class Kept:
-    """For `weft check FILE::TEST`: checks what pytest collects, and keeps the reports."""
+    """A plugin for `weft check FILE::TEST`: checks each test that pytest runs, and keeps the
+    reports.
+    """
 
     def __init__(self, given: dict[str, Any], name: str) -> None:
         self.reports: list[Any] = []

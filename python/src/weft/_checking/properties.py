@@ -1,11 +1,11 @@
-"""What a run is looked at for, besides what the engine sees: how each process ended, and which objects two
-processes were given (rule 17.6).
+"""What an observer sees of a run, besides what the engine sees: how each process ended, and which
+objects two processes were given (rule 17.6).
 
 Invariants
-- An observer sees the starts and ends of processes; it changes nothing, and keeps nothing of a run when the run is
-  over but texts.
-- An object counts as shared if two processes can reach it from their arguments or closures, if neither has started
-  the other, and if it is not the same after the run as it was at the start: what both only read does no harm.
+- The observer changes nothing, and keeps only texts when the run is over.
+- An object counts as shared if two processes can reach it from their arguments or closures, neither
+  has started the other, and the object has changed during the run: what both only read does no
+  harm.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weft._watching import debug as _debug
 from weft._watching import observers as _observers
 from weft._watching import quiet_ends as _quiet_ends
 
-_MOST_OBJECTS = 5_000  # that are looked at for one process
+_MOST_OBJECTS = 5_000  # how many objects are looked at for one process
 _PLAIN = (
     int,
     float,
@@ -53,11 +53,12 @@ class Watch:
     """Observes one run.
 
     Attributes:
-        endings: by path how a process ended: "returned", "Retired", "Poisoned", "PeerDied", "Cancelled", or the
-            type of what it raised.
-        left: by path the sentence about a process that the end of a channel left.
-        shared: a sentence for each object that two processes share.
-        processes: how many were started.
+        endings: by path, how a process ended: "returned", "Retired", "Poisoned", "PeerDied",
+            "Cancelled", or the type of what it raised.
+        left: by path, the sentence about a process that the end of a channel has ended.
+        shared: a sentence for each object that two processes share, or that changed after it was
+            sent.
+        processes: how many processes were started.
     """
 
     def __init__(self, objects: bool = True) -> None:
@@ -68,9 +69,8 @@ class Watch:
         self._objects = objects
         self._paths: dict[int, str] = {}  # by process
         self._ended: list[tuple[int, str, str]] = []
-        self._owner: dict[
-            int, tuple[Any, int, bytes | None]
-        ] = {}  # by id: object, process, how it was
+        # By id of the object: the object, the process that had it first, and what it held.
+        self._owner: dict[int, tuple[Any, int, bytes | None]] = {}
         self._found: dict[int, tuple[Any, int, int, bytes | None]] = {}
 
     @contextlib.contextmanager
@@ -141,7 +141,7 @@ def _related(one: str, other: str) -> bool:
 
 
 def state_of(it: object) -> bytes | None:
-    """What the object holds; None: nobody can say."""
+    """What the object holds, as bytes; None if it cannot be pickled."""
     try:
         return pickle.dumps(it)
     except Exception:
@@ -149,7 +149,7 @@ def state_of(it: object) -> bytes | None:
 
 
 def reachable(process: Any) -> Iterator[Any]:
-    """The mutable objects that a process was given: in its arguments and closures, and what they hold."""
+    """The mutable objects that a process can reach from its arguments and closures."""
     seen: set[int] = {id(process)}
     left: list[Any] = list(gc.get_referents(process))
     while left and len(seen) < _MOST_OBJECTS:

@@ -1,4 +1,6 @@
-"""What a check has found: a Report, its text, its picture and its exit status (rules 17.5 to 17.11)."""
+"""What a check has found: a Report, its text, its picture and its exit status (rules 17.5 to
+17.11).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ STATUS = {"": 0, "deadlock": 3, "not the same": 4, "refused": 2, "interrupted": 
 
 
 class CheckFailed(WeftError, AssertionError):
-    """A checked function fails in some order; the text is that of the report, which is `.report`."""
+    """A checked function fails in some order. The text is that of the report, the attribute
+    `report`.
+    """
 
     def __init__(self, report: Report) -> None:
         super().__init__(f"\n{report.text}")
@@ -23,7 +27,7 @@ class CheckFailed(WeftError, AssertionError):
 
 @dataclass
 class Search:
-    """What one way of searching has done."""
+    """What one way of searching has run."""
 
     name: str
     runs: int = 0
@@ -35,17 +39,17 @@ class Search:
 class Report:
     """What `weft.check(f)` has found."""
 
-    name: str  #: of the function
-    #: "deadlock", "exception", "no end", "lost values", "left behind", "depends on the order", "told" (strict), "cut"
-    #: (asked for all, and the search was cut), "not the same" (rule 17.9), "refused", "interrupted"; "" if
-    #: nothing was found
+    name: str  #: the name of the function
+    #: "deadlock", "exception", "no end", "lost values", "left behind", "depends on the order",
+    #: "told" (with strict), "cut" (every schedule was asked for, and the search was cut), "not the
+    #: same" (rule 17.9), "refused", "interrupted"; "" if nothing was found
     kind: str = ""
-    what: str = ""  #: more about it, in a few words
+    what: str = ""  #: more about the failure, in a few words
     complete: bool = False  #: every schedule was run, or stands for one that was
     schedules: int = 0  #: how many were run to search (not to make a failure short)
     found_at: int = 0  #: the number of the schedule that failed
     seconds: float = 0.0
-    deviations: int = 0  #: from the usual order, of the failing schedule as it was made short
+    deviations: int = 0  #: of the failing schedule from the usual order, after it was made short
     said: list[str] = field(default_factory=list)  #: the deviations in words
     least: bool = False  #: all schedules with fewer deviations were run, and none failed
     token: str = ""
@@ -54,9 +58,9 @@ class Report:
     grain: str = ""  #: about the grain that the failure needs
     told: list[str] = field(default_factory=list)
     searches: list[Search] = field(default_factory=list)
-    races: tuple[int, int] = (0, 0)  #: seen in both orders, of all
+    races: tuple[int, int] = (0, 0)  #: how many were seen in both orders, and how many there are
     estimate: float = 0.0  #: how many schedules there may be, without reduction; 0: unknown
-    command: str = ""  #: what replays it
+    command: str = ""  #: what replays the failing schedule
     time: str = "quiet"
     replayed: str = ""  #: what came of a token that was replayed and does not fail
     printed: str = ""  #: what the function printed in the failing schedule
@@ -66,7 +70,9 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Was something found? (Also what makes it impossible to say anything.)"""
+        """Was something found? True also if the function cannot be checked, or the check was
+        interrupted.
+        """
         return self.kind != ""
 
     @property
@@ -85,7 +91,7 @@ class Report:
         return "\n".join(_text(self))
 
     def as_dict(self) -> dict[str, Any]:
-        """For --json."""
+        """The report as --json prints it."""
         left_out = ("picture", "trace", "more")
         said = {
             f.name: getattr(self, f.name)
@@ -176,7 +182,7 @@ def _how_far(r: Report) -> str:
 
 
 def about(number: float) -> str:
-    """A big number, roughly."""
+    """A number in words, roughly if it is big."""
     if number < 10_000:
         return f"{round(number):,}"
     return f"10^{math.log10(number):.0f}"

@@ -1,13 +1,15 @@
-"""A schedule, line by line: an observer that notes what each process does while a schedule is replayed.
+"""A schedule, line by line: an observer that notes what each process does while a schedule is
+replayed.
 
        1  main/clerk      select orders, news   shop.py:19   waits, until 4
        2  main/customer   write orders 'pen'    shop.py:8    done
 
 Invariants
-- A line is made when an operation begins, and completed when it has its outcome. "until 4": line 4 is the last
-  one that was there when the process went on.
-- What follows a deadlock or a failure is the clearing up (rules 7.2, 10.1), and is no line.
-- Nothing is asked of the program's objects but a repr, and that may fail.
+- A line is made when an operation begins, and completed when the operation has its outcome. "until
+  4" means: line 4 was the last one when the process went on.
+- What the processes do after a deadlock or a failure is clearing up (rules 7.2, 10.1), and is no
+  line.
+- Nothing is asked of the program's objects but a repr, which may fail.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from weft._checking.patches import place
 from weft._watching import observers as _observers
 from weft.errors import Cancelled
 
-_LONGEST = 24  # letters of a value
-_MOST = 400  # lines that are kept, of the end of a long schedule
+_LONGEST = 24  # how many letters of a value are shown
+_MOST = 400  # how many lines of a long schedule are shown: the last ones
 _FOR_EVER = "waits for ever"
 
 
@@ -39,7 +41,7 @@ class Line:
 
 
 def shown(value: object) -> str:
-    """A value, in a few letters."""
+    """The repr of a value, in a few letters."""
     try:
         text = repr(value)
     except Exception as error:
@@ -48,17 +50,17 @@ def shown(value: object) -> str:
 
 
 class Teller:
-    """Observes one run."""
+    """Observes one run, and has its lines."""
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
         self.left_out = 0
         self._count = 0
         self._open: dict[int, Line] = {}  # by process: its operation
-        self._over = False  # what follows is the clearing up
-        self._paths: dict[
-            int, str
-        ] = {}  # a path gets its index when a second process of that name is started
+        self._over = False  # the processes are clearing up
+        # By process its last path: a path gets its index when a second process of that name is
+        # started.
+        self._paths: dict[int, str] = {}
 
     @contextlib.contextmanager
     def observing(self) -> Iterator[None]:
@@ -140,7 +142,7 @@ class Teller:
     # --- as text ---
 
     def text(self, deadlock: bool = False) -> str:
-        """All lines. `deadlock`: who was cancelled waits for ever."""
+        """All lines. With `deadlock` an operation that was cancelled "waits for ever"."""
         lines = self.lines[-_MOST:]
         left_out = self.left_out + len(self.lines) - len(lines)
         paths = max((len(line.path) for line in lines), default=0)
@@ -159,14 +161,14 @@ class Teller:
         return "\n".join(rows)
 
     def differs(self, other: Teller) -> str:
-        """The first line in which another run differs; empty: there is none."""
+        """A sentence about the first line in which another run differs; empty if there is none."""
         for mine, its in itertools.zip_longest(self.lines, other.lines):
             if _step(mine) != _step(its):
                 return f"line {(mine or its).number} is {_said(mine)} in one run, and {_said(its)} in the next"
         return ""
 
     def cycle(self) -> str:
-        """The steps that come again and again at the end, once; empty if there are none."""
+        """The steps that repeat at the end of the run, each once; empty if no steps repeat."""
         steps = [(line.path, line.what.split(" ", 2)[:2], line.at) for line in self.lines]
         for period in range(1, len(steps) // 3 + 1):
             last = steps[-period:]

@@ -1,20 +1,20 @@
-"""Tokens: a schedule as a short text, by the deviations from the usual order (rule 17.8).
+"""Tokens: a schedule as a short text, which names its deviations from the usual order (rule 17.8).
 
-    w1:hop.3@3=locker.1,merge@2+1,clerk@4~,worker@3:1
+    w1:hop.3@3=locker.1,merge@2+1,clerk@4=,worker@3:1
 
     PATH@N=PATH   after step N of the first process the second goes
     PATH@N=       after step N of the process a time comes
     PATH@N+K      at step N of the process its select takes the K-th of the ready guards (from 0)
     PATH@N:K      at step N of the process the K-th fault befalls it
-    w1-31.2-40.1  by numbers: at decision 31 the choice 2, at decision 40 the choice 1
+    w1-31.2-40.1  by numbers: at decision 31 the choice 2, at decision 40 the choice 1 (from 0)
     w1            no deviation: the usual order
 
-A path is that of the process without its first part `main/`, `a[3]` being written `a.3`. What the
-shell would read is percent-encoded, so a token needs no quotes.
+PATH is the path of a process without its first part `main/`, and with `a.3` for `a[3]`. A letter
+that has a meaning for the shell is percent-encoded, so a token needs no quotes.
 
 Invariants
 - text(parse(t)) is t, for each t that text() makes.
-- Only parse() reads tokens, and each text that it refuses has a sentence of its own.
+- Only parse() reads tokens. If it refuses a text, BadUse says why.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _MARKS = {"+": "guard", ":": "fault"}
 class Deviation(NamedTuple):
     """One decision that leaves the usual order, by process and that process's own step."""
 
-    process: str  #: path
+    process: str  #: its path
     step: int
     kind: str  #: "go", "time", "guard" or "fault"
     choice: str | int  #: the path of who goes; of a guard or a fault its number
 
 
 class ByNumber(NamedTuple):
-    """The same, by the number of the decision in the schedule."""
+    """A deviation, by the number of the decision in the schedule."""
 
     decision: int
     choice: int
@@ -136,7 +136,7 @@ def _half(token: str, parts: list[str], whole: re.Pattern[str]) -> BadUse:
 
 
 def said(d: Deviation) -> str:
-    """A deviation as a clause."""
+    """A deviation in words."""
     where = f"after step {d.step} of {d.process},"
     if d.kind == "go":
         return f"{where} {d.choice} goes first"

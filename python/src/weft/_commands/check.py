@@ -1,10 +1,11 @@
-"""`weft check FILE[::FUNCTION]`: finds an order in which the network of a function fails (docs/checking.md).
+"""`weft check FILE[::FUNCTION]`: finds an order in which the network of a function fails
+(docs/checking.md).
 
 Invariants
-- What is wrong on the command line is one sentence with status 2, before anything runs.
-- The report goes to stdout; progress and everything else that is said go to stderr. What the program prints is
-  kept, and shown for the schedule that is reported.
-- A function with fixtures, or a method of a class of tests, is run by pytest with Weft's plugin, in this program.
+- A mistake on the command line is told in one sentence, with status 2, before anything runs.
+- The report goes to stdout; progress and all else go to stderr. What the program prints is kept,
+  and shown for the schedule that is reported.
+- pytest runs a function with fixtures, or a method of a class of tests, in this OS process.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ EXIT_HELP = """\b
 Exit status:
   0    nothing was found (the report says whether every schedule was run)
   1    a schedule fails: an exception, a lost value, no end, …
-  2    bad use: what is said on stderr says what to do
+  2    bad use: stderr says what to do
   3    a schedule ends in a deadlock
   4    the program is not the same twice: nothing can be said of it
-  130  stopped by Ctrl-C; it says how far it came
+  130  stopped by Ctrl-C; the report says how far the search came
 """
 
 
@@ -43,7 +44,10 @@ Exit status:
 @click.option("--schedules", type=int, metavar="N", help="How many schedules to run at most.")
 @click.option("--search", default="auto", help="auto, all, walk, pct or few (auto).")
 @click.option(
-    "--time", "times", default="quiet", help="quiet: times come when nobody can run; or any."
+    "--time",
+    "times",
+    default="quiet",
+    help="quiet: a time comes when no process can run; any: also earlier.",
 )
 @click.option(
     "--faults",
@@ -51,13 +55,15 @@ Exit status:
     metavar="LIST",
     help="kill:N, delay, partition, slow: for processes on hosts.",
 )
-@click.option("--same", is_flag=True, help="Results must be the same in all schedules.")
-@click.option("--strict", is_flag=True, help="What is only told otherwise is a failure.")
+@click.option(
+    "--same", is_flag=True, help="It is a failure if results or ends of processes differ."
+)
+@click.option("--strict", is_flag=True, help="What is otherwise only told is a failure.")
 @click.option(
     "--grain", default="operation", help="operation, or park: stop processes only where they wait."
 )
-@click.option("--replay", metavar="TOKEN", help="Run one schedule, and say it line by line.")
-@click.option("--seed", type=int, default=1, help="Another seed of what is done at random.")
+@click.option("--replay", metavar="TOKEN", help="Run one schedule, and show it line by line.")
+@click.option("--seed", type=int, default=1, help="Another seed for what is random.")
 @click.option("--keep-going", is_flag=True, help="Look for other failures after the first.")
 @click.option("-j", "--jobs", type=int, default=1, metavar="N", help="Search in N OS processes.")
 @click.option(
@@ -68,7 +74,7 @@ Exit status:
 @click.option(
     "--trace", metavar="OUT", help="Write the failing schedule as a trace (see: weft trace)."
 )
-@click.option("--json", "as_json", is_flag=True, help="The report as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def check_command(
     target: str,
     seconds: float,
@@ -89,7 +95,7 @@ def check_command(
     trace: str | None,
     as_json: bool,
 ) -> int:
-    """Run a network in one order after the other, and find one that fails.
+    """Run a network in one order after the other, until an order fails.
 
     \b
     Examples:
@@ -99,7 +105,8 @@ def check_command(
       weft check shop.py::shop --replay w1:clerk@3=van
       weft check shop.py                     the file as a script
 
-    FUNCTION is ordinary code that runs a network, a process function without arguments, or a test of pytest.
+    FUNCTION is ordinary code that runs a network, a process function without arguments, or a test
+    of pytest.
     """
     import weft
 
@@ -159,7 +166,7 @@ def _backend() -> str:
 
 
 def _as_options(text: str) -> str:
-    """A sentence about `weft.check` as one about the command."""
+    """A sentence about the options of `weft.check`, in the words of the command."""
     return text.replace("keep_going=", "--keep-going ").replace(
         "weft.check has no option", "no option"
     )
@@ -192,7 +199,7 @@ def _writable(name: str | None) -> None:
 
 
 def show(report: Any, svg: str | None, trace: str | None, as_json: bool) -> int:
-    """Says what was found, writes the picture and the trace; returns the exit status."""
+    """Prints what was found, and writes the picture and the trace. Returns the exit status."""
     for name, what in ((svg, report.picture), (trace, report.trace)):
         if name is not None and what is None:
             click.echo(f"weft: there is no schedule to show, so {name} stays empty", err=True)
@@ -214,7 +221,8 @@ def find(file: str, name: str) -> Callable[[], Any] | None:
     """The function `name` of a file; None if pytest has to call it.
 
     Raises:
-        BadUse: there is no such file or function, it is none, or its module fails.
+        BadUse: there is no such function, it is no function, it needs arguments, or its module
+            cannot be imported.
     """
     module = _module(file)
     holder: Any = module
@@ -287,7 +295,7 @@ def _module(file: str) -> ModuleType:
 
 
 def script(file: str) -> Callable[[], Any]:
-    """A function that runs the file as `__main__`, anew each time."""
+    """A function that runs the file as a new `__main__` each time."""
     code, _ = compile_program(file, _backend())
     argv = [file]
 
@@ -336,7 +344,9 @@ def _by_pytest(
 
 
 class Progress:
-    """One line on stderr that is written again and again; nothing where stderr is no terminal."""
+    """One line on stderr, which is overwritten each time. If stderr is no terminal, nothing is
+    written.
+    """
 
     def __init__(self) -> None:
         self._shown = False

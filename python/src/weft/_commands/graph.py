@@ -1,12 +1,14 @@
 """The network of a run as a drawing: SVG, DOT (Graphviz) or Mermaid.
 
-    events of a trace ──network()──► Drawn: processes, and who hands values to whom ──svg(), dot(), mermaid()──► text
+    events of a trace ──network()──► Drawn: processes, and who hands values to whom
+                                       └──svg(), dot(), mermaid()──► text
 
 Invariants
 - The same network gives the same text, whatever the order in which its processes ran.
-- Processes of one name that are linked alike (`worker[0]`, `worker[1]`, …) are one node, `worker[0..63]`.
-- A channel with one writer and one reader is an edge; another is a node of its own, so n writers and
-  m readers are n + m edges.
+- Processes of one name that are linked alike (`worker[0]`, `worker[1]`, …) are one node,
+  `worker[0..63]`.
+- A channel with one writer and one reader is an edge. Another channel is a node of its own, so n
+  writers and m readers are n + m edges.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from weft._watching import trace as _trace
 from weft._watching.verdict import folded
 
 FORMATS = ("svg", "dot", "mermaid")
-MOST_NODES = 400  #: so many are drawn; the text says how many are not
+MOST_NODES = 400  #: how many nodes are drawn at most; the text says how many are not
 
 
 @dataclass
@@ -31,13 +33,13 @@ class Drawn:
     """A network: names of nodes, and edges (from, to, channel, values)."""
 
     nodes: list[str] = field(default_factory=list)
-    channels: list[str] = field(default_factory=list)  #: those that are nodes
+    channels: list[str] = field(default_factory=list)  #: the channels that are nodes
     edges: list[tuple[str, str, str, int]] = field(default_factory=list)
     left_out: int = 0
 
 
 def network(events: Iterable[dict[str, Any]]) -> Drawn:
-    """Who writes to what, and who reads it, in a trace."""
+    """Who writes to which channel, and who reads it, in a trace."""
     writes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     reads: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     seen: dict[str, None] = {}
@@ -69,7 +71,7 @@ def network(events: Iterable[dict[str, Any]]) -> Drawn:
 
 
 def _way(event: dict[str, Any]) -> bool | None:
-    """Does it write? None: it is no communication."""
+    """Does the process write in this event? None: the event is no communication."""
     if event.get("op") == "write" or event.get("kind") == "output":
         return True
     if event.get("op") in ("read", "extended read") or event.get("kind") == "input":
@@ -81,8 +83,8 @@ Ends = dict[str, dict[str, int]]
 
 
 def _folds(paths: list[str], writes: Ends, reads: Ends) -> dict[str, str]:
-    """The node of each process. Those of one name are one node, if at each channel all of them are,
-    or each has channels that differ only in their numbers too.
+    """The node of each process. Processes of one name are one node if they hold the same ends;
+    channels whose names differ only in their numbers count as the same.
     """
     ends: dict[str, set[tuple[str, bool]]] = defaultdict(set)
     for way, of in ((True, writes), (False, reads)):
@@ -242,7 +244,7 @@ def svg(drawn: Drawn) -> str:
     widths = {
         at: max(int(_LETTER * len(name)) + 20 for name in names) for at, names in rows.items()
     }
-    labels: dict[int, int] = defaultdict(int)  # room behind a column, for what is on its edges
+    labels: dict[int, int] = defaultdict(int)  # room behind a column, for the labels of its edges
     for source, _, label, _ in drawn.edges:
         labels[column[source]] = max(labels[column[source]], int(6 * len(label)) + 24)
     left, x = 16, {}
@@ -302,5 +304,5 @@ def drawn_as(kind: str, events: Iterable[dict[str, Any]]) -> str:
 
 
 def of_trace(path: str, kind: str) -> str:
-    """Raises weft.BadUse: it cannot be read, or is no trace."""
+    """The drawing of a trace. Raises weft.BadUse if the file cannot be read, or is no trace."""
     return drawn_as(kind, _trace.read(path)[0])

@@ -1,8 +1,8 @@
-"""`weft ps`, `weft top` and `weft graph`: a network that runs, as it is seen from outside.
+"""`weft ps` and `weft top` show a network that runs, from outside; `weft graph` draws one.
 
 Invariants
-- A program is never disturbed by who looks (rule 14.2), and whoever cannot look is told why in one
-  sentence, with exit status 2.
+- A look changes nothing in the program (rule 14.2). If a program cannot be looked at, one sentence
+  says why, with exit status 2.
 - Without `rich`, and where the output is no terminal, the tables are plain text.
 """
 
@@ -31,13 +31,13 @@ from weft._watching.verdict import percent
 from weft.cli import EXIT
 from weft.errors import BadUse as Refused
 
-#: what `--sort` and the key `s` go through
+#: the columns by which `--sort` and the key `s` sort
 SORTS = ("path", "busy", "reads", "writes", "time", "ops", "since")
 
 
 @contextlib.contextmanager
 def _said() -> Iterator[None]:
-    """What cannot be looked at is bad use, in one line."""
+    """Turns NoLook into BadUse, which is told in one line."""
     try:
         yield
     except _visit.NoLook as error:
@@ -72,10 +72,9 @@ def _size(n: int) -> str:
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
-    """Plain text: the first and the last column to the left, numbers to the right."""
-    kept = [
-        i for i in range(len(headings)) if i == 0 or not rows or any(row[i] for row in rows)
-    ]  # columns that say something
+    """Plain text: the first and the last column are aligned left, the others right."""
+    # Columns without an entry are left out.
+    kept = [i for i in range(len(headings)) if i == 0 or not rows or any(row[i] for row in rows)]
     headings = [headings[i] for i in kept]
     rows = [[row[i] for i in kept] for row in rows]
     widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
@@ -118,7 +117,7 @@ def _command_line(pid: int) -> str:
 
 
 def _does(network: _visit.Network) -> str:
-    """What a program waits for, in few words."""
+    """What the processes of a program do, in few words."""
     counts: dict[str, int] = {}
     words = {
         "runs": "run",
@@ -224,7 +223,7 @@ _KEYS: dict[str, Callable[[_visit.Row], Any]] = {
 
 
 def chosen(rows: Sequence[_visit.Row], sort: str, only: str) -> list[_visit.Row]:
-    """Those whose path or place contains `only`, in that order."""
+    """The rows whose path or place contains `only`, sorted by the column `sort`."""
     found = [row for row in rows if only in row.path or only in row.where]
     return sorted(found, key=lambda row: (_KEYS[sort](row), row.path))
 
@@ -244,7 +243,7 @@ _HEADINGS = (
 
 
 def _names(rows: Sequence[_visit.Row], tree: bool) -> list[str]:
-    """In a tree who stands below its parent is shown by what its path adds to its parent's."""
+    """The names of the rows. In a tree a name below its parent's is only what its path adds."""
     paths = {row.path for row in rows} if tree else set()
     names = []
     for row in rows:
@@ -256,7 +255,7 @@ def _names(rows: Sequence[_visit.Row], tree: bool) -> list[str]:
 
 
 def _parents(path: str) -> Iterator[str]:
-    """main, main/a, … of main/a/b."""
+    """main and main/a, of main/a/b."""
     for i, letter in enumerate(path):
         if letter == "/":
             yield path[:i]
@@ -303,7 +302,7 @@ def _ends(paths: Sequence[str]) -> str:
 
 
 def head(network: _visit.Network, pid: int) -> list[str]:
-    """What is said above the tables: the verdict first."""
+    """The lines above the tables: the verdict first."""
     n = len(network.rows) + network.left_out
     lines = [network.verdict.text]
     for one in network.os_processes:
@@ -360,7 +359,7 @@ def top(
     only: str,
     most: int,
 ) -> int:
-    """Shows the network of a program until it ends, or `q`."""
+    """Shows the network of a program, on a terminal until the program ends or `q` is pressed."""
     pid = number_of(word)
     with _said(), _visit.Looking(pid) as looking:
         if json_wanted:
@@ -373,7 +372,7 @@ def top(
 
 
 class Keys:
-    """What the keys have said: see HELP."""
+    """What the keys have chosen. HELP lists the keys."""
 
     HELP = "q quits · space pauses · s sorts · / filters · c channels"
 
@@ -420,7 +419,7 @@ class Keys:
 
 @contextlib.contextmanager
 def _single_keys() -> Iterator[None]:
-    """Keys come one by one, and are not shown."""
+    """Keys are read one by one, and are not echoed."""
     import termios
     import tty
 
@@ -446,13 +445,13 @@ def _live(looking: _visit.Looking, interval: float, sort: str, only: str, most: 
 
 
 def _plain_live(looking: _visit.Looking, interval: float, keys: Keys, most: int) -> None:
-    """Without rich: the screen is written anew."""
+    """Without rich: each look clears the screen and writes it anew."""
     with _single_keys():
         _drive(looking, interval, keys, most, lambda s: click.echo(f"\x1b[2J\x1b[H{s}"))
 
 
 def screen(network: _visit.Network, pid: int, keys: Keys, width: int, height: int) -> str:
-    """What fits on a screen of this size."""
+    """As much of the tables as fits on a screen of this size."""
     above = [line[:width] for line in head(network, pid)]
     rows = chosen(network.rows, keys.sort, keys.only)
     pipes = [p for p in network.pipes if not keys.only or keys.only in p.name]
@@ -502,7 +501,7 @@ def _drive(looking: _visit.Looking, interval: float, keys: Keys, most: int, show
 def graph(
     backend: str | None, kind: str | None, output: str | None, file: str, args: Sequence[str]
 ) -> int:
-    """Draws the network of a program, which runs for it, or of a trace."""
+    """Draws the network of a program, which is run for that, or of a trace."""
     by_name = {".svg": "svg", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid"}
     kind = kind or by_name.get(Path(output or "").suffix, "dot")
     if kind not in _graph.FORMATS:
@@ -515,7 +514,7 @@ def graph(
     else:
         with tempfile.TemporaryDirectory(prefix="weft") as folder:
             trace = str(Path(folder, "trace.jsonl"))
-            # what the program prints is not the drawing
+            # Without OUT, stdout is for the drawing: what the program prints goes to stderr.
             with contextlib.nullcontext() if output else contextlib.redirect_stdout(sys.stderr):
                 status = run_program(file, args, backend, trace)
             text = _drawn(trace, kind)
@@ -547,8 +546,8 @@ def _drawn(trace: str, kind: str) -> str:
 def ps_command(as_json: bool) -> int:
     """List the Weft programs that run, and what their processes do.
 
-    A program needs nothing for it. It is not listed if it was started with WEFT_INSPECT=0, or has no
-    runtime directory.
+    A program needs nothing to be listed. It is not listed if it was started with WEFT_INSPECT=0, or
+    has no runtime directory.
     """
     return ps(as_json)
 
@@ -556,10 +555,14 @@ def ps_command(as_json: bool) -> int:
 @click.command("top")
 @click.argument("program", required=False)
 @click.option("--once", is_flag=True, help="Look once, print it and exit.")
-@click.option("--json", "as_json", is_flag=True, help="Look once; as JSON on stdout.")
-@click.option("--interval", type=float, help="Seconds of a look (default: 0.1 once, else 1).")
+@click.option("--json", "as_json", is_flag=True, help="Look once, print it as JSON and exit.")
+@click.option(
+    "--interval", type=float, help="Seconds of a look (default: 0.1 if it looks once, else 1)."
+)
 @click.option("--sort", default="path", help="path, busy, reads, writes, time, ops or since.")
-@click.option("--only", default="", metavar="TEXT", help="Processes and channels with TEXT.")
+@click.option(
+    "--only", default="", metavar="TEXT", help="Show only processes and channels with TEXT."
+)
 @click.option("--most", default=2_000, help="The most processes to ask for.")
 def top_command(
     program: str | None,
@@ -572,7 +575,8 @@ def top_command(
 ) -> int:
     """Show the network of a program that runs: who is busy, who waits for whom, and the bottleneck.
 
-    PROGRAM is the number of an OS process, or a word of its command line; without it the only program that runs.
+    PROGRAM is the number of an OS process, or a word of its command line. It is not needed if only
+    one program runs.
 
     \b
     Examples:
@@ -600,7 +604,7 @@ def top_command(
         "help_option_names": ["-h", "--help"],
     },
 )
-@click.option("--on", "backend", metavar="BACKEND", help="As of weft run.")
+@click.option("--on", "backend", metavar="BACKEND", help="As for weft run.")
 @click.option("--format", "kind", help="svg, dot or mermaid (default: by the name of OUT, or dot).")
 @click.option("-o", "--output", metavar="OUT", help="The file to write (default: stdout).")
 @click.argument("file")
@@ -610,7 +614,7 @@ def graph_command(
 ) -> int:
     """Run the program FILE, and draw its network: who hands values to whom, by which channel.
 
-    FILE may be a trace (OUT of weft run --trace), which is drawn without running anything.
+    FILE may be a trace (OUT of weft run --trace): then nothing is run.
 
     \b
     Examples:

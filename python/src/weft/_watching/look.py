@@ -1,8 +1,9 @@
-"""The program's part of a look from outside (rules 14.9, 14.10): what `weft ps` and `weft top` ask.
+"""The program's part of a look from outside (rules 14.9, 14.10): answers what `weft ps` and `weft
+top` ask.
 
-python/native/watching/look_door.cpp calls serve() on a thread of Weft's own when somebody has come, and nothing
-here is imported before. What processes do is sampled (python/native/rounds/look.cpp): a program
-notes nothing for it.
+python/native/watching/look_door.cpp calls serve() on a helper thread when somebody has connected;
+it imports this module only then. What processes do is sampled (python/native/rounds/look.cpp): a
+process notes nothing for a look.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from weft._watching.look_frames import REQUEST, BadMessage, Reader, message
 
 #: what a sample finds a process to do, in the order of look.cpp
 STATES = ("runs", "due", "reads", "writes", "either", "time", "barrier", "waits", "io")
-SAMPLES = 20  #: in an interval
+SAMPLES = 20  #: how many samples an interval has
 LONGEST = 60.0  #: the longest interval, in seconds
-MOST = 2_000  #: processes in an answer, if the request does not say
-_PIECE = 400  #: rows that are made without letting the program go on
-_PATIENCE = 3600.0  #: seconds for which somebody may look and ask nothing
+MOST = 2_000  #: how many processes an answer has at most, if the request does not say
+_PIECE = 400  #: how many rows are made at a time; between two pieces the program goes on
+_PATIENCE = 3600.0  #: seconds for which a visitor may ask nothing
 
 
 def serve(descriptor: int) -> None:
-    """Answers what comes on this socket, until who looks goes. The socket stays open."""
+    """Answers the requests on this socket until the visitor has gone. The socket stays open."""
     with socket.socket(fileno=os.dup(descriptor)) as visitor:
         visitor.settimeout(_PATIENCE)
-        with contextlib.suppress(OSError):  # who looked has gone, or sleeps
+        with contextlib.suppress(OSError):  # the visitor has gone, or asks nothing
             _answer_all(visitor)
 
 
@@ -69,7 +70,7 @@ def _is_number(x: Any) -> bool:
 
 
 def who() -> dict[str, Any]:
-    """Which program this is."""
+    """What program this is."""
     return {
         "pid": os.getpid(),
         "parent": os.getppid(),
@@ -80,7 +81,7 @@ def who() -> dict[str, Any]:
 
 
 class Look:
-    """One who looks, as often as wanted: what a look tells is what has happened since the last."""
+    """The looks of one visitor: each tells what has happened since the one before."""
 
     def __init__(self) -> None:
         self._native = _native._look_new()
@@ -94,7 +95,7 @@ class Look:
         by_key, samples = _native._look_channels(self._native)
         seconds = max(time.perf_counter() - start, 1e-9)
         count = _native._look(self._native) if len(rows) >= most else len(rows)
-        own = {channel.name for channel in list(_observers._own.values())}  # Weft's own
+        own = {channel.name for channel in list(_observers._own.values())}  # Weft's own channels
         channels = {
             str(key): _channel(row, seconds, samples)
             for key, row in by_key.items()
@@ -141,7 +142,7 @@ def _process(row: Any) -> dict[str, Any]:
         "kind": kind,
         "now": STATES[now],
         "for": ns * 1e-9,
-        "before": before,  # so it was when it was first seen
+        "before": before,  # it did so already when it was first seen
         "does": does,
         "share": {
             state: count / samples for state, count in zip(STATES, counts, strict=True) if count
@@ -161,7 +162,7 @@ def _channel(row: Any, seconds: float, samples: int) -> dict[str, Any]:
         "dropped": dropped,
         "depth": depth,
         "capacity": capacity,
-        "reading": reading / (samples or 1),  # in so much of the interval somebody waited to read
+        "reading": reading / (samples or 1),  # in this share of the samples somebody waited to read
         "writing": writing / (samples or 1),
         "readers": readers,
         "writers": writers,
@@ -169,8 +170,8 @@ def _channel(row: Any, seconds: float, samples: int) -> dict[str, Any]:
 
 
 def _operations(processes: list[dict[str, Any]], channels: dict[str, dict[str, Any]]) -> None:
-    """How many operations a second each has done, as far as is known: what has passed at the ends
-    that it alone holds. None: it shares an end, or holds none.
+    """Adds to each process how many operations a second it has done: what has passed at the ends
+    that no other process holds. None if the process shares an end, or holds none.
     """
     holders: dict[tuple[str, bool], int] = {}
     for one in processes:
@@ -186,8 +187,9 @@ def _operations(processes: list[dict[str, Any]], channels: dict[str, dict[str, A
 
 
 def _elsewhere(rows: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The processes here that are calls of the parent's, and those that wait for their call in
-    another OS process: by their numbers the call's name, and where.
+    """By number of a process: the calls that run here for the parent, each with its name and path;
+    and the processes that wait for a call in another OS process, each with its number and the
+    call's name.
     """
     names = sys.modules.get("weft._distributed_deadlock.call_names")
     rounds = sys.modules.get("weft._distributed_deadlock.rounds")

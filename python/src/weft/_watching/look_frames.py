@@ -1,12 +1,12 @@
-"""What a program and who looks at it say to each other (rule 14.9): messages of JSON, each behind its
+"""What a program and its visitor send each other (rule 14.9): messages of JSON, each after its
 length.
 
     request   {"weft": 1, "ask": "who"} │ {"weft": 1, "ask": "look", "interval": 0.1, "most": 2000}
     answer    {"weft": 1, …} │ {"weft": 1, "error": "a sentence"}
 
 Invariants
-- A message is at most `limit` bytes, by its length's first word: nothing longer is kept in memory.
-- Whatever comes, feed() returns objects (dicts) or raises BadMessage with a sentence.
+- A message is at most `limit` bytes long. If its length says more, nothing of it is kept.
+- Whatever comes, feed() returns dicts or raises BadMessage with a sentence.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import struct
 from typing import Any
 
 VERSION = 1
-REQUEST = 4096  #: the most bytes of a request
-ANSWER = 1 << 28  #: and of an answer
+REQUEST = 4096  #: how many bytes a request has at most
+ANSWER = 1 << 28  #: how many bytes an answer has at most
 _LENGTH = struct.Struct("!I")
 
 
 class BadMessage(ValueError):
-    """It is none of this protocol; the text says why."""
+    """What has come is no message of this protocol; the text says why."""
 
 
 def message(content: dict[str, Any]) -> bytes:
@@ -31,7 +31,7 @@ def message(content: dict[str, Any]) -> bytes:
 
 
 class Reader:
-    """Takes what comes in pieces of any size."""
+    """Makes messages of bytes that come in pieces of any size."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

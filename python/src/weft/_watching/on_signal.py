@@ -1,9 +1,10 @@
-"""Says where every process is when a signal comes, and goes on (rule 14.10).
+"""Prints where every process is when a signal comes; the program goes on (rule 14.10).
 
-    the signal ──a handler in C──► a thread of C that sleeps ──► say(): each process, on stderr
+    the signal ──a handler in C──► a thread in C, which slept ──► say(): each process, on stderr
 
-Invariant: Python knows no handler for that signal. So it is none that may act (rule 10.3), no code of
-the program is interrupted, and it is said also while the main thread computes.
+Invariant: Python knows no handler for the signal. So the handler is not outside a run as rule 10.3
+means it, no code of the program is interrupted, and the list is printed also while the main thread
+computes.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ import sys
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-_MOST = 40
+_MOST = 40  # how many processes are printed
 
 
 def on_signal(number: int = getattr(signal, "SIGUSR1", 10)) -> None:
     """From now on this signal prints on stderr where each process is, and the program goes on.
 
     Args:
-        number: the signal; SIGUSR1 by default. What was set for it before is set no more.
+        number: the signal; SIGUSR1 by default. A handler that was set before is replaced.
     Raises:
-        BadUse: it is a signal that cannot be used so.
+        BadUse: this signal cannot be used for it.
     """
     if not hasattr(_native, "_on_signal"):
         raise BadUse("on_signal: only CPython's extension has it")
@@ -40,7 +41,7 @@ def on_signal(number: int = getattr(signal, "SIGUSR1", 10)) -> None:
 
 
 def say() -> None:
-    """Called on a thread of Weft's own."""
+    """Prints the list. It is called on a helper thread."""
     rows = _native._where()
     rounds = sys.modules.get("weft._distributed_deadlock.rounds")
     here = [f"{path}: {does}" for _, path, does in rows]

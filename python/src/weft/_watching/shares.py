@@ -1,9 +1,8 @@
-"""What processes did with their time, by their events: for the verdict on a trace or a measurement
-(rules 14.11, 14.12).
+"""Which share of the time each process was busy, or waited, by the events of a run: for the verdict
+on a trace or a measurement (rules 14.11, 14.12).
 
-Invariant: a process is busy whenever it is in no operation that waits. Where a scheduler runs several,
-the time in which a process could go on and another ran counts as waiting, for the events do not
-tell the two apart.
+Invariant: a process is busy whenever it is in no operation that waits. The time in which a process
+could go on and another one ran counts as waiting, for the events do not tell the two apart.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from weft._watching import verdict as _verdict
 
 _TIME = ("sleep", "tick")
-_MANY = 4096  #: processes
+_MANY = 4096  #: with more processes than this, those that were there for a moment are forgotten
 _IO = ("io call", "await", "blocking call")
 
 
@@ -26,7 +25,7 @@ class _One:
     waits: dict[str, int] = field(default_factory=dict)  # "reads", "writes", … → ns
     inputs: set[str] = field(default_factory=set)
     outputs: set[str] = field(default_factory=set)
-    since: int | None = None  # it is in an operation since then
+    since: int | None = None  # since when it is in an operation
     what: str = ""
 
 
@@ -42,7 +41,7 @@ def _what(operation: str, kind: str | None) -> str:
 
 
 class Shares:
-    """Of processes, by any keys; times in ns."""
+    """Collects the times of processes, by any keys; times are in ns."""
 
     def __init__(self) -> None:
         self._all: dict[object, _One] = {}
@@ -50,7 +49,7 @@ class Shares:
         self._last = 0
 
     def seen(self, key: object, path: str, at: object, now: int) -> None:
-        """This process is there; `at`: with which others it shares an interpreter."""
+        """This process is there. `at` is equal for processes that share an interpreter."""
         if self._first is None:
             self._first = now
         self._last = max(self._last, now)
@@ -61,7 +60,7 @@ class Shares:
         return key in self._all
 
     def waited(self, key: object, now: int) -> int:
-        """How long the operation in which the process is has waited."""
+        """How long the process has been in its operation; 0 if it is in none."""
         self._last = max(self._last, now)
         since = self._all[key].since
         return 0 if since is None else now - since
@@ -90,14 +89,16 @@ class Shares:
             self._forget_short()
 
     def _forget_short(self) -> None:
-        """Of a program that starts many, those that were there for a moment only."""
+        """Forgets the processes that were there for a moment only."""
         short = (self._last - (self._first or 0)) / 100
         for key, one in list(self._all.items()):
             if one.end is not None and one.end - one.start < short:
                 del self._all[key]
 
     def nodes(self) -> list[_verdict.Node]:
-        """Those that did anything but wait for their children, by shares of the whole time."""
+        """The processes by shares of the whole time, without those that mostly waited for their
+        children.
+        """
         whole = max(self._last - (self._first or 0), 1)
         found = []
         for one in list(self._all.values()):
@@ -126,7 +127,7 @@ class Shares:
 
 
 def add(shares: Shares, event: dict[str, object]) -> None:
-    """One line of a trace."""
+    """Adds one line of a trace."""
     key, now = event.get("id"), event["t"]
     assert isinstance(now, int)
     if event["e"] == "lost" or not isinstance(key, int) or key < 0:

@@ -1,14 +1,16 @@
-"""Where the time goes, in one sentence (rules 14.11, 14.12): `weft top`, `weft trace`, `measuring()`.
+"""Where the time goes, in one sentence (rules 14.11, 14.12): `weft top`, `weft trace`,
+`measuring()`.
 
-A process has *weight* as far as it waits for no other process: it is busy, waits for time, or for
-io. The others wait for those that have weight, directly or through others. So the bottleneck is the
-process with the most weight among those for which somebody waits.
+The *weight* of a process is the share of time in which it waits for no other process: it is busy,
+or waits for time or for io. Processes without weight wait for those that have weight, directly or
+through others. So the bottleneck is the process with the most weight, among those for which
+somebody waits or that are busy.
 
 - Processes of one name (`worker[0]`, `worker[1]`, …) that do the same are taken together.
-- Two within a tenth of each other are both named.
-- If many compute, each a little, and together all the time of one processor, it is the scheduler.
-- If who has the weight takes no values from others, and does not compute, nobody in the network is
-  slow: it waits for what comes from outside.
+- All within a tenth of the most weight are named.
+- If many compute, each a little, and together fill one processor, the verdict names the scheduler.
+- If the heaviest process reads from no other, and does not compute, nobody in the network is slow:
+  the network waits for what comes from outside.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-NEAR = 0.9  #: of the most weight: both are named
+NEAR = 0.9  #: who has this share of the most weight is named too
 LIGHT = 0.3  #: below this weight nobody is a bottleneck
-_WAITS = 0.25  #: in so much of the time a neighbour waits, if a sentence says that it waits
-_ALIKE = 0.2  #: so near to each other are the weights of processes that are taken together
-_FULL = 0.75  #: of one processor's time
+_WAITS = 0.25  #: a sentence says that a neighbour waits if it waits for this share of the time
+_ALIKE = 0.2  #: weights of processes that are taken together differ by at most this
+_FULL = 0.75  #: a processor is full from this share of its time on
 _ONE = 1.1  #: a sum of busy shares up to this is that of one scheduler
 
 
@@ -34,15 +36,15 @@ class Node:
     path: str
     busy: float = 0.0
     time: float = 0.0  #: it waited for time
-    io: float = 0.0  #: it waited for io, or for what is no process
+    io: float = 0.0  #: it waited for io, or for something else that is no process
     reads: float = 0.0
     writes: float = 0.0
-    due: float = 0.0  #: it could go on, and something else ran
-    #: of its busy time: it computed; None: that is not known
+    due: float = 0.0  #: it could go on, and another process ran
+    #: it computed; None if that is not known
     cpu: float | None = None
-    inputs: set[str] = field(default_factory=set)  #: channels of which it reads
+    inputs: set[str] = field(default_factory=set)  #: channels from which it reads
     outputs: set[str] = field(default_factory=set)
-    at: object = None  #: with whom it shares a scheduler, or the interpreter's lock
+    at: object = None  #: equal for processes that share a scheduler, or the interpreter's lock
 
     @property
     def weight(self) -> float:
@@ -68,8 +70,8 @@ def percent(share: float) -> str:
 class _Group:
     name: str
     members: list[Node]
-    before: float = 0.0  # so much of the time somebody waited to write to it
-    behind: float = 0.0  # and to read from it
+    before: float = 0.0  # the share of time in which somebody waited to write to it
+    behind: float = 0.0  # and the share in which somebody waited to read from it
 
     def mean(self, of: str) -> float:
         return float(sum(getattr(m, of) for m in self.members)) / len(self.members)
@@ -106,7 +108,7 @@ class _Group:
 
     @property
     def outside(self) -> bool:
-        """It does not compute: it waits for something that is no process."""
+        """Does it wait for what is no process, rather than compute?"""
         idle = self.mean("time") + self.mean("io")
         cpus = [m.cpu for m in self.members if m.cpu is not None]
         if len(cpus) == len(self.members):
@@ -145,7 +147,7 @@ def _groups(nodes: Iterable[Node]) -> list[_Group]:
 
 
 def _press(groups: list[_Group]) -> None:
-    """Who waits for whom: `before` and `behind` of each."""
+    """Sets `before` and `behind` of each group: how much its neighbours wait for it."""
     readers: dict[str, list[_Group]] = defaultdict(list)
     writers: dict[str, list[_Group]] = defaultdict(list)
     for group in groups:
@@ -161,13 +163,13 @@ def _press(groups: list[_Group]) -> None:
 
 
 def verdict(nodes: Iterable[Node]) -> Verdict:
-    """Who is the bottleneck, of those that did anything or waited for others."""
+    """The verdict on these processes."""
     nodes = list(nodes)
     if not nodes:
         return Verdict("nothing", (), "nothing runs here")
     groups = _groups(nodes)
     _press(groups)
-    # Who sleeps and is waited for by nobody is no bottleneck (a clock, a process that only looks).
+    # A process that sleeps and for which nobody waits is no bottleneck: it may be a clock.
     heavy = [
         g for g in groups if max(g.before, g.behind) >= 0.1 or g.mean("busy") >= LIGHT
     ] or groups
@@ -193,7 +195,7 @@ def verdict(nodes: Iterable[Node]) -> Verdict:
 
 
 def _crowded(nodes: list[Node], top: list[_Group], most: float) -> Verdict | None:
-    """Do many share one processor, each with a little?"""
+    """The verdict if many share one processor, each with a little; else None."""
     by: dict[object, list[Node]] = defaultdict(list)
     for node in nodes:
         by[node.at].append(node)

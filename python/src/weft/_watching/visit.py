@@ -1,13 +1,14 @@
-"""Who looks at a program from outside: finds its door, asks, and puts what several OS processes say
-together (rules 14.9, 14.10). `weft ps` and `weft top` print it.
+"""The visitor's part of a look from outside (rules 14.9, 14.10): finds a program's socket (its
+door), asks, and puts together what several OS processes answer. `weft ps` and `weft top` print the
+result.
 
     doors() ──► the programs of this user        Visit(pid).ask() ──► one OS process's answer
-    look(pid) ──► it and those that it has started ──► Network
+    look(pid) ──► this OS process and those that it has started ──► Network
 
 Invariants
-- Whatever is wrong is a NoLook with one sentence that says what to do.
-- Nothing is asked of a program twice at once, and none is waited for without end.
-- A socket whose program has died is taken away by whoever finds it.
+- If something is wrong, NoLook says in one sentence what to do.
+- A Visit has one question under way at a time, and waits for each answer only so long.
+- Whoever finds the socket of a program that has died removes it.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from typing import Any
 from weft._watching import verdict as _verdict
 from weft._watching.look_frames import ANSWER, BadMessage, Reader, message
 
-PATIENCE = 3.0  #: seconds beyond the interval for which an answer is awaited
+PATIENCE = 3.0  #: seconds after the interval for which an answer is awaited
 
 
 class NoLook(Exception):
-    """That program cannot be looked at; the text says why, and what to do."""
+    """A program cannot be looked at; the text says why, and what to do."""
 
     def __init__(self, text: str, pid: int | None = None) -> None:
         super().__init__(text)
@@ -65,7 +66,7 @@ def directory() -> Path:
 
 
 def doors() -> list[int]:
-    """The OS processes of this user that can be looked at; sockets of the dead are swept.
+    """The OS processes of this user that can be looked at. Sockets of dead ones are removed.
 
     Raises:
         NoLook: see directory().
@@ -84,7 +85,9 @@ def doors() -> list[int]:
 
 
 def _answers(at: Path) -> bool:
-    """Is anybody behind this socket, perhaps in a container whose processes are not seen here?"""
+    """Does a program listen at this socket, perhaps in a container whose processes are not seen
+    here?
+    """
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(0.2)
         try:
@@ -98,7 +101,7 @@ def _answers(at: Path) -> bool:
 
 
 def _stat(pid: int | str, *more: object) -> tuple[str, list[str]] | None:
-    """Of an OS process, or of its thread (`"task", tid`): its name, and the fields behind it."""
+    """The name of an OS process, or of its thread (`"task", tid`), and the fields after the name."""
     try:
         text = Path("/proc", str(pid), *map(str, more), "stat").read_text(errors="replace")
     except OSError:
@@ -153,7 +156,7 @@ def threads(pid: int) -> list[tuple[str, str, float]]:
 
 
 def why_not(pid: int) -> str:
-    """Why there is no door of this OS process."""
+    """Why this OS process has no door."""
     try:
         owner = Path(f"/proc/{pid}").stat().st_uid
     except OSError:
@@ -205,7 +208,7 @@ class Visit:
     """A conversation with one OS process.
 
     Raises:
-        NoLook: it has no door, or none that opens.
+        NoLook: the OS process has no door, or the door does not open.
     """
 
     def __init__(self, pid: int) -> None:
@@ -242,7 +245,7 @@ class Visit:
             raise NoLook(self._ended(), self.pid) from None
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """The answer to what was sent, for which this waits so long."""
+        """The answer to what was sent. Waits at most so many seconds."""
         until = time.monotonic() + seconds
         while True:
             left = until - time.monotonic()
@@ -270,7 +273,7 @@ class Visit:
         return self.receive(more.get("interval", 0) + PATIENCE)
 
     def _ended(self) -> str:
-        until = time.monotonic() + 1  # it may be on its way out
+        until = time.monotonic() + 1  # the OS process may be ending
         while (found := _stat(self.pid)) and found[1][0] not in "ZX" and time.monotonic() < until:
             time.sleep(0.01)
         if found and found[1][0] not in "ZX":
@@ -289,13 +292,13 @@ class Row:
     pid: int
     kind: str
     now: str
-    seconds: float  #: for so long
-    before: bool  #: so it was at the first look already: it may be longer
+    seconds: float  #: how long it has been where it is
+    before: bool  #: it was there already at the first look, so `seconds` may be too few
     where: str  #: what it does: "read 'c' at shop.py:12"
     share: dict[str, float]
     cpu: float | None  #: share of one processor
     rate: float | None  #: operations a second
-    reads_from: list[str]  #: names of the channels
+    reads_from: list[str]  #: names of channels
     writes_to: list[str]
 
     def part(self, *states: str) -> float:
@@ -312,9 +315,9 @@ class Pipe:
     depth: int
     capacity: int
     dropped: int
-    reading: float  #: in so much of the interval somebody waited to read
+    reading: float  #: the share of samples in which somebody waited to read
     writing: float
-    readers: list[str] = field(default_factory=list)  #: paths of those who hold an end
+    readers: list[str] = field(default_factory=list)  #: paths of the processes that hold an end
     writers: list[str] = field(default_factory=list)
 
 
@@ -335,7 +338,7 @@ class Network:
     os_processes: list[OsProcess]
     nodes: list[_verdict.Node]
     silent: list[str]  #: a sentence for each OS process that did not answer
-    left_out: int = 0  #: processes that are in no row
+    left_out: int = 0  #: how many processes have no row
 
     @property
     def verdict(self) -> _verdict.Verdict:
@@ -343,7 +346,7 @@ class Network:
 
 
 def family(pid: int) -> list[int]:
-    """This OS process and those below it that can be looked at."""
+    """This OS process, and those that it has started and that can be looked at."""
     with_door = set(doors())
     found = [pid]
     for other in sorted(with_door - {pid}):
@@ -414,14 +417,14 @@ class Looking:
 def together(
     root: int, answers: dict[int, dict[str, Any]], silent: list[str], before: dict[int, Used | None]
 ) -> Network:
-    """What several OS processes have said, as one network: a call that waits here for its OS process is
-    shown as what it is there.
+    """The answers of several OS processes as one network. A process that waits for its call in
+    another OS process is shown once: as the call, with the state that the call has there.
     """
     paths: dict[tuple[int, str], str] = {}  # (pid, call) → the path of who waits for it
-    away: dict[int, set[int]] = {}  # by pid the processes that are shown elsewhere
+    away: dict[int, set[int]] = {}  # by pid: the processes that are shown as calls of another
     moved: dict[int, dict[int, str]] = {}  # by pid: process → its path in the whole network
     pending = [root, *(pid for pid in answers if pid != root)]
-    for pid in pending:  # parents come first: their numbers are lower, or the root's
+    for pid in pending:  # parents come first: the root, then lower numbers
         if pid in answers:
             moved[pid] = _moved(pid, answers[pid], paths)
             away[pid] = {
@@ -475,7 +478,9 @@ def _in_many(names: dict[int, dict[str, str]]) -> set[str]:
 
 
 def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) -> dict[int, str]:
-    """The paths of the processes there. What runs within no call of a host's is Weft's own."""
+    """The paths of the processes there, by number. In a host a process outside all calls is Weft's
+    own.
+    """
     calls = {int(number): found for number, found in answer["calls"].items()}
     up = {one["id"]: one["parent"] for one in answer["processes"]}
     found: dict[int, str] = {}
@@ -566,7 +571,7 @@ def look(pid: int, interval: float = 0.1, most: int = 2_000) -> Network:
 
 
 def where_lines(rows: Iterable[Row], here: int) -> list[str]:
-    """A line for each process, in the form of Ctrl-C's."""
+    """A line for each process, in the form of Ctrl-C's list."""
     return [
         f"{row.path}: {row.where}" + ("" if row.pid == here else f" in OS process {row.pid}")
         for row in rows
