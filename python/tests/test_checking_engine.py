@@ -446,3 +446,21 @@ def test_a_wrong_entry_of_the_relation_misses_outcomes() -> None:
         for buffered in (False, True):
             _engine.flip(write, write, buffered)
     assert searched(partial(writers, 3))[0].runs == 6
+
+
+def test_many_processes_are_no_livelock() -> None:
+    """Rules 17.5, 17.7: the bound of steps grows with them. A run that is too large to be analysed
+    cuts the reduced search.
+    """
+
+    def many() -> None:
+        channels = [Channel() for _ in range(2500)]
+        run(
+            *[writes(c.writer(), [1]) for c in channels],
+            *[collects(c.reader()) for c in channels],
+        )
+
+    search = Search(many, Options("reduced", seconds=60.0))
+    (outcome,) = search
+    assert (outcome.kind, outcome.cut) == ("ok", "size") and outcome.steps > 20_000
+    assert not search.complete and search.cut == {"size"}

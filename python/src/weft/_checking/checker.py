@@ -320,7 +320,7 @@ class _Check:
         if outcome.kind == "exception" and outcome.error is not None:
             return "exception", _words.one_line(outcome.error)
         if outcome.kind == "no end":
-            return "no end", f"not over after {_engine.Options().limit:,} steps"
+            return "no end", f"not over after {outcome.steps - 1:,} steps"
         if outcome.kind == "deadlock":
             return "deadlock", ""
         if outcome.kind != "ok":
@@ -525,8 +525,7 @@ class _Check:
             return ""
         options = replace(
             self._engine_options(time or None, "park"),
-            search="few",
-            bound=3,
+            search="reduced",
             seconds=_GRAIN,
             schedules=None,
         )
@@ -535,7 +534,7 @@ class _Check:
             kind, what = self._judged(other)
             if kind == failure.kind and _words.alike(what, failure.what):
                 return ""
-        if not search.complete and "seconds" in search.cut:
+        if not search.complete:
             return ""
         return (
             "a process is stopped between two operations here: this cannot happen while all of these are coroutines of "

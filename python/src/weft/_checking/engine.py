@@ -61,7 +61,7 @@ class Options:
     seed: int = 1
     bound: int = 2
     depth: int = 3
-    limit: int = 20_000  #: a run with more steps has no end
+    limit: int = 20_000  #: a run with more steps, and 100 more for each process, has no end
     early: int = 2
     seconds: float = math.inf  #: how long to search
     schedules: int | None = None  #: how many to run at most
@@ -94,7 +94,7 @@ class Outcome:
     decisions: tuple[Decision, ...] = ()
     lost: int = 0  #: values in blocking buffers that nobody took, without poison
     early: int = 0  #: times that came although a process could run
-    cut: str = ""  #: a bound that this run met: "early", "limit"
+    cut: str = ""  #: a bound that this run met: "early", "limit", "size"
     difference: str = ""  #: of a replay: the first deviation that does not fit, which is no failure
     #: the product of the numbers of choices; its mean over random walks estimates how many
     #: schedules there are
@@ -200,7 +200,7 @@ class Search:
         self.blocked = 0  #: runs that were no schedules
         #: the schedules that were run stand for all (of "few": for all with so few deviations)
         self.complete = False
-        self.cut: set[str] = set()  #: what cut it: "early", "limit", "seconds", "schedules"
+        self.cut: set[str] = set()  #: what cut it: "early", "limit", "size", "seconds", "schedules"
         self.ways: dict[str, int] = {}  #: schedules, by the way of searching
         self.races = (0, 0)  #: how many races were seen in both orders, and how many there are
         self._chances = 0.0
