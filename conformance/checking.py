@@ -225,6 +225,7 @@ def main() -> int:
         f"{compared} networks compared, {left_out} with too many schedules left out, {wrong} wrong; "
         f"{every} schedules, reduced {reduced}; {time.monotonic() - begun:.0f} s"
     )
+    print(f"{compared - wrong} passed, {wrong} failed")
     return 1 if wrong else 0
 
 

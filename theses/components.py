@@ -69,10 +69,6 @@ THESIS = {
 }
 
 
-class Failed(Exception):
-    """A program failed, or printed something other than its figures; the message says which."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Case:
     workload: str
@@ -119,7 +115,7 @@ def parse(out: str, pairs: int) -> Found:
     each run.
 
     Raises:
-        Failed: a line is missing or has no numbers.
+        RunError: a line is missing or has no numbers.
     """
     try:
         lines = {key: rest for key, _, rest in (line.partition(" ") for line in out.splitlines())}
@@ -128,9 +124,11 @@ def parse(out: str, pairs: int) -> Found:
             for key in ("first", "ns", "cpu")
         )
     except (KeyError, ValueError) as error:
-        raise Failed(f"printed no figures, but {out[:80]!r}") from error
+        raise runner.RunError(f"printed no figures, but {out[:80]!r}") from error
     if len(first) != 1 or not runs or len(runs) != len(cpu):
-        raise Failed(f"printed {len(first)} first runs, {len(runs)} others and {len(cpu)} of CPUs")
+        raise runner.RunError(
+            f"printed {len(first)} first runs, {len(runs)} others and {len(cpu)} of CPUs"
+        )
     return Found(first, runs, cpu)
 
 
@@ -138,7 +136,7 @@ def started(who: str, case: Case, runs: int) -> Found:
     """Runs a program once.
 
     Raises:
-        Failed: it failed, or printed something other than its figures.
+        RunError: it failed, or printed something other than its figures.
     """
     done = subprocess.run(
         [sys.executable, *argv(who, case, runs)],
@@ -149,7 +147,7 @@ def started(who: str, case: Case, runs: int) -> Found:
     )
     if done.returncode != 0:
         last = runner.last_words(done.stderr)
-        raise Failed(f"{case.name}, {who} ended with status {done.returncode}: {last}")
+        raise runner.RunError(f"{case.name}, {who} ended with status {done.returncode}: {last}")
     return parse(done.stdout, WORKERS * case.messages)
 
 
@@ -165,7 +163,7 @@ def measure(
     runs: Sequence[int],
     start: Callable[[str, Case, int], Found] = started,
 ) -> dict[str, Found]:
-    """Runs every program in every round, one at a time. Raises Failed as soon as one fails."""
+    """Runs every program in every round, one at a time. Raises RunError as soon as one fails."""
     found = {who: Found() for who in people}
     for share in runs:
         for who in people:
@@ -285,14 +283,8 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(
-            runner.stopped_by(
-                lambda: main(sys.argv[1:]),
-                "components",
-                "finished tables are kept in out/components",
-            )
+    sys.exit(
+        runner.stopped_by(
+            lambda: main(sys.argv[1:]), "components", "finished tables are kept in out/components"
         )
-    except Failed as error:
-        print(f"\ncomponents: {error}", file=sys.stderr)
-        sys.exit(1)
+    )

@@ -110,12 +110,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(
-            runner.stopped_by(
-                lambda: main(sys.argv[1:]), "cppcsp", "finished experiments are kept in out/cppcsp"
-            )
+    sys.exit(
+        runner.stopped_by(
+            lambda: main(sys.argv[1:]), "cppcsp", "finished experiments are kept in out/cppcsp"
         )
-    except runner.RunError as error:
-        print(f"\ncppcsp: {error}", file=sys.stderr)
-        sys.exit(1)
+    )

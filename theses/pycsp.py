@@ -209,12 +209,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(
-            runner.stopped_by(
-                lambda: main(sys.argv[1:]), "pycsp", "finished experiments are kept in out/pycsp"
-            )
+    sys.exit(
+        runner.stopped_by(
+            lambda: main(sys.argv[1:]), "pycsp", "finished experiments are kept in out/pycsp"
         )
-    except runner.RunError as error:
-        print(f"\npycsp: {error}", file=sys.stderr)
-        sys.exit(1)
+    )

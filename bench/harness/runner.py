@@ -72,8 +72,9 @@ class Terminated(KeyboardInterrupt):
 
 
 def stopped_by(main: Callable[[], int], name: str, kept: str) -> int:
-    """Runs a command of this folder and returns its exit status: main()'s; 130 after Ctrl-C and 143
-    after SIGTERM. Either signal ends the program that runs, and a message says what was `kept`.
+    """Runs a command and returns its exit status: main()'s; 1 after a RunError, which is printed; 130
+    after Ctrl-C and 143 after SIGTERM. Either signal ends the program that runs, and a message says
+    what was `kept`.
     """
 
     def terminated(*_: object) -> None:
@@ -82,6 +83,9 @@ def stopped_by(main: Callable[[], int], name: str, kept: str) -> int:
     signal.signal(signal.SIGTERM, terminated)
     try:
         return main()
+    except RunError as error:
+        print(f"\n{name}: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt as stop:
         print(f"\n{name}: stopped; {kept}", file=sys.stderr)
         return 143 if isinstance(stop, Terminated) else 130

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import subprocess
@@ -261,6 +263,16 @@ class Stopped(unittest.TestCase):
             self.assertEqual(
                 (done.returncode, done.stderr), (status, "\nx: stopped; half is kept\n")
             )
+
+    def test_a_program_that_fails_is_named_and_the_status_is_1(self):
+        def fails():
+            raise runner.RunError("ended with status 3")
+
+        before = signal.getsignal(signal.SIGTERM)
+        self.addCleanup(signal.signal, signal.SIGTERM, before)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(runner.stopped_by(fails, "x", "half is kept"), 1)
+        self.assertEqual(said.getvalue(), "\nx: ended with status 3\n")
 
     def stop(self, number, status):
         with tempfile.TemporaryDirectory() as place:

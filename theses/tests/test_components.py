@@ -68,14 +68,14 @@ class Measured(unittest.TestCase):
             "", "ns 1\n", "first 1\ncpu 1\nns x\n", "first 1\ncpu 1\nns 1 2\n",
             "first 1 2\ncpu 1\nns 1\n", "first 1\ncpu\nns\n",
         ):  # fmt: skip
-            with self.subTest(said), self.assertRaisesRegex(components.Failed, "printed"):
+            with self.subTest(said), self.assertRaisesRegex(components.runner.RunError, "printed"):
                 components.parse(said, 10)
 
     def test_a_program_that_fails_is_named_with_its_last_line(self):
         script = "import sys; sys.exit('no such socket')"
         with (
             mock.patch.object(components, "argv", lambda who, case, runs: ["-c", script]),
-            self.assertRaisesRegex(components.Failed, "heavy-5, design .* no such socket"),
+            self.assertRaisesRegex(components.runner.RunError, "heavy-5, design .* no such socket"),
         ):
             components.started("design", Case("heavy", 5), 1)
 
