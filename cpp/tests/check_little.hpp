@@ -1,6 +1,6 @@
 // Little networks for the engine of `weft check`, which it runs without any language: processes are
-// lists of operations at channels. What one tells the engine is what the points of a language tell it
-// (python/native/checking/engine.cpp).
+// lists of operations at channels. What one tells the engine is what the points of a language tell
+// it (python/native/checking/engine.cpp).
 #pragma once
 #include <algorithm>
 #include <deque>

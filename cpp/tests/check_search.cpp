@@ -1,5 +1,5 @@
-// The searches of `weft check` (rule 17.6), on little networks: how many schedules stand for all, and
-// that they have every outcome that all have.
+// The searches of `weft check` (rule 17.6), on little networks: how many schedules stand for all,
+// and that they have every outcome that all have.
 #include <random>
 
 #include <doctest/doctest.h>

@@ -76,8 +76,8 @@ void Reduced::analyse(Run& run) {
   }
 }
 
-// A run in which `second` comes before `first`: of the steps after `first` that do not follow it, and
-// `second`, one that follows none of the others is to go where `first` went.
+// A run in which `second` comes before `first`: of the steps after `first` that do not follow it,
+// and `second`, one that follows none of the others is to go where `first` went.
 void Reduced::ask_for(const Record& r, int first, int second) {
   Node* const x = node_of(first);
   if (!x) return;

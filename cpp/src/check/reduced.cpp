@@ -50,7 +50,8 @@ bool Reduced::related(const Run& run, std::span<const Touch> a,
   return false;
 }
 
-// The node of the step that is over takes up what the step did. False: it did something else before.
+// The node of the step that is over takes up what the step did. False: it did something else
+// before.
 bool Reduced::step_is_over(Run& run) {
   while (nodes_.size() < run.record.events.size()) nodes_.push_back(std::exchange(node_, kNone));
   const int n = nodes_.back();

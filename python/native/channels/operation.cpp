@@ -9,8 +9,8 @@
 // In a coroutine process or a task the operation is a small awaitable from a free list, whose life
 // awaited.hpp describes; elsewhere it is a call that blocks: block_in().
 //
-// The node is the process's, or in an asyncio task a TaskWaiter's (task_waiter.hpp); the slot is the
-// awaitable's `value`, or the Caller's.
+// The node is the process's, or in an asyncio task a TaskWaiter's (task_waiter.hpp); the slot is
+// the awaitable's `value`, or the Caller's.
 #include "channels/operation.hpp"
 
 #include "channels/ends.hpp"

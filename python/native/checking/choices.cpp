@@ -1,10 +1,10 @@
 // Selects, as the engine sees them: how the arrival of one conflicts with other steps.
 //
-// That a select finds a partner, or is found by him, is the same if it could have taken nobody else:
-// then it counts as a plain party at the guard that it took, and its other guards conflict with every
-// arrival, but not with a quiet end. A skip, a time that may come any moment, a second guard that is
-// ready, or one place at two guards make a difference. While it waits it counts as one that may take
-// any; only when its partner is known is that weakened, for the races.
+// That a select finds a partner, or is found by him, is the same if it could have taken nobody
+// else: then it counts as a plain party at the guard that it took, and its other guards conflict
+// with every arrival, but not with a quiet end. A skip, a time that may come any moment, a second
+// guard that is ready, or one place at two guards make a difference. While it waits it counts as
+// one that may take any; only when its partner is known is that weakened, for the races.
 #include <algorithm>
 
 #include "checking/engine.hpp"

@@ -86,7 +86,8 @@ core::Waker* Checker::look(core::RunQueue& queue) noexcept {
   return other;
 }
 
-// `goes_on`: a process that has just been put into the queue, and that the usual order goes on with.
+// `goes_on`: a process that has just been put into the queue, and that the usual order goes on
+// with.
 core::Waker* Checker::decide(core::RunQueue& queue, int goes_on) noexcept {
   for (;;) {
     core::Waker* const other = look(queue);

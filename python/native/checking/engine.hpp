@@ -51,7 +51,8 @@ class Checker final : public Points, public runtime::Chooser {
   const Services* services = nullptr;
   bool on = false;
   std::uint64_t lost = 0;
-  // By process with a stack of its own: what is called in it before each of its operations (faults).
+  // By process with a stack of its own: what is called in it before each of its operations
+  // (faults).
   std::unordered_map<const ProcessBase*, Owned<PyObject>> marked;
 
   void begin(weft::checking::Strategy&);

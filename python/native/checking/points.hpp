@@ -8,7 +8,8 @@
 //   process:    starts() ──► … ──► ends_later() ──► ended()
 //
 // Invariants
-//  1 `checking` is null but in a run of a check, which is on one thread; all of this is called there.
+//  1 `checking` is null but in a run of a check, which is on one thread; all of this is called
+//    there.
 //  2 The engine is in a module of its own, which has no variable of this one: it uses Services.
 //  3 Off, no operation of a coroutine process pays: what the interpreter calls is exchanged
 //    (am_send), as observers do.

@@ -73,8 +73,8 @@ class Choice {
   int chosen() const noexcept { return chosen_; }
   // For observers: a tuple of (kind, end │ Barrier │ Timer │ None, value sent │ None, enabled, silent: its channel has retired).
   PyObject* describe() const;
-  // While the program is checked: the select begins next, in `me`. `memory`: of one that is made for
-  // this once.
+  // While the program is checked: the select begins next, in `me`. `memory`: of one that is made
+  // for this once.
   void begins_checked(ProcessObject* me, SelectMemory* memory);
   bool undecided() const noexcept;  // while parked: nobody has committed or withdrawn it yet
   bool asks_afar() const noexcept;  // another OS process is asked, and has not answered yet

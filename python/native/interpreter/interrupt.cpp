@@ -118,8 +118,9 @@ void leave_signals() noexcept {
   }
 }
 
-// Functions of weft._distributed_deadlock.rounds. everywhere([row]) -> [line]: where each of these processes is,
-// and each in other programs that runs for this one. end_elsewhere() ends those programs.
+// Functions of weft._distributed_deadlock.rounds. everywhere([row]) -> [line]: where each of these
+// processes is, and each in other programs that runs for this one. end_elsewhere() ends those
+// programs.
 PyObject *everywhere = nullptr, *end_elsewhere = nullptr;
 
 // A process, and what it does.

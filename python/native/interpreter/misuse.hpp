@@ -5,7 +5,8 @@
 
 namespace weft::py {
 
-// Is `o` a whole number from `least` to `most`, which `range` says in words? Else an exception is set.
+// Is `o` a whole number from `least` to `most`, which `range` says in words? Else an exception is
+// set.
 bool whole_number(PyObject* o, const char* what, const char* range, Py_ssize_t least,
                   Py_ssize_t most, Py_ssize_t& to);
 // asyncio was called where no loop runs: says what to do

@@ -16,10 +16,10 @@
 //    for it, since the holder of the GIL may wait for that thread.
 //  2 Whoever looks for strangers sets `asked` first. So a thread that ends either is not found, or
 //    sees that it must make the runs look again.
-//  3 Without a GIL the states of other threads cannot be reached. There weft/_foreign_threads.py waits
-//    for Python threads; C threads that have not used Weft are not known. While `watching`, it asks
-//    _strangers_wanted() each time it has found no thread, before it gives up. So it sees a run
-//    that came to stand still in between.
+//  3 Without a GIL the states of other threads cannot be reached. There weft/_foreign_threads.py
+//    waits for Python threads; C threads that have not used Weft are not known. While `watching`,
+//    it asks _strangers_wanted() each time it has found no thread, before it gives up. So it sees a
+//    run that came to stand still in between.
 #include "interpreter/strangers.hpp"
 
 #include <algorithm>

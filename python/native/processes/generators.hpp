@@ -19,8 +19,8 @@ class GeneratorHooks {
   PyObject *first_ = nullptr, *last_ = nullptr;  // the thread's own, owned
   bool set_ = false;
 };
-// All processes of the run have ended: closes the generators that are still open, in processes among
-// those that were spawned. False: there are none.
+// All processes of the run have ended: closes the generators that are still open, in processes
+// among those that were spawned. False: there are none.
 bool close_generators(runtime::Run& of) noexcept;
 void forget_generators(PyRun& run) noexcept;  // the run goes
 

@@ -30,8 +30,8 @@ void post_to_group(core::Waker* w) noexcept;
 // `instead`.
 bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead);
 
-// After code of the user's has run within a wait, with the exception that it raised: in the child of
-// a fork that it made this program ends (rule 11.4). `before`: the generation before it ran.
+// After code of the user's has run within a wait, with the exception that it raised: in the child
+// of a fork that it made this program ends (rule 11.4). `before`: the generation before it ran.
 void not_in_child(std::uint32_t before);
 // _end_program(exception │ None): ends this program, with 0, or as that exception ends a program.
 // The code on the calling thread goes no further: no `finally` of it runs.

@@ -3,12 +3,12 @@
 //   _look_new() ──► Look ──_look_base(), _look(): one sample, as often as wanted──► _look_rows(): a piece, until it is empty
 //                                                                └──► _look_channels()
 //
-// No process counts or notes anything for it: all is read from what the runtime has anyway, with the
-// GIL, at the moment of the sample. So nothing costs anything while nobody looks.
+// No process counts or notes anything for it: all is read from what the runtime has anyway, with
+// the GIL, at the moment of the sample. So nothing costs anything while nobody looks.
 //
 // Invariants
-//  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces, since
-//    the GIL is not let go of within one.
+//  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces,
+//    since the GIL is not let go of within one.
 //  2 Between two samples processes and channels come and go: a process is known by its number, a
 //    channel by its address, and by its counts, which never fall; one that has fewer is another.
 //  3 What a Look keeps of a process goes when a sample does not find that process any more.
@@ -282,9 +282,9 @@ const char* kind_of(const ProcessObject* o) noexcept {
 }
 
 // _look_rows(look, most): of at most so many processes that were not told since the last
-// _look_channels(): (number, its parent's, path, kind, state, ns in that state, was it so before the
-// first look, what it does (doing()), samples by state, ns of CPU time since its last row or -1,
-// [(channel, does it write)] that it holds, [(channel, does it write)] where it waits).
+// _look_channels(): (number, its parent's, path, kind, state, ns in that state, was it so before
+// the first look, what it does (doing()), samples by state, ns of CPU time since its last row or
+// -1, [(channel, does it write)] that it holds, [(channel, does it write)] where it waits).
 PyObject* f_rows(PyObject*, PyObject* args) {
   PyObject* o;
   Py_ssize_t most;

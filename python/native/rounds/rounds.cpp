@@ -1,9 +1,9 @@
 // Rounds of questions that come by sessions, and ours to others (WIRE.md 10.6, 10.8). What follows
 // from the answers is wire/everywhere.hpp, for programs of Python as for those of C++.
 //
-// What this program says is put together by weft/_distributed_deadlock/rounds.py. It has to ask its hosts first,
-// so it does this on a thread that may wait. Here lies what has come for that thread, and its bell
-// is rung.
+// What this program says is put together by weft/_distributed_deadlock/rounds.py. It has to ask its
+// hosts first, so it does this on a thread that may wait. Here lies what has come for that thread,
+// and its bell is rung.
 //
 //   ASK ──asked_first()──► news ──the bell──► _distributed_deadlock/rounds.py: _rounds_news() … _rounds_say() ──► SAID
 //   _rounds_ask() … _rounds_say() ──the answers: found()──► news ──the bell──► _distributed_deadlock/rounds.py

@@ -1,12 +1,12 @@
-// The door to a look (rule 14.9): a socket in the user's runtime directory, and a thread that sleeps until
-// somebody comes.
+// The door to a look (rule 14.9): a socket in the user's runtime directory, and a thread that
+// sleeps until somebody comes.
 //
 //   the first run ──► $XDG_RUNTIME_DIR/weft/PID.sock, a thread in accept() ──somebody comes──► a thread for
 //   them: their user? ──► weft._watching.look.serve(descriptor)
 //
 // Invariants
-//  1 Until somebody comes no thread of it is known to the interpreter, so nothing of Python's sees one.
-//    All signals are blocked there: handlers run on the program's own threads.
+//  1 Until somebody comes no thread of it is known to the interpreter, so nothing of Python's sees
+//    one. All signals are blocked there: handlers run on the program's own threads.
 //  2 Only this user, and root, gets in: the directory is 0700, the socket 0600, and the kernel says
 //    who it is that came.
 //  3 A child of a fork has neither the socket nor the thread; it opens its own at its next run.
@@ -59,8 +59,8 @@ bool ours(int fd) noexcept {
 #endif
 }
 
-// Calls a function of Weft's, with this argument if it is not null, on a thread that the interpreter
-// does not know yet, as one of Weft's own.
+// Calls a function of Weft's, with this argument if it is not null, on a thread that the
+// interpreter does not know yet, as one of Weft's own.
 void as_helper(const char* module, const char* function, const int* argument) {
   const PyGILState_STATE gil = enter_interpreter();
   {
@@ -208,7 +208,8 @@ bool hang_bell() {
   return true;
 }
 
-// _on_signal(number): when it comes, weft._watching.on_signal.say() is called, on a thread of Weft's.
+// _on_signal(number): when it comes, weft._watching.on_signal.say() is called, on a thread of
+// Weft's.
 PyObject* f_on_signal(PyObject*, PyObject* o) {
   const long number = PyLong_AsLong(o);
   if (number == -1 && PyErr_Occurred()) return nullptr;

@@ -1,5 +1,5 @@
-// ball_sensors: the tunnelling ball's sensor path as processes (theses/device has the device, and the
-// whole controller as actors).
+// ball_sensors: the tunnelling ball's sensor path as processes (theses/device has the device, and
+// the whole controller as actors).
 //
 //   pin interrupt ──Port──► gate 1 ──┐
 //                                    ├─choice─► timing ──► printer ──UART

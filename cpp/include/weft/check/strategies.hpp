@@ -73,8 +73,9 @@ class Walk final : public Strategy {
   Random random_;
 };
 
-// Burckhardt, Kothari, Musuvathi and Nagarakatte, ASPLOS 2010: the process with the highest priority
-// goes; at `depth` - 1 steps of a run, drawn from the `longest`, whoever would go falls behind all.
+// Burckhardt, Kothari, Musuvathi and Nagarakatte, ASPLOS 2010: the process with the highest
+// priority goes; at `depth` - 1 steps of a run, drawn from the `longest`, whoever would go falls
+// behind all.
 class Priorities final : public Strategy {
  public:
   std::uint64_t seed = 1;

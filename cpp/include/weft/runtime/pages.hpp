@@ -57,9 +57,9 @@ class FixedArray {
   T& operator[](std::size_t i) const noexcept { return at_[i]; }
 
  private:
-  // A short array is aligned as malloc() aligns: asked for a cache line, glibc takes a block that is
-  // larger, and gives the rest back, which is a quarter of the instructions of a select made for the
-  // occasion.
+  // A short array is aligned as malloc() aligns: asked for a cache line, glibc takes a block that
+  // is larger, and gives the rest back, which is a quarter of the instructions of a select made for
+  // the occasion.
   static std::align_val_t alignment(std::size_t n) noexcept {
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
     const std::size_t bytes = n * sizeof(T);
