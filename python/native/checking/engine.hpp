@@ -1,8 +1,9 @@
 // The points of Python's processes (points.hpp), over the engine of weft/check.
 //
-//   scheduler ──next()──► decide(): who is ready? ──Run::go()──► taken out of the queue, its step begins
-//   operation ──pauses(), begun()──► decide(): itself? it goes on at once; else it is suspended, and the
-//                                    scheduler is given who was decided
+//   scheduler ──next()──► decide(): who is ready? ──Run::go()──► taken out of the queue, its step
+//                                    begins
+//   operation ──pauses(), begun()──► decide(): itself? it goes on at once; else it is suspended, and
+//                                    the scheduler is given who was decided
 //
 // Invariants
 //  1 A process that is in the run queue is `ready` in the record, from when it is first seen there.

@@ -1,6 +1,7 @@
 // The module weft._checking._engine: a search through the orders of a program, run by run.
 //
-//   configure() ──► seed() │ follow() ──► begin() ──the user's function runs──► end() ──► advance() ──► begin() …
+//   configure() ──► seed() │ follow() ──► begin() ──the user's function runs──► end()
+//                                           └◄── advance() ◄──────────────────────┘
 //
 // weft/_checking/engine.py says what each is for.
 #include "checking/engine.hpp"

@@ -1,7 +1,8 @@
 // A look from outside (rule 14.9): samples of what every process does.
 //
-//   _look_new() ──► Look ──_look_base(), _look(): one sample, as often as wanted──► _look_rows(): a piece, until it is empty
-//                                                                └──► _look_channels()
+//   _look_new() ──► Look ──_look_base(), _look(): one sample, as often as wanted
+//                            ├──► _look_rows(): a piece, until it is empty
+//                            └──► _look_channels()
 //
 // No process counts or notes anything for it: all is read from what the runtime has anyway, with
 // the GIL, at the moment of the sample. So nothing costs anything while nobody looks.

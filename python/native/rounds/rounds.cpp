@@ -5,9 +5,9 @@
 // hosts first, so it does this on a thread that may wait. Here lies what has come for that thread,
 // and its bell is rung.
 //
-//   ASK ──asked_first()──► news ──the bell──► _distributed_deadlock/rounds.py: _rounds_news() … _rounds_say() ──► SAID
-//   _rounds_ask() … _rounds_say() ──the answers: found()──► news ──the bell──► _distributed_deadlock/rounds.py
-//   TELL, or ours by _rounds_tell() ──► runs are condemned; news ──the bell──► _distributed_deadlock/rounds.py, which has
+//   ASK ──asked_first()──► news ──the bell──► rounds.py: _rounds_news() … _rounds_say() ──► SAID
+//   _rounds_ask() … _rounds_say() ──the answers: found()──► news ──the bell──► rounds.py
+//   TELL, or ours by _rounds_tell() ──► runs are condemned; news ──the bell──► rounds.py, which has
 //                                       that carried out by _declare_deadlock()
 //
 // Invariants

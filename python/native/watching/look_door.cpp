@@ -1,8 +1,8 @@
 // The door to a look (rule 14.9): a socket in the user's runtime directory, and a thread that
 // sleeps until somebody comes.
 //
-//   the first run ──► $XDG_RUNTIME_DIR/weft/PID.sock, a thread in accept() ──somebody comes──► a thread for
-//   them: their user? ──► weft._watching.look.serve(descriptor)
+//   the first run ──► $XDG_RUNTIME_DIR/weft/PID.sock, a thread in accept() ──somebody comes──► a
+//   thread for the visitor: is it the user? ──► weft._watching.look.serve(descriptor)
 //
 // Invariants
 //  1 Until somebody comes no thread of it is known to the interpreter, so nothing of Python's sees

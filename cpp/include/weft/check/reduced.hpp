@@ -1,8 +1,8 @@
 // The reduced search: one schedule stands for all that differ from it by exchanges of steps that
 // commute. Source sets and sleep sets (Abdulla, Aronis, Jonsson and Sagonas, POPL 2014).
 //
-//   run ──► races of its events, by vector clocks ──each asks for a run in which the two come the other
-//   way round──► `todo` of the node where the first was chosen ──advance()──► run
+//   run ──► races of its events, by vector clocks ──each asks for a run in which the two come the
+//   other way round──► `todo` of the node where the first was chosen ──advance()──► run
 //
 // Invariants
 //  1 There is a node for each step of the run but main's first. Node::touches is what the chosen
