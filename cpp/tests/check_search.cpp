@@ -1,4 +1,4 @@
-// The searches of `weft check` (rule 17.6), on little networks: how many schedules stand for all,
+// The searches of `weft check` (rule 17.7), on little networks: how many schedules stand for all,
 // and that they have every outcome that all have.
 #include <random>
 
@@ -73,20 +73,20 @@ Network random_network(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("rule 17.6: channels with one reader and one writer each need one run") {
+TEST_CASE("rule 17.7: channels with one reader and one writer each need one run") {
   CHECK(reduced_runs(chain(4, 5), false) == 1);
 }
-TEST_CASE("rule 17.6: writers of one channel come in every order") {
+TEST_CASE("rule 17.7: writers of one channel come in every order") {
   CHECK(reduced_runs(writers(3), false) == 6);
   CHECK(reduced_runs(writers(5), false) == 120);
 }
-TEST_CASE("rule 17.6: philosophers, a fork being a buffer of one place") {
+TEST_CASE("rule 17.7: philosophers, a fork being a buffer of one place") {
   CHECK(reduced_runs(philosophers(3, false), true) == 7);
   CHECK(reduced_runs(philosophers(5, false), true) == 31);
   CHECK(reduced_runs(philosophers(5, true), false) == 30);
   CHECK(reduced_runs(philosophers(8, true), false) == 254);
 }
-TEST_CASE("rule 17.6: the reduced search has the outcomes of all schedules") {
+TEST_CASE("rule 17.7: the reduced search has the outcomes of all schedules") {
   std::mt19937 random(40);
   unsigned compared = 0, all_runs = 0, reduced_of_them = 0;
   for (int i = 0; i < 400; ++i) {
@@ -141,7 +141,7 @@ TEST_CASE("rule 17.8: a deviation that does not fit is told, and the usual order
   CHECK(run.difference.find("after step 99 of main/p0") == 0);
 }
 TEST_CASE(
-    "rule 17.7: with few deviations there are few schedules, and every one with none is the "
+    "rule 17.8: with few deviations there are few schedules, and every one with none is the "
     "usual") {
   const Network n = philosophers(3, false);
   wc::Bounded none, one;
@@ -153,7 +153,7 @@ TEST_CASE(
   CHECK(f.runs > 1);
   CHECK(f.runs < 100);
 }
-TEST_CASE("rule 17.7: a random walk and random priorities are the same for the same seed") {
+TEST_CASE("rule 17.3: a random walk and random priorities are the same for the same seed") {
   const Network n = philosophers(5, false);
   wc::Run run;
   wc::Walk walk;
