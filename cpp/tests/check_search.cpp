@@ -141,7 +141,7 @@ TEST_CASE("rule 17.8: a deviation that does not fit is told, and the usual order
   CHECK(run.difference.find("after step 99 of main/p0") == 0);
 }
 TEST_CASE(
-    "rule 17.7: with few deviations there are few schedules, and every one with none is the "
+    "rule 17.8: with few deviations there are few schedules, and every one with none is the "
     "usual") {
   const Network n = philosophers(3, false);
   wc::Bounded none, one;
@@ -153,7 +153,7 @@ TEST_CASE(
   CHECK(f.runs > 1);
   CHECK(f.runs < 100);
 }
-TEST_CASE("rule 17.7: a random walk and random priorities are the same for the same seed") {
+TEST_CASE("rule 17.3: a random walk and random priorities are the same for the same seed") {
   const Network n = philosophers(5, false);
   wc::Run run;
   wc::Walk walk;

@@ -1,4 +1,5 @@
-"""Programs that are checked by the tests of `weft check`: right ones, wrong ones, and such as cannot be checked.
+"""The programs that the tests of `weft check` check: right ones, wrong ones, and some that cannot be
+checked.
 
 Each function builds and runs a network. test_checking*.py say what a check has to find in each.
 """
@@ -182,7 +183,7 @@ def never_ends() -> None:
 
 
 def left_in_some_order() -> Any:
-    """The second writer's value is not read any more if the first comes first: it is left by Retired."""
+    """If the first writer comes first, the second writer's value is not read: Retired ends it."""
     c = Channel("c")
     return run(writes(c.writer(), 1), writes(c.writer(), 2), reads(c.reader(), 1))[2] and None
 

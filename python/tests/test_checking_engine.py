@@ -1,4 +1,4 @@
-"""The engine of `weft check` (rules 17.6 to 17.9) on networks of Python's processes."""
+"""The engine of `weft check` on networks of Python's processes (rules 17.2 to 17.9)."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def failures(outcomes: list[Outcome]) -> list[Outcome]:
     ],
 )
 def test_so_many_schedules_stand_for_all(function: Callable[[], Any], runs: int) -> None:
-    """Rule 17.6."""
+    """Rule 17.7."""
     s, outcomes = searched(function)
     assert (s.complete, s.runs, s.blocked, failures(outcomes)) == (True, runs, 0, [])
 
 
 def test_a_deadlock_that_plain_runs_never_have_is_found_in_the_second_run() -> None:
-    """Rule 17.6."""
+    """Rules 17.5, 17.7."""
     for _ in range(50):
         hidden()
     s, outcomes = searched(hidden)
@@ -68,14 +68,14 @@ def test_a_deadlock_that_plain_runs_never_have_is_found_in_the_second_run() -> N
 
 
 def test_writers_come_in_every_order() -> None:
-    """Rule 17.6: the outcomes are those of all schedules."""
+    """Rule 17.7: the outcomes are those of all schedules."""
     _, outcomes = searched(partial(writers, 4))
     assert len({outcome.value for outcome in outcomes}) == len(outcomes) == 24
 
 
 @pytest.mark.parametrize("search", ["walk", "pct", "few"])
 def test_other_searches_find_it_too(search: str) -> None:
-    """Rule 17.7."""
+    """Rule 17.5."""
     s, outcomes = searched(partial(philosophers, 3, False), search, schedules=1000)
     found = failures(outcomes)
     assert {outcome.kind for outcome in found} == {"deadlock"}
@@ -84,7 +84,7 @@ def test_other_searches_find_it_too(search: str) -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_a_schedule_is_the_same_whatever_its_processes_are(name: str) -> None:
-    """Rule 17.3: coroutines, greenlets and threads have the same schedules."""
+    """Rule 17.2: coroutines, greenlets and threads have the same schedules."""
     m = MODULES[name]
 
     if m is coroutines:
@@ -123,7 +123,7 @@ def test_a_schedule_is_the_same_whatever_its_processes_are(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_selects_barriers_and_times_are_the_same_whatever_processes_are(name: str) -> None:
-    """Rule 17.3."""
+    """Rule 17.2."""
     m = MODULES[name]
     awaits = m is coroutines
 
@@ -181,7 +181,7 @@ def test_selects_barriers_and_times_are_the_same_whatever_processes_are(name: st
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernels_bug_is_found_and_what_mends_it_is_not_blamed(name: str) -> None:
-    """Rule 17.6, on bugs of Go programs (GoBench)."""
+    """Rule 17.5, on bugs of Go programs (GoBench)."""
     kernel, time = KERNELS[name]
     for search in ("reduced", "walk", "pct", "few"):
         s = Search(partial(kernel, False), Options(search, time=time, schedules=1000))
@@ -258,14 +258,14 @@ def test_a_search_for_few_notices_it_too() -> None:
 
 
 def test_where_processes_park_alone_there_are_fewer_schedules() -> None:
-    """Rule 17.3: the philosophers' deadlock needs the grain of operations."""
+    """Rule 17.2: the philosophers' deadlock needs the grain of operations."""
     s, outcomes = searched(partial(philosophers, 3, False), "all", grain="park")
     assert s.complete
     assert failures(outcomes) == []
 
 
 def test_times_come_when_nobody_can_run_or_at_any_moment() -> None:
-    """Rule 17.4."""
+    """Rule 17.3."""
 
     @coroutines.process
     async def late(out: Any) -> None:
@@ -410,14 +410,14 @@ def test_a_check_within_a_check_is_refused_and_the_outer_goes_on() -> None:
 
 
 def test_after_a_check_networks_run_as_before() -> None:
-    """Rule 17.1."""
+    """Rule 17.12."""
     searched(hidden)
     assert chain() == [3, 4, 5, 6, 7]
     hidden()
 
 
 def test_a_search_ends_at_its_bounds() -> None:
-    """Rule 17.6: it says what cut it."""
+    """Rule 17.7: it says what cut it."""
     s, outcomes = searched(partial(writers, 5), schedules=10)
     assert (len(outcomes), s.complete, s.cut) == (10, False, {"schedules"})
     s, _ = searched(partial(writers, 5), seconds=0.0)
@@ -425,7 +425,7 @@ def test_a_search_ends_at_its_bounds() -> None:
 
 
 def test_auto_is_complete_where_the_reduced_search_is_and_else_goes_on_at_random() -> None:
-    """Rule 17.6."""
+    """Rule 17.7."""
     s, _outcomes = searched(chain, "auto", seconds=5.0)
     assert (s.complete, s.ways) == (True, {"reduced": 1})
     s, _outcomes = searched(partial(merging, 5), "auto", seconds=0.5, schedules=20_000)
@@ -435,7 +435,7 @@ def test_auto_is_complete_where_the_reduced_search_is_and_else_goes_on_at_random
 
 
 def test_a_wrong_entry_of_the_relation_misses_outcomes() -> None:
-    """Rule 17.6: two writes of one channel do not commute."""
+    """Rule 17.7: two writes of one channel do not commute."""
     write = 1
     for buffered in (False, True):
         _engine.flip(write, write, buffered)
