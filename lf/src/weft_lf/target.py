@@ -22,6 +22,20 @@ BUILD_TYPES = {
     "minsizerel": ["-Os"],
     "test": ["-O1", "-g"],
 }
+TAKEN = [
+    "timeout",
+    "fast",
+    "keepalive",
+    "workers",
+    "single-threaded",
+    "logging",
+    "build-type",
+    "files",
+    "cmake-include",
+    "compile-definitions",
+    "platform",
+    "cflags",
+]
 REFUSED = {
     "docker": "run the built program in a container of your own",
     "auth": "it belongs to federated programs",
@@ -190,12 +204,7 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
     elif name == "keepalive":
         config.keepalive = _bool(value)
     elif name == "workers":
-        config.workers = _int(value)
-        if config.workers < 0:
-            raise fail(value.span, "workers cannot be negative", "0 lets the program choose")
-        if config.workers > WORKERS:
-            hint = f"at most {WORKERS}, and no more than the machine has cores are of use"
-            raise fail(value.span, f"{config.workers} workers are too many", hint)
+        config.workers = _workers(value)
     elif name == "single-threaded":
         config.single_threaded = _bool(value)
     elif name == "threading":
@@ -221,28 +230,20 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
     elif name in UNUSED:
         return [Problem(pair.span, f"'{name}' has no effect here", severity="warning")]
     else:
-        known = [
-            *UNUSED,
-            *REFUSED,
-            "timeout",
-            "fast",
-            "keepalive",
-            "workers",
-            "single-threaded",
-            "logging",
-        ]
-        known += [
-            "build-type",
-            "files",
-            "cmake-include",
-            "compile-definitions",
-            "platform",
-            "cflags",
-        ]
-        near = difflib.get_close_matches(name, known, n=1)
+        near = difflib.get_close_matches(name, [*TAKEN, *UNUSED, *REFUSED], n=1)
         hint = f"did you mean '{near[0]}'?" if near else "lf/README.md lists the properties"
         raise fail(pair.span, f"there is no target property '{name}'", hint)
     return []
+
+
+def _workers(value: tree.Value) -> int:
+    number = _int(value)
+    if number < 0:
+        raise fail(value.span, "workers cannot be negative", "0 lets the program choose")
+    if number > WORKERS:
+        hint = f"at most {WORKERS}, and no more than the machine has cores are of use"
+        raise fail(value.span, f"{number} workers are too many", hint)
+    return number
 
 
 def _platform(config: Config, value: tree.Value) -> list[Problem]:
