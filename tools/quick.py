@@ -372,7 +372,7 @@ def asked(words: list[str], only: str) -> list[str]:
         else:
             tests += named(word)
             if not tests:
-                raise Refused(f"'{word}' is no file, and no test has it in its name")
+                raise Refused(f"'{word}' is not a file, and no test has it in its name")
             continue
         tests += [test for file in files for test in tests_of(file, rows)]
     if not words:

@@ -66,12 +66,12 @@ CASES = [
     (
         "a thread among processes",
         "std::vector<weft::Process> v; v.push_back(weft::thread([] {}));",
-        "a thread(...) is no weft::Process",
+        "a thread(...) is not a weft::Process",
     ),
     (
         "a placed process among processes",
         "weft::Core core; std::vector<weft::Process> v; v.push_back(copy(a.reader(), b.writer()).on(core));",
-        "p.on(...) and p.pinned(...) are no weft::Process",
+        "p.on(...) and p.pinned(...) are not a weft::Process",
     ),
     (
         "a result that an AnyProcess would lose",
@@ -215,7 +215,7 @@ CASES = [
     (
         "a capacity with a fraction",
         "(void)weft::buffer(2.5);",
-        "weft: a whole number is wanted here",
+        "weft: expected a whole number",
     ),
     (
         "reads of several types",

@@ -487,8 +487,8 @@ TEST_CASE_TEMPLATE(
   t.rh.reset();
   one.join();
   two.join();
-  CHECK(has(sync, "sync: the barrier has died with a space"));
-  CHECK(has(select, "select: the barrier has died with a space"));
+  CHECK(has(sync, "sync: the barrier has died, with a program that had it or has made it"));
+  CHECK(has(select, "select: the barrier has died, with a program that had it or has made it"));
   CHECK(guard == 1);
   CHECK_THROWS_AS(b.sync()(), PeerDied);
   CHECK_THROWS_AS(b.parties()(), PeerDied);

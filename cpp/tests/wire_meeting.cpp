@@ -125,7 +125,7 @@ TEST_CASE(
     CHECK_THROWS_WITH_AS(w::Meeting(a, bad, d.options()),
                          doctest::Contains("a name has 1 to 60 bytes"), BadUse);
   CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {d.path + "/none", false}),
-                       doctest::Contains("is no directory"), BadUse);
+                       doctest::Contains("is not a directory"), BadUse);
   const std::string deep = d.path + "/" + std::string(100, 'd');
   std::filesystem::create_directory(deep);
   std::filesystem::permissions(deep, std::filesystem::perms::owner_all);
@@ -156,10 +156,10 @@ TEST_CASE(
   const w::Meeting own(a, "y", d.options());
   REQUIRE(::stat(own.path().c_str(), &s) == 0);
   CHECK((s.st_mode & 0777) == 0600);
-  // A link to somebody else's directory is no directory.
+  // A link to somebody else's directory is not a directory.
   const std::string link = d.path + "/link";
   REQUIRE(::symlink("/tmp", link.c_str()) == 0);
-  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {link, false}), doctest::Contains("is no directory"),
+  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {link, false}), doctest::Contains("is not a directory"),
                        BadUse);
 }
 

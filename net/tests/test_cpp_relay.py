@@ -254,7 +254,9 @@ def test_rubbish_at_the_meeting_place(server, keys, network, cpp, asks):  # wire
         await meeting._nats.publish(f"{place}.{'0' * 32}", asks)  # to no session
         return answer
 
-    assert network._call(ask()) == {"refused": "who asks says no session and no place"}
+    assert network._call(ask()) == {
+        "refused": "the request does not say its session and where it comes from"
+    }
     network.reader("c").retire()
     home.go()
     assert home.ended() == 0

@@ -326,13 +326,13 @@ def test_rubbish_in_the_bucket(server, keys, entry):
 
 def test_keys_of_another_network(server, strange_keys):  # wire 17.1
     with pytest.raises(
-        BadUse, match=r"no meeting place at tls:.*TLS by the authority of these keys"
+        BadUse, match=r"the NATS server at tls:.*TLS by the authority of these keys"
     ):
         net.join(server.url, keys=strange_keys)
 
 
 def test_no_server(keys, refusing):
-    with pytest.raises(BadUse, match=r"no meeting place at tls:.*is its server up"):
+    with pytest.raises(BadUse, match=r"the NATS server at tls:.*is it up"):
         net.join(f"nats://{refusing}", keys=keys)
     with pytest.raises(BadUse, match=r"no server is noted in .*weft net up"):
         net.join(keys=keys)
@@ -350,7 +350,7 @@ def test_no_name(server, keys, name):
         c = th.Channel()
         calls = [network.reader, network.writer, network.withdraw]
         for call in (*calls, lambda n: network.offer(n, c, readers=True)):
-            with pytest.raises(BadUse, match="a name is 1 to 60 letters"):
+            with pytest.raises(BadUse, match="a name must be 1 to 60 letters"):
                 call(name)
 
 

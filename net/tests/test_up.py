@@ -321,7 +321,7 @@ def test_a_node_file(tmp_path, text, nodes):
         ("# nobody\n\n", "names no node"),
         ("node1\n-oProxyCommand=x\n", r"line 2: '-oProxyCommand=x' is no node"),
         ("node1\nnode 2\n", r"line 2: 'node 2' is no node"),
-        ("node1:0\n", r"line 1: a node has 1 to 10000 slots, not 0"),
+        ("node1:0\n", r"line 1: a node must have 1 to 10000 slots, not 0"),
         ("node1:" + "9" * 5000, r"line 1: a node has 1 to 10000 slots"),
         ("node1:two\n", r"line 1: 'node1:two' is no node"),
         ("n" * 51, r"is no node"),
@@ -341,7 +341,7 @@ def test_a_node_file_that_cannot_be_read(tmp_path):
     with pytest.raises(BadUse, match="No such file or directory; give a file with a node"):
         _net_nodes.of_file(str(tmp_path / "none"))
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BadUse, match="it is no text"):
+    with pytest.raises(BadUse, match="it is not a text"):
         _net_nodes.of_file(str(tmp_path / "binary"))
 
 

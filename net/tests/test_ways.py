@@ -280,7 +280,9 @@ def test_rubbish_that_asks_for_a_session(paired):  # wire 17.18
             # This message asks for no answer.
             await pair.third.publish(f"{RELAY}.{PLACES[1]}.meet", said)
             answer = await pair.third.request(f"{RELAY}.{PLACES[1]}.meet", said, HEARD)
-            assert json.loads(answer.data) == {"refused": "who asks says no session and no place"}
+            assert json.loads(answer.data) == {
+                "refused": "the request does not say its session and where it comes from"
+            }
         assert not pair.relays[1]._ways
         (_, w), (r, _) = await pair.session()
         w.write(b"hello")

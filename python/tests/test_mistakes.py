@@ -77,7 +77,7 @@ EVERY_START = pytest.mark.parametrize(
 @EVERY_START
 def test_the_function_in_place_of_its_call(how):  # rule 11.1
     with pytest.raises(
-        BadUse, match=r"<process worker> is no process yet: call it, worker\(\.\.\.\)"
+        BadUse, match=r"<process worker> is not a process yet: call it, worker\(\.\.\.\)"
     ):
         starts(how)(worker)
 
@@ -87,7 +87,7 @@ def test_a_plain_coroutine_in_place_of_a_process(how):  # rule 11.1
     async def plain(): ...
 
     coroutine = plain()
-    with pytest.raises(BadUse, match="is no process: decorate its function with @process"):
+    with pytest.raises(BadUse, match="is not a process: decorate its function with @process"):
         starts(how)(coroutine)
     coroutine.close()
 
@@ -114,7 +114,7 @@ def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
 
     run(makes())
     (operation,) = made
-    with pytest.raises(BadUse, match="is an operation, no process: await it in an async"):
+    with pytest.raises(BadUse, match="is an operation, not a process: await it in an async"):
         starts(how)(operation)
     if how != "Group.start":  # Group.start takes one process
         with pytest.raises(BadUse, match="in an iterable of processes is an operation"):

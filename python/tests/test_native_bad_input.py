@@ -159,7 +159,7 @@ static const weft_component made = {
 const weft_component* weft_component_entry(void) { return &made; }
 """,
     )
-    with pytest.raises(BadUse, match=r"'\[i' is no type of a native value"):
+    with pytest.raises(BadUse, match=r"'\[i' is not a type of a native value"):
         weft.native.load(library)
 
 

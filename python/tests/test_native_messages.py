@@ -299,9 +299,9 @@ def test_a_component_looks_into_a_dynamic_value(b):  # rule 16.4
         "limit 2.000000",
         "n",
         "limit 1.500000",
-        "a Value is int, and str is asked of it",
+        "expected a Value that is str, and this one is int",
         'a Value is a dict without the key "name"',
-        "a Value is list, and dict is asked of it",
+        "expected a Value that is dict, and this one is list",
     ]
 
 

@@ -122,20 +122,20 @@ class Config:
 def _bool(value: tree.Value) -> bool:
     if isinstance(value, tree.Literal) and value.text.lower() in ("true", "false"):
         return value.text.lower() == "true"
-    raise fail(value.span, "true or false is wanted here")
+    raise fail(value.span, "expected true or false")
 
 
 def _int(value: tree.Value) -> int:
     if isinstance(value, tree.Literal) and value.kind == "int":
         return int(value.text)
-    raise fail(value.span, "a whole number is wanted here")
+    raise fail(value.span, "expected a whole number")
 
 
 def _text(value: tree.Value) -> str:
     if isinstance(value, tree.Literal) and value.kind in ("string", "int", "float", "bool"):
         text = value.text
         return text[1:-1] if text.startswith('"') else text
-    raise fail(value.span, "a word or a text is wanted here")
+    raise fail(value.span, "expected a word or a text")
 
 
 def _texts(value: tree.Value) -> list[tuple[str, Span]]:
@@ -148,7 +148,7 @@ def _time(value: tree.Value) -> int:
         return value.ns
     if isinstance(value, tree.Literal) and value.text == "0":
         return 0
-    raise fail(value.span, "a time is wanted here", "write a number and a unit: 10 msec")
+    raise fail(value.span, "expected a time", "write a number and a unit: 10 msec")
 
 
 def _one_of(value: tree.Value, known: tuple[str, ...], what: str) -> str:
@@ -221,7 +221,7 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
         config.c_flags += [t for text, _ in _texts(value) for t in text.split()]
     elif name == "compile-definitions":
         if not isinstance(value, tree.Pairs):
-            raise fail(value.span, "definitions are wanted here", "write { NAME: value }")
+            raise fail(value.span, "expected definitions", "write { NAME: value }")
         config.definitions.update({p.name: _text(p.value) for p in value.pairs})
     elif name == "platform":
         return _platform(config, value)

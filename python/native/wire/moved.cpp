@@ -31,7 +31,7 @@ PyObject* described() {
 // What pickle calls for an end, and for a barrier.
 PyObject* f_reduce(PyObject*, PyObject* end) {
   const bool barrier = Py_IS_TYPE(end, &BarrierType);
-  if (!barrier && !is_end(end)) return bad_use("_reduce_end: %R is no end of a channel", end);
+  if (!barrier && !is_end(end)) return bad_use("_reduce_end: expected a channel end, got %R", end);
   if (!moving) return no_copy(end, nullptr);
   if (barrier) {
     auto* const b = reinterpret_cast<BarrierObject*>(end);

@@ -207,7 +207,7 @@ def number_of(word: str | None) -> int:
     with contextlib.suppress(_visit.NoLook):
         near = did_you_mean(word, [_command_line(pid) for pid in _visit.doors()])
     raise BadUse(
-        f"'{word}' is no number of an OS process, nor in the command line of a Weft program{near}"
+        f"'{word}' is neither the number of an OS process nor a part of the command line of a Weft program{near}"
     )
 
 
@@ -506,7 +506,7 @@ def graph(
     kind = kind or by_name.get(Path(output or "").suffix, "dot")
     if kind not in _graph.FORMATS:
         raise BadUse(
-            f"--format {kind}: it is one of {', '.join(_graph.FORMATS)}{did_you_mean(kind, _graph.FORMATS)}"
+            f"--format {kind}: it must be one of {', '.join(_graph.FORMATS)}{did_you_mean(kind, _graph.FORMATS)}"
         )
     status: int = EXIT["ok"]
     if _is_trace(file):
@@ -586,13 +586,17 @@ def top_command(
       weft top 4711 --json --interval 1
     """
     if sort not in SORTS:
-        raise BadUse(f"--sort {sort}: it is one of {', '.join(SORTS)}{did_you_mean(sort, SORTS)}")
+        raise BadUse(
+            f"--sort {sort}: it must be one of {', '.join(SORTS)}{did_you_mean(sort, SORTS)}"
+        )
     longest = 60
     interval = interval if interval is not None else 0.1 if once or as_json else 1.0
     if not 0 < interval <= longest:
-        raise BadUse(f"--interval {interval:g}: it is more than 0 and at most {longest} seconds")
+        raise BadUse(
+            f"--interval {interval:g}: it must be more than 0 and at most {longest} seconds"
+        )
     if most < 1:
-        raise BadUse(f"--most {most}: it is 1 or more")
+        raise BadUse(f"--most {most}: it must be 1 or more")
     return top(program, once, as_json, interval, sort, only, most)
 
 

@@ -51,7 +51,7 @@ def _server_of(server: str | None, folder: Path, nodes: list[_net_nodes.Node]) -
     """Returns the URL by which the nodes reach the server."""
     if server:
         if not re.fullmatch(r"(nats|tls)://[^\s/]+:\d+", server):
-            raise BadUse(f"a server is nats://HOST:PORT, not {server!r}")
+            raise BadUse(f"a server must be nats://HOST:PORT, not {server!r}")
         return server
     url = _net_keys.server_of(folder)
     host, port = _net_link.parted(url.partition("://")[2])
