@@ -98,7 +98,7 @@ CASES = [
     (
         "a select over a writer",
         "auto w = a.writer(); (void)weft::select(w);",
-        "a writer end becomes one by out(writer, value)",
+        "for a writer end out(writer, value)",
     ),
     (
         "a thread on a local channel",

@@ -395,7 +395,7 @@ def test_imports(write: Write, tmp_path: Path) -> None:
         ("target C { docker: true }", "'docker' is not supported"),
         ("target C { coordination: centralized }", "'coordination' is not supported"),
         ("target C { timeuot: 1 sec }", "no target property 'timeuot'"),
-        ("target C { timeout: 5 }", "a time is wanted"),
+        ("target C { timeout: 5 }", "expected a time"),
         ("target C { fast: maybe }", "true or false"),
         ("target C { workers: many }", "a whole number"),
         ("target C { workers: -1 }", "negative"),
@@ -405,7 +405,7 @@ def test_imports(write: Write, tmp_path: Path) -> None:
         ("target C { build-type: Fast }", "no build type"),
         ("target C { platform: Toaster }", "platform 'Toaster'"),
         ("target C { fast: true, fast: true }", "stands here twice"),
-        ("target C { compile-definitions: x }", "definitions are wanted"),
+        ("target C { compile-definitions: x }", "expected definitions"),
         ("", "has no target"),
     ],
 )

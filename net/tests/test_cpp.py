@@ -576,7 +576,7 @@ def test_a_ticket_is_good_once(server, keys, network, cpp):  # wire 17.4
     session = network._call(come(entry["ticket"], entry["address"]))
     assert (session.host, session.trusted) == ("c++", False)
     for ticket in (entry["ticket"], "0" * 32):
-        with pytest.raises(BadUse, match="the ticket for 'c' is not good: each is good once"):
+        with pytest.raises(BadUse, match="the ticket for 'c' is not valid: each is valid once"):
             network._call(come(ticket, entry["address"]))
     session.close()
     home.go()

@@ -213,7 +213,9 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, network, cpp):  
         impostor.offer("c", th.Channel("c"), writers=True)
         stand_in(impostor, "c", network)
         how, why = cpp("tries", server.url, keys, "c", "writer", 10).heard()
-    assert how == "BadUse" and "impostor, by the relay, is not who was announced" in why
+    assert (
+        how == "BadUse" and "impostor, by the relay, is not the program that was announced" in why
+    )
 
 
 def test_keys_of_another_authority(server, keys, strange_keys, network, cpp):  # wire 17.21

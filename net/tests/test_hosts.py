@@ -381,7 +381,7 @@ def test_what_is_allowed_is_looked_at_when_the_agent_begins(agent, tmp_path):  #
 def test_an_allowed_module_that_kills_its_process(agent, tmp_path):  # wire 17.9
     (tmp_path / "kills.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
     refused = agent("gpu1", "--hosts", "1", "--allow", "kills:f", folder=tmp_path).refused
-    assert "what imported its modules has died" in refused and "SIGKILL" in refused
+    assert "the OS process that imported its modules has died" in refused and "SIGKILL" in refused
 
 
 def test_what_killed_agents_leave_is_removed_by_the_next(agent, tmp_path, monkeypatch):

@@ -33,13 +33,16 @@ def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
         assert "is not a Weft program, or has not begun its first run" in refused(p.pid)
     for word, said in (
         ("99999999", "there is no OS process 99999999"),
-        ("noprogram", "'noprogram' is not a number of an OS process, nor in the command line"),
+        (
+            "noprogram",
+            "'noprogram' is neither the number of an OS process nor a part of the command line",
+        ),
     ):
         done = weft("top", word, "--once")
         assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
     assert "no Weft program of this user runs" in weft("top").stderr
     assert "--sort bussy: it is one of" in weft("top", "--sort", "bussy").stderr
-    assert "--interval 0: it is more than 0" in weft("top", "--interval", "0").stderr
+    assert "--interval 0: it must be more than 0" in weft("top", "--interval", "0").stderr
     assert "--most 0: it is 1 or more" in weft("top", "--most", "0").stderr
 
 

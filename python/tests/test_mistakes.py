@@ -128,7 +128,7 @@ def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
 
 def test_the_function_in_a_list():  # rule 11.1
     with pytest.raises(
-        BadUse, match=r"<process worker> in an iterable of processes is no process yet"
+        BadUse, match=r"<process worker> in an iterable of processes is not a process yet"
     ):
         run([worker])
 
@@ -185,7 +185,7 @@ def test_a_channel_is_used_through_its_ends(b):  # rule 11.2
         (lambda: c.retire(), r"retire on channel 'c' itself: .*reader\(\) or writer\(\)"),
         (lambda: b.weft.retire(r, c), r"retire of <Channel c>: give ends of channels"),
         (lambda: b.weft.poison(c, 5), r"poison of 5: give channels and ends"),
-        (lambda: b.weft.statistics(r), r"an end has it as \.channel"),
+        (lambda: b.weft.statistics(r), r"the channel of an end is end\.channel"),
     ]:
         with pytest.raises(BadUse, match=says):
             use()

@@ -49,7 +49,7 @@ def held():
         (lambda w: w.write(kept, move=True), "somebody else refers to it"),
         (lambda w: w.write(memoryview(kept), move=True), "a view of memory that somebody else"),
         (lambda w: w.write(numpy.ones(4)[1:], move=True), "a view of another array"),
-        (lambda w: w.write([1.0], move=True), "this list is not that: it has no buffer"),
+        (lambda w: w.write([1.0], move=True), "for this list it is not: it has no buffer"),
     ]
 
 
