@@ -355,7 +355,7 @@ def run(tests: list[str]) -> Counts:
             counts = runner(own)
             passed, failed = passed + counts[0], failed + counts[1]
     if names:
-        raise Refused(f"nothing runs {', '.join(names)}")
+        raise Refused(f"no runner knows how to run {', '.join(names)}")
     return passed, failed
 
 

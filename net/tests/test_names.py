@@ -357,7 +357,7 @@ def test_no_name(server, keys, name):
 def test_bad_use(server, keys):
     with joined(server, keys) as network:
         c = th.Channel()
-        with pytest.raises(BadUse, match="expected a channel, got .*: give the channel itself"):
+        with pytest.raises(BadUse, match=r"expected a channel, got .*: give the channel itself"):
             network.offer("c", c.reader(), readers=True)
         with pytest.raises(BadUse, match="readers=True, writers=True, or both"):
             network.offer("c", c)

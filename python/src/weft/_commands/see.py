@@ -542,7 +542,7 @@ def _drawn(trace: str, kind: str) -> str:
 
 
 @click.command("ps")
-@click.option("--json", "as_json", is_flag=True, help="The list as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the list, as JSON, on stdout.")
 def ps_command(as_json: bool) -> int:
     """List the Weft programs that run, and what their processes do.
 
@@ -557,9 +557,13 @@ def ps_command(as_json: bool) -> int:
 @click.option("--once", is_flag=True, help="Look once, print it and exit.")
 @click.option("--json", "as_json", is_flag=True, help="Look once, print it as JSON and exit.")
 @click.option(
-    "--interval", type=float, help="Seconds of a look (default: 0.1 if it looks once, else 1)."
+    "--interval",
+    type=float,
+    help="How many seconds a look takes (default: 0.1 if it looks once, else 1).",
 )
-@click.option("--sort", default="path", help="path, busy, reads, writes, time, ops or since.")
+@click.option(
+    "--sort", default="path", help="Sort by path, busy, reads, writes, time, ops or since."
+)
 @click.option(
     "--only", default="", metavar="TEXT", help="Show only processes and channels with TEXT."
 )
