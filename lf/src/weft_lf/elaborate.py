@@ -238,14 +238,14 @@ class _Elaborator:
             raise fail(
                 ref.span,
                 f"there is no port '{ref}' to take the width of",
-                "it must stand before this",
+                "declare it before this",
             )
         members = scope.children.get(ref.container)
         if not members:
             raise fail(
                 ref.span,
                 f"there is no reactor '{ref.container}' to take the width of",
-                "it must stand before this",
+                "declare it before this",
             )
         if ref.variable not in members[0].ports:
             raise fail(

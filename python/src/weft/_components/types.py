@@ -156,7 +156,7 @@ def claim(text: str, cls: type) -> None:
             return
     raise BadUse(
         f"{there.__module__}.{there.__qualname__} and {cls.__module__}.{cls.__qualname__} are both {_native._native_describe(text)}, "
-        "and Python can get that as objects of one class alone: use one of them, or give the other another name"
+        "and Python gets such values as objects of one class only: use one of them, or give the other another name"
     )
 
 
