@@ -58,7 +58,7 @@ CASES = {
         "reactor A(x: time = 0) {}\nmain reactor { a = new A(x = 5) }",
         3,
         26,
-        "is a time, and 5 is none",
+        "is a time, and 5 is not",
     ),
     "timer without unit": ("main reactor { timer t(0, 5) }", 2, 27, "needs a unit"),
     "unknown unit": ("main reactor { timer t(0, 5 parsecs) }", 2, 27, "not a unit of time"),
