@@ -128,7 +128,7 @@ def test_selects_barriers_and_times_are_the_same_whatever_processes_are(name: st
     awaits = m is coroutines
 
     def body(f: Callable[..., Iterator[Any]]) -> Any:
-        """A process of operations that `f` yields."""
+        """A process of the operations that the generator `f` yields."""
         if awaits:
 
             async def run_all(*args: Any) -> Any:
@@ -417,7 +417,7 @@ def test_after_a_check_networks_run_as_before() -> None:
 
 
 def test_a_search_ends_at_its_bounds() -> None:
-    """Rule 17.7: it says what cut it."""
+    """Rule 17.7: the search says what cut it."""
     s, outcomes = searched(partial(writers, 5), schedules=10)
     assert (len(outcomes), s.complete, s.cut) == (10, False, {"schedules"})
     s, _ = searched(partial(writers, 5), seconds=0.0)

@@ -88,7 +88,7 @@ def test_parts_that_are_awaited(on):  # rule 16.10
 
 
 def test_parts_do_not_pile_up_on_the_stack():
-    """Half a million of them, none of which waits."""
+    """Half a million tasks, none of which waits."""
     (c,) = channels(1)
     assert co.run(tasks().deep(-c, 500_000), collect(+c))[1] == [500_000]
 
@@ -130,8 +130,8 @@ def test_an_array_that_was_not_written_is_there_yet(on):  # rules 3.2, 5.1
 
 
 def test_a_thousand_on_a_few_threads():
-    """A chain of 1,000; in the middle of it one counts the program's threads, while all the others
-    wait."""
+    """A chain of 1,000 processes; one in the middle of it counts the program's threads, while
+    all the others wait."""
     n = 1000
     cs = channels(n + 1)
     go, count = channels(2)
@@ -152,7 +152,8 @@ def test_a_thousand_on_a_few_threads():
 
 
 def test_the_pool_goes_with_its_processes():
-    """Every run has its own; when its processes have ended its threads are gone."""
+    """Every run has a pool of its own; when its processes have ended, the threads of the pool
+    are gone."""
 
     def once():
         a, c = channels(2)
@@ -162,7 +163,7 @@ def test_the_pool_goes_with_its_processes():
     before = how_many_threads()
     for _ in range(20):
         once()
-    # a thread that has let go of its run may not have left the system yet
+    # A thread that has let go of its run may not have left the system yet.
     while how_many_threads() > before:
         os.sched_yield()
 
@@ -203,7 +204,8 @@ def test_in_a_network_that_is_a_guest_of_asyncio():  # rule 16.10
 
 
 def test_tasks_of_asyncio_at_its_channels():
-    """They need the interpreter's lock, which its operations then take (aside.hpp)."""
+    """The processes need the interpreter's lock, which the operations of the component then take
+    (aside.hpp)."""
 
     async def main():
         a, c = channels(2)
