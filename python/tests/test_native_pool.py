@@ -228,8 +228,8 @@ def test_tasks_of_asyncio_at_its_channels():
 
 
 def test_python_goes_on_while_it_computes(tmp_path):  # rules 16.1, 16.10
-    """It computes until Python has made a file, which it could not if it had to wait for the
-    interpreter's lock."""
+    """The component computes until Python has made a file, which Python could not do if it had
+    to wait for the interpreter's lock."""
     (c,) = channels(1)
     path = tmp_path / "there"
 
@@ -438,8 +438,8 @@ def test_a_failure_cancels_hundreds_of_them():  # rules 6.2, 7.3
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_failure_or_a_limit_in_the_middle_of_it_all(seed):  # rules 6.2, 7.3, 8.5
-    """Chains at work, on every kind of thread, are cancelled at some moment: by a failure, by
-    poison, by a limit."""
+    """Chains at work, on every kind of thread, are cancelled at a random moment: by a failure,
+    by poison, by a limit."""
     choose = random.Random(seed)
     kinds = [co_echo, th_echo, basics().ints, *[tasks().ints] * 4]
     how = choose.choice(["fail", "poison", "limit"])
@@ -550,7 +550,8 @@ def test_ends_are_let_go_when_it_was_never_run():  # rules 2.3, 6.5
 
 
 def test_it_runs_in_another_os_process_too():  # rules 16.8, 16.10
-    """There it has a thread: its operations wait, and it is never suspended."""
+    """In such a place the component has a thread: its operations wait, and it is never
+    suspended."""
     c = co.Channel("c")
 
     @th.process
@@ -629,7 +630,8 @@ WEFT_COMPONENT(wrong, "") {{ component.process<&f>("f").argument("in"); }}
 
 
 def test_a_finaliser_that_needs_the_pool_while_the_interpreter_ends():  # rule 11.2
-    """Its thread would never get the interpreter's lock, and who waits for it never go on."""
+    """Its thread would never get the interpreter's lock, and whoever waits for it would never go
+    on."""
     program = f"""
 import sys
 import weft.native
