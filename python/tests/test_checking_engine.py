@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from checking_kernels import KERNELS
-from checking_nets import chain, hidden, merging, philosophers, writers
+from checking_nets import chain, hidden, merging, philosophers, reads, writers, writes_one
 
+import weft
 from weft import coroutines, greenlets, threads
 from weft._checking import _engine
 from weft._checking.engine import Options, Outcome, Search, choose, is_checking, replay, shrink
@@ -454,10 +455,10 @@ def test_many_processes_are_no_livelock() -> None:
     """
 
     def many() -> None:
-        channels = [Channel() for _ in range(2500)]
-        run(
-            *[writes(c.writer(), [1]) for c in channels],
-            *[collects(c.reader()) for c in channels],
+        channels = [weft.Channel() for _ in range(3000)]
+        weft.run(
+            *[writes_one(c.writer(), 1) for c in channels],
+            *[reads(c.reader(), 1) for c in channels],
         )
 
     search = Search(many, Options("reduced", seconds=60.0))
