@@ -600,7 +600,6 @@ def test_a_caller_that_is_killed(agent, server, keys, program):
 
 
 # --- what is said of hosts
-# --------------------------------------------------------------------------
 
 
 def test_hosts_are_listed(agent, server, keys):

@@ -1,5 +1,5 @@
-"""Programs that cannot be looked at, and messages that are none: who asks is told why, and a program goes on
-(rule 14.9)."""
+"""Programs that cannot be looked at, and data that are no message: the one who asks is told why,
+and the program goes on (rule 14.9)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_one_that_dies_while_it_is_looked_at(home: Path, tmp_path: Path) -> None
 def test_c_code_that_keeps_the_lock(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 14.9: it does not answer, and who asks is told why."""
+    """Rule 14.9: the program does not answer, and the one who asks is told why."""
     text = """
         import ctypes
         from weft import process, run
@@ -96,7 +96,7 @@ def test_c_code_that_keeps_the_lock(
 
 
 class Fake:
-    """A socket in the place of a program's, which says one thing."""
+    """A socket in the place of a program's, which sends one message."""
 
     def __init__(self, home: Path, answer: bytes) -> None:
         (home / "weft").mkdir(mode=0o700, exist_ok=True)
@@ -146,7 +146,7 @@ def test_requests_that_are_none(request_: dict[str, Any], said: str) -> None:
 
 
 def test_the_parser_takes_anything() -> None:
-    """Rule 14.9: whatever comes is refused with a sentence, or is a message."""
+    """Rule 14.9: any data are refused with a sentence, or are a message."""
     rng = random.Random(41)
     whole = message({"ask": "look", "interval": 0.1}) * 3
     for _ in range(3000):

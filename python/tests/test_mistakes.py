@@ -33,7 +33,7 @@ def calling(*ends):
 
 
 def starts(how):
-    """What starts a process, given one in the wrong form."""
+    """A function that starts a process, given one in the wrong form."""
 
     @process
     async def in_a_process(it):
@@ -282,7 +282,7 @@ async def writes_one(b, w):
 
 
 def line_of(text):
-    """Where in this file, for the reports."""
+    """Returns the place in this file, for the reports."""
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     found = [n for n, line in enumerate(lines, 1) if text in line and "line_of" not in line]
     assert len(found) == 1
@@ -387,7 +387,8 @@ class Thing:
 
 
 def test_nothing_is_kept_by_the_search(b):  # rules 2.2, 14.2
-    """It looks at all that there is, and at every variable; nothing of that lives longer for it."""
+    """The search looks at all objects, and at every variable; none of them lives longer because
+    of it."""
     c = b.weft.Channel("c")
     kept = c.writer()
     box, variable = [Thing()], Thing()
@@ -407,7 +408,7 @@ def test_nothing_is_kept_by_the_search(b):  # rules 2.2, 14.2
 
 
 def test_what_locals_gave_is_left_alone(b):  # rule 14.2
-    """Before Python 3.13 each call of it gives the same dictionary."""
+    """Before Python 3.13 each call of locals() returns the same dictionary."""
     c = b.weft.Channel("c")
     kept = c.writer()
     mine = locals()
@@ -458,7 +459,8 @@ if __name__ == "__main__":
 
 
 def test_what_is_copied_or_pickled_by_itself_says_how_it_travels(tmp_path):
-    """Rule 11.2, in a program that has not imported weft.processes, also from within a Pool."""
+    """Rule 11.2 holds in a program that has not imported weft.processes, also from within a
+    Pool."""
     file = tmp_path / "alone.py"
     file.write_text(ALONE)
     ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True)

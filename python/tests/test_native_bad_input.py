@@ -29,7 +29,7 @@ def source(folder: Path, text: str, name: str = "made.cpp") -> Path:
 
 
 def compiled(folder: Path, text: str) -> Path:
-    """A library of C, which the compiler makes in no time."""
+    """A library in C, which compiles quickly."""
     out = folder / "made.so"
     path = source(folder, text, "made.c")
     include = f"-I{weft.native.include_dir()}"
@@ -98,7 +98,8 @@ const weft_component* weft_component_entry(void) { return &made; }
 
 
 def declaring(*fields: str) -> str:
-    """A component of one process without parameters, in C, but for what is told."""
+    """The source in C of a component of one process without parameters, except for the parts
+    that the arguments give."""
     return f"""#include <weft/component_abi.h>
 static const weft_process_info info = {{.name = "f"}};
 static weft_component made = {{.abi = WEFT_COMPONENT_ABI, .size = sizeof made, .name = "m", .doc = "", .compiler = "C", .count = 1,
@@ -124,7 +125,8 @@ def test_a_component_of_a_newer_weft_is_refused(tmp_path, field):  # rule 16.5
 
 
 def test_a_component_of_the_first_edition_runs_here(tmp_path):  # rule 16.5
-    """Its tables are shorter than ours are; it was compiled with the header as it was then."""
+    """The component's tables are shorter than today's; it was compiled with the header of that
+    edition."""
     out = tmp_path / "first.so"
     source = HERE / "component_first.c"
     subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(out)], check=True)
@@ -262,7 +264,7 @@ def nested(of: str) -> Any:
 
 @pytest.mark.parametrize("of", ["list", "tuple", "dict"])
 def test_an_argument_that_nests_too_deep_to_be_shown_is_refused(of):  # rule 11.2
-    """In place of an end, of a barrier and of a value. The error names the argument's type."""
+    """The argument is in place of an end, of a barrier and of a value. The error names its type."""
     value = nested(of)
     what = f"given was an object of type {of}"
     with pytest.raises(BadUse, match=f"'source' is a reader end of a channel of int; {what}"):

@@ -1,5 +1,5 @@
-"""`weft build` and weft_add_component, as a user meets them who has only the pages: what they
-print, and what they say of mistakes."""
+"""`weft build` and weft_add_component, for a user who has only the pages: what they print, and
+what they say about mistakes."""
 
 from __future__ import annotations
 

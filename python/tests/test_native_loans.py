@@ -1,5 +1,5 @@
-"""Rule 16.6: a lent value is not touched: write(move=True) makes sure of it, and the debug mode
-notices it."""
+"""Rule 16.6: a lent value must not be touched: write(move=True) makes sure of that, and the
+debug mode notices a touch."""
 
 from __future__ import annotations
 

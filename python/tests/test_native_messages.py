@@ -58,7 +58,7 @@ def sent_through(process, *values):
 # --- aggregates -----------------------------------------------------------------------------------
 
 
-class Point(NamedTuple):  # as Sample, but for its name
+class Point(NamedTuple):  # like Sample, except for its name
     value: int
     time: float
 
@@ -129,7 +129,8 @@ def test_what_is_no_such_aggregate_is_refused(b, value, says):  # rules 16.2, 16
 
 @pytest.fixture
 def own(tmp_path):
-    """A component with aggregates of its own, so that a class told here is not there for others."""
+    """A component with aggregates of its own, so that a class given here does not exist for
+    others."""
     path = tmp_path / "own.cpp"
     path.write_text(
         "#include <weft/component.hpp>\nusing namespace weft::native;\n"
@@ -199,8 +200,8 @@ def test_a_class_that_is_defined_again_takes_the_place_of_what_it_was(own):  # r
 
 
 def test_threads_that_ask_at_once_get_one_class(monkeypatch):  # rule 16.2
-    """Each is held where a class is made until both are there, or until the other can only wait for
-    it."""
+    """Each thread is held where a class is made until both are there, or until the other can
+    only wait for it."""
     from weft._components import types as _native_types
 
     both, waits, make = threading.Barrier(2), threading.Event(), dataclasses.make_dataclass
@@ -387,7 +388,7 @@ def test_what_need_not_be_written_to(b):  # rule 16.6
 
 
 class Tensor:
-    """A numpy array that knows DLPack alone."""
+    """A numpy array that knows only DLPack."""
 
     def __init__(self, numbers, device=1):
         self.numbers, self.device = numbers, device
@@ -446,7 +447,7 @@ def test_what_is_no_such_array_is_refused(which):  # rules 16.4, 16.6
 
 
 def test_a_select_that_may_write_an_array(b):  # rules 5.2, 16.6
-    """The array is the component's until it is written."""
+    """The array belongs to the component until it is written."""
     a, x, y, log = (b.weft.Channel(n, capacity=3) for n in ("a", "x", "y", "log"))
     xr, yr = +x, +y
     f = messages()
@@ -475,7 +476,8 @@ def test_a_write_that_fails_leaves_the_array_where_it_was(b):  # rules 3.4, 16.6
 
 @pytest.mark.parametrize("component", [messages, tasks])
 def test_a_text_that_was_not_written_is_still_there(b, component):  # rules 5.10, 6.2
-    """Offered in a choice that another guard won, or that threw, and in a write that failed."""
+    """The text is offered in a choice that another guard won, or that threw, and in a write that
+    failed."""
     go, out, log = b.weft.Channel("go"), b.weft.Channel("out"), b.weft.Channel("log")
     text = "a text that is too long to lie in the string itself"
 

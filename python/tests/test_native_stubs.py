@@ -1,5 +1,5 @@
-"""Stub files of components, and help(): what a component declares, as Python's tools see it (rule
-16.1)."""
+"""Stub files of components, and help(): the declarations of a component, as Python's tools see
+them (rule 16.1)."""
 
 from __future__ import annotations
 

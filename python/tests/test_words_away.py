@@ -1,4 +1,4 @@
-"""Errors about OS processes say what is wrong and what to do (rules 9.1, 9.3, 11.1)."""
+"""Errors about OS processes say what is wrong, and what to do (rules 9.1, 9.3, 11.1)."""
 
 from __future__ import annotations
 

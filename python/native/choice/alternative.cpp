@@ -1,6 +1,6 @@
-// Alternative, a choice that is kept, and the function select: what they are told to choose by.
+// Alternative, a choice that is kept, and the function select: their guards and arguments.
 //
-//   made: its guards stand in line ──select()──► busy ──select.cpp: finish()──► not busy
+//   made: its guards are enrolled ──select()──► busy ──select.cpp: finish()──► not busy
 //                                  └──close(), __exit__, collected──► closed
 //
 // Invariant: while it is busy, `choice` is in use by one select; it is neither closed nor changed.

@@ -155,7 +155,7 @@ PyObject* f_now(PyObject*, PyObject*) {
   return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9);
 }
 
-// Its party was killed before it could be given the barrier (rule 8.7).
+// Retires a barrier whose party was killed before it could be given the barrier (rule 8.7).
 PyObject* f_barrier_dies(PyObject*, PyObject* o) {
   if (!Py_IS_TYPE(o, &BarrierType)) return bad_use("_barrier_dies: expected a Barrier, got %R", o);
   run_deferred();
@@ -216,7 +216,7 @@ std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {
   constexpr double limit = 9.2e9;  // seconds, some 290 years
   if (s >= limit) return prim::forever;
   if (s <= -limit) return -prim::forever;
-  return static_cast<std::int64_t>(std::ceil(s * 1e9));  // never early
+  return static_cast<std::int64_t>(std::ceil(s * 1e9));  // rounded up, so that it is never early
 }
 
 int init_time(PyObject* m) {

@@ -13,7 +13,7 @@ struct Kept {
   PyObject* operation;  // owned
   Late late;
 };
-std::vector<Kept> kept;  // rare
+std::vector<Kept> kept;  // such operations are rare
 
 }  // namespace
 
@@ -56,7 +56,7 @@ void wake_up_came(ProcessObject* p) noexcept {
     const Owned held(k.operation);
     kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
     k.late(k.operation, p->base);
-    i = 0;  // what that ran may have changed them
+    i = 0;  // the calls above may have changed the list
   }
 }
 

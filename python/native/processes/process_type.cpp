@@ -2,10 +2,10 @@
 // how it runs.
 //
 // Invariants
-//  1 One that was never started closes its coroutine and lets go of its ends when it is collected;
-//    it warns, unless it was given up.
+//  1 A process that was never started closes its coroutine and lets go of its ends when it is
+//    collected. It warns, unless it was given up.
 //  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
-//    what it refers to through the process.
+//    the coroutine's references through the process.
 #include "processes/process_type.hpp"
 
 #include "channels/arrays.hpp"
@@ -86,7 +86,7 @@ PyObject* process_named(PyObject* o, PyObject* name) {
   proc(o)->base.function = s;
   return Py_NewRef(o);
 }
-// on(hosts): the call that it is goes there.
+// on(hosts): moves the call of this process to another place.
 PyObject* process_on(PyObject* o, PyObject* where) {
   ProcessObject* const p = proc(o);
   if (p->started) return bad_use("on: %R has started: say where it runs before it starts", o);
@@ -126,7 +126,7 @@ PyObject* process_cancel(PyObject* o, PyObject*) {
   if (b.group)
     b.group->cancel(b);
   else
-    p->base.cancel().store(1);  // not started, or about to be
+    p->base.cancel().store(1);  // the process has not started, or is about to
   Py_RETURN_NONE;
 }
 PyObject* process_result(PyObject* o, void*) {
@@ -215,7 +215,7 @@ PyGetSetDef process_getset[] = {
 
 PyTypeObject ProcessType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-// What a process awaits: a write, a select, a nested Parallel.
+// Is this an object that a process awaits: a write, a select, a nested Parallel?
 static bool is_operation(PyObject* o) noexcept {
   const PyAsyncMethods* const async = Py_TYPE(o)->tp_as_async;
   return async && async->am_await && !Py_IS_TYPE(o, &ProcessType);

@@ -456,7 +456,6 @@ async def _session(
 
 
 # --- connections that come, and connections that are made
-# ------------------------------------------
 
 
 class Welcome(NamedTuple):
