@@ -223,8 +223,8 @@ class Run final : public Activity {
   void cancel_everybody() noexcept;
   // On a nudge: withdraws the operations of this executor's processes that were cancelled.
   void serve_cancellations(Executor&) noexcept;
-  // The owner of blocks meets the requests of groups that failed while it was in these blocks (rule
-  // 7.5). Returns false if there was none.
+  // `owner` meets the requests of its blocks whose groups failed (rule 7.5). Returns false if there
+  // were none.
   bool meet_blocks(ProcessBase& owner) noexcept;
   // A block that asked has ended: takes the request back, unless another block asks too.
   void withdraw_block(ProcessBase& owner) noexcept;

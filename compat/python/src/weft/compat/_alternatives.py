@@ -124,7 +124,9 @@ class AnyChannel:
         return collections.deque("r" * s.waiting_readers + "w" * s.waiting_writers)
 
     def verify(self) -> bool:
-        """True: a channel never has readers and writers waiting, and a poisoned one nobody."""
+        """Returns True: a channel never has both readers and writers waiting, and nobody waits at a
+        poisoned one.
+        """
         s = self._native.stats()
         assert not (s.waiting_readers and s.waiting_writers)
         assert not (self.poisoned and (s.waiting_readers or s.waiting_writers))
