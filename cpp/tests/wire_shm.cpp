@@ -34,7 +34,7 @@ struct Hello {
   std::uint64_t magic = 0x324D485354464557, ring = kRing;
 };
 
-// A peer made by hand: it makes what a link makes, and may do anything with it.
+// A peer of the test's own: it has the same memory and descriptors as a link, and may misuse them.
 struct Hand {
   std::shared_ptr<w::Space> home = w::Space::make("home");
   int fds[2];

@@ -163,8 +163,8 @@ class Run final : public Activity {
     return e != prim::forever && clock_ == Clock::steady && e <= prim::now();
   }
   void fire_due() noexcept;
-  // With virtual time, for who decides when it passes (chooser.hpp): is there a deadline; let the
-  // earliest come, that one alone.
+  // With virtual time, for the code that decides when it passes (chooser.hpp): is there a deadline;
+  // let the earliest come, that one alone.
   bool any_timer() noexcept {
     const std::lock_guard g(mutex_);
     timers_.drop_dead();

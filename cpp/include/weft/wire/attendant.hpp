@@ -534,7 +534,7 @@ class Attendant {
           }
         }
       }
-      // Until this is done, here or by the looker, which may just be leaving.
+      // Until somebody has looked: this thread, or the looker, which may just be leaving.
       if (look) {
         if (wanted_.load() == 0 && looks_.try_lock()) {
           say(Bell::looking);

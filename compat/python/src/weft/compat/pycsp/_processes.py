@@ -327,8 +327,8 @@ class Implementation:
             settings: for each of them, as its update() takes them.
 
         Raises:
-            the failure of one, after the others were cancelled; Deadlock; InfoException: one is
-            no process.
+            the failure of a process, after the others were cancelled; Deadlock; InfoException: an
+            argument is not a process.
         """
         processes = _flat(plist, "Parallel")
         _update(processes, settings)
