@@ -68,12 +68,12 @@ CASES = [
     (
         "a thread among processes",
         "std::vector<weft::Process> v; v.push_back(weft::thread([] {}));",
-        "a thread(...) is no weft::Process",
+        "a thread(...) is not a weft::Process",
     ),
     (
         "a placed process among processes",
         "weft::Core core; std::vector<weft::Process> v; v.push_back(copy(a.reader(), b.writer()).on(core));",
-        "p.on(...) and p.pinned(...) are no weft::Process",
+        "p.on(...) and p.pinned(...) are not a weft::Process",
     ),
     (
         "a result that an AnyProcess would lose",
@@ -100,7 +100,7 @@ CASES = [
     (
         "a select over a writer",
         "auto w = a.writer(); (void)weft::select(w);",
-        "a writer end becomes one by out(writer, value)",
+        "for a writer end out(writer, value)",
     ),
     (
         "a thread on a local channel",
@@ -217,7 +217,7 @@ CASES = [
     (
         "a capacity with a fraction",
         "(void)weft::buffer(2.5);",
-        "weft: a whole number is wanted here",
+        "weft: expected a whole number",
     ),
     (
         "reads of several types",

@@ -312,10 +312,10 @@ TEST_CASE("rule 11.2: an end of a local channel on a multi-core executor") {
 }
 
 TEST_CASE("rule 11: numbers of cores and CPUs out of range") {
-  CHECK(has(thrown([] { weft::Cores(0); }), "it takes 1 to 64"));
-  CHECK(has(thrown([] { weft::Cores(65); }), "it takes 1 to 64"));
+  CHECK(has(thrown([] { weft::Cores(0); }), "must be from 1 to 64"));
+  CHECK(has(thrown([] { weft::Cores(65); }), "must be from 1 to 64"));
   CHECK(has(thrown([] { weft::Cores(2, {0}); }), "1 CPUs for 2 cores"));
-  CHECK(has(thrown([] { weft::Core(100000); }), "CPU 100000 is none that this program may use"));
+  CHECK(has(thrown([] { weft::Core(100000); }), "CPU 100000 is not one that this program may use"));
   auto nothing = []() -> Process { co_return; };
   CHECK_THROWS_AS(nothing().pinned(-1), weft::BadUse);
   CHECK_THROWS_AS(weft::thread([] {}).pinned(100000), weft::BadUse);

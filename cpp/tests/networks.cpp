@@ -286,7 +286,7 @@ std::uint64_t number(const char* text) {
   char* end = nullptr;
   const std::uint64_t n = std::strtoull(text, &end, 0);
   if (end == text || *end != '\0') {
-    std::fprintf(stderr, "networks: '%s' is no number\n", text);
+    std::fprintf(stderr, "networks: '%s' is not a number\n", text);
     std::exit(2);
   }
   return n;

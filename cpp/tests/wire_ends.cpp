@@ -667,7 +667,7 @@ TEST_CASE(
     m.world->pump();
     CHECK(l.at_home.session.is_over() == (wrong != 0));
     if (wrong)
-      CHECK(l.at_home.session.why() == "an OFFER with a value that is none of its channel's type");
+      CHECK(l.at_home.session.why() == "an OFFER with a value that is not of its channel's type");
   }
 }
 

@@ -438,7 +438,7 @@ TEST_CASE("wire 4.10: what a barrier cannot be chosen beside is bad use, and not
   loud.in(r).ends().meet(b);
   barrier_off.in(r).meet(b).when(false);
   for (w::FarSelect* s : {&local, &spans, &off, &loud, &barrier_off})
-    CHECK(has(bad_use_of([&] { (*s)(); }), "a barrier is chosen beside channels"));
+    CHECK(has(bad_use_of([&] { (*s)(); }), "a barrier can be a guard only if"));
   twice.meet(b).in(r).meet(b);
   CHECK(has(bad_use_of([&] { twice(); }), "one barrier"));
   CHECK_FALSE(test::somebody_waits(*bar.core()));
@@ -488,8 +488,8 @@ TEST_CASE_TEMPLATE(
   t.rh.reset();
   one.join();
   two.join();
-  CHECK(has(sync, "sync: the barrier has died with a space"));
-  CHECK(has(select, "select: the barrier has died with a space"));
+  CHECK(has(sync, "sync: the barrier has died, with a program that had it or has made it"));
+  CHECK(has(select, "select: the barrier has died, with a program that had it or has made it"));
   CHECK(guard == 1);
   CHECK_THROWS_AS(b.sync()(), PeerDied);
   CHECK_THROWS_AS(b.parties()(), PeerDied);

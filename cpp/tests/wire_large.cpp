@@ -185,9 +185,9 @@ TEST_CASE("wire 9.2, 14.2: a lease that is none ends the session") {
   const w::Buffer described(w::Slot::kDescribed, std::byte{1}), eight(8);
   const std::uint8_t leased = w::Flag::write | w::Flag::body | w::Flag::lease;
   CHECK(home_says({{w::Kind::offer, leased, 0, 0, 1, 40, described}}) ==
-        "an OFFER with a value that is none of its channel's type");
+        "an OFFER with a value that is not of its channel's type");
   CHECK(home_says({{w::Kind::offer, leased, 0, 0, 1, 8, eight}}) ==
-        "an OFFER with a value that is none of its channel's type");
+        "an OFFER with a value that is not of its channel's type");
   CHECK(home_says({{w::Kind::offer, w::Flag::write | w::Flag::lease, 0, 0, 1, 0, {}}}) ==
         "an OFFER's guards do not add up");
 }
@@ -558,7 +558,7 @@ TEST_CASE("wire 9.3, 14.2: descriptions that are none end the session") {
       t.pump();
       const bool empty = n == 32 && mark == 0;  // an array without elements
       CHECK(t.a.at_home.session.why() ==
-            (empty ? "" : "an OFFER with a value that is none of its channel's type"));
+            (empty ? "" : "an OFFER with a value that is not of its channel's type"));
     }
   }
 }

@@ -276,7 +276,7 @@ TEST_CASE_TEMPLATE(
   std::thread ends([&] { p.h.reset(); });
   CHECK_THROWS_AS((void)p.f->template reader<int>("none"), PeerDied);
   ends.join();
-  CHECK(p.f->wait() == "the peer said: the space has let go of the session");
+  CHECK(p.f->wait() == "the peer said: this program has closed the session");
 }
 
 TEST_CASE("wire 14.2: a peer that sends rubbish to the socket ends its session") {

@@ -125,7 +125,7 @@ TEST_CASE(
     CHECK_THROWS_WITH_AS(w::Meeting(a, bad, d.options()),
                          doctest::Contains("a name has 1 to 60 bytes"), BadUse);
   CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {d.path + "/none", false}),
-                       doctest::Contains("is no directory"), BadUse);
+                       doctest::Contains("is not a directory"), BadUse);
   const std::string deep = d.path + "/" + std::string(100, 'd');
   std::filesystem::create_directory(deep);
   std::filesystem::permissions(deep, std::filesystem::perms::owner_all);
@@ -159,7 +159,7 @@ TEST_CASE(
   // A link to another user's directory does not count as a directory.
   const std::string link = d.path + "/link";
   REQUIRE(::symlink("/tmp", link.c_str()) == 0);
-  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {link, false}), doctest::Contains("is no directory"),
+  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {link, false}), doctest::Contains("is not a directory"),
                        BadUse);
 }
 

@@ -110,8 +110,8 @@ TEST_CASE(
       {{"/etc/passwd"}, "'/etc/passwd' cannot be started: Permission denied"},
       {{no_head.path}, "a script begins with #!"},
       {{no_interpreter.path}, "its interpreter, after the #!, is not there"},
-      {{std::string("/bin/true\0x", 11)}, "a zero within the command"},
-      {{"/bin/echo", std::string("a\0b", 3)}, "a zero within the command"},
+      {{std::string("/bin/true\0x", 11)}, "the command has a zero byte in it"},
+      {{"/bin/echo", std::string("a\0b", 3)}, "the command has a zero byte in it"},
   };
   for (const auto& c : cases) has(why_not(c.command), c.says);
   CHECK(descriptors() == before);

@@ -426,7 +426,7 @@ TEST_CASE("wire 14.1, 14.2: what a peer may not do ends its session and no other
   CHECK(frame({w::Kind::offer, w::Flag::write, 0, 0, 0, 0, {}}) ==
         "an OFFER's number is not above those before it");
   CHECK(frame({w::Kind::offer, w::Flag::write, 0, 0, 1, std::uint64_t{1} << 40, {}}) ==
-        "an OFFER with a value that is none of its channel's type");
+        "an OFFER with a value that is not of its channel's type");
   CHECK(frame({w::Kind::offer, 0, 1, 0, 1, 7, {}}) == "an OFFER's guards do not add up");
   CHECK(frame({w::Kind::retire, 0, 5, 0, 0, 0, {}}) ==
         "a RETIRE of an end that this peer does not hold");
@@ -479,7 +479,7 @@ TEST_CASE(
   const std::pair<w::Frame, const char*> lies[] = {
       {{w::Kind::done, 0, 1, 0, 1, 0, {}}, "a DONE of a guard that was not offered"},
       {{w::Kind::done, 0, 0, 0, 1, std::uint64_t{1} << 33, {}},
-       "a DONE with a value that is none of its channel's type"},
+       "a DONE with a value that is not of its channel's type"},
       {{w::Kind::withdrawn, 0, 0, 0, 1, 0, {}}, "a WITHDRAWN that was not asked for"},
       {{w::Kind::ended, 0, 9, 0, 1, 1, {}}, "an ENDED of a guard that was not offered"},
       {{w::Kind::ended, 0, 0, 0, 1, 7, {}}, "an ENDED that does not say how"},
@@ -508,7 +508,7 @@ TEST_CASE(
     "wire 9: pieces of a value: those that belong to nothing are passed over, those that do not "
     "add up end the session") {
   const std::pair<bool, const char*> cases[] = {
-      {true, "a DONE with a value that is none of its channel's type"},
+      {true, "a DONE with a value that is not of its channel's type"},
       {false, "a DONE that is not the last piece of its value"}};
   for (const auto& [body, reason] : cases) {
     Two t;
@@ -597,7 +597,7 @@ TEST_CASE("wire 2.3: a HELLO that will not do is refused, and says why; both ver
         "the peer's largest frame is not between 256 and 65528");
   w::Buffer other;
   w::append(other, {w::Kind::poison, 0, 0, 0, 0, 1, {}}, 0);
-  CHECK(after(other) == "the first frame is no HELLO");
+  CHECK(after(other) == "the first frame is not a HELLO");
 }
 
 TEST_CASE(

@@ -228,8 +228,8 @@ TEST_CASE("wire 12.4, 14.2: descriptors that are none of ours are refused: why")
         "a segment that is not sealed against shrinking and growing");
   CHECK(why(half, h.life_fd.get()) == "a segment that is not sealed against shrinking and growing");
   CHECK(why(small, h.life_fd.get()) == "a segment of another size than was agreed");
-  CHECK(why(pipes[0], h.life_fd.get()) == "a descriptor that is no segment of memory");
-  CHECK(why(zero, h.life_fd.get()) == "a descriptor that is no segment of memory");
+  CHECK(why(pipes[0], h.life_fd.get()) == "a descriptor that is not of a segment of memory");
+  CHECK(why(zero, h.life_fd.get()) == "a descriptor that is not of a segment of memory");
   CHECK(why(frozen, h.life_fd.get()).find("a segment ") == 0);
   CHECK(why(good, no_life) == "a segment that is not sealed against shrinking and growing");
   CHECK(why(good, h.life_fd.get(), {1, kRing}) ==
@@ -252,7 +252,8 @@ TEST_CASE("wire 12.4: no descriptors at all, and a socket that is closed before 
   int fds[2];
   REQUIRE(::pipe(fds) == 0);
   const auto space = w::Space::make("home");
-  CHECK_THROWS_WITH_AS(w::ShmLink(space, fds[0]), "ShmLink: that is no Unix socket", BadUse);
+  CHECK_THROWS_WITH_AS(w::ShmLink(space, fds[0]), "ShmLink: the descriptor is not of a Unix socket",
+                       BadUse);
   ::close(fds[1]);
 }
 

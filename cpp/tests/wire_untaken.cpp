@@ -55,7 +55,7 @@ struct Many {
   const std::string& why(std::size_t who) const { return wires[who].at_home.session.why(); }
   std::size_t held() const { return home->untaken.load(); }
 };
-constexpr const char* kMuch = "of all who have a session with this program it has sent most";
+constexpr const char* kMuch = "of all peers it has sent most";
 bool is_much(const std::string& why) { return why.rfind(kMuch, 0) == 0; }
 
 TEST_CASE("wire 14.5: values of which not all has come are counted over all sessions") {

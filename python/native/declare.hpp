@@ -19,7 +19,7 @@ inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
 template <PyObject**... To>
 PyObject* keep_given(PyObject*, PyObject* args) {
   if (PyTuple_GET_SIZE(args) != sizeof...(To))
-    return PyErr_Format(PyExc_TypeError, "%zu arguments are wanted", sizeof...(To));
+    return PyErr_Format(PyExc_TypeError, "expected %zu arguments", sizeof...(To));
   Py_ssize_t i = 0;
   (Owned(std::exchange(*To, Py_NewRef(PyTuple_GET_ITEM(args, i++)))).reset(), ...);
   Py_RETURN_NONE;

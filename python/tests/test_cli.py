@@ -676,7 +676,7 @@ def test_a_summary_for_nobody(program, tmp_path: Path) -> None:
 
 def test_what_is_no_trace(program, tmp_path: Path) -> None:
     assert "cannot read" in one_line(weft("trace", str(tmp_path / "none")))
-    assert "no line of a trace" in one_line(weft("trace", program("x")))
+    assert "not a line of a trace" in one_line(weft("trace", program("x")))
     assert "--trace needs a file" in one_line(weft("run", program("1"), "--trace"))
     nowhere = str(tmp_path / "no" / "where")
     assert "cannot write" in one_line(weft("run", program("1"), "--trace", nowhere))

@@ -270,7 +270,7 @@ def test_channels_check_their_parameters(b):  # rules 1.3, 11.2
 
 
 def test_what_is_no_process(b):  # rule 11
-    with pytest.raises(BadUse, match="is no process: call a function that is decorated"):
+    with pytest.raises(BadUse, match="is not a process: call a function that is decorated"):
         b.run(42)
     with pytest.raises(BadUse, match="iterable of processes"):
         b.run([1, 2])

@@ -309,4 +309,4 @@ kept = Dies()  # until the interpreter clears its modules
     if kind == "coroutines.process":
         assert ended.stdout == "'done'"
     else:
-        assert ended.stdout.startswith("BadUse main: process here: the interpreter ends, and no ")
+        assert ended.stdout.startswith("BadUse main: process here: the interpreter is ending ")

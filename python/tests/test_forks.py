@@ -263,7 +263,7 @@ def test_what_a_child_made_within_a_run_may_do(kind: str, what: str, tmp_path: P
     done = program(tmp_path, WITHIN, str(tmp_path / "program.py"), what, kind)
     status, said, told = ENDS[what]
     if kind == "a block" and what in ("nothing", "run"):
-        status, told = 1, "entered before a fork is left in the child"
+        status, told = 1, "entered before a fork cannot be left in the child"
     assert done.stdout == f"{said}others 1\n{status}\n"
     assert done.returncode == 0
     if told.endswith("\n") or not told:

@@ -297,7 +297,7 @@ def test_a_directory_that_is_not_the_users_alone(home: Path, tmp_path: Path) -> 
     (home / "weft").chmod(0o777)
     with running(tmp_path, PIPE) as p:
         assert list((home / "weft").iterdir()) == []
-        assert "is not this user's alone: chmod 700 it" in refused(p.pid)
+        assert "can be entered by other users: make it private" in refused(p.pid)
 
 
 def test_the_child_of_a_fork_has_its_own(home: Path, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ EVERY_START = pytest.mark.parametrize(
 @EVERY_START
 def test_the_function_in_place_of_its_call(how):  # rule 11.1
     with pytest.raises(
-        BadUse, match=r"<process worker> is no process yet: call it, worker\(\.\.\.\)"
+        BadUse, match=r"<process worker> is not a process yet: call it, worker\(\.\.\.\)"
     ):
         starts(how)(worker)
 
@@ -87,7 +87,7 @@ def test_a_plain_coroutine_in_place_of_a_process(how):  # rule 11.1
     async def plain(): ...
 
     coroutine = plain()
-    with pytest.raises(BadUse, match="is no process: decorate its function with @process"):
+    with pytest.raises(BadUse, match="is not a process: decorate its function with @process"):
         starts(how)(coroutine)
     coroutine.close()
 
@@ -114,7 +114,7 @@ def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
 
     run(makes())
     (operation,) = made
-    with pytest.raises(BadUse, match="is an operation, no process: await it in an async"):
+    with pytest.raises(BadUse, match="is an operation, not a process: await it in an async"):
         starts(how)(operation)
     if how != "Group.start":  # Group.start takes one process
         with pytest.raises(BadUse, match="in an iterable of processes is an operation"):
@@ -128,7 +128,7 @@ def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
 
 def test_the_function_in_a_list():  # rule 11.1
     with pytest.raises(
-        BadUse, match=r"<process worker> in an iterable of processes is no process yet"
+        BadUse, match=r"<process worker> in an iterable of processes is not a process yet"
     ):
         run([worker])
 
@@ -185,7 +185,7 @@ def test_a_channel_is_used_through_its_ends(b):  # rule 11.2
         (lambda: c.retire(), r"retire on channel 'c' itself: .*reader\(\) or writer\(\)"),
         (lambda: b.weft.retire(r, c), r"retire of <Channel c>: give ends of channels"),
         (lambda: b.weft.poison(c, 5), r"poison of 5: give channels and ends"),
-        (lambda: b.weft.statistics(r), r"an end has it as \.channel"),
+        (lambda: b.weft.statistics(r), r"the channel of an end is end\.channel"),
     ]:
         with pytest.raises(BadUse, match=says):
             use()

@@ -237,7 +237,9 @@ def test_a_call_that_is_refused_leaves_all_its_channels_as_they_were(b):
             basics().floats(+fresh, -other)
         assert not native._is_native(fresh) and not native._is_native(full)
     fresh = b.weft.Channel("fresh")
-    with pytest.raises(BadUse, match="given channel 'fresh' twice, as one of int and as one of"):
+    with pytest.raises(
+        BadUse, match="channel 'fresh' is given twice, as a channel of int and as a channel of"
+    ):
         basics().merge(+fresh, +fresh, -b.weft.Channel())
     assert not native._is_native(fresh)
 
@@ -555,7 +557,7 @@ def test_wrong_arguments_are_told_at_the_call(b):  # rule 16.2
         f.scale()
     with pytest.raises(BadUse, match="argument 'samples' is a reader end of a channel of float"):
         f.scale(-b.weft.Channel(), -b.weft.Channel())
-    with pytest.raises(BadUse, match="argument 'factor': float is wanted, and 'x'"):
+    with pytest.raises(BadUse, match="argument 'factor': expected float, but 'x'"):
         f.scale(+b.weft.Channel(), -b.weft.Channel(), "x")
     with pytest.raises(BadUse, match="runs on='thread'"):
         f.scale(+b.weft.Channel(), -b.weft.Channel(), on="cloud")

@@ -304,7 +304,7 @@ def test_values_that_wait_are_converted_either_way(host: Any) -> None:  # rules 
 def test_a_python_process_elsewhere_writes_what_does_not_convert(host: Any) -> None:  # rule 16.7
     a, c = Channel("a"), Channel("c")
     text = (
-        r"a value read from channel 'a'.* which carries int .*int is wanted, and 'x' is of type str"
+        r"a value read from channel 'a'.* which carries int .*expected int, but 'x' is of type str"
     )
     with pytest.raises(ComponentError, match=text):
         th.run(
@@ -328,7 +328,7 @@ def test_what_does_not_convert_is_told_at_the_write(host: Any, on: str) -> None:
     made = basics().floats(+a, -c, on=host if on == "host" else "thread")
     said, _, got = th.run(mistaken(-a), made, collect(+c))
     assert "a value written to channel 'a'" in said
-    assert "float is wanted, and 'seven' is of type str" in said
+    assert "expected float, but 'seven' is of type str" in said
     assert got == [7.0]
 
 
@@ -505,7 +505,7 @@ def test_bad_use_is_told_here_and_at_once(crashing: Any, host: Any) -> None:  # 
         crashing.pid(w, on="cloud")
     with pytest.raises(BadUse, match="no such backend"):
         crashing.pid(w, on=7)
-    with pytest.raises(BadUse, match="writer end of a channel of int; given was 3"):
+    with pytest.raises(BadUse, match="writer end of a channel of int, not 3"):
         crashing.pid(3, on=host)
     with pytest.raises(BadUse, match=r"cpu=999"):
         crashing.pid(w, on=host, cpu=999)

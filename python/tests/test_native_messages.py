@@ -109,7 +109,7 @@ def test_a_default_and_an_annotation_of_an_aggregate(b):  # rule 16.2
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (Other(1.0, "x"), "int is wanted, and 'x' is of type str"),
+        (Other(1.0, "x"), "expected int, but 'x' is of type str"),
         (More(1.0, 2), "is of type More"),
         ((1.0, 2), "is of type tuple"),
         ({"time": 1.0, "value": 2}, "is of type dict"),
@@ -300,9 +300,9 @@ def test_a_component_looks_into_a_dynamic_value(b):  # rule 16.4
         "limit 2.000000",
         "n",
         "limit 1.500000",
-        "a Value is int, and str is asked of it",
+        "expected a Value that is str, and this one is int",
         'a Value is a dict without the key "name"',
-        "a Value is list, and dict is asked of it",
+        "expected a Value that is dict, and this one is list",
     ]
 
 
@@ -425,7 +425,7 @@ def refused_arrays():
     frozen = numpy.arange(3.0)
     frozen.flags.writeable = False
     return [
-        (numpy.zeros(3), r"array\[float64, 2\] is wanted, and this numpy.ndarray has 1 dimension$"),
+        (numpy.zeros(3), r"expected array\[float64, 2\], but this numpy.ndarray has 1 dimension$"),
         (numpy.zeros((1, 2, 3)), "has 3 dimensions"),
         (numpy.ma.masked_array(numpy.zeros((2, 3))), "has a mask beside its numbers"),
         (numpy.zeros((2, 3)).T, "not contiguous memory"),
@@ -561,22 +561,22 @@ class Untyped:
 @pytest.mark.parametrize(
     ("type_", "says"),
     [
-        (set, "set'> is no type of a native channel"),
-        (list, "list'> is no type of a native channel"),
-        (tuple[int, ...], "is no type of a native channel"),
-        (int | str, "is no type of a native channel"),
+        (set, "set'> cannot be the type of a native channel"),
+        (list, "list'> cannot be the type of a native channel"),
+        (tuple[int, ...], "cannot be the type of a native channel"),
+        (int | str, "cannot be the type of a native channel"),
         (Holds, "Holds holds itself"),
         (Untyped, "the types of the fields of Untyped are not known"),
-        ([], r"\[\] is no type"),
-        ("int", "'int' is no type"),
-        (Annotated[memoryview, "float16"], "is no array's type"),
-        (Annotated[memoryview, "float64", 7], "is no array's type"),
-        (coroutines.Channel, "is no type"),
-        (typing.List, "is no type of a native channel"),  # noqa: UP006
-        (typing.Dict, "is no type of a native channel"),  # noqa: UP006
-        (typing.Tuple, "is no type of a native channel"),  # noqa: UP006
-        (types.GenericAlias(dict, (int,)), "is no type of a native channel"),
-        (Annotated[set, {}], "is no type of a native channel"),
+        ([], r"\[\] cannot be the type"),
+        ("int", "'int' cannot be the type"),
+        (Annotated[memoryview, "float16"], "is not the type of an array"),
+        (Annotated[memoryview, "float64", 7], "is not the type of an array"),
+        (coroutines.Channel, "cannot be the type"),
+        (typing.List, "cannot be the type of a native channel"),  # noqa: UP006
+        (typing.Dict, "cannot be the type of a native channel"),  # noqa: UP006
+        (typing.Tuple, "cannot be the type of a native channel"),  # noqa: UP006
+        (types.GenericAlias(dict, (int,)), "cannot be the type of a native channel"),
+        (Annotated[set, {}], "cannot be the type of a native channel"),
     ],
     ids=range(16),
 )
@@ -635,7 +635,7 @@ def test_that_a_component_s_names_are_free(tmp_path):  # rule 16.5
         weft.native.load(path)
     path.write_text(path.read_text().replace('<&g>("f")', '<&g>("g")'))
     with pytest.raises(
-        BadUse, match=r"the aggregate f of a component is none of Python's: .*lambda"
+        BadUse, match=r"the aggregate f of a component cannot be a class of Python: .*lambda"
     ):
         weft.native.load(path)
 

@@ -651,4 +651,4 @@ kept = Dies()  # until the interpreter clears its modules
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith("BadUse main: process ints: the interpreter ends, and no ")
+    assert ended.stdout.startswith("BadUse main: process ints: the interpreter is ending ")

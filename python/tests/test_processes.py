@@ -423,7 +423,7 @@ def test_a_function_that_nobody_can_import() -> None:
     try:
         import cloudpickle  # noqa: F401
     except ImportError:
-        with pytest.raises(BadUse, match=r"local is no global name.*cloudpickle"):
+        with pytest.raises(BadUse, match=r"local is not a global name.*cloudpickle"):
             run(local())
     else:
         assert run(local()) == 41

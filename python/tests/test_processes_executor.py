@@ -467,7 +467,7 @@ def test_a_handler_may_use_it_wherever_it_interrupts() -> None:  # rule 12.1
 
 
 def test_a_module_in_place_of_a_list_of_them() -> None:
-    with pytest.raises(TypeError, match=r"preload is a list of modules: \['json'\]"):
+    with pytest.raises(TypeError, match=r"preload must be a list of modules, as \['json'\]"):
         Executor(1, preload="json")
 
 

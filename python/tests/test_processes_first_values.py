@@ -333,7 +333,7 @@ def test_a_value_in_the_buffer_is_told_to_who_gives_the_end(hosts: Hosts) -> Non
     first = [1]
     w.write(first)
     w.write(LOCK)
-    with pytest.raises(BadUse, match=r"a value that it holds cannot .* lock"):
+    with pytest.raises(BadUse, match=r"a value in the channel cannot .* lock"):
         targets.total.on(hosts)(c.reader())
     assert r.read() is first
     assert r.read() is LOCK
@@ -354,7 +354,7 @@ def test_an_end_whose_channel_has_such_a_value(hosts: Hosts, wait: bool) -> None
 
     @co.process
     async def writes(out: Any) -> None:
-        with pytest.raises(BadUse, match=r"a value that it holds cannot .* lock"):
+        with pytest.raises(BadUse, match=r"a value in the channel cannot .* lock"):
             await out.write(kept)
         told.append(await kept.read())
         await out.write(2)

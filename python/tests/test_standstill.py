@@ -252,7 +252,7 @@ assert not mine(), told
 @pytest.mark.parametrize("seconds", ["soon", "-1", "nan", "2 s"])
 def test_a_time_that_is_none_is_told(seconds):  # rule 10.6
     err = runs("", "coroutines", seconds)[1]
-    assert f"WEFT_STANDSTILL={seconds} is no number of seconds (0: never)" in err
+    assert f"WEFT_STANDSTILL={seconds} is not a number of seconds (0: never)" in err
 
 
 def test_a_handler_that_raises_ends_the_run():  # rule 10.6

@@ -371,7 +371,7 @@ def test_blocks_within_blocks() -> None:
 def test_an_extended_read_is_entered_once() -> None:
     c = Channel("c")
     said = Parallel(writes(c.writer(), [7]), targets.entered_twice(c.reader()))[1]
-    assert "an extended read that is entered already" in said[0] and said[1] == "7"
+    assert "this extended read was already entered" in said[0] and said[1] == "7"
 
 
 def test_who_dies_in_a_block_has_taken_the_value() -> None:

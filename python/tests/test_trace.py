@@ -205,10 +205,10 @@ def test_a_cut_off_line_is_no_error_and_anything_else_is(tmp_path: Path) -> None
     file.write_text(whole + '{"t":1,"e":"sta')
     assert _trace.read(file) == ([], True)
     file.write_text("hello\n")
-    with pytest.raises(BadUse, match="no line of a trace"):
+    with pytest.raises(BadUse, match="not a line of a trace"):
         _trace.read(file)
     file.write_text('{"weft_trace":99}\n')
-    with pytest.raises(BadUse, match="no trace of this version"):
+    with pytest.raises(BadUse, match="not a trace of this version"):
         _trace.read(file)
     with pytest.raises(BadUse, match="cannot read"):
         _trace.read(tmp_path / "none")

@@ -35,8 +35,9 @@ PyObject* process_times(PyObject* a, PyObject* b) {
   if (n == -1 && PyErr_Occurred()) return nullptr;
   auto* p = reinterpret_cast<ProcessObject*>(o);
   if (p->started || !p->body)
-    return bad_use("process %s * %zd: it was started already; multiply it before",
-                   p->base.function ? p->base.function : "?", n);
+    return bad_use(
+        "process %s * %zd: the process has already started; multiply it before it starts",
+        p->base.function ? p->base.function : "?", n);
   PyObject* r =
       PyObject_CallFunction(make_clones, "OOOn", o, p->outcome ? p->outcome : Py_None, p->body, n);
   if (r && n == 0) p->given_up = 1;  // the caller asked for none, so this process is never started

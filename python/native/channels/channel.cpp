@@ -212,12 +212,14 @@ PyObject* make_end(PyObject* o, PyObject*) {
   const char* verb = S == Side::in ? "reader()" : "writer()";
   if (!of_this_fork(c))
     return bad_use(
-        "%s on channel %s: it was made before a fork, and this is the child: make channels in the "
-        "process that uses them",
+        "%s on channel %s: the channel was made before a fork, and this is the child: make "
+        "channels in the process that uses them",
         verb, channel_name(c).c_str());
   if (is_far(c))
-    return bad_use("%s on channel %s: its home is another OS process, which hands out its ends",
-                   verb, channel_name(c).c_str());
+    return bad_use(
+        "%s on channel %s: another OS process made the channel, and only that OS process makes "
+        "ends of it: let it send you one",
+        verb, channel_name(c).c_str());
   if (checking) [[unlikely]]
     checking->touches(place_at(c->core), Access::make);
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
@@ -403,7 +405,7 @@ PyObject* reader_call(PyObject* o, PyObject* args, PyObject* kw) {
   if (PyTuple_GET_SIZE(args) || kw)
     return PyErr_Format(
         PyExc_TypeError,
-        "a reader is called without arguments; to write use the channel's writer()");
+        "a reader is called without arguments, and reads; to write, call the channel's writer()");
   return operation_read(o, false);
 }
 PyObject* reader_next(PyObject* o) {

@@ -23,7 +23,7 @@ namespace weft::py {
 int check_free(ExtendedObject* x) {
   if (check_end(x->end, "extended read") < 0) return -1;
   if (!x->entering && !x->inside) return 0;
-  bad_use("an extended read that is entered already: make another, reader.extended()");
+  bad_use("this extended read was already entered: make another, reader.extended()");
   return -1;
 }
 
@@ -118,8 +118,8 @@ PyObject* extended_new(PyObject* end, bool keeps) {
   if (check_end(e, "extended read") < 0) return nullptr;
   if (keeps && !is_far(e->channel))
     return bad_use(
-        "extended read on channel %s: redeliver=True is for a reader end in another OS process; "
-        "here nobody dies alone",
+        "extended read on channel %s: redeliver=True is for a reader end in another OS process, "
+        "which may die alone; leave it out here",
         channel_name(e->channel).c_str());
   ExtendedObject* x = PyObject_New(ExtendedObject, &ExtendedType);
   if (!x) return nullptr;

@@ -243,11 +243,13 @@ bool awaits() noexcept { return current_coroutine() || in_task(); }
 
 Py_ssize_t most_of(PyObject* number, const char* verb) {
   if (!PyIndex_Check(number)) {
-    PyErr_Format(PyExc_TypeError, "%s: how many at most is an int, not %R", verb, number);
+    PyErr_Format(PyExc_TypeError, "%s: the most values to read must be an int, not %R", verb,
+                 number);
     return -1;
   }
   const Py_ssize_t n = PyNumber_AsSsize_t(number, nullptr);
-  if (n < 1 && !PyErr_Occurred()) bad_use("%s: ask for at least one value, not %zd", verb, n);
+  if (n < 1 && !PyErr_Occurred())
+    bad_use("%s: the most values to read must be at least 1, not %zd", verb, n);
   return PyErr_Occurred() ? -1 : n;
 }
 

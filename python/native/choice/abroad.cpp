@@ -108,9 +108,9 @@ void Abroad::decide(bool delegated, bool barrier, wire::Span::Guards all, wire::
   guards = offer_;
   if (!delegated && barrier)
     refused =
-        "a barrier of another OS process is chosen beside channels that it has made too, and "
-        "beside no guard that is off: make the channels there, or wait for the barrier in a "
-        "process of its own";
+        "a barrier of another OS process can be a guard only if the same OS process has made the "
+        "channels of all other guards, and none of them is off: make the channels there, or wait "
+        "for the barrier in a process of its own";
   else if (!delegated)
     span_.emplace(*space_, *this, std::move(all), 0, kept, looks);
   asks_back_ = barrier && looks;
@@ -205,8 +205,8 @@ int Choice::check_far(const char* verb) {
     if (guards_[i].kind != core::Kind::barrier) continue;
     bad_use(
         "%s: guard %u is a barrier of this OS process, and another guard is at a channel that "
-        "another OS process has made: make both in one, or wait for the barrier in a process of "
-        "its own",
+        "another OS process has made: make both in the same OS process, or wait for the barrier in "
+        "a process of its own",
         verb, i);
     return -1;
   }

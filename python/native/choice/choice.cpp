@@ -130,7 +130,8 @@ int Choice::raise_no_guard(std::uint32_t i, PyObject* o, const char* verb) const
     bad_use("%s: guard %u is a bare writer: say what to write, Output(writer, value)", verb, i);
   else
     bad_use(
-        "%s: guard %u is no guard but %R: use a reader, Output(writer, value), after(s), at(t), "
+        "%s: guard %u must be a guard, not %R: use a reader, Output(writer, value), after(s), "
+        "at(t), "
         "skip(), a Barrier, a Timer or a "
         "process's ended()",
         verb, i, o);

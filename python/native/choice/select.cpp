@@ -192,7 +192,9 @@ int prepare(SelectOpObject* o) {
       return -1;
     }
     if (o->alternative->busy) {
-      bad_use("select on an Alternative on which another process waits: make one for each process");
+      bad_use(
+          "select on an Alternative while another process waits in a select on it: make one for "
+          "each process");
       return -1;
     }
     o->choice = o->alternative->choice;

@@ -127,7 +127,8 @@ void* opened(const char* path) {
   const std::string why = ::dlerror();  // the error of this thread: NOLINT(concurrency-mt-unsafe)
   const bool lacks = why.find("undefined symbol") != std::string::npos;
   bad_use("load: %s%s", why.c_str(),
-          lacks ? ": it is declared and nowhere defined; define it, or link what has it (weft "
+          lacks ? ": it is declared and nowhere defined; define it, or link the library that "
+                  "defines it (weft "
                   "build SOURCE.cpp -- -lNAME)"
                 : "");
   return nullptr;
@@ -141,7 +142,7 @@ PyObject* f_open(PyObject*, PyObject* path) {
   void* const entry = ::dlsym(library, WEFT_COMPONENT_ENTRY);
   if (!entry)
     return bad_use(
-        "load: %s is a library, but no component of Weft: it has no %s(), which the macro "
+        "load: %s is a library, but not a component of Weft: it has no %s(), which the macro "
         "WEFT_COMPONENT of <weft/component.hpp> makes",
         p, WEFT_COMPONENT_ENTRY);
   const weft_component* const c = reinterpret_cast<weft_component_entry_function>(entry)();
@@ -152,7 +153,7 @@ PyObject* f_open(PyObject*, PyObject* path) {
         p, c ? c->abi : 0, WEFT_COMPONENT_ABI);
   std::unique_ptr<Loaded> loaded = understood(c, p);
   if (!loaded) return nullptr;
-  if (c->error) return bad_use("load: %s declares what cannot be: %s", p, c->error);
+  if (c->error) return bad_use("load: %s has a declaration that is wrong: %s", p, c->error);
   Owned processes(PyList_New(0));
   for (const auto& process : loaded->processes) append(processes, declared(process));
   const Owned capsule(processes ? PyCapsule_New(loaded.get(), kCapsule, nullptr) : nullptr);
@@ -190,7 +191,7 @@ int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObjec
   const bool reads = p.role == WEFT_READER;
   if (!is_end(value) || is_reader(value) != reads) {
     if (const Owned what(shown(value, "an object of type %.100s")); what)
-      bad_use("%s: its argument '%s' is a %s end of a channel of %s; given was %U", who.c_str(),
+      bad_use("%s: its argument '%s' must be a %s end of a channel of %s, not %U", who.c_str(),
               p.name, reads ? "reader" : "writer", describe(t).c_str(), what.get());
     return -1;
   }
@@ -204,14 +205,14 @@ int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObjec
 int add_barrier(NativeCall& c, const weft_parameter& p, PyObject* value, const std::string& who) {
   if (!Py_IS_TYPE(value, &BarrierType)) {
     if (const Owned what(shown(value, "an object of type %.100s")); what)
-      bad_use("%s: its argument '%s' is a Barrier; given was %U", who.c_str(), p.name, what.get());
+      bad_use("%s: its argument '%s' must be a Barrier, not %U", who.c_str(), p.name, what.get());
     return -1;
   }
   if (check_barrier(reinterpret_cast<BarrierObject*>(value), who.c_str()) < 0) return -1;
   if (reinterpret_cast<BarrierObject*>(value)->far) {
     bad_use(
-        "%s: its argument '%s' is a barrier that another OS process has made: a component takes "
-        "one that was made here",
+        "%s: its argument '%s' must be a barrier that was made in this OS process, and another has "
+        "made this one",
         who.c_str(), p.name);
     return -1;
   }
@@ -245,9 +246,11 @@ int look_for_twice(const NativeCall& call, std::size_t i, const std::string& who
   ChannelObject* const c = call.ends[i]->channel;
   for (std::size_t k = 0; k < i; ++k)
     if (call.ends[k]->channel == c && call.types[k] != call.types[i]) {
-      bad_use("%s: it is given channel %s twice, as one of %s and as one of %s", who.c_str(),
-              channel_name(c).c_str(), describe(call.types[k]).c_str(),
-              describe(call.types[i]).c_str());
+      bad_use(
+          "%s: channel %s is given twice, as a channel of %s and as a channel of %s: give it two "
+          "channels",
+          who.c_str(), channel_name(c).c_str(), describe(call.types[k]).c_str(),
+          describe(call.types[i]).c_str());
       return -1;
     }
   return 0;

@@ -71,16 +71,16 @@ weft_status status_of(Call& c, Status s) noexcept {
 bool idle(Call& c, const char* verb) {
   if (!c.deciding) return true;
   bad(c, std::string(verb) +
-             " in the function that makes a computed output's value: it does nothing with channels "
-             "(rule 5.8)");
+             " in the function that makes a computed output's value: that function cannot use "
+             "channels (rule 5.8)");
   return false;
 }
 bool may_wait(Call& c, const char* verb) {
   if (c.thread) [[likely]]
     return true;
   bad(c, std::string(verb) +
-             ": this process runs on the pool, where nothing waits where it "
-             "stands: await the operation (weft::native::tasks)");
+             ": this process runs on the pool, where a call cannot block: await the operation "
+             "(weft::native::tasks)");
   return false;
 }
 EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb) {
@@ -468,8 +468,8 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
         return PyErr_Format(s == WEFT_RETIRED    ? errors.Retired
                             : s == WEFT_POISONED ? errors.Poisoned
                                                  : errors.PeerDied,
-                            "%s: the component has thrown this by itself: no operation of it met "
-                            "it (rule 3.5)",
+                            "%s: the component has thrown this itself: none of its operations "
+                            "ended in this way (rule 3.5)",
                             runtime::path_of(*c.process).c_str());
       return raise_end(s == WEFT_RETIRED    ? Status::retired
                        : s == WEFT_POISONED ? Status::poisoned

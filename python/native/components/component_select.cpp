@@ -90,7 +90,8 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
     g.node.slot = &x.slots[i];
     any = any || g.enabled;
     if (from.kind > WEFT_COMPUTED) {
-      bad(c, "select: guard " + std::to_string(i) + " is of no kind");
+      bad(c, "select: guard " + std::to_string(i) +
+                 " is of an unknown kind: make guards by the functions of <weft/component.hpp>");
       return nullptr;
     }
     if (!set_place(c, from, g, x.slots[i])) return nullptr;
@@ -271,8 +272,8 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
       if (guards[k].kind == WEFT_COMPUTED)
         return bad(c,
                    "select with a computed output and channels that have ends in other OS "
-                   "processes, where a native component has none: make the value first, output(w, "
-                   "value)");
+                   "processes, which a native component cannot combine: make the value first, "
+                   "output(w, value)");
     return select_abroad(c, guards, n, fair != 0, chosen);
   }
   if (i == core::Select::parked) {

@@ -144,8 +144,8 @@ PyObject* raise_closed(EndObject* e, const char* verb) {
   switch (e->state) {
     case EndState::open:
       bad_use(
-          "%s on channel %U: it was made before a fork, and this is the child: make channels in "
-          "the process that uses them",
+          "%s on channel %U: the channel was made before a fork, and this is the child: make "
+          "channels in the process that uses them",
           verb, name.get());
       break;
     case EndState::retired:
@@ -238,7 +238,7 @@ void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept 
        {PyExc_StopIteration, PyExc_StopAsyncIteration, PyExc_GeneratorExit, errors.ChannelEnd}) {
     if (!PyErr_ExceptionMatches(means_more)) continue;
     Owned cause(take_exception());
-    if (bad_use("%s on channel %s: the value cannot be %s, for that raises %.100s", verb,
+    if (bad_use("%s on channel %s: the value cannot be %s, because that raises %.100s", verb,
                 channel_name(c).c_str(), done, Py_TYPE(cause.get())->tp_name);
         PyObject* const e = take_exception()) {
       PyException_SetCause(e, cause.release());
@@ -265,7 +265,7 @@ void explain_no_loop(PyObject* failure) noexcept {
       PyUnicode_CompareWithASCIIString(text, "no running event loop") == 0) {
     const Owned more(
         Py_BuildValue("(s)",
-                      "no running event loop: what is asyncio's works in an `async def` process "
+                      "no running event loop: asyncio's functions work in an `async def` process "
                       "whose network runs inside an asyncio loop: "
                       "run(..., host=\"asyncio\"), or `await Parallel(...)` in a task"));
     if (more) PyObject_SetAttrString(failure, "args", more.get());

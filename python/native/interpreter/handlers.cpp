@@ -415,7 +415,8 @@ bool may_act(const std::vector<PyObject*>& handlers) noexcept { return !handlers
 // _handlers_that_act({signal: the handler that an asyncio loop calls}): the signals with a handler
 // that may act, whether the loop has it or it was set by module `signal`.
 PyObject* f_handlers_that_act(PyObject*, PyObject* of_loop) {
-  if (!PyDict_CheckExact(of_loop)) return bad_use("_handlers_that_act: %R is no dict", of_loop);
+  if (!PyDict_CheckExact(of_loop))
+    return bad_use("_handlers_that_act: expected a dict, got %R", of_loop);
   Owned list(PyList_New(0));
   PyObject *number, *handler;
   for (Py_ssize_t at = 0; PyDict_Next(of_loop, &at, &number, &handler);)

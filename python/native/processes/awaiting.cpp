@@ -29,14 +29,14 @@ PyObject* Outcome::take() noexcept {
 PyObject* being_awaited(const char* verb, ProcessObject* by) {
   if (!by)
     return bad_use(
-        "%s is being awaited already: whoever awaits it steps it, and nobody else; make another "
-        "operation for each",
+        "%s is already being awaited: one process or task alone can await an operation; make "
+        "another for each",
         verb);
   const Owned path(to_str(runtime::path_of(by->base)));
   if (path)
     bad_use(
-        "%s is being awaited already, by %U, which steps it, and nobody else: make another "
-        "operation for each",
+        "%s is already being awaited, by %U: one process or task alone can await an operation; "
+        "make another for each",
         verb, path.get());
   return nullptr;
 }

@@ -79,25 +79,27 @@ const void* task_here() noexcept {
 // Checks that the block may be left here. `here`: the caller, as owners are known. -1: bad use.
 int check_leaving(GroupObject* g, const void* here) {
   if (g->state == GroupState::left)
-    bad_use("this Group is being left already");
+    bad_use("this Group's block is already ending, and cannot be left again");
   else if (g->state != GroupState::open)
-    bad_use("this Group is not open");
+    bad_use("this Group is not open: its block was not entered, or has ended");
   else if (g->generation != generation)
     bad_use(
-        "a Group that was entered before a fork is left in the child: leave it in the process that "
-        "entered it");
+        "a Group that was entered before a fork cannot be left in the child: leave it in the "
+        "process that entered it");
   else if (g->owner != here)
     bad_use(
-        "a Group is left by another process, task or thread than entered it: leave it there; it "
+        "a Group can be left only by the process, task or thread that entered it, and this is "
+        "another: leave it there; it "
         "stays open until then, and its processes "
         "go on");
   else if (innermost[here] != g)
     bad_use(
-        "a Group is left before one that was entered after it: leave that one first; both stay "
+        "a Group cannot be left before one that was entered after it: leave that one first; both "
+        "stay "
         "open, and their processes go on");
   else if (g->starting > 0)
     bad_use(
-        "a Group is left while a process is being started in it (%s ran there): leave it "
+        "a Group cannot be left while a process is being started in it (%s ran there): leave it "
         "elsewhere",
         who_ran_there());
   else
@@ -114,14 +116,15 @@ bool passes_by(const GroupObject* g, PyObject* e) noexcept {
 // Checks that the group may be entered. `run`: the run within which it is entered; null: none.
 int check_made(GroupObject* g, const runtime::Run* run) {
   if (g->state != GroupState::made)
-    bad_use("a Group is entered once: make another");
+    bad_use("a Group can be entered only once: make another");
   else if (g->virtual_time && run && run->clock() == runtime::Clock::steady)
     bad_use(
         "Group(clock='virtual') inside a run on the steady clock: the clock belongs to the "
         "outermost run");
   else if (is_over(this_process()))
     bad_use(
-        "a Group is entered in a process that has ended (a finaliser ran there): do it elsewhere");
+        "a Group cannot be entered in a process that has ended (a finaliser ran there): do it "
+        "elsewhere");
   else
     return 0;
   return -1;
@@ -238,7 +241,8 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
   if (t && t->op)
     return bad_use(
-        "a Group is entered while this thread is in another operation (%s ran there): enter it in "
+        "a Group cannot be entered while this thread is in another operation (%s ran there): enter "
+        "it in "
         "another thread, or once the operation is over",
         who_ran_there());
   if (!t || !t->run) {  // ordinary code: the block is an outermost run

@@ -152,7 +152,7 @@ Caller::Caller(const char* verb) noexcept {
     return;
   }
   if (coroutine_of(p)) {
-    bad_use("%s blocks: in a coroutine process it is awaited", verb);
+    bad_use("%s blocks: in a coroutine process write `await` before it", verb);
     return;
   }
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();

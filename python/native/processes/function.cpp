@@ -195,7 +195,7 @@ int function_init(PyObject* o, PyObject* args, PyObject* kw) {
                                    &f, &name, &kind))
     return -1;
   if (!PyCallable_Check(f)) {
-    bad_use("@process on %R: decorate a function", f);
+    bad_use("@process must decorate a function, not %R", f);
     return -1;
   }
   if (kind < 0 || kind > static_cast<int>(Kind::pooled)) {

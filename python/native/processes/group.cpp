@@ -260,7 +260,8 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
     }
     if (t->op)
       return bad_use(
-          "a network is run while this thread is in another operation (%s ran there): run it in "
+          "a network cannot be run while this thread is in another operation (%s ran there): run "
+          "it in "
           "another thread, or once the operation is over",
           who_ran_there());
     if (claim_processes(list) < 0) return nullptr;

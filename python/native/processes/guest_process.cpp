@@ -162,7 +162,7 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
     return -1;
   }
   if (blocking != Py_True) {
-    PyErr_Format(PyExc_RuntimeError, "process %s was given %R by a yield: use yield from or await",
+    PyErr_Format(PyExc_RuntimeError, "process %s yielded %R: use `yield from` or `await`",
                  p->base.function, f);
     return -1;
   }

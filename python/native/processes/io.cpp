@@ -197,7 +197,8 @@ PyObject* call_wait(PyObject* self, PyObject*) {
   if (c->state != CallState::fresh || !c->function)
     return bad_use("an io call was awaited already: make another");
   if (!caller.process().group)
-    return bad_use("an io call is waited for in a process: here call the function instead");
+    return bad_use(
+        "an io call can be waited for only in a process: here call the function instead");
   if (caller.cancelled()) {
     c->state = CallState::done;
     return caller.withdrawn(nullptr);
@@ -220,7 +221,7 @@ PyObject* call_run(PyObject* self, PyObject*) {
   // The code that submitted this call was told that it could not be done.
   if (c->state == CallState::refused) Py_RETURN_NONE;
   if (!c->function) {
-    if (c->state == CallState::fresh) return bad_use("this io call was done already");
+    if (c->state == CallState::fresh) return bad_use("this io call was already made: make another");
     Py_RETURN_NONE;  // another thread than the pool's has called
   }
   Owned function(std::exchange(c->function, nullptr));

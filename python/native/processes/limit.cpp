@@ -93,10 +93,12 @@ PyObject* limit_enter(PyObject* o, PyObject* args) {
   ProcessBase& p = *owner();
   std::int64_t ns;
   if (!deadline_of(when, relative != 0, p, ns)) return nullptr;
-  if (lim(o)->state != LimitState::made) return bad_use("a timeout is entered once: make another");
+  if (lim(o)->state != LimitState::made)
+    return bad_use("a timeout can be entered only once: make another");
   if (is_over(this_process()))
     return bad_use(
-        "a timeout in a process that has ended (a finaliser ran there): do it elsewhere");
+        "a timeout cannot be entered in a process that has ended (a finaliser ran there): do it "
+        "elsewhere");
   if (checking) [[unlikely]]
     checking->limits(process_object(this_process()), true);
   lim(o)->limit.open(p, ns);
@@ -113,7 +115,7 @@ int check_mine(LimitObject* l, const char* what) {
     bad_use("%s of a timeout whose process has ended: leave it in the process that entered it",
             what);
   else if (!l->limit.of(*owner()))
-    bad_use("%s of a timeout in another process than entered it", what);
+    bad_use("%s of a timeout that another process has entered: do it in that process", what);
   else
     return 0;
   return -1;
@@ -149,7 +151,7 @@ PyObject* limit_move(PyObject* o, PyObject* when) {
   std::int64_t ns;
   if (!deadline_of(when, true, *owner(), ns)) return nullptr;
   if (!l->limit.move(ns))
-    return bad_use("reschedule of a timeout that has ended its block already");
+    return bad_use("reschedule of a timeout that has expired and ended its block: make another");
   Py_RETURN_NONE;
 }
 

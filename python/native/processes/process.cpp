@@ -532,8 +532,8 @@ void thread_body(void* arg) {
 bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead) {
   if (interpreter_ends()) {  // then a thread never gets the interpreter's lock
     bad_use(
-        "process %s: the interpreter ends, and no thread begins any more: run it before, in a "
-        "function of atexit at the latest",
+        "process %s: the interpreter is ending and starts no more threads: run the process "
+        "earlier, in an atexit function at the latest",
         process);
     return false;
   }

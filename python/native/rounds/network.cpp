@@ -207,7 +207,7 @@ PyObject* f_ask_links(PyObject*, PyObject* f) {
 }
 // _waits_at(end): does a party of this program wait at this far end, and has the home been told?
 PyObject* f_waits_at(PyObject*, PyObject* o) {
-  if (!is_end(o)) return bad_use("_waits_at: %R is no end of a channel", o);
+  if (!is_end(o)) return bad_use("_waits_at: expected a channel end, got %R", o);
   const auto* const c = reinterpret_cast<const EndObject*>(o)->channel;
   if (!is_far(c)) return bad_use("_waits_at: the home of %R is this program", o);
   const FarSide& side = *reinterpret_cast<const FarChannelObject*>(c)->side;
@@ -254,7 +254,7 @@ PyObject* f_lent(PyObject*, PyObject*) {
 // _ancestors(process): the number of the process, that of the process whose group it is in, and so
 // on.
 PyObject* f_ancestors(PyObject*, PyObject* o) {
-  if (!Py_IS_TYPE(o, &ProcessType)) return bad_use("_ancestors: %R is no process", o);
+  if (!Py_IS_TYPE(o, &ProcessType)) return bad_use("_ancestors: expected a process, got %R", o);
   const ProcessBase& first = base_of(reinterpret_cast<ProcessObject*>(o));
   std::vector<std::uint32_t> ids;
   const auto walk = [&] {

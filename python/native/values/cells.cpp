@@ -160,8 +160,8 @@ int same_type(ChannelObject* c, const Native& is, const NativeType* t, const cha
 int no_board(ChannelObject* c, const char* who) {
   if (!is_wired(c) || !is_board(c)) return 0;
   bad_use(
-      "channel %s has ends on a board, and %s is native: that is not built yet; put a Python "
-      "process between them",
+      "channel %s has ends on a board, and %s is native: a board cannot take part in a native "
+      "channel; put a Python process between them",
       channel_name(c).c_str(), who);
   return -1;
 }
@@ -246,7 +246,7 @@ int check_move(ChannelObject* c, PyObject* value) {
   bad_use(
       "write(move=True) on channel %s, which %s%s: it is for arrays alone, on a native channel; "
       "write it without",
-      channel_name(c).c_str(), t ? "carries " : "is no native channel",
+      channel_name(c).c_str(), t ? "carries " : "is not a native channel",
       t ? describe(t).c_str() : "");
   return -1;
 }

@@ -103,7 +103,7 @@ int take_shape(const NativeType* t, PyObject* v, int dimensions, const Py_ssize_
                Lent* l) {
   if (t->dimensions == 1) return 0;
   if (dimensions != t->dimensions) {
-    PyErr_Format(PyExc_TypeError, "%s is wanted, and this %.100s has %d dimension%s",
+    PyErr_Format(PyExc_TypeError, "expected %s, but this %.100s has %d dimension%s",
                  describe(t).c_str(), Py_TYPE(v)->tp_name, dimensions, dimensions == 1 ? "" : "s");
     return -1;
   }
@@ -113,7 +113,7 @@ int take_shape(const NativeType* t, PyObject* v, int dimensions, const Py_ssize_
 
 int lend_buffer(const NativeType* t, PyObject* v, Lent* l) {
   if (const std::string more = more_than_numbers(v); !more.empty()) {
-    PyErr_Format(PyExc_TypeError, "%s is wanted: %s", describe(t).c_str(), more.c_str());
+    PyErr_Format(PyExc_TypeError, "expected %s: %s", describe(t).c_str(), more.c_str());
     return -1;
   }
   if (PyObject_GetBuffer(v, &l->view,
@@ -122,16 +122,16 @@ int lend_buffer(const NativeType* t, PyObject* v, Lent* l) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError))
       return -1;
     PyErr_Clear();
-    PyErr_Format(
-        PyExc_TypeError,
-        "%s is wanted, and %R of type %.100s is not contiguous memory%s: make a copy of it",
-        describe(t).c_str(), v, Py_TYPE(v)->tp_name, t->constant ? "" : " that may be written to");
+    PyErr_Format(PyExc_TypeError,
+                 "expected %s, but %R of type %.100s is not contiguous memory%s: make a copy of it",
+                 describe(t).c_str(), v, Py_TYPE(v)->tp_name,
+                 t->constant ? "" : " that may be written to");
     return -1;
   }
   if (kind_of_format(l->view.format) != kind_of(t) ||
       static_cast<std::size_t>(l->view.itemsize) != t->item()) {
     PyErr_Format(PyExc_TypeError,
-                 "%s is wanted, and the items of %.100s are of format '%s', %zd bytes each",
+                 "expected %s, but the items of %.100s are of format '%s', %zd bytes each",
                  describe(t).c_str(), Py_TYPE(v)->tp_name, l->view.format ? l->view.format : "B",
                  l->view.itemsize);
   } else if (take_shape(t, v, l->view.ndim, l->view.shape, l) == 0) {
@@ -177,13 +177,13 @@ int take_tensor(const NativeType* t, PyObject* v, const DLTensor& d, Lent* l) {
   const char kind = d.lanes == 1 && d.code < std::size(kinds) ? kinds[d.code] : 0;
   if (kind != kind_of(t) || d.bits != 8 * t->item()) {
     PyErr_Format(PyExc_TypeError,
-                 "%s is wanted, and the items of this %.100s are of DLPack's code %d, %d bits each",
+                 "expected %s, but the items of this %.100s are of DLPack's code %d, %d bits each",
                  describe(t).c_str(), Py_TYPE(v)->tp_name, d.code, d.bits);
     return -1;
   }
   if (!contiguous(d)) {
     PyErr_Format(PyExc_TypeError,
-                 "%s is wanted, and this %.100s is not contiguous memory: make a copy of it",
+                 "expected %s, but this %.100s is not contiguous memory: make a copy of it",
                  describe(t).c_str(), Py_TYPE(v)->tp_name);
     return -1;
   }
@@ -203,7 +203,7 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
   if (!device || !PyArg_ParseTuple(device.get(), "ll", &type, &number)) return -1;
   if (type != kCpu) {
     PyErr_Format(PyExc_TypeError,
-                 "%s is wanted, and this %.100s is on another device (DLPack's type %ld): copy it "
+                 "expected %s, but this %.100s is on another device (DLPack's type %ld): copy it "
                  "to the CPU",
                  describe(t).c_str(), Py_TYPE(v)->tp_name, type);
     return -1;
@@ -216,7 +216,7 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError,
-                 "%s is wanted, and this %.100s does not lend memory that may be written to: make "
+                 "expected %s, but this %.100s does not lend memory that may be written to: make "
                  "a copy of it",
                  describe(t).c_str(), Py_TYPE(v)->tp_name);
     return -1;
@@ -312,7 +312,7 @@ int check_only(PyObject* v) {
   const bool only = Py_REFCNT(v) == 1;
 #endif
   if (!PyObject_CheckBuffer(v)) {
-    why = "it has no buffer of Python's protocol, so who else has its memory is not known";
+    why = "it has no buffer of Python's protocol, so it is not known who else has its memory";
   } else if (!only) {
     why =
         "somebody else refers to it, perhaps a variable here: write what was just made, or popped";
@@ -326,7 +326,7 @@ int check_only(PyObject* v) {
   }
   if (!why) return 0;
   bad_use(
-      "write(move=True) hands over the only reference to an array, and this %.100s is not that: %s",
+      "write(move=True) needs the only reference to an array, and for this %.100s it is not: %s",
       Py_TYPE(v)->tp_name, why);
   return -1;
 }

@@ -144,7 +144,7 @@ const NativeType* native_type(const char* text) {
   const char* at = text;
   const NativeType* t = parse(at, 0);
   if (!t || *at) {
-    bad_use("'%s' is no type of a native value: see weft/component_abi.h", text);
+    bad_use("'%s' is not a type of a native value: see weft/component_abi.h", text);
     return nullptr;
   }
   for (auto& [_, x] : types) {

@@ -28,7 +28,7 @@ PyObject* shown(PyObject* value, const char* otherwise) {
 int refuse(const NativeType* t, PyObject* value) {
   const Owned what(shown(value, "what came"));
   if (what)
-    PyErr_Format(PyExc_TypeError, "%s is wanted, and %U is of type %.100s", describe(t).c_str(),
+    PyErr_Format(PyExc_TypeError, "expected %s, but %U is of type %.100s", describe(t).c_str(),
                  what.get(), Py_TYPE(value)->tp_name);
   return -1;
 }
@@ -422,7 +422,8 @@ PyObject* from_native(const NativeType* t, const weft_value& v) {
   Flat from{v.block, p, p ? static_cast<std::size_t>(v.bits) : 0};
   PyObject* const r = unflatten(t, from);
   if (!r && !PyErr_Occurred())
-    bad_use("a component wrote a value that is no %s: its block is too short", describe(t).c_str());
+    bad_use("a component wrote a value that is not a %s: its block is too short",
+            describe(t).c_str());
   return r;
 }
 

@@ -47,7 +47,7 @@ PyObject* running() noexcept { return reinterpret_cast<PyObject*>(process_object
 PyObject* f_set_observer(PyObject*, PyObject* f) {
   const bool on = f != Py_None;
   if (on && !PyCallable_Check(f))
-    return PyErr_Format(PyExc_TypeError, "an observer is called: %R cannot be", f);
+    return PyErr_Format(PyExc_TypeError, "an observer must be callable, not %R", f);
   Py_XSETREF(observer, on ? Py_NewRef(f) : nullptr);
   observer_is_set.store(on, std::memory_order_relaxed);
   observe_operations(on);

@@ -105,7 +105,7 @@ PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called
 
 std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b) {
   const std::shared_ptr<wire::FarEnd> share = side_of(b).end;
-  if (!share) bad_use("barrier %U has died, and can go to nobody: make another", b->name);
+  if (!share) bad_use("barrier %U has died and cannot be sent: make another", b->name);
   return share;
 }
 

@@ -33,7 +33,7 @@ Feed::Feed(const std::shared_ptr<Space>& space) : LinkBase(space) {
   begin();
 }
 Feed::~Feed() {
-  bye("the space has let go of the session");
+  bye("this program has closed the session");
   end();
   if (rung_.load()) unheard_.fetch_sub(1);
   for (const int fd : bell_) ::close(fd);

@@ -45,7 +45,8 @@ PyObject* line_new(PyTypeObject* type, PyObject* args, PyObject*) {
     return nullptr;
   if (token == 0 || o.window == 0 || o.window > 0x10000 || o.most == 0 || o.most > Line::kLargest ||
       o.again_ms == 0 || again_most_ms == 0)
-    return bad_use("_Line: a token, a window of packets, their bytes and times, none of them 0");
+    return bad_use(
+        "_Line: the token, the window, the bytes of a packet and the times must not be 0");
   Owned made(type->tp_alloc(type, 0));
   if (!made) return nullptr;
   return tried([&]() -> PyObject* {

@@ -31,7 +31,7 @@ PyObject* described() {
 // pickle calls this for an end, and for a barrier.
 PyObject* f_reduce(PyObject*, PyObject* end) {
   const bool barrier = Py_IS_TYPE(end, &BarrierType);
-  if (!barrier && !is_end(end)) return bad_use("_reduce_end: %R is no end of a channel", end);
+  if (!barrier && !is_end(end)) return bad_use("_reduce_end: expected a channel end, got %R", end);
   if (!moving) return no_copy(end, nullptr);
   if (barrier) {
     auto* const b = reinterpret_cast<BarrierObject*>(end);
@@ -51,9 +51,8 @@ PyObject* f_reduce(PyObject*, PyObject* end) {
   const bool writes = !is_reader(end);
   if (is_board(c))
     return bad_use(
-        "write of an end: the values of channel %s go to a program on another machine, or a board, "
-        "as CBOR, and an end of it goes no further: put a process between that one and another "
-        "channel",
+        "write of an end: channel %s leads to a program on another machine, or to a board, and its "
+        "ends cannot be sent on: make another channel, and a process that passes the values on",
         channel_name(c).c_str());
   if (is_far(c)) {
     moving->push_back({nullptr, side_of(c).end, writes, channel_name(c)});

@@ -317,7 +317,7 @@ std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::byte* data,
 template <class Part>
 PyObject* load_table(const std::byte* data, std::size_t size, Part&& part) {
   const std::vector<std::pair<std::size_t, std::size_t>> parts = parts_of(data, size);
-  if (parts.empty()) return bad_use("a value came that is none: its parts do not add up");
+  if (parts.empty()) return bad_use("a malformed value has come: its parts do not add up");
   const wire::Bytes first{data + parts[0].first, parts[0].second};
   const bool array = parts.size() == 2 && is_array_head(first);
   Owned<> bytes;

@@ -189,7 +189,7 @@ PyObject* array_of(wire::Bytes head, PyObject* buffer) {
   const std::size_t length = head.size() < kFixed ? 0 : static_cast<std::size_t>(head[2]);
   if (length == 0 || length > static_cast<std::size_t>(kMostText) || n > kMostDimensions ||
       head.size() < kFixed + 8 * n + length)
-    return bad_use("a value came that is none: the head of an array does not add up");
+    return bad_use("a malformed value has come: the head of an array does not add up");
   const Owned type(type_of_text(
       std::string(reinterpret_cast<const char*>(head.data()) + kFixed + 8 * n, length)));
   const Owned shape(type ? PyTuple_New(static_cast<Py_ssize_t>(n)) : nullptr);

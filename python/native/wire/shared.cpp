@@ -167,7 +167,7 @@ PyObject* shared_reduce(PyObject* o, PyObject*) {
   if (!beside)
     return bad_use(
         "a Shared array goes to other OS processes as an argument of theirs, or through a "
-        "channel: pickled by itself it has no place for its memory");
+        "channel: it cannot be pickled by itself, without its memory");
   beside->push_back(*s->at);
   PyObject* const shape = shape_of(o, nullptr);
   return shape ? Py_BuildValue("(O(nOnN))", found_by, static_cast<Py_ssize_t>(beside->size() - 1),

@@ -275,7 +275,7 @@ PyObject* give_barrier(const AnyLink& link, BarrierObject* b, const char* name, 
   if (check_barrier(b, "give") < 0) return nullptr;
   if (link.board || link.network)
     return bad_use(
-        "give: a barrier meets within one machine, and boards have none: meet by a channel");
+        "give: a barrier works only within one machine, and not with boards: meet by a channel");
   const std::string given =
       (std::string(name) + " " + (b->far ? b->core.name : runtime::name_of(b->core)))
           .substr(0, 150);
@@ -351,7 +351,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   if (!link) return nullptr;
   if (Py_IS_TYPE(end, &BarrierType))
     return give_barrier(*link, reinterpret_cast<BarrierObject*>(end), name, last != 0);
-  if (!is_end(end)) return bad_use("give: %R is no end of a channel", end);
+  if (!is_end(end)) return bad_use("give: expected a channel end, got %R", end);
   EndObject* const e = end_of(end);
   if (check_end(e, "give") < 0) return nullptr;
   if (is_far(e->channel)) return give_far(*link, e, name, last >= 0);
@@ -369,7 +369,10 @@ PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, boo
     return Py_NewRef(
         reinterpret_cast<PyObject*>(static_cast<const BarrierPort&>(*got.got.here).of()));
   if (got.got.here)
-    return bad_use("the end %R that was handed to us has its home in this process", name);
+    return bad_use(
+        "the end %R that the peer has handed out is of a channel of this program: use the channel "
+        "itself",
+        name);
   auto there = got.got.there
                    ? got.got.there
                    : std::make_shared<wire::FarEnd>(link.peer(), got.end, got.key, got.name);
@@ -399,8 +402,9 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
         if (!is_named(at.name, wanted)) continue;
         const bool barrier = at.type == wire::kBarrierType && !link->board && !link->network;
         if (!barrier && at.type != link->type())
-          return bad_use("the end %R that was handed to us is of type %s, and this link carries %s",
-                         name, at.type.c_str(), link->type());
+          return bad_use(
+              "the end %R that the peer has handed out is of type %s, and this link carries %s",
+              name, at.type.c_str(), link->type());
         // The entry is removed: a space limits the number of offered ends, and a session may last
         // long.
         const Peer::Offered got = std::move(at);
@@ -535,7 +539,8 @@ PyObject* f_outside(PyObject*, PyObject* more) {
 }
 // _by_copy(channel): do its values go as bytes, which are made when the write begins?
 PyObject* f_by_copy(PyObject*, PyObject* o) {
-  if (!PyObject_TypeCheck(o, &ChannelType)) return bad_use("_by_copy: %R is no channel", o);
+  if (!PyObject_TypeCheck(o, &ChannelType))
+    return bad_use("_by_copy: expected a channel, got %R", o);
   return PyBool_FromLong(packs(reinterpret_cast<const ChannelObject*>(o)));
 }
 // _be_prompt(): makes this thread prompt (wire/prompt.hpp).

@@ -83,8 +83,8 @@ int in_the_buffer(ChannelObject* c) {
   const Owned why(PyObject_Str(cause.get()));
   if (why)
     bad_use(
-        "an end of channel %s cannot go to another program, for a value that it holds cannot (%U): "
-        "let the value be read before, or give the end before it is written",
+        "an end of channel %s cannot go to another program, because a value in the channel cannot "
+        "(%U): let the value be read first, or give the end before the value is written",
         channel_name(c).c_str(), why.get());
   return -1;
 }
