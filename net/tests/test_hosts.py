@@ -586,7 +586,7 @@ def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
     p.process.send_signal(signal.SIGINT)
     assert p.heard() == ["ended", "KeyboardInterrupt"]
     assert p.ended() == 0
-    with net.join(server.url, keys=keys) as network:  # the OS process is free, and is the same one
+    with net.join(server.url, keys=keys) as network:  # the same OS process, now free
         assert th.run(parts.pid.on(network.host("gpu1"))()) == pid
 
 

@@ -475,7 +475,7 @@ def test_a_name_that_another_took_meanwhile(server, keys, monkeypatch):  # wire 
 
 
 def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, monkeypatch):
-    """As by a renewal that was cancelled while its message was under way. wire 17.3"""
+    """A renewal that was cancelled while its message was under way does this. wire 17.3"""
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         look, looks = network._meeting._there, []

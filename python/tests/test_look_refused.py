@@ -1,4 +1,4 @@
-"""Programs that cannot be looked at, and data that are no message: the one who asks is told why,
+"""Programs that cannot be looked at, and data that are no message: the asker is told why,
 and the program goes on (rule 14.9)."""
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def test_one_that_dies_while_it_is_looked_at(home: Path, tmp_path: Path) -> None
 def test_c_code_that_keeps_the_lock(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 14.9: the program does not answer, and the one who asks is told why."""
+    """Rule 14.9: the program does not answer, and the asker is told why."""
     text = """
         import ctypes
         from weft import process, run
