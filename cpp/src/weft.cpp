@@ -4,6 +4,7 @@
 //
 // CMake's weft::weft compiles each source by itself.
 #include "channel.cpp"
+#include "check.cpp"
 #include "compose.cpp"
 #include "coroutine.cpp"
 #include "errors.cpp"
@@ -12,6 +13,7 @@
 #include "here.cpp"
 #include "runtime/affinity.cpp"
 #include "runtime/blocking.cpp"
+#include "runtime/checker.cpp"
 #include "runtime/function_info.cpp"
 #include "runtime/going_on.cpp"
 #include "runtime/group.cpp"
