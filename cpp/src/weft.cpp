@@ -5,6 +5,7 @@
 // CMake's weft::weft compiles each source by itself.
 #include "channel.cpp"
 #include "check.cpp"
+#include "checker.cpp"
 #include "compose.cpp"
 #include "coroutine.cpp"
 #include "errors.cpp"
@@ -13,7 +14,6 @@
 #include "here.cpp"
 #include "runtime/affinity.cpp"
 #include "runtime/blocking.cpp"
-#include "runtime/checker.cpp"
 #include "runtime/function_info.cpp"
 #include "runtime/going_on.cpp"
 #include "runtime/group.cpp"
@@ -34,6 +34,7 @@
 #include "runtime/waiting.cpp"
 #include "standstill.cpp"
 #include "stopping.cpp"
+#include "tokens.cpp"
 #include "usual.cpp"
 #include "wire/asking.cpp"
 #include "wire/everywhere.cpp"

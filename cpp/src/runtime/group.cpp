@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <weft/runtime/group.hpp>
+#include <weft/runtime/points.hpp>
 #include <weft/runtime/report.hpp>
 
 namespace weft::inline WEFT_ABI::runtime {

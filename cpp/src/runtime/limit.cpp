@@ -1,5 +1,6 @@
 // The definitions of runtime/limit.hpp.
 #include <weft/runtime/limit.hpp>
+#include <weft/runtime/points.hpp>
 
 namespace weft::inline WEFT_ABI::runtime {
 

@@ -1,5 +1,5 @@
-// A Checker is what the points of a checked program call (points.hpp), and what the scheduler asks
-// who goes next (chooser.hpp). The engine of weft/check decides.
+// A Checker is what the points of a checked program call (runtime/points.hpp), and what the scheduler asks
+// who goes next (runtime/chooser.hpp). The engine of weft/check decides.
 //
 //   scheduler ──next()──► decide(): who is ready? ──Run::go()──► out of the queue, its step begins
 //   operation ──pauses(), begun()──► decide() ──itself──► it goes on at once
@@ -11,7 +11,7 @@
 //    anything else is decided.
 //  3 After the run has stopped all processes are cancelled, and go in the order of the queue.
 #pragma once
-#include "points.hpp"
+#include "runtime/points.hpp"
 
 #if WEFT_CHECKED
 #include <memory>
@@ -19,9 +19,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../check/run.hpp"
-#include "chooser.hpp"
-#include "scheduler.hpp"
+#include "check/run.hpp"
+#include "runtime/chooser.hpp"
+#include "runtime/scheduler.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
@@ -38,6 +38,7 @@ class CheckedSelect final : public checking::Waiting {
   explicit CheckedSelect(checking::Run& run) noexcept : run_(run) {}
   // The select begins. Returns the ready guard that it is to take, or -1.
   int begins(const SelectBegins&);
+  int committed() const noexcept { return select_.committed(select_.engine); }
   // It has begun, and has taken this guard, or none. Returns the place at which it has committed,
   // and sets `how` to what it is there; null: at none.
   const core::SyncObject* begun(int taken, Begun, Access& how);
@@ -60,9 +61,10 @@ class Checker final : public Points, public Chooser {
   // An operation in the story of a run.
   struct Told {
     int process;
-    unsigned step, until = 0;  // of the run: when it began; when another let it go on
-    std::string verb, place, at;
+    std::string what, at;
     Begun how = Begun::done;
+    std::size_t until = 0;  // how long the story was when another let it go on; 0: none did
+    int guard = -1;         // that a select has taken
   };
 
   checking::Run run;
@@ -116,7 +118,10 @@ class Checker final : public Points, public Chooser {
   core::Waker* decide(core::RunQueue&, int goes_on) noexcept;
   bool another_goes(ProcessBase&, bool goes_on) noexcept;
   bool is_spinning(int n) noexcept;
-  void tell(ProcessBase&, const char* verb, const core::SyncObject* place);
+  void tell(ProcessBase&, std::string what);
+  Told* told(Checked& c) noexcept {
+    return c.told < 0 ? nullptr : &story[static_cast<std::size_t>(c.told)];
+  }
 
   std::vector<std::unique_ptr<Checked>> processes_;  // by number
   // The processes that are ready, and their numbers.

@@ -1,5 +1,5 @@
-// The definitions of runtime/checker.hpp.
-#include <weft/runtime/checker.hpp>
+// The definitions of checker.hpp.
+#include <weft/checker.hpp>
 
 #if WEFT_CHECKED
 #include <algorithm>
@@ -113,7 +113,7 @@ const core::SyncObject* CheckedSelect::begun(int taken, Begun how, Access& at) {
 }
 
 void CheckedSelect::decided() {
-  const int chosen = select_.committed(select_.engine);
+  const int chosen = committed();
   if (chosen < 0) return;  // a time or a cancellation has decided it
   for (std::uint32_t i = 0; i < select_.count; ++i) {
     const core::Guard& g = select_.guards[i];
@@ -145,8 +145,7 @@ void Checker::end() {
 }
 
 int Checker::here() const noexcept {
-  const ProcessBase* const p = this_process();
-  return p && p->checked != kNone ? p->checked : 0;
+  return this_process() ? run.record.running : 0;
 }
 
 void Checker::starts(ProcessBase& p) noexcept {
@@ -182,7 +181,10 @@ core::Waker* Checker::look(core::RunQueue& queue) noexcept {
       run.record.woke_waiter(n, p.place);
     else
       run.record.woke(n);
-    if (of(n).told >= 0) story[static_cast<std::size_t>(of(n).told)].until = run.steps;
+    if (Told* const t = told(of(n)); t && !run.stopped()) {
+      t->until = story.size();
+      if (of(n).selects) t->guard = of(n).select.committed();
+    }
   });
   return other;
 }
@@ -191,8 +193,8 @@ core::Waker* Checker::look(core::RunQueue& queue) noexcept {
 // been put into the queue, and that the usual order goes on with; kNone: there is none.
 core::Waker* Checker::decide(core::RunQueue& queue, int goes_on) noexcept {
   for (;;) {
-    core::Waker* const other = look(queue);
     if (program_->deadlocked()) run.stop(Stopped::deadlock);
+    core::Waker* const other = look(queue);
     if (run.stopped() && !std::exchange(cancelled_, true)) {
       program_->cancel_everybody();
       continue;
@@ -296,20 +298,19 @@ void Checker::arrives(ProcessBase& p, const core::SyncObject& place, Access how)
   of(p.checked).place = &place;
   of(p.checked).how = how;
   run.record.arrives(&place, how);
-  if (telling)
-    tell(p,
-         how == Access::read    ? "read"
-         : how == Access::write ? "write"
-         : how == Access::join  ? "sync"
-                                : "wait for",
-         &place);
+  if (!telling) return;
+  const char* const verb = how == Access::read    ? "read "
+                           : how == Access::write ? "write "
+                           : how == Access::join  ? "sync "
+                                                  : "wait for ";
+  tell(p, verb + name_of(place));
 }
 
 void Checker::sleeps(ProcessBase& p) noexcept {
   if (p.checked == kNone) return;
   run.record.select_begins();
   run.record.arms();
-  if (telling) tell(p, "sleep", nullptr);
+  if (telling) tell(p, "sleep");
 }
 
 int Checker::selects(ProcessBase& p, const SelectBegins& s) noexcept {
@@ -317,7 +318,17 @@ int Checker::selects(ProcessBase& p, const SelectBegins& s) noexcept {
   Checked& c = of(p.checked);
   c.selects = true;
   const int taken = c.select.begins(s);
-  if (telling) tell(p, s.count == 1 ? "read in full" : "select", nullptr);
+  if (!telling) return taken;
+  std::string what = "select";
+  for (std::uint32_t i = 0; i < s.count; ++i) {
+    const core::Guard& g = s.guards[i];
+    if (!g.enabled) continue;
+    what += what.size() == 6 ? " " : ", ";
+    what += g.kind == core::Kind::skip    ? "skip"
+            : g.kind == core::Kind::timer ? "a time"
+                                          : (writes(g) ? "!" : "") + name_of(*g.where);
+  }
+  tell(p, std::move(what));
   return taken;
 }
 void Checker::selected(ProcessBase& p, int guard, bool has_ended) noexcept {
@@ -330,9 +341,12 @@ bool Checker::begun(ProcessBase& p, Begun how) noexcept {
   const int n = p.checked;
   if (n == kNone) return false;
   Checked& c = of(n);
-  if (telling && c.told < 0 && how == Begun::parked) tell(p, "wait for its processes", nullptr);
+  if (telling && c.told < 0 && how == Begun::parked) tell(p, "wait for its processes");
   if (how == Begun::done && c.ended) how = Begun::raised;
-  if (c.told >= 0) story[static_cast<std::size_t>(c.told)].how = how;
+  if (Told* const t = told(c)) {
+    t->how = how;
+    t->guard = c.taken;
+  }
   if (how != Begun::parked) c.told = -1;
   if (run.stopped()) return false;
   if (run.record.kept) look(*core::current_run_queue);  // notes whom the operation has woken
@@ -351,6 +365,8 @@ bool Checker::ends_later(ProcessBase& p) noexcept {
 void Checker::ended(const Group* group, Ending how) noexcept {
   if (how == Ending::failed) cancels();
   run.record.ended(group);
+  if (telling && !run.stopped())
+    story.push_back({run.record.running, how == Ending::failed ? "fails" : "ends", "", {}, 0, -1});
 }
 
 // --- what a step does besides -------------------------------------------------------------------
@@ -387,10 +403,10 @@ void Checker::refuses(const char* what) {
   throw BadUse(std::string("weft::check cannot check this: ") + what);
 }
 
-void Checker::tell(ProcessBase& p, const char* verb, const core::SyncObject* place) {
-  Checked& c = of(p.checked);
-  c.told = static_cast<int>(story.size());
-  story.push_back({p.checked, run.steps, 0, verb, place ? name_of(*place) : "", where(p)});
+void Checker::tell(ProcessBase& p, std::string what) {
+  if (run.stopped()) return;
+  of(p.checked).told = static_cast<int>(story.size());
+  story.push_back({p.checked, std::move(what), where(p), Begun::done, 0, -1});
 }
 
 }  // namespace weft::inline WEFT_ABI::runtime
