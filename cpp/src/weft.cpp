@@ -36,6 +36,13 @@
 #include "stopping.cpp"
 #include "tokens.cpp"
 #include "usual.cpp"
+#if WEFT_CHECKED  // a check has one address space
+#include "check/races.cpp"
+#include "check/record.cpp"
+#include "check/reduced.cpp"
+#include "check/run.cpp"
+#include "check/strategies.cpp"
+#else
 #include "wire/asking.cpp"
 #include "wire/everywhere.cpp"
 #include "wire/far.cpp"
@@ -50,4 +57,5 @@
 #if defined(__linux__)
 #include "wire/shared.cpp"
 #include "wire/slot.cpp"
+#endif
 #endif
