@@ -319,18 +319,29 @@ std::string Check::lines(bool deadlock) const {
 // --- the whole ----------------------------------------------------------------------------------
 
 CheckReport Check::go() {
-  const bool network = [&] {
-    checking::Plain plain;
-    const Outcome o = run(plain);
-    return checker_.run.record.count > 1 || o.failed();
-  }();
-  if (!network)
+  checking::Plain plain;
+  checker_.telling = true;
+  Outcome o = run(plain);
+  if (checker_.run.record.count == 1 && !o.failed())
     bad_use(runtime::joined({o_.name, " runs no network, so there is nothing to decide: check a "
                                       "function that calls weft::run, or returns a process"}));
+  const std::vector<runtime::Checker::Told> first = std::move(checker_.story);
+  o = run(plain);
+  checker_.telling = false;
+  const auto differs = std::mismatch(
+      first.begin(), first.end(), checker_.story.begin(), checker_.story.end(),
+      [](const auto& a, const auto& b) { return a.process == b.process && a.what == b.what; });
+  if (differs.first != first.end() || differs.second != checker_.story.end()) {
+    o.kind = "not the same";
+    o.why = Stopped::different;
+    o.what = "its operation " + std::to_string(differs.first - first.begin() + 1) +
+             " is another in the second of two plain runs";
+    found(o);
+  }
   for (const std::string& token : o_.replay) {
     Replay asked;
     asked.deviations = deviations_of(token, asked.numbers);
-    const Outcome o = run(asked);
+    o = run(asked);
     if (!checker_.run.difference.empty()) {
       report_.text += "the token " + token + " does not fit this program any more: " +
                       checker_.run.difference + "\n";
@@ -371,8 +382,7 @@ void Check::conclude() {
 }  // namespace
 
 CheckReport check(const std::function<void()>& f, const CheckOptions& options) {
-  if (runtime::points)
-    bad_use("weft::check within a checked function: check one function at a time");
+  if (runtime::points) runtime::points->refuses("weft::check within a checked function");
   if (runtime::this_process()) bad_use("weft::check inside a process: call it in ordinary code");
   return Check(f, options).go();
 }

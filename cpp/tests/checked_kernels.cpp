@@ -67,7 +67,7 @@ Ends stopper(Writer<int> stops, Reader<int> stopped) {
   } catch (const weft::Retired&) {
     co_return true;
   }
-  while (co_await stopped.next()) {
+  while (const auto v = co_await stopped.next()) {
   }
   co_return true;
 }

@@ -62,7 +62,7 @@ CheckReport check(const std::function<void()>& f, const CheckOptions& options);
 // read, and within a check.
 template <class F>
 CheckReport check(F&& f, const CheckOptions& options = {}) {
-  static_assert(WEFT_CHECKED && sizeof(F),
+  static_assert(WEFT_CHECKED && !std::is_void_v<F>,
                 "weft: a test that calls weft::check is compiled with -DWEFT_CHECKED=1, in all of "
                 "its files, and links weft::checked");
   return detail::check(
