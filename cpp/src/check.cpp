@@ -298,7 +298,7 @@ std::string Check::lines(bool deadlock) const {
   std::string all = first > 0 ? "      (" + counted(first, "line") + " before)\n" : "";
   for (std::size_t i = first; i < story.size(); ++i) {
     const runtime::Checker::Told& t = story[i];
-    char number[16];
+    char number[32];
     std::snprintf(number, sizeof number, "%4zu  ", i + 1);
     std::string line = number + column(paths[i], path) + column(t.what, what) + column(t.at, at);
     if (!t.at.empty()) {
