@@ -323,8 +323,9 @@ CheckReport Check::go() {
   checker_.telling = true;
   Outcome o = run(plain);
   if (checker_.run.record.count == 1 && !o.failed())
-    bad_use(runtime::joined({o_.name, " runs no network, so there is nothing to decide: check a "
-                                      "function that calls weft::run, or returns a process"}));
+    bad_use(runtime::joined({o_.name,
+                             " runs no network, so there is nothing to decide: check a "
+                             "function that calls weft::run, or returns a process"}));
   const std::vector<runtime::Checker::Told> first = std::move(checker_.story);
   o = run(plain);
   checker_.telling = false;
@@ -343,8 +344,8 @@ CheckReport Check::go() {
     asked.deviations = deviations_of(token, asked.numbers);
     o = run(asked);
     if (!checker_.run.difference.empty()) {
-      report_.text += "the token " + token + " does not fit this program any more: " +
-                      checker_.run.difference + "\n";
+      report_.text += "the token " + token +
+                      " does not fit this program any more: " + checker_.run.difference + "\n";
     } else if (o.failed()) {
       CheckFailure f;
       f.kind = o.kind;
@@ -367,8 +368,7 @@ void Check::conclude() {
     const std::size_t runs = reduced_runs_ > 0 ? reduced_runs_ : report_.schedules;
     s += ". Every schedule: " + counted(runs, "run") + (runs == 1 ? " stands" : " stand") +
          " for all of them. " +
-         (o_.any_time ? "At most 2 early times in a schedule."
-                      : "Times come when nobody can run.");
+         (o_.any_time ? "At most 2 early times in a schedule." : "Times come when nobody can run.");
   } else {
     s += ", but not every schedule was run. " + counted(report_.schedules, "schedule");
     if (const checking::Reduced::Races r = reduced_.races(); r.all > 0)

@@ -9,16 +9,14 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-using checking::kNone;
 using checking::Kind;
+using checking::kNone;
 using checking::Stopped;
 
 // --- a select -----------------------------------------------------------------------------------
 
 namespace {
-bool at_channel(const core::Guard& g) noexcept {
-  return g.enabled && g.kind <= core::Kind::output;
-}
+bool at_channel(const core::Guard& g) noexcept { return g.enabled && g.kind <= core::Kind::output; }
 bool writes(const core::Guard& g) noexcept { return g.kind == core::Kind::output; }
 // Does the retirement of this guard's channel make a difference to the select? That of the outputs
 // may end the select although it has inputs (rule 5.6).
@@ -144,9 +142,7 @@ void Checker::end() {
   run.end();
 }
 
-int Checker::here() const noexcept {
-  return this_process() ? run.record.running : 0;
-}
+int Checker::here() const noexcept { return this_process() ? run.record.running : 0; }
 
 void Checker::starts(ProcessBase& p) noexcept {
   const int n = run.record.process(here(), p.function ? p.function : "?");

@@ -49,7 +49,8 @@ std::string name_of(std::string_view path) {
   return each_part(name, [](std::string_view part) {
     std::string index;
     if (const std::size_t open = part.rfind('[');
-        open != part.npos && part.back() == ']' && digits(part.substr(open + 1, part.size() - open - 2))) {
+        open != part.npos && part.back() == ']' &&
+        digits(part.substr(open + 1, part.size() - open - 2))) {
       index = "." + std::string(part.substr(open + 1, part.size() - open - 2));
       part = part.substr(0, open);
     }
@@ -133,8 +134,9 @@ std::vector<Replay::Deviation> deviations_of(const std::string& token,
   const std::string_view all = token;
   std::vector<Replay::Deviation> found;
   if (all.size() < 2 || all[0] != 'w' || !std::isdigit(static_cast<unsigned char>(all[1])))
-    no_token(token, "is no token: take the word that a report has after .replay, such as "
-                    "w1:clerk@3=van");
+    no_token(token,
+             "is no token: take the word that a report has after .replay, such as "
+             "w1:clerk@3=van");
   const std::string_view version = all.substr(0, all.find_first_of(":-"));
   if (version != "w1")
     no_token(token, "is a token of another version of Weft (" + std::string(version) +

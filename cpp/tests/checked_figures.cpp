@@ -127,9 +127,9 @@ TEST_CASE("rule 17.8: a failure is made short, told, and replayed by its token")
   CHECK(f.schedule == 2);
   CHECK(f.deviations == 1);
   CHECK(f.least);
-  for (const char* part : {"hidden: deadlock", "made short: 1 deviation; no schedule with fewer",
-                           "write 'A'", "checked_figures.cpp:", "waits for ever", "knot:",
-                           "goes first", "replay: weft::check("}) {
+  for (const char* part :
+       {"hidden: deadlock", "made short: 1 deviation; no schedule with fewer", "write 'A'",
+        "checked_figures.cpp:", "waits for ever", "knot:", "goes first", "replay: weft::check("}) {
     CAPTURE(part);
     CHECK_MESSAGE(r.text.find(part) != std::string::npos, r.text);
   }
@@ -182,12 +182,14 @@ TEST_CASE("rule 17.5: an exception, a run without end, lost values") {
     const auto echo = [](Reader<int> in, Writer<int> out) -> Process {
       for (;;) co_await out.write(co_await in.read());
     };
-    weft::run([](Writer<int> out, Reader<int> in) -> Process {
-      for (;;) {
-        co_await out.write(0);
-        co_await in.read();
-      }
-    }(c.writer(), d.reader()), echo(c.reader(), d.writer()));
+    weft::run(
+        [](Writer<int> out, Reader<int> in) -> Process {
+          for (;;) {
+            co_await out.write(0);
+            co_await in.read();
+          }
+        }(c.writer(), d.reader()),
+        echo(c.reader(), d.writer()));
   });
   CHECK(no_end.kind == "no end");
   const auto lost = fails([] {
@@ -290,31 +292,33 @@ TEST_CASE("rule 17: groups, spawned processes, watches, barriers and limits are 
   const auto all = [] {
     Channel<int> c, d;
     const weft::Barrier barrier(2);
-    weft::run([](Reader<int> in, Writer<int> out, weft::Barrier b, Writer<int> e) -> Process {
-      weft::Watch<void> watch;
-      weft::Group g;
-      g.start(watch.of(writes(std::move(out), 2)));
-      weft::spawn(writes(std::move(e), 1));
-      co_await in.read();
-      {
-        weft::Timeout limit(1s);
-        co_await in.read();
-      }
-      co_await watch.ended();
-      co_await g.wait();
-      co_await b.sync();
-    }(c.reader(), c.writer(), barrier, d.writer()),
-              [](weft::Barrier b, Reader<int> in) -> Process {
-                co_await b.sync();
-                const auto x = co_await in.extended();
-                co_await weft::yield();
-              }(barrier, d.reader()));
+    weft::run(
+        [](Reader<int> in, Writer<int> out, weft::Barrier b, Writer<int> e) -> Process {
+          weft::Watch<void> watch;
+          weft::Group g;
+          g.start(watch.of(writes(std::move(out), 2)));
+          weft::spawn(writes(std::move(e), 1));
+          co_await in.read();
+          {
+            weft::Timeout limit(1s);
+            co_await in.read();
+          }
+          co_await watch.ended();
+          co_await g.wait();
+          co_await b.sync();
+        }(c.reader(), c.writer(), barrier, d.writer()),
+        [](weft::Barrier b, Reader<int> in) -> Process {
+          co_await b.sync();
+          const auto x = co_await in.extended();
+          co_await weft::yield();
+        }(barrier, d.reader()));
   };
   const auto r = weft::check(all, {.seconds = 250, .schedules = 2000});
   CHECK_MESSAGE(r.passed(), r.text);
 }
 TEST_CASE("a program that could be checked runs plainly, too") {
   philosophers(5, true);
-  CHECK_THROWS_AS(weft::run([](Reader<int> in) -> Process { co_await in.read(); }(Channel<int>().reader())),
-                  weft::Error);
+  CHECK_THROWS_AS(
+      weft::run([](Reader<int> in) -> Process { co_await in.read(); }(Channel<int>().reader())),
+      weft::Error);
 }

@@ -95,8 +95,7 @@ Ends raft(Writer<int> events, Reader<int> callbacks, bool mended) {
   int sent = 0, taken = 0;
   while (taken < 2) {
     if (mended) {
-      const auto did =
-          co_await weft::select(callbacks, weft::out(events, 0).when(sent < 2));
+      const auto did = co_await weft::select(callbacks, weft::out(events, 0).when(sent < 2));
       sent += did.index == 1;
       taken += did.index == 0;
       continue;
@@ -244,8 +243,8 @@ constexpr Kernel kernels[] = {{"etcd/6857", etcd_6857},
 
 TEST_CASE("rule 17.5: the bugs of five Go programs are found, by every way of searching") {
   for (const Kernel& k : kernels)
-    for (const weft::Search way : {weft::Search::reduced, weft::Search::walk,
-                                   weft::Search::priorities, weft::Search::few}) {
+    for (const weft::Search way :
+         {weft::Search::reduced, weft::Search::walk, weft::Search::priorities, weft::Search::few}) {
       const std::string name = k.name;
       CAPTURE(name);
       CAPTURE(static_cast<int>(way));
@@ -256,15 +255,18 @@ TEST_CASE("rule 17.5: the bugs of five Go programs are found, by every way of se
                                                        .name = k.name});
       CHECK_FALSE(r.passed());
       MESSAGE(name << ": " << r.failures[0].kind << " in schedule " << r.failures[0].schedule
-                     << ", " << r.failures[0].deviations << " deviations");
+                   << ", " << r.failures[0].deviations << " deviations");
     }
 }
 TEST_CASE("rule 17.7: nothing is found once the bugs are mended") {
   for (const Kernel& k : kernels) {
     const std::string name = k.name;
     CAPTURE(name);
-    weft::CheckOptions o{.search = weft::Search::reduced, .seconds = 250, .schedules = 3000,
-                         .any_time = k.any_time, .name = k.name};
+    weft::CheckOptions o{.search = weft::Search::reduced,
+                         .seconds = 250,
+                         .schedules = 3000,
+                         .any_time = k.any_time,
+                         .name = k.name};
     const auto r = weft::check([&] { k.f(true); }, o);
     CHECK_MESSAGE(r.passed(), r.text);
     if (!k.any_time) CHECK(r.complete);

@@ -41,7 +41,7 @@ enum class What : std::uint8_t {
 };
 struct Act {
   What what;
-  int c, d;                // channels
+  int c, d;                 // channels
   bool writes, writes_too;  // the guards
   int value;
 };
@@ -122,8 +122,8 @@ weft::Process acts(const std::vector<Act>& all, Ends ends, weft::Barrier barrier
 bool has(const std::vector<Act>& all, int channel, bool writer) {
   for (const Act& a : all) {
     const bool choice = a.what >= What::select && a.what <= What::first;
-    const bool at_c = choice                      ? a.writes == writer
-                      : a.what == What::par       ? !writer
+    const bool at_c = choice                ? a.writes == writer
+                      : a.what == What::par ? !writer
                       : a.what == What::write || a.what == What::poison || a.what == What::copy
                           ? writer
                           : !writer;
@@ -165,7 +165,7 @@ Network random_network(std::mt19937& random) {
   const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
   Network x;
   for (int i = 0; i < 2; ++i)
-    x.channels.push_back(below(3) > 0 ? weft::ChannelOptions{}
+    x.channels.push_back(below(3) > 0   ? weft::ChannelOptions{}
                          : below(3) > 0 ? weft::buffer(1)
                                         : weft::buffer(1, weft::Overflow::drop_oldest));
   const int processes = 2 + below(2);
@@ -223,7 +223,8 @@ Found search(const Network& n, weft::checking::Strategy& strategy, unsigned most
 
 std::string text_of(const Network& n) {
   std::string s;
-  for (const auto& o : n.channels) s += o.overflow != weft::Overflow::block ? "d" : std::to_string(o.capacity.up_to_32_bits(""));
+  for (const auto& o : n.channels)
+    s += o.overflow != weft::Overflow::block ? "d" : std::to_string(o.capacity.up_to_32_bits(""));
   for (const auto& p : n.processes) {
     s += " |";
     for (const Act& a : p)

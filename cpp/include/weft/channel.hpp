@@ -321,8 +321,7 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
 // look at the channel as it goes on: then the storage stays (rules 3.2, 11.3).
 template <class V, class P>
 [[gnu::noinline]] void give_up(EngineFor<V, P>* c, core::Side side, bool died) noexcept {
-  WEFT_POINT(
-      closes(*c, (side == core::Side::in ? c->reader_ends() : c->writer_ends()) == 1, died));
+  WEFT_POINT(closes(*c, (side == core::Side::in ? c->reader_ends() : c->writer_ends()) == 1, died));
   const bool stays = c->references.is_last() && c->waited();
   if (side == core::Side::in)
     c->drop_reader(died);

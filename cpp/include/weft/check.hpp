@@ -35,8 +35,8 @@ struct CheckOptions {
 };
 
 struct CheckFailure {
-  std::string kind;  // "deadlock", "exception", "no end", "lost values", "not the same"
-  std::string what;  // more about it, in a few words
+  std::string kind;          // "deadlock", "exception", "no end", "lost values", "not the same"
+  std::string what;          // more about it, in a few words
   std::string token;         // replays the schedule: CheckOptions::replay
   std::string text;          // the schedule, an operation a line, and what else is known
   std::size_t schedule = 0;  // the number of the schedule that failed; 0: a token's

@@ -95,7 +95,9 @@ class Checked {
     if (self->go()) return self->handle_.resume();
     self->await_suspend(self->handle_);
   }
-  static void wake(core::Waker* w) noexcept { home(*static_cast<runtime::ProcessBase*>(w))->post(w); }
+  static void wake(core::Waker* w) noexcept {
+    home(*static_cast<runtime::ProcessBase*>(w))->post(w);
+  }
   static runtime::Executor* home(runtime::ProcessBase& p) noexcept {
     return &runtime::executor_of(p);
   }

@@ -68,9 +68,9 @@ class Checker final : public Points, public Chooser {
   };
 
   checking::Run run;
-  std::uint64_t lost = 0;     // values
-  std::string refused;        // what cannot be checked
-  bool telling = false;       // is the story kept, and a deadlock reported by rule 10.2?
+  std::uint64_t lost = 0;  // values
+  std::string refused;     // what cannot be checked
+  bool telling = false;    // is the story kept, and a deadlock reported by rule 10.2?
   std::vector<Told> story;
 
   void begin(checking::Strategy&);

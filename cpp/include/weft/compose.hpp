@@ -146,8 +146,9 @@ class ThreadTask {
   template <class Slot>
   void start(runtime::Group& g, Slot* result) {
     if (!f_) started_twice();
-    WEFT_POINT(refuses("a process on a thread of its own (weft::thread, or a function that returns "
-                       "no process)"));
+    WEFT_POINT(
+        refuses("a process on a thread of its own (weft::thread, or a function that returns "
+                "no process)"));
     auto* t = new ThreadRunner<F, result_type>(g.run, std::move(*f_), cpu_, result);
     f_.drop();
     t->function = function_;

@@ -99,8 +99,8 @@
 #define WEFT_ABI_JOINED(major, minor, checks, checked, futex, bias, sanitizer) \
   v##major##_##minor##checks##checked##futex##bias##sanitizer
 #define WEFT_ABI_JOIN(...) WEFT_ABI_JOINED(__VA_ARGS__)
-#define WEFT_ABI                                                                               \
-  WEFT_ABI_JOIN(WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_ABI_CHECKS, WEFT_ABI_CHECKED,     \
+#define WEFT_ABI                                                                           \
+  WEFT_ABI_JOIN(WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_ABI_CHECKS, WEFT_ABI_CHECKED, \
                 WEFT_ABI_FUTEX, WEFT_ABI_BIAS, WEFT_ABI_SANITIZER)
 
 #include "version.hpp"

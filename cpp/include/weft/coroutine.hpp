@@ -215,7 +215,8 @@ class PlainAwaiter {
       if (!is_no_place(place) && static_cast<Engine*>(place)->waits_elsewhere()) [[unlikely]]
         not_at_home(place, S == core::Side::in ? "read" : "write");
 #endif
-    WEFT_POINT(arrives(*me, *place, S == core::Side::in ? runtime::Access::read : runtime::Access::write));
+    WEFT_POINT(
+        arrives(*me, *place, S == core::Side::in ? runtime::Access::read : runtime::Access::write));
     if (!me->id.is_uncancelled(S == core::Side::in ? place->last_reader : place->last_writer))
         [[unlikely]] {
       p = begin_in_full<Engine, S>(place, &room, at);
@@ -499,14 +500,13 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
 inline const runtime::ProcessOps PromiseBase::kOps{
     {&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::home};
 #if WEFT_CHECKED
-inline const runtime::ProcessOps PromiseBase::kEnds{
-    {&PromiseBase::wake,
-     [](core::Waker* w) {
-       runtime::this_context->running = self(w);
-       Final::end(self(w)->handle());
-     },
-     nullptr, 0},
-    &PromiseBase::home};
+inline const runtime::ProcessOps PromiseBase::kEnds{{&PromiseBase::wake,
+                                                     [](core::Waker* w) {
+                                                       runtime::this_context->running = self(w);
+                                                       Final::end(self(w)->handle());
+                                                     },
+                                                     nullptr, 0},
+                                                    &PromiseBase::home};
 #endif
 
 // The ops of a promise. They say where its frame begins, which is known once its type is complete.

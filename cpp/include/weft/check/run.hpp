@@ -115,7 +115,7 @@ class Run {
   Strategy* strategy_ = nullptr;
   Stopped stopped_ = Stopped::no;
   std::vector<int> ready_;
-  std::vector<unsigned> positions_;  // of ready_, if some are left out
+  std::vector<unsigned> positions_;          // of ready_, if some are left out
   std::vector<std::vector<int>> yields_to_;  // by process: who is to go before it
   unsigned yielding_ = 0;
   bool clock_ = false, goes_on_ = false;

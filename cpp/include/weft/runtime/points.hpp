@@ -15,9 +15,10 @@
 #include "../config.hpp"
 
 #if WEFT_CHECKED
-#define WEFT_POINT(call)                                                             \
-  do {                                                                               \
-    if (auto* const weft_points = ::weft::runtime::points) [[unlikely]] weft_points->call; \
+#define WEFT_POINT(call)                                                \
+  do {                                                                  \
+    if (auto* const weft_points = ::weft::runtime::points) [[unlikely]] \
+      weft_points->call;                                                \
   } while (false)
 #include "../check/access.hpp"
 #include "../core/guard.hpp"
