@@ -147,6 +147,7 @@ void cockroach_35073(bool mended) {
   const auto end = [&] { return mended ? gone.reader() : Reader<int>(); };
   complete(pushes(rows.writer(), end(), 3), pushes(rows.writer(), end(), 1),
            consumes(rows.reader(), gone.writer()));
+  rows.poison();  // nobody wants what is left in it
 }
 
 // --- moby/33781: a health check is stopped while its probe runs, whose result nobody takes -------
