@@ -3,7 +3,7 @@
 //
 //   first run ──runs no network, or cannot be checked──► BadUse
 //     └► tokens, each replayed ──► the search ──a schedule fails──► made short ──► told
-#include <weft/check.hpp>
+#include <weft/config.hpp>
 
 #if WEFT_CHECKED
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <optional>
 #include <typeinfo>
+#include <weft/check.hpp>
 
 #include <weft/check/reduced.hpp>
 #include <weft/check/strategies.hpp>

@@ -1,8 +1,9 @@
 // The definitions of checker.hpp.
-#include <weft/checker.hpp>
+#include <weft/config.hpp>
 
 #if WEFT_CHECKED
 #include <algorithm>
+#include <weft/checker.hpp>
 
 #include <weft/compose.hpp>
 #include <weft/runtime/names.hpp>

@@ -1,11 +1,12 @@
 // The definitions of tokens.hpp.
-#include <weft/tokens.hpp>
+#include <weft/config.hpp>
 
 #if WEFT_CHECKED
 #include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <string_view>
+#include <weft/tokens.hpp>
 
 #include <weft/errors.hpp>
 
