@@ -19,6 +19,7 @@
 #include "runtime/group.hpp"
 #include "runtime/points.hpp"
 
+#if WEFT_CHECKED
 namespace weft::inline WEFT_ABI::detail {
 
 inline constexpr runtime::OpKind paused_op{
@@ -119,3 +120,4 @@ const runtime::ProcessOps Checked<Make>::ops{{&Checked::wake, &Checked::run, nul
                                              &Checked::home};
 
 }  // namespace weft::inline WEFT_ABI::detail
+#endif

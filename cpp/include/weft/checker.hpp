@@ -11,9 +11,6 @@
 //    anything else is decided.
 //  3 After the run has stopped all processes are cancelled, and go in the order of the queue.
 #pragma once
-#include "runtime/points.hpp"
-
-#if WEFT_CHECKED
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -21,8 +18,10 @@
 
 #include "check/run.hpp"
 #include "runtime/chooser.hpp"
+#include "runtime/points.hpp"
 #include "runtime/scheduler.hpp"
 
+#if WEFT_CHECKED
 namespace weft::inline WEFT_ABI::runtime {
 
 // A select as the engine sees it: what its arrival conflicts with.

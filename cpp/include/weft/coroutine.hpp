@@ -14,11 +14,9 @@
 #include <vector>
 
 #include "channel.hpp"
+#include "checked.hpp"
 #include "result.hpp"
 #include "runtime/function_info.hpp"
-#if WEFT_CHECKED
-#include "checked.hpp"
-#endif
 
 namespace weft::inline WEFT_ABI {
 

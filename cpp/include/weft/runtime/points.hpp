@@ -12,7 +12,10 @@
 //  1 `points` is null but in a run of a check, which is on one thread: all calls come from there.
 //  2 A process that pauses() or begun() has put into the run queue is in no operation there.
 #pragma once
+#include "../check/access.hpp"
 #include "../config.hpp"
+#include "../core/guard.hpp"
+#include "process.hpp"
 
 #if WEFT_CHECKED
 #define WEFT_POINT(call)                                                \
@@ -20,9 +23,6 @@
     if (auto* const weft_points = ::weft::runtime::points) [[unlikely]] \
       weft_points->call;                                                \
   } while (false)
-#include "../check/access.hpp"
-#include "../core/guard.hpp"
-#include "process.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
