@@ -6,8 +6,8 @@
 
 #include "channels/channel.hpp"
 #include "choice/barrier.hpp"
-#include "interpreter/error_types.hpp"
 #include "declare.hpp"
+#include "interpreter/error_types.hpp"
 #include "interpreter/errors.hpp"
 #include "processes/run.hpp"
 #include "rounds/report.hpp"
@@ -44,7 +44,8 @@ const std::string& name_of_thread() noexcept {
   const Owned now(threading ? PyObject_CallMethod(threading.get(), "current_thread", nullptr)
                             : nullptr);
   const Owned text(now ? PyObject_GetAttrString(now.get(), "name") : nullptr);
-  if (const char* const s = text && PyUnicode_Check(text.get()) ? PyUnicode_AsUTF8(text.get()) : nullptr)
+  if (const char* const s =
+          text && PyUnicode_Check(text.get()) ? PyUnicode_AsUTF8(text.get()) : nullptr)
     name = s;
   PyErr_Clear();
   return name;
@@ -59,6 +60,7 @@ Known* the_running() {
   if (process_object(b)) return &the_process(*b);
   const std::string& name = name_of_thread();
   if (!recorder) return nullptr;
+  recorder->lane.room();
   const auto id = static_cast<std::int64_t>(PyThread_get_thread_ident() & 0x7FFFFFFFFFFFFFFF);
   return &recorder->lane.process(-id, [&]() -> const std::string& { return name; });
 }
@@ -83,9 +85,9 @@ Op op_of_verb(const char* verb) noexcept {
   static Op last_op = Op::other;
   if (verb == last) return last_op;
   static constexpr std::pair<const char*, Op> kinds[] = {
-      {"read", Op::read},         {"write", Op::write},       {"extended read", Op::extended},
-      {"select", Op::select_other}, {"sync", Op::sync},       {"sleep", Op::sleep},
-      {"tick", Op::tick},         {"yield_", Op::yield},      {"wait for", Op::wait_for}};
+      {"read", Op::read},           {"write", Op::write},  {"extended read", Op::extended},
+      {"select", Op::select_other}, {"sync", Op::sync},    {"sleep", Op::sleep},
+      {"tick", Op::tick},           {"yield_", Op::yield}, {"wait for", Op::wait_for}};
   Op found = Op::other;
   for (const auto& [name, op] : kinds)
     if (std::strcmp(name, verb) == 0) found = op;
@@ -141,7 +143,8 @@ void flight_over(const char* verb, PyObject* target, PyObject* result, PyObject*
                             : is(errors.PeerDied) ? form::Why::peer_died
                             : is(errors.BadUse)   ? form::Why::bad_use
                                                   : form::Why::retired;
-      more = has_more ? more * 4 + static_cast<std::uint64_t>(why) : static_cast<std::uint64_t>(why);
+      more =
+          has_more ? more * 4 + static_cast<std::uint64_t>(why) : static_cast<std::uint64_t>(why);
       has_more = true;
     }
   }
@@ -258,7 +261,8 @@ PyObject* f_hide(PyObject*, PyObject* on) {
   if (!recorder) Py_RETURN_NONE;
   const bool hides = PyObject_IsTrue(on) == 1;
   recorder->lane.room();
-  if (Known* const me = the_running()) me->hidden = hides ? me->hidden + 1 : me->hidden - (me->hidden > 0);
+  if (Known* const me = the_running())
+    me->hidden = hides ? me->hidden + 1 : me->hidden - (me->hidden > 0);
   Py_RETURN_NONE;
 }
 PyObject* f_away(PyObject*, PyObject* where) {
@@ -270,13 +274,14 @@ PyObject* f_away(PyObject*, PyObject* where) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {{"_flight_on", gated<f_on>, METH_O, nullptr},
-                           {"_flight_off", gated<f_off>, METH_NOARGS, nullptr},
-                           {"_flight_write", gated<f_write>, METH_VARARGS, nullptr},
-                           {"_flight_hide", gated<f_hide>, METH_O, nullptr},
-                           {"_flight_away", gated<f_away>, METH_O, nullptr},
-                           {"_flight_on_failure", gated<keep_given<&on_failure>>, METH_VARARGS, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"_flight_on", gated<f_on>, METH_O, nullptr},
+    {"_flight_off", gated<f_off>, METH_NOARGS, nullptr},
+    {"_flight_write", gated<f_write>, METH_VARARGS, nullptr},
+    {"_flight_hide", gated<f_hide>, METH_O, nullptr},
+    {"_flight_away", gated<f_away>, METH_O, nullptr},
+    {"_flight_on_failure", gated<keep_given<&on_failure>>, METH_VARARGS, nullptr},
+    {}};
 
 }  // namespace
 

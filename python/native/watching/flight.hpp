@@ -12,7 +12,7 @@
 
 namespace weft::py {
 
-bool flying() noexcept;  // is the recorder on?
+bool flying() noexcept;        // is the recorder on?
 void flight_parks() noexcept;  // the running process begins to wait
 // `result` null: the exception `left` (owned by the caller; may be null too: the end of a loop).
 // `target` as for observe().

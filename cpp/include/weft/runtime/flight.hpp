@@ -35,7 +35,8 @@ namespace weft::inline WEFT_ABI::runtime::flight {
 
 // --- the format ----------------------------------------------------------------------------------
 
-inline constexpr unsigned char kMagic[8] = {0x89, 'W', 'E', 'F', 'T', '\n', 0x1A, 1};  // the version
+inline constexpr unsigned char kMagic[8] = {0x89, 'W',  'E',  'F',
+                                            'T',  '\n', 0x1A, 1};  // the version
 inline constexpr std::size_t kPieceHead = 5;  // a letter, and how long it is, in 4 bytes
 
 enum class Op : std::uint8_t {
@@ -83,8 +84,27 @@ inline std::size_t put_varint(unsigned char* to, std::uint64_t v) noexcept {
   to[n++] = static_cast<unsigned char>(v);
   return n;
 }
+// Reads a varint; returns what is behind it, or null: it is cut off, or is longer than 64 bits.
+inline const unsigned char* take_varint(const unsigned char* p, const unsigned char* end,
+                                        std::uint64_t& v) noexcept {
+  if (p < end && *p < 0x80) [[likely]] {
+    v = *p;
+    return p + 1;
+  }
+  v = 0;
+  for (unsigned shift = 0; p < end && shift < 70; shift += 7) {
+    const unsigned char b = *p++;
+    if (shift == 63 && b > 1) return nullptr;
+    v |= static_cast<std::uint64_t>(b & 0x7F) << shift;
+    if (b < 0x80) return p;
+  }
+  return nullptr;
+}
 inline std::uint64_t zigzag(std::int64_t v) noexcept {
   return (static_cast<std::uint64_t>(v) << 1) ^ static_cast<std::uint64_t>(v >> 63);
+}
+inline std::int64_t unzigzag(std::uint64_t v) noexcept {
+  return static_cast<std::int64_t>(v >> 1) ^ -static_cast<std::int64_t>(v & 1);
 }
 
 // --- the clock -----------------------------------------------------------------------------------
@@ -119,8 +139,8 @@ class Clock {
 // --- the ring ------------------------------------------------------------------------------------
 
 inline constexpr std::size_t kBlock = 1 << 16;
-inline constexpr std::size_t kLeast = 4 * kBlock;      // the smallest ring
-inline constexpr std::size_t kRoom = 2 * kText + 200;  // more than a record and its definitions
+inline constexpr std::size_t kLeast = 4 * kBlock;  // the smallest ring
+inline constexpr std::size_t kRoom = 4 * kText;    // more than a record and its definitions
 
 struct Block {
   std::uint64_t lane = 0;
@@ -201,15 +221,15 @@ class Ring {
 
 // A process or place that a lane knows.
 struct Known {
-  std::uint64_t key = 0;        // 0: the slot is free
-  std::uint64_t block = 0;      // in which it was defined last
-  std::uint32_t local = 0;      // its number there
-  std::uint32_t op = kIdle;     // a process: the Op in which it waits
-  std::uint64_t since = 0;      // a process: since when
-  const void* same = nullptr;   // a place: tells it from one that was at this address before
-  std::uint64_t first = 0;      // a place: its number, and values read; a process: where it waits
+  std::uint64_t key = 0;       // 0: the slot is free
+  std::uint64_t block = 0;     // in which it was defined last
+  std::uint32_t local = 0;     // its number there
+  std::uint32_t op = kIdle;    // a process: the Op in which it waits
+  std::uint64_t since = 0;     // a process: since when
+  const void* same = nullptr;  // a place: tells it from one that was at this address before
+  std::uint64_t first = 0;     // a place: its number, and values read; a process: where it waits
   std::uint64_t read = 0, written = 0;
-  std::uint32_t hidden = 0;     // a process: what it does is not recorded
+  std::uint32_t hidden = 0;  // a process: what it does is not recorded
   static constexpr std::uint32_t kIdle = ~0u;
 };
 
@@ -272,11 +292,9 @@ class Lane {
     if (k.block != block_number_) [[unlikely]] {
       k.block = block_number_;
       k.local = local_processes_++;
-      unsigned char* const to = at_;
       *at_++ = kProcess;
       at_ += put_varint(at_, zigzag(id));
       text(path());
-      if (!k.local && to == block_->bytes) last_ = block_->start;
     }
     return k;
   }
