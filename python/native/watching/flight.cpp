@@ -65,17 +65,20 @@ Known* the_running() {
   return &recorder->lane.process(-id, [&]() -> const std::string& { return name; });
 }
 
+// As Python has it: without quotes.
+std::string plain_name(const core::SyncObject& place) {
+  return place.line || !place.name ? runtime::name_of(place) : place.name;
+}
 Known* the_place(PyObject* target) {
   if (!target) return nullptr;
   if (is_end(target)) {
     ChannelObject* const c = reinterpret_cast<EndObject*>(target)->channel;
     const std::uint64_t drops = c->core.dropped() ? form::kDrops : 0;
-    return &recorder->lane.place(c, c->name, drops, [&] { return runtime::name_of(c->core); });
+    return &recorder->lane.place(c, c->name, drops, [&] { return plain_name(c->core); });
   }
   if (Py_IS_TYPE(target, &BarrierType)) {
     auto* const b = reinterpret_cast<BarrierObject*>(target);
-    return &recorder->lane.place(b, b->name, form::kBarrier,
-                                 [&] { return runtime::name_of(b->core); });
+    return &recorder->lane.place(b, b->name, form::kBarrier, [&] { return plain_name(b->core); });
   }
   return nullptr;
 }
@@ -236,7 +239,7 @@ void record_waits() {
       if (places.first && places.count == 1 && !places.barrier_) {
         const Engine& core = static_cast<const Engine&>(*places.first);
         ChannelObject* const c = channel_of_core(core);
-        place = &recorder->lane.place(c, c->name, 0, [&] { return runtime::name_of(core); });
+        place = &recorder->lane.place(c, c->name, 0, [&] { return plain_name(core); });
         if (op == Op::select_other) op = places.writes ? Op::select_output : Op::select_input;
       }
       if (op == Op::other) recorder->lane.other(kind->verb);
