@@ -60,7 +60,6 @@ class Flight final : public runtime::Observer {
       me.since = now - ((now - (since >> kIdBits)) & (~0ull >> kIdBits));
     }
     runtime::Passed at;
-    at.counts = false;
     if (kind->passed) kind->passed(p, at);
     form::Known* place = nullptr;
     if (at.place)
@@ -128,13 +127,16 @@ class Flight final : public runtime::Observer {
   // how long one of them waited is not known.
   static constexpr unsigned kIdBits = 24;
   static constexpr std::uint64_t kIdMask = (1u << kIdBits) - 1;
-  std::atomic<std::uint64_t>& slot(std::uint32_t id) noexcept { return since_[id % since_.size()]; }
+  std::atomic<std::uint64_t>& slot(std::uint32_t id) noexcept { return since_[id % kSlots]; }
 
   static inline std::atomic<std::uint64_t> last_{0};
   form::Ring ring_;
   form::Moment began_;
   const std::uint64_t number_;
-  std::vector<std::atomic<std::uint64_t>> since_{1 << 16};
+  static constexpr std::uint32_t kSlots = 1 << 16;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> since_ {
+    new std::atomic<std::uint64_t>[ kSlots ]()
+  };
 };
 
 }  // namespace detail

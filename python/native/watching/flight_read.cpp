@@ -197,6 +197,7 @@ class Backwards {
       from = e->t;
       if (seeks_) seek(*e);
       if (!seeks_ && !over_ && e->process == me_) own(*e);
+      if (e->what == form::kEnd || e->parked) step_of(e->process) = e->t - e->waited;
     }
     if (begun_ && !over_) {
       const std::int64_t end = std::min(from, at_);
@@ -233,11 +234,18 @@ class Backwards {
       return;
     }
     if (e.process == me_ || !lets_go_on(e)) return;
-    processes[me_].late += std::max<std::int64_t>(at_ - e.t, 0);
+    // On one thread the process could not go on before that one's step was over.
+    const std::int64_t until = std::min(at_, std::max(step_of(e.process), e.t));
+    processes[me_].late += std::max<std::int64_t>(at_ - until, 0);
     if (wanted_.place != kNone) ++hands[{wanted_.place, {e.process, me_}}];
     me_ = e.process;
-    at_ = std::min(at_, e.t);
+    at_ = until;
     seeks_ = false;
+  }
+  // When the process's step ended that was going on before the last event that was met.
+  std::int64_t& step_of(std::uint32_t process) {
+    if (process >= steps_.size()) steps_.resize(files_.processes.size(), 0);
+    return steps_[process];
   }
   bool lets_go_on(const Event& e) const {
     if (wanted_.op == Op::wait_for) {
@@ -272,6 +280,7 @@ class Backwards {
   std::uint32_t me_ = 0;
   std::int64_t at_ = 0, waited_from_ = 0;
   Event wanted_;
+  std::vector<std::int64_t> steps_;
   std::map<std::string, std::uint32_t> by_path_;
 };
 

@@ -37,13 +37,11 @@ struct Passed {
   bool writing = false;
   std::uint64_t transfers = 0;
   std::uint64_t dropped = 0;
-  bool counts = true;  // are transfers and dropped asked for?
 
   template <class Engine>
   [[gnu::noinline, gnu::cold]] void at(Engine& c, bool writes) noexcept {
     place = &c;
     writing = writes;
-    if (!counts) return;
     c.with_lock([&](auto&, auto&) {
       transfers = c.transfers();
       dropped = c.dropped();
