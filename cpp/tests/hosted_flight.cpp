@@ -145,7 +145,7 @@ TEST_CASE("rule 14.14: threads have lanes of their own, and there is one recorde
   {
     weft::flight recorder(file.path);
     weft::run(weft::thread([w = c.writer()] {
-                for (int i = 0; i < 100; ++i) w.write(i);
+                for (int i = 0; i < 100; ++i) w(i);
               }),
               takes(c.reader()));
     CHECK_THROWS_AS(weft::flight(file.path), weft::BadUse);

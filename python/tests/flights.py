@@ -49,8 +49,12 @@ def write(dt: int, who: int, where: int, waited: int | None = None) -> bytes:
 
 def over(op: int, dt: int, who: int, where: int, waited: int | None) -> bytes:
     tag = bytes([op | (0 if waited is None else 0x40)])
-    return tag + varint(dt) + varint(who) + varint(where + 1) + (
-        b"" if waited is None else varint(waited)
+    return (
+        tag
+        + varint(dt)
+        + varint(who)
+        + varint(where + 1)
+        + (b"" if waited is None else varint(waited))
     )
 
 

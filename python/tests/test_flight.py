@@ -14,8 +14,20 @@ from typing import Any
 
 import pytest
 from children import child, weft
-from flights import MAGIC, block, end, head, pair, piece, place, process, read, start, text, varint
-from flights import whole, write
+from flights import (
+    MAGIC,
+    block,
+    end,
+    head,
+    pair,
+    piece,
+    place,
+    process,
+    read,
+    varint,
+    whole,
+    write,
+)
 from parts import receive, send
 
 from weft import threads
@@ -23,7 +35,7 @@ from weft._watching import flight as _flight
 from weft._watching import flight_read as _flight_read
 from weft._watching import perfetto as _perfetto
 from weft._watching import trace as _trace
-from weft.coroutines import Channel, Deadlock, Parallel, run
+from weft.coroutines import Channel, Parallel, run
 from weft.coroutines import process as process_
 from weft.errors import BadUse
 from weft.observe import flight, tracing
@@ -310,7 +322,11 @@ def test_perfettos_own_classes_read_it(tmp_path: Path) -> None:
         run(process_(send)(c.writer(), *range(50)), process_(receive)(c.reader()))
     trace = pb.Trace()
     trace.ParseFromString(b"".join(_perfetto.packets(_flight_read.Recorded([tmp_path / "f"]))))
-    tracks = {p.track_descriptor.uuid: p.track_descriptor for p in trace.packet if p.HasField("track_descriptor")}
+    tracks = {
+        p.track_descriptor.uuid: p.track_descriptor
+        for p in trace.packet
+        if p.HasField("track_descriptor")
+    }
     names = {t.name for t in tracks.values()}
     assert {"main/send", "main/receive"} <= names
     assert all(t.parent_uuid in tracks for t in tracks.values() if t.name)
@@ -341,7 +357,12 @@ def test_perfettos_own_classes_read_it(tmp_path: Path) -> None:
 def test_the_command_writes_every_format(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(whole())
     outs = {o: tmp_path / o for o in ("jsonl", "chrome", "perfetto", "picture")}
-    done = weft("trace", str(tmp_path / "f"), "--json", *(w for o, p in outs.items() for w in (f"--{o}", str(p))))
+    done = weft(
+        "trace",
+        str(tmp_path / "f"),
+        "--json",
+        *(w for o, p in outs.items() for w in (f"--{o}", str(p))),
+    )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["events"] == 14 and said["critical"]["hand_overs"][0][0] == "c"
@@ -356,10 +377,15 @@ def test_the_command_writes_every_format(tmp_path: Path) -> None:
 
 def test_several_files_are_one_trace(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(
-        MAGIC + head(11) + block(process(1, "main/a"), place(1, "c"), write(5, 0, 0), write(10, 0, 0))
+        MAGIC
+        + head(11)
+        + block(process(1, "main/a"), place(1, "c"), write(5, 0, 0), write(10, 0, 0))
     )
     (tmp_path / "b").write_bytes(
-        MAGIC + head(12) + block(process(1, "main/b"), place(1, "c"), read(7, 0, 0), read(10, 0, 0)) + piece("Z")
+        MAGIC
+        + head(12)
+        + block(process(1, "main/b"), place(1, "c"), read(7, 0, 0), read(10, 0, 0))
+        + piece("Z")
     )
     recorded = _flight_read.Recorded([tmp_path / "a", tmp_path / "b"])
     assert [(e.t, e.op) for e in recorded.events()] == [(0, 1), (2, 0), (10, 1), (12, 0)]
@@ -373,7 +399,7 @@ def test_several_files_are_one_trace(tmp_path: Path) -> None:
 def test_a_file_that_is_cut_off_anywhere(made: Any) -> None:
     """Rule 14.14: it can be read up to there."""
     data = whole()
-    full = [e for e in made(data).events()]
+    full = list(made(data).events())
     before = len(MAGIC + head())
     last = 0
     for n in range(len(data)):
@@ -382,7 +408,7 @@ def test_a_file_that_is_cut_off_anywhere(made: Any) -> None:
                 made(data[:n])
             continue
         recorded = made(data[:n])
-        events = [e for e in recorded.events()]
+        events = list(recorded.events())
         assert events == full[: len(events)] and len(events) >= last
         assert "cut off" in recorded.fault
         last = len(events)

@@ -11,7 +11,6 @@ The invariants of _commands/program.py hold too.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -176,7 +175,8 @@ def run_command(
       weft run hello.py --verbose
 
     FILE runs as `python FILE ARGS…` would, with the backend chosen before its first line. --on, --trace and --flight
-    may stand before FILE or among ARGS, --verbose before FILE; everything else after FILE is FILE's own (also --help). After a lone -- all is FILE's own.
+    may stand before FILE or among ARGS, --verbose before FILE; everything else after FILE is FILE's own (also --help).
+    After a lone -- all is FILE's own.
 
     A program written with `await` that imports `weft` and no event loop (asyncio, trio, …) runs on the others too: its
     `async` and `await` are left out when it is read. Write `from weft.coroutines import …` to keep them.
@@ -188,7 +188,11 @@ def run_command(
     return run_program(file, args, given["--on"], given["--trace"], verbose, given["--flight"])
 
 
-_NEEDS = {"--on": f"a backend after it: {', '.join(BACKENDS)}", "--trace": "a file after it", "--flight": "a file after it"}
+_NEEDS = {
+    "--on": f"a backend after it: {', '.join(BACKENDS)}",
+    "--trace": "a file after it",
+    "--flight": "a file after it",
+}
 
 
 def _take_options(given: dict[str, str | None], args: Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -174,9 +173,7 @@ def _print_summary(summary: _trace.Summary, more: Sequence[str]) -> None:
     if summary.unfinished:
         shown = summary.unfinished[:_SHOWN]
         left = len(summary.unfinished) - len(shown)
-        console.print(
-            f"had not ended: {', '.join(shown)}{f', … {left} more' if left else ''}"
-        )
+        console.print(f"had not ended: {', '.join(shown)}{f', … {left} more' if left else ''}")
     for pid in summary.lost:
         console.print(f"OS process {pid} was lost, with what it had not yet sent")
     for where in summary.unseen:
@@ -252,7 +249,7 @@ def dump_command(program: str | None, output: str | None) -> int:
     from weft._watching import visit as _visit
 
     pid = _see.number_of(program)
-    out = os.path.abspath(output or f"weft-{pid}.flight")
+    out = str(Path.cwd() / (output or f"weft-{pid}.flight"))
     try:
         with _visit.Visit(pid) as visit:
             visit.ask("flight", path=out)

@@ -91,10 +91,10 @@ def write(path: str | os.PathLike[str]) -> None:
             _native._flight_write(file, program.replace("\0", " "))
         finally:
             os.close(file)
-        os.replace(beside, target)
+        Path(beside).replace(target)
     except OSError as error:
         with contextlib.suppress(OSError):
-            os.unlink(beside)
+            Path(beside).unlink()
         raise BadUse(f"cannot write {target}: {error.strerror}") from None
 
 
@@ -146,8 +146,7 @@ def flight(path: str | os.PathLike[str], size: int = USUAL) -> Iterator[None]:
     """
     if not LEAST <= size <= MOST:
         raise BadUse(f"flight: size={size} is not from {LEAST} to {MOST} bytes")
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.access(folder, os.W_OK):
+    if not os.access(Path(path).absolute().parent, os.W_OK):
         raise BadUse(f"flight: cannot write {os.fspath(path)}: no directory to write to")
     begin(size)
     try:

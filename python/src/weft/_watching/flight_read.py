@@ -250,7 +250,9 @@ class Recorded:
                 yield {"t": event.t - event.waited, "e": "begin", **who, **self._at(event)}
             case _:
                 at = self._at(event)
-                begin = {key: at[key] for key in ("op", "c") if key in at and event.op not in (3, 4)}
+                begin = {
+                    key: at[key] for key in ("op", "c") if key in at and event.op not in (3, 4)
+                }
                 yield {"t": event.t - max(event.waited, 0), "e": "begin", **who} | (
                     begin or {"op": "select"}
                 )
@@ -272,6 +274,7 @@ class Recorded:
 
 
 def _totals(name: str, done: Sequence[int], waits: Sequence[int]) -> _trace.Totals:
+    commit, withdrawn, ended = done
     return _trace.Totals(
-        name, *done, waits[0] * 1e-9, waits[1] * 1e-9, sum(waits) * 1e-9
+        name, commit, withdrawn, ended, waits[0] * 1e-9, waits[1] * 1e-9, sum(waits) * 1e-9
     )

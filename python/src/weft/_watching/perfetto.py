@@ -60,7 +60,9 @@ class _Writer:
         self._recorded = recorded
         self._names: dict[str, int] = {}
         self._tracks: set[int] = set()
-        self._open: dict[int, list[int]] = {}  # process → when its slice began; its last slice ended
+        self._open: dict[
+            int, list[int]
+        ] = {}  # process → when its slice began; its last slice ended
         self._fresh = True
 
     def _packet(self, content: bytes) -> bytes:
