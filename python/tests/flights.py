@@ -67,11 +67,12 @@ def end(dt: int, who: int) -> bytes:
 
 
 def pair(rounds: int) -> bytes:
-    """Two processes, of which a computes 90 units of each 100 and b 10; b waits for a."""
-    records = [process(1, "main/a"), process(2, "main/b"), place(1, "c"), start(0, 0), start(0, 1)]
-    for i in range(rounds):
-        records += [write(90, 0, 0), read(10, 1, 0, 90 if i else 100)]
-    records += [end(0, 0), end(10, 1)]
+    """a computes for 90 units and b for 10, in turns; each waits for the other meanwhile."""
+    records = [process(1, "main/a"), process(2, "main/b"), place(1, "c"), place(2, "d")]
+    records += [start(0, 0), start(0, 1)]
+    for _ in range(rounds):
+        records += [write(90, 0, 0), read(0, 1, 0, 90), write(10, 1, 1), read(0, 0, 1, 10)]
+    records += [end(0, 0), end(0, 1)]
     return b"".join(records)
 
 
