@@ -83,19 +83,24 @@ Known* the_place(PyObject* target) {
   return nullptr;
 }
 
+// Nearly always one of few literals, which are found by their addresses.
 Op op_of_verb(const char* verb) noexcept {
-  static const char* last = nullptr;  // nearly always one of few literals
-  static Op last_op = Op::other;
-  if (verb == last) return last_op;
+  struct Verb {
+    const char* verb = nullptr;
+    Op op = Op::other;
+  };
+  static Verb known[16];
+  Verb& here = known[(reinterpret_cast<std::uintptr_t>(verb) >> 2) % std::size(known)];
+  if (here.verb == verb) [[likely]]
+    return here.op;
   static constexpr std::pair<const char*, Op> kinds[] = {
       {"read", Op::read},           {"write", Op::write},  {"extended read", Op::extended},
       {"select", Op::select_other}, {"sync", Op::sync},    {"sleep", Op::sleep},
       {"tick", Op::tick},           {"yield_", Op::yield}, {"wait for", Op::wait_for}};
-  Op found = Op::other;
+  here = {verb, Op::other};
   for (const auto& [name, op] : kinds)
-    if (std::strcmp(name, verb) == 0) found = op;
-  last = verb;
-  return last_op = found;
+    if (std::strcmp(name, verb) == 0) here.op = op;
+  return here.op;
 }
 
 }  // namespace
