@@ -184,7 +184,7 @@ def _print_summary(summary: _trace.Summary, more: Sequence[str]) -> None:
 
 @click.command("trace")
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="The summary as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary, as JSON, on stdout.")
 @click.option(
     "--chrome", metavar="OUT", help="Write OUT in the Trace Event Format, a picture for Perfetto."
 )

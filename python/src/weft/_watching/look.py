@@ -58,20 +58,20 @@ def _answer(look: Look, request: dict[str, Any]) -> dict[str, Any]:
         case "look":
             interval, most = request.get("interval", 0.1), request.get("most", MOST)
             if not _is_number(interval) or not 0 <= interval <= LONGEST:
-                return {"error": f"the interval is from 0 to {LONGEST:g} s"}
+                return {"error": f"the interval must be from 0 to {LONGEST:g} s"}
             if type(most) is not int or most < 0:
-                return {"error": "the number of processes is 0 or more"}
+                return {"error": "the number of processes must be 0 or more"}
             return who() | look.over(interval, most)
         case "flight":
             return who() | _flight(request.get("path"))
         case _:
-            return {"error": 'what is asked is "who", "look" or "flight"'}
+            return {"error": 'the question must be "who", "look" or "flight"'}
 
 
 def _flight(path: Any) -> dict[str, Any]:
     """Writes the flight recorder's file."""
     if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
-        return {"error": "the path of the file is absolute"}
+        return {"error": "the path of the file must be absolute"}
     from weft._watching import flight as _flight_recorder
 
     try:
