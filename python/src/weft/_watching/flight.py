@@ -133,7 +133,7 @@ def say() -> None:
 
 
 @contextlib.contextmanager
-def flight(path: str | os.PathLike[str], size: int = USUAL) -> Iterator[None]:
+def flight(path: str | os.PathLike[str], size: int = 16 << 20) -> Iterator[None]:
     """Records the last events in the block, and writes them to the file `path` when the block is
     left, in whatever way (rule 14.14; docs/flight.md).
 
