@@ -7,10 +7,8 @@
 #include "channels/channel.hpp"
 #include "choice/barrier.hpp"
 #include "declare.hpp"
-#include "interpreter/error_types.hpp"
 #include "interpreter/errors.hpp"
 #include "processes/run.hpp"
-#include "rounds/report.hpp"
 #include "rounds/runs.hpp"
 #include "watching/observe.hpp"
 #include "weft/runtime/flight.hpp"
@@ -74,11 +72,13 @@ Known* the_place(PyObject* target) {
   if (is_end(target)) {
     ChannelObject* const c = reinterpret_cast<EndObject*>(target)->channel;
     const std::uint64_t drops = c->core.dropped() ? form::kDrops : 0;
-    return &recorder->lane.place(c, c->name, drops, [&] { return plain_name(c->core); });
+    return &recorder->lane.place(&c->core, c->core.name, drops,
+                                 [&] { return plain_name(c->core); });
   }
   if (Py_IS_TYPE(target, &BarrierType)) {
     auto* const b = reinterpret_cast<BarrierObject*>(target);
-    return &recorder->lane.place(b, b->name, form::kBarrier, [&] { return plain_name(b->core); });
+    return &recorder->lane.place(&b->core, b->core.name, form::kBarrier,
+                                 [&] { return plain_name(b->core); });
   }
   return nullptr;
 }
@@ -101,6 +101,11 @@ Op op_of_verb(const char* verb) noexcept {
   for (const auto& [name, op] : kinds)
     if (std::strcmp(name, verb) == 0) here.op = op;
   return here.op;
+}
+
+// As a trace has it: by the name of its type.
+bool is(PyObject* exception, const char* name) noexcept {
+  return exception && std::strcmp(Py_TYPE(exception)->tp_name, name) == 0;
 }
 
 }  // namespace
@@ -142,15 +147,12 @@ void flight_over(const char* verb, PyObject* target, PyObject* result, PyObject*
     place = the_place(target);
   }
   if (!result) {
-    const auto is = [&](PyObject* type) {
-      return left && PyErr_GivenExceptionMatches(left, type) != 0;
-    };
-    outcome = is(errors.Cancelled) ? Outcome::withdrawn : Outcome::ended;
+    outcome = is(left, "Cancelled") ? Outcome::withdrawn : Outcome::ended;
     if (outcome == Outcome::ended) {
-      const form::Why why = is(errors.Poisoned)   ? form::Why::poisoned
-                            : is(errors.PeerDied) ? form::Why::peer_died
-                            : is(errors.BadUse)   ? form::Why::bad_use
-                                                  : form::Why::retired;
+      const form::Why why = is(left, "Poisoned")   ? form::Why::poisoned
+                            : is(left, "PeerDied") ? form::Why::peer_died
+                            : is(left, "BadUse")   ? form::Why::bad_use
+                                                   : form::Why::retired;
       more =
           has_more ? more * 4 + static_cast<std::uint64_t>(why) : static_cast<std::uint64_t>(why);
       has_more = true;
@@ -169,11 +171,10 @@ void flight_ends(ProcessObject* p, PyObject* left) noexcept {
   std::string why;
   auto how = static_cast<std::uint8_t>(Ending::returned);
   if (left) {
-    const auto is = [&](PyObject* type) { return PyErr_GivenExceptionMatches(left, type) != 0; };
-    how = static_cast<std::uint8_t>(is(errors.Cancelled)  ? Ending::cancelled
-                                    : is(errors.Poisoned) ? Ending::poisoned
-                                    : is(errors.Retired)  ? Ending::retired
-                                                          : Ending::failed);
+    how = static_cast<std::uint8_t>(is(left, "Cancelled")  ? Ending::cancelled
+                                    : is(left, "Poisoned") ? Ending::poisoned
+                                    : is(left, "Retired")  ? Ending::retired
+                                                           : Ending::failed);
     if (how == static_cast<std::uint8_t>(Ending::failed)) {
       const Owned text(PyObject_Str(left));
       const char* const s = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
@@ -243,8 +244,7 @@ void record_waits() {
       Known* place = nullptr;
       if (places.first && places.count == 1 && !places.barrier_) {
         const Engine& core = static_cast<const Engine&>(*places.first);
-        ChannelObject* const c = channel_of_core(core);
-        place = &recorder->lane.place(c, c->name, 0, [&] { return plain_name(core); });
+        place = &recorder->lane.place(&core, core.name, 0, [&] { return plain_name(core); });
         if (op == Op::select_other) op = places.writes ? Op::select_output : Op::select_input;
       }
       if (op == Op::other) recorder->lane.other(kind->verb);
