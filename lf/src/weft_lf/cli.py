@@ -86,7 +86,19 @@ def _parser() -> argparse.ArgumentParser:
         "-o", "--output", type=Path, help="the file to write, .svg or .dot (default: FILE.svg)"
     )
     test.add_argument("folder", type=Path)
-    test.add_argument("words", nargs="*", help="run only files whose path contains one of these")
+    test.add_argument(
+        "words",
+        nargs="*",
+        help="more folders; or words: run only files whose path contains one of these",
+    )
+    test.add_argument("--build", action="store_true", help="only build, each for its own platform")
+    test.add_argument(
+        "--limit",
+        type=float,
+        metavar="SECONDS",
+        help="stop a program then; one without a timeout may run on (default: 300 s for all)",
+    )
+    test.add_argument("-j", "--jobs", type=int, default=2, help="how many at a time (default: 2)")
     test.add_argument("--list", type=Path, help="a file that lists the tests to run")
     return parser
 
@@ -141,9 +153,12 @@ def _become(program: Path, arguments: Sequence[str]) -> int:
 
 def _do(given: argparse.Namespace) -> int:
     if given.command == "test":
-        from weft_lf.conform import conform
+        from weft_lf.conform import LIMIT, Way, conform
 
-        return conform(given.folder, given.words, given.list)
+        folders = [given.folder, *(Path(w) for w in given.words if Path(w).is_dir())]
+        words = [w for w in given.words if not Path(w).is_dir()]
+        way = Way(given.limit or LIMIT, given.limit is not None, given.build, given.jobs)
+        return conform(folders, words, given.list, way)
     model = model_of(given.file)
     if given.command == "check":
         from weft_lf.build import target_of
