@@ -216,7 +216,7 @@ CASES = {
     "order of a reaction": (
         "main reactor { timer t\n reaction(t) {= =} -> t }",
         3,
-        2,
+        20,
         "wrong place",
     ),
     "mutation": ("main reactor { mutation(startup) {= =} }", 2, 16, "not supported"),

@@ -22,7 +22,6 @@ from weft_lf.model import (
     Instance,
     Model,
     ReactionOf,
-    driver,
 )
 from weft_lf.modes import Modes
 from weft_lf.oracle import name_of
@@ -248,7 +247,7 @@ class Emitter(Emission):
             elif port.is_input:
                 text, numbers = layout.address(channels[0])
                 fills.put(array, slot, f"._lf_{name}", text, *numbers)
-                if port.mutable and layout.mutable_count.get(driver(channels[0]), 0) <= 1:
+                if port.mutable and layout.read_once(channels[0]):
                     fills.put(array, slot, f"._lf_{name}_last", "true")
             elif name in uses.written:
                 self.out_port(array, slot, f"._lf_{name}", channels[0])

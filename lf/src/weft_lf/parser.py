@@ -545,6 +545,9 @@ def _syntax_error(error: UnexpectedInput, text: str, file: str) -> list[Any]:
         span = Span(file, token.line or 1, token.column or 1, max(1, len(word)))
         if text.startswith("{=", token.start_pos or 0):
             return [Problem(span, "this code block does not end", "close it with =}")]
+        if word == "->" and text[: token.start_pos or 0].rstrip().endswith("=}"):
+            hint = "the order is: reaction(triggers) sources -> effects {= code =} deadline"
+            return [Problem(span, "the effects of this reaction stand in the wrong place", hint)]
         hint = _expected(error.accepts or error.expected)
         return [Problem(span, f"'{_short(word)}' cannot stand here", hint)]
     last = len(lines)
