@@ -189,9 +189,19 @@ class Emission:
         else:
             span = value.expr.span
             file = span.file.replace("\\", "\\\\").replace('"', '\\"')
+            given = f"{target} = ({text});"
+            if text.startswith("{"):  # an initialiser, which C takes only in a declaration
+                given = f"__typeof__({target}) value = {text}; memcpy(&{target}, &value, sizeof value);"
+                if cls_param(made, name) and kind is not None and (kind.array is not None or kind.stars):
+                    base = base_of(kind, made.cls)
+                    base = base if kind.array is not None else base[:-1]
+                    given = (
+                        f"const {base} values[] = {text}; static {base} list[sizeof values / sizeof *values];"
+                        f" memcpy(list, values, sizeof values); {target} = list;"
+                    )
             lines += [
                 f'#line {span.line} "{file}"' if span.line else "",
-                f"    {target} = ({text}); }}",
+                f"    {given} }}",
                 HERE,
             ]
         self.start += lines

@@ -210,9 +210,16 @@ class Layout:
                         kind.pool += 1
 
     def address(self, channel: Channel) -> tuple[str, tuple[int, ...]]:
-        """The C address of a channel's port: a template, and the numbers that fill its {}."""
+        """The C address of a channel's port: a template, and the numbers that fill its {}. It is of
+        the channel's own type, which a connection may change."""
         at = driver(channel)
-        kind = self.port_type(at)
+        kind, wanted = self.port_type(at), self.port_type(channel)
+        if at in self.delayed:
+            kind = self.port_type(self.delayed[at][0].sinks[0])
+        text, numbers = self.place(at, kind)
+        return (text if kind is wanted else f"({wanted.port} *)(void *){text}"), numbers
+
+    def place(self, at: Channel, kind: PortType) -> tuple[str, tuple[int, ...]]:
         if at in self.inline:
             made = at.port.instance
             return f"&lf_s_{made.cls.key}[{{}}]._lf_{at.port.decl.name}", (self.slot[made],)

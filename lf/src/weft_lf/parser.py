@@ -462,7 +462,10 @@ class _Builder(Transformer):  # type: ignore[type-arg]
     def do_type(self, children: list[Any], span: Span) -> tree.Type:
         code = _token(children, "CODE")
         if code:
-            return tree.Type(code[2:-2].strip(), is_code=True, span=span)
+            text, array = code[2:-2].strip(), None
+            if found := re.fullmatch(r"([^\[\]]+?)\s*\[\s*(\d*)\s*\]", text):
+                text, array = found.groups()
+            return tree.Type(text, array=array, is_code=True, span=span)
         if _tokens(children, "TIMETYPE"):
             return tree.Type("time", span=span)
         name = "".join(str(t) for t in _tagged(children, "dotted", []))

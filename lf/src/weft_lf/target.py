@@ -168,9 +168,9 @@ def configured(target: tree.Target | None, file: str) -> tuple[Config, list[Prob
     problems: list[Problem] = []
     seen: set[str] = set()
     for pair in target.config.pairs:
-        if pair.name in seen:
+        if pair.name.lower() in seen:
             problems.append(Problem(pair.span, f"'{pair.name}' stands here twice", "keep one"))
-        seen.add(pair.name)
+        seen.add(pair.name.lower())
         try:
             problems += _take(config, pair)
         except LfError as error:
@@ -181,7 +181,7 @@ def configured(target: tree.Target | None, file: str) -> tuple[Config, list[Prob
 
 
 def _take(config: Config, pair: tree.Pair) -> list[Problem]:
-    name, value = pair.name, pair.value
+    name, value = pair.name.lower(), pair.value
     if name == "timeout":
         config.timeout = _time(value)
         config.timeout_span = value.span
