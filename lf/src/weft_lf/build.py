@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from weft_lf.braces import unmatched
-from weft_lf.device import Image, quoted, uses_sdk
+from weft_lf.device import CMake, Image, quoted, uses_sdk
 from weft_lf.emit import Options, emit
 from weft_lf.errors import NOWHERE, LfError, Problem, Span, fail
 from weft_lf.model import Model
@@ -112,6 +112,7 @@ def build(model: Model, wanted: Wanted) -> Built:
         where = Span(str(program.path))
         text = f"the name of the file has a {odd[0]!r}, and no tool takes that"
         raise fail(where, text, "rename it")
+    config.check_for(target)
     tick = tick_of(config, target)
     warnings = check(model, tick)
     root, folder = project(program.path)
@@ -134,7 +135,7 @@ def build(model: Model, wanted: Wanted) -> Built:
     if shared:
         (place / header).parent.mkdir(parents=True, exist_ok=True)
         _write(place / header, shared)
-    if not wanted.compile:
+    if not wanted.compile or config.no_compile:
         return Built(source, None, warnings)
     bin_folder = root / "bin"
     bin_folder.mkdir(exist_ok=True)
@@ -150,11 +151,13 @@ def build(model: Model, wanted: Wanted) -> Built:
 def _compiled(
     model: Model, source: Path, bin_folder: Path, wanted: Wanted, target: str, sdk: bool
 ) -> Path:
-    if target == "host" and model.program.config.cmake_include:
-        return _by_cmake(model, source.parent, bin_folder, project(model.program.path)[0])
-    if target == "host":
+    root, place = project(model.program.path)[0], source.parent
+    if target == "host" and not model.program.config.has_cmake:
         return _by_cc(model, source, bin_folder, wanted)
-    image = Image(model, source.parent, bin_folder, runtime(), flags(model), run_tool)
+    cmake = _cmake(model, root, place)
+    if target == "host":
+        return _by_cmake(model, place, bin_folder, cmake)
+    image = Image(model, place, bin_folder, runtime(), root, flags(model), cmake, run_tool)
     if target == "an521":
         return image.for_an521()
     return image.with_sdk() if sdk else image.bare(wanted.flash)
@@ -219,7 +222,7 @@ def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted) -> Path
     mcu = runtime()
     program = bin_folder / model.program.name
     command = [
-        *shlex.split(os.environ.get("CC") or "cc"),
+        *shlex.split(model.program.config.compiler or os.environ.get("CC") or "cc"),
         "-std=gnu11",
         "-w",
         *flags(model),
@@ -233,12 +236,31 @@ def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted) -> Path
     return program
 
 
-def _by_cmake(model: Model, place: Path, bin_folder: Path, root: Path) -> Path:
+def _cmake(model: Model, root: Path, place: Path) -> CMake:
+    """The program's own CMake code. Its files are copied to `place`."""
+    config = model.program.config
+
+    def included(files: list[tuple[str, Span]]) -> list[str]:
+        lines = []
+        for text, span in files:
+            found = find(text, span, root)
+            shutil.copy(found, place / found.name)
+            lines.append(f"include(${{CMAKE_CURRENT_LIST_DIR}}/{found.name})")
+        return lines
+
+    arguments = [f"-D{name}={value}" for name, value in config.cmake_args.items()]
+    if config.compiler:
+        arguments.append(f"-DCMAKE_C_COMPILER={config.compiler}")
+    return CMake(included(config.cmake_init), included(config.cmake_include), arguments)
+
+
+def _by_cmake(model: Model, place: Path, bin_folder: Path, cmake: CMake) -> Path:
     """Builds a program that has CMake code of its own. LF_MAIN_TARGET is the name of CMake's
     target, as upstream."""
-    name, config = model.program.name, model.program.config
+    name = model.program.name
     lines = [
         "cmake_minimum_required(VERSION 3.13)",
+        *cmake.before,
         f"project({name} C)",
         "set(CMAKE_C_STANDARD 11)",
         "set(CMAKE_C_EXTENSIONS ON)",
@@ -249,11 +271,8 @@ def _by_cmake(model: Model, place: Path, bin_folder: Path, root: Path) -> Path:
         "target_link_libraries(${LF_MAIN_TARGET} PRIVATE Threads::Threads m)",
         f"set_target_properties(${{LF_MAIN_TARGET}} PROPERTIES RUNTIME_OUTPUT_DIRECTORY {bin_folder})",
     ]
-    for text, span in config.cmake_include:
-        found = find(text, span, root)
-        shutil.copy(found, place / found.name)
-        lines.append(f"include(${{CMAKE_CURRENT_SOURCE_DIR}}/{found.name})")
+    lines += cmake.after
     _write(place / "CMakeLists.txt", "\n".join(lines) + "\n")
-    run_tool(["cmake", "-S", str(place), "-B", str(place / "build")], place)
+    run_tool(["cmake", "-S", str(place), "-B", str(place / "build"), *cmake.arguments], place)
     run_tool(["cmake", "--build", str(place / "build"), "-j2"], place)
     return bin_folder / name
