@@ -23,9 +23,10 @@ HERE = "#line @HERE@"
 
 
 def code_lines(code: tree.Code) -> list[str]:
-    """The lines of a piece of code, between a `#line` to the program's file and one back."""
+    """The lines of a piece of code, between a `#line` to the program's file and one back. Its first
+    line is moved to its own column, which the compiler's messages name."""
     file = code.span.file.replace("\\", "\\\\").replace('"', '\\"')
-    return [f'#line {code.span.line} "{file}"', code.text, HERE]
+    return [f'#line {code.span.line} "{file}"', " " * (code.span.column - 1) + code.text, HERE]
 
 
 class Bodies:

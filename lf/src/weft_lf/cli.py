@@ -82,6 +82,12 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--json", action="store_true", help="problems as JSON on stdout, for editors"
     )
+    check.add_argument(
+        "--no-bodies",
+        dest="bodies",
+        action="store_false",
+        help="leave the C of the bodies unread: quicker",
+    )
     graph.add_argument(
         "-o", "--output", type=Path, help="the file to write, .svg or .dot (default: FILE.svg)"
     )
@@ -161,11 +167,19 @@ def _do(given: argparse.Namespace) -> int:
         return conform(folders, words, given.list, way)
     model = model_of(given.file)
     if given.command == "check":
-        from weft_lf.build import target_of
+        from weft_lf.build import check_bodies, target_of
         from weft_lf.ticks import check, tick_of
 
         tick = tick_of(model.program.config, target_of(model, given.target))
+        model.program.config.check_for(target_of(model, given.target))
         warnings = [*model.program.warnings, *check(model, tick)]
+        bodies = check_bodies(model, given.target) if given.bodies else []
+        if bodies is None and not given.json:
+            text = "the bodies were not looked at: that takes a build"
+            print(f"weft lf: {given.file}: {text}", file=sys.stderr)
+        warnings += bodies or []
+        if any(p.severity == "error" for p in warnings):
+            raise LfError(warnings)
         if given.json:
             print(as_json(warnings))
         else:
@@ -190,6 +204,7 @@ def _do(given: argparse.Namespace) -> int:
         print(built.program or built.source)
         return 0
     built = build(model, Wanted("host", given.trace, table=given.table))
+    _tell(built.warnings)
     assert built.program is not None
     return _become(built.program, given.arguments)
 
