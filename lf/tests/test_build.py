@@ -62,7 +62,9 @@ def test_an_error_of_the_c_compiler_names_the_line_of_the_program(write: Write) 
     )
     with pytest.raises(LfError) as caught:
         build(model(path), Wanted(quick=True))
-    assert f"{path}:5:9: error: " in caught.value.problems[0].message
+    first = caught.value.problems[0]
+    assert (first.span.file, first.span.line, first.span.column) == (str(path), 5, 9)
+    assert "‘nothing’ undeclared" in first.message
 
 
 def test_lines_of_the_generated_file_are_its_own(write: Write) -> None:

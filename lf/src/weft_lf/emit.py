@@ -206,6 +206,8 @@ class Emitter(Emission):
         decl, layout = one.decl, self.layout
         text, numbers = self.trigger(one)
         spacing, policy = one.spacing or 0, POLICIES[one.policy]
+        if one.spacing == 0 and one.policy != "defer":
+            spacing, policy = 1, f"{policy} | WEFT_RX_SAME"
         home = layout.enclave(made)
         origin = f"WEFT_RX_PHYSICAL_IN({home})" if decl.physical else "WEFT_RX_LOGICAL"
         rest = f"{text}, {one.delay}LL, {spacing}LL, {policy}, {origin}"
