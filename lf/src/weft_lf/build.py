@@ -360,12 +360,11 @@ def _cmake(model: Model, root: Path, place: Path) -> CMake:
     config = model.program.config
 
     def included(files: list[tuple[str, Span]]) -> list[str]:
-        lines = []
-        for text, span in files:
-            found = find(text, span, root)
+        # Several files of a program may name one: each is included once.
+        sources = list(dict.fromkeys(find(text, span, root) for text, span in files))
+        for found in sources:
             shutil.copy(found, place / found.name)
-            lines.append(f"include(${{CMAKE_CURRENT_LIST_DIR}}/{found.name})")
-        return lines
+        return [f"include(${{CMAKE_CURRENT_LIST_DIR}}/{found.name})" for found in sources]
 
     arguments = [f"-D{name}={value}" for name, value in config.cmake_args.items()]
     if config.compiler:

@@ -98,7 +98,7 @@ void lf_print_error_and_exit(const char *format, ...) {
 }
 size_t lf_comma_separated_time(char *buffer, instant_t time) {
   char digits[24], *to = buffer;
-  int count = snprintf(digits, sizeof digits, "%" PRIi64, time);
+  int count = snprintf(digits, sizeof digits, "%lld", (long long)time);
   for (int at = 0; at < count; at++) {
     *to++ = digits[at];
     int left = count - 1 - at;
