@@ -164,7 +164,7 @@ def difference(expected: Sequence[str], got: Sequence[str]) -> str:
     ):
         if want != have:
             return f"the trace differs at entry {number + 1}: wanted {want}, got {have}"
-    return f"the trace has {len(got)} entries, {len(expected)} are wanted"
+    return f"the trace has {len(got)} entries, expected were {len(expected)}"
 
 
 def project_of(path: Path, folder: Path) -> Path:
@@ -235,7 +235,7 @@ def conform(
     """
     for folder in folders:
         if not folder.is_dir():
-            what = "is no folder" if folder.exists() else "there is no such folder"
+            what = "is not a folder" if folder.exists() else "there is no such folder"
             print(f"weft lf: {folder}: {what}", file=sys.stderr)
             return 2
     found: list[Result] = []
