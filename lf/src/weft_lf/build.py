@@ -1,7 +1,7 @@
 """Builds a program: writes the C to src-gen/NAME/ and the executable to bin/NAME.
 
 Invariants
-- The build writes only to src-gen/ and bin/ of the project. The project is the folder above the
+- The build writes only to src-gen/ and bin/ of the project, or of the folder that is asked for. The project is the folder above the
   nearest `src`, or else the folder of the file.
 - A program for this machine (target `host`) takes one call of the compiler, unless it has CMake
   code of its own (`cmake-include`).
@@ -60,6 +60,8 @@ class Wanted:
     flash: bool = False
     compile: bool = True
     table: bool = True  # use a static schedule, if the program's timing is known
+    output: Path | None = None  # the folder of src-gen/ and bin/; None: the project
+    clean: bool = False  # first remove what was built of the program
     quick: bool = False  # compile without optimisation, for tests that build many programs
 
 
@@ -140,7 +142,10 @@ def build(model: Model, wanted: Wanted) -> Built:
     tick = tick_of(config, target)
     warnings = check(model, tick)
     root, folder = project(program.path)
-    place = root / "src-gen" / folder / program.name
+    out = wanted.output.resolve() if wanted.output else root
+    place = out / "src-gen" / folder / program.name
+    if wanted.clean and place.exists():
+        shutil.rmtree(place)
     place.mkdir(parents=True, exist_ok=True)
     for name, span in config.files:
         source = find(name, span, root)
@@ -164,8 +169,8 @@ def build(model: Model, wanted: Wanted) -> Built:
             _write(place / f"include/{program.name}/{name}.h", text)
     if not wanted.compile or config.no_compile:
         return Built(source, None, warnings)
-    bin_folder = root / "bin"
-    bin_folder.mkdir(exist_ok=True)
+    bin_folder = out / "bin"
+    bin_folder.mkdir(parents=True, exist_ok=True)
     said: list[str] = []
 
     def run(command: list[str], cwd: Path) -> None:
