@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 import sys
-import tomllib
 from pathlib import Path
+
+import tomllib
 
 TABLE = Path(__file__).resolve().parents[1] / "interface.toml"
 HEADERS = ("*/api/*.h", "include/*/*.h", "include/core/utils/*.h", "util/*.h")

@@ -70,8 +70,24 @@ class Syntax:
 
     def literal(self) -> str:
         return self.random.choice(
-            ('"text"', '"a \\" b"', '"""many\nlines "of" text"""', "'c'", "'\\n'", "1.5", "-.5", ".25e-3")
-            + ("2.5E6", "0", "42", "-7", "true", "false", "True", "False")
+            (
+                '"text"',
+                '"a \\" b"',
+                '"""many\nlines "of" text"""',
+                "'c'",
+                "'\\n'",
+                "1.5",
+                "-.5",
+                ".25e-3",
+                "2.5E6",
+                "0",
+                "42",
+                "-7",
+                "true",
+                "false",
+                "True",
+                "False",
+            )
         )
 
     def expression(self, depth: int = 0) -> str:
@@ -94,12 +110,21 @@ class Syntax:
 
     def type(self, depth: int = 0) -> str:
         def named() -> str:
-            dotted = self.name() + self.maybe(lambda: self.random.choice((".", "::")) + self.name(), 0.2)
+            dotted = self.name() + self.maybe(
+                lambda: self.random.choice((".", "::")) + self.name(), 0.2
+            )
             arguments = ""
             if depth < 2:
-                arguments = self.maybe(lambda: f"<{self.list(lambda: self.type(depth + 1), 1, 2)}>", 0.2)
+                arguments = self.maybe(
+                    lambda: f"<{self.list(lambda: self.type(depth + 1), 1, 2)}>", 0.2
+                )
             stars = "*" * self.random.choice((0, 0, 0, 1, 2))
-            return dotted + arguments + stars + self.maybe(lambda: self.random.choice(("[]", "[3]")), 0.2)
+            return (
+                dotted
+                + arguments
+                + stars
+                + self.maybe(lambda: self.random.choice(("[]", "[3]")), 0.2)
+            )
 
         return self.any(lambda: "time", named, named, named, self.code)
 
@@ -111,6 +136,7 @@ class Syntax:
 
     def attributes(self, share: float = 0.4) -> str:
         """Attributes. Their last one has brackets if `share` is 1: a bracket may follow."""
+
         def argument() -> str:
             value = self.any(self.literal, self.time)
             return self.any(lambda: value, lambda: f"{self.name()} = {value}", self.name)
@@ -137,11 +163,18 @@ class Syntax:
 
     def state(self) -> str:
         head = self.words(self.attributes(), self.maybe(lambda: "reset", 0.2), "state", self.name())
-        return head + self.typed() + self.maybe(lambda: " " + self.initializer(), 0.6) + self.semicolon()
+        return (
+            head
+            + self.typed()
+            + self.maybe(lambda: " " + self.initializer(), 0.6)
+            + self.semicolon()
+        )
 
     def method(self) -> str:
         arguments = self.list(lambda: self.name() + self.typed())
-        head = self.words(self.maybe(lambda: "const", 0.3), "method", self.name() + f"({arguments})")
+        head = self.words(
+            self.maybe(lambda: "const", 0.3), "method", self.name() + f"({arguments})"
+        )
         return self.words(head + self.typed(0.5), self.code()) + self.semicolon()
 
     def port(self) -> str:
@@ -200,7 +233,8 @@ class Syntax:
         """A reaction. One with neither effects nor body ends in `;`: upstream takes what follows
         for its sources."""
         trigger = lambda: self.any(  # noqa: E731
-            lambda: self.ref(alias=True), lambda: self.random.choice(("startup", "shutdown", "reset"))
+            lambda: self.ref(alias=True),
+            lambda: self.random.choice(("startup", "shutdown", "reset")),
         )
         head = self.words(self.attributes(), "reaction", self.maybe(self.name, 0.2))
         sources = self.maybe(lambda: self.list(self.ref, 1), 0.3)
@@ -247,7 +281,12 @@ class Syntax:
         role = self.random.choice(
             ("", "", "", "main", "realtime", "main realtime", "realtime main", "federated")
         )
-        kinds = lambda: self.any(self.name, lambda: "{= typename N =}", lambda: f"{self.name()} {self.name()}")  # noqa: E731
+
+        def kinds():
+            return self.any(
+                self.name, lambda: "{= typename N =}", lambda: f"{self.name()} {self.name()}"
+            )
+
         types = self.maybe(lambda: f"<{self.list(kinds, 1, 2)}>", 0.2)
         one = lambda: (  # noqa: E731
             self.words(self.attributes(), self.name())
@@ -257,23 +296,47 @@ class Syntax:
         params = self.maybe(lambda: f"({self.list(one, 1)})", 0.4)
         supers = self.maybe(lambda: " extends " + self.list(self.name, 1, 2), 0.2)
         head = self.words(self.attributes(), role, "reactor", self.maybe(self.name, 0.8))
-        member = lambda: self.any(self.inner, self.inner, self.port, self.method, self.preamble, self.mode)  # noqa: E731
+
+        def member():
+            return self.any(
+                self.inner, self.inner, self.port, self.method, self.preamble, self.mode
+            )
+
         return head + types + params + supers + " {" + self.members(member, 8) + "}"
 
     def element(self, depth: int) -> str:
         path = lambda: self.random.choice(  # noqa: E731
-            ("src/a.c", "../lib", "/abs/olute", "./x-y.cmake", "a-b", "word", "C:\\dir\\file", "-", "_")
+            (
+                "src/a.c",
+                "../lib",
+                "/abs/olute",
+                "./x-y.cmake",
+                "a-b",
+                "word",
+                "C:\\dir\\file",
+                "-",
+                "_",
+            )
         )
         makes = [self.literal, self.time, path]
         if depth < 2:
             makes += [
                 lambda: self.pairs(depth + 1),
-                lambda: "[" + self.list(lambda: self.element(depth + 1), 1) + self.maybe(lambda: ",", 0.2) + "]",
+                lambda: (
+                    "["
+                    + self.list(lambda: self.element(depth + 1), 1)
+                    + self.maybe(lambda: ",", 0.2)
+                    + "]"
+                ),
             ]
         return self.any(*makes)
 
     def pairs(self, depth: int = 0) -> str:
-        key = lambda: self.random.choice(("timeout", "keep-alive", '"quoted"', "physical-x", "a-b-c", "files"))  # noqa: E731
+        def key():
+            return self.random.choice(
+                ("timeout", "keep-alive", '"quoted"', "physical-x", "a-b-c", "files")
+            )
+
         inner = self.list(lambda: f"{key()}: {self.element(depth)}")
         return "{" + inner + (self.maybe(lambda: ",", 0.2) if inner else "") + "}"
 

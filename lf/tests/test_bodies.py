@@ -66,7 +66,7 @@ def test_the_flags_of_the_program_ask_for_more(write: Write) -> None:
     ("body", "name", "hint"),
     [
         ("lf_set(out, 1);", "out", "-> out"),
-        ("lf_print(\"%d\", in->value);", "in", "reaction(in)"),
+        ('lf_print("%d", in->value);', "in", "reaction(in)"),
         ("lf_schedule(act, 0);", "act", "it is an action"),
         ("count = 1;", "count", "self->count"),
         ("count = n;", "n", "self->n"),
@@ -201,5 +201,5 @@ main reactor {
 """)
     run(path)
     path.write_text(path.read_text().replace("deque.c", "audio_loop.c"))
-    with pytest.raises(LfError, match="audio_loop.c' is not here"):
+    with pytest.raises(LfError, match=r"audio_loop\.c' is not here"):
         build(model(path), Wanted(compile=False))

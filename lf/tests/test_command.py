@@ -176,7 +176,7 @@ def test_the_options_of_upstreams_compiler(
     """They stand for properties of the target block."""
     path = write('target C\nmain reactor { reaction(startup) {= lf_print_log("told"); =} }\n')
     out = tmp_path / "out"
-    options = "--workers 2 --build-type Debug --logging LOG --lint".split()
+    options = ["--workers", "2", "--build-type", "Debug", "--logging", "LOG", "--lint"]
     assert cli.main(["build", "-o", str(out), *options, str(path)]) == 0
     program = out / "bin" / "Main"
     assert capsys.readouterr().out.split() == [str(program)]

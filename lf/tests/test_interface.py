@@ -49,7 +49,9 @@ void _hidden(void);
 
 def test_a_header_for_each_reactor(write: Write) -> None:
     """A C file of the program includes the header of the reactor whose reaction it has."""
-    path = write("target C\nreactor Sender { reaction send(startup) }\nmain reactor { s = new Sender() }\n")
+    path = write(
+        "target C\nreactor Sender { reaction send(startup) }\nmain reactor { s = new Sender() }\n"
+    )
     made = build(model(path), Wanted(compile=False))
     header = made.source.parent / "include" / "Main" / "Sender.h"
     assert header.read_text() == '#include "Main.h"\n'

@@ -59,7 +59,13 @@ def test_a_reaction_without_effects_and_body_takes_sources() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ['printf("=}");', "char c = '\"'; f(\"=}\");", "/* =} */", "// it's\n x(\"=}\");", "don't // \"\n"],
+    [
+        'printf("=}");',
+        'char c = \'"\'; f("=}");',
+        "/* =} */",
+        '// it\'s\n x("=}");',
+        "don't // \"\n",
+    ],
 )
 def test_code_ends_where_c_allows_it(body: str) -> None:
     (reaction,) = members("reaction(startup) {= " + body + " =}")

@@ -337,7 +337,7 @@ def keep(path: Path, text: str) -> None:
     with contextlib.suppress(OSError):
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as f:
             f.write(text)
-        os.replace(f.name, path)
+        Path(f.name).replace(path)
         kept = sorted(path.parent.iterdir(), key=lambda p: p.stat().st_mtime_ns)
         for old in kept[:-FILES]:
             old.unlink()

@@ -171,7 +171,11 @@ class Image:
         lines = [
             "cmake_minimum_required(VERSION 3.13)",
             *self.cmake.before,
-            *([f"set(PICO_BOARD {board})", f"set(PICO_BOARD_HEADER_DIRS {boards})"] if board else []),
+            *(
+                [f"set(PICO_BOARD {board})", f"set(PICO_BOARD_HEADER_DIRS {boards})"]
+                if board
+                else []
+            ),
             f"include({sdk_folder(why_sdk(self.model))}/pico_sdk_init.cmake)",
             f"project({name} C CXX ASM)",
             "set(CMAKE_C_STANDARD 11)",

@@ -201,7 +201,9 @@ class Emission:
                     f" memcpy(list, values, sizeof values); {target} = list;"
                 )
             elif text.startswith("{") and own:
-                given = f"__typeof__({target}) value = {text}; memcpy(&{target}, &value, sizeof value);"
+                given = (
+                    f"__typeof__({target}) value = {text}; memcpy(&{target}, &value, sizeof value);"
+                )
             else:
                 given = f"__typeof__({target}) value = {text}; {target} = value;"
             lines += [

@@ -57,6 +57,7 @@ UNUSED = [
     "coordination",
     "coordination-options",
     "tracing-federated",
+    "dnet",
     "export-dependency-graph",
     "export-to-yaml",
     "external-runtime-path",
@@ -276,7 +277,7 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
         known = [*UNUSED, *REFUSED, *ELSEWHERE, *TAKEN]
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else "lf/README.md lists the properties"
-        raise fail(pair.span, f"there is no target property '{name}'", hint)
+        raise fail(pair.span, f"there is no target property '{pair.name}'", hint)
     return []
 
 
