@@ -55,3 +55,6 @@ def test_a_header_for_each_reactor(write: Write) -> None:
     made = build(model(path), Wanted(compile=False))
     header = made.source.parent / "include" / "Main" / "Sender.h"
     assert header.read_text() == '#include "Main.h"\n'
+    text = '#include "../../src-gen/Main/include/Main/Main.h"\n'
+    assert (path.parent / "include" / "Main" / "Sender.h").read_text() == text
+    assert (path.parent / "include" / "Main" / "Main.h").read_text() == text

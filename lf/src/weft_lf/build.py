@@ -1,7 +1,8 @@
 """Builds a program: writes the C to src-gen/NAME/ and the executable to bin/NAME.
 
 Invariants
-- The build writes only to src-gen/ and bin/ of the project, or of the folder that is asked for. The project is the folder above the
+- The build writes only to src-gen/ and bin/ of the project, or of the folder that is asked for; and
+  to include/ if a reaction without a body calls a C function. The project is the folder above the
   nearest `src`, or else the folder of the file.
 - A program for this machine (target `host`) takes one call of the compiler, unless it has CMake
   code of its own (`cmake-include`).
@@ -164,9 +165,7 @@ def build(model: Model, wanted: Wanted) -> Built:
     if shared:
         (place / header).parent.mkdir(parents=True, exist_ok=True)
         _write(place / header, shared)
-        for name in sorted({c.name for c in model.classes} - {program.name}):  # as upstream
-            text = f'#include "{program.name}.h"\n'
-            _write(place / f"include/{program.name}/{name}.h", text)
+        _write_headers(model, place / header, [place, out])
     if not wanted.compile or config.no_compile:
         return Built(source, None, warnings)
     bin_folder = out / "bin"
@@ -181,6 +180,19 @@ def build(model: Model, wanted: Wanted) -> Built:
     except Refused as error:
         raise _told(model, error) from None
     return Built(source, made, [*warnings, *diagnostics.problems(model, "\n".join(said))])
+
+
+def _write_headers(model: Model, header: Path, places: list[Path]) -> None:
+    """Writes, as upstream, a header include/FILE/REACTOR.h for each reactor, where FILE.lf has the
+    reactor: in the program's folder, and in the project, where C files look for it by `../`."""
+    for place in places:
+        for cls in model.classes:
+            names = {Path(cls.file.tree.path).stem, model.program.name}
+            for own in (place / "include" / name / f"{cls.name}.h" for name in sorted(names)):
+                if own == header:
+                    continue
+                own.parent.mkdir(parents=True, exist_ok=True)
+                _write(own, f'#include "{os.path.relpath(header, own.parent)}"\n')
 
 
 def _told(model: Model, error: Refused) -> LfError:

@@ -265,7 +265,17 @@ typedef weft_rx_token_port lf_port_base_t;
   weft_rx_token_for((port_or_action), (value), (size_t)(n))
 #define lf_writable_copy(port) weft_rx_writable(port)
 #define lf_set_mode(mode) weft_rx_change_mode((mode), _lf_##mode##_change_type)
-#define lf_check_deadline(self, invoke) weft_rx_check((self), &weft_rx_limit_here, (invoke))
+/* Where the deadline of the reaction is, if its body sets it: in its reactor, or only in the body if
+ * it was declared without one. */
+static int64_t *const weft_rx_deadline_here __attribute__((unused)) = 0;
+#define lf_update_deadline(self, limit) \
+  ((void)(self), (void)(weft_rx_deadline_here ? *weft_rx_deadline_here = (limit) : 0))
+#define lf_check_deadline(self, invoke)                                                           \
+  weft_rx_check((self),                                                                           \
+                weft_rx_deadline_here                                                             \
+                    ? &(weft_rx_limit){*weft_rx_deadline_here, weft_rx_limit_here.missed}          \
+                    : &weft_rx_limit_here,                                                        \
+                (invoke))
 #define lf_reactor_name(self) ((self)->_lf_name)
 #define lf_reactor_full_name(self) ((self)->_lf_full_name)
 /* Schedule an action with an int as its value. Whatever arithmetic type of up to 8 bytes the action
