@@ -7,18 +7,18 @@
 
 /* A ring: `size` pointers from `first` on, among `room` places. All zero is an empty deque. */
 typedef struct deque_t {
-  void **ring;
+  void** ring;
   size_t room, first, size;
 } deque_t;
 
-void deque_initialize(deque_t *d);
-bool deque_is_empty(deque_t *d);
-size_t deque_size(deque_t *d);
-void deque_push_front(deque_t *d, void *value);
-void deque_push_back(deque_t *d, void *value);
+void deque_initialize(deque_t* d);
+bool deque_is_empty(deque_t* d);
+size_t deque_size(deque_t* d);
+void deque_push_front(deque_t* d, void* value);
+void deque_push_back(deque_t* d, void* value);
 /* What is taken or seen of an empty deque is 0. */
-void *deque_pop_front(deque_t *d);
-void *deque_pop_back(deque_t *d);
-void *deque_peek_front(deque_t *d);
-void *deque_peek_back(deque_t *d);
+void* deque_pop_front(deque_t* d);
+void* deque_pop_back(deque_t* d);
+void* deque_peek_front(deque_t* d);
+void* deque_peek_back(deque_t* d);
 #endif
