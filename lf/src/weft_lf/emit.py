@@ -385,6 +385,7 @@ class Emitter(Emission):
             "WEFT_RX_FAST": int(self.options.device and config.fast),
             "WEFT_RX_EVENTS": events,
             "WEFT_RX_PHYSICAL": int(physical),
+            "WEFT_RX_SPACING_0": int(any(a.spacing == 0 and a.policy != "defer" for a in actions)),
             "WEFT_RX_DELAYS": int(delays > 0),
             "WEFT_RX_TOKENS": events * 2 + 8 if tokens else 0,
             "WEFT_RX_MODES": int(bool(layout.modes)),
