@@ -249,7 +249,9 @@ class Bodies:
             else:
                 lines.append(f"  {kind.port} {n}_copy = *self->_lf_{n}, *{n} = &{n}_copy;")
                 lines.append(f"  weft_rx_make_mutable({n}, self->_lf_{n}_last);")
-        lines.append(f"  {name}_body(self, instance{''.join(', ' + p.name for p in tokens)}{limit});")
+        lines.append(
+            f"  {name}_body(self, instance{''.join(', ' + p.name for p in tokens)}{limit});"
+        )
         for port in tokens:
             n = port.name
             if port.width is not None:

@@ -127,7 +127,8 @@ size_t lf_readable_time(char *buffer, instant_t time) {
   to += sprintf(to, " %s", unit);
   return (size_t)(to - buffer);
 }
-#ifdef WEFT_POSIX
+#if WEFT_RX_HOST
+#include "weft_mcu/reactors/host.h"
 int lf_time_parse(const char *number, const char *unit, interval_t *result) {
   if (weft_rx_duration(number, "ns") < 0) return -1;
   int64_t ns = weft_rx_duration(number, unit);
