@@ -417,7 +417,7 @@ async def select(guards, mode, ended):
     point()
     alt = _alt.Alternative(*guards, ended=ended)
     me = _Task()
-    begun = _time.now_ms()
+    begun = _time.later(1) - 1
     alt.check()
     alt.begun = begun
     soonest = None

@@ -10,7 +10,7 @@ try:
         from weft_native import *  # noqa: F403
         from weft_native import ABI
 
-        if ABI != 1:
+        if ABI != 2:
             raise ValueError
     else:
         raise ImportError

@@ -188,6 +188,7 @@ class _ToMain(_Line):
     def settle(self):
         """Moves the last values after core 1 has ended, whether or not there is room for them."""
         self.here.over = 3
+        self.here._look()
         self.move()
 
     def awaits(self):
@@ -322,7 +323,7 @@ class _Core1(IOBase):
             raise BadUse("core1.sleep_ms is for processes on core 1")
         if p.at is not None:
             self.ask(_begins, p, None, None)
-        p.v = ticks_add(ticks_ms(), n)
+        p.v = ticks_add(ticks_ms(), n + 1 if n > 0 else n)  # never early (8.5)
         p.at = self.sleeping
         p.nx = self.sleeping.first
         self.sleeping.first = p
