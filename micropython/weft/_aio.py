@@ -334,12 +334,13 @@ class _Task:
     def send(self, _):
         self.w.wake()
         self.w.woken = True
+        return core.ONCE
 
     go = send
 
     def throw(self, e):
         self.e = e
-        self.send(None)
+        return self.send(None)
 
 
 async def write(wr, v):

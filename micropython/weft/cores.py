@@ -658,6 +658,13 @@ def _failed(p, e):
     core1.ask(_failed_, p, e, None)
 
 
+_STRANGE = BadUse("a process of core 1 yields a read or a write of its core, or core1.sleep_ms")
+
+
+def _strange(p, _):  # core 1 makes nothing, so this error was made on core 0
+    return _STRANGE
+
+
 def _boom(p, _):
     """Takes the place of Proc._boom: the bound method p.g.send is made on core 0."""
     e = p.e
@@ -690,5 +697,5 @@ for _end in (core1_.Rd, core1_.Wr):
     _end.poison = _told(chan1._End.poison)
 core1_.Rd.__iter__ = core1_.Rd.__await__ = core1_.Rd.__aiter__ = _refuse
 core1_.Proc._boom = _boom
-core1_.hooks(_read, _write, _ended, _failed)
+core1_.hooks(_read, _write, _ended, _failed, _strange)
 proc1.shell = _whole
