@@ -1,10 +1,11 @@
 // weft_native: the core in C. It has the parts that every communication uses: the run queue,
 // resuming a process, and a plain read or write at an open rendezvous. It takes the place of
 // weft/_plain.py; ../README.md ("Inside") specifies each part. The Python functions that hooks()
-// registers handle all other cases: buffers, selects, ends of channels, cancellation.
+// registers handle all other cases: ends of channels, cancellation, and what is below.
 //
 // This source has two builds. A user C module is linked into the firmware. A natmod (.mpy) is
-// loaded at run time, and reaches MicroPython only through its function table. weft_native.h has
+// loaded at run time, and reaches MicroPython only through its function table. Buffers, and a select
+// of readers, are in the user C module only: a natmod lies in RAM, and is to be 4 KB at most. weft_native.h has
 // the objects, the run queue and the waiting queues.
 //
 // Invariants
@@ -74,6 +75,7 @@ static mp_obj_t rd_step(end_t* e) {
         line_up(&c->r, &c->rt, p);
         return MP_OBJ_NULL;
       }
+#if !NATMOD
       if (c->q != mp_const_none) {
         buf_t* b = BUF(c->q);
         if (b->count == 0) {
@@ -97,6 +99,7 @@ static mp_obj_t rd_step(end_t* e) {
           return MP_OBJ_NULL;
         }
       }
+#endif
     } else if (p->at == MP_OBJ_FROM_PTR(e)) {
       p->at = mp_const_none;
       return p->v;
@@ -312,22 +315,29 @@ static mp_obj_t wr_write(mp_obj_t self, mp_obj_t v) {
   chan_t* c = e->c;
   proc_t* p = S.cur;
   if (p != NULL && p->at == mp_const_none && !is_end(v)) {
-    bool waits = c->ok == mp_const_true;
-    if (waits || c->q != mp_const_none) {
-      if (!waits) {
-        if (S.who == p && S.left == 0) {
-          goto hook;
-        }
-        (void)at_once(p);
+    bool open = c->ok == mp_const_true;
+#if !NATMOD
+    if (!open) {
+      if (IS(c->ok, sel_type)) {
+        sel_commit(MP_OBJ_TO_PTR(c->ok), c, v);
+        return DONE;
       }
+      open = c->q != mp_const_none && (S.who != p || S.left != 0);  // else it is the hook's turn
+      bool room = open && BUF(c->q)->count < BUF(c->q)->size;
+      if (room) {
+        (void)at_once(p);
+        if (c->r == mp_const_none) {
+          buf_put(BUF(c->q), v);
+          return DONE;
+        }
+      }
+    }
+#endif
+    if (open) {
       if (c->r != mp_const_none) {
         proc_t* r = take_first(&c->r);
         r->v = v;
         push(r);
-        return DONE;
-      }
-      if (!waits && BUF(c->q)->count < BUF(c->q)->size) {
-        buf_put(BUF(c->q), v);
         return DONE;
       }
       p->at = self;
@@ -335,14 +345,7 @@ static mp_obj_t wr_write(mp_obj_t self, mp_obj_t v) {
       line_up(&c->w, &c->wt, p);
       return ONCE;
     }
-#if !NATMOD
-    if (IS(c->ok, sel_type)) {
-      sel_commit(MP_OBJ_TO_PTR(c->ok), c, v);
-      return DONE;
-    }
-#endif
   }
-hook:;
   mp_obj_t args[3] = {self, v, or_none(p)};
   return mp_call_function_n_kw(S.write, 3, 0, args);
 }
@@ -490,6 +493,7 @@ static void chan_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
   }
 }
 
+#if !NATMOD
 // Buf(k, n): a buffer for the channel k. It takes n values; the channel counts them.
 static mp_obj_t buf_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw,
                              const mp_obj_t* args) {
@@ -528,6 +532,7 @@ static mp_obj_t buf_unary_op(mp_unary_op_t op, mp_obj_t self) {
   }
   return op == MP_UNARY_OP_LEN ? MP_OBJ_NEW_SMALL_INT(BUF(self)->count) : MP_OBJ_NULL;
 }
+#endif
 
 static mp_obj_t end_make(const mp_obj_type_t* type, size_t n_args, size_t n_kw,
                          const mp_obj_t* args) {
@@ -796,8 +801,7 @@ static MP_DEFINE_CONST_FUN_OBJ_2(core_methods_obj, core_methods);
   X(Wr, TYPE(wr_type)) X(CLOSED, &closed) X(DONE, &done_object) X(ONCE, &once_object) \
   X(push, &core_push_obj) X(cur, &core_cur_obj) X(setcur, &core_setcur_obj) \
   X(waiting, &core_waiting_obj) X(room, &core_room_obj) X(loop, &core_loop_obj) \
-  X(hooks, &core_hooks_obj) X(methods, &core_methods_obj) X(at_once, &core_at_once_obj) \
-  X(Buf, TYPE(buf_type))
+  X(hooks, &core_hooks_obj) X(methods, &core_methods_obj) X(at_once, &core_at_once_obj)
 // clang-format on
 
 #if NATMOD
@@ -833,10 +837,6 @@ mp_obj_t mpy_init(mp_obj_fun_bc_t* self, size_t n_args, size_t n_kw, mp_obj_t* a
   MP_OBJ_TYPE_SET_SLOT(&done_type, iter, done_iternext, 0);
   define(&once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_ITERNEXT);
   MP_OBJ_TYPE_SET_SLOT(&once_type, iter, once_iternext, 0);
-  define(&buf_type, MP_QSTR_Buf, MP_TYPE_FLAG_NONE);
-  MP_OBJ_TYPE_SET_SLOT(&buf_type, make_new, buf_make_new, 0);
-  MP_OBJ_TYPE_SET_SLOT(&buf_type, attr, buf_attr, 1);
-  MP_OBJ_TYPE_SET_SLOT(&buf_type, unary_op, buf_unary_op, 2);
   done_object.type = TYPE(done_type);
   once_object.type = TYPE(once_type);
   mp_obj_t none = mp_const_none;
@@ -889,6 +889,7 @@ static const mp_rom_map_elem_t weft_native_globals_table[] = {
     {MP_ROM_QSTR(MP_QSTR_NATIVE), MP_ROM_TRUE},
     {MP_ROM_QSTR(MP_QSTR_REQ), MP_ROM_QSTR(MP_QSTR_cancelled)},
     {MP_ROM_QSTR(MP_QSTR_ENDS), MP_ROM_PTR(&ends)},
+    {MP_ROM_QSTR(MP_QSTR_Buf), MP_ROM_PTR(&buf_type)},
     {MP_ROM_QSTR(MP_QSTR_select), MP_ROM_PTR(&core_select_obj)},
     {MP_ROM_QSTR(MP_QSTR_choices), MP_ROM_PTR(&core_choices_obj)},
     EXPORTS(X)};
@@ -903,6 +904,6 @@ MP_REGISTER_MODULE(MP_QSTR_weft_native, weft_native_module);
 // For a natmod, mpy_ld scans the text of this file for names and does not see those behind X(). So
 // they are listed here: MP_QSTR_Proc MP_QSTR_Chan MP_QSTR_Rd MP_QSTR_Wr MP_QSTR_DONE MP_QSTR_ONCE
 // MP_QSTR_push MP_QSTR_cur MP_QSTR_setcur MP_QSTR_waiting MP_QSTR_room MP_QSTR_loop MP_QSTR_hooks
-// MP_QSTR_methods MP_QSTR_CLOSED MP_QSTR_at_once MP_QSTR_Buf
+// MP_QSTR_methods MP_QSTR_CLOSED MP_QSTR_at_once
 
 #endif

@@ -70,7 +70,7 @@ typedef struct {
 #if NATMOD
 state_t state;  // neither this object nor the next ones are static, because mpy_ld requires that
 #define S (state)
-mp_obj_full_type_t proc_type, chan_type, rd_type, wr_type, done_type, once_type, buf_type;
+mp_obj_full_type_t proc_type, chan_type, rd_type, wr_type, done_type, once_type;
 mp_obj_base_t done_object, once_object;
 chan_t closed;
 #define TYPE(t) ((mp_obj_type_t*)&t)
@@ -138,6 +138,7 @@ static inline proc_t* take_first(mp_obj_t* head) {
   return p;
 }
 
+#if !NATMOD
 // --- buffers
 
 static void buf_put(buf_t* b, mp_obj_t v) {
@@ -154,3 +155,4 @@ static mp_obj_t buf_take(buf_t* b) {
   b->count--;
   return v;
 }
+#endif
