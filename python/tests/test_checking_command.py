@@ -149,7 +149,7 @@ def test_a_program_that_is_not_the_same_twice() -> None:
         (["--faults", "kil"], "did you mean 'kill'"),
         (["--replay", "w1:cle"], "not a whole token"),
         (["--replay", "w7:a@1=b"], "another version"),
-        (["--replay", "hello"], "is no token"),
+        (["--replay", "hello"], "is not a token"),
         (["-j", "0"], "jobs=0"),
         (["--stub", "nothing"], "module.function"),
         (["--svg", "/nonexistent/x.svg"], "cannot write /nonexistent/x.svg"),
@@ -294,7 +294,7 @@ def test_several_os_processes() -> None:
 
 
 def test_a_budget_of_schedules() -> None:
-    """Rule 17.7: it is said that these were not all."""
+    """Rule 17.7: the output says that these were not all schedules."""
     done = check(of("hidden_mended"), "--search", "walk", "--schedules", "20")
     assert done.returncode == 0 and "not every schedule was run. 20 schedules" in done.stdout
     done = check(of("hidden_mended"), "--search", "walk", "--schedules", "20", "--all")

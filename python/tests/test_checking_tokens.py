@@ -61,10 +61,10 @@ def test_numbers_are_accepted() -> None:
 @pytest.mark.parametrize(
     ("token", "says"),
     [
-        ("", "is no token"),
-        ("hello", "is no token"),
-        ("w", "is no token"),
-        ("w1x", "is no token"),
+        ("", "is not a token"),
+        ("hello", "is not a token"),
+        ("w", "is not a token"),
+        ("w1x", "is not a token"),
         ("w2:clerk@3=van", "another version"),
         ("w12-31.2", "another version"),
         ("w1:", "not a whole token"),
@@ -81,7 +81,8 @@ def test_numbers_are_accepted() -> None:
     ],
 )
 def test_what_is_no_token_is_named(token: str, says: str) -> None:
-    """Rule 17.8: half a token, one of another version, another text: a sentence each."""
+    """Rule 17.8: half a token, a token of another version, another text: each is refused with a
+    sentence."""
     with pytest.raises(BadUse, match=says) as error:
         parse(token)
     assert "\n" not in str(error.value)

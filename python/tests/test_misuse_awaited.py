@@ -50,8 +50,8 @@ async def release(p: Place, how: str) -> None:
 
 
 def network(kind: str, attack):
-    """One process awaits the operation, another attacks it and then lets it go on. What each came
-    to."""
+    """One process awaits the operation, another attacks it and then lets it go on. Returns the
+    outcomes of both."""
     make, how, expected = KINDS[kind]
     p = Place()
     came: dict[str, object] = {}
@@ -109,7 +109,7 @@ def test_another_task(play: Runner, kind, attack):  # rules 11.1, 13.7
             await asyncio.sleep(0)
         if owner.done():
             assert how == "time"
-            return  # a busy machine: it was over first
+            return  # the operation was over first, on a busy machine
         with pytest.raises(BadUse, match="already"):
             await ATTACKS[attack](op)
         await release(p, how)
@@ -191,7 +191,7 @@ def test_a_coroutine_that_another_drives(how):  # rule 11.1: loud, and nobody ha
         @process
         async def attacker():
             await settled()
-            with pytest.raises(BadUse, match="is being awaited already"):
+            with pytest.raises(BadUse, match="is already being awaited"):
                 inner.send(None) if how == "send" else (
                     inner.throw(ValueError) if how == "throw" else inner.close()
                 )
@@ -212,7 +212,7 @@ def test_a_coroutine_that_another_task_drives(play: Runner, how):  # rules 11.1,
         owner = asyncio.ensure_future(inner)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        with pytest.raises(BadUse, match="is being awaited already"):
+        with pytest.raises(BadUse, match="is already being awaited"):
             inner.send(None) if how == "send" else inner.throw(ValueError)
         with pytest.raises(RuntimeError):
             await owner
