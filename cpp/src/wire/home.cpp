@@ -300,7 +300,7 @@ const char* Home::asked(const Frame& f) {
     for (const Before& b : before_) bytes += b.size;
   if (const char* wrong = seats(f, at, dead)) return wrong;
   if (dead) return nullptr;
-  bytes += kGuest * at.size();
+  bytes += kVisitor * at.size();
   if (counts)
     if (const char* wrong = space.relieve(*this, bytes)) return wrong;
   const bool spanning = (f.flags & Flag::spans) != 0;
