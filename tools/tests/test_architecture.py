@@ -45,7 +45,8 @@ def blocks(text: str) -> list[str]:
 
 def paths_missing(block: str) -> list[str]:
     paths = [code for code in CODE.findall(block) if PATH.fullmatch(code) and code not in MADE]
-    folders = [ROOT, *(ROOT / path for path in paths if path.endswith("/"))]
+    named = [path for path in paths if path.endswith("/")]
+    folders = [ROOT, *(ROOT / a for a in named), *(ROOT / a / b for a in named for b in named)]
     return [
         path
         for path in paths
