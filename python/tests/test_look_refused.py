@@ -130,12 +130,12 @@ def test_answers_that_are_none(home: Path, answer: bytes, said: str) -> None:
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        ({"ask": "what"}, 'what is asked is "who" or "look"'),
+        ({"ask": "what"}, 'what is asked is "who", "look" or "stuck"'),
         ({"ask": "look", "interval": -1}, "the interval is from 0 to 60 s"),
         ({"ask": "look", "interval": 1e999}, "the interval is from 0 to 60 s"),
         ({"ask": "look", "interval": True}, "the interval is from 0 to 60 s"),
         ({"ask": "look", "interval": 0, "most": "x"}, "the number of processes is 0 or more"),
-        ({}, 'what is asked is "who" or "look"'),
+        ({}, 'what is asked is "who", "look" or "stuck"'),
     ],
 )
 def test_requests_that_are_none(request_: dict[str, Any], said: str) -> None:

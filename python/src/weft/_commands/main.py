@@ -1,4 +1,4 @@
-"""The commands `weft run`, `weft ps`, `weft top`, `weft graph`, `weft trace`, `weft bench`,
+"""The commands `weft run`, `weft ps`, `weft top`, `weft view`, `weft graph`, `weft trace`, `weft bench`,
 `weft build`, `weft check`, `weft lf`, `weft net`, and `weft --version`.
 
 Invariants
@@ -68,6 +68,7 @@ class _Main(_Commands):
         "graph": "Run a program, and draw its network.",
         "ps": "List the Weft programs that run, and what their processes do.",
         "top": "Show the network of a program that runs, and its bottleneck.",
+        "view": "Show it as a page in the browser.",
         **OF_NET,
     }
 
@@ -94,6 +95,10 @@ class _Main(_Commands):
             from weft._commands import check as _commands_check
 
             return _commands_check.check_command
+        if cmd_name == "view":
+            from weft._commands import view as _commands_view
+
+            return _commands_view.view_command
         if cmd_name in self.ELSEWHERE:
             from weft._commands import see as _see
 

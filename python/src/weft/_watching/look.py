@@ -1,5 +1,5 @@
-"""The program's part of a look from outside (rules 14.9, 14.10): answers what `weft ps` and `weft
-top` ask.
+"""The program's part of a look from outside (rules 14.9, 14.10): answers what `weft ps`, `weft
+top` and `weft view` ask.
 
 python/native/watching/look_door.cpp calls serve() on a helper thread when somebody has connected;
 it imports this module only then. What processes do is sampled (python/native/rounds/look.cpp): a
@@ -17,6 +17,7 @@ import time
 from typing import Any
 
 from weft._extension import native as _native
+from weft._watching import deadlocks as _deadlocks
 from weft._watching import observers as _observers
 from weft._watching.look_frames import REQUEST, BadMessage, Reader, message
 
@@ -61,8 +62,11 @@ def _answer(look: Look, request: dict[str, Any]) -> dict[str, Any]:
             if type(most) is not int or most < 0:
                 return {"error": "the number of processes is 0 or more"}
             return who() | look.over(interval, most)
+        case "stuck":
+            found = _deadlocks.deadlocks().processes
+            return {"stuck": [[one.path, one.pid, one.waits_for] for one in found]}
         case _:
-            return {"error": 'what is asked is "who" or "look"'}
+            return {"error": 'what is asked is "who", "look" or "stuck"'}
 
 
 def _is_number(x: Any) -> bool:
