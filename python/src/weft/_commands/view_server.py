@@ -88,9 +88,10 @@ class Looks:
         with self._changed:
             if self._browsers >= BROWSERS:
                 return False
+            # What was seen before nobody listened is old.
+            seen = self._number if self._browsers == 0 and not self._over else 0
             self._browsers += 1
             self._changed.notify_all()
-        seen = 0
         try:
             while True:
                 with self._changed:
