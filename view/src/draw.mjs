@@ -162,7 +162,7 @@ export class Picture {
         const still = l.bundle.rate < 0.05;
         g.select('.flow')
           .style('display', still ? 'none' : 'inline')
-          .style('stroke-width', `${Math.max(width * 0.55, 1.6)}px`)
+          .style('stroke-width', `${Math.max(width * 0.8, 2.6)}px`)
           .style(
             'animation-duration',
             `${(2.6 / (1 + Math.min(Math.log10(1 + l.bundle.rate), 6))).toFixed(2)}s`,

@@ -22,7 +22,7 @@ export function place(drawing) {
   const graph = new Graph({ compound: true, multigraph: true });
   graph.setGraph({
     rankdir: 'LR',
-    nodesep: 30,
+    nodesep: drawing.frames.size ? 34 + TITLE : 30,
     ranksep: 36,
     edgesep: 18,
     marginx: 30,

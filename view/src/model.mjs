@@ -160,10 +160,16 @@ export function opened(root, chosen, before) {
 
 /**
  * The rows of an opened name that need a box of their own: not those that only wait for what is
- * below.
+ * below, and have given their ends to that.
  * @param {Name} of
  */
-const own = (of) => of.rows.filter((row) => (row.share.waits ?? 0) < 0.5 || row.holds.length > 0);
+function own(of) {
+  if (!of.rows.length) return [];
+  const given = new Set(of.below.flatMap(all).flatMap((row) => row.holds.map(String)));
+  return of.rows.filter(
+    (row) => (row.share.waits ?? 0) < 0.5 || row.holds.some((end) => !given.has(String(end))),
+  );
+}
 
 // --- the drawing ---------------------------------------------------------------------------------
 

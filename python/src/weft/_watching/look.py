@@ -99,11 +99,10 @@ class Look:
         by_key, samples = _native._look_channels(self._native)
         seconds = max(time.perf_counter() - start, 1e-9)
         count = _native._look(self._native) if len(rows) >= most else len(rows)
-        own = {channel.name for channel in list(_observers._own.values())}  # Weft's own channels
         channels = {
             str(key): _channel(row, seconds, samples)
             for key, row in by_key.items()
-            if row[0].strip("'") not in own
+            if row[-1] not in _observers._own
         }
         calls, away = _elsewhere(rows)
         processes = [_process(row) for row in rows]
@@ -158,7 +157,7 @@ def _process(row: Any) -> dict[str, Any]:
 
 
 def _channel(row: Any, seconds: float, samples: int) -> dict[str, Any]:
-    name, passed, dropped, depth, capacity, reading, writing, readers, writers = row
+    name, passed, dropped, depth, capacity, reading, writing, readers, writers, _ = row
     return {
         "name": name.strip("'"),
         "passed": passed,
