@@ -147,7 +147,7 @@ export function opened(root, chosen, before) {
   const next = [...root.below];
   for (let one = next.shift(); one; one = next.shift()) {
     if (!one.below.length) continue;
-    const more = Math.min(one.below.length, EACH + 1) - (own(one).length ? 0 : 1);
+    const more = Math.min(one.below.length, EACH + 1) - (own(one, before).length ? 0 : 1);
     const alone = boxes === 1 && !one.array;
     const fits = !one.array && boxes + more <= (before.has(one.id) ? KEPT : ROOM);
     if (!(chosen.get(one.id) ?? (fits || alone))) continue;
@@ -160,11 +160,12 @@ export function opened(root, chosen, before) {
 
 /**
  * The rows of an opened name that need a box of their own: not those that only wait for what is
- * below, and have given their ends to that.
+ * below, and have given their ends to that. A box that is there stays.
  * @param {Name} of
+ * @param {Set<string>} before
  */
-function own(of) {
-  if (!of.rows.length) return [];
+function own(of, before) {
+  if (!of.rows.length || before.has(`${of.id}.`)) return of.rows;
   const given = new Set(of.below.flatMap(all).flatMap((row) => row.holds.map(String)));
   return of.rows.filter(
     (row) => (row.share.waits ?? 0) < 0.5 || row.holds.some((end) => !given.has(String(end))),
@@ -278,7 +279,8 @@ export function drawing(look, chosen, before = new Set()) {
     }
     const outermost = !of.id || (of.up && !of.up.id && root.below.length === 1);
     const within = outermost ? around : [...around, of];
-    const mine = own(of);
+    const mine = own(of, before);
+    if (mine.length) open.add(`${of.id}.`);
     put(`${of.id}.`, 'process', of, of.label, mine, within);
     for (const row of of.rows) if (!mine.includes(row)) at.set(row, '');
     for (const one of of.below.slice(0, of.below.length > EACH + 1 ? EACH : EACH + 1))

@@ -385,7 +385,7 @@ PyObject* f_channels(PyObject*, PyObject* o) {
     if (transfers < f.transfers) f.transfers = 0;  // another channel at its address
     if (dropped < f.dropped) f.dropped = 0;
     const auto now = f.sample == look->samples ? f.line : std::array<std::uint32_t, 2>{};
-    const auto* const channel = channel_of_core(c);
+    ChannelObject* const channel = channel_of_core(c);
     const Owned row(Py_BuildValue("NKKKIIIIIK", to_str(channel_name(channel)),
                                   transfers - f.transfers, dropped - f.dropped, buffered,
                                   c.ring ? c.ring->capacity : 0u, f.waits[0], f.waits[1], now[0],

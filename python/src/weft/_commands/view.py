@@ -40,7 +40,9 @@ def _opened(address: str) -> Iterator[None]:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as f:
             to = html.escape(address, quote=True)
-            f.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={to}"><a href="{to}">weft view</a>\n')
+            f.write(
+                f'<!doctype html><meta http-equiv="refresh" content="0;url={to}"><a href="{to}">weft view</a>\n'
+            )
         # A browser in a terminal would not come back.
         threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
         yield

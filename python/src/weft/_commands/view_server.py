@@ -96,7 +96,7 @@ class Looks:
             while True:
                 with self._changed:
                     self._changed.wait_for(
-                        lambda: self._number > seen or self._over,
+                        lambda last=seen: self._number > last or self._over,
                         HEARTBEAT,
                     )
                     news = self._number > seen
