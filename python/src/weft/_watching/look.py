@@ -93,17 +93,11 @@ class Look:
     def over(self, interval: float, most: int = MOST) -> dict[str, Any]:
         """What every process did in this interval, by samples, and where it is now."""
         start = time.perf_counter()
-        _native._look_base(self._native)
-        self._sample(start, interval)
+        self.begin()
+        self._samples(start, interval)
         rows = self._rows(most)
-        by_key, samples = _native._look_channels(self._native)
-        seconds = max(time.perf_counter() - start, 1e-9)
+        channels, samples, seconds = self.channels(start)
         count = _native._look(self._native) if len(rows) >= most else len(rows)
-        channels = {
-            str(key): _channel(row, seconds, samples)
-            for key, row in by_key.items()
-            if row[-1] not in _observers._own
-        }
         calls, away = _elsewhere(rows)
         processes = [_process(row) for row in rows]
         _operations(processes, channels)
@@ -117,9 +111,34 @@ class Look:
             "away": away,
         }
 
-    def _sample(self, start: float, interval: float) -> None:
+    def begin(self) -> None:
+        """An interval begins: what has passed and was sampled before does not count."""
+        _native._look_base(self._native)
+
+    def channels(self, start: float) -> tuple[dict[str, Any], int, float]:
+        """The channels by keys; the number of samples, and the seconds since `start`, when the
+        interval began. It ends here.
+        """
+        by_key, samples = _native._look_channels(self._native)
+        seconds = max(time.perf_counter() - start, 1e-9)
+        channels = {
+            str(key): _channel(row, seconds, samples)
+            for key, row in by_key.items()
+            if row[-1] not in _observers._own
+        }
+        return channels, samples, seconds
+
+    def now(self, most: int) -> list[str]:
+        """The state of each process at this moment."""
+        return [STATES[row[4]] for row in self._rows(most)]
+
+    def sample(self) -> None:
+        """Takes one sample."""
+        _native._look(self._native)
+
+    def _samples(self, start: float, interval: float) -> None:
         for n in range(1, SAMPLES + 1):
-            _native._look(self._native)
+            self.sample()
             now = time.perf_counter() - start
             if now >= interval:
                 break
