@@ -137,7 +137,7 @@ test('a pipeline: its bottleneck, a process, a channel, the time line, pause, da
     await picture(page, 'pipeline-dark');
     await page.click('#panel .list button'); // the channel that it writes to
     assert.equal(await text(page, '#panel h2'), 'priced');
-    await page.click('.label.full:nth-of-type(2)');
+    await page.click('.label.full[data-id="main/check → main/enrich"]');
     assert.match(await text(page, '#panel'), /its writers wait/);
     await page.keyboard.press('Escape');
     assert.equal(await page.$eval('#panel', (e) => /** @type {HTMLElement} */ (e).hidden), true);

@@ -113,6 +113,7 @@ class Figures:
 
     def _new(self) -> Reading:
         states = dict.fromkeys(_look.STATES, 0)
+        self._look.sample()  # a process is known from its first sample on
         for state in self._look.now(MOST):
             states[state] += 1
         self._add()

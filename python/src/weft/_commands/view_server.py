@@ -225,7 +225,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     _WRONG: ClassVar = {
         "token": "This address has no token, or a wrong one. `weft view` prints the right one each time it starts.",
         "host": "This page is for a browser on the same machine: open the address that `weft view` printed.",
-        "many": f"{BROWSERS} pages look at this program already: close one, and load this page again.",
+        "many": "Too many pages look at this program already: close one, and load this page again.",
     }
 
     def setup(self) -> None:
