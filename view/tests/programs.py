@@ -35,7 +35,7 @@ def enrich(inp, out):
 @process
 def worker(inp, out, log):
     for v in inp:
-        time.sleep(0.01 + v % 7 * 0.002)
+        time.sleep(0.04 + v % 7 * 0.002)
         out.write(v)
         if v % 10 == 0:
             log.write(v)
