@@ -80,7 +80,11 @@ export class Picture {
     }
     this.drawFrames([...drawing.frames.values()]);
     this.drawLines([...drawing.lines.values()], chosen);
-    this.drawBoxes([...drawing.boxes.values()], chosen, only.toLowerCase());
+    this.drawBoxes(
+      [...drawing.boxes.values()].filter((b) => b.kind !== 'grid'),
+      chosen,
+      only.toLowerCase(),
+    );
     if (fresh && !this.moved) this.fit();
   }
 

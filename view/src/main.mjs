@@ -42,8 +42,8 @@ const timeline = new Timeline(
   at('timeline'),
   (moment) => {
     const last = history.moments[history.moments.length - 1];
-    shown = moment && moment.look && (moment !== last || paused) ? moment : null;
-    if (!shown) paused = false;
+    shown = moment && moment.look && moment !== last ? moment : null;
+    paused = false;
     draw();
   },
   (id) => choose({ kind: 'box', id }),
@@ -71,7 +71,10 @@ function sentence(text) {
   return text.split(/`([^`]*)`/).map((part, i) => {
     if (i % 2 === 0) return part;
     const box =
-      drawn && [...drawn.boxes.values()].find((one) => !one.bundle && named(one.rows, part));
+      drawn &&
+      [...drawn.boxes.values()].find(
+        (one) => !one.bundle && one.kind !== 'grid' && named(one.rows, part),
+      );
     const click = () => box && choose({ kind: 'box', id: box.id });
     return h('button', { class: 'name', onclick: click }, part);
   });
@@ -111,7 +114,7 @@ function draw() {
       : '',
     root ? size(os.reduce((sum, one) => sum + one.memory, 0)) : '',
   ];
-  at('program').textContent = root?.program ?? '';
+  at('program').textContent = (root?.program ?? '').replace(/^\S*\//, '');
   at('program').setAttribute('title', root?.program ?? '');
   document.title = `${(root?.program ?? '').split('/').pop()} · weft view`;
   at('facts').textContent = said.filter(Boolean).join(' · ');
@@ -122,7 +125,7 @@ function draw() {
     .filter(Boolean)
     .join('; ');
   const ago = shown ? history.moments[history.moments.length - 1].at - shown.at : 0;
-  at('live').textContent = shown ? `${span(ago)} ago — back to now` : paused ? 'paused' : 'live';
+  at('live').textContent = paused ? 'paused' : shown ? `${span(ago)} ago — back to now` : 'live';
   at('live').className = shown || paused ? 'past' : 'now';
   at('pause').textContent = paused || shown ? 'go on' : 'pause';
 }

@@ -6,6 +6,7 @@
 // Invariants
 //  - Every process of the look is in exactly one box, and every channel with a known holder is in
 //    exactly one line, bundle or box's inside. What is not drawn is counted in `left_out`.
+//  - Processes of one name that are opened are a grid of boxes; lines lead to the grid, not to each.
 //  - A drawing has at most MOST boxes of processes; a name shows at most EACH of what is below it.
 //  - The same look and the same choices give the same drawing, in the same order.
 
@@ -228,17 +229,17 @@ export function drawing(look, chosen, before = new Set()) {
   const at = new Map();
   let too_many = 0;
 
-  /** @param {string} id @param {Box['kind']} kind @param {Name} of @param {string} label @param {Process[]} rows @param {Name[]} around */
-  const put = (id, kind, of, label, rows, around) => {
-    if (!rows.length) return;
+  /** @param {string} id @param {Box['kind']} kind @param {string} label @param {Process[]} rows @param {string} around */
+  const put = (id, kind, label, rows, around) => {
     if (boxes.size >= MOST) {
       too_many += rows.length;
       id = '+rest';
       const rest = boxes.get(id);
       if (rest) rest.rows.push(...rows);
       else boxes.set(id, box(id, 'more', 'and more', [...rows], ''));
-    } else boxes.set(id, box(id, kind, label, rows, frame(rows, around)));
+    } else boxes.set(id, box(id, kind, label, rows, around));
     for (const row of rows) at.set(row, id);
+    return id;
   };
   /** The frame of the innermost of the groups around these rows, made if it is new.
    * @param {Process[]} rows @param {Name[]} around */
@@ -271,24 +272,54 @@ export function drawing(look, chosen, before = new Set()) {
     return up;
   };
   /** @param {Name} of @param {Name[]} around */
+  const grid = (of, around) => {
+    const rows = all(of);
+    const id = of.id;
+    const up = frame(rows, around);
+    const made = box(id, 'grid', of.label, rows, up);
+    boxes.set(id, made);
+    frames.set(`grid ${id}`, { id: `grid ${id}`, up, label: of.label, text: '', opens: id });
+    const shown = of.below.slice(0, of.below.length > EACH + 1 ? EACH : EACH + 1);
+    for (const one of shown)
+      made.cells.push(put(one.id, 'process', one.label, one.rows, `grid ${id}`));
+    const rest = of.below.slice(shown.length);
+    if (rest.length)
+      made.cells.push(
+        put(`${id}+`, 'more', `${thousands(rest.length)} more`, rest.flatMap(all), `grid ${id}`),
+      );
+    for (const row of rows) at.set(row, id);
+  };
+  /** @param {Name} of @param {Name[]} around */
   const walk = (of, around) => {
     if (!open.has(of.id) || !of.below.length) {
-      const leaf = !of.below.length;
-      put(of.id, leaf ? 'process' : 'folded', of, of.label, all(of), around);
+      const rows = all(of);
+      if (rows.length)
+        put(of.id, of.below.length ? 'folded' : 'process', of.label, rows, frame(rows, around));
+      return;
+    }
+    if (of.array && of.below.every((one) => !one.below.length) && boxes.size < MOST) {
+      grid(of, around);
       return;
     }
     const outermost = !of.id || (of.up && !of.up.id && root.below.length === 1);
     const within = outermost ? around : [...around, of];
     const mine = own(of, before);
-    if (mine.length) open.add(`${of.id}.`);
-    put(`${of.id}.`, 'process', of, of.label, mine, within);
-    for (const row of of.rows) if (!mine.includes(row)) at.set(row, '');
-    for (const one of of.below.slice(0, of.below.length > EACH + 1 ? EACH : EACH + 1))
-      walk(one, within);
-    if (of.below.length > EACH + 1) {
-      const rest = of.below.slice(EACH);
-      put(`${of.id}+`, 'more', of, `${thousands(rest.length)} more`, rest.flatMap(all), within);
+    if (mine.length) {
+      open.add(`${of.id}.`);
+      put(`${of.id}.`, 'process', of.label, mine, frame(mine, within));
     }
+    for (const row of of.rows) if (!mine.includes(row)) at.set(row, '');
+    const shown = of.below.slice(0, of.below.length > EACH + 1 ? EACH : EACH + 1);
+    for (const one of shown) walk(one, within);
+    const rest = of.below.slice(shown.length).flatMap(all);
+    if (rest.length)
+      put(
+        `${of.id}+`,
+        'more',
+        `${thousands(of.below.length - shown.length)} more`,
+        rest,
+        frame(rest, within),
+      );
   };
   walk(root, []);
 
@@ -346,6 +377,7 @@ function box(id, kind, label, rows, frame) {
     inside: 0,
     frame,
     bundle: null,
+    cells: [],
   };
 }
 

@@ -35,7 +35,7 @@ export class Timeline {
 
   /** @param {History} history @param {Drawing} drawing @param {Moment | null} shown */
   draw(history, drawing, shown) {
-    const boxes = [...drawing.boxes.values()].filter((box) => !box.bundle);
+    const boxes = [...drawing.boxes.values()].filter((box) => !box.bundle && box.kind !== 'grid');
     const labels = new Map(boxes.map((box) => [box.id, box]));
     const ids = history.heaviest(boxes.map((box) => box.id).filter((id) => !id.endsWith('+')));
     this.rows = ids.slice(0, ROWS);

@@ -67,7 +67,7 @@ export interface Name {
 /** A box of the drawing. */
 export interface Box {
   id: string;
-  kind: 'process' | 'folded' | 'more' | 'hub';
+  kind: 'process' | 'folded' | 'more' | 'hub' | 'grid';
   label: string;
   count: number;
   rows: Process[];
@@ -80,6 +80,7 @@ export interface Box {
   inside: number;
   frame: string;
   bundle: Bundle | null;
+  cells: string[]; // of a grid: its boxes
 }
 /** Channels that are drawn as one: those with the same boxes at both sides. */
 export interface Bundle {

@@ -177,7 +177,7 @@ test('a farm over OS processes: folded, opened and folded again; frames', async 
     await new Promise((done) => setTimeout(done, 800));
     await picture(page, 'farm-opened');
     await page.click('.frame.group .fold');
-    await until(page, 'document.querySelectorAll(".box").length < 24');
+    await until(page, "document.querySelector('.box.folded')");
   });
 });
 
