@@ -66,16 +66,23 @@ function open(id, wide) {
 /** The look that is shown. @returns {Look | null} */
 const current = () => (shown ?? history.moments[history.moments.length - 1])?.look ?? null;
 
+/** Writes a sentence, if it is a new one. @param {string} id @param {string} text */
+function say(id, text) {
+  if (said.get(id) !== text) at(id).replaceChildren(...sentence(text));
+  said.set(id, text);
+}
+/** @type {Map<string, string>} */
+const said = new Map();
+
 /** A sentence, with its `names` as buttons. @param {string} text */
 function sentence(text) {
   return text.split(/`([^`]*)`/).map((part, i) => {
     if (i % 2 === 0) return part;
-    const box =
-      drawn &&
-      [...drawn.boxes.values()].find(
-        (one) => !one.bundle && one.kind !== 'grid' && named(one.rows, part),
-      );
-    const click = () => box && choose({ kind: 'box', id: box.id });
+    const click = () => {
+      const boxes = [...(drawn?.boxes.values() ?? [])];
+      const box = boxes.find((one) => !one.bundle && one.kind !== 'grid' && named(one.rows, part));
+      if (box) choose({ kind: 'box', id: box.id });
+    };
     return h('button', { class: 'name', onclick: click }, part);
   });
 }
@@ -96,14 +103,13 @@ function draw() {
   panel.show(drawn, look, history, chosen);
   const hidden = timeline.draw(history, drawn, shown) ?? 0;
   const knot = knotSentence(look);
-  at('verdict').replaceChildren(...sentence(knot || look.verdict.text));
   at('verdict').className = knot ? 'stuck' : look.verdict.kind;
-  const under = at('under');
-  under.replaceChildren(...(knot ? sentence(`Besides: ${look.verdict.text}`) : []));
+  say('verdict', knot || look.verdict.text);
+  say('under', knot ? `Besides: ${look.verdict.text}` : '');
   const n = look.processes.length + look.left_out;
   const os = look.os_processes;
   const root = os.find((one) => one.pid === look.pid);
-  const said = [
+  const words = [
     `OS process ${look.pid}`,
     look.since === null ? '' : `for ${span(look.since)}`,
     `${thousands(n)} process${n === 1 ? '' : 'es'}`,
@@ -117,7 +123,7 @@ function draw() {
   at('program').textContent = (root?.program ?? '').replace(/^\S*\//, '');
   at('program').setAttribute('title', root?.program ?? '');
   document.title = `${(root?.program ?? '').split('/').pop()} · weft view`;
-  at('facts').textContent = said.filter(Boolean).join(' · ');
+  at('facts').textContent = words.filter(Boolean).join(' · ');
   at('left').textContent = [
     ...drawn.left_out,
     hidden > 0 ? `the time line leaves out ${thousands(hidden)} lighter boxes` : '',

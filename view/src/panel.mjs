@@ -98,11 +98,15 @@ export class Panel {
   constructor(element, does) {
     this.element = element;
     this.does = does;
+    this.pressed = false; // what is under a pressed button stays, or its click would be lost
+    element.addEventListener('pointerdown', () => (this.pressed = true));
+    addEventListener('pointerup', () => (this.pressed = false));
   }
 
   /** @param {Drawing} drawing @param {Look} look @param {History} history @param {{kind: 'box' | 'bundle', id: string} | null} chosen */
   show(drawing, look, history, chosen) {
     const { element } = this;
+    if (this.pressed) return;
     const box = chosen?.kind === 'box' ? drawing.boxes.get(chosen.id) : undefined;
     const bundle = chosen?.kind === 'bundle' ? bundleOf(drawing, chosen.id) : undefined;
     element.hidden = !chosen;

@@ -39,15 +39,19 @@ after(async () => {
   rmSync(home, { recursive: true });
 });
 
-/** The first line of a program that matches. @param {import('node:child_process').ChildProcess} child @param {RegExp} wanted */
-async function line(child, wanted) {
-  let said = '';
-  for await (const piece of child.stdout ?? []) {
-    said += piece;
-    const found = wanted.exec(said);
-    if (found) return found;
-  }
-  throw new Error(`it ended, and said: ${said}`);
+/** The first line of a program that matches. @param {import('node:child_process').ChildProcess} child @param {RegExp} wanted @returns {Promise<RegExpExecArray>} */
+function line(child, wanted) {
+  return new Promise((found, failed) => {
+    let said = '';
+    child.stdout?.on('data', (piece) => {
+      said += piece;
+      const match = wanted.exec(said);
+      if (match) found(match);
+    });
+    child.on('exit', (status, signal) =>
+      failed(new Error(`it ended (${status ?? signal}), and said: ${said}`)),
+    );
+  });
 }
 
 /**

@@ -95,10 +95,8 @@ class Looks:
         try:
             while True:
                 with self._changed:
-                    self._changed.wait_for(
-                        lambda last=seen: self._number > last or self._over,
-                        HEARTBEAT,
-                    )
+                    if self._number == seen and not self._over:
+                        self._changed.wait(HEARTBEAT)
                     news = self._number > seen
                     seen, event, over = self._number, self._event, self._over
                 tell(event if news else b": nothing new\n\n")
@@ -247,14 +245,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         own = {f"http://{host}" for host in self.server.hosts}
         from_elsewhere = self.headers.get("Sec-Fetch-Site", "none") in ("cross-site", "same-site")
         if self.headers.get("Host") not in self.server.hosts or (origin and origin not in own):
-            return self._refuse(403, "host")
+            self._refuse(403, "host")
+            return None
         _, _, rest = self.path.partition("?")[0].partition("/")
         token, slash, name = rest.partition("/")
         if not hmac.compare_digest(token.encode(), self.server.token.encode()):
-            return self._refuse(403, "token")
+            self._refuse(403, "token")
+            return None
         # A link to the page may stand anywhere; what the page loads is asked for by the page alone.
         if from_elsewhere and name:
-            return self._refuse(403, "host")
+            self._refuse(403, "host")
+            return None
         if not slash:
             self.send_response(308)
             self.send_header("Location", f"/{self.server.token}/")
