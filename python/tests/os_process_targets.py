@@ -83,7 +83,7 @@ def fail(error: BaseException) -> None:
 
 @process
 def ends_with_another(meeting: str, writes: bool, said: str) -> None:
-    """This OS process does not end before another one is at its end too."""
+    """This OS process does not end before another one is about to end too."""
 
     class Meets:
         def flush(self) -> None:
@@ -96,7 +96,8 @@ def ends_with_another(meeting: str, writes: bool, said: str) -> None:
 
 
 @process
-def collector() -> tuple[bool, bool]:  # whether it runs, and whether objects are frozen
+# Returns whether the collector runs, and whether objects are frozen.
+def collector() -> tuple[bool, bool]:
     return gc.isenabled(), gc.get_freeze_count() > 0
 
 
@@ -272,9 +273,7 @@ def fails_when_cancelled(ready: Any, inp: Any) -> None:
 
 @process
 def reads_past_a_death(ready: Any, inp: Any, again: bool) -> Any:
-    """The first read meets a value that could not be rebuilt. Then the process reads on, or
-    ends.
-    """
+    """Its first read meets a value that cannot be rebuilt; then it reads on, or ends."""
     ready.write(None)
     try:
         inp.read()
@@ -638,7 +637,7 @@ def tells(name: str, *texts: str) -> str:
 
 @process
 def logs_and_warns(out: Any) -> None:
-    """Everything that is logged before the value arrives before it."""
+    """Checks that every record that is logged before the value arrives before it."""
     log = logging.getLogger("of.the.child")
     logging.basicConfig(level=logging.DEBUG)  # the parent's level is the one that counts
     log.debug("nobody wants this")

@@ -166,7 +166,7 @@ class Looks:
             try:
                 self._stuck = looking.stuck()
             except _visit.NoLook as error:
-                if "what is asked is" not in str(error):
+                if " says: " not in str(error):
                     raise
                 self._knows_stuck = False  # a program of an older version
             self._asked = time.monotonic() + 10 * (time.monotonic() - start)

@@ -58,15 +58,15 @@ def _answer(look: Look, request: dict[str, Any]) -> dict[str, Any]:
         case "look":
             interval, most = request.get("interval", 0.1), request.get("most", MOST)
             if not _is_number(interval) or not 0 <= interval <= LONGEST:
-                return {"error": f"the interval is from 0 to {LONGEST:g} s"}
+                return {"error": f"the interval must be from 0 to {LONGEST:g} s"}
             if type(most) is not int or most < 0:
-                return {"error": "the number of processes is 0 or more"}
+                return {"error": "the number of processes must be 0 or more"}
             return who() | look.over(interval, most)
         case "stuck":
             found = _deadlocks.deadlocks().processes
             return {"stuck": [[one.path, one.pid, one.waits_for] for one in found]}
         case _:
-            return {"error": 'what is asked is "who", "look" or "stuck"'}
+            return {"error": 'the question must be "who", "look" or "stuck"'}
 
 
 def _is_number(x: Any) -> bool:
