@@ -268,9 +268,9 @@ def test_what_is_asked_for_wrongly(home: Path, tmp_path: Path) -> None:
         for arguments, said in (
             (["99999999"], "there is no OS process 99999999"),
             (["--port", port], f"--port {port}: Address already in use; choose another"),
-            (["--port", "70000"], "--port 70000: it is from 0"),
-            (["--interval", "0"], "--interval 0: it is from 0.1 to 60 seconds"),
-            (["--most", "0"], "--most 0: it is 1 or more"),
+            (["--port", "70000"], "--port 70000: it must be from 0"),
+            (["--interval", "0"], "--interval 0: it must be from 0.1 to 60 seconds"),
+            (["--most", "0"], "--most 0: it must be 1 or more"),
         ):
             done = weft("view", "--no-browser", *arguments)
             assert done.returncode == 2 and said in done.stderr, done

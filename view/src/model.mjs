@@ -127,10 +127,10 @@ function lift(of) {
     of.count += one.count;
   }
   if (of.array) {
-    /** @param {Name} n */
-    const index = (n) => Number(/\[(\d+)\]$/.exec(n.id)?.[1]);
-    of.below.sort((a, b) => index(a) - index(b));
-    of.label = `${of.label.slice(0, -3)}[${index(of.below[0])}..${index(of.below[of.below.length - 1])}]`;
+    const index = new Map(of.below.map((one) => [one, Number(/\[(\d+)\]$/.exec(one.id)?.[1])]));
+    of.below.sort((a, b) => (index.get(a) ?? 0) - (index.get(b) ?? 0));
+    const [first, last] = [of.below[0], of.below[of.below.length - 1]].map((one) => index.get(one));
+    of.label = `${of.label.slice(0, -3)}[${first}..${last}]`;
   } else of.below.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 

@@ -31,6 +31,7 @@ before(async () => {
   browser = await puppeteer.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
     pipe: true,
+    protocolTimeout: 280_000,
     args: ['--no-sandbox', '--disable-gpu', '--hide-scrollbars'],
   });
 });

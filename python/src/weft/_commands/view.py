@@ -102,9 +102,9 @@ def view_command(
       weft view shop.py --no-browser --port 8080
     """
     if not 0 <= port < 1 << 16:
-        raise BadUse(f"--port {port}: it is from 0 (the system chooses) to 65535")
+        raise BadUse(f"--port {port}: it must be from 0 (the system chooses) to 65535")
     if not 0.1 <= interval <= 60:
-        raise BadUse(f"--interval {interval:g}: it is from 0.1 to 60 seconds")
+        raise BadUse(f"--interval {interval:g}: it must be from 0.1 to 60 seconds")
     if most < 1:
-        raise BadUse(f"--most {most}: it is 1 or more")
+        raise BadUse(f"--most {most}: it must be 1 or more")
     return view(program, port, not no_browser, interval, most)

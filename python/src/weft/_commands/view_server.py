@@ -43,6 +43,7 @@ HEARTBEAT = 5.0  #: seconds after which a browser is told that nothing is new
 BROWSERS = 16  #: how many may listen at once
 REQUESTS = 64  #: how many connections may be open at once
 FIRST = 0.2  #: the first look is short: somebody waits for it
+SELDOM = 5.0  #: seconds between two looks at most
 STANDS = 1.0  #: seconds for which a process has waited before it may be stuck
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -121,8 +122,12 @@ class Looks:
                 self._forget()
             with self._changed:
                 self._changed.wait_for(lambda: self._browsers > 0)
+            start = time.monotonic()
             try:
                 self._publish("look", self._look())
+                # A look that costs much is made seldom.
+                late = time.monotonic() - start - self.interval
+                time.sleep(min(max(2 * late, 0.0), SELDOM) if late > 0.1 else 0)
             except _visit.NoLook as error:
                 self._forget()
                 alive = Path(f"/proc/{self.pid}").exists() and "has ended" not in str(error)
