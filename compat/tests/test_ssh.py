@@ -116,7 +116,10 @@ def test_wrong_nodes(tmp_path: Path, monkeypatch: Any) -> None:
     with pytest.raises(p.InfoException, match=r"\$NODES is not set"):
         p.Parallel(there.node())
     (tmp_path / "nodes").write_text("-oProxyCommand=x\n")
-    for nodefile, why in ((tmp_path / "none", "No such file"), (tmp_path / "nodes", "is no node")):
+    for nodefile, why in (
+        (tmp_path / "none", "No such file"),
+        (tmp_path / "nodes", "is not a node"),
+    ):
         with pytest.raises(p.InfoException, match=why):
             p.Parallel(there.node(), cluster_nodefile=str(nodefile))
     (tmp_path / "nodes").write_text("a\n")

@@ -364,7 +364,7 @@ def test_bad_use(server, keys):
         with pytest.raises(BadUse, match="not offered by this program"):
             network.withdraw("c")
         for patience in (0, -1, "1", True, float("nan")):
-            with pytest.raises(BadUse, match="patience is seconds"):
+            with pytest.raises(BadUse, match="patience must be a number of seconds"):
                 network.reader("c", patience=patience)
     network.close()
     with pytest.raises(BadUse, match="join again"):

@@ -297,8 +297,8 @@ def test_several_share_a_line_of_jobs() -> None:
         (lambda: Supervisor(backoff=float("nan")), "backoff"),
         (lambda: Supervisor("processes"), "give it Hosts"),
         (lambda: Supervisor(report=3), "report must be a function"),
-        (lambda: Supervisor(forks()), "start nobody again.*use start='forkserver'"),
-        (lambda: Supervisor(forks()[0]), "start nobody again.*use start='forkserver'"),
+        (lambda: Supervisor(forks()), "cannot start a host again.*use start='forkserver'"),
+        (lambda: Supervisor(forks()[0]), "cannot start a host again.*use start='forkserver'"),
     ],
 )
 def test_bad_arguments(wrong: Callable[[], Any], says: str) -> None:

@@ -138,8 +138,8 @@ class Run final : public Activity {
     const std::lock_guard g(door_);
     return behind_the_door(f);
   }
-  // The same for a thread with a lock that other threads take in f: false also while another thread
-  // looks.
+  // The same for a thread with a lock that other threads take in f. Also returns false while
+  // another thread looks.
   template <class F>
   bool try_while_all_sleep(F&& f) {
     const std::unique_lock g(door_, std::try_to_lock);
