@@ -234,7 +234,8 @@ test('a minute is kept, and of many processes fewer whole looks', () => {
   assert.deepEqual(history.moments[3].shares.get('main/worker[*]'), { runs: 1 });
   assert.equal(history.heaviest(['main/sink', 'main/worker[*]'])[0], 'main/worker[*]');
   const large = new History();
-  for (let at = 0; at < 20; at++) large.add({ ...farm(10_000), at });
+  const many = farm(10_000);
+  for (let at = 0; at < 20; at++) large.add({ ...many, at });
   const whole = large.moments.filter((m) => m.look).length;
   assert.ok(whole >= 10 && whole < 13, `${whole}`);
   assert.ok(large.moments[large.moments.length - 1].look);
