@@ -36,6 +36,8 @@ GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
     ("any", FEATURES | {"time"}),
     ("any", frozenset({"select", "output guards", "buffer", "retire", "limit", "try"})),
     ("quiet", frozenset({"select", "buffer", "retire", "limit", "cancel", "ended", "try"})),
+    ("quiet", networks.FEATURES - {"yield"}),
+    ("any", networks.FEATURES - {"yield"}),
 )
 
 Outcome = Any
