@@ -75,6 +75,7 @@ def worlds() -> Iterator[tuple[World, list[Action]]]:
         (0, 2, "block"),
         (1, 1, "block"),
         (1, 2, "block"),
+        (1, 1, "drop_oldest"),
     ):
         w = World()
         w.chans = [Chan(capacity, overflow), Chan(0)]
@@ -198,8 +199,9 @@ def _arrival(s: State, pid: int, action: Action, chosen: int | None, ready: int)
         return [(("b", 0), "join")]
     touched: list[Touch] = []
     if len(guards) == 1:
-        touched.append((("c", guards[0].on), action.what))
-        return touched + _looks(s, pid, guards[0].on, side_of(guards[0]))
+        drops = s.world.chans[guards[0].on].overflow != "block"
+        touched.append((("c", guards[0].on), "all" if drops else action.what))
+        return touched + _looks(s, pid, guards[0].on, None if drops else side_of(guards[0]))
     can = not any(g.kind == "skip" for g in guards) and len({g.on for g in guards}) == len(guards)
     parked = chosen is None and s.world.ops[pid].state == "waiting"
     for i, g in enumerate(guards):
@@ -214,6 +216,8 @@ def _arrival(s: State, pid: int, action: Action, chosen: int | None, ready: int)
             if can and not parked and not _ends(g)
             else "choice"
         )
+        if s.world.chans[g.on].overflow != "block":
+            how, here = "all", False
         touched.append((("c", g.on), how))
         touched += _looks(s, pid, g.on, side if here else None)
         if parked:
@@ -328,9 +332,7 @@ def look(conflicts: Any, depth: int = 1, sample: int = 0, seed: int = 0) -> Look
         states = reachable(world, doable, depth)
         if 0 < sample < len(states):
             states = states[:1] + random.Random(seed).sample(states[1:], sample - 1)
-        for state, (a, b) in itertools.product(
-            states, itertools.combinations_with_replacement(doable, 2)
-        ):
+        for state, a, b in itertools.product(states, doable, doable):
             for third in (None, *doable):
                 _look(looked, conflicts, state, a, b, third)
     return looked

@@ -239,13 +239,18 @@ void Record::follow_closers_of(Process& p) {
 void Record::arrives(const void* key, Access how) {
   woken_.clear();
   if (!kept) return;
-  Process& p = at(running);
   const int n = place_of(key, running);
+  at(running).select = 0;
   const bool plain = how == Access::read || how == Access::write;
-  const bool loses = places[static_cast<std::size_t>(n)].loses || (any_time && p.limited);
-  touch(n, plain && loses ? Access::all : how);
-  p.select = 0;
+  touch(n, plain ? at_place(n, how) : how);
   look_at_selects(n, how);
+}
+
+// What an operation is at this place. If a full buffer drops values, a read and a write do not
+// commute; nor do they if a limit of time may end one of them at any moment.
+Access Record::at_place(int n, Access how) const noexcept {
+  const bool lone = places[static_cast<std::size_t>(n)].loses || (any_time && at(running).limited);
+  return lone ? Access::all : how;
 }
 
 // Looks at the selects that wait at the other side, or have waited there: this step may decide
@@ -305,6 +310,7 @@ void Record::select_begins() {
 void Record::select_at(const void* key, Access how) {
   if (!kept) return;
   const int n = place_of(key, running);
+  if (how != Access::look) how = at_place(n, how);
   touch(n, how);
   look_at_selects(n, how == Access::choose_read    ? Access::read
                      : how == Access::choose_write ? Access::write

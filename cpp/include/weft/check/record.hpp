@@ -170,6 +170,7 @@ class Record {
   int new_process();
   int new_place();
   int place_by_uid(Uid uid);
+  Access at_place(int place, Access how) const noexcept;
   void look_at_selects(int place, Access how);
   void look_at_select(Place::Select s) {
     if (s.process != running) touch_uid(s.uid, Access::look);
