@@ -374,9 +374,44 @@ def _look(
         )
 
 
+class Witness(NamedTuple):
+    """A pair of steps whose order makes a difference, and by what steps it comes to that state."""
+
+    world: int  # of worlds()
+    before: tuple[str, ...]  # steps of other processes
+    state: int  # which of the states after these, if their choices lead to several
+    first: str
+    second: str
+    third: str | None = None  # a step that decides a select of the pair
+
+
+def witnessed(conflicts: Any, witness: Witness) -> Looked:
+    """Does this pair in both orders."""
+    world, doable = list(worlds())[witness.world]
+    by_name = {action.name: action for action in doable}
+    states = [State(world)]
+    for n, name in enumerate(witness.before):
+        states = [after for s in states for after in steps(s, 10 + n, by_name[name])]
+    looked = Looked()
+    third = None if witness.third is None else by_name[witness.third]
+    pair = by_name[witness.first], by_name[witness.second]
+    _look(looked, conflicts, states[witness.state], *pair, third)
+    return looked
+
+
 def needed(looked: Looked) -> set[Entry]:
     """The entries that are somewhere the only one that says that two steps conflict."""
     return {next(iter(saying)) for saying, _ in looked.differing if len(saying) == 1}
+
+
+def entries_of(conflicts: Any) -> set[Entry]:
+    """All pairs of accesses of which a table says that they conflict."""
+    return {
+        (a, b, buffered)
+        for a, b in itertools.combinations_with_replacement(ACCESSES, 2)
+        for buffered in (False, True)
+        if conflicts(a, b, buffered)
+    }
 
 
 def table(a: str, b: str, buffered: bool) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from checking_kernels import KERNELS
-from checking_nets import chain, hidden, merging, philosophers, writers
+from checking_nets import chain, hidden, merging, philosophers, sink, source, writers
 
 from weft import coroutines, greenlets, threads
 from weft._checking import _engine
@@ -454,13 +454,44 @@ def test_many_processes_are_no_livelock() -> None:
     """
 
     def many() -> None:
-        channels = [Channel() for _ in range(2500)]
-        run(
-            *[writes(c.writer(), [1]) for c in channels],
-            *[collects(c.reader()) for c in channels],
+        channels = [coroutines.Channel() for _ in range(2500)]
+        coroutines.run(
+            *[source(c.writer(), 1) for c in channels],
+            *[sink(c.reader()) for c in channels],
         )
 
     search = Search(many, Options("reduced", seconds=60.0))
     (outcome,) = search
     assert (outcome.kind, outcome.cut) == ("ok", "size") and outcome.steps > 20_000
     assert not search.complete and search.cut == {"size"}
+
+
+def _lossy(how: str, guards: int) -> tuple[Any, ...]:
+    """A reader and a writer at a full buffer that drops values: a select with so many guards."""
+    c, d, e = coroutines.Channel("c", capacity=1, overflow=how), *map(coroutines.Channel, "de")
+    kept = d.writer(), e.writer()
+
+    @coroutines.process
+    async def writes(out: Any, other: Any) -> None:
+        for i in range(4):
+            await coroutines.select(coroutines.Output(out, i), *([other] if guards > 1 else []))
+
+    @coroutines.process
+    async def reads(source: Any, other: Any) -> tuple[Any, ...]:
+        guard = (source, other) if guards > 1 else (source,)
+        return tuple([(await coroutines.select(*guard))[1] for _ in range(2)])
+
+    value: Any = coroutines.run(writes(c.writer(), d.reader()), reads(c.reader(), e.reader()))[1]
+    assert len(kept) == 2
+    return value if isinstance(value, tuple) else ("ended",)
+
+
+@pytest.mark.parametrize("guards", [1, 2])
+@pytest.mark.parametrize("how", ["drop_oldest", "drop_newest"])
+def test_a_select_at_a_buffer_that_drops_values_does_not_commute(how: str, guards: int) -> None:
+    """Rule 17.7. A read before the write saves the value that the write would drop."""
+    outcomes = [
+        {outcome.value for outcome in searched(partial(_lossy, how, guards), search)[1]}
+        for search in ("all", "reduced")
+    ]
+    assert outcomes[0] == outcomes[1] and len(outcomes[0]) > 2

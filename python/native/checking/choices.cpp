@@ -110,7 +110,8 @@ int CheckedChoice::begins(ProcessObject*, Choice& choice, std::uint32_t from, st
   const bool decides =
       choice.mode_ == Mode::fair && choice.n_ > 1 && !choice.far_ && !choice.standing_;
   since_ = nullptr;
-  if (engine_.fair && c.mode_ == Mode::priority && c.n_ > 1 && !c.far_ && !c.standing_)
+  if (engine_.fair && choice.mode_ == Mode::priority && choice.n_ > 1 && !choice.far_ &&
+      !choice.standing_)
     looks_by_priority(key);
   return decides ? taken_of(key, from) : -1;
 }
