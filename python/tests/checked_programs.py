@@ -421,18 +421,19 @@ def quiet() -> None:
 
 
 @process
-async def prefers(first, second):
+async def prefers(first, second, out):
     while True:
-        await select(first, second, mode="priority")
+        await out.write((await select(first, second, mode="priority"))[1])
 
 
 def starves_a_guard() -> None:
     """Somebody always waits at the first guard, so the second one is not taken until the end."""
-    a, b = Channel("a"), Channel("b")
+    a, b, c = Channel("a"), Channel("b"), Channel("c")
     run(
         *(writes(a.writer(), *range(400)) for _ in range(2)),
         writes(b.writer(), 1),
-        prefers(a.reader(), b.reader()),
+        prefers(a.reader(), b.reader(), c.writer()),
+        reads(c.reader()),
     )
 
 
@@ -456,17 +457,18 @@ async def quiet_writer(out):
 
 def fair_enough() -> None:
     """The same without priorities."""
-    a, b = Channel("a"), Channel("b")
+    a, b, c = Channel("a"), Channel("b"), Channel("c")
 
     @process
-    async def takes(first, second):
+    async def takes(first, second, out):
         while True:
-            await select(first, second)
+            await out.write((await select(first, second))[1])
 
     run(
         *(writes(a.writer(), *range(400)) for _ in range(2)),
         writes(b.writer(), 1),
-        takes(a.reader(), b.reader()),
+        takes(a.reader(), b.reader(), c.writer()),
+        reads(c.reader()),
     )
 
 

@@ -303,6 +303,7 @@ def test_a_coroutine_on_a_host_dies_before_each_of_its_operations(fault: str) ->
     seen: set[int] = set()
 
     def network() -> None:
+        ended: list[int] = []
         jobs, done = threads.Channel("jobs"), threads.Channel("done")
 
         @threads.process
@@ -315,6 +316,8 @@ def test_a_coroutine_on_a_host_dies_before_each_of_its_operations(fault: str) ->
                     got += 1
             except (PeerDied, Retired):
                 pass
+            finally:
+                ended.append(got)
             return got
 
         @threads.process
@@ -323,11 +326,8 @@ def test_a_coroutine_on_a_host_dies_before_each_of_its_operations(fault: str) ->
                 threads.Parallel(worker)
 
         away = processes.process(awaits_jobs)
-        seen.add(
-            threads.run(
-                asks(jobs.writer(), done.reader()), tends(away(jobs.reader(), done.writer()))
-            )[0]
-        )
+        threads.run(asks(jobs.writer(), done.reader()), tends(away(jobs.reader(), done.writer())))
+        seen.update(ended)
 
     report = weft.check(network, faults=fault, **QUICK)
     assert not report.failed and report.complete, report.text

@@ -74,7 +74,7 @@ PyObject* f_configure(PyObject*, PyObject* args) {
     strategy = &bounded;
   } else if (way == "reduced") {
     reduced.forget();
-    reduced.with_cancels = false;
+    reduced.with_cancels = reduced.with_crowds = false;
     strategy = &reduced;
   } else {
     return refuse("there is no such search");

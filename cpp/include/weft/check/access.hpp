@@ -46,6 +46,9 @@ class Relation {
     put(make, {all});
     put(all, {all, join, look});
     put(join, {look});
+    // When the last writer has gone, who takes the last value of a buffer ends the channel: after
+    // that no end can be made.
+    for (const Access a : {read, choice, choose_read}) flip(a, make, true);
     // The value that a writer leaves in a buffer is lost if the last reader has gone.
     for (const Access a : {write, choose_write, quiet_choice}) flip(a, close, true);
   }
