@@ -272,12 +272,17 @@ def _over(s: State, pid: int, touched: list[Touch], waiting: set[int]) -> State:
 
 
 def entries(state: State, a: int, b: int) -> set[Entry]:
-    """The pairs of accesses of two steps at one place."""
+    """The pairs of accesses of two steps at one place. If more processes arrive at the barrier than it
+    has parties, their arrivals count as `all`.
+    """
+    joined = sum(("b", 0) == place for t in state.touches.values() for place, how in t if how == "join")
+    crowded = joined > state.world.barriers[0].enrolled
     found = set()
     for place, how in state.touches[a]:
         for other, as_well in state.touches[b]:
             if place == other:
-                x, y = sorted((how, as_well), key=ACCESSES.index)
+                both = ["all" if crowded and it == "join" else it for it in (how, as_well)]
+                x, y = sorted(both, key=ACCESSES.index)
                 found.add((x, y, place[0] == "c" and state.world.chans[place[1]].capacity > 0))
     return found
 
