@@ -44,7 +44,7 @@ Outcome = Any
 
 
 def _plain(out: Any) -> Any:
-    """What an operation gave, without the details of what it raised."""
+    """The outcome of an operation, without the details of its exception."""
     out = list(out)
     if out[0] != "ok":
         return (out[0],)
@@ -59,7 +59,7 @@ def _plain(out: Any) -> Any:
 
 
 def outcome_of(history: list[dict[str, Any]]) -> Outcome:
-    """What each process saw, and how the run ended."""
+    """The outcomes of each process's operations, and how the run ended."""
     log: dict[str, list[Any]] = {}
     for r in history:
         if r["e"] not in ("ret", "run", "end"):
@@ -73,7 +73,7 @@ def outcome_of(history: list[dict[str, Any]]) -> Outcome:
 
 @dataclass
 class Searched:
-    """What a search has found."""
+    """The outcomes that a search has found."""
 
     outcomes: set[Outcome]
     runs: int
@@ -102,7 +102,7 @@ def modelled(net: dict[str, Any], limit: int = 300_000) -> set[Outcome]:
     """The model's outcomes.
 
     Raises:
-        RuntimeError: it has more than `limit` states.
+        RuntimeError: the network has more than `limit` states.
     """
 
     def seen(log: Any) -> Outcome:
@@ -121,13 +121,13 @@ def modelled(net: dict[str, Any], limit: int = 300_000) -> set[Outcome]:
 
 
 def _ended_well(outcomes: set[Outcome]) -> set[Outcome]:
-    """Of a run that did not end well only that it did not."""
+    """The outcomes; of a run that did not end well only how it ended."""
     return {x if ("run", ("ok",)) in x else dict(x)["run"] for x in outcomes}
 
 
 @dataclass
 class Compared:
-    """Of one network."""
+    """The comparison of one network."""
 
     seed: int
     #: It has a yield. In the reduced search the others need not go first then (SEMANTICS 7.7), so that

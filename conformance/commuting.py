@@ -48,7 +48,7 @@ class Action(NamedTuple):
     name: str
     what: str  # read, write, select, close, die, poison, make, sync, enrol, resign
     guards: tuple[Guard, ...] = ()
-    on: int = 0  # channel; of close the end
+    on: int = 0  # the channel; for close, the end
 
 
 @dataclass
@@ -68,7 +68,7 @@ class State:
 
 def worlds() -> Iterator[tuple[World, list[Action]]]:
     """First states, each with the steps that are possible there. A state has two channels of the
-    given capacity, and so many ends at each side.
+    given capacity, and the given number of ends at each side.
     """
     for capacity, ends, overflow in (
         (0, 1, "block"),
@@ -288,8 +288,9 @@ def entries(state: State, a: int, b: int) -> set[Entry]:
 
 
 def _key(w: World) -> Any:
-    """What is left of a state: of an operation that is over, its outcome, not how it came to it; at a barrier who
-    waits, not who came first, since all go on together (rule 8.1).
+    """The part of a state that is compared: of an operation that is over, its outcome, not how it
+    came to it; at a barrier, who waits, not who came first, because all go on together (rule
+    8.1).
     """
     chans, ends, barriers, _, *rest = w.world_key()
     barriers = tuple((enrolled, tuple(sorted(line))) for enrolled, line in barriers)
@@ -317,7 +318,7 @@ def reachable(world: World, doable: list[Action], depth: int) -> list[State]:
 
 @dataclass
 class Looked:
-    """What was found."""
+    """The result of look()."""
 
     pairs: int = 0
     #: of pairs whose two orders differ: (the entries that say so in the table, an example)
@@ -329,8 +330,8 @@ def look(conflicts: Any, depth: int = 1, sample: int = 0, seed: int = 0) -> Look
     third step decides a select of the pair, that step is done too.
 
     Args:
-        conflicts: (access, access, at a buffer?) → what the table says.
-        sample: so many states of each beginning, drawn at random; 0: all.
+        conflicts: (access, access, at a buffer?) → whether the table says that they conflict.
+        sample: how many states of each beginning are drawn at random; 0: all are used.
     """
     looked = Looked()
     for world, doable in worlds():
@@ -405,7 +406,7 @@ def witnessed(conflicts: Any, witness: Witness) -> Looked:
 
 
 def needed(looked: Looked) -> set[Entry]:
-    """The entries that are somewhere the only one that says that two steps conflict."""
+    """The entries that, for some pair, are the only one to say that two steps conflict."""
     return {next(iter(saying)) for saying, _ in looked.differing if len(saying) == 1}
 
 
@@ -420,7 +421,7 @@ def entries_of(conflicts: Any) -> set[Entry]:
 
 
 def table(a: str, b: str, buffered: bool) -> bool:
-    """What the engine's table says."""
+    """The entries of the engine's table."""
     from weft._checking import _engine
 
     return _engine.conflicts(ACCESSES.index(a), ACCESSES.index(b), buffered)

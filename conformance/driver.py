@@ -111,8 +111,7 @@ class ProgramDriver:
         return history
 
 
-# --------------------------------------------------------------------------------------------------
-# ----------- the line format
+# --- the line format
 
 
 def to_lines(net: Net) -> str:
@@ -267,8 +266,7 @@ def _body_from(lines: list[list[str]]) -> tuple[list[Any], str]:
             raise ValueError(f"a statement of unknown kind {word!r}")
 
 
-# --------------------------------------------------------------------------------------------------
-# ------------------ the loop
+# --- the loop
 
 
 def verdict(
@@ -294,7 +292,6 @@ def conform(
 
     No new network is begun once `seconds` have passed. If `first` is true, the loop ends with
     the first network that fails, and does not shrink it.
-    which is not shrunk.
     """
     passed = failed = unknown = 0
     until = time.monotonic() + seconds

@@ -46,7 +46,6 @@ def run(
 
     Raises:
         RuntimeError: the network does not end within `limit` steps.
-    does not end within `limit` steps.
     """
     rng = random.Random(seed)
     sim = Sim(net, grain, clock=clock)

@@ -103,8 +103,7 @@ class Sim(Composing):
             self.over,
         )
 
-    # ----------------------------------------------------------------------------------------------
-    # -- what can happen next
+    # --- what can happen next
 
     def steps(self) -> list[Step]:
         """Every step that could happen next; empty when the run is over."""
@@ -225,7 +224,6 @@ class Sim(Composing):
             idle = self.idle_in_turn(op)
             if op.guards[idle[0]].kind == "skip":
                 unseen = [i for i in unseen if i < idle[0]]
-                # The end of the whole select counts at one place only, which may be after the skip
                 # The end of the whole select counts at only one place, which may be after the skip
                 # (5.6).
                 if max(self.ended_by(op), default=-1) > idle[0] and not any(

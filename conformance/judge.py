@@ -125,11 +125,12 @@ class Judge(World):
         left = self.procs[0].exc
         return [left[0]] if left else ["ok"]
 
-    # ------------------------------------------------------------------------------ fairness (5.4)
+    # --- fairness (5.4)
     #
-    # Kept for the select at which a process is: for each guard, in how many selects in a row it was
-    # ready and not chosen; then, after the guards, the same count for the end of the whole select
-    # (5.6). A silent guard does not count in N. When a guard falls silent, all counts start again.
+    # The counts for the select at which a process is: for each guard, in how many selects in a row
+    # it was ready and not chosen; then, after the guards, the same count for the end of the whole
+    # select (5.6). A silent guard does not count in N. When a guard falls silent, all counts start
+    # again.
 
     def _silent(self, op: Op) -> tuple[int, ...]:
         return tuple(

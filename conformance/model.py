@@ -65,8 +65,7 @@ class World(Passing):
         ] = []  # (deadline, pid, guard; < 0: a limit of the process, 7.12), in firing order (8.5)
         self._dirty: list[int] = []
 
-    # ----------------------------------------------------------------------------------------------
-    # -- copies, for searches
+    # --- copies, for searches
 
     def _clone_into(self, new: World) -> None:
         new.chans = [c.clone() for c in self.chans]
@@ -300,8 +299,7 @@ class World(Passing):
                     self._decide(op, ("ok", i))
         self._settle()
 
-    # ----------------------------------------------------------------------------------------------
-    # -- barriers and time (8)
+    # --- barriers and time (8)
 
     def enrol_party(self, barrier: int) -> None:
         self.barriers[barrier].enrolled += 1

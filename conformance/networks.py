@@ -273,8 +273,7 @@ def _mobile(m: Maker, target: int) -> list[dict[str, Any]]:
     ]
 
 
-# --------------------------------------------------------------------------------------------------
-# ----------- readable form
+# --- readable form
 
 
 def readable(net: Net) -> str:

@@ -120,7 +120,9 @@ def table_of(
     default=PICTURE,
     help="The picture to write.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."
+)
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def main(size: int, out: Path, as_json: bool, files: tuple[Path, ...]) -> None:
     """Count the words of FILES (default: the licence texts here) and draw a Mandelbrot picture on

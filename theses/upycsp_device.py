@@ -1,5 +1,5 @@
 """The thesis's own programs, by its names: upycsp_device.py MODULE EXPERIMENT SAMPLES PER, on
-MicroPython and on CPython alike; prints `ns V V …`, a figure a sample.
+MicroPython and on CPython alike. It prints `ns V V …`, a figure for each sample.
 
 MODULE: apycsp or pycsp_locks, of weft.compat. EXPERIMENT: sequential, parallel (CommsTime's delta;
 an operation is a communication), select CxW or with CxW (StressedAlt; an operation is a choice from

@@ -43,7 +43,7 @@ choose_interpreters() {
   for wanted; do
     if [[ $wanted == */* ]]; then
       version=$(version_of "$wanted")
-      [[ -n $version ]] || die "$task: $wanted is no Python 3.10 or later that runs"
+      [[ -n $version ]] || die "$task: $wanted is not a Python 3.10 or later that runs"
       chosen[$version]=$(realpath -s "$wanted")
     elif [[ $wanted =~ ^3\.[0-9]+t?$ ]]; then
       ((${#interpreter[@]})) || find_all

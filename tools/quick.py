@@ -355,7 +355,7 @@ def run(tests: list[str]) -> Counts:
             counts = runner(own)
             passed, failed = passed + counts[0], failed + counts[1]
     if names:
-        raise Refused(f"nothing runs {', '.join(names)}")
+        raise Refused(f"no runner knows how to run {', '.join(names)}")
     return passed, failed
 
 
@@ -372,7 +372,7 @@ def asked(words: list[str], only: str) -> list[str]:
         else:
             tests += named(word)
             if not tests:
-                raise Refused(f"'{word}' is no file, and no test has it in its name")
+                raise Refused(f"'{word}' is not a file, and no test has it in its name")
             continue
         tests += [test for file in files for test in tests_of(file, rows)]
     if not words:

@@ -4,8 +4,8 @@ reported, and enforced by nothing.
     python3 tools/ratchet.py            prints the table
     python3 tools/ratchet.py --write    stores the present figures in tools/ratchet.json
 
-The figures of a room are the lines of its sources and of its tests, and its longest source. The
-figures of the C++ library are what it costs to parse a file that includes <weft/weft.hpp>: lines
+The figures of a room are the lines of its sources, of its tests and of what a tool has written, and
+its longest source. The figures of the C++ library are what it costs to parse a file that includes <weft/weft.hpp>: lines
 after the preprocessor, and seconds of the CPU. Only the standard library is needed.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,7 @@ SOURCES = {
     ".toml",
     ".cmake",
 }
+WRITTEN = re.compile(rb"Written by tools/\w+\.py: do not edit")  # in the head of such a file
 SLACK = 0.02  # a share of the CPU seconds and of lines; a smaller change is not reported
 
 Figures = dict[str, dict[str, Any]]
@@ -62,8 +64,13 @@ def count(root: Path, files: list[Path]) -> Figures:
             continue
         here = file.relative_to(root)
         room, kind = room_of(here)
-        lines = len(file.read_bytes().splitlines())
-        row = figures.setdefault(room, {"lines": 0, "tests": 0, "longest": 0, "file": ""})
+        text = file.read_bytes()
+        lines = len(text.splitlines())
+        if WRITTEN.search(text[:400]):
+            kind = "generated"
+        row = figures.setdefault(
+            room, {"lines": 0, "tests": 0, "generated": 0, "longest": 0, "file": ""}
+        )
         row[kind] += lines
         if kind == "lines" and lines > row["longest"]:
             row["longest"], row["file"] = lines, str(here)
@@ -104,12 +111,13 @@ def change(now: float, before: float | None) -> str:
 
 def table(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
     """Returns the lines to print: a heading, the rooms, the whole, the cost of the library."""
-    rows = [("room", "lines", "of tests", "longest source")]
+    rows = [("room", "lines", "of tests", "generated", "longest source")]
+    kinds = ("lines", "tests", "generated", "longest")
     for room, row in now["rooms"].items():
         was = before.get("rooms", {}).get(room, {})
-        cells = [f"{row[k]}{change(row[k], was.get(k))}" for k in ("lines", "tests", "longest")]
-        rows.append((room, cells[0], cells[1], f"{cells[2]} {row['file']}"))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+        cells = [f"{row[k]}{change(row[k], was.get(k))}" for k in kinds]
+        rows.append((room, *cells[:3], f"{cells[3]} {row['file']}"))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
     out = [
         "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
         for row in rows

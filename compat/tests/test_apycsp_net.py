@@ -313,5 +313,5 @@ def test_names():
     with pytest.raises(BadUse, match="no channel 'c' is registered"):
         net.unregister_channel("c")
     for wrong in ("here", "1:2:x", "70000", ""):
-        with pytest.raises(BadUse, match="an address is"):
+        with pytest.raises(BadUse, match="an address must be"):
             run(net.start_server(wrong))

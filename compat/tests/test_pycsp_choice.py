@@ -160,7 +160,7 @@ def test_what_a_string_raises_is_raised_and_names_the_line(p: Any) -> None:
 
 
 def test_what_cannot_be_called_is_no_action(p: Any) -> None:
-    with pytest.raises(p.InfoException, match="cannot be called"):
+    with pytest.raises(p.InfoException, match="must be callable"):
         p.SkipGuard(action=3)
 
 

@@ -129,7 +129,7 @@ def test_wrong_settings() -> None:
         p.Parallel(there.where(), cluster_pin=1)
     with pytest.raises(p.InfoException, match="asks for no password"):
         p.sshprocess(ssh_password="42")
-    with pytest.raises(p.InfoException, match="'-x' is no name of a machine"):
+    with pytest.raises(p.InfoException, match="'-x' is not the name of a machine"):
         p.Parallel(there.where(), ssh_host="-x", ssh_user=None)
     with pytest.raises(p.InfoException, match="has no setting host"):
         p.clusterprocess(host="a")

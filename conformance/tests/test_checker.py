@@ -341,8 +341,7 @@ def test_random_wrongs_are_flagged(grain):
     assert total > 60 and caught == total, f"{caught} of {total}"
 
 
-# ------------------------------------------------------------------------------------------------
-# networks and shrinking
+# --- networks and shrinking
 
 
 def test_the_same_seed_gives_the_same_network():

@@ -50,12 +50,13 @@ def at_the_beginning() -> set[Entry]:
     ids=lambda entry: f"{entry[0]}-{entry[1]}{'-buffered' if entry[2] else ''}",
 )
 def test_each_entry_that_is_made_wrong_is_found(entry: Entry) -> None:
-    """The steps of some pair differ by their order, and no other entry says that they conflict."""
+    """Some pair of steps differs by its order, and only this entry says that the two steps
+    conflict."""
     assert entry in at_the_beginning()
 
 
 def test_the_table_says_of_all_pairs_that_differ_that_they_conflict() -> None:
-    """In states after one step, some of them."""
+    """The same in some of the states after one step."""
     looked = look(table, depth=1, sample=2, seed=1)
     assert looked.pairs > 1500
     assert [example for saying, example in looked.differing if not saying] == []
@@ -72,7 +73,8 @@ def test_a_table_that_is_wrong_is_noticed() -> None:
 
 @pytest.mark.parametrize("seed", range(18))
 def test_the_reduced_search_has_the_outcomes_of_all_schedules_and_no_others(seed: int) -> None:
-    """Random networks, of each group of features; those with too many schedules say nothing."""
+    """Random networks of each group of features; a network with too many schedules shows
+    nothing."""
     times, features = GROUPS[seed % len(GROUPS)]
     compared = compare(
         seed, features, size=2, times=times, most=600, seconds=2.0, model=times == "quiet"

@@ -110,9 +110,7 @@ void out_of_range(const char* what, std::int64_t given, std::int64_t least, std:
                            std::to_string(size(most)), ", not ", given < 0 ? "-" : "",
                            std::to_string(size(given))}));
 }
-void not_a_time() {
-  bad_use("a time that is no number: it would never come, and would never have been");
-}
+void not_a_time() { bad_use("a time that is not a number (nan): it would never come"); }
 
 void started_twice() {
   bad_use("a process that was started already (or moved away) cannot be started");

@@ -19,7 +19,7 @@ Executor::Executor(detail::Where w) : where_(std::make_shared<const detail::Wher
 detail::Where Cores::checked(unsigned n, std::vector<int> cpus) {
   constexpr unsigned most = 64;
   if (n < 1 || n > most)
-    detail::bad_use("Cores: " + std::to_string(n) + " cores; it takes 1 to " +
+    detail::bad_use("Cores: " + std::to_string(n) + " cores; their number must be from 1 to " +
                     std::to_string(most));
   if (!cpus.empty() && cpus.size() != n)
     detail::bad_use("Cores: " + std::to_string(cpus.size()) + " CPUs for " + std::to_string(n) +
@@ -46,7 +46,7 @@ static std::unique_ptr<runtime::RunExecutor> hired(runtime::Run& run, const Wher
   return cores;
 }
 runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w) {
-  if (!w) bad_use("an executor that was moved away: use the one that it was moved to");
+  if (!w) bad_use("this executor was moved away: use the one to which it was moved");
   const runtime::RunsAt at = run.hire(w, [&] { return hired(run, *w); });
   if (at == runtime::RunsAt::group)
     bad_use("a run uses at most 64 executors: share them between processes");

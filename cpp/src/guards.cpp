@@ -17,7 +17,9 @@ void raise_fault(const core::Guard* guards, const core::Fault& f, const char* ve
 }
 
 void moved_end(const char* verb) {
-  bad_use(runtime::joined({verb, ": the end of a process, from a Watch that was moved away"}));
+  bad_use(runtime::joined({verb,
+                           ": a guard is the end of a process, from a Watch that was moved away: "
+                           "use the one to which it was moved"}));
 }
 
 void used_elsewhere() {

@@ -33,11 +33,11 @@ inline Operation write(int channel, int value = 0) { return {{{channel, true, va
 inline Operation select(std::vector<Guard> guards) { return {std::move(guards)}; }
 
 struct Network {
-  std::vector<int> capacities;  // of the channels
+  std::vector<int> capacities;  // the capacities of the channels
   std::vector<std::vector<Operation>> processes;
 };
 
-// What came of a run: whether all processes have ended, and what each has taken.
+// The result of a run: whether all processes have ended, and the values that each has taken.
 using Outcome = std::pair<bool, std::vector<std::vector<int>>>;
 
 class Machine {
@@ -79,7 +79,7 @@ class Machine {
   struct Process {
     int number = 0;
     std::size_t at = 0;
-    bool over = false;  // is its operation over, while it has not gone on?
+    bool over = false;  // its operation is over, but the process has not gone on
     int chosen = -1;
     std::vector<int> taken;
     Waits waits;
@@ -110,7 +110,7 @@ class Machine {
     ready_.erase(ready_.begin() + i);
     Process& me = processes_[p];
     run_.goes(me.number);
-    if (std::exchange(me.over, false)) {  // it goes on after its operation
+    if (std::exchange(me.over, false)) {  // the process goes on after its operation
       if (++me.at < network_.processes[p].size()) wake(p);
       run_.record.ready(me.number);
       return p;
@@ -239,12 +239,12 @@ class Machine {
 
 struct Found {
   std::set<Outcome> outcomes;
-  // `first`: the run of the first deadlock.
+  // `first`: the number of the run that found the first deadlock.
   unsigned runs = 0, blocked = 0, deadlocks = 0, first = 0;
   bool complete = false;
 };
 
-// Runs all schedules of a strategy, but at most so many.
+// Runs all schedules of a strategy, but at most `most`.
 inline Found search(const Network& network, wc::Strategy& strategy, unsigned most = 300000) {
   Found f;
   wc::Run run;

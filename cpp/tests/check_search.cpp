@@ -1,5 +1,5 @@
-// Tests the searches of `weft check` on little networks (rules 17.7 to 17.9): how many schedules
-// stand for all, and that these few have every outcome that all have.
+// Tests the searches of `weft check` on little networks (rules 17.7 to 17.9): how few schedules
+// represent all, and that these few have every outcome that all schedules have.
 #include <random>
 
 #include <doctest/doctest.h>

@@ -6,7 +6,7 @@ using namespace weft;
 using namespace weft::test;
 
 namespace {
-struct Books {  // nothing leaked, nothing destroyed twice
+struct Books {  // checks that no value leaks or is destroyed twice
   Books() { Item::alive = 0; }
   ~Books() { CHECK(Item::alive == 0); }
 };
@@ -107,7 +107,7 @@ TEST_CASE_TEMPLATE("rule 1.4: what entered a full buffer last is replaced", P, P
   Task w, r;
   CHECK(w.write(f.c, 1) == Status::ok);
   r.read(f.c);
-  CHECK(r.value() == 1);  // so that the ring turns over
+  CHECK(r.value() == 1);  // so that the ring wraps around
   for (std::uint32_t i = 2; i <= 5; ++i) CHECK(w.write(f.c, i) == Status::ok);
   CHECK(f.ring.dropped == 2);
   r.read(f.c);
@@ -174,7 +174,7 @@ TEST_CASE_TEMPLATE("rule 1.6: an extended read holds the writer until its block 
   }
   CHECK(r.value() == 1);
   CHECK(w.wakes == 0);
-  CHECK_FALSE(c.template withdraw<Side::out>(w));  // rule 6.3: it is committed
+  CHECK_FALSE(c.template withdraw<Side::out>(w));  // rule 6.3: the write has committed
   c.poison(1);
   CHECK(w.wakes == 0);
   c.end_extended(r);
@@ -212,7 +212,8 @@ TEST_CASE_TEMPLATE("rule 1.6: on a buffer the slot stays occupied", P, POLICIES)
   SUBCASE("a second extended read that withdraws lets those behind it pass") {
     Task q;
     CHECK(s.read(f.c, NodeFlags::extended) == Status::pending);
-    CHECK(q.read(f.c) == Status::ok);  // it meets the writer; the one before it cannot
+    // It meets this writer; the one before it cannot meet anybody.
+    CHECK(q.read(f.c) == Status::ok);
     CHECK(q.value() == 2);
     CHECK(f.c.template withdraw<Side::in>(s));
     f.c.end_extended(r);
@@ -246,7 +247,7 @@ TEST_CASE_TEMPLATE("rule 3.1: readers drain buffer and blocked writers, then it 
   w.write(f.c, 1);
   v.write(f.c, 2);
   f.c.drop_writer();
-  CHECK(v.wakes == 0);  // rule 3.2: it still delivers
+  CHECK(v.wakes == 0);  // rule 3.2: the write that waits still delivers
   CHECK(f.c.template how_ended<Side::in>() == Status::ok);
   r.read(f.c);
   CHECK(r.value() == 1);
@@ -291,7 +292,7 @@ TEST_CASE_TEMPLATE("rule 3.2: the last blocked reader withdraws: waiting writers
   c.drop_reader();
   Task v, w;
   CHECK(v.write(d, 1) == Status::ok);       // s has committed at d and has not left c yet
-  CHECK(w.write(c, 2) == Status::retired);  // its stale place is passed over
+  CHECK(w.write(c, 2) == Status::retired);  // the stale place of s is skipped
   CHECK(s.finish() == 1);
   CHECK(s.value(1) == 1);
 }
@@ -378,7 +379,7 @@ TEST_CASE_TEMPLATE("rule 4.5: death drains like retirement and is not quiet", P,
     f.c.drop_writer(true);
     r.read(f.c);
     CHECK(r.value() == 1);
-    CHECK(r.read(f.c) == Status::pending);  // one is still alive
+    CHECK(r.read(f.c) == Status::pending);  // one writer end is still open
     f.c.drop_writer(false);
     CHECK(r.status == Status::died);
   }
@@ -409,7 +410,7 @@ TEST_CASE_TEMPLATE(
         CHECK(w.write(c, 0, NodeFlags::compute) == Status::ok);
       }
       CHECK(r.wakes == 0);
-      CHECK_FALSE(c.template withdraw<Side::in>(r));  // rule 6.3: committed
+      CHECK_FALSE(c.template withdraw<Side::in>(r));  // rule 6.3: the read has committed
       if (raises) {
         c.abandon(w);
         CHECK(r.status == Status::died);
@@ -501,7 +502,7 @@ TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and take
   CHECK(w.write(c, 1) == Status::pending);  // nothing was handed over
   CHECK(f.tells == 1);
   CHECK(f.told == 1);
-  CHECK(r.wakes == 0);  // it waits for the decision
+  CHECK(r.wakes == 0);  // the reader waits for the decision
   SUBCASE("it takes") {
     CHECK(c.take(f, core::Free{}) == core::Attempt::committed);
     CHECK(f.value() == 1);
@@ -525,7 +526,7 @@ TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and take
   }
   SUBCASE("poison: it is told, and decides") {
     c.poison(1);
-    CHECK(f.tells == 1);  // as before: it has not decided yet
+    CHECK(f.tells == 1);  // as before: the undecided choice has not decided yet
     CHECK(r.status == Status::poisoned);
     CHECK(c.take(f, core::Free{}) == core::Attempt::ended);
     CHECK(f.status == Status::poisoned);
@@ -542,9 +543,9 @@ TEST_CASE_TEMPLATE("rules 1.4, 6.6: a buffer with room is open while a foreign r
   f.foreign(q.c);
   CHECK(w.write(q.c, 1) == Status::ok);
   CHECK(f.tells == 1);
-  CHECK(r.read(q.c) == Status::pending);  // behind it: the value is the undecided one's
+  CHECK(r.read(q.c) == Status::pending);  // it waits behind the undecided one, whose value this is
   CHECK(w.write(q.c, 2) == Status::ok);
-  CHECK(r.wakes == 1);  // there is one more than the undecided one takes
+  CHECK(r.wakes == 1);  // there is one value more than the undecided one takes
   CHECK(r.value() == 1);
   CHECK(q.c.take(f, core::Free{}) == core::Attempt::committed);
   CHECK(f.value() == 2);
@@ -565,7 +566,8 @@ TEST_CASE_TEMPLATE("rule 6.6: those behind wait while the undecided ones are as 
   CHECK(g.tells == 1);
   CHECK(r.wakes == 0);
   CHECK(s.read(c) == Status::pending);
-  CHECK(x.write(c, 3) == Status::pending);  // behind the two writers that the undecided ones have
+  // It waits behind the two writers that the undecided readers hold.
+  CHECK(x.write(c, 3) == Status::pending);
   CHECK(r.wakes == 1);
   CHECK(r.value() == 1);
   SUBCASE("a reader that comes to one more takes it") {
@@ -614,7 +616,7 @@ TEST_CASE_TEMPLATE(
   CHECK(f.tells == 1);
   SUBCASE("it comes again itself") {
     CHECK(c.template withdraw<Side::in>(f));
-    CHECK(g.tells == 1);  // the line has moved on
+    CHECK(g.tells == 1);  // the waiting queue has moved on
     CHECK(f.foreign(c) == Status::ok);
     CHECK(f.value() == 1);
     CHECK(c.take(g, core::Free{}) == core::Attempt::not_ready);

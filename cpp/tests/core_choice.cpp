@@ -62,7 +62,7 @@ TEST_CASE_TEMPLATE("rule 5.1: a select commits to one guard and leaves the other
     CHECK(s.go() == Select::parked);
     CHECK(w.write(c, 6) == Status::ok);
     CHECK(s.task.wakes == 1);
-    CHECK(v.write(d, 7) == Status::pending);  // passed over, rule 1.2
+    CHECK(v.write(d, 7) == Status::pending);  // the writer to d is skipped, rule 1.2
     CHECK(s.finish() == 0);
     CHECK(s.value(0) == 6);
     CHECK(d.template withdraw<Side::out>(v));
@@ -278,7 +278,7 @@ TEST_CASE_TEMPLATE(
     CHECK(alt.start(now) == Standing::parked);
     CHECK(w.write(b, 1) == Status::ok);
     CHECK(s.wakes == 1);
-    CHECK(v.write(a, 2) == Status::pending);  // between selects nobody commits it
+    CHECK(v.write(a, 2) == Status::pending);  // between selects nobody commits the alternative
     CHECK(alt.finish() == 1);
     CHECK(rooms[1].take() == 1);
     Task x;

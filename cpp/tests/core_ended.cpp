@@ -19,7 +19,7 @@ struct Spec {
 };
 bool of_channel(const Spec& s) { return s.kind <= Kind::output; }
 
-// Every guard there is: barriers wait for a second party, timers for later.
+// All guards: barriers wait for a second party, timers for a later time.
 std::vector<Spec> all_specs() {
   std::vector<Spec> all;
   for (const bool on : {true, false}) {
@@ -32,7 +32,8 @@ std::vector<Spec> all_specs() {
   return all;
 }
 
-// Rule 5.6, from its words. `held`: some guard that is off was open when the select began, by kind.
+// Rule 5.6, as it is written. `held`: whether, for each kind, a guard that is off was open when the
+// select began.
 struct Rule {
   std::vector<Spec> g;
   bool held[2] = {false, false};
@@ -59,7 +60,7 @@ struct Rule {
                return (x.kind == Kind::timer || x.kind == Kind::skip) && x.on;
              }));
   }
-  // Ready with Retired at i, whoever it is that decides.
+  // The select is ready with Retired at guard i, whoever decides it.
   bool retired_at(std::size_t i) const {
     const Spec& s = g[i];
     return of_channel(s) && s.on && !s.open && (s.ends || (over() && decides(s)));
@@ -90,7 +91,7 @@ struct Bench {
         case Kind::input: s.in(c); break;
         case Kind::output: s.out(c, 1); break;
         case Kind::barrier: s.barrier(barriers[i]); break;
-        case Kind::latch: break;  // as a barrier
+        case Kind::latch: break;  // as for a barrier
         case Kind::timer: s.timer(5); break;
         case Kind::skip: s.skip(); break;
       }
@@ -108,7 +109,7 @@ struct Bench {
   }
 };
 
-// Of the guards that wait, those that are ended now one after another, in every order; `step` says
+// Runs, in every order, the steps in which the guards that wait end one after another. `step` says
 // what the engine did.
 template <class F>
 void each_order(const Rule& begun, F&& run) {
@@ -137,8 +138,8 @@ void each_set(std::size_t most, F&& f) {
 
 constexpr int kNone = Select::none;
 
-// What a fair or a priority select that begins must choose: its index, skip's included; kNone: it
-// waits.
+// The index that a fair or a priority select must choose when it begins, the index of skip
+// included; kNone: it waits.
 int expected(const Rule& r, Mode m, std::size_t start) {
   const std::size_t n = r.g.size();
   bool placed = false;
@@ -250,7 +251,7 @@ void standing(const std::vector<Spec>& g) {
         got = alt.finish();
         if (got == Standing::again) got = alt.start(now_ns);
       }
-      // It looks for itself when it is woken: what was off then counts as it is then.
+      // A woken select looks again by itself: a guard that was off then counts as it is now.
       if (then.any_retired() || Rule(b.specs).any_retired()) {
         if (g[i].on) REQUIRE((got >= 0 && Rule(b.specs).retired_at(static_cast<std::size_t>(got))));
       } else {

@@ -58,7 +58,7 @@ TEST_CASE("who was taken may go while others are pushed: nothing is written to i
   auto goes = std::make_unique<Waker>();
   q.push(goes.get());
   CHECK(q.pop() == goes.get());
-  goes.reset();  // AddressSanitizer sees a write to its link
+  goes.reset();  // AddressSanitizer notices a write to its link
   q.push(&stays);
   goes = std::make_unique<Waker>();
   q.push(goes.get());
@@ -101,7 +101,7 @@ TEST_CASE("a queue behind another: all in order, and the other is empty and of u
   a.append(b);
   CHECK(a.empty());
   b.push(&ws[0]);
-  a.append(b);  // to an empty one
+  a.append(b);  // the queue is empty
   CHECK(b.empty());
   b.push(&ws[1]);
   b.push(&ws[2]);
@@ -131,7 +131,8 @@ TEST_CASE("all at once, as a list that ends, also if a link was in use before") 
   CHECK(q.pop() == &ws[1]);
 }
 
-// Against a std::deque: every operation in any order, the loop's way of taking among them.
+// Compares the queue with a std::deque, for every operation in any order, the loop's way of taking
+// among them.
 TEST_CASE("rule 15.2: as a deque would, whatever is done") {
   for (unsigned seed = 1; seed <= 200; ++seed) {
     INFO("seed ", seed);
@@ -163,7 +164,8 @@ TEST_CASE("rule 15.2: as a deque would, whatever is done") {
         case 2:
           if (!q.empty()) taken(q.pop());
           break;
-        case 3: {  // a turn of the loop: who runs pushes others, and may be pushed again
+        // A turn of the loop: the process that runs pushes others, and may be pushed again.
+        case 3: {
           Waker* w = q.front();
           for (unsigned n = one_of(8); w && n > 0; --n) {
             Waker* next = q.advance(w);

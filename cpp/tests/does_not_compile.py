@@ -2,12 +2,13 @@
 """Bad use that the compiler finds says what to do: each case below must fail to compile with its
 message, under g++ and clang++, or under the compiler that is named as an argument.
 
-Every case is a function of one source, on a line of its own, which is compiled once (-fsyntax-only,
-no limit on errors): a case has passed if its message is in an error that names its line. Forgotten
-co_awaits and values that do not fit are only warned of: they are a second source, with
--Werror for those warnings. Of a value that does not fit the warning must stand at the line of the program where the
-value is given, and not in a header of Weft's, which may be a system header: there it would not be seen.
-Some functions of each are correct, and no error may name them. Last line: `N passed, N failed`.
+Every case is a function of one source, on a line of its own. The source is compiled once
+(-fsyntax-only, no limit on errors), and a case has passed if its message is in an error that
+names its line. For forgotten co_awaits and values that do not fit the compiler only warns: they
+are in a second source, with -Werror for those warnings. The warning for a value that does not
+fit must be at the line of the program that gives the value. In a header of Weft's, which may be
+a system header, it would not be shown. Some functions of each source are correct, and no error
+may name them. Last line: `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ sys.path.insert(0, str(CPP.parent / "tools"))
 
 import progress  # noqa: E402
 
-# What is wrong, the statement, and what the compiler must say ("" : nothing, it is correct).
+# The fault, the statement, and what the compiler must say ("": nothing, because the statement is
+# correct).
 CASES = [
     (
         "a correct network",
@@ -66,12 +68,12 @@ CASES = [
     (
         "a thread among processes",
         "std::vector<weft::Process> v; v.push_back(weft::thread([] {}));",
-        "a thread(...) is no weft::Process",
+        "a thread(...) is not a weft::Process",
     ),
     (
         "a placed process among processes",
         "weft::Core core; std::vector<weft::Process> v; v.push_back(copy(a.reader(), b.writer()).on(core));",
-        "p.on(...) and p.pinned(...) are no weft::Process",
+        "p.on(...) and p.pinned(...) are not a weft::Process",
     ),
     (
         "a result that an AnyProcess would lose",
@@ -98,7 +100,7 @@ CASES = [
     (
         "a select over a writer",
         "auto w = a.writer(); (void)weft::select(w);",
-        "a writer end becomes one by out(writer, value)",
+        "for a writer end out(writer, value)",
     ),
     (
         "a thread on a local channel",
@@ -215,7 +217,7 @@ CASES = [
     (
         "a capacity with a fraction",
         "(void)weft::buffer(2.5);",
-        "weft: a whole number is wanted here",
+        "weft: expected a whole number",
     ),
     (
         "reads of several types",
@@ -238,7 +240,7 @@ using S = const weft::Channel<std::string>&;
 """
 
 
-# Forgotten co_awaits: the statement in a coroutine, and what the warning must say ("" : nothing).
+# Forgotten co_awaits: the statement in a coroutine, and what the warning must say ("": nothing).
 FORGOTTEN = [
     (
         "all of them awaited",
@@ -295,8 +297,8 @@ namespace wire = weft::wire;
 """
 )
 
-# Values that do not fit (rule 1.9): what is written, as a statement of a
-# coroutine; True: the compiler must warn at that line; False: it fits, and nothing may be said.
+# Values that do not fit (rule 1.9): a title; a statement of a coroutine; True: the compiler must
+# warn at that line; False: the value fits, and there must be no warning.
 NARROWED = [
     ("written to int", "co_await i.write(3.7);", True),
     ("a long one, written to int", "co_await i.write(5'000'000'000LL);", True),
@@ -331,7 +333,7 @@ NARROWED = [
     ("an output of a component", "(void)weft::native::output(native, 3.7);", True),
     ("written by a coroutine of a component", "(void)task.write(3.7);", True),
     ("an output of a coroutine of a component", "(void)tasks::output(task, 3.7);", True),
-    # The compiler warns of these in a header of Weft's, and says for which line.
+    # The compiler warns of these in a header of Weft's, and names the line of the program.
     (
         "parallel writes of pairs",
         "co_await weft::par_write(std::pair(i, x), std::pair(i, 1));",
@@ -387,7 +389,7 @@ WARNINGS = [
 ]
 HERE = re.compile(r"cases\.cpp:\d+:\d+: error: .*conver")  # at the line of the case
 
-# What a diagnostic says; what is said of it afterwards; what g++ says before it.
+# A diagnostic; a note that follows it; a line that g++ prints before it.
 ERROR = re.compile(r": (?:fatal )?error: ")
 WARNING = re.compile(r": warning: ")
 NOTE = re.compile(r": note: ")
@@ -397,8 +399,8 @@ BEFORE = re.compile(
 
 
 def diagnostics(text: str) -> list[str]:
-    """Each error with all that is said of it: g++ puts "required from" before it, clang++ notes
-    after it."""
+    """Returns each error with its notes: g++ puts "required from" before an error, clang++ puts
+    notes after it."""
     found: list[list[str]] = []
     before: list[str] = []
     for line in text.splitlines():
@@ -414,7 +416,8 @@ def diagnostics(text: str) -> list[str]:
 
 
 def errors_of(compiler: str, flags: list[str], head: str, functions: list[str]) -> list[str]:
-    """What is said of each function, which is a line: all errors that name it, together."""
+    """Returns the errors about each function, which is one line: all errors that name it,
+    together."""
     with tempfile.TemporaryDirectory() as where:
         path = pathlib.Path(where) / "cases.cpp"
         path.write_text(head + "".join(f + "\n" for f in functions))
@@ -432,7 +435,7 @@ def errors_of(compiler: str, flags: list[str], head: str, functions: list[str]) 
 
 
 def coroutines(name: str, parameters: str, bodies: list[str]) -> list[str]:
-    """Each body as a process with these parameters."""
+    """Returns each body as a process with these parameters."""
     return [
         f"weft::Process {name}_{i}({parameters}) {{ {body} co_return; }}"
         for i, body in enumerate(bodies)
@@ -441,8 +444,8 @@ def coroutines(name: str, parameters: str, bodies: list[str]) -> list[str]:
 
 def main() -> int:
     passed = failed = 0
-    # Static assertions in what a case instantiates are reported once for each instantiation: no two
-    # cases may instantiate the same.
+    # A static assertion is reported once for each instantiation, so no two cases may instantiate
+    # the same template.
     wrong = [
         f"void case_{i}([[maybe_unused]] C a, [[maybe_unused]] C b, [[maybe_unused]] S s) {{ {code} }}"
         for i, (_, code, _) in enumerate(CASES)

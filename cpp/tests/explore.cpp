@@ -14,7 +14,7 @@ void name(T& x, const char* n) {
 }
 inline std::uint32_t choose(std::uint32_t n) { return engine().choose(n); }
 
-// Every value has been destroyed once: nothing leaked, nothing destroyed twice.
+// Checks that every value has been destroyed exactly once.
 struct Balance {
   Balance() { Item::alive = 0; }
   void check() const {

@@ -34,7 +34,7 @@ struct Visited {
       ++i;
     }
   }
-  // As one who visits several (Crew::hold_all).
+  // Holds the lock as a thread that visits several queues does (Crew::hold_all).
   void hold() {
     while (!lock.try_book()) prim::pause(0);
     lock.announce();

@@ -31,8 +31,8 @@ SCENARIO("choice meets choice: 2 processes, 2 channels, input and output in each
   b.check();
 }
 
-// Three in a ring-like knot: two meet, the third is cancelled at the end or meets nobody; a fourth
-// party takes the rest.
+// Three processes in a ring-like knot: two meet, the third is cancelled at the end or meets nobody;
+// a fourth party takes the remaining value.
 SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each (rules 5.1, 5.3)",
          2) {
   Balance b;
@@ -46,7 +46,7 @@ SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each
     REQUIRE_THAT(x.status == Status::ok || x.status == Status::cancelled);
     if (x.status == Status::ok && x.index == 1) sent += v;
     if (x.status == Status::ok && x.index == 0) received += x.value;
-    // Two of three can meet; the second of them to finish calls the third off.
+    // Two of the three can meet; the second of them to finish cancels the third.
     if (++done == 2)
       for (Process* o : {&p, &q, &r})
         if (o != &me) o->cancel();
@@ -60,9 +60,9 @@ SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each
   b.check();
 }
 
-// P's word is LOCKED while it tries to win Q, Q is cancelled, and R comes by: it must wait for P's
-// word, not pass it over. Only here, with an input and an output guard in every process, does
-// passing over show.
+// P's word is LOCKED while P tries to claim Q, Q is cancelled, and R comes: R must wait for P's
+// word, not skip it. Only this scenario, with an input and an output guard in every process,
+// notices a skip.
 SCENARIO("a locked peer is waited for: 3 choices, one cancelled (rules 5.1, 5.3, 6.4)", 2) {
   Balance b;
   Chan c, d;

@@ -12,7 +12,7 @@ namespace crew {
 
 class Crew;
 
-// Its word: 0 runs, 1 waits, 2 was woken, 3 was cancelled.
+// Its word: 0 while it runs, 1 while it waits, 2 once it was woken, 3 once it was cancelled.
 struct Job : runtime::ProcessBase {
   std::function<void(Job&)> step;
   const char* what = "";
@@ -26,20 +26,21 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
  public:
   using Base = runtime::Crew<Crew>;
   prim::atomic<std::int32_t> active;
-  int ready_jobs = 0;  // of which nobody may say that there is nothing to do
+  // Ready jobs: while there is one, nobody may find that there is nothing to do.
+  int ready_jobs = 0;
   bool over = false;
   prim::atomic<std::int64_t> alarm{prim::forever};
   Job* at_alarm = nullptr;
   std::vector<Job*> jobs;
   bool looks_at_rest = false;
-  prim::atomic<int> withdrawing{0};  // if looks_at_rest
+  prim::atomic<int> withdrawing{0};  // counted if looks_at_rest
 
   Crew(unsigned workers, unsigned others, bool long_steps)
       : Base(workers, this, long_steps), active(static_cast<std::int32_t>(workers + others)) {
     engine().expiry_costs = true;
   }
 
-  // A thread of the explorer as worker i, until over.
+  // Makes a thread of the explorer worker i, until `over`.
   void help(unsigned i) {
     work(worker(i), [this] { return over; });
     deactivated();
@@ -56,7 +57,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
     ++ready_jobs;
     ready_from_elsewhere(&j);
   }
-  // Wake it if it waits (or as soon as it does).
+  // Wakes the job if it waits, or as soon as it does.
   template <class Go>
   bool wake(Job& j, std::uint32_t to, Go&& go) {
     std::uint32_t waits = 1;
@@ -92,7 +93,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
       if (j->cancel().load() != 0)
         withdraw(*j, [&](runtime::ProcessBase&) {
           if (looks_at_rest) withdrawing.store(1);
-          static_cast<void>(j->word.load());  // time for somebody to begin
+          static_cast<void>(j->word.load());  // gives other threads time to begin
           if (j->inside) engine().fail("a process is withdrawn while it runs (rule 6.1)");
           wake(*j, 3, [&](Job& x) { go(w, x); });
           if (looks_at_rest) withdrawing.store(0);
@@ -112,7 +113,8 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   void asleep(Worker&) noexcept {}
   void awake(Worker&) noexcept {}
 
-  Worker* on = nullptr;  // who called the step that has just begun: to be read before anything else
+  // The worker that called the step that has just begun; it must be read before anything else.
+  Worker* on = nullptr;
 };
 
 }  // namespace crew
@@ -164,7 +166,7 @@ SAMPLED("crew: woken while it is being suspended, by another worker (rule 15.5)"
   crew::Job p, q;
   p.step = [&](crew::Job& me) {
     if (me.steps == 1) {
-      // from here on it can be woken; it is suspended only when its step has ended
+      // From here on the job can be woken; it is suspended only when its step has ended.
       me.word.store(1);
       return;
     }
@@ -186,7 +188,7 @@ SAMPLED("crew: woken while it is being suspended, by another worker (rule 15.5)"
   REQUIRE_THAT(p.steps == 2 && p.ended && q.ended);
 }
 
-// `behind` waits in the queue of a worker whose step does not end before it has run.
+// The job `behind` waits in the queue of a worker whose step does not end before `behind` has run.
 inline void long_step(bool long_steps) {
   crew::Crew c(2, 0, long_steps);
   crew::Job longer, behind;
@@ -276,7 +278,8 @@ SAMPLED("crew: a cancelled process is withdrawn wherever it has got to (rule 6.1
   REQUIRE_THAT(p.ended);
 }
 
-// Whoever serves must wait for a worker that is just taking a process, and has not marked it yet.
+// The thread that serves the cancellation must wait for a worker that is taking a process and has
+// not marked it yet.
 SAMPLED("crew: a cancellation is served while another worker takes the process (rule 6.1)", 1) {
   crew::Crew c(2, 0, true);
   crew::Job p, q;

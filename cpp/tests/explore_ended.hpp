@@ -5,7 +5,7 @@
 
 namespace weft::test {
 
-// Two sources, each with one writer, and who selects over them.
+// Two sources, each with one writer, and a process that selects over them.
 struct TwoSources {
   Balance b;
   Chan c, d;
@@ -24,14 +24,14 @@ struct TwoSources {
     c_ends();
     spawn("D", [this] { d.drop_writer(); });
   }
-  // The second has a value, and its writer leaves after it.
+  // The writer of the second source writes a value, and leaves after it.
   void d_writes_and_ends(Process& w) {
     spawn("D", [this, &w] {
       REQUIRE_THAT(w.write(d, 7) == Status::ok);
       d.drop_writer();
     });
   }
-  // Nobody is left in a line, no value anywhere.
+  // No party is left in a waiting queue, and no value anywhere.
   void settled() {
     REQUIRE_THAT(empty(c) && empty(d));
     b.check();

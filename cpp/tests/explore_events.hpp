@@ -8,22 +8,23 @@
 
 namespace weft::test {
 
-// Before what is built in a scenario: none of it comes from another scenario's pool.
+// Must be the first member: then nothing that a scenario builds comes from the pool of another
+// scenario.
 struct FreshPooled {
   runtime::FreshPool fresh;
 };
 
-// What can happen, and one of it.
+// Events that can happen; one() makes one of them happen.
 class Events {
  public:
   void may(bool now, std::function<void()> f) {
     if (now) can_.push_back(std::move(f));
   }
-  // Every order of `most` events that have another one beside them, but for the first `before` of
-  // these; before and after them the first that can happen does.
+  // Every order of `most` events that have an alternative, except the first `before` of these.
+  // Before and after them the first possible event happens.
   Events() = default;
   explicit Events(unsigned most, unsigned before = 0) : before_(before), left_(most) {}
-  // False: nothing can.
+  // Makes one event happen. Returns false if none can.
   bool one() {
     if (can_.empty()) return false;
     const std::size_t n = can_.size();

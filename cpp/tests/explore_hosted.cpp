@@ -11,7 +11,7 @@
 namespace weft::test {
 using explorer::engine;
 
-// What belongs to a thread, kept apart for each of the explorer's.
+// The variables of a thread, kept apart for each thread of the explorer.
 struct ThreadState {
   runtime::ThreadProcess* process = nullptr;
   runtime::Context* context = nullptr;
@@ -36,7 +36,7 @@ struct ThreadState {
 };
 inline ThreadState states[8];
 
-// A run on so many workers. Its processes begin as it does.
+// A run on n workers. Its processes begin when the run begins.
 class Net {
  public:
   explicit Net(unsigned workers, Clock clock = Clock::steady)
@@ -49,7 +49,7 @@ class Net {
       if (to >= 0) states[to].swap();
     };
   }
-  // What it threw; "" if nothing.
+  // Returns the text of the exception that the run threw; "" if it threw none.
   template <class... Ps>
   std::string run(Ps... ps) {
     auto all = par(std::move(ps)...);
@@ -164,7 +164,7 @@ SAMPLED("hosted: a member fails as its block goes on, waits or has ended (rule 7
     } catch (const std::runtime_error& e) {
       what = e.what();
     }
-    if (what == "cancelled") co_return;  // the group is left: its owner's fails
+    if (what == "cancelled") co_return;  // the group is left, and its owner fails
     co_await yield();                    // the request is gone with the block
     later = true;
   };
@@ -458,7 +458,7 @@ SAMPLED(
   REQUIRE_THAT(!net.deadlocked());
 }
 
-// What runs on a thread process for a time, and counts who nudges it.
+// Runs on a thread process for a time, and counts the nudges.
 struct Hosted final : runtime::Executor {
   prim::atomic<int> nudges{0};
   prim::atomic<int> gone{0};

@@ -35,7 +35,7 @@ struct Ring {
     if (done) wake(w::knock(d.bell));
     return done;
   }
-  // What is there. True: the writer is to be told that there is room.
+  // Takes what is in the ring. Returns true if the writer must be told that there is room.
   bool take() {
     bool any_starved = false;
     while (in.any()) {
@@ -59,7 +59,7 @@ SCENARIO(
     r.publish(4);
     r.publish(4);
   });
-  // As Attendant::park(): until the first has come, then it leaves.
+  // Waits like Attendant::park() until the first frame has come, then leaves.
   engine().spawn("waits", [&] {
     while (r.got < 4) {
       if (looks.exchange(true)) {
@@ -78,7 +78,7 @@ SCENARIO(
     r.d.bell.service.fetch_add(1);  // the end
     prim::unpark(r.d.bell.service);
   });
-  // As Attendant::serve().
+  // Serves like Attendant::serve().
   engine().spawn("bells", [&] {
     while (r.got < 8) {
       const std::uint32_t seen = r.d.bell.service.load();
@@ -104,8 +104,9 @@ SCENARIO(
 SCENARIO("ring: who has looked for another only sleeps by itself: neither is forgotten (wire 12.4)",
          2) {
   Ring r;
-  prim::atomic<bool> looks{false};                  // Attendant::looks_
-  prim::atomic<std::uint32_t> first{0}, second{0};  // by which two wait: each for one frame
+  prim::atomic<bool> looks{false};  // Attendant::looks_
+  // The words by which two threads wait, each for one frame.
+  prim::atomic<std::uint32_t> first{0}, second{0};
   const auto take = [&] {
     const auto set = [](prim::atomic<std::uint32_t>& word) {
       if (word.exchange(1) == 0) prim::unpark(word);
@@ -123,7 +124,7 @@ SCENARIO("ring: who has looked for another only sleeps by itself: neither is for
     r.publish(4);
     r.publish(4);
   });
-  // As Attendant::park(), with kInVain 1.
+  // Waits like Attendant::park(), with kInVain 1.
   const auto waits = [&](prim::atomic<std::uint32_t>& mine) {
     for (bool in_vain = false; mine.load() == 0;) {
       if (in_vain || looks.exchange(true)) {
@@ -145,7 +146,7 @@ SCENARIO("ring: who has looked for another only sleeps by itself: neither is for
   };
   engine().spawn("first", [&] { waits(first), end(); });
   engine().spawn("second", [&] { waits(second), end(); });
-  // As Attendant::serve().
+  // Serves like Attendant::serve().
   engine().spawn("bells", [&] {
     while (r.got < 8) {
       const std::uint32_t seen = r.d.bell.service.load();
@@ -167,7 +168,7 @@ SCENARIO("ring: who has looked for another only sleeps by itself: neither is for
 }
 
 SCENARIO("ring: a writer that finds it full is woken when there is room (wire 12.4)", 3) {
-  Ring r, back;  // of the other direction only the bell is used
+  Ring r, back;  // only the bell of the other direction is used
   engine().spawn("far", [&] {
     for (std::uint32_t left = 12; left > 0;) {
       const auto n = static_cast<std::uint32_t>(r.publish(std::min(left, kSize)));

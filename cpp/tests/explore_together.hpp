@@ -21,7 +21,7 @@ class Several : public runtime::ProcessBase {
     cancel().store(1);
     parker_.nudge();
   }
-  // `values`: to be written. True: all have communicated.
+  // `values` are the values to write. Returns true if all operations have committed.
   bool go(std::array<Chan*, N> cs, std::array<std::uint32_t, N> values = {}) {
     Room room[N];
     std::optional<Item> item[N];
@@ -72,7 +72,7 @@ SCENARIO("together: reads of two channels, written in either order by two (rule 
   b.check();
 }
 
-// What demultiplex and a par_read behind it are.
+// This is a demultiplex process with a par_read behind it.
 SCENARIO(
     "together: reads of two channels, written by one in either order, twice over (rules 1.2, 7.10)",
     3) {

@@ -15,7 +15,7 @@ namespace {
 
 using explorer::engine;
 
-// A home and up to three spaces; everybody has been greeted.
+// A home and up to three spaces, after their greetings.
 struct Net {
   std::shared_ptr<w::Space> home = w::Space::make("home", 1);
   std::array<std::shared_ptr<w::Space>, 3> far{w::Space::make("a", 2), w::Space::make("b", 3),
@@ -83,16 +83,16 @@ SCENARIO(
                second.status() != Status::retired);
   if (&victim == &n.a) {
     REQUIRE_THAT(write.is_over && (write.ok() ? taken == 1 : write.outcome.in_doubt));
-    // who did not get the value learns that the writer died
+    // If the value was not received, the other side learns that the writer died.
     REQUIRE_THAT(first.is_over && second.is_over);
   } else {
-    // there is a second reader: nobody is left waiting who could be served
+    // There is a second reader: no reader that could be served is left waiting.
     REQUIRE_THAT(first.is_over && write.ok());
     if (known_before) REQUIRE_THAT(second.ok());
   }
 }
 
-// The home's links: what they flush, in the order over all of them.
+// The frames that the home's links flush, in their order over all links.
 struct Flushed final : w::Link {
   struct Sent {
     Wire* to;
@@ -108,7 +108,7 @@ struct Flushed final : w::Link {
     all.push_back({&wire, w::Buffer(out.begin(), out.end())});
     wire.at_home.session.went(out.size());
   }
-  // It died when so many had gone out; the links deliver them.
+  // Delivers the first `count` frames: the home died when it had sent so many.
   static void deliver(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const w::Space::Step step(*all[i].to->at_party.space);
@@ -235,8 +235,8 @@ SCENARIO(
 
 using OutEnd = w::WriterEnd<int>;
 
-// Space 0 is the home of `c`, whose only writer end is at space 1, which sends it to space 2; that
-// one drops it or keeps it.
+// Space 0 is the home of `c`, whose only writer end is at space 1, which sends the end to space 2;
+// space 2 drops it or keeps it.
 struct MovingNet {
   runtime::FreshPool fresh;
   std::shared_ptr<World> world = World::of(3);
@@ -323,7 +323,7 @@ SCENARIO(
         e.may(true, [&, i] { std::exchange(to_tell[i], nullptr)->session.lost("it died"); });
   } while (e.one());
   if (!killed) return;
-  // Nobody who lives has it, or who has it lives; the home says which.
+  // Either no living space has the end, or the space that has it lives; the home tells which.
   const bool kept = victim == 2 && n.write.is_over && !n.write.ok();  // the sender has it back
   if (kept) {
     REQUIRE_THAT(n.seen() == Status::ok);
@@ -333,7 +333,7 @@ SCENARIO(
   } else if (victim == 2) {
     REQUIRE_THAT(n.seen() == Status::died);
   } else {
-    // The receiver got it in time, or it died with the sender.
+    // The receiver got the end in time, or the end died with the sender.
     REQUIRE_THAT(n.seen() == Status::ok || n.seen() == Status::died);
   }
 }
@@ -413,7 +413,7 @@ SCENARIO(
   dc.pump();
   second.forget();
   {
-    // Both have it, and the home has heard of neither.
+    // Both spaces have an end, and the home has heard of neither.
     for (const std::size_t i : {2, 3}) {  // the greetings
       Wire& l = *world->between(0, i);
       REQUIRE_THAT(l.up() && l.down());
@@ -459,7 +459,7 @@ SCENARIO(
   using w::detail::Resender;
   static constexpr std::string_view kAll = "abc";
   Resender sender(2, 1), receiver(2, 1);
-  // An acknowledgement of what was never sent, as a receiver may make it up.
+  // An acknowledgement of a packet that was never sent, as a hostile receiver may invent it.
   w::Buffer lie;
   {
     Resender liar(2, 1, 50, 7);
@@ -472,7 +472,7 @@ SCENARIO(
   }
   std::size_t queued = 0;
   w::Buffer got, none;
-  std::vector<w::Buffer> data, answers;  // that are somewhere, and may come any number of times
+  std::vector<w::Buffer> data, answers;  // packets under way, which may arrive any number of times
   const auto look = [&] {
     const std::string_view so_far(reinterpret_cast<const char*>(got.data()), got.size());
     REQUIRE_THAT(kAll.starts_with(so_far) && none.empty());

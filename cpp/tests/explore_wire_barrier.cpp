@@ -49,7 +49,7 @@ SCENARIO(
     e.may(!begun, [&] { begun = true, other.arrive(n.at_b).begin(n.b.at_party); });
     e.may(first.is_over && !first.ok() && !anew,
           [&] { anew = true, again.arrive(n.at_a).begin(n.a.at_party); });
-    // nobody is through without the other in its arrival
+    // No party passes the barrier before the other one has arrived.
     REQUIRE_THAT(n.bar.phases() == 0 || (begun && (first.times == 0 || first.ok() || anew)));
   } while (e.one());
   REQUIRE_THAT(n.bar.phases() == 1 && other.ok() && first.ok() != again.ok() && n.good());
@@ -93,14 +93,14 @@ SCENARIO(
   Op enrol, first, second, resign;
   enrol.say(n.at_a, Parties::enrol).begin(n.a.at_party);
   bool one = false, two = false, leaves = false;
-  bool counts = false;  // the second party, as its place has it
+  bool counts = false;  // the second party is enrolled, as its place knows
   Events e;
   do {
     e.frames(n.a);
     e.frames(n.b);
     e.frames(n.c);
     counts = counts || enrol.ok();
-    // b has heard by another way that c is enrolled
+    // b knows by another way that c is enrolled.
     e.may(enrol.ok() && !one, [&] { one = true, first.arrive(n.at_b).begin(n.b.at_party); });
     e.may(enrol.ok() && !two && !leaves,
           [&] { two = true, second.arrive(n.at_c).begin(n.c.at_party); });
@@ -173,7 +173,8 @@ SCENARIO(
     e.may(n.a.cut && !knows, [&] { knows = true, n.a.tell(n.a.at_home); });
   } while (e.one());
   REQUIRE_THAT(first.times == 1 && second.times == 1);
-  // what was on its way is lost with its sender: then it is a death, unless all had met before
+  // A frame under way is lost with its sender. Then the barrier dies, unless all parties had met
+  // before.
   if (arrived) REQUIRE_THAT(first.ok() && second.ok());
   REQUIRE_THAT(first.ok() ? second.ok() : first.died() && second.died());
   REQUIRE_THAT(n.bar.core()->has_died() == !arrived);

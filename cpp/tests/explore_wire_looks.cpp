@@ -11,7 +11,8 @@ namespace {
 
 using explorer::engine;
 
-// They must not ask each other for ever: a choice costs a few frames for each who comes.
+// The homes must not ask each other for ever: a choice costs a few frames for each party that
+// comes.
 struct Bounded {
   int steps = 0;
   bool one(Events& e) {
@@ -20,13 +21,13 @@ struct Bounded {
   }
 };
 
-// Reads two channels of one home, with one of the other's between them. A writer of one of them has
-// come before, or none.
+// Reads two channels of one home, with a channel of the other home between them. A writer of one of
+// them has come before, or none has.
 struct Between {
   Channel<int> c, d, e;
   Square s;
-  std::uint32_t ends[3];  // the writers'
-  std::uint32_t who;      // has come; 3: nobody
+  std::uint32_t ends[3];  // the writers' ends
+  std::uint32_t who;      // the writer that has come; 3: none
   Op there;
   Spanning x;
   Between() {
@@ -103,7 +104,7 @@ SCENARIO(
   } while (b.one(e));
   REQUIRE_THAT(first.ok() && x.ok() && x.times == 1);
   const int got = x.value();
-  if (elsewhere && got == 1) return;  // it was met by the choice: two who cannot meet are left
+  if (elsewhere && got == 1) return;  // the choice has met it, and the two parties left cannot meet
   REQUIRE_THAT(second.ok() && reads.ok() && got + reads.value() == 3 && s.quiet());
 }
 
@@ -129,7 +130,7 @@ SCENARIO(
   while (b.one(e));
   REQUIRE_THAT(y.ok() && writes.ok() == (y.outcome.guard == 1));
   REQUIRE_THAT(y.value() == (writes.ok() ? 9 : 1));
-  if (!writes.ok()) return;  // they have met
+  if (!writes.ok()) return;  // the two have met
   reads.read(dr).begin(s.b1.at_party);
   s.settle();
   REQUIRE_THAT(x.ok() && x.times == 1 && reads.ok() && reads.value() == 2);
@@ -181,7 +182,8 @@ SCENARIO(
   do {
     e.frames(s.a0);
     e.frames(s.a1);
-    e.may(!up0, [&] { up0 = true, s.b0.up(); });  // its OFFERs; after that it says nothing more
+    // The place sends its OFFERs, and after that nothing more.
+    e.may(!up0, [&] { up0 = true, s.b0.up(); });
     e.may(!up1, [&] { up1 = true, s.b1.up(); });
     e.may(!came, [&] { came = true, x.look_once(); });
   } while (b.one(e));

@@ -13,7 +13,7 @@
 namespace weft::test {
 namespace {
 
-// One space's end of it: what is under way to it, and what it looks at.
+// One receiving space: the bytes under way to it, and the slots that it looks at.
 struct Receives {
   Pipe pipe;
   std::deque<std::pair<w::Buffer, int>> under_way{};
@@ -23,7 +23,7 @@ struct Receives {
   };
   std::optional<View> view{};
 
-  w::Traffic session{};  // open as long as something may come
+  w::Traffic session{};  // the session is open while something may come
 
   explicit Receives(std::uint64_t name) : pipe{1, name} {}
   void lend(const w::Slot& s, int value) {
@@ -35,7 +35,7 @@ struct Receives {
     const auto [description, value] = std::move(under_way.front());
     under_way.pop_front();
     auto slot = w::Slot::take(description, pipe);
-    REQUIRE_THAT(slot);  // what comes without a descriptor is known
+    REQUIRE_THAT(slot);  // a slot that comes without a descriptor is known
     view.emplace(View{std::move(slot), value});
     look();
   }
@@ -52,7 +52,7 @@ struct Receives {
 
 constexpr std::size_t kBytes = 300'000;
 
-// The program's list of what it has mapped is filled with the segments of another.
+// Fills the program's list of mapped segments with the segments of another maker.
 void let_go() {
   struct Other {
     w::Segment memory;

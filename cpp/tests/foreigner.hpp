@@ -14,10 +14,12 @@ namespace weft::test {
 
 class Foreigner : public core::Waiter {
  public:
-  // writers here compute their values: only then may one arrive while we sleep
+  // Writers in this scenario compute their values: only then may a value arrive while the task
+  // sleeps.
   bool computed = false;
-  bool was_told = false;                  // during its last read
-  std::function<void()> before_deciding;  // what its task does when told, before it looks again
+  bool was_told = false;  // the party was told during its last read
+  // What its task does when it is told, before it looks again.
+  std::function<void()> before_deciding;
 
   Foreigner() { ops = &kOps; }
 
@@ -104,7 +106,7 @@ class Foreigner : public core::Waiter {
     woken_.store(0);
     return n;
   }
-  // Until the bell has rung again.
+  // Waits until the bell has rung again.
   void await() {
     for (std::uint32_t n; (n = bell_.load()) == heard_;) prim::park(bell_, n, prim::forever);
     heard_ = bell_.load();

@@ -15,7 +15,7 @@
 
 #define POLICIES weft::Local, weft::Shared
 
-// (co_await x).index in a template is more than g++ 12 can parse.
+// g++ 12 cannot parse (co_await x).index in a template.
 #define CHOSEN(op, i)             \
   do {                            \
     auto chosen_ = co_await (op); \
@@ -30,7 +30,7 @@ using weft::ProcessOf;
 
 inline constexpr weft::RunOptions virtually{weft::Clock::virtual_time};
 
-// A value that cannot be copied, and of which we know how many live.
+// A value that cannot be copied; `alive` counts the living ones.
 struct Token {
   static inline int alive = 0;
   int n = 0;
@@ -64,7 +64,7 @@ inline ProcessOf<int> later(weft::Span s, int value) {
   co_return value;
 }
 
-// The text of the exception that f throws; "" if none.
+// Returns the text of the exception that f throws; "" if it throws none.
 template <class F>
 std::string thrown(F&& f) {
   try {

@@ -110,7 +110,7 @@ TEST_CASE("rule 11.2: what cannot raise (an end of a local channel that goes) st
   REQUIRE(child >= 0);
   if (child == 0) {
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) close(fd);
-    signal(SIGABRT, SIG_DFL);  // not the test framework's
+    signal(SIGABRT, SIG_DFL);  // instead of the test framework's handler
     weft::core::RunQueue here, home;
     weft::core::WakerOps ops{nullptr, nullptr, &home, 0};
     weft::core::Waker w;

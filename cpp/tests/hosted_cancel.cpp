@@ -80,7 +80,7 @@ TEST_CASE_TEMPLATE("rules 6.1, 6.2: a parked operation is withdrawn, nothing has
   weft::run(virtually, cancelled_after(1, sync(b, cancelled)));
   weft::run(virtually, cancelled_after(1, extended(r, cancelled)));
   CHECK(cancelled == 6);
-  // No place in line was kept: a fresh reader and a fresh writer meet each other.
+  // No place in a waiting queue was kept: a fresh reader and a fresh writer meet each other.
   std::vector<int> got;
   weft::run(collect<P>(r, got, 2), send_all<P>(w, {1, 2}));
   CHECK(got == std::vector<int>{1, 2});
@@ -99,7 +99,7 @@ TEST_CASE_TEMPLATE(
   std::vector<std::string> log;
   auto p = [](weft::Writer<int, P> w, std::vector<std::string>& l) -> Process {
     co_await w.write(1);
-    co_await weft::yield();  // the request comes while it is runnable
+    co_await weft::yield();  // the request comes while the process is runnable
     try {
       co_await w.write(2);
       l.push_back("wrote 2");
@@ -172,8 +172,8 @@ TEST_CASE_TEMPLATE("rules 6.3, 1.6: a held writer cannot be cancelled", P, POLIC
 
 TEST_CASE_TEMPLATE("rule 6.4: whenever a cancellation comes, nothing is lost or doubled", P,
                    POLICIES) {
-  // Readers are cancelled after every possible number of steps; what one withdrew from, the next
-  // one gets.
+  // Readers are cancelled after every possible number of steps; the next reader gets the value from
+  // which one withdrew.
   for (std::uint32_t capacity : {0u, 1u, 2u})
     for (bool choosing : {false, true})
       for (int steps = 0; steps < 12; ++steps) {
@@ -250,8 +250,8 @@ TEST_CASE(
     co_await r.read();
     throw std::runtime_error("member");
   };
-  // The member fails when the write has committed and before its owner goes on: the owner does not
-  // meet that request.
+  // The member fails after the write has committed and before its owner goes on, so the owner never
+  // meets that request.
   auto owner = [](auto f, weft::Reader<int> n, weft::Reader<int> r, weft::Writer<int> w,
                   weft::Writer<int> d, std::vector<std::string>& l) -> Process {
     try {
@@ -325,7 +325,7 @@ TEST_CASE(
     throw std::runtime_error("outer");
   };
   auto fails_first = [](weft::Writer<int> w, weft::Writer<int> v) -> Process {
-    // the other member is to run next, and after it their owner, whose read has committed
+    // The other member runs next, and after it their owner, whose read has committed.
     co_await w.write(1);
     co_await v.write(1);
     throw std::runtime_error("inner");
@@ -371,7 +371,7 @@ TEST_CASE(
     i = id;
     CHECK(i == id);
     CHECK(i.is_uncancelled(id));
-    CHECK_FALSE(i.is_uncancelled(id - 1));  // 0 among them: an end that nobody has used
+    CHECK_FALSE(i.is_uncancelled(id - 1));  // including 0, the id of an end that nobody has used
     i.cancel().store(1);
     CHECK(i == id);
     CHECK_FALSE(i.is_uncancelled(id));

@@ -57,7 +57,7 @@ TEST_CASE_TEMPLATE("rule 1.2: a party whose select has committed elsewhere is pa
     co_await first.write(1);
     co_await second.write(2);
   };
-  // The chooser stands first in both lines; b's value must go to the plain reader behind it.
+  // The chooser is first in both waiting queues; b's value must go to the plain reader behind it.
   weft::run(chooser(a.reader(), b.reader(), got), collect<P>(b.reader(), got),
             writer(a.writer(), b.writer()));
   CHECK(got == std::vector<int>{1, 2});
@@ -160,7 +160,7 @@ TEST_CASE_TEMPLATE(
 
 namespace {
 
-// Calls back when it is destroyed, unless it was moved from.
+// Calls a function when it is destroyed, unless it was moved from.
 struct Calls {
   std::function<void()> then;
   Calls() = default;
@@ -188,8 +188,8 @@ TEST_CASE_TEMPLATE(
     const auto look = [&c, &gone, &open] {
       if (!open) return;
       ++gone;
-      // It takes the channel's lock. By another thread, for the lock does not notice that its owner
-      // takes it twice.
+      // Takes the channel's lock, on another thread, because the lock does not notice that its
+      // owner takes it twice.
       const auto asks = [&c] { const auto another = c.reader(); };
       if constexpr (P::shared)
         std::thread(asks).join();
@@ -238,7 +238,7 @@ TEST_CASE_TEMPLATE("rule 1.6: an extended read holds the writer until its block 
     l.push_back("written");
   };
   auto reader = [](weft::Reader<int, P> r, bool late, std::vector<std::string>& l) -> Process {
-    if (late) co_await weft::yield();  // the writer waits first, or the reader does
+    if (late) co_await weft::yield();  // either the writer waits first, or the reader does
     {
       auto x = co_await r.extended();
       CHECK(*x == 7);
@@ -325,7 +325,7 @@ TEST_CASE("rule 1.7: a channel has a name, as given or where it was born") {
   CHECK(named.name() == "'orders'");
   weft::Channel<int> both{weft::buffer(2).called("orders")};
   CHECK(both.name() == "'orders'");
-  both.writer()(1);  // it does not wait: the capacity stayed
+  both.writer()(1);  // the write does not wait: the capacity stayed
   weft::Channel<int> born;
   CHECK(born.name() == "hosted_channels.cpp:" + std::to_string(__LINE__ - 1));
 }

@@ -190,8 +190,8 @@ TEST_CASE_TEMPLATE("rule 5.4: random is uniform over the ready guards", P, POLIC
       ++count[k];
       co_await w[k].write(0);
     }
-    // 6 degrees of freedom: above 27.9 once in 10,000 (the seed is fixed, so it is below or it is
-    //   not)
+    // With 6 degrees of freedom the sum is above 27.9 once in 10,000 times. The seed is fixed, so
+    // the result is always the same.
     double chi = 0;
     for (int c : count)
       chi += (c - kRounds / kGuards) * (c - kRounds / kGuards) / double(kRounds / kGuards);
@@ -264,7 +264,7 @@ TEST_CASE_TEMPLATE("rule 5.6: a parked select is woken by an end", P, POLICIES) 
     } catch (const weft::Retired& e) {
       CHECK(e.guard == 1);
     }
-    // No trace at the other: it can still be read (rule 5.10).
+    // The select left no trace at the other channel: it can still be read (rule 5.10).
     CHECK(co_await x.read() == 3);
   };
   auto q = [](weft::Writer<int, P> x, weft::Writer<int, P> y) -> Process {
@@ -321,7 +321,7 @@ TEST_CASE_TEMPLATE(
   };
   auto q = [](weft::Reader<int, P> x, std::vector<std::string>& l) -> Process {
     co_await weft::yield();
-    for (int i = 0; i < 2; ++i) {  // the select waits first, then the reader does
+    for (int i = 0; i < 2; ++i) {  // first the select waits before the reader, then after it
       l.push_back("read");
       CHECK(co_await x.read() == 5);
       l.push_back("got");

@@ -11,8 +11,8 @@ namespace {
 
 const std::string text = "a text that is too long to lie in the string itself";
 
-// A closure whose captures are used after everybody else could have destroyed them. Each notes in
-// `at_end` that they are still there; the channel's writer goes with the closure.
+// A closure whose captures are used after everybody else could have destroyed them. Each closure
+// notes in `at_end` that its captures are still there; the channel's writer goes with the closure.
 auto waits(std::string s, std::shared_ptr<int> at_end, weft::Writer<int> w) {
   return [s = std::move(s), at_end = std::move(at_end), w = std::move(w)]() -> Process {
     co_await weft::sleep(1ms);
@@ -37,7 +37,7 @@ ProcessOf<int> counts(weft::Reader<int> r) {
   co_return n;
 }
 
-// Has `start` start such closures, and counts how many have ended well.
+// Starts such closures by `start`, and counts how many have ended well.
 template <class Start>
 int ended(Start start) {
   auto all = std::make_shared<int>(0);

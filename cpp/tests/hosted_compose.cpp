@@ -22,9 +22,10 @@ Process fail_when_cancelled(const char* text) {
 }
 ProcessOf<std::unique_ptr<int>> owner(int v) { co_return std::make_unique<int>(v); }
 
-// Process objects: what a process needs are the members, the work is an operator() that returns a
-// process. A block takes the object itself and keeps it as long as its process lives. Called by
-// hand it must live on by itself: run() takes it along.
+// Process objects: their members are what the process needs, and their operator() returns the
+// process. A block takes the object itself and keeps it as long as its process lives. If the
+// program calls operator() by hand, the object must live on by itself: run() moves it into the
+// process.
 struct Producer {
   weft::Writer<int> out;
   int from, count;
@@ -116,7 +117,7 @@ TEST_CASE("rule 7.2: the first failure cancels the others; when all have ended i
       co_await weft::sleep(1h);
     } catch (const weft::Cancelled&) {
     }
-    co_await weft::yield();  // it takes its time
+    co_await weft::yield();  // this process takes its time
     c = true;
   };
   CHECK_THROWS_WITH_AS(weft::run(virtually, weft::par(other(cleaned), fail("broken", 1))), "broken",
@@ -126,7 +127,7 @@ TEST_CASE("rule 7.2: the first failure cancels the others; when all have ended i
 
 TEST_CASE("rule 7.2: several failures come as one, in the order of the processes, not of failing") {
   weft::Channel<int> c;
-  // The middle one holds an end, so it was numbered when it was made, before the others were
+  // The middle process holds an end, so it got its number when it was made, before the others were
   // started.
   auto with_end = [](weft::Reader<int>) -> Process {
     try {
@@ -359,7 +360,7 @@ TEST_CASE(
       co_await weft::sleep(1h);
     } catch (const weft::Cancelled&) {
     }
-    for (int i = 0; i < 8; ++i) co_await weft::yield();  // those above it are gone by now
+    for (int i = 0; i < 8; ++i) co_await weft::yield();  // the processes above it are gone by now
     at = thrown([] { weft::Reader<int>().poison(); });
   };
   auto inner = [](Process p) -> Process {
@@ -458,7 +459,7 @@ TEST_CASE("process objects in vectors") {
   auto [nothing1, nothing2, sum] = weft::par{std::move(producers), std::move(scalers), Adder{b}}();
   CHECK(sum == 2 * 49 * 50 / 2);
 
-  // A vector of those with results has theirs, in order.
+  // A vector of processes with results gives a vector of results, in order.
   std::vector<weft::Channel<int>> cs(3);
   std::vector<Adder> adders;
   std::vector<Producer> one_each;
@@ -518,7 +519,7 @@ TEST_CASE(
       weft::run(feed({a, 1, 4}), ByHand(a, b)(), ByHand(b, c)(), sum_of({c}));
   CHECK(sum == 40);
 
-  // Kept by the process that awaits it: what it counted is there afterwards, and so are its ends.
+  // The process that awaits the objects keeps them: their counts and ends are there afterwards.
   auto keeps = [](auto feeds) -> Process {
     weft::Channel<int> x, y;
     Scaler scaler(x, y, 5);
@@ -530,7 +531,7 @@ TEST_CASE(
   };
   weft::run(keeps(feed));
 
-  // In a group, and spawned: nobody is there to keep it.
+  // Objects in a group, and spawned objects: nobody is there to keep them.
   std::vector<int> got;
   auto starts = [](std::vector<int>& into) -> Process {
     weft::Channel<int> x, y;

@@ -37,7 +37,7 @@ std::vector<int> first(int n) {
   std::iota(v.begin(), v.end(), 0);
   return v;
 }
-// Runs on, without waiting, until it is told to stop.
+// Runs without waiting until it is told to stop.
 Process until(std::atomic<bool>& stop) {
   while (!stop.load()) std::this_thread::yield();
   co_return;
@@ -148,7 +148,7 @@ TEST_CASE("rules 5.1, 5.3: selects meet selects on two cores") {
       (x.index == 0 ? in : out)++;
     }
   };
-  // Each of the two reads what the other writes: 400 transfers, 800 parts of them.
+  // Each of the two reads what the other writes: 400 transfers, with two parties each.
   std::atomic<int> in{0}, out{0};
   weft::run(two_cores, chooser(c.reader(), d.writer(), 400, in, out),
             chooser(d.reader(), c.writer(), 400, in, out));
@@ -304,7 +304,7 @@ TEST_CASE("rule 11.2: an end of a local channel on a multi-core executor") {
   CHECK(has(thrown([&] { weft::run(two_cores, q({e.reader()})); }), "weft::Local channel"));
   weft::Cores pool(2);
   CHECK_THROWS_AS(weft::run(p(f.reader()).on(pool), nothing()), weft::BadUse);
-  // On a single core of its own it works.
+  // On a single core of its own the same works.
   weft::Core one;
   weft::Channel<int, weft::Local> d;
   auto w = [](weft::Writer<int, weft::Local> out) -> Process { co_await out.write(1); };
@@ -312,10 +312,10 @@ TEST_CASE("rule 11.2: an end of a local channel on a multi-core executor") {
 }
 
 TEST_CASE("rule 11: numbers of cores and CPUs out of range") {
-  CHECK(has(thrown([] { weft::Cores(0); }), "it takes 1 to 64"));
-  CHECK(has(thrown([] { weft::Cores(65); }), "it takes 1 to 64"));
+  CHECK(has(thrown([] { weft::Cores(0); }), "must be from 1 to 64"));
+  CHECK(has(thrown([] { weft::Cores(65); }), "must be from 1 to 64"));
   CHECK(has(thrown([] { weft::Cores(2, {0}); }), "1 CPUs for 2 cores"));
-  CHECK(has(thrown([] { weft::Core(100000); }), "CPU 100000 is none that this program may use"));
+  CHECK(has(thrown([] { weft::Core(100000); }), "CPU 100000 is not one that this program may use"));
   auto nothing = []() -> Process { co_return; };
   CHECK_THROWS_AS(nothing().pinned(-1), weft::BadUse);
   CHECK_THROWS_AS(weft::thread([] {}).pinned(100000), weft::BadUse);
@@ -373,7 +373,8 @@ TEST_CASE("rule 15.9: 64 blocking calls are under way at a time; others wait the
     });
     ++ended;
   };
-  // Once all have been asked for, and as many run as may. The others get a while to begin as well.
+  // Waits until all calls have been asked for and the most run that may. The other calls get time
+  // to begin as well.
   const auto opens = [&]() -> Process {
     while (most < 64) co_await weft::yield();
     for (int i = 0; i < 1000 && most == 64; ++i) {
@@ -401,7 +402,7 @@ TEST_CASE("rule 15.9: a cancelled blocking call: taken back before it begins, co
     });
     CHECK(n == 5);
     done = true;
-    co_await weft::yield();  // Cancelled, if yield is a point of it
+    co_await weft::yield();  // Cancelled, if yield is a point of cancellation
   };
   auto fails = [](std::atomic<bool>& b, std::atomic<bool>& g) -> Process {
     while (!b) co_await weft::yield();
@@ -460,7 +461,7 @@ namespace {
 
 using Cpus = std::vector<int>;
 
-// The CPUs that the calling thread is allowed, by the system itself; it must be on one of them.
+// The CPUs that the system allows the calling thread, which must be on one of them.
 Cpus allowed() {
   cpu_set_t set;
   REQUIRE(sched_getaffinity(0, sizeof set, &set) == 0);
@@ -470,7 +471,7 @@ Cpus allowed() {
     if (CPU_ISSET(static_cast<std::size_t>(i), &set)) r.push_back(i);
   return r;
 }
-// Two CPUs of this program's own, else none and a message.
+// Two CPUs that this program may use; otherwise an empty list, and a message.
 Cpus two_cpus() {
   const Cpus all = allowed();
   if (all.size() > 1) return {all.front(), all.back()};
@@ -502,7 +503,7 @@ TEST_CASE(
     weft::Core core(cpu);
     weft::run(with_child(cpu, &m).on(core));
     CHECK(m == 3);
-    weft::run(weft::on(core), with_child(cpu, &n));  // this thread is its core, as long as it runs
+    weft::run(weft::on(core), with_child(cpu, &n));  // this thread is its core while it runs
     CHECK(allowed() == before);
     CHECK(n == 6);
   }
@@ -512,7 +513,7 @@ TEST_CASE("rule 15.5: each thread of a multi-core executor is held on its CPU") 
   const Cpus two = two_cpus();
   if (two.empty()) return;
   const Cpus before = allowed();
-  // Two that compute until both have begun, so that neither core has both.
+  // Two processes that compute until both have begun, so that no core has both.
   auto note = [](std::atomic<int>& begun, std::map<std::thread::id, Cpus>& where,
                  std::mutex& m) -> Process {
     for (++begun; begun < 2;) std::this_thread::yield();

@@ -52,7 +52,7 @@ TEST_CASE_TEMPLATE("rules 10.1, 10.2: two processes that wait for each other", P
               right(b.reader(), a.writer()).named("right"),
               bystander(c.reader(), c.writer()).named("bystander"));
   });
-  CHECK(d.knot == Paths{"main/bystander"});  // it waits for itself: the smallest
+  CHECK(d.knot == Paths{"main/bystander"});  // the bystander waits for itself: the smallest knot
   CHECK(has(d.what(), "3 processes are blocked"));
   CHECK(has(d.what(), "main/left: read 'a' at hosted_deadlock.cpp:"));
   CHECK(has(d.what(), "main/right: read 'b' at hosted_deadlock.cpp:"));
@@ -79,12 +79,13 @@ TEST_CASE("rule 10.2: a ring of three, and two who wait for it") {
               node(c[3].reader(), c[4].writer()).named("first"), tail(c[4].reader()).named("last"),
               node(c[1].reader(), c[3].writer()).named("feeder"));
   });
-  // first and last wait for feeder, feeder for the ring; who reads c[1] besides does not matter.
+  // `first` and `last` wait for feeder, and feeder for the ring. The other reader of c[1] does not
+  // matter.
   CHECK(sorted(d.knot) == Paths{"main/ring[0]", "main/ring[1]", "main/ring[2]"});
 }
 
 TEST_CASE("rule 10.2: with a choice a cycle is not enough, a knot is") {
-  // chooser waits for partner or for lonely; partner waits for chooser; lonely waits for an end
+  // chooser waits for partner or for lonely, partner waits for chooser, and lonely waits for an end
   // that nobody holds.
   weft::Channel<int> a, b, back, nobody;
   auto chooser = [](weft::Reader<int> x, weft::Reader<int> y, weft::Writer<int>) -> Process {
@@ -163,8 +164,8 @@ TEST_CASE(
   auto p = [](weft::Reader<int> r, weft::Writer<int> w) -> Process {
     co_await w.write(co_await r.read());
   };
-  // that it was cancelled, or, if the coroutine met its own Cancelled first, that it has let go of
-  // its end
+  // The process is told that it was cancelled; or, if the coroutine met its own Cancelled first,
+  // that it has let go of its end.
   bool told = false;
   const auto d = deadlock_of([&] {
     weft::run(p(a.reader(), b.writer()).named("coroutine"),
@@ -204,7 +205,7 @@ TEST_CASE("rule 10.3: a thread that Weft did not start says that it is outside")
   t.join();
   CHECK(got == std::vector<int>{0, 1, 2});
 
-  // And when it has gone without a word, it is a deadlock after all.
+  // When the holder has gone without writing, it is a deadlock after all.
   weft::Channel<int> d;
   auto keep = d.writer();
   std::thread s([outside = weft::Outside()] {});
@@ -268,7 +269,7 @@ TEST_CASE("rule 10.2: of two knots the smaller; those who wait for both are in n
 }
 
 TEST_CASE("rule 10.1: who is held by an extended read that nobody ends is told of on stderr") {
-  // What is written to stderr comes to a thread, which ends the read when it has been told.
+  // A thread reads what is written to stderr, and ends the read when it has been told.
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const int before = dup(STDERR_FILENO);
@@ -298,7 +299,7 @@ TEST_CASE("rule 10.1: who is held by an extended read that nobody ends is told o
   } catch (const weft::Deadlock& d) {
     report = d.what();
   }
-  dup2(before, STDERR_FILENO);  // the pipe's end is closed by that
+  dup2(before, STDERR_FILENO);  // this closes the end of the pipe
   frees.join();
   close(ends[0]);
   close(before);

@@ -52,7 +52,7 @@ Process poison_after(weft::Writer<int, P> w, int v) {
   w.poison(3);
 }
 
-// Stages from one channel to another; the last reader is returned.
+// Makes stages from one channel to another; returns the last reader.
 template <class P, class Make>
 weft::Reader<int, P> chain(std::vector<Process>& all, weft::Reader<int, P> in, Make make) {
   for (int i = 0; i < kDeep; ++i) {
@@ -84,7 +84,7 @@ TEST_CASE("rules 6.2, 7.2: a cancellation reaches the bottom") {
   const auto keep = never.writer();
   int ended = 0;
   const auto fail = []() -> Process {
-    co_await weft::sleep(1s);  // all are at the bottom by then
+    co_await weft::sleep(1s);  // all processes are at the bottom by then
     throw std::runtime_error("beside it");
   };
   CHECK(thrown([&] {

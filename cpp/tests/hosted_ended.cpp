@@ -8,7 +8,7 @@ using weft::Mode;
 
 namespace {
 
-// Every way to select again and again over the same readers.
+// The ways to select again and again over the same readers.
 enum class Way { ad_hoc, kept, standing, list };
 constexpr Way kWays[] = {Way::ad_hoc, Way::kept, Way::standing, Way::list};
 
@@ -151,7 +151,7 @@ TEST_CASE_TEMPLATE(
       CHECK(co_await guard_of(standing.select()) == 1);
     }
     CHECK_THROWS_WITH_AS(kept.ends(), doctest::Contains("before the first select"), weft::BadUse);
-    // Without, they fall silent; the one that is open decides.
+    // Without ends() the guards fall silent, and the open one decides.
     CHOSEN(weft::select(y, x, weft::skip()), 2);
     CHOSEN(weft::select(y, x, weft::after(1s)), 2);
   };
@@ -173,7 +173,7 @@ TEST_CASE("rule 5.6: in threads") {
   weft::run(source(a.writer(), 3), source(b.writer(), 9), std::move(merge));
   CHECK(got.size() == 12);
 
-  // A standing one is woken by each end and goes on.
+  // A standing alternative is woken by each end, and goes on.
   weft::Channel<int> c, d;
   got.clear();
   auto standing = weft::thread([&got, x = c.reader(), y = d.reader()] {
@@ -201,7 +201,7 @@ TEST_CASE_TEMPLATE(
     weft::Group g;
     g.start(std::move(p));
     co_await weft::yield();
-    w.retire();  // it is woken, and has not run
+    w.retire();  // the process is woken, and has not run
     g.cancel();
     co_await g.wait();
   };
@@ -238,8 +238,8 @@ TEST_CASE_TEMPLATE("rules 5.2, 5.5: a guard that is off takes no part at all", P
     auto stay = d.writer();
     closed.retire(), gone.retire();
     weft::Barrier b(2), empty(0);
-    // Both ends of one channel, a closed end, one barrier twice, a barrier with nobody: not if it
-    // is off.
+    // Both ends of one channel, a closed end, one barrier twice and a barrier without other parties
+    // are no bad use in a guard that is off.
     CHOSEN(weft::select(r, weft::out(w, 1).when(false), weft::skip()), 2);
     CHOSEN(weft::select(weft::in(r).when(false), weft::out(w, 1), weft::skip()), 2);
     CHOSEN(weft::select(weft::in(closed).when(false), weft::out(gone, 1).when(false), weft::skip()),

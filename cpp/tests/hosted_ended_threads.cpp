@@ -25,7 +25,7 @@ void ends_by_cancel() {
   for (;;) pthread_testcancel();
 }
 
-// What a child says on stderr before it aborts.
+// Returns what a child writes to stderr before it aborts.
 std::string aborts(void (*f)()) {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);

@@ -102,7 +102,7 @@ TEST_CASE_TEMPLATE("rule 2.4: an end dropped undelivered is retired: overflow, r
     weft::run(giver(carrier.writer(), c.writer(), d.writer(), how));
     if (how == 1) in.retire();
     if (how == 2) in.poison();
-    // Retired, not poisoned and not open: its reader ends quietly.
+    // The channel is retired, not poisoned and not open: its reader ends quietly.
     std::vector<int> got;
     weft::run(collect<P>(std::move(out), got));
     CHECK(got.empty());
@@ -137,7 +137,7 @@ TEST_CASE_TEMPLATE("rule 2.5: a side that has ended is ended for good", P, POLIC
   auto r = c.reader();
   c.writer().retire();
   CHECK_THROWS_AS(c.writer(), weft::Retired);
-  CHECK_THROWS_AS(c.reader(), weft::Retired);  // what a read there would raise
+  CHECK_THROWS_AS(c.reader(), weft::Retired);  // as a read there would raise
   CHECK_THROWS_AS(weft::run([](weft::Reader<int, P> x) -> Process {
                     CHECK_THROWS_AS(co_await x.read(), weft::Retired);
                     throw 1;
@@ -166,7 +166,7 @@ TEST_CASE_TEMPLATE("rule 2.6: an end keeps its channel alive", P, POLICIES) {
   CHECK(got == std::vector<int>{4, 5});
 }
 
-// What is left for somebody who still waits there is not given back before the program ends.
+// Memory that is left for a party that still waits is not given back before the program ends.
 #if defined(__SANITIZE_ADDRESS__)
 extern "C" void __lsan_disable();
 extern "C" void __lsan_enable();
@@ -273,7 +273,7 @@ TEST_CASE_TEMPLATE(
   auto r = c.reader();
   auto writer = [](weft::Writer<Token, P> w) -> Process {
     for (int i = 0; i < 2; ++i) co_await w.write(Token(i));
-    for (int i = 2; i < 4; ++i) {  // waiting, then at once
+    for (int i = 2; i < 4; ++i) {  // first the operation waits, then it completes at once
       try {
         co_await w.write(Token(i));
         CHECK(false);
@@ -475,7 +475,7 @@ TEST_CASE_TEMPLATE(
     } catch (const weft::Poisoned&) {
       e = std::current_exception();
     }
-    co_await weft::yield();  // the other one fails now
+    co_await weft::yield();  // the other process fails now
     throw std::runtime_error("later");
   };
   auto other = [](weft::Channel<int, P> c) -> Process {

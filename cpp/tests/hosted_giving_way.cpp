@@ -9,12 +9,12 @@ using namespace test;
 
 namespace giving_way {
 
-// The operation after so many that have completed at once lets the others run.
+// After so many operations that have completed at once, the next one lets the others run.
 constexpr int kOthersRunAfter = 1001;
 
 struct Seen {
-  int done = 0;    // operations
-  int others = 0;  // how many had been done when another process first ran; 0: none has
+  int done = 0;    // how many operations are done
+  int others = 0;  // how many were done when another process first ran; 0: none has
 };
 
 // Does one operation again and again, until another process has run, or for a long time.
@@ -29,7 +29,8 @@ inline Process notes(Seen& seen) {
   seen.others = seen.done;
   co_return;
 }
-// After how many operations another process runs. The process that never waits is begun first.
+// Returns the number of operations after which another process runs. The process that never waits
+// begins first.
 template <class F, class... A>
 int others_run_after(F operation, A... with) {
   Seen seen;
@@ -66,7 +67,7 @@ TEST_CASE_TEMPLATE("rule 7.7: writes that never wait, and reads of a full buffer
   };
   weft::run(reads(std::move(r), read, seen), notes(seen));
   CHECK(seen.others == kOthersRunAfter - 1);
-  // the value of the read after which the others ran too
+  // The value of the read after which the others ran is there too.
   for (int i = 0; i < static_cast<int>(read.size()); ++i)
     CHECK(read[static_cast<std::size_t>(i)] == i);
 }
@@ -121,7 +122,8 @@ TEST_CASE("rules 3.3, 7.7: a process that meets an end again and again lets othe
       try {
         co_await x.write(s.done);
       } catch (const weft::Retired& e) {
-        CHECK(*e.value<int>() == s.done);  // also of the write after which the others ran
+        // Including the value of the write after which the others ran.
+        CHECK(*e.value<int>() == s.done);
       }
       ++s.done;
     }
@@ -177,7 +179,7 @@ TEST_CASE(
 }
 
 TEST_CASE("rule 7.7: a process that waits now and then is not held up") {
-  // 600 at once, then one that waits: nobody else gets in between
+  // 600 operations at once, then one that waits: no other process runs in between.
   weft::Channel<int> c, d{weft::buffer(8, weft::Overflow::unbounded)};
   const auto r = d.reader();
   std::vector<int> order;
@@ -234,7 +236,7 @@ TEST_CASE("rules 1.8, 7.7: values that come from a thread through a one-to-one c
   };
   weft::run(reads(c.reader(), over), ends(over), std::move(feeds));
   CHECK(over);
-  // on one scheduler: at every 512th value, which a buffer of more of them does not wait for
+  // On one scheduler: the others run at every 512th value, for which a larger buffer does not wait.
   weft::Channel<int, weft::OneToOne> d{weft::buffer(4096)};
   auto r = d.reader();
   CHECK(others_run_after([](weft::Writer<int, weft::OneToOne>& w) { return w.write(1); },

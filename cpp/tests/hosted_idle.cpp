@@ -1,5 +1,5 @@
-// Rule 15.8, by the system's counts for a thread: how often it was switched, and how much time it
-// has used.
+// Rule 15.8, by the system's counts for a thread: how often the thread was switched, and how much
+// time it has used.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,8 +16,8 @@ using namespace test;
 
 namespace {
 
-// Of a thread of this program: its state, its switches and its ticks. Equal twice: it has slept in
-// between.
+// The state, the switches and the ticks of a thread of this program. If two readings are equal, the
+// thread has slept in between.
 std::string spent(long thread) {
   const std::string folder = "/proc/self/task/" + std::to_string(thread);
   std::ifstream status(folder + "/status"), stat(folder + "/stat");
@@ -45,7 +45,7 @@ TEST_CASE(
   std::map<long, std::string> idle;  // the threads of the executors
   std::atomic<int> here{0};
 
-  // Each takes a thread for itself before it waits.
+  // Each process takes a thread for itself before it waits.
   auto waits = [&](weft::Reader<int> r) -> Process {
     {
       const std::lock_guard g(m);
@@ -54,8 +54,8 @@ TEST_CASE(
     for (++here; here < threads;) std::this_thread::yield();
     co_await weft::select(r, weft::after(1h));
   };
-  // While this thread sleeps and wakes fifty times none of those may; before, they may take their
-  // time to fall asleep.
+  // While this thread sleeps and wakes fifty times, none of those threads may wake. Before that
+  // they may take their time to fall asleep.
   bool slept = false;
   auto looks = weft::thread([&, w = gate.writer()] {
     while (here < threads) std::this_thread::yield();

@@ -11,7 +11,7 @@ using namespace test;
 
 namespace {
 
-constexpr int kEach = 12;  // values of a producer
+constexpr int kEach = 12;  // values of each producer
 
 struct Scenario {
   int producers, consumers;
@@ -26,7 +26,7 @@ std::vector<Scenario> scenarios() {
   return all;
 }
 
-// What the consumers of a scenario got; whether it is right.
+// The values that the consumers of a scenario got, and whether they are right.
 struct Got {
   std::mutex lock;
   std::vector<std::vector<int>> by_consumer;
@@ -53,7 +53,7 @@ struct Got {
   }
 };
 
-// A choosing party has a second channel beside the one that counts, on which nothing ever happens.
+// A choosing party has a second channel beside the one that counts, and nothing ever happens on it.
 template <class P>
 Process producer(int p, Scenario s, weft::Writer<int, P> w, weft::Writer<int, P> never) {
   for (int i = 0; i < kEach; ++i) {

@@ -23,7 +23,7 @@ template <class P>
 Process relay(weft::Reader<int, P> r, weft::Writer<int, P> w) {
   for (;;) co_await w.write(co_await r.read());
 }
-// Lets the others come to rest, looks, and lets them go.
+// Lets the others come to rest, looks at them, and lets them go on.
 template <class P, class... C>
 Process look(weft::PartialDeadlock& found, C... ends) {
   for (int i = 0; i < 5; ++i) co_await weft::yield();
@@ -80,7 +80,7 @@ struct World {
         all[i].places.insert(static_cast<unsigned>(random() % places.size()));
     }
   }
-  // By anybody for whom `outside` is true?
+  // Can a process for which `outside` is true wake process i?
   template <class F>
   bool may_be_woken(unsigned i, F outside) const {
     if (all[i].able) return true;
@@ -115,7 +115,7 @@ struct World {
       if (!g.is_able(i)) r.insert(i);
     return r;
   }
-  // The union of all sets of which nobody outside can wake a member.
+  // The union of all sets whose members nobody outside the set can wake.
   std::set<unsigned> stuck_by_definition() const {
     std::set<unsigned> r;
     for (unsigned bits = 0; bits < 1u << all.size(); bits += 2) {
@@ -143,7 +143,7 @@ TEST_CASE("rule 14.3: the stuck, against their definition") {
     some += !stuck.empty();
     all += stuck.size() + 1 == w.all.size();
   }
-  CHECK(some > 200);  // else the worlds prove nothing
+  CHECK(some > 200);  // otherwise the worlds would prove nothing
   CHECK(some > all);
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("rule 14.3: whoever could still be woken is not accused") {
     return paths(d);
   };
   const auto looks = [&](auto x, auto) { return look<weft::Shared>(d, x); };
-  CHECK(two(looks).size() == 2);  // else the others prove nothing
+  CHECK(two(looks).size() == 2);  // otherwise the other checks would prove nothing
 
   SUBCASE("an end in a local variable") {
     auto p = [](weft::Channel<int> x, weft::PartialDeadlock& to) -> Process {
@@ -258,11 +258,11 @@ TEST_CASE("rule 14.3: selects, several at once, vectors of ends, barriers, child
             release(barrier), either_or_late(readers(f), f.writer()).named("has a timer"),
             parent(reads, g.reader(), g.writer()).named("parent"),
             look<weft::Shared>(d, a, b, c, f, g));
-  // "either" and "both" met at a and b, so "either" has gone and c's writer with it: nothing of
-  // that is stuck. g's reader waits for itself.
+  // "either" and "both" met at a and b, so "either" has gone, and c's writer with it: none of these
+  // is stuck. The reader of g waits for itself.
   CHECK(paths(d) == Paths{"main/parent/child"});
 
-  // And with nobody to meet.
+  // The same, with nobody to meet.
   weft::Channel<int> h, i, j;
   weft::run(either(readers(h, i), j.writer()).named("either"),
             reads(j.reader(), h.writer()).named("one"), reads(j.reader(), i.writer()).named("two"),
@@ -297,7 +297,7 @@ TEST_CASE("rule 10.5: asked from a thread process; outside any it is bad use") {
   weft::Channel<int> a, b;
   weft::PartialDeadlock d;
   weft::Channel<int> parked;
-  // Both have parked once the thread has been served by the process that was started last.
+  // Both have parked once the scheduler has run the process that was started last.
   auto last = [](weft::Writer<int> w) -> Process {
     for (int i = 0; i < 5; ++i) co_await weft::yield();
     co_await w.write(1);
@@ -333,7 +333,7 @@ TEST_CASE("rules 10.5, 15.6: on several cores, while others go on there and else
       co_await w.write(0);
       for (;;) co_await w.write(co_await r.read());
     };
-    const auto local = kept.writer();  // held by nobody that is known
+    const auto local = kept.writer();  // no known process holds this end
     weft::Core second;
     weft::Cores pool(cores);
     weft::run(weft::on(pool),
@@ -379,7 +379,8 @@ TEST_CASE("rule 10.5: looked for whenever a scheduler falls idle, and each told 
   }
   CHECK(told == std::vector<Paths>{{"main/left", "main/right"}});
 
-  // Not let go: told once, though the scheduler falls idle many times.
+  // The ends are not let go: the partial deadlock is told once, although the scheduler falls idle
+  // many times.
   told.clear();
   weft::Channel<int> x, y;
   auto ends = [](weft::Channel<int> c) -> Process {
@@ -394,7 +395,7 @@ TEST_CASE("rule 10.5: looked for whenever a scheduler falls idle, and each told 
                         relay<weft::Shared>(y.reader(), x.writer()).named("right"), ends(x)));
   }
   CHECK(told.size() == 1);
-  // And no more when nobody is watching.
+  // Nothing more is told when nobody watches.
   weft::Channel<int> p, q;
   weft::run(virtually, weft::par(relay<weft::Shared>(p.reader(), q.writer()),
                                  relay<weft::Shared>(q.reader(), p.writer()), ends(p)));
@@ -446,8 +447,8 @@ TEST_CASE_TEMPLATE("rule 14.4: who waited where, and how often", P, POLICIES) {
   CHECK(rows[0].channels == 1);
   CHECK(rows[0].transfers == 4);
   CHECK(rows[0].dropped == 0);
-  // One scheduler, a rendezvous: of each meeting one side had parked; the reader besides at the
-  // end.
+  // One scheduler, a rendezvous: in each meeting one side had parked. The reader parks once more at
+  // the end.
   CHECK(rows[0].parked_reads + rows[0].parked_writes >= 4);
   CHECK(rows[0].parked_reads + rows[0].parked_writes <= 5);
   CHECK(rows[0].blocked_readers.count() + rows[0].blocked_writers.count() > 0);
@@ -458,7 +459,7 @@ TEST_CASE_TEMPLATE("rule 14.4: who waited where, and how often", P, POLICIES) {
           "[{\"name\": \"'a \\\"name\\\"'\", \"channels\": 1, \"transfers\": 4, \"dropped\": 0, "));
   CHECK(has(m.json(), "}]"));
 
-  // Stopped: nothing is added; and a new one begins at nothing.
+  // Once measuring has stopped nothing is added, and a new one begins at zero.
   weft::Channel<int, P> more{weft::named("more")};
   weft::run(send_all<P>(more.writer(), {1}), collect<P>(more.reader(), got));
   CHECK(m.rows().size() == 1);
@@ -472,7 +473,7 @@ TEST_CASE(
   auto chooses = [](weft::Reader<int> x, weft::Reader<int> y,
                     std::unique_ptr<weft::measuring>& to) -> Process {
     to = std::make_unique<weft::measuring>();
-    co_await weft::yield();  // from the process's next step on
+    co_await weft::yield();  // counted from the process's next step on
     CHOSEN(weft::select(x, y), 1);
     CHOSEN(weft::select(x, y), 1);
   };
@@ -498,7 +499,7 @@ TEST_CASE(
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].parked_reads + rows[0].parked_writes == 1);
 
-  // Several channels of one name share a row; on several cores the counts are whole.
+  // Channels of the same name share a row, and on several cores no count is lost.
   weft::measuring k;
   std::vector<weft::Channel<int>> same;
   for (int i = 0; i < 3; ++i) same.emplace_back(weft::named("same"));

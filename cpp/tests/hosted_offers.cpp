@@ -8,11 +8,11 @@ namespace {
 
 using U = std::unique_ptr<int>;
 
-// All ways in which a select may end without choosing its output.
+// The ways in which a select may end without choosing its output.
 enum class Way {
-  another,        // is ready
-  another_first,  // by priority
-  another_later,  // while it waits
+  another,        // another guard is ready
+  another_first,  // another guard comes first by priority
+  another_later,  // another guard is chosen while the select waits
   time,
   skip,
   limit,
@@ -33,7 +33,8 @@ enum class Way {
   last,
 };
 
-// The select that the argument makes chooses otherwise, or throws E, which carries no value.
+// The exception for a select that has chosen another guard, or has thrown an E, which carries no
+// value.
 template <class E>
 void has_no_value(const E& e) {
   CHECK_FALSE(e.template value<U>());
@@ -55,7 +56,7 @@ Process after_a_moment(std::function<void()> f) {
   f();
 }
 
-// Offers a value in that way; it must still be there.
+// Offers a value in that way. Afterwards the value must still be in its place.
 template <class P>
 Process offers(Way way, U& v) {
   weft::Channel<U, P> c;
@@ -224,7 +225,7 @@ TEST_CASE("rule 5.10: and at a one-to-one channel (rule 1.8)") {
     CHOSEN(weft::select(weft::out(w, std::move(v)), weft::after(1ms)), 0);
     CHECK_FALSE(v);
     v = std::make_unique<int>(8);
-    CHOSEN(weft::select(weft::out(w, std::move(v)), weft::after(1ms)), 1);  // it is full
+    CHOSEN(weft::select(weft::out(w, std::move(v)), weft::after(1ms)), 1);  // the buffer is full
     CHECK(v);
     r.retire();
     CHECK_THROWS_AS(co_await weft::select(weft::out(w, std::move(v)), weft::after(1ms)),
@@ -355,7 +356,7 @@ TEST_CASE_TEMPLATE("rule 5.10: in a list of guards the values are the list's", P
     }
     CHECK(value_of(gs[0]));
     CHECK(value_of(gs[1]));
-    co_await weft::sleep(10ms);  // now somebody reads a, and then nobody b
+    co_await weft::sleep(10ms);  // now another process reads a, and nobody reads b any more
     CHOSEN((weft::select_among<U, P>(gs, weft::Mode::priority)), 0);
     CHECK_FALSE(value_of(gs[0]));
     CHECK(value_of(gs[1]));

@@ -12,7 +12,7 @@ using weft::runtime::Parking;
 
 namespace {
 
-// Counted active as a run would count it.
+// Counts active executors as a run does.
 struct Count final : weft::runtime::Activity {
   std::atomic<int> active{1};
   std::int64_t until = weft::prim::forever;
@@ -24,11 +24,11 @@ struct Count final : weft::runtime::Activity {
   std::int64_t wake_time() noexcept override { return until; }
 };
 
-// What the runtime saw, and what the signal does at the moment that is tested.
+// What the runtime saw, and what the signal does at the moment under test.
 struct Seen {
   Parking* by = nullptr;
   int looked = 0, ended = 0;
-  bool go_on = true;      // what disturbed() says
+  bool go_on = true;      // the result of disturbed()
   int stir_in_looks = 0;  // disturbed again during this many looks
 } seen;
 
@@ -55,7 +55,7 @@ void* begin_woken(Parking& p) {
   p.signal(Parking::woken);
   return &seen;
 }
-// The lock is given up for the time of some yields: the peer signals at once.
+// Gives up the lock for the time of some yields, in which the peer signals at once.
 struct Aside {
   Parking* by = nullptr;
   int stepped = 0, back = 0;
@@ -114,8 +114,7 @@ TEST_CASE("rule 6.7: a stirred sleeper is still asleep to whoever wakes it, and 
   Count count;
   Parking p;
   p.activity = &count;
-  // The one who stirs and wakes is another thread; what disturbed() says keeps the sleeper asleep
-  // meanwhile.
+  // Another thread stirs and wakes; meanwhile the result of disturbed() keeps the sleeper asleep.
   seen.go_on = false;
   std::thread other([&] {
     while (count.active != 0) std::this_thread::yield();
@@ -141,8 +140,8 @@ TEST_CASE("rule 6.7: a sleeper whose time is up although it is stirred") {
 }
 
 namespace {
-// A sleeper whose time is up just when another thread is about to signal it: that one saw it
-// asleep and has counted it, and it counts itself.
+// A sleeper whose time is up just when another thread is about to signal it. That thread has seen
+// the sleeper asleep and has counted it, and the sleeper counts itself.
 struct Meeting final : weft::runtime::Activity {
   Parking p;
   std::atomic<int> active{1};
@@ -181,7 +180,7 @@ TEST_CASE(
     Meeting::until(m.asleep);
     m.p.signal(Parking::woken);
   });
-  CHECK(m.p.sleep() == 0);  // by time
+  CHECK(m.p.sleep() == 0);  // the time was up
   m.awake = true;
   signals.join();
   CHECK(!m.late);

@@ -15,7 +15,8 @@ using runtime::StealQueue;
 
 struct Job : runtime::ProcessBase {};
 
-// Jobs 0, 1, 2 … of the groups named by letters; '.' is no group. No group is ever looked into.
+// Jobs 0, 1, 2, … of the groups named by letters; '.' is no group. The queue never looks into a
+// group.
 class Jobs {
  public:
   explicit Jobs(std::string_view groups) : jobs_(groups.size()) {
@@ -108,7 +109,7 @@ TEST_CASE("queue of a worker: the group of which one was taken last is left to i
   StealQueue q;
   jobs.push_all(q);
   CHECK(jobs.number(q.take(1)) == 0);
-  CHECK(jobs.stolen(q) == Numbers{2, 3});  // three would be half; c is not torn apart
+  CHECK(jobs.stolen(q) == Numbers{2, 3});  // three jobs would be half; group c is not split
   CHECK(jobs.taken(q) == Numbers{1, 4, 5});
 }
 
@@ -200,8 +201,8 @@ TEST_CASE(
     for (const int i : loot) ++seen[static_cast<std::size_t>(i)];
     for (const int i : rest) ++seen[static_cast<std::size_t>(i)];
     CHECK(std::all_of(seen.begin(), seen.end(), [](int k) { return k == 1; }));
-    // At most the first group of the loot has members on both sides, or the one that ran, if there
-    // was no other.
+    // At most one group of the loot has members on both sides: its first one, or, if there was no
+    // other, the group of the job that ran.
     for (std::size_t k = 0; k < loot.size(); ++k) {
       const char g = groups[static_cast<std::size_t>(loot[k])];
       if (g == groups[static_cast<std::size_t>(loot[0])]) continue;

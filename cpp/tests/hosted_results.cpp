@@ -31,7 +31,7 @@ struct Poisoned : Retired {
   Poisoned() { c.poison(3); }
 };
 
-// The NoResult that f throws, which must be one.
+// Returns the exception that f throws, which must be a NoResult.
 template <class F>
 weft::NoResult lacking(F&& f) {
   try {
@@ -81,7 +81,8 @@ TEST_CASE("rules 3.5, 4.3, 6.5, 7.1: of every kind of end and of process") {
   CHECK(lacking([&x = a] { *x; }).how == weft::Ending::poisoned);
   CHECK(lacking([&x = b] { *x; }).how == weft::Ending::cancelled);
   CHECK(lacking([&x = d] { *x; }).how == weft::Ending::retired);
-  // Without its index if it ended before the other thread process had begun (rule 7.8).
+  // The name has no index if the process ended before the other thread process had begun (rule
+  // 7.8).
   const std::string thread = lacking([&x = d] { *x; }).process;
   CHECK((thread == "main/thread[0]" || thread == "main/thread"));
   CHECK(lacking([&x = e] { *x; }).how == weft::Ending::poisoned);
@@ -122,7 +123,7 @@ TEST_CASE(
   CHECK_THROWS_AS(weft::run(weft::thread(average(r.in))), weft::Retired);
   CHECK_THROWS_AS(weft::run(cancelled()), weft::Cancelled);
   CHECK(weft::run(seven()) == 7);
-  // Within a thread process too, and there it ends that process as it ended the other.
+  // The same within a thread process, which ends in the same way.
   bool met = false;
   auto both = [](Process q, bool& m) {
     return weft::thread([q = std::make_shared<Process>(std::move(q)), &m]() mutable {
@@ -186,7 +187,8 @@ TEST_CASE(
   weft::Channel<int> local, given;
   const auto of_local = local.reader(), of_given = given.reader();
   const auto asks = [](weft::Reader<int> in, weft::Channel<int> l, weft::Writer<int> w) -> Process {
-    const auto mine = l.writer();  // not among its arguments: let go as the poison passes
+    // This end is not among its arguments, and is let go when the poison passes.
+    const auto mine = l.writer();
     co_await w.write(static_cast<int>(co_await average(in)));
   };
   weft::run(weft::par(asks(p.in, local, given.writer())));

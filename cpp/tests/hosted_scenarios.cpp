@@ -167,7 +167,7 @@ TEST_CASE("scenario a_watched_failure_is_its_watchers") {
 
 TEST_CASE("scenario one_that_nobody_watches_is_the_groups") {
   auto p = []() -> Process {
-    // no other copy of the handle lives
+    // There is no other copy of the handle.
     auto unwatched = weft::Watch<std::string>().watched(fails("mine", 1s));
     try {
       co_await weft::par(std::move(unwatched), returns("cancelled", 50s));
@@ -247,7 +247,7 @@ TEST_CASE_TEMPLATE("scenario a_timeout_ends_what_the_block_waits_for", P, POLICI
       CHECK_THROWS_AS(co_await weft::select(reader, weft::after(50s)), weft::TimedOut);
     }
     CHECK(weft::now() == 4 * kSecond);
-    // Nobody waits: neither is ready, and one party is missing still.
+    // Nobody waits: neither guard is ready, and the barrier still lacks one party.
     CHOSEN(weft::select(weft::Mode::priority, reader, weft::skip()), 1);
     CHOSEN(weft::select(weft::Mode::priority, weft::out(writer, 2), weft::skip()), 1);
     CHOSEN(weft::select(weft::Mode::priority, weft::meet(barrier), weft::skip()), 1);

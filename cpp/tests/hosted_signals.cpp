@@ -75,7 +75,7 @@ const Kind kinds[] = {
      }},
 };
 
-// The one run that goes on, after it has come to rest. While this object lives no run ends.
+// The only run that goes on, after it has come to rest. While this object lives no run ends.
 class AtRest {
  public:
   AtRest() : runs_(pin()) {
@@ -116,7 +116,7 @@ TEST_CASE("rules 7.12, 10.3: a run waits for a signal, and is deadlocked once no
 
 TEST_CASE("rule 10.3: signals that nobody waits for keep no deadlock from being told") {
   weft::signals stop{SIGUSR1, SIGUSR2};
-  const weft::Reader<int> mine = stop.reader();  // held, and not read
+  const weft::Reader<int> mine = stop.reader();  // held, but not read
   weft::Channel<int> a(weft::named("a")), b(weft::named("b"));
   auto relay = [](weft::Reader<int> in, weft::Writer<int> out, weft::Reader<int>) -> Process {
     co_await out.write(co_await in.read());
@@ -140,7 +140,7 @@ TEST_CASE("rule 10.3: another run's process that waits for a signal holds up no 
 
 namespace {
 
-// Collects what is told of standstills while it lives: the names of channels.
+// Collects the reports of standstills while it lives: the names of channels.
 class Told {
  public:
   Told() {
@@ -175,7 +175,8 @@ class Told {
   std::vector<std::string> places_;
 };
 
-// Waits until another run, begun now, stands still and this is told: so much time has passed.
+// Waits until another run, begun now, stands still and this is reported. By then enough time has
+// passed for the first one.
 void another_is_told(Told& told) {
   weft::Channel<int> c(weft::named("another"));
   std::thread ends([outside = weft::Outside(), w = c.writer(), &told] {
@@ -225,7 +226,7 @@ void counts(int) {
 void wait_until_came(int n) {
   for (int c = came.load(); c < n; c = came.load()) came.wait(c);
 }
-// What SIGUSR1 does outside any `signals`, for the time of a scope.
+// The effect of SIGUSR1 outside any `signals`, for the time of a scope.
 class Before {
  public:
   Before() : before_(std::signal(SIGUSR1, &counts)) { came = 0; }
@@ -261,7 +262,7 @@ TEST_CASE("rule 7.12: when all readers have gone a signal does what it did befor
   for (const auto& read : reading) {
     came = 0;
     weft::signals stop{SIGUSR1};
-    std::raise(SIGUSR1);  // nobody reads yet: it is kept
+    std::raise(SIGUSR1);  // nobody reads yet: the signal is kept
     read(stop.reader());
     CHECK(came == 0);
     for (int n = 1; n <= 3; ++n) {

@@ -162,7 +162,7 @@ TEST_CASE_TEMPLATE(
   };
   auto owner = [](std::vector<weft::Reader<int, P>> rs, std::vector<int>& got, auto f) -> Process {
     weft::StandingAlternative a(rs);
-    co_await f(a, got);  // a process of its own, which is gone before we go on
+    co_await f(a, got);  // f is a process of its own, which is gone before this one goes on
     for (int k = 0; k < 2; ++k) {
       const auto [i, v] = co_await a.select();
       got.push_back(*v);
@@ -171,7 +171,8 @@ TEST_CASE_TEMPLATE(
   auto writer = [](weft::Writer<int, P> w) -> Process {
     co_await weft::yield();
     co_await w.write(1);
-    co_await weft::yield();  // the first one takes it and ends; its owner goes on behind us
+    // The first process takes the value and ends; its owner goes on after this one.
+    co_await weft::yield();
     co_await w.write(2);
     co_await w.write(3);
   };
@@ -192,7 +193,7 @@ TEST_CASE_TEMPLATE("rules 2.6, 5.2: guards that are kept outlast their ends, and
     c.reset();
     r.retire();  // the guard is off: its end may be closed
     const weft::Channel<int, P> another;
-    CHECK(another.core() != was);  // the alternative is enrolled there, or may be again
+    CHECK(another.core() != was);  // the alternative is enrolled there, or may be later
     CHOSEN(alt->select(), 1);
     alt->enable(0, true);  // nobody is left who could write
     CHOSEN(alt->select(), 1);
@@ -220,7 +221,7 @@ TEST_CASE_TEMPLATE("rules 2.6, 5.2: so do those of a vector of readers", P, POLI
     rs.clear();
     const weft::Channel<int, P> another;
     CHECK(another.core() != was);
-    CHECK_THROWS_AS(co_await alt.select(), weft::Cancelled);  // by the deadlock
+    CHECK_THROWS_AS(co_await alt.select(), weft::Cancelled);  // cancelled by the deadlock
   };
   CHECK_THROWS_AS(weft::run(p(std::make_unique<weft::Channel<int, P>>())), weft::Deadlock);
 }

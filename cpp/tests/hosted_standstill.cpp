@@ -12,7 +12,7 @@ using namespace test;
 
 namespace {
 
-// While it lives, standstills are told here, as soon as nothing runs.
+// While it lives, standstills are reported here as soon as nothing runs.
 class Told {
  public:
   explicit Told(std::chrono::nanoseconds after = 1ms) {
@@ -29,7 +29,7 @@ class Told {
   Told& operator=(const Told&) = delete;
   ~Told() { weft::on_standstill(nullptr, 2s); }
 
-  // Until n were told.
+  // Waits until n standstills were reported.
   void wait(int n) {
     for (int c = count_.load(); c < n; c = count_.load()) count_.wait(c);
   }
@@ -49,8 +49,8 @@ Process holds(weft::Reader<int> r, weft::Writer<int> w) {
   co_await w.write(1);
 }
 
-// Runs it while a thread that Weft did not start holds the writer, which it uses when the
-// standstill was told.
+// Runs it while a thread that Weft did not start holds the writer, and uses the writer once the
+// standstill was reported.
 template <class Run>
 weft::Standstill stands_still(Run&& run) {
   Told told;
@@ -149,7 +149,7 @@ TEST_CASE("rule 10.6: on a virtual clock a deadline to which it may not jump is 
 
 namespace {
 
-// A run as its executors see it; what it concludes when the last of them falls asleep.
+// A run as its executors see it: the result of conclude() when the last of them falls asleep.
 struct Quiet {
   weft::runtime::Run run;
   explicit Quiet(weft::Clock clock = weft::Clock::steady) : run(clock) {

@@ -1,5 +1,5 @@
-// What a channel stores of a value (core/stored.hpp): of scalars their bits, with one engine for
-// each size.
+// The form in which a channel stores a value (core/stored.hpp): scalars as their bits, with one
+// engine for each size.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -21,7 +21,7 @@ enum class Colour : std::uint16_t { red = 0x1234, green = 0xFFFF };
 struct Plain {
   int a, b;
 };
-// It is not complete where the type of its channel is first named.
+// The type is incomplete where the type of its channel is first named.
 struct Request {
   int n;
   weft::Writer<Request> answer;
@@ -141,7 +141,7 @@ TEST_CASE("an exception carries a scalar back as the channel's type (rule 3.2)")
 
 namespace {
 
-// A value that cannot be assigned: a move constructor is all that a channel asks for.
+// A value that cannot be assigned: a channel needs only a move constructor.
 struct OnlyMade {
   int n;
   explicit OnlyMade(int k) noexcept : n(k) {}

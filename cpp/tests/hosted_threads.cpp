@@ -139,7 +139,7 @@ TEST_CASE("rules 6.1, 7.2: a failure cancels threads that are parked in every ki
 TEST_CASE(
     "rules 6.1, 7.2: a thread that is cancelled before it runs a network in it does not run it") {
   for (const bool inside : {false, true}) {
-    // the request comes before run() is called; while it goes on
+    // The request comes before run() is called, or while it goes on.
     for (const unsigned cores : {1U, 2U}) {
       CAPTURE(inside);
       CAPTURE(cores);
@@ -149,7 +149,7 @@ TEST_CASE(
       auto spin_until = [](std::atomic<int>& flag) {
         while (!flag) std::this_thread::yield();
       };
-      // Started before `outer`, so it is asked after it.
+      // The witness is started before `outer`, so it is asked after it.
       auto witness = weft::thread([r = never.reader(), &asked] {
         try {
           r();
@@ -389,7 +389,7 @@ TEST_CASE("rule 7.1: a run that makes threads again and again joins them as they
   int n = 0;
   weft::run(weft::thread([&n] {
     for (int i = 0; i < 300; ++i) weft::run(weft::thread([&n] { ++n; }));
-    // this one, the last, and the one before
+    // This thread, the last one, and the one before.
     CHECK(weft::detail::current_run()->threads_kept() <= 3);
   }));
   CHECK(n == 300);

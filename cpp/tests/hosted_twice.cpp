@@ -85,7 +85,7 @@ TEST_CASE("rule 11.2: an output that a select has not chosen is there for the ne
   CHECK(got == std::vector{text});
 }
 
-// Two processes, one select: the second that comes is told, the first goes on.
+// Two processes await one select: the second gets the error, and the first goes on.
 template <class Select>
 Process in_it(Select& s, int& told) {
   try {
@@ -223,7 +223,7 @@ TEST_CASE("rule 11.2: a number that is out of range is told as it was given") {
   const auto same = sk::each([](int x) { return x; });
   says([] { (void)sk::workers(-1); }, "workers: their number must be from 0 to 4294967295, not -1");
   says([&] { (void)sk::feedback(-1, same, [](int) { return false; }); }, "feedback: the values");
-  // What is right stays right, of any type.
+  // Correct numbers stay correct, of any type.
   enum { kSome = 3 };
   CHECK(weft::Channel<int>(weft::buffer(kSome)).name() != "");
   CHECK(weft::Channel<int>(weft::buffer(std::uint8_t{3})).name() != "");

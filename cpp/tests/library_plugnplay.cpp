@@ -12,7 +12,7 @@ namespace pnp = weft::plugnplay;
 
 namespace {
 
-// What a process of one input makes of a stream.
+// Returns the stream that a process with one input makes of a stream.
 template <class Form, class U = int, class Make>
 std::vector<U> through(Random& random, const Ints& input, Make make) {
   using P = typename Form::P;
@@ -207,7 +207,7 @@ TEST_CASE_TEMPLATE("plug and play: dynamic_delta adds and takes out outputs; new
     co_await w.write(1);  // to b alone
     co_await conf.write(to.writer());
     co_await w.write(2);
-    co_await conf.write(to.writer());  // known: taken out; c retires here
+    co_await conf.write(to.writer());  // a known writer is taken out; c retires here
     conf.retire();
     co_await w.write(3);
   };
@@ -253,8 +253,8 @@ TEST_CASE_TEMPLATE("plug and play: sequential_delta serves its outputs in order;
   weft::par{feed(a.writer(), Ints{1, 2}), Form::as(pnp::sequential_delta<int>(a, {b, c})),
             in_turn(b.reader(), c.reader(), &got)}();
   CHECK(got == Ints{1, 1, 2, 2});
-  // Buffers that are full when it begins: with two guards that are always ready each is chosen in
-  // every two selects (rule 5.4).
+  // Buffers that are full when the process begins: with two guards that are always ready, each is
+  // chosen once in every two selects (rule 5.4).
   weft::Channel<int, P> d{weft::buffer(8)}, e{weft::buffer(8)}, f;
   Ints merged;
   weft::par{feed(d.writer(), Ints(8, 1)), feed(e.writer(), Ints(8, 2))}();
@@ -361,7 +361,7 @@ TEST_CASE_TEMPLATE("plug and play in virtual time: fixed_delay, regular, regulat
   weft::run(virtually, weft::par{Form::as(pnp::regular<int>(c, 1, 7ms)), stamps(c, &regular, 4)});
   CHECK(delayed == Ints{11, 21, 40});
   CHECK(regular == Ints{0, 7, 14, 21});
-  // A reader that is late once: what was late is not made up for by drifting.
+  // A reader that is late once: the later values do not hurry to make up for it.
   weft::Channel<int, P> g;
   Ints late;
   auto sluggish = [](weft::Reader<int, P> r, Ints* at) -> Process {

@@ -10,13 +10,13 @@ namespace pnp = weft::plugnplay;
 
 namespace {
 
-// The other side of one channel of the process under test. In virtual time, so that what has a
-// pause lets the others go first.
+// The other side of one channel of the process under test. It runs in virtual time, so that a
+// process with a pause lets the others go first.
 struct Port {
   bool input;
   bool optional;  // the process goes on without it
   std::function<Process()> leave, poison;
-  // writes or reads until it hears of the end, or so many times
+  // Writes or reads until it hears of the end, or at most n times.
   std::function<Process(std::string*, int)> watch;
 };
 template <class E>
@@ -228,8 +228,8 @@ std::vector<Subject<P>> all_processes() {
        }},
   };
 }
-// Runs each process with `role(port, index, heard)` at its channels; what each port heard goes to
-// `check`.
+// Runs each process with `role(port, index, heard)` at its channels; `check` gets what each port
+// heard.
 template <class Form, class Role, class Check>
 void with(const Subject<typename Form::P>& s, Role role, Check check) {
   Network<typename Form::P> n;
@@ -290,8 +290,8 @@ TEST_CASE_TEMPLATE(
             });
         continue;
       }
-      // It goes on without this one: the last channel, an output, has enough, and goes; then all
-      // end.
+      // The process goes on without this port. The last channel, an output, has enough and goes;
+      // then all end.
       const std::size_t last = ports.size() - 1;
       with<Form>(
           s,
@@ -302,7 +302,7 @@ TEST_CASE_TEMPLATE(
             CHECK(heard == (i == k ? "" : i == last ? "enough" : "retired"));
           });
     }
-    // All its inputs: it ends, those that can do without one too.
+    // All inputs of the process end: it ends, even if it can do without some of them.
     if (!ports.front().input) continue;
     with<Form>(
         s,

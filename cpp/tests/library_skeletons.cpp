@@ -29,14 +29,14 @@ struct Dice {
   }
 };
 
-// A program, what it means, and whether it keeps the order.
+// A program, its meaning, and whether it keeps the order.
 struct Program {
   Stage stage;
   std::function<int(int)> meaning;
   bool ordered;
 };
 
-// On two cores, which all workers share.
+// Runs on two cores, which all workers share.
 struct OnCores : sk::OnExecutor {
   OnCores() : OnExecutor(pool()) {}
   static const weft::Cores& pool() {
@@ -129,7 +129,7 @@ TEST_CASE_TEMPLATE("skeletons: map, reduce, map_reduce mean what loops mean", St
     CHECK(weft::run(sk::map(crew<Start>(n), items, square)) == squares);
     CHECK(weft::run(sk::map_reduce(crew<Start>(n), items, square, 5L, std::plus())) ==
           std::accumulate(squares.begin(), squares.end(), 5L));
-    // Associative, not commutative.
+    // The operation is associative, but not commutative.
     std::vector<std::string> words;
     for (int x : items) words.push_back(std::to_string(x) + " ");
     CHECK(weft::run(sk::reduce(crew<Start>(n), words, ">", std::plus())) ==
@@ -199,7 +199,7 @@ TEST_CASE_TEMPLATE(
     weft::run(sk::apply(net, Ints{1, 2}));  // another process of the same stage counts for itself
     CHECK(seen == Counts{1, 2, 3, 4, 5, 1, 2});
 
-    // A reader that leaves after three: of the fourth nobody is told, and the source ends.
+    // A reader that leaves after three values: nobody is told of the fourth, and the source ends.
     seen.clear();
     weft::Channel<int> a, b;
     auto endless = [](weft::Writer<int> w) -> Process {
@@ -377,7 +377,7 @@ TEST_CASE("skeletons: values that only move; no workers; nothing to do") {
 
 TEST_CASE("skeletons: workers work side by side, each on a value of its own") {
   for (const sk::Order order : {sk::Order::kept, sk::Order::any}) {
-    weft::Barrier both(2);  // nobody goes on before two have a value
+    weft::Barrier both(2);  // nobody goes on before two workers have a value
     const auto meeting = Stage([both](weft::Reader<int> r, weft::Writer<int> w) -> Process {
       return [](weft::Barrier b, weft::Reader<int> in, weft::Writer<int> out) -> Process {
         while (auto v = co_await in.next()) {
@@ -411,7 +411,7 @@ TEST_CASE("skeletons: with Order::any results come as they are ready") {
   };
   auto sink = [](weft::Reader<int> r, weft::Writer<int> go, Ints& into) -> Process {
     into.push_back(co_await r.read());
-    co_await go.write(0);  // only now the first goes on
+    co_await go.write(0);  // only now the first worker goes on
     into.push_back(co_await r.read());
   };
   weft::par{source(a), net(a, b), sink(b, gate, got)}();
@@ -463,8 +463,8 @@ TEST_CASE(
 
 TEST_CASE_TEMPLATE("rule 15.5: workers on threads and on two cores compute at the same time", Start,
                    sk::OnThreads, OnCores) {
-  // Neither goes on before the other has begun, and they do not wait by an operation: one core
-  // would never get on.
+  // Neither goes on before the other has begun, and they do not wait by an operation: on one core
+  // they would never go on.
   std::atomic<int> begun{0};
   const auto together = [&begun](int x) {
     for (++begun; begun < 2;) std::this_thread::yield();
@@ -478,8 +478,8 @@ TEST_CASE_TEMPLATE("rule 15.5: workers on threads and on two cores compute at th
 
 TEST_CASE(
     "skeletons: feedback keeps its width, ends with its stage, and has room for one at least") {
-  // The stage takes two values and lets everybody else run before it gives them back: no third is
-  // taken in meanwhile.
+  // The stage takes two values and lets all others run before it gives the values back: no third
+  // value is taken in meanwhile.
   int taken_in = 0, given_back = 0, most = 0;
   auto pairs = [&](weft::Reader<int> in, weft::Writer<int> out) -> Process {
     for (;;) {
@@ -508,7 +508,8 @@ TEST_CASE(
   CHECK(got.size() == 8);
   CHECK(most == 2);
 
-  // A stage that ends by itself ends the whole: its results are retired, as those of any process.
+  // A stage that ends by itself ends the whole network: its results retire, as those of any
+  // process.
   auto once = [](weft::Reader<int> in, weft::Writer<int>) -> Process { co_await in.read(); };
   CHECK(weft::run(sk::apply(sk::feedback(2, Stage(once), [](int) { return false; }), Ints{1, 2, 3}))
             .empty());

@@ -33,7 +33,7 @@ from mutants_lettered import TEXT, Text  # noqa: E402
 from mutants_numbered import NUMBERED  # noqa: E402
 from mutated import pattern  # noqa: E402
 
-# The explorations that a lettered mutant is tried on; a numbered mutant is tried on all.
+# The explorations on which a lettered mutant is tried; a numbered mutant is tried on all.
 SOURCES = (
     "explore.cpp",
     "explore_hosted.cpp",
@@ -84,7 +84,7 @@ def killers(exe: pathlib.Path, *more: str) -> list[str]:
 
 
 def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
-    """A copy of the library with the mutant in it."""
+    """Returns a copy of the library with the mutant in it."""
     copy = work / f"copy_{t.name}"
     shutil.rmtree(copy, ignore_errors=True)
     for part in ("include", "src"):
@@ -95,7 +95,7 @@ def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
 
 
 def place(t: Text, cpp: pathlib.Path) -> pathlib.Path:
-    """Its file: src/FILE, or one under include/weft/ or include/weft/core/."""
+    """Returns the mutant's file: src/FILE, or one under include/weft/ or include/weft/core/."""
     include = cpp / "include/weft"
     return next(
         p for p in (cpp / t.file, include / "core" / t.file, include / t.file) if p.exists()
@@ -103,8 +103,8 @@ def place(t: Text, cpp: pathlib.Path) -> pathlib.Path:
 
 
 def mutated(t: Text, text: str) -> str:
-    """The file's text with the mutant in it. Raises SystemExit if what it replaces does not stand
-    there once."""
+    """Returns the file's text with the mutant in it. Raises SystemExit if the text that the
+    mutant replaces does not occur exactly once."""
     found = list(pattern(t.old).finditer(text))
     if len(found) != 1:
         raise SystemExit(
@@ -115,7 +115,7 @@ def mutated(t: Text, text: str) -> str:
 
 
 def check() -> int:
-    """Whether all apply, of all three programs; last line `N passed, N failed`."""
+    """Checks that all mutants of all three programs apply; last line `N passed, N failed`."""
     import mutants_library
     import mutants_networks
 
@@ -137,7 +137,7 @@ def check() -> int:
 
 
 def work_directory(usage: str | None) -> pathlib.Path:
-    """That of the first argument, made. Exits with the usage if there is none."""
+    """Makes the directory of the first argument. Exits with the usage if there is none."""
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         print(usage)
         raise SystemExit(2)
@@ -149,8 +149,8 @@ def work_directory(usage: str | None) -> pathlib.Path:
 def each_dies(
     usage: str | None, mutants: list[Text], killed_by: Callable[[Text, pathlib.Path], str]
 ) -> int:
-    """The program of a list of mutants, or of those that are named: a table of what killed each,
-    then the counts."""
+    """The program for a list of mutants, or for those that are named: prints a table of what
+    killed each, then the counts."""
     work = work_directory(usage)
     todo = [m for m in mutants if not sys.argv[2:] or m.name in sys.argv[2:]]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

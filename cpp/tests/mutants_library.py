@@ -1,10 +1,11 @@
-"""Mutants of what stands on the hosted layer (skeletons, blocks), of outputs that are not chosen,
-and of rounds between real programs: each breaks one line; its tests must notice.
+"""Mutants of the layers above the hosted layer (skeletons, blocks), of outputs that are not chosen,
+and of rounds between real programs. Each breaks one line, and its tests must notice.
 
     python3 cpp/tests/mutants_library.py DIRECTORY [NAME ...]      the last line: N passed, N failed
 
-Each is built by g++ -O0 from a copy of the library, with the tests of its header alone, and run: a
-mutant that hangs is noticed too. A table of what noticed is printed. `soak` runs them.
+Each is built by g++ -O0 from a copy of the library, with the tests of its header alone, and run;
+a mutant that hangs is noticed too. The program prints a table of what noticed each mutant.
+`soak` runs it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def outputs(name: str, what: str, old: str, new: str) -> Text:
     return Text(name, what, "guards.hpp", old, new, "hosted_offers.cpp")
 
 
-# Those of conformance/models/MUTANTS.md that no exploration meets, by their numbers.
+# The mutants of conformance/models/MUTANTS.md that no exploration meets, by their numbers.
 def rounds(number: int, what: str, file: str, old: str, new: str) -> Text:
     return Text(f"r{number}", what, file, old, new, "wire_rounds.cpp")
 
@@ -247,10 +248,10 @@ MUTANTS = [
 
 
 def killed_by(m: Text, work: pathlib.Path) -> str:
-    """What noticed; "" if nothing did."""
+    """Returns what noticed the mutant; "" if nothing did."""
     copy = mutate(m, work)
     exe = work / f"mutant_{m.name}"
-    # one that starts itself has a main() of its own
+    # A program that starts itself has a main() of its own.
     sources = [m.killer] if m.killer == "wire_rounds.cpp" else [m.killer, "doctest_main.cpp"]
     built = subprocess.run(
         [

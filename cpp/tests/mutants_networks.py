@@ -4,9 +4,9 @@ each.
 
     python3 cpp/tests/mutants_networks.py DIRECTORY [NAME ...]      the last line: N passed, N failed
 
-Each is built by g++ -O0 from a copy of the library, as the program that is to notice it: the twin,
-whose networks of the shape `retiring` the model judges, or `networks`, whose relays check what they
-are told. A table of what noticed is printed. `soak` runs them.
+Each is built by g++ -O0 from a copy of the library, as the program that must notice it: the
+twin, whose networks of the shape `retiring` the model judges, or `networks`, whose relays check
+what selects tell them. The program prints a table of what noticed each mutant. `soak` runs it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def judged(name: str, what: str, file: str, old: str, new: str) -> Text:
 
 
 def told(name: str, what: str, file: str, old: str, new: str) -> Text:
-    """What a relay, a checksum or a deadlock says in `networks` kills it."""
+    """A relay, a checksum or a deadlock in `networks` kills it."""
     return Text(name, what, file, old, new, "networks.cpp")
 
 
@@ -118,7 +118,7 @@ MUTANTS = [
 
 
 def killed_by(m: Text, work: pathlib.Path) -> str:
-    """What noticed; "" if nothing did."""
+    """Returns what noticed the mutant; "" if nothing did."""
     copy = mutate(m, work)
     exe = work / f"mutant_{m.name}"
     source = CPP / "tests" / m.killer

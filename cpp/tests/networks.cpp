@@ -43,7 +43,7 @@ struct Tally {
 };
 struct Books {
   Tally sent, received;
-  std::atomic<std::uint64_t> ended{0};  // guards that ended while a select had them
+  std::atomic<std::uint64_t> ended{0};  // guards that ended while a select used them
 };
 
 enum class Take { plain, fair, priority, random, standing, relay };
@@ -55,7 +55,7 @@ struct Ends {
   Take take = Take::plain;
   bool choose_output = false;
   bool loud = false;        // a merge that asks for the end of each input
-  bool leaving = false;     // outputs may end before it does: it is a relay, or has none
+  bool leaving = false;     // its outputs may end before it does: it is a relay, or has none
   std::uint64_t stays = 0;  // a relay leaves after so many values
   std::uint64_t seed = 0;
 };
@@ -96,8 +96,8 @@ weft::Process source(Ends<P> e, Books& books, std::uint64_t seed, long n) {
   books.sent.add(static_cast<std::uint64_t>(i), sum);
 }
 
-// Retired, with this guard, of a merge: how many of its inputs have ended by that (rule 5.6). They
-// must have, and say so at once.
+// A merge got Retired with this guard: returns how many of its inputs must have ended by that (rule
+// 5.6), and checks that they say so at once.
 template <class P>
 weft::Process have_ended(const Ends<P>& e, int guard, std::vector<bool>& over) {
   for (std::size_t i = 0; i < e.in.size(); ++i) {
@@ -113,8 +113,8 @@ weft::Process have_ended(const Ends<P>& e, int guard, std::vector<bool>& over) {
   }
 }
 
-// Without outputs it is a sink. It ends with the last of its inputs; a loud one is told of each,
-// and switches it off.
+// A worker without outputs is a sink. It ends with the last of its inputs; a loud one is told of
+// each end, and switches that guard off.
 template <class P, class Inputs>
 weft::Process choosing(Ends<P> e, Books& books, Inputs& inputs) {
   std::uint64_t count = 0, sum = 0;
@@ -195,11 +195,11 @@ struct ThreadWorker {
   }
 };
 
-// How a worker reads. One that may find its outputs ended is a relay.
+// Chooses how a worker reads. A worker that may find its outputs ended is a relay.
 template <class P>
 void take_at_random(Ends<P>& e, Random& random) {
-  // Reading one input to its end before the next may block a cycle of merges for ever: only where
-  // there is but one.
+  // Reading one input to its end before the next may block a cycle of merges for ever. So a worker
+  // does that only if it has one input.
   e.take = e.in.size() == 1 && random.below(2) == 0 ? Take::plain
                                                     : static_cast<Take>(1 + random.below(5));
   if (e.leaving && !e.out.empty()) e.take = Take::relay;
@@ -216,7 +216,7 @@ std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, lon
   std::vector<Thread> threads;
   std::vector<weft::Channel<Value, P>> channels;
   const int layers = 2 + random.below(5);
-  // some sinks leave early; nothing is buffered, for that would be dropped
+  // Some sinks leave early; then nothing is buffered, because buffered values would be dropped.
   const bool leaving = random.below(3) == 0;
   // the layer whose outputs are being made
   std::vector<Ends<P>> before(static_cast<std::size_t>(1 + random.below(4)));
@@ -236,8 +236,8 @@ std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, lon
             channel.reader());
       channels.push_back(std::move(channel));
     }
-    // Nobody without an input or, in the layer before, without an output: they share the first
-    // channel of this layer.
+    // Every worker gets an input and, in the layer before, an output: those without one share the
+    // first channel of this layer.
     auto& shared = channels[channels.size() - static_cast<std::size_t>(between)];
     for (auto& e : before)
       if (e.out.empty()) e.out.push_back(shared.writer());
@@ -286,7 +286,7 @@ std::uint64_t number(const char* text) {
   char* end = nullptr;
   const std::uint64_t n = std::strtoull(text, &end, 0);
   if (end == text || *end != '\0') {
-    std::fprintf(stderr, "networks: '%s' is no number\n", text);
+    std::fprintf(stderr, "networks: '%s' is not a number\n", text);
     std::exit(2);
   }
   return n;
@@ -320,7 +320,7 @@ int main(int argc, char** argv) {
   const auto start = Steady::now();
   auto said = start;
   std::uint64_t messages = 0, networks = 0, ended = 0;
-  // of all sources of a network together
+  // The number of values of all sources of a network together.
   const long base = values ? static_cast<long>(values) : wanted >= 10'000'000 ? 100'000 : 5'000;
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   while (messages < wanted && Steady::now() - start < std::chrono::seconds(seconds)) {

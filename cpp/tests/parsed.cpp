@@ -1,2 +1,2 @@
-// An empty source: what its target parses first is reused by the other targets (CMakeLists.txt,
-// parsed_once).
+// An empty source. The headers that its target parses first are reused by the other targets
+// (CMakeLists.txt, parsed_once).

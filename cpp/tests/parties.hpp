@@ -1,5 +1,5 @@
-// The basis of the tests of the core: a value whose loss or duplication is seen, and processes that
-// wait by a Parker.
+// The basis of the tests of the core: a value whose loss or duplication is noticed, and processes
+// that wait by a Parker.
 //
 // The same code runs under the explorer, under the sanitizers with real threads, and alone. It
 // drives the core as the hosted layer does: begin, await, withdraw; scan, enrol, await, finish.
@@ -29,7 +29,8 @@ using core::Select;
 using core::Side;
 using core::Standing;
 
-// A move-only value that counts how many are alive. 0 is one that has been moved from.
+// A move-only value that counts how many are alive. An Item that has been moved from has the value
+// 0.
 struct Item {
   static inline std::atomic<long> alive{0};
   std::uint32_t v = 0;
@@ -102,7 +103,8 @@ class Process {
     const Status s = operate<Side::in>(c, room.raw, 0);
     return {s, s == Status::ok ? room.take() : 0};
   }
-  // The status; on failure the value stays here and dies here.
+  // Returns the status. If the write fails, the value stays in this function and is destroyed with
+  // it.
   template <class C>
   Status write(C& c, std::uint32_t v) noexcept {
     Item i{v};
@@ -118,7 +120,7 @@ class Process {
     c.end_extended(parker);
     return s;
   }
-  // A write whose value is made after the commit; 0: making it fails.
+  // A write whose value is made after the commit; the value 0 makes this fail.
   template <class C, class F>
   Status compute(C& c, F&& make) noexcept {
     const Status s = operate<Side::out>(c, nullptr, NodeFlags::compute);
@@ -140,7 +142,7 @@ class Process {
     return await([&] { return l.withdraw(parker); });
   }
 
-  // Waits, without taking part, until somebody could be met at its side of c
+  // Waits, without taking part, until a party can be met at its side of c
   // (core::ChannelEngine::watch()).
   template <Side S, class C>
   Status watch(C& c) noexcept {
@@ -161,7 +163,7 @@ class Process {
     item_[n_ - 1].emplace(v);
     g.node.slot = &*item_[n_ - 1];
   }
-  // The value is made by go() after the commit; 0: making it fails.
+  // go() makes the value after the commit; the value 0 makes this fail.
   template <class C>
   void out_computed(C& c, std::uint32_t v) noexcept {
     Guard& g = add(Kind::output, &c, &core::channel_ops<C, Side::out>);
@@ -261,7 +263,7 @@ class Process {
         asked_.store(0);
         return Status::cancelled;
       }
-      while (!parker.await()) continue;  // committed: the wake-up is under way
+      while (!parker.await()) continue;  // the operation has committed: the wake-up is under way
       break;
     }
     return parker.status;

@@ -2,10 +2,10 @@
 """Every public name of the headers stands in the documents: in cpp/docs/*.md or cpp/README.md, as
 code. Last line `N passed, N failed`.
 
-Public is what include/weft/*.hpp declares in namespace weft, and in its classes under `public:`,
-outside namespaces detail, runtime and core and outside what is the machinery of co_await
-(OPERATIONS below). Names are found by the house's layout (clang-format): one indentation a nesting,
-no indentation for a namespace's body.
+Names are public if include/weft/*.hpp declares them in namespace weft, or in its classes under
+`public:`, except in namespaces detail, runtime and core, and except the machinery of co_await
+(OPERATIONS below). Names are found by the layout of clang-format: one indentation for each
+nesting, none for the body of a namespace.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import sys
 
 CPP = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [CPP / "README.md", *sorted((CPP / "docs").glob("*.md"))]
-# Headers whose names other pages of their own describe, by pattern; machinery that every program
-# sees only through co_await or a call.
+# Headers whose names have pages of their own, by pattern; and machinery that programs use only
+# through co_await or a call.
 NOT_HERE = {"prim.hpp"}
 OPERATIONS = re.compile(
     r".*Op$|Operation|Startable|Awaiter|Wait|Sync|Iterator|State"
@@ -69,11 +69,12 @@ WORDS = {
 def public_names(text: str) -> set[str]:
     names: set[str] = set()
     inside: list[str] = []  # namespaces
-    section: str | None = None  # of the class we are in: public or not; None outside
+    # The section of the present class: is it public? None outside a class.
+    section: str | None = None
     owner = ""
     for line in text.replace("::inline WEFT_ABI", "").splitlines():
         if re.match(r"^namespace [\w:]+ \{.*\}", line):
-            continue  # on one line
+            continue  # the whole definition is on one line
         if m := re.match(r"^(?:inline )?namespace ?([\w:]*) ?(?:\{|$)", line):
             inside = [m[1]] if m[1].split("::")[0] == "weft" else [*inside, m[1]]
         elif (m := re.match(r"^\}  // namespace ?(.*)", line)) and m[1] != "weft":

@@ -8,10 +8,11 @@
 //              └───────────────────────────────────────────────────────┘
 //
 // Relay is the state of such a worker, without any waiting: a coroutine and a thread drive it
-// alike. What it is told is checked exactly. A retired channel stays retired, so when a select
-// throws Retired each channel that it may have meant is asked again, beside a skip: it must be
-// found retired at once. That a select is told in time is checked by the network: otherwise there
-// would be a deadlock. Guards whose channels have ended mostly stay in the select: they are silent.
+// alike. The outcomes of its selects are checked exactly. A retired channel stays retired, so when
+// a select throws Retired each channel that it may have meant is asked again, beside a skip: it
+// must be found retired at once. The network checks that a select hears of an end in time:
+// otherwise there would be a deadlock. Guards whose channels have ended mostly stay in the select:
+// they are silent.
 //
 // Invariants: a value is in `held` or has been handed on; a value that is held when no output is
 // left was kept (kept()); an end counts as over only once it was asked.
@@ -30,7 +31,7 @@ namespace weft::test {
 
 using Value = std::uint64_t;
 
-// What a network did that the rules do not allow.
+// A network has done something that the rules do not allow.
 struct Wrong : std::logic_error {
   using std::logic_error::logic_error;
 };
@@ -40,7 +41,7 @@ class Relay {
  public:
   using Guards = std::vector<AnyGuard<Value, P>>;
 
-  // `stays`: it leaves after so many values; 0: with the last of its inputs.
+  // `stays`: the worker leaves after so many values; 0: it leaves with the last of its inputs.
   Relay(const std::vector<Reader<Value, P>>& in, const std::vector<Writer<Value, P>>& out,
         std::uint64_t seed, std::uint64_t stays)
       : random_(seed), stays_(stays) {
@@ -60,9 +61,9 @@ class Relay {
     return held_.empty() && !left(true);
   }
 
-  // A select for this turn. What would take a value is off while there is no room, what would give
-  // one while there is none. Now and then others are off too: then it has a time limit, for the
-  // network may need just those.
+  // The guards of a select for this turn. Inputs are off while there is no room for a value,
+  // outputs while there is no value. Now and then other guards are off too; then the select has a
+  // time limit, because the network may need just those guards.
   Guards guards() {
     Guards all;
     const bool wants = held_.size() < room_ && left(true), gives = !held_.empty(),
@@ -106,7 +107,8 @@ class Relay {
     }
   }
 
-  // Retired, with guard i: which channels must have ended, if this was right?
+  // The select threw Retired with guard i: returns the channels that must have ended if this was
+  // right.
   std::vector<int> suspects(int i) {
     const End& e = at(i);
     if (!e.on) throw Wrong("a guard that is off was told of its end");
@@ -120,7 +122,7 @@ class Relay {
       if (ends_[k].on && ends_[k].input == !outputs) all.push_back(static_cast<int>(k));
     return all;
   }
-  // One of them, beside a skip: it must throw Retired.
+  // Asks one of them, beside a skip: the select must throw Retired.
   auto probe(int i) const {
     const End& e = at(i);
     Guards two;
@@ -138,7 +140,7 @@ class Relay {
     e.loud = false;  // it is silent from now on
   }
 
-  // Values that came and found no taker any more: they are this process's.
+  // Values that came and found no taker any more: this process keeps them.
   std::uint64_t kept() const { return outputs_ ? held_.size() : count; }
   std::uint64_t kept_sum() const {
     if (!outputs_) return sum;
@@ -179,7 +181,7 @@ class Relay {
   throw Wrong("Retired, and a channel that decides has not ended");
 }
 
-// The two who drive it. What it gives or keeps is in `r` afterwards.
+// The two drivers of a Relay. Afterwards `r` has the values that it has given or kept.
 template <class P>
 Process drive(Relay<P>& r) {
   while (!r.done()) {

@@ -40,8 +40,8 @@ struct Totals {
   std::uint64_t operations = 0, cancelled = 0, timed_out = 0, ended = 0;
 };
 
-// One round: fresh channels, every thread runs its program against them until its operations are
-// used up.
+// One round: fresh channels, and every thread runs its program against them until its operations
+// are used up.
 struct Round {
   struct Line {
     std::unique_ptr<Buffered<Chan>> buffered;
@@ -104,7 +104,7 @@ class Player {
         case 3: {
           const std::uint32_t w = r.below(8) ? v : 0;
           const Status s = me.compute(c, [&] { return w; });
-          // On a buffer a computed value may find its channel ended: it counts as dropped there.
+          // At a buffer a computed value may find its channel ended: then it counts as dropped.
           if (w) sent(i, s, w);
           break;
         }
@@ -156,7 +156,7 @@ class Player {
           break;
         case 9:
           if (poison && r.below(400) == 0) c.poison(1);
-          // Let an end go early: others still wait at the channel, or it ends for them.
+          // An end goes early: others still wait at the channel, or the channel ends for them.
           if (retire && reads[i] && r.below(40) == 0) reads[i] = false, c.drop_reader();
           if (retire && writes[i] && r.below(40) == 0) writes[i] = false, c.drop_writer();
           break;
@@ -191,9 +191,8 @@ class Player {
     }
     me.unstand();
   }
-  // A select over any of the channels, one end of each; some of them off, of some the retirement
-  // raises (rule 5.6). What it is told can be checked afterwards: a channel that has ended stays
-  // so.
+  // A select over any of the channels, at one end of each. Some guards are off, and some have
+  // ends() (rule 5.6). The outcome can be checked afterwards: a channel that has ended stays so.
   void among(Round& round, const bool* reads, const bool* writes, std::uint32_t v, Random& r) {
     struct {
       std::uint32_t channel;
@@ -309,8 +308,8 @@ int run(std::uint64_t seed, std::uint64_t operations, unsigned threads) {
           player->play(round, s, 500, foreigners, standing, poison, retire);
           ++over;
         });
-      // Nobody waits for ever: whoever waits is cancelled again and again, whether it waits or
-      // commits at that moment.
+      // No party waits for ever: each is cancelled again and again, whether it waits or commits at
+      // that moment.
       for (std::uint64_t k = r.next(); over.load() < threads; ++k) {
         Player& p = *players[k % threads];
         p.me.cancel();

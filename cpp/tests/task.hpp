@@ -7,12 +7,12 @@
 
 namespace weft::test {
 
-// Parties of a local channel are put on the run queue of the scheduler that runs now; in these
-// tests that is this one, and a party counts as woken when it has been taken off.
+// Parties of a local channel are put on the run queue of the current scheduler. In these tests that
+// is this one, and a party counts as woken when it has been taken off.
 struct Task : core::Waiter {
   class Count {
    public:
-    operator int() const {  // NOLINT: it is to be compared like a number
+    operator int() const {  // NOLINT: it is compared like a number
       drain();
       return n_;
     }
@@ -72,7 +72,7 @@ struct Task : core::Waiter {
 inline constexpr core::WakerOps Task::kOps{
     .wake = &Task::count_wake, .run = nullptr, .tell = &Task::count_tell};
 
-// A select written out: its guards, its phases.
+// A select in its single phases, with its guards.
 struct Selecting {
   Task task;
   Guard g[4];
@@ -109,7 +109,7 @@ struct Selecting {
     return *this;
   }
 
-  // The index chosen at once, or Select::parked.
+  // Returns the index that is chosen at once, or Select::parked.
   int go(Mode m = Mode::fair, std::uint32_t start = 0, std::uint64_t seed = 0,
          bool foreign = false) {
     select.emplace(g, n, m, &task, start);

@@ -16,7 +16,7 @@ using weft::test::Wire;
 namespace w = weft::wire;
 using Parties = w::FarGuard::Parties;
 
-// A party of the home's own.
+// A party in the home's own program.
 struct Own : core::Waker {
   bool done = false;
   Own() { ops = &kOps; }
@@ -103,7 +103,7 @@ TEST_CASE("wire 4.9: parties are enrolled and taken away from elsewhere (rule 8.
   t.pump();
   CHECK((ask.ok() && ask.parties() == 2 && !x.is_over));
   resign.say(t.at_a, Parties::resign).begin(t.a.at_party);
-  t.pump();  // it was the last one missing
+  t.pump();  // this party was the last one missing
   CHECK((resign.ok() && resign.parties() == 1 && x.ok() && t.bar.phases() == 1));
 }
 
@@ -326,7 +326,7 @@ TEST_CASE("wire 4.9, 13: barriers over links that lose, double, disorder and spo
           REQUIRE(now[i]->ok());
           ++phase[i];
           now[i] = nullptr;
-          // nobody is ahead of one that has not arrived
+          // No party is ahead of one that has not arrived.
           for (const int p : phase) REQUIRE(std::abs(p - phase[i]) <= 1);
           REQUIRE(std::abs(mine - phase[i]) <= 1);
         }

@@ -22,17 +22,17 @@ class Spanning final : public w::FarOp {
     return add({nullptr, std::make_shared<w::PortOf<int, core::Side::out>>(std::move(o)), 0, true},
                v);
   }
-  // The guard that was added last: that its channel has retired is an outcome.
+  // For the guard that was added last: the retirement of its channel is an outcome.
   Spanning& loud() {
     guards_.back().ends = true;
     return *this;
   }
-  // The guard that was added last: its precondition is false.
+  // For the guard that was added last: its precondition is false.
   Spanning& off() {
     guards_.back().off = true;
     return *this;
   }
-  // The guard that was added last: its value is made after the commit, by make().
+  // For the guard that was added last: make() makes its value after the commit.
   Spanning& later() {
     guards_.back().later = true;
     return *this;
@@ -43,27 +43,27 @@ class Spanning final : public w::FarOp {
     const w::Space::Step step(*space_);
     if (!is_over && span_->made()) is_over = true, ++times;
   }
-  // A timer is among the guards, at the place.
+  // The choice has a timer among its guards, at the place.
   Spanning& timed() {
     timed_ = true;
     return *this;
   }
-  // Asks each home once.
+  // The choice asks each home once.
   Spanning& only_look() {
     looks_ = true;
     return *this;
   }
-  // Something else keeps it open.
+  // Something else keeps the choice open.
   Spanning& last() {
     lasts_ = true;
     return *this;
   }
-  // Whoever waits goes on as soon as it is told, and then there is no choice any more.
+  // The process goes on as soon as it is told, and then the choice is gone.
   Spanning& goes_at_once() {
     goes_ = true;
     return *this;
   }
-  // `first`: asked first.
+  // `first`: the guard that is asked first.
   Spanning& begin(w::Space& s, std::uint32_t first = 0) {
     space_ = s.shared_from_this();
     const w::Space::Step step(s);
@@ -78,12 +78,12 @@ class Spanning final : public w::FarOp {
     const w::Space::Step step(*space_);
     span_->withdraw();
   }
-  // A timer has come.
+  // The time of a timer has come.
   void look_once() {
     const w::Space::Step step(*space_);
     span_->look_once();
   }
-  // While another thread may decide it.
+  // For use while another thread may decide the choice.
   bool finished() {
     const w::Space::Step step(*space_);
     return is_over;
@@ -112,7 +112,7 @@ class Spanning final : public w::FarOp {
   bool looks_ = false, lasts_ = false, timed_ = false, goes_ = false;
 };
 
-// Two homes and two places, each place with a session to each home; everybody has been greeted.
+// Two homes and two places, each place with a session to each home, after their greetings.
 struct Square {
   std::shared_ptr<w::Space> h[2] = {w::Space::make("h0", 1), w::Space::make("h1", 2)};
   std::shared_ptr<w::Space> p[2] = {w::Space::make("p0", 3), w::Space::make("p1", 4)};

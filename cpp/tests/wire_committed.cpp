@@ -1,5 +1,5 @@
-// Choices that span, and have committed without being over: an extended read holds them, or they
-// make their value. No other choice waits for such a one (WIRE.md 5.4).
+// Choices over several homes that have committed without being over: an extended read holds them,
+// or they make their value. No other choice waits for such a choice (WIRE.md 5.4).
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"
@@ -21,7 +21,7 @@ TEST_CASE(
       CAPTURE(when);
       Square s;
       Channel<int> c, d, e;
-      // The choice that is after the other in the order is that of the second place.
+      // The second place has the choice that comes after the other in the order of choices.
       const auto w = s.b0.give(c.writer()), more = s.b0.give(d.writer()),
                  away = s.b1.give(e.writer());
       const auto r = s.a0.give(c.reader()), other = s.a0.give(d.reader());

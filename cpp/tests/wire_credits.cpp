@@ -15,10 +15,10 @@ using weft::test::Op;
 using weft::test::Wire;
 namespace w = weft::wire;
 
-// A buffer at its home.
+// A buffer at its home, and a far writer.
 struct Lent : weft::test::Written {
   explicit Lent(std::size_t capacity) : Written(buffer(capacity)) {}
-  // One write that is answered: from then on there are credits.
+  // Makes one write that is answered: from then on there are credits.
   void begin_lending() {
     REQUIRE_FALSE(write(-1).is_over);
     pump();
@@ -36,13 +36,13 @@ TEST_CASE(
   CHECK(t.write(0).ok());
   t.pump();
   CHECK(t.r() == 0);
-  t.pump();  // half is free, and comes: all are lent now
+  t.pump();  // half of the buffer is free and its credits come: all are lent now
   for (int v = 1; v < 5; ++v) CHECK(t.write(v).ok());
   Op& fifth = t.write(5);
   CHECK_FALSE(fifth.is_over);
   t.pump();
   CHECK_FALSE(fifth.is_over);
-  CHECK(t.a.at_home.home.open() == 0);  // it waits at its place
+  CHECK(t.a.at_home.home.open() == 0);  // the visitor waits at its own place
   CHECK(t.r() == 1);
   t.pump();
   CHECK(fifth.ok());  // a buffer with room keeps nobody waiting (rule 1.4)
@@ -61,7 +61,7 @@ TEST_CASE(
     CHECK(t.r() == v);
     frames += t.a.can_down();
   }
-  CHECK(frames == 1);  // the fourth free slot was the half: -1, 0, 1, 2
+  CHECK(frames == 1);  // the fourth free slot was the half; written so far: -1, 0, 1, 2
 }
 
 TEST_CASE("wire 6.2: many who wait are served as slots come, in their order") {
@@ -85,7 +85,8 @@ TEST_CASE("wire 6.2: a buffer of one slot lends it, and gets it back each time")
     Op& next = t.write(100);
     CHECK_FALSE(next.is_over);
     next.withdraw();
-    CHECK(next.status() == Status::cancelled);  // at once: nobody else knows of it
+    // The write is cancelled at once: nobody else knows of it.
+    CHECK(next.status() == Status::cancelled);
     t.pump();
     CHECK(t.r() == v);
     t.pump();
@@ -148,7 +149,7 @@ TEST_CASE(
         {w::Kind::hello, 0, w::kMagic, 0x0001'0001, 5, profile | std::uint64_t{4096} << 32, lease},
         0);
     const bool knows = profile == w::Profile::credits;
-    // who knows them would not offer a second time, and nobody answers the RECALL here
+    // A peer that knows credits would not offer a second time, and nobody answers the RECALL here.
     const std::uint32_t writes = knows ? 1 : 3;
     for (std::uint32_t n = 1; n <= writes; ++n)
       w::append(bytes, {w::Kind::offer, w::Flag::write, 0, 0, n, n, {}}, n);
@@ -159,7 +160,7 @@ TEST_CASE(
                   w::Value<int>::type(), "end", 0);
       p.session.input(bytes);
     }
-    // more than half of it is free again
+    // More than half of the buffer is free again.
     for (std::uint32_t v = 1; v <= writes; ++v) CHECK(r() == static_cast<int>(v));
     const w::Space::Step step(*home);
     std::uint32_t done = 0, lending = 0;
@@ -197,7 +198,7 @@ TEST_CASE("wire 6.3: while somebody else has a writer end nothing is lent") {
 TEST_CASE(
     "wire 6.3: what another writes comes after all that was written on credit before it (rule "
     "1.3)") {
-  // The other one is told of the first write before that has arrived.
+  // The other writer is told of the first write before that write has arrived.
   for (const bool reader_waits : {false, true}) {
     CAPTURE(reader_waits);
     Lent t(4);
@@ -210,7 +211,7 @@ TEST_CASE(
       first_read.read(reading).begin(t.b.at_party);
       t.pump();
     }
-    CHECK(t.write(1).ok());  // on its way
+    CHECK(t.write(1).ok());  // the value is under way
     Op second;
     second.write(other, 2).begin(t.b.at_party);
     while (t.b.up()) {
@@ -224,7 +225,7 @@ TEST_CASE(
     else
       CHECK(t.r() == 1);
     CHECK(t.r() == 2);
-    // From now on all write by offers.
+    // From now on all writers use offers.
     Op& later = t.write(3);
     CHECK_FALSE(later.is_over);
     t.pump();
@@ -408,7 +409,7 @@ TEST_CASE(
   CHECK(t.write(1).ok());
   CHECK(t.write(2).ok());
   t.a.up();
-  t.a.cut = true;  // 2 is lost
+  t.a.cut = true;  // value 2 is lost
   t.a.tell(t.a.at_home);
   CHECK(t.r() == 1);
   CHECK_THROWS_AS(t.r(), PeerDied);
@@ -453,7 +454,7 @@ TEST_CASE(
     t.pump();
     CHECK(t.a.at_home.session.is_over());
     CHECK(t.a.at_home.session.why().find(bad.says) != std::string::npos);
-    CHECK_THROWS_AS(t.r(), PeerDied);  // its end has died, and the lent slots are nobody's
+    CHECK_THROWS_AS(t.r(), PeerDied);  // its end has died, and the lent slots belong to nobody
   }
   Lent t(2);
   t.begin_lending();
@@ -493,7 +494,7 @@ TEST_CASE("wire 6.2, 14.2: a CREDIT that makes no sense ends the session at the 
       o.write(d, 1).begin(t.a.at_party);
       later.write(d, 2).begin(t.a.at_party);
     }
-    t.a.up();  // the RECALLED, or the first OFFER: nothing is answered yet
+    t.a.up();  // the RECALLED, or the first OFFER: no write is answered yet
     const auto done = [&](std::uint64_t op) {
       const w::Space::Step step(*t.home);
       t.a.at_home.session.send({w::Kind::done, 0, 0, 0, op, 3, {}});
@@ -510,8 +511,8 @@ TEST_CASE("wire 6.2, 14.2: a CREDIT that makes no sense ends the session at the 
   }
 }
 
-// Everything at once, at random: what one space writes is read in its order and once; nothing is
-// lost but by what the rules allow.
+// Everything at once, at random: the values of one space are read in its order, each once; values
+// are lost only where the rules allow it.
 TEST_CASE(
     "wire 6: random writes, reads, choices, withdrawals and second writers: in order, once, and "
     "never more than the buffer holds") {
@@ -582,7 +583,7 @@ TEST_CASE(
       REQUIRE(x.op->times == 1);
       REQUIRE(std::count(read.begin(), read.end(), x.v) == (x.op->ok() ? 1 : 0));
     }
-    // One that was begun after another was over is read after it.
+    // A write that was begun after another was over is read after it.
     std::vector<Written> in_order;
     for (const int v : read)
       if (v < 1'000'000) in_order.push_back(mine[static_cast<std::size_t>(v - 1)]);

@@ -20,21 +20,21 @@ using In = w::ReaderEnd<int>;
 std::uint32_t number(const Out& e) { return e.there()->checked("test")->number; }
 w::Peer& peer(const Out& e) { return *e.there()->checked("test")->peer; }
 
-// The far end that was handed to this peer, as a program takes it.
+// Takes the far end that was handed to this peer, as a program does.
 Out taken(w::Peer& p, std::size_t i = 0) {
   const auto& o = p.offered[i];
   return Out(
       w::FarWriter<int>(std::make_shared<w::FarEnd>(p.shared_from_this(), o.end, o.key, o.name)));
 }
 
-// Space 0 is the home of `c`, the channel whose end moves; `carrier` is that of the channel which
-// carries it.
+// Space 0 is the home of `c`, the channel whose end moves. `carrier` is the carrier of the channel
+// that carries the end.
 struct Moving {
   std::shared_ptr<World> world;
   Channel<int> c{named("c")};
   Reader<int> home = c.reader();
   explicit Moving(std::size_t spaces) : world(World::of(spaces)) {}
-  // One value through an end that is elsewhere.
+  // Passes one value through an end that is in another space.
   bool passes(const Out& e, int v) {
     Op op;
     op.write(number(e), v).begin(peer(e));
@@ -116,7 +116,7 @@ struct Third : Moving {
     write.write(to, taken(ab.at_party));
   }
   std::size_t ends() { return c.core()->writer_ends(); }
-  // The end is on its way to whoever reads `out`; the home has heard nothing of it.
+  // The end is under way to the reader of `out`; the home has not heard of it.
   void send() {
     write.begin(cb.at_party);
     cb.pump();
@@ -139,27 +139,27 @@ TEST_CASE("wire 7.5: an end goes on to a space that did not know its home: they 
   CHECK(peer(e).space == t.world->spaces[2]);
   CHECK(t.ab.at_party.carrier.under_way() == 0);
   CHECK(t.cb.at_party.carrier.under_way() == 0);
-  // The sender has nothing to do with it any more.
+  // The sender no longer has anything to do with the end.
   t.ab.tell(t.ab.at_home);
   t.ab.tell(t.ab.at_party);
   CHECK(t.passes(e, 4));
   e.retire();
   t.world->pump();
-  CHECK_THROWS_AS(t.home(), Retired);  // and its death is not the end's
+  CHECK_THROWS_AS(t.home(), Retired);  // the sender's death is not the death of the end
 }
 
 TEST_CASE(
     "wire 7.4: the sender's count stays until the home has said that the receiver has its own") {
   Third t;
   t.write.begin(t.cb.at_party);
-  t.cb.up();  // OFFER: the receiver asks the home at once, on the wire that there is now
+  t.cb.up();  // OFFER: the receiver asks the home at once, on the new wire
   Wire& ca = *t.world->between(0, 2);
   t.cb.down();
   t.cb.down();
   REQUIRE(t.write.ok());
   t.write.forget();
-  // Everything of the sender's arrives before the receiver's ADOPT: the channel must not be taken
-  // for ended.
+  // All frames of the sender arrive before the receiver's ADOPT: the channel must not count as
+  // ended.
   t.ab.pump();
   CHECK(t.cb.at_party.carrier.under_way() == 1);
   CHECK(t.c.core()->writer_ends() == 1);
@@ -266,7 +266,7 @@ TEST_CASE(
         const w::Space::Step step(*t.world->spaces[2]);
         t.cb.at_home.session.bye("it is done");
       }
-      // What the sender says of that is at the home before all that the receiver says.
+      // The sender's frames about that are at the home before all frames of the receiver.
       t.cb.pump();
       CHECK(t.cb.at_party.carrier.under_way() == 0);
       while (t.ab.up()) {
@@ -277,7 +277,7 @@ TEST_CASE(
       else if (adopted)
         CHECK_THROWS_AS(t.home(), Poisoned);
       else
-        CHECK_THROWS_AS(t.home(), PeerDied);  // it was too late for the poison: no good order
+        CHECK_THROWS_AS(t.home(), PeerDied);  // the poison came too late: this is no orderly end
     }
 }
 
@@ -334,8 +334,8 @@ TEST_CASE("wire 7.4: an end whose home has gone moves all the same; its first us
 
 // --- an end that goes on before its home has heard of the move -----------------------------------
 
-// Space 2 sends the end on to space 3, the home of `on`, as soon as it has it: its ADOPT is still
-// under way.
+// Space 2 sends the end on to space 3, the home of `on`, as soon as it has it, while its ADOPT is
+// still under way.
 struct Fourth : Third {
   Wire& dc = world->join(3, 2);
   Channel<Out> on{buffer(2)};
@@ -359,7 +359,7 @@ struct Fourth : Third {
   std::size_t under_way() {
     return cb.at_party.carrier.under_way() + dc.at_party.carrier.under_way();
   }
-  // This space has gone, and everybody learns it.
+  // This space has died, and all others learn it.
   void dies(std::size_t space) {
     for (Wire& l : world->wires) {
       const bool home = l.at_home.space == world->spaces[space];
@@ -406,7 +406,7 @@ TEST_CASE(
     if (before) {
       CHECK(t.ends() == 1);
       CHECK(t.passes(e, 4));
-    } else {  // who had it before has given it up with the one who died
+    } else {  // the space that had it before has given it up with the one that died
       REQUIRE(t.ends() == 0);
       CHECK_THROWS_AS(t.home(), PeerDied);
       Op op;
@@ -498,7 +498,7 @@ TEST_CASE(
   CHECK(t.passes(last, 9));
 }
 
-// --- promotion: what waits, what is full (issue: an end that is sent out promotes its channel) ---
+// --- promotion of the channel of an end that is sent out: parties that wait, full buffers ---
 
 struct Sent : Moving {
   Wire& l = world->join(0, 1);
@@ -517,7 +517,7 @@ struct Sent : Moving {
     REQUIRE(read.ok());
     return read.value();
   }
-  // A remote read; what it got, or -1 if it waits.
+  // A far read: returns the value that it got, or -1 if it waits.
   int reads(const In& e) {
     Op op;
     op.read(e.there()->checked("test")->number).begin(l.at_party);
@@ -570,7 +570,7 @@ TEST_CASE(
   while (!weft::test::somebody_waits(*c.core()) || !weft::test::somebody_waits(*d.core()))
     std::this_thread::yield();
   const In e = s.sends(c.reader());
-  // The select came first in the line; the remote reader is behind it.
+  // The select is first in the waiting queue, and the far reader behind it.
   Op op;
   op.read(e.there()->checked("test")->number).begin(s.l.at_party);
   s.world->pump();
@@ -653,7 +653,7 @@ TEST_CASE(
     m.world->pump();
     REQUIRE_FALSE(l.at_home.session.is_over());
     w::Buffer body(40);
-    body[28] = std::byte{1};  // a writer end, of nobody's
+    body[28] = std::byte{1};  // a writer end that belongs to nobody
     body[29] = std::byte{8};
     if (wrong == 1) body[28] = std::byte{0};
     if (wrong == 2) body[28] = std::byte{9};
@@ -667,7 +667,7 @@ TEST_CASE(
     m.world->pump();
     CHECK(l.at_home.session.is_over() == (wrong != 0));
     if (wrong)
-      CHECK(l.at_home.session.why() == "an OFFER with a value that is none of its channel's type");
+      CHECK(l.at_home.session.why() == "an OFFER with a value that is not of its channel's type");
   }
 }
 

@@ -1,5 +1,5 @@
-// What programs say of themselves, and what follows from it (WIRE.md 10.2, 10.3, 10.6), without any
-// program; and what a peer may not say. wire_rounds.cpp tests whole programs.
+// What programs say of themselves, and the conclusions from it (WIRE.md 10.2, 10.3, 10.6), without
+// any program; and what a peer must not say. wire_rounds.cpp tests whole programs.
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"
@@ -50,7 +50,7 @@ TEST_CASE("wire 10.6: what a program says is read as it was written, and nothing
     w::Bytes cut = w::Bytes(one).first(n);
     CHECK_FALSE(P::get(cut));
   }
-  // counts that promise more than there is: refused before any memory is asked for
+  // Counts that promise more than there is are refused before any memory is requested.
   for (std::size_t at = 0; at + 4 <= one.size(); ++at) {
     w::Buffer spoilt = one;
     for (std::size_t i = 0; i < 4; ++i) spoilt[at + i] = std::byte{0xFF};
@@ -86,7 +86,7 @@ TEST_CASE("wire 10.3: numbers of frames wrap, and two sessions of the same two c
 TEST_CASE("wire 10.3: between two rounds nothing has moved: no frame, and no run has gone on") {
   const w::Everywhere first = two();
   w::Everywhere second = two();
-  std::swap(second.programs[0], second.programs[1]);  // the order of the answers is nobody's
+  std::swap(second.programs[0], second.programs[1]);  // the order of the answers does not matter
   CHECK_FALSE(second.has_moved_since(first));
   SUBCASE("a frame each way") {
     ++second.programs[0].sessions[0].sent, ++second.programs[1].sessions[0].received;
@@ -173,7 +173,7 @@ TEST_CASE("wire 10.6: everywhere, for people: names, who waits where, and frames
 
 // --- frames --------------------------------------------------------------------------------------
 
-// A space that answers, with one that does or does not.
+// A space that answers, with a peer that does or does not.
 struct Asked {
   std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2);
   w::Rounds rounds{home};
@@ -223,7 +223,7 @@ TEST_CASE("wire 10.6: who is asked only whether all wait, and does not, asks nob
     const w::Space::Step step(*third);
     third->may_be_asked(other);
   }
-  // without other sessions that was all: there is nobody who has not answered
+  // Without other sessions that was all: there is no program that has not answered.
   CHECK(t.after(w::Frame{w::Kind::ask, 0, 1, 1, 2, 0, {}}).empty());
   CHECK((t.nobody.got == w::Kind::said && t.nobody.where == 0 && t.nobody.bytes > 0));
   test::Wire beyond(*t.home, *third);
@@ -249,7 +249,7 @@ TEST_CASE("wire 10.6: who is asked asks its other peers first, in each round ane
     CAPTURE(round);
     t.nobody.got = other.got = {};
     CHECK(t.after(w::Frame{w::Kind::ask, 0, 0, round, 2, 0, {}}).empty());
-    CHECK(t.nobody.got == w::Kind{});  // not before the third has said
+    CHECK(t.nobody.got == w::Kind{});  // not before the third program has answered
     beyond.pump();
     CHECK(other.got == w::Kind::ask);
     beyond.to_home(w::Frame{w::Kind::said, 0, 0, round, 2, 0, {}});
@@ -319,7 +319,7 @@ TEST_CASE("wire 14.2: what a peer may not say in a round") {
     Asked t(true);
     const w::Buffer nonsense(9, std::byte{0xFF});
     CHECK(t.after(F{K::tell, 0, 0, 1, 2, nonsense.size(), nonsense}).empty());
-    CHECK(t.after(F{K::tell, 0, 1, 2, 2, nonsense.size(), nonsense}).empty());  // more comes
+    CHECK(t.after(F{K::tell, 0, 1, 2, 2, nonsense.size(), nonsense}).empty());  // more data follows
     CHECK(t.after(F{K::tell, 0, 0, 2, 2, 0, {}}).empty());
   }
 }

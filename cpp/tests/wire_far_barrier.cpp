@@ -21,7 +21,7 @@ template <class L>
 struct Three {
   std::shared_ptr<w::Space> home = w::Space::make("home"), left = w::Space::make("left"),
                             right = w::Space::make("right");
-  std::optional<L> hl, lh, hr, rh;  // by which space has it, and where it leads
+  std::optional<L> hl, lh, hr, rh;  // the names say which space has the link, and where it leads
   Three() {
     join(home, left, hl, lh);
     join(home, right, hr, rh);
@@ -48,7 +48,7 @@ std::string bad_use_of(F&& f) {
 }
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-// Everyone counts the phases that it has been through; nobody may be one ahead.
+// Counts the phases that each party has passed; no party may be one ahead.
 using Counts = std::array<std::atomic<int>, 3>;
 void phase_over(Counts& all, int me, std::atomic<int>& ahead) {
   const int mine = ++all[static_cast<std::size_t>(me)];
@@ -84,7 +84,7 @@ TEST_CASE_TEMPLATE(
   right.join();
   CHECK(ahead == 0);
   CHECK(bar.phases() == static_cast<std::uint64_t>(times));
-  // both had let go of their shares before they leave: that is nobody's death
+  // Both have let go of their shares before they leave, so the barrier does not die.
   t.lh.reset();
   t.hl->wait();
   CHECK_FALSE(bar.core()->has_died());
@@ -116,7 +116,7 @@ TEST_CASE_TEMPLATE(
   CHECK(has(bad_use_of([&] { s.meet(b)(); }), "nobody is enrolled"));
   b.enrol()();
   CHECK(bar.parties() == 1);
-  b.sync()();  // alone, and so the last
+  b.sync()();  // this party is alone, and so the last
   CHECK(b.parties()() == 1);
 }
 
@@ -125,12 +125,13 @@ TEST_CASE_TEMPLATE(
     "home again",
     L, w::StreamLink, w::ShmLink) {
   const Outside outside;
-  Three<L> t;  // here the middle one is `home`, and the barrier is the left one's
+  Three<L> t;  // here the middle space is `home`, and the left one has the barrier
   Barrier bar(2);
   t.lh->give(bar, "b");
   {
     const w::FarBarrier b = t.hl->barrier("b");
-    t.hr->give(b, "b");  // it is taken up now, and so nobody dies if the middle one leaves
+    // The share is taken now, so the barrier does not die if the middle space leaves.
+    t.hr->give(b, "b");
     t.hl->give(b, "back");
   }
   const std::string back = bad_use_of([&] { t.lh->barrier("back"); });
@@ -295,7 +296,7 @@ TEST_CASE("wire 4.10, 5.9: in a coroutine; and a deadline that comes asks it bac
   int second = -1;
   std::thread far([&] { run(selects_late(b, r, first, second)); });
   while (first < 0) std::this_thread::yield();
-  bar.sync()();  // the first one's arrival counts no more: this waits for the second one
+  bar.sync()();  // the first party's arrival counts no more: this waits for the second one
   far.join();
   CHECK(first == 2);
   CHECK(second == 0);
@@ -437,7 +438,7 @@ TEST_CASE("wire 4.10: what a barrier cannot be chosen beside is bad use, and not
   loud.in(r).ends().meet(b);
   barrier_off.in(r).meet(b).when(false);
   for (w::FarSelect* s : {&local, &spans, &off, &loud, &barrier_off})
-    CHECK(has(bad_use_of([&] { (*s)(); }), "a barrier is chosen beside channels"));
+    CHECK(has(bad_use_of([&] { (*s)(); }), "a barrier can be a guard only if"));
   twice.meet(b).in(r).meet(b);
   CHECK(has(bad_use_of([&] { twice(); }), "one barrier"));
   CHECK_FALSE(test::somebody_waits(*bar.core()));
@@ -487,8 +488,8 @@ TEST_CASE_TEMPLATE(
   t.rh.reset();
   one.join();
   two.join();
-  CHECK(has(sync, "sync: the barrier has died with a space"));
-  CHECK(has(select, "select: the barrier has died with a space"));
+  CHECK(has(sync, "sync: the barrier has died, with a program that had it or has made it"));
+  CHECK(has(select, "select: the barrier has died, with a program that had it or has made it"));
   CHECK(guard == 1);
   CHECK_THROWS_AS(b.sync()(), PeerDied);
   CHECK_THROWS_AS(b.parties()(), PeerDied);

@@ -29,15 +29,15 @@ const char* fault(const Buffer& b, std::uint32_t seq = 0) {
   return t.what == Taken::fault ? t.why : nullptr;
 }
 
-// Who carries values to a peer that never greets. The values here have no ends: they ask nothing of
-// it.
+// The carrier of values to a peer that never greets. The values here have no ends, so they ask
+// nothing of the peer.
 struct Nowhere {
   std::shared_ptr<Space> space = Space::make("here", 1);
   std::shared_ptr<Peer> peer = std::make_shared<Peer>(*space);
   Carrier& carrier = peer->carrier;
 };
 
-// Nothing but numbers is written as its own bytes: those of a vector are pointers.
+// Only numbers are written as their own bytes: the bytes of a vector are pointers.
 template <class U>
 concept IsWritten = requires(std::byte* p, U v) {
   wd::put(p, v);

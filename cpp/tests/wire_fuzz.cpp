@@ -1,7 +1,7 @@
 // A fuzz target for what a peer may send (WIRE.md 14): clang++ -fsanitize=fuzzer,address,undefined.
 // The first byte of the input says how the rest is taken: as raw bytes of a stream, in pieces; as
-// frames whose size and seq are put right, so that what lies behind these checks is reached; as
-// what comes off a serial line, raw or in packets that are put right; or as CBOR.
+// frames with corrected size and seq, so that the code behind these checks is reached; as the input
+// of a serial line, raw or in corrected packets; or as CBOR.
 //
 // Checked: nothing crashes, no visitor is left when the session is over, and the channels and
 // another peer go on.
@@ -38,7 +38,7 @@ struct Target {
     honest.give(c.writer());
     hostile.pump();
     honest.pump();
-    seq = 1;  // its HELLO
+    seq = 1;  // the sequence number of its HELLO
   }
   void feed(w::Bytes b) {
     const w::Space::Step step(*home);
@@ -48,7 +48,7 @@ struct Target {
   }
 };
 
-// A serial line that is linked, and the session above it.
+// A linked serial line, and the session above it.
 struct SerialTarget {
   w::detail::Line mine{{}, 11}, theirs{{}, 22};
   w::detail::Widener wide;
@@ -70,7 +70,7 @@ struct SerialTarget {
     wide.input(session, frames);
     t.feed(frames);
   }
-  // A packet that is whole, and in it what the session's peer says.
+  // A whole packet with the output of the session's peer.
   void feed_packed(Target& t, w::Bytes compact) {
     while (!compact.empty()) {
       w::Buffer line;

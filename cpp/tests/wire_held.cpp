@@ -19,7 +19,7 @@ using weft::test::Op;
 using weft::test::Wire;
 namespace w = weft::wire;
 
-// A home, and three spaces: the ends of one channel are where a test puts them.
+// A home, and three spaces; each test puts the ends of one channel where it needs them.
 struct World {
   std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2),
                             third = w::Space::make("third", 3);
@@ -55,7 +55,7 @@ TEST_CASE(
   CHECK_FALSE(write.is_over);
   write.withdraw();
   t.pump();
-  CHECK_FALSE(write.is_over);  // it has happened, and is held (rule 6.3)
+  CHECK_FALSE(write.is_over);  // the write has committed, and is held (rule 6.3)
   read.end_block();
   t.pump();
   CHECK((write.ok() && write.times == 1 && t.a.at_home.home.open() == 0 &&
@@ -168,7 +168,7 @@ TEST_CASE(
   REQUIRE((read[0].ok() && read[1].ok()));
   write[2].write(t.w, 2).begin(t.a.at_party);
   t.pump();
-  CHECK_FALSE(write[2].is_over);  // two slots, both out with their readers
+  CHECK_FALSE(write[2].is_over);  // both slots are out with their readers
   t.b.tell(t.b.at_home);
   t.pump();
   for (int i = 0; i < 3; ++i) {
@@ -381,7 +381,7 @@ TEST_CASE(
     auto other = p.f->reader<std::string>("more");
     auto x = other.extended()();
     CHECK(*x == "c");
-    other.retire();  // in the block: the channel learns of it now
+    other.retire();  // in the block: the channel learns of it only now
     CHECK_THROWS_AS(more("d"), Retired);
   }
   to.retire();

@@ -17,7 +17,7 @@ namespace w = weft::wire;
 using Out = w::WriterEnd<int>;
 using In = w::ReaderEnd<int>;
 
-// `middle` knows both of the others.
+// `middle` has a link to each of the others.
 template <class L, class R = L>
 struct Three {
   std::shared_ptr<w::Space> middle = w::Space::make("middle"), left = w::Space::make("left"),
@@ -46,7 +46,7 @@ std::size_t descriptors() {
   return n;
 }
 
-// a stream to the left, shared memory to the right: what is introduced is a stream
+// A stream to the left, shared memory to the right: the new link is a stream.
 struct Mixed {};
 template <class K>
 struct Kinds {
@@ -120,7 +120,7 @@ TEST_CASE_TEMPLATE(
   t.mr->give(t.ml->template writer_end<int>("w"), "w");  // by name to the right
   std::vector<int> got;
   std::thread right([&] { run(writes_far(t.rm->template writer_end<int>("w"), 50)); });
-  // The reader end comes home: to the left again, over the middle.
+  // The reader end comes home, to the left again, by way of the middle.
   Channel<In> back;
   t.lm->give(back.writer(), "back");
   std::thread left([&, ends = back.reader()]() mutable { run(reads_all(std::move(ends), got)); });
@@ -188,7 +188,7 @@ TEST_CASE(
   auto to = here.writer<Out>("carry");
   CHECK_THROWS_WITH_AS(to(t.ml->writer_end<int>("d")),
                        doctest::Contains("links over Unix sockets can"), BadUse);
-  // An end of the sender's own goes over it all the same.
+  // An end of the sender's own channel goes over the new link too.
   Channel<int> mine;
   std::thread sends([&, token = Outside()] { to(Out(mine.writer())); });
   const Out e = carry.reader()();
@@ -219,7 +219,7 @@ TEST_CASE(
       for (w::Bytes rest = out; !rest.empty();)
         rest = rest.subspan(static_cast<std::size_t>(d.send(fds[1], rest)));
     }
-    // It says with whom it may speak: with nobody.
+    // The peer says which links it may make: none.
     w::Buffer introduce;
     w::append(introduce, {w::Kind::introduce, 0, 0, 0, 0, 4096, {}}, 1);
     REQUIRE(::send(fds[1], introduce.data(), introduce.size(), 0) == 32);

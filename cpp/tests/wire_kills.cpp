@@ -11,10 +11,10 @@
 // selecting over that channel and a channel of this program, so that two choices span the same two
 // homes (WIRE.md 5). Or it is one of three parties of a barrier of this program, the third in
 // another program, and all of them sync and select in turn: then the others are told that it has
-// died, and are at most one phase apart (WIRE.md 4.11). Each time: what arrives is 1, 2, 3, …
-// without a gap; every write that was told to be done has arrived if the reader lives; of those
-// that failed at most one has, and that one is in doubt. Nothing hangs, and no descriptor and no
-// zombie is left.
+// died, and are at most one phase apart (WIRE.md 4.11). Each time these are checked: the values 1,
+// 2, 3, … arrive without a gap; every write that was reported as done has arrived if the reader
+// lives; of the writes that failed at most one has arrived, and that one is in doubt. Nothing
+// hangs, and no descriptor and no zombie is left.
 #include <dirent.h>
 
 #include <cstdio>
@@ -68,7 +68,7 @@ int part(const std::string& which, int socket) {
 // --- the one that kills --------------------------------------------------------------------------
 
 struct Told {
-  std::uint64_t done = 0;  // writes that were told to be done: 1 to this
+  std::uint64_t done = 0;  // writes that were reported as done: 1 to this
   bool died = false, doubt = false;
 };
 
@@ -84,7 +84,7 @@ Told write_all(W to) {
   }
   return t;
 }
-// What came until the other side died; 0 beyond a gap.
+// Returns how many values came until the other side died; 0 if there was a gap.
 template <class R>
 std::uint64_t read_all(R from) {
   std::uint64_t last = 0;
@@ -113,7 +113,7 @@ const char* killed_once(const std::string& which, unsigned after) {
   constexpr bool shm = std::is_same_v<L, w::ShmLink>;
   w::ProgramOver<L> p(space, {"/proc/self/exe", which, shm ? "shm" : "stream"});
   std::atomic<bool> begun{false};
-  // A while after the first value has passed: any moment of the traffic.
+  // Kills a while after the first value has passed, at any moment of the traffic.
   std::thread killer([&] {
     while (!begun.load()) std::this_thread::yield();
     for (volatile unsigned i = 0; i < after;) i = i + 1;
@@ -181,7 +181,7 @@ const char* killed_once(const std::string& which, unsigned after) {
       s();
     });
     reader.join();
-    // what the home's buffer held died with it
+    // The values in the home's buffer died with it.
     const std::uint64_t slack = which == "buffer" ? 4 : 0;
     if (got + slack < t.done) wrong = "a write was told to be done, and its value is gone";
     if (got > t.done + 1) wrong = "a value arrived that nobody has written";

@@ -61,7 +61,7 @@ const std::size_t kSizes[] = {0,
                               w::kLargest - w::kHeader,
                               w::kLargest - w::kHeader + 1,
                               3'000'000,
-                              200'000,  // where that one lay
+                              200'000,  // in the place of that one
                               3};
 
 // --- in pieces (9.1) ---
@@ -145,7 +145,7 @@ TEST_CASE_TEMPLATE(
   }
 }
 
-// What a hand-made peer sends to the home, and what the home says of it.
+// Sends frames of a hand-made peer to the home; returns what the home says about them.
 std::string home_says(std::initializer_list<w::Frame> frames, std::size_t room = 0) {
   Two t;
   Channel<std::string> c{room ? buffer(room) : ChannelOptions{}};
@@ -185,14 +185,14 @@ TEST_CASE("wire 9.2, 14.2: a lease that is none ends the session") {
   const w::Buffer described(w::Slot::kDescribed, std::byte{1}), eight(8);
   const std::uint8_t leased = w::Flag::write | w::Flag::body | w::Flag::lease;
   CHECK(home_says({{w::Kind::offer, leased, 0, 0, 1, 40, described}}) ==
-        "an OFFER with a value that is none of its channel's type");
+        "an OFFER with a value that is not of its channel's type");
   CHECK(home_says({{w::Kind::offer, leased, 0, 0, 1, 8, eight}}) ==
-        "an OFFER with a value that is none of its channel's type");
+        "an OFFER with a value that is not of its channel's type");
   CHECK(home_says({{w::Kind::offer, w::Flag::write | w::Flag::lease, 0, 0, 1, 0, {}}}) ==
         "an OFFER's guards do not add up");
 }
 
-// A value that says it is of more than a gibibyte, and has no memory for it.
+// A value that claims to be larger than a gibibyte, and has no memory for it.
 struct Vast {};
 }  // namespace
 }  // namespace wire_large
@@ -264,7 +264,7 @@ TEST_CASE(
   }
   const auto next = w::Slot::make(50'000);
   CHECK(next->data() != at);
-  CHECK(w::Slot::take(lost, p));  // and if not, it has come
+  CHECK(w::Slot::take(lost, p));  // if the receiver lives, the slot arrives
 }
 TEST_CASE(
     "wire 9.2: what its receiver has let go of is passed again; what was under way then is known "
@@ -286,7 +286,8 @@ TEST_CASE(
   CHECK(p.passed_ever == 21);
   w::Buffer after;
   REQUIRE(kept->lend_to(p, after));
-  CHECK(p.passed_ever == 22);  // it is no longer said to be known
+  // The descriptor was passed again, because the slot is not known any more.
+  CHECK(p.passed_ever == 22);
   const auto there = w::Slot::take(under_way, p);
   REQUIRE(there);
   CHECK(there->data()[0] == std::byte{9});
@@ -316,13 +317,13 @@ TEST_CASE(
     REQUIRE(sent(p, *s));
     REQUIRE(s->lend_to(p, of_killed));  // the share stays
   }
-  // What has fallen out where it was made is mapped once yet.
+  // A slot that its maker has dropped is still mapped once.
   CHECK(mapped() >= 2 * 16 + 20);
   CHECK(w::Slot::take(lost[0], p));  // it could have been under way
   session.reset();
   CHECK(sent(p, *w::Slot::make(kBytes)));
   CHECK(mapped() <= 2 * 16 + 1);
-  CHECK_FALSE(w::Slot::take(lost[1], p));  // nobody is there who could send that
+  CHECK_FALSE(w::Slot::take(lost[1], p));  // nobody is left who could send that slot
   CHECK(w::Slot::take(lost[39], p));       // among the last 16
 }
 TEST_CASE("wire 9.2: a session that was begun later brings nothing that was let go of before") {
@@ -358,7 +359,7 @@ TEST_CASE("wire 9.2: a slot and a sealed value for which there is no room here: 
   REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
   const rlimit none{1, before.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_AS, &none) == 0);
-  // The size of a slot is known to its maker alone: it is what the descriptor says.
+  // Only its maker knows the size of a slot: the descriptor tells it.
   struct stat st;
   ::fstat(fd.get(), &st);
   const char* const wrong =
@@ -366,7 +367,7 @@ TEST_CASE("wire 9.2: a slot and a sealed value for which there is no room here: 
   REQUIRE(::setrlimit(RLIMIT_AS, &before) == 0);
   CHECK(wrong == w::Segment::kNoRoom);
   CHECK_FALSE(there);
-  // Whoever takes a value says it in place of what else is wrong, once.
+  // The receiver of a value reports this error, once, in place of any other.
   Two t;
   w::Carrier carrier(t.a.at_home);
   CHECK(carrier.wrong("another type") == std::string_view("another type"));
@@ -454,8 +455,8 @@ TEST_CASE("wire 9.2: bytes that are no whole number of elements are no value of 
   CHECK(w::Value<w::Large<int>>::get(w::Buffer(8))->size() == 2);
 }
 
-// A program that keeps all that it gets: what does not fit is copied, nobody waits, and everything
-// is right.
+// A program that keeps all values that it gets: values that do not fit are copied, nobody waits,
+// and every value is right.
 TEST_CASE(
     "wire 9.2: who keeps more values than can be open gets copies, which are counted, and no "
     "writer waits for it") {
@@ -557,7 +558,7 @@ TEST_CASE("wire 9.3, 14.2: descriptions that are none end the session") {
       t.pump();
       const bool empty = n == 32 && mark == 0;  // an array without elements
       CHECK(t.a.at_home.session.why() ==
-            (empty ? "" : "an OFFER with a value that is none of its channel's type"));
+            (empty ? "" : "an OFFER with a value that is not of its channel's type"));
     }
   }
 }

@@ -1,5 +1,5 @@
-// Long values that are sent from where they lie, and whose pieces are put straight into their place
-// (WIRE.md 9.1, 9.5).
+// Long values that are sent from their own memory, and whose pieces are stored straight into their
+// place (WIRE.md 9.1, 9.5).
 #include <doctest/doctest.h>
 
 #include <netinet/in.h>
@@ -29,7 +29,7 @@ w::Buffer noise(std::mt19937& dice, std::size_t n) {
   return b;
 }
 
-// The first `n` bytes of what is to go, put together from its parts.
+// Returns the first `n` bytes to go, put together from their parts.
 w::Buffer from_parts(const w::Session& s, std::size_t n) {
   std::array<w::Bytes, 5> parts;
   const std::size_t k = s.parts(parts);
@@ -59,7 +59,7 @@ TEST_CASE(
     const auto send_some = [&] {
       while (lends.queued() > 0) {
         const std::size_t whole = lends.frames(1 + below(100'000));
-        // whole frames, or whatever the parts give
+        // Takes whole frames, or whatever the parts give.
         if (dice() % 2 && whole > 0) {
           const std::size_t at = sent.size();
           sent.resize(at + whole);
@@ -70,7 +70,7 @@ TEST_CASE(
           REQUIRE(!some.empty());
           w::detail::put(sent, w::Bytes(some));
           lends.went(some.size());
-          // what is left of a frame, so that the next begins with one
+          // Takes the rest of a frame, so that the next take begins with a frame.
           const std::size_t to_come = lends.queued();
           some.resize(to_come);
           if (dice() % 3 == 0) return true;
@@ -101,7 +101,7 @@ TEST_CASE(
         lends.send(mine);
       }
       if (dice() % 2) {
-        // the middle of a frame: all of it goes before anything asks for whole ones
+        // In the middle of a frame: all of it goes before whole frames are asked for.
         if (send_some()) {
           const std::size_t n = lends.queued();
           sent.resize(sent.size() + n);
@@ -123,7 +123,7 @@ TEST_CASE(
     CHECK(sent.size() == due.size());
     CHECK(std::mismatch(sent.begin(), sent.end(), due.begin(), due.end()).first - sent.begin() ==
           static_cast<std::ptrdiff_t>(due.size()));
-    for (const auto& k : kept) CHECK(k.expired());  // it goes with its last byte
+    for (const auto& k : kept) CHECK(k.expired());  // the memory goes with its last byte
   }
 }
 
@@ -146,7 +146,7 @@ T long_value(std::size_t elements) {
 struct Two {
   std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
   Wire a{*home, *far};
-  // All that one side has to say, in pieces of any length.
+  // Passes all output of one side, in pieces of any length.
   void pass(w::Peer& from, w::Peer& to, std::mt19937& dice) {
     w::Buffer all;
     {
@@ -158,7 +158,7 @@ struct Two {
     for (w::Bytes rest = all; !rest.empty();) {
       const std::size_t n =
           std::min<std::size_t>(rest.size(), 1 + dice() % (dice() % 2 ? 9 : 70'000));
-      // not where it lay: so the bytes may begin anywhere
+      // The copy is elsewhere, so the bytes may begin at any address.
       w::Buffer some(n + 16);
       const std::size_t at = dice() % 16;
       std::copy_n(rest.data(), n, some.data() + at);
@@ -207,7 +207,7 @@ TEST_CASE_TEMPLATE(
     }
 }
 
-// What a hand-made peer sends to the home, and what the home says of it.
+// Sends frames of a hand-made peer to the home; returns what the home says about them.
 std::string home_says(std::initializer_list<w::Frame> frames) {
   Two t;
   Channel<std::string> c, d, kept{buffer(2)};

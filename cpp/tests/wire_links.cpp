@@ -1,5 +1,5 @@
-// What every link does, and far ends in threads and coroutines (WIRE.md 7, 8, 12): over a socket
-// and over shared memory alike.
+// The functions of every link, and far ends in threads and coroutines (WIRE.md 7, 8, 12): over a
+// socket and over shared memory alike.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -244,7 +244,7 @@ TEST_CASE_TEMPLATE(
       read_died = !e.in_doubt;
     }
   });
-  // Both offers are at the home: then it goes.
+  // Waits until both offers are at the home: then the program goes.
   const auto waits = [](auto& ch) {
     bool any = false;
     while (!any) {
@@ -271,12 +271,12 @@ TEST_CASE_TEMPLATE(
   Pair<L> p;
   Channel<int> c;
   p.h->give(c.reader(), "some");
-  // the hand-shake is over: a line that is not linked cannot say why it goes
+  // Waits until the hand-shake is over: a line that is not linked cannot say why it goes.
   (void)p.f->template reader<int>("some");
   std::thread ends([&] { p.h.reset(); });
   CHECK_THROWS_AS((void)p.f->template reader<int>("none"), PeerDied);
   ends.join();
-  CHECK(p.f->wait() == "the peer said: the space has let go of the session");
+  CHECK(p.f->wait() == "the peer said: this program has closed the session");
 }
 
 TEST_CASE("wire 14.2: a peer that sends rubbish to the socket ends its session") {
@@ -334,20 +334,20 @@ TEST_CASE("wire 7.1: ends that are given when the session is over have died") {
   link.give(out.writer(), "out");
   CHECK_THROWS_AS(to(1), PeerDied);
   CHECK_THROWS_AS(from(), PeerDied);
-  // others of that side go on
+  // Other operations of that side go on.
   Writer<int> writer = both.writer();
   Reader<int> ours = both.reader();
   link.give(both.reader(), "both");
   std::thread reads([&, token = Outside()] { CHECK(ours() == 7); });
   writer(7);
   reads.join();
-  // and so does a barrier: a party of it is where nobody is (rule 8.7)
+  // The barrier ends too: the place of one of its parties is gone (rule 8.7).
   Barrier all(1);
   link.give(all, "all");
   CHECK_THROWS_AS(all.sync()(), PeerDied);
 }
 
-// Of this program.
+// Returns the threads of this program.
 std::set<std::string> threads() {
   std::set<std::string> all;
   for (const auto& t : std::filesystem::directory_iterator("/proc/self/task"))
@@ -368,7 +368,7 @@ TEST_CASE("wire 14.3: a peer that does not read holds up nobody but itself") {
   w::StreamLink link(home, fds[0]);
   Channel<std::string> c{buffer(4, Overflow::unbounded)};
   link.give(c.reader(), "r");
-  // It says HELLO, asks for 500 values of 4,000 bytes, and reads nothing.
+  // The peer says HELLO, asks for 500 values of 4,000 bytes, and reads nothing.
   w::Buffer out;
   const w::Buffer lease(8);
   std::uint32_t seq = 0;
@@ -380,7 +380,7 @@ TEST_CASE("wire 14.3: a peer that does not read holds up nobody but itself") {
   REQUIRE(::send(fds[1], out.data(), out.size(), 0) == static_cast<ssize_t>(out.size()));
   Writer<std::string> to = c.writer();
   for (int i = 0; i < 500; ++i) to(std::string(4000, 'x'));  // never waits for the peer
-  // nor does the link's thread look again and again whether it reads
+  // The link's thread does not look again and again whether the peer reads, either.
   std::set<std::string> ours = threads();
   std::erase_if(ours, [&](const std::string& t) { return before.count(t) != 0; });
   REQUIRE(ours.size() == 1);

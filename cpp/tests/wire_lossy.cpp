@@ -27,7 +27,7 @@ TEST_CASE(
   CHECK(a.queue(bytes("abcdefgh")) == 6);
   REQUIRE(a.next(packet));  // lost
   REQUIRE(a.next(packet));
-  b.input(packet, got);  // beyond the gap: not taken, and acknowledged as nothing
+  b.input(packet, got);  // beyond the gap: the packet is not taken, and nothing is acknowledged
   CHECK(got.empty());
   CHECK_FALSE(a.next(packet));
   REQUIRE(b.next(packet));

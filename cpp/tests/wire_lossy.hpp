@@ -17,7 +17,7 @@ namespace weft::test {
 
 using w::detail::Resender;
 
-// One direction of a link that does anything but make up packets.
+// One direction of a link, which may do everything to packets except invent them.
 struct Lossy {
   Random& dice;
   std::vector<w::Buffer> on_way;
@@ -32,7 +32,7 @@ struct Lossy {
           std::byte{4},
           ++spoilt;
   }
-  // One that is on its way, in any order.
+  // Takes one packet that is under way, in any order.
   bool arrive(w::Buffer& packet) {
     if (on_way.empty()) return false;
     const auto at = on_way.begin() + dice.below(static_cast<int>(on_way.size()));
@@ -59,7 +59,7 @@ class LossySession {
   const std::shared_ptr<w::Peer> at_home, at_party;
   bool cut = false;
 
-  // Something happens, perhaps. A while passes now and then.
+  // Makes one thing happen, perhaps. Now and then time passes.
   void step() {
     if (cut) return;
     switch (dice_.below(6)) {
@@ -151,14 +151,14 @@ struct Local : core::Waker {
 inline void Local::wake(core::Waker* n) noexcept { static_cast<Local*>(n)->done = true; }
 inline const core::WakerOps Local::kOps{&Local::wake, nullptr, nullptr, 0, nullptr};
 
-// What went wrong, or empty.
+// Returns what went wrong; empty if nothing did.
 inline std::string run_network(std::uint64_t seed, bool cuts) {
   std::string wrong;
   const auto check = [&](bool good, const char* what) {
     if (!good && wrong.empty())
       wrong = "seed " + std::to_string(seed) + (cuts ? ", with a cut: " : ": ") + what;
   };
-  Local writes, reads;  // before the network, which may end them as it goes
+  Local writes, reads;  // destroyed after the network, which may end them as it goes
   Network n(seed);
   Writer<int> in = n.channels.front().writer();
   Reader<int> out = n.channels.back().reader();
@@ -213,7 +213,7 @@ inline std::string run_network(std::uint64_t seed, bool cuts) {
         check(s.op->status() == Status::died || s.op->status() == Status::retired,
               "an operation of a stage failed in another way");
         s.over = true;
-        // Its ends go with it.
+        // The ends of that space go with it.
         if (!p.session.is_over()) n.sessions[static_cast<std::size_t>(i)]->end("it has ended");
         continue;
       }

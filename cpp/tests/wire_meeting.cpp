@@ -15,7 +15,7 @@ namespace {
 using namespace weft;
 namespace w = weft::wire;
 
-// A directory of one's own, gone at the end.
+// A directory for one test, removed at the end.
 struct Directory {
   std::string path;
   Directory() {
@@ -125,7 +125,7 @@ TEST_CASE(
     CHECK_THROWS_WITH_AS(w::Meeting(a, bad, d.options()),
                          doctest::Contains("a name has 1 to 60 bytes"), BadUse);
   CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {d.path + "/none", false}),
-                       doctest::Contains("is no directory"), BadUse);
+                       doctest::Contains("is not a directory"), BadUse);
   const std::string deep = d.path + "/" + std::string(100, 'd');
   std::filesystem::create_directory(deep);
   std::filesystem::permissions(deep, std::filesystem::perms::owner_all);
@@ -156,10 +156,10 @@ TEST_CASE(
   const w::Meeting own(a, "y", d.options());
   REQUIRE(::stat(own.path().c_str(), &s) == 0);
   CHECK((s.st_mode & 0777) == 0600);
-  // A link to somebody else's directory is no directory.
+  // A link to another user's directory does not count as a directory.
   const std::string link = d.path + "/link";
   REQUIRE(::symlink("/tmp", link.c_str()) == 0);
-  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {link, false}), doctest::Contains("is no directory"),
+  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {link, false}), doctest::Contains("is not a directory"),
                        BadUse);
 }
 
@@ -193,7 +193,7 @@ TEST_CASE(
   point.on_refused = [](const std::string& why) {
     sent_away += why == "a program of another user came";
   };
-  // From now on others may come as far as the socket.
+  // From now on other users may reach the socket.
   REQUIRE(::chmod(d.path.c_str(), 0755) == 0);
   REQUIRE(::chmod(point.path().c_str(), 0666) == 0);
   std::thread waits([&, token = Outside()] { CHECK(point.next() == nullptr); });
@@ -244,7 +244,7 @@ TEST_CASE(
   Directory d;
   const auto a = w::Space::make("a");
   w::Meeting point(a, "x", d.options());
-  // One who speaks 2 to 4.
+  // A peer that speaks the versions 2 to 4.
   w::Buffer hello;
   const w::Buffer lease(8);
   w::append(hello,
@@ -257,7 +257,7 @@ TEST_CASE(
     REQUIRE(::send(s, hello.data(), hello.size(), 0) == static_cast<ssize_t>(hello.size()));
     const auto link = point.next();
     CHECK(link->greeted() == "no common version: this space speaks 1 to 1, the peer 2 to 4");
-    // It is told so in a BYE, and then nothing more.
+    // The peer is told so in a BYE, and then hears nothing more.
     std::string said;
     char buffer[512];
     for (ssize_t n; (n = ::recv(s, buffer, sizeof(buffer), 0)) > 0;)
@@ -266,7 +266,7 @@ TEST_CASE(
           std::string::npos);
     ::close(s);
   }
-  // And who comes to such a one.
+  // And a program that connects to such a peer.
   std::thread other([&] {
     const int listening = ::socket(AF_UNIX, SOCK_STREAM, 0);
     const sockaddr_un address = w::detail::address_of(d.path + "/new");

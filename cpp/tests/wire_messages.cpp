@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 struct Message {
   std::uint64_t number = 0, random = 0, check = 0;
 };
-// The message of this number, whole.
+// Makes the message with this number.
 Message message(std::uint64_t number, std::uint64_t seed) {
   Message m{number, test::Random::mix(seed + number * 0x9E3779B97F4A7C15ull), 0};
   m.check = w::detail::crc32(std::as_bytes(std::span(&m, 1)).first(offsetof(Message, check)));
@@ -45,7 +45,7 @@ void write_all(int socket, std::uint64_t messages, std::uint64_t seed) {
   link.wait();  // until the reader has seen the end
 }
 
-// What was wrong, or empty. `got`: how many were right.
+// Returns what was wrong; empty if nothing was. `got` becomes the number of right messages.
 template <class L>
 std::string read_all(int socket, std::size_t capacity, std::uint64_t messages, std::uint64_t seed,
                      std::uint64_t& got) {

@@ -7,7 +7,7 @@
 
 namespace weft::test {
 
-// What passes descriptors from one space to another.
+// Passes descriptors from one space to another.
 struct Pipe {
   std::uint64_t from, to;
   std::deque<int> fds{};
@@ -21,7 +21,7 @@ struct Pipe {
     fds.pop_front();
     return fd;
   }
-  // As its sender sees it, and its receiver.
+  // The receiving space, as the sender names it and as the receiver does.
   std::uint64_t theirs() const { return to; }
   std::uint64_t mine() const { return to; }
   bool lacks_room = false;

@@ -20,14 +20,14 @@ using weft::test::Square;
 using weft::test::Wire;
 namespace w = weft::wire;
 
-// A rendezvous at its home, and who reads there.
+// A rendezvous at its home, and its readers.
 struct Lent : weft::test::Written {
   std::deque<Here> readers;
 
-  // A promised reader stays in line until its home has heard of it.
+  // A promised reader stays in the waiting queue until its home has heard of the write.
   ~Lent() { a.tell(a.at_home); }
   Here& read() { return readers.emplace_back(*r.core()); }
-  // A write that is answered: from then on places are lent.
+  // Makes a write that is answered: from then on places are lent.
   void begin_lending() {
     Here& first = read();
     REQUIRE_FALSE(write(-1).is_over);
@@ -138,7 +138,8 @@ TEST_CASE("wire 6.6: nor does an extended one, or one of another program") {
   CHECK(theirs.value() == 5);
 }
 
-// A choice that spans reads by attempts, each of which may be taken back at any moment (wire 5.4).
+// A choice over several homes reads by attempts, each of which may be taken back at any moment
+// (WIRE.md 5.4).
 TEST_CASE("wire 6.6: nor does an attempt of a choice that spans, of the home's own program") {
   Lent t;
   t.begin_lending();
@@ -147,7 +148,8 @@ TEST_CASE("wire 6.6: nor does an attempt of a choice that spans, of the home's o
   t.a.up();
   t.a.down();
   REQUIRE((looks.is_over && looks.status() == Status::cancelled));
-  Spanning reading;  // before `looks` in the order of choices, so it stays in line for it
+  // It comes before `looks` in the order of choices, so it stays in the waiting queue for it.
+  Spanning reading;
   reading.read(t.c.reader()).loud().begin(*t.home);
   CHECK_FALSE(reading.is_over);
   CHECK_FALSE(t.write(2).is_over);  // nothing was lent
@@ -202,7 +204,7 @@ TEST_CASE("wire 6.6: a promised reader that leaves is asked back first") {
   Here& one = t.promised();
   CHECK_FALSE(one.withdraw());
   CHECK_FALSE(one.over());
-  CHECK_FALSE(one.withdraw());  // it has been asked for
+  CHECK_FALSE(one.withdraw());  // the home has been asked for it
   t.pump();
   CHECK(one.over());
   CHECK(one.status == Status::cancelled);
@@ -222,7 +224,7 @@ TEST_CASE("wire 6.6: a value that was put before is the reader's: it asked too l
   CHECK_FALSE(one.withdraw());
   t.pump();
   CHECK(one.value() == 1);
-  // they have crossed, and the next write begins anew
+  // The two have crossed, and the next write begins anew.
   Here& two = t.read();
   CHECK_FALSE(t.write(2).is_over);
   t.pump();
@@ -243,7 +245,7 @@ TEST_CASE("wire 6.6: an OFFER that did not know of the credit ends the lending")
   CHECK(crossed.ok());
   CHECK(one.value() == 7);
   CHECK_FALSE(t.lends());
-  // less often from now on: two more are offered before the next credit
+  // Credits come less often from now on: two more writes are offered before the next one.
   for (int v = 0; v < 2; ++v) {
     t.read();
     t.pump();
@@ -411,8 +413,8 @@ TEST_CASE("wire 6.6, 14.2: frames that do not fit") {
   }
 }
 
-// Everything in any order: each write that is over was read once, each that was withdrawn never, and
-// in their order.
+// Everything in any order: each write that is over was read once, none that was withdrawn was read,
+// and the values come in their order.
 TEST_CASE("wire 6.6: random schedules") {
   const auto seed = std::random_device{}();
   CAPTURE(seed);

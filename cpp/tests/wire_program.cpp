@@ -27,7 +27,7 @@ void has(const std::string& text, const std::string& part) {
 using Command = std::vector<std::string>;
 Command shell(const std::string& line) { return {"/bin/sh", "-c", line}; }
 
-// A file that may be executed, while this lives.
+// An executable file that exists while this object lives.
 struct Script {
   std::string path;
   explicit Script(const std::string& text) {
@@ -44,7 +44,7 @@ struct Script {
   ~Script() { ::unlink(path.c_str()); }
 };
 
-// What is written to stderr, while this lives.
+// Collects what is written to stderr while this object lives.
 class Stderr {
  public:
   Stderr() {
@@ -77,7 +77,7 @@ std::set<int> descriptors() {
   return all;
 }
 
-// For the time of a test whoever waits long does so after a millisecond.
+// During a test, an operation counts as waiting long after a millisecond.
 struct Impatient {
   Impatient() { on_standstill({}, std::chrono::milliseconds(1)); }
   ~Impatient() { on_standstill({}, std::chrono::seconds(2)); }
@@ -110,14 +110,14 @@ TEST_CASE(
       {{"/etc/passwd"}, "'/etc/passwd' cannot be started: Permission denied"},
       {{no_head.path}, "a script begins with #!"},
       {{no_interpreter.path}, "its interpreter, after the #!, is not there"},
-      {{std::string("/bin/true\0x", 11)}, "a zero within the command"},
-      {{"/bin/echo", std::string("a\0b", 3)}, "a zero within the command"},
+      {{std::string("/bin/true\0x", 11)}, "the command has a zero byte in it"},
+      {{"/bin/echo", std::string("a\0b", 3)}, "the command has a zero byte in it"},
   };
   for (const auto& c : cases) has(why_not(c.command), c.says);
   CHECK(descriptors() == before);
 }
 
-// Its status is there: not just its socket closed.
+// Waits until the exit status is there: the closed socket alone would be too early.
 template <class P>
 void until_ended(const P& p) {
   siginfo_t s;
@@ -141,7 +141,7 @@ TEST_CASE_TEMPLATE(
     const int status = p.wait();
     CHECK(p.wait() == status);
     CHECK(p.pid() == -1);
-    p.kill();  // nobody's process
+    p.kill();  // the process belongs to nobody
   }
 }
 

@@ -20,21 +20,21 @@ namespace w = weft::wire;
 
 enum Status : int { well = 0, deadlock = 42, peer_died = 43, otherwise = 44 };
 
-// Takes one, then gives one.
+// Takes one value, then gives it on.
 Process passes(w::FarReader<int> in, w::FarWriter<int> out) {
   co_await out.write(co_await in.read());
 }
 Process meets(w::FarBarrier b) { co_await b.sync(); }
-// The same with an end of this program's own.
+// The same with an end of this program's own channel.
 Process passes_on(Reader<int> in, w::FarWriter<int> out) { co_await out.write(co_await in.read()); }
-// So many that what they say needs several frames.
+// So many processes that a program's answer needs several frames.
 constexpr int kMany = 1200;
 Process many(w::FarReader<int> in, w::FarWriter<int> out) {
   std::vector<Process> all;
   for (int i = 0; i < kMany; ++i) all.push_back(passes(in, out).named("passes"));
   co_await par(std::move(all));
 }
-// Answers once, tells it or is told first, and then waits for more.
+// Answers once, tells the deadlock or is told it first, and then waits for more.
 Process answers(w::FarReader<int> in, w::FarWriter<int> out, Writer<int> tell) {
   const int v = co_await in.read();
   co_await tell.write(v);
@@ -46,7 +46,7 @@ Process follows(Reader<int> told, w::FarReader<int> in, w::FarWriter<int> out) {
   co_await out.write(co_await in.read());
   co_await told.read();
 }
-// Waits for something that no program knows, first.
+// First waits for something that no program knows.
 Process asks_a_person(int fd, w::FarWriter<int> out) {
   const int answer = co_await blocking([fd] {
     char c = 0;
@@ -132,7 +132,7 @@ Process reads_then_writes(Reader<int> in, Writer<int> out, int& got) {
 }
 Process syncs(Barrier b) { co_await b.sync(); }
 
-// Runs p: the report of its deadlock, or how else it ended.
+// Runs p, and returns the report of its deadlock, or how else the run ended.
 template <class P>
 std::string report_of(P p, std::vector<std::string>* knot = nullptr) {
   try {
@@ -213,9 +213,9 @@ void a_circle() {
   check(status_of(third.wait()) == deadlock, "a circle: the third");
 }
 
-// Two programs with two sessions, as those of a network have one for each name: an end of each has
-// the same number there. Theirs that answers by the one waits for ours that asked it; all others
-// wait for these two.
+// Two programs with two sessions, as programs of a network have one for each name: an end of each
+// session has the same number there. The peer's process that answers by the one waits for the
+// process here that asked it; all others wait for these two.
 Process asks(Writer<int> to, Reader<int> back) {
   co_await to.write(1);
   for (;;) co_await back.read();
@@ -260,8 +260,8 @@ void many_processes() {
   check(status_of(p.wait()) == deadlock, "many processes: the other");
 }
 
-// Two runs of one program wake each other, and the other program waits: at no moment do all wait,
-// however often each by itself is found at rest.
+// Two runs of one program wake each other, and the other program waits. At no moment do all wait,
+// although each one by itself is often found at rest.
 Process plays(Reader<int> in, Writer<int> out, bool begins, std::atomic<int>& times) {
   try {
     if (begins) co_await out.write(0);
@@ -330,7 +330,7 @@ void a_meeting_point() {
   check(::rmdir(path) == 0, "the directory is empty");
 }
 
-// A link of another space of this program: whoever is there may wake its runs, and is not asked.
+// A link of another space of this program: a peer there may wake its runs, and is not asked.
 template <class L>
 void another_space() {
   Starter<L> s;
@@ -376,7 +376,7 @@ void barrier() {
   check(status_of(p.wait()) == deadlock, "a barrier: the other program");
 }
 
-// While one of them waits for a person nothing is concluded; everywhere() says who waits.
+// While one process waits for a person nothing is concluded; everywhere() tells who waits.
 template <class L>
 void a_person() {
   int fds[2];
@@ -421,7 +421,8 @@ void somebody_unknown(const char* which) {
   int got = 0;
   std::optional<Outside> stranger;
   if (!silent) stranger.emplace();
-  // Of a link that there is not: so this thread keeps nobody from concluding anything.
+  // This token stands for a link that does not exist, so this thread keeps nobody from concluding
+  // anything.
   std::thread gives([&, token = Outside(Outside::link)] {
     for (bool waits = false; !waits;) {
       const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
@@ -430,7 +431,7 @@ void somebody_unknown(const char* which) {
       waits = silent ? e.programs.size() == 1 && e.programs[0].waits
                      : e.programs.size() == 2 && e.programs[0].sessions.size() == 1;
     }
-    const Outside mine;  // from here on this is one that holds an end
+    const Outside mine;  // from here on this thread is one that holds an end
     to.writer()(7);
   });
   const std::string text = report_of(reads(back.reader(), got).named("waits"));

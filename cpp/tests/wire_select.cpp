@@ -64,8 +64,8 @@ TEST_CASE(
   CHECK(off() == 2);
 }
 
-// What was not sent is the writer's still (rule 5.10), whatever became of the select: `run` has it
-// end, with guard `chosen`, or otherwise (-1).
+// A value that was not sent is still the writer's (rule 5.10), whatever became of the select: `run`
+// makes it end, with guard `chosen`, or otherwise (-1).
 void nothing_lost(w::FarSelect& s, int chosen, const std::function<void()>& run) {
   const std::string texts[] = {"a text that is too long to lie in the string itself", "another one",
                                "and one more", "the last"};
@@ -260,7 +260,7 @@ Process watches(w::FarReader<int> r, Writer<int> go, Watch<void> watch, Writer<i
   w::FarSelect s;
   s.in(r).on(watch.ended());
   chosen.push_back(co_await s.go());
-  w::FarSelect again;  // it has ended: who is behind it is not asked
+  w::FarSelect again;  // the session has ended: the home behind it is not asked
   again.on(watch.ended()).in(r);
   chosen.push_back(co_await again.go());
 }
@@ -278,7 +278,7 @@ TEST_CASE(
     std::thread t([&, token = Outside()] {
       try {
         writes(7);
-      } catch (const PeerDied&) {  // of a session that a fault has ended
+      } catch (const PeerDied&) {  // a fault has ended the session
       }
     });
     w::FarSelect s;
@@ -346,7 +346,7 @@ TEST_CASE(
   CHECK_THROWS_AS(once(), BadUse);
 }
 
-// Looks at a channel whose home does not answer yet; what has become of it.
+// Looks at a channel whose home does not answer yet; `what` becomes the outcome.
 Process looks(w::FarReader<int> r, bool timeout, std::string& what) {
   w::FarSelect s;
   s.in(r);
@@ -360,7 +360,7 @@ Process looks(w::FarReader<int> r, bool timeout, std::string& what) {
 Process cancelled_while_it_looks(Pair& p, bool timeout, std::string& what) {
   Group g;
   std::optional<w::Space::Step> held;
-  held.emplace(*p.home);  // who serves it waits for the lock
+  held.emplace(*p.home);  // the thread that serves the home waits for the lock
   g.start(looks(p.r, timeout, what));
   co_await yield();
   CHECK(what.empty());
@@ -384,7 +384,7 @@ Process cancelled_once_it_has_looked(Pair& p, std::string& what) {
   Group g;
   g.start(looks(p.r, false, what));
   co_await yield();
-  for (bool asked = true; asked;) {  // without giving it a turn
+  for (bool asked = true; asked;) {  // without giving the process a turn
     const w::Space::Step step(*p.far);
     asked = p.f->peer()->far.open() > 0;
   }

@@ -96,7 +96,7 @@ TEST_CASE(
   }
 }
 
-// Two ends of a line, its faults, and the time.
+// The two ends of a line, the line's faults, and the time.
 struct World {
   explicit World(w::LineOptions a = {}, w::LineOptions b = {}, std::uint32_t again_most_ms = 0)
       : one(a, 11, again_most_ms), two(b, 22, again_most_ms) {}
@@ -104,7 +104,7 @@ struct World {
   std::int64_t now = 0;
   w::Buffer at_one, at_two;
   Random dice{3};
-  int spoils = 0, drops = 0, invents = 0;  // of a thousand bytes
+  int spoils = 0, drops = 0, invents = 0;  // how many of a thousand bytes
 
   w::Buffer carry(const w::Buffer& in) {
     w::Buffer out;
@@ -132,7 +132,7 @@ struct World {
 TEST_CASE(
     "wire 12.6: two sides that start find each other, whoever is first, and bytes go both ways") {
   World v;
-  for (int i = 0; i < 50; ++i) v.step(false, false);  // nobody is there
+  for (int i = 0; i < 50; ++i) v.step(false, false);  // nobody is at the other end
   v.steps(30);
   REQUIRE(v.one.linked());
   REQUIRE(v.two.linked());
@@ -177,7 +177,7 @@ TEST_CASE(
   REQUIRE(v.two.linked());
   CHECK(v.one.queue(bytes("for the old one")) == 15);
   w::Buffer late;
-  v.one.output(v.now, late);  // on the line when the board is reset
+  v.one.output(v.now, late);  // under way on the line when the board is reset
   Line anew({}, 33);
   w::Buffer got, out;
   anew.input(late, v.now, got);
@@ -186,7 +186,7 @@ TEST_CASE(
   v.one.input(out, v.now, v.at_one);
   REQUIRE(v.one.lost() != nullptr);
   CHECK(std::string(v.one.lost()) == "it has started anew");
-  Line again({}, 44);  // as the program makes a new link
+  Line again({}, 44);  // as a program makes it for a new link
   for (int i = 0; i < 20; ++i) {
     w::Buffer a, b;
     again.output(v.now, a), anew.output(v.now, b);
@@ -204,7 +204,7 @@ TEST_CASE(
     "comes again and again with packets between") {
   World v;
   w::Buffer early;
-  v.two.output(v.now, early);  // on its way for long
+  v.two.output(v.now, early);  // under way for a long time
   v.steps(10);
   REQUIRE((v.one.linked() && v.two.linked()));
   for (int i = 1; i < 6; ++i) {
@@ -227,7 +227,8 @@ TEST_CASE(
   Line twin({}, 22);
   w::Buffer hello, got;
   twin.output(v.now, hello);
-  // nothing but START has come of the peer: its START is said again, because no answer had come yet
+  // The peer has sent nothing but START: the START of this side is repeated, because no answer has
+  // come yet.
   World w2;
   w2.one.output(0, got);
   w2.two.input(got, 0, got);
@@ -321,7 +322,7 @@ TEST_CASE("wire 13.2: who is heard and never acknowledges is lost, for his bytes
   REQUIRE(v.one.linked());
   CHECK(v.one.queue(bytes("x")) == 1);
   for (int i = 0; i < 5000 && !v.one.lost(); ++i) v.step(false, true);
-  // The other's lease runs out first, then his signs of life stop.
+  // The other side's lease runs out first, then its signs of life stop.
   CHECK(v.two.lost() != nullptr);
   CHECK(v.one.lost() != nullptr);
 }
@@ -434,7 +435,7 @@ TEST_CASE("wire 12.6, 13.3: large packets over a line that spoils and drops them
   }
 }
 
-// Of conformance/wire/serial.txt, which the boards' clients are tested with too.
+// A vector of conformance/wire/serial.txt, with which the boards' clients are tested too.
 w::Buffer vector(const std::string& name) {
   std::ifstream file(WEFT_SERIAL_VECTORS);  // CMakeLists.txt says where
   w::Buffer out;
@@ -629,7 +630,7 @@ TEST_CASE(
     Noisy noisy(seed, static_cast<int>(seed));
     w::LineOptions o;
     o.again_ms = 5;
-    o.lease_ms = 300'000;  // real time: on a busy machine nobody may run for long
+    o.lease_ms = 300'000;  // real time: on a busy machine a thread may not run for long
     auto home = w::Space::make("home"), far = w::Space::make("far");
     w::SerialLink h(home, noisy.one(), o), f(far, noisy.two(), o);
     Channel<std::string> c, d;

@@ -63,7 +63,7 @@ TEST_CASE(
   CHECK((write.times == 1 && read.times == 1));
 }
 
-// Takes what is flushed, and puts down which frames went, in the order over all links.
+// Takes what is flushed, and notes which frames went, in their order over all links.
 struct Recorder final : w::Link {
   struct Went {
     int link;
@@ -108,7 +108,7 @@ TEST_CASE(
     } else {
       read.read(r).begin(t.b.at_party);
       t.b.up();
-      // The writer comes last; in case 2 its session has an answer to go out already, of the same
+      // The writer comes last. In case 2 its session already has an answer to send, from the same
       // step.
       if (last == 2) other.write(put, 1).begin(t.a.at_party);
       write.write(w, 7).begin(t.a.at_party);
@@ -141,7 +141,7 @@ TEST_CASE("wire 4.2: so it is when a third party's leaving lets the two meet, wh
   const auto w = t.a.give(c.writer());
   const auto r = t.b.give(c.reader());
   t.pump();
-  // A foreign reader (rule 6.6) at the head of the line, who is told and withdraws.
+  // A foreign reader (rule 6.6) at the head of the waiting queue, which is told and withdraws.
   Foreign foreign;
   weft::detail::Slot<int> slot;
   foreign.slot = &slot;
@@ -199,8 +199,8 @@ TEST_CASE(
   CHECK(first.status() == Status::cancelled);
   second.write(w, 2).begin(t.a.at_party);
   t.pump();
-  second.withdraw();  // on its way …
-  CHECK(r() == 2);    // … when it is taken
+  second.withdraw();  // the withdrawal is under way …
+  CHECK(r() == 2);    // … when the value is taken
   t.pump();
   CHECK(second.ok());
   CHECK((first.times == 1 && second.times == 1));
@@ -426,7 +426,7 @@ TEST_CASE("wire 14.1, 14.2: what a peer may not do ends its session and no other
   CHECK(frame({w::Kind::offer, w::Flag::write, 0, 0, 0, 0, {}}) ==
         "an OFFER's number is not above those before it");
   CHECK(frame({w::Kind::offer, w::Flag::write, 0, 0, 1, std::uint64_t{1} << 40, {}}) ==
-        "an OFFER with a value that is none of its channel's type");
+        "an OFFER with a value that is not of its channel's type");
   CHECK(frame({w::Kind::offer, 0, 1, 0, 1, 7, {}}) == "an OFFER's guards do not add up");
   CHECK(frame({w::Kind::retire, 0, 5, 0, 0, 0, {}}) ==
         "a RETIRE of an end that this peer does not hold");
@@ -479,7 +479,7 @@ TEST_CASE(
   const std::pair<w::Frame, const char*> lies[] = {
       {{w::Kind::done, 0, 1, 0, 1, 0, {}}, "a DONE of a guard that was not offered"},
       {{w::Kind::done, 0, 0, 0, 1, std::uint64_t{1} << 33, {}},
-       "a DONE with a value that is none of its channel's type"},
+       "a DONE with a value that is not of its channel's type"},
       {{w::Kind::withdrawn, 0, 0, 0, 1, 0, {}}, "a WITHDRAWN that was not asked for"},
       {{w::Kind::ended, 0, 9, 0, 1, 1, {}}, "an ENDED of a guard that was not offered"},
       {{w::Kind::ended, 0, 0, 0, 1, 7, {}}, "an ENDED that does not say how"},
@@ -508,7 +508,7 @@ TEST_CASE(
     "wire 9: pieces of a value: those that belong to nothing are passed over, those that do not "
     "add up end the session") {
   const std::pair<bool, const char*> cases[] = {
-      {true, "a DONE with a value that is none of its channel's type"},
+      {true, "a DONE with a value that is not of its channel's type"},
       {false, "a DONE that is not the last piece of its value"}};
   for (const auto& [body, reason] : cases) {
     Two t;
@@ -528,7 +528,7 @@ TEST_CASE(
     CHECK(t.a.at_party.session.why() == reason);
     CHECK(read.times == 1);
   }
-  // The home says that it would be too much: the read is refused, and nothing else ends.
+  // The home says that the value would be too large: the read is refused, and nothing else ends.
   Two t;
   Channel<int> c;
   const auto r = t.a.give(c.reader());
@@ -566,7 +566,7 @@ TEST_CASE("wire 14.2: more offers than the limit end the session, and all of the
         "more offers are open than a peer may have");
 }
 
-// One who is no space at all: raw bytes to a home.
+// Sends a home raw bytes of a peer that is no space at all.
 std::string after(const w::Buffer& bytes) {
   auto home = w::Space::make("home", 1);
   w::Peer p(*home);
@@ -597,7 +597,7 @@ TEST_CASE("wire 2.3: a HELLO that will not do is refused, and says why; both ver
         "the peer's largest frame is not between 256 and 65528");
   w::Buffer other;
   w::append(other, {w::Kind::poison, 0, 0, 0, 0, 1, {}}, 0);
-  CHECK(after(other) == "the first frame is no HELLO");
+  CHECK(after(other) == "the first frame is not a HELLO");
 }
 
 TEST_CASE(
@@ -619,7 +619,7 @@ TEST_CASE(
       f.val = random() % 4 ? random() % 3 : random();
       f.flags = f.kind == w::Kind::offer && f.where == 0 ? w::Flag::write : 0;
       if (f.kind == w::Kind::offer && random() % 3 == 0) {
-        // without its value, or an extended read
+        // The value is missing, or the read is extended.
         f.flags |= f.where == 0 ? w::Flag::later : w::Flag::hold;
         f.val = f.where == 0 ? 0 : f.val & 1;
       }
@@ -633,7 +633,8 @@ TEST_CASE(
     }
     over += h.a.at_home.session.is_over();
     h.a.tell(h.a.at_home);
-    // The channel and the honest peer are as they were, unless it poisoned what it held.
+    // The channel and the honest peer are unchanged, unless the other peer poisoned the end that it
+    // held.
     Op honest;
     honest.write(0, 3).begin(h.b.at_party);
     h.b.pump();

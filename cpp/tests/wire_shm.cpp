@@ -1,5 +1,5 @@
-// What only the link in shared memory has: its segments, its ring, its notice of death, and peers
-// that break its protocol (WIRE.md 12.4, 12.5, 14).
+// The features of the link in shared memory alone: its segments, its ring, its notice of death, and
+// peers that break its protocol (WIRE.md 12.4, 12.5, 14).
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -34,7 +34,7 @@ struct Hello {
   std::uint64_t magic = 0x324D485354464557, ring = kRing;
 };
 
-// A peer by hand: it makes what a link makes, and does with it what it likes.
+// A peer made by hand: it makes what a link makes, and may do anything with it.
 struct Hand {
   std::shared_ptr<w::Space> home = w::Space::make("home");
   int fds[2];
@@ -114,7 +114,7 @@ TEST_CASE(
   CHECK(p.now() == P::kLongest / 2);
   p.came(3'000);
   CHECK(p.now() == P::kLongest);
-  // Answers of 50 us: they are slept for, until they are known to be steady.
+  // Answers after 50 us: the thread sleeps for them until they are known to be steady.
   for (std::uint32_t i = 2; i < P::kSteady; ++i) {
     p.in_vain();
     p.slept(50'000);
@@ -127,14 +127,15 @@ TEST_CASE(
   CHECK(p.now() == 75'000);
   p.came(P::kAnswer - 1'000);
   CHECK(p.now() == P::kAnswer);
-  // Quick ones between them change nothing. If there are no others any more, the usual time again.
+  // Quick answers between them change nothing. Once there are only quick ones, the usual time
+  // returns.
   for (std::uint32_t i = 1; i < P::kSteady; ++i) {
     p.came(2'000);
     CHECK(p.now() == P::kAnswer);
   }
   p.came(2'000);
   CHECK(p.now() == P::kLongest);
-  // Answers that take longer are slept for, and soon at once.
+  // For answers that take longer the thread sleeps, and soon does so at once.
   for (int i = 0; i < 12; ++i) {
     p.in_vain();
     p.slept(P::kAnswer + 1);
@@ -163,7 +164,8 @@ TEST_CASE("wire 12.4: what is made is sealed, of its size and there: nobody take
 }
 
 TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a signal") {
-  // No file of ours may be large: so whatever this test finds, it takes no memory from anybody.
+  // No file of this process may be large, so whatever this test finds, it takes no memory from
+  // others.
   rlimit size;
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &size) == 0);
   const auto signal = ::signal(SIGXFSZ, SIG_IGN);
@@ -174,7 +176,8 @@ TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a sign
                        doctest::Contains("cannot be had: File too large"), BadUse);
   CHECK_THROWS_WITH_AS(w::Segment::make(std::size_t{1} << 50, w::Segment::Peers::write, fd),
                        doctest::Contains("cannot be had: Cannot allocate"),
-                       // more than half of all there is: asked for, somebody would be killed
+                       // This is more than half of all memory: if it were requested, some process
+                       // would be killed.
                        BadUse);
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &size) == 0);
   ::signal(SIGXFSZ, signal);
@@ -191,7 +194,8 @@ TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a sign
 }
 
 TEST_CASE("wire 12.4: no room for a link's second thread is an error, and the first one ends") {
-  if (::geteuid() != 0) return;  // who takes another user's name, who has nothing else running
+  // Only root can take the name of a user who has nothing else running.
+  if (::geteuid() != 0) return;
   const pid_t child = ::fork();
   if (child == 0) {
     const rlimit two{2, 2};
@@ -226,8 +230,8 @@ TEST_CASE("wire 12.4, 14.2: descriptors that are none of ours are refused: why")
         "a segment that is not sealed against shrinking and growing");
   CHECK(why(half, h.life_fd.get()) == "a segment that is not sealed against shrinking and growing");
   CHECK(why(small, h.life_fd.get()) == "a segment of another size than was agreed");
-  CHECK(why(pipes[0], h.life_fd.get()) == "a descriptor that is no segment of memory");
-  CHECK(why(zero, h.life_fd.get()) == "a descriptor that is no segment of memory");
+  CHECK(why(pipes[0], h.life_fd.get()) == "a descriptor that is not of a segment of memory");
+  CHECK(why(zero, h.life_fd.get()) == "a descriptor that is not of a segment of memory");
   CHECK(why(frozen, h.life_fd.get()).find("a segment ") == 0);
   CHECK(why(good, no_life) == "a segment that is not sealed against shrinking and growing");
   CHECK(why(good, h.life_fd.get(), {1, kRing}) ==
@@ -250,7 +254,8 @@ TEST_CASE("wire 12.4: no descriptors at all, and a socket that is closed before 
   int fds[2];
   REQUIRE(::pipe(fds) == 0);
   const auto space = w::Space::make("home");
-  CHECK_THROWS_WITH_AS(w::ShmLink(space, fds[0]), "ShmLink: that is no Unix socket", BadUse);
+  CHECK_THROWS_WITH_AS(w::ShmLink(space, fds[0]), "ShmLink: the descriptor is not of a Unix socket",
+                       BadUse);
   ::close(fds[1]);
 }
 
@@ -271,8 +276,8 @@ TEST_CASE(
       CHECK(r() == text);
     }
     if (head) {
-      // It has taken what was never written: found out once who writes is to see how much room there
-      // is, which is once in a ring of answers.
+      // The peer has taken bytes that were never written. This is found when the writer next checks
+      // how much room there is, once in each ring of answers.
       h.in().head.store(h.in().tail.load() + kRing);
       const auto reads_on = [&] {
         for (std::uint64_t op = 201; op <= 200 + 2 * kRing / w::kHeader; ++op) {
@@ -323,7 +328,7 @@ TEST_CASE(
   meddles.join();
 }
 
-// A file of so many bytes, to be known again.
+// A file of this size, by which it is known again.
 int file_of(long size) {
   const int fd = ::memfd_create("aside", MFD_CLOEXEC);
   REQUIRE(::ftruncate(fd, size) == 0);
@@ -367,7 +372,7 @@ TEST_CASE(
   CHECK(rounds > 1);
   CHECK(from.may_go(fds[0]) == PTRDIFF_MAX);
   CHECK(to.next(fds[1]) == -1);
-  // One that cannot go.
+  // A descriptor that cannot go.
   from.attach(-1, 0);
   CHECK(from.may_go(fds[0]) == -1);
   ::close(fds[0]);
@@ -409,10 +414,11 @@ TEST_CASE(
     h.greet();
     const Reader<int> r = c.reader();
     h.in().cpu.store(static_cast<std::uint32_t>(::sched_getcpu()));
-    while (h.in().tail.load() == 0) std::this_thread::yield();  // its HELLO has been knocked for
+    while (h.in().tail.load() == 0) std::this_thread::yield();  // its HELLO has rung the bell
     std::uint64_t op = 0;
     for (const auto who : {w::Bell::standby, w::Bell::looking}) {
-      // Where the bells' thread is just looking, who waits sleeps by itself: then once more.
+      // If the bells' thread is just looking, the waiting thread sleeps by itself: then the test
+      // tries again.
       bool parked = false;
       for (int attempt = 0; !parked && attempt < 1000; ++attempt) {
         h.in().bell.who.store(who);
@@ -449,8 +455,8 @@ TEST_CASE(
     Reader<int> r = c.reader();
     h.say({w::Kind::offer, w::Flag::write, 0, 0, 1, 7, {}});
     CHECK(r() == 7);
-    // This one is not knocked for. The home has lent the buffer's slots with the answer to the
-    // first (6.2).
+    // This write rings no bell. The home has lent the buffer's slots with the answer to the first
+    // write (WIRE.md 6.2).
     w::Buffer b;
     w::append(b, {w::Kind::put, 0, 0, 0, 0, 8, {}}, h.seq++);
     for (const std::byte x : b) h.segment.data()[kPage + (h.at++ & (kRing - 1))] = x;
@@ -480,7 +486,7 @@ TEST_CASE(
     ::_exit(0);
   }
   {
-    // fds[1] is open here too: no end of file will come
+    // fds[1] is open here too, so no end of file will come.
     w::ShmLink link(w::Space::make("parent"), fds[0]);
     auto r = link.reader<int>("r");
     ::kill(child, SIGKILL);
@@ -550,7 +556,7 @@ TEST_CASE(
         });
         from[t] = come[t].reader();
         to[t] = go[t].writer();
-        // it has begun, and goes to sleep about now; at most one of them serves the links
+        // The thread has begun, and goes to sleep about now; at most one thread serves the links.
         CHECK(from[t]() == 1);
       }
     }
@@ -602,7 +608,7 @@ TEST_CASE(
       REQUIRE(::getrusage(RUSAGE_THREAD, &use) == 0);
       sleeps = use.ru_nvcsw;
     });
-    // it waits first, so it looks for all
+    // This thread waits first, so it looks for all.
     const auto asleep = [&] {
       if (id == 0) return false;
       std::ifstream stat("/proc/self/task/" + std::to_string(id) + "/stat");
@@ -616,8 +622,9 @@ TEST_CASE(
     }
     end(1);
     idle.join();
-    // Three times for others, and whenever something comes while the other thread is awake: then it
-    // wakes nobody, and goes on looking. If it never left off, each round trip would wake it.
+    // The thread looks three times for the others, and then once each time that something comes
+    // while the other thread is awake: then it wakes nobody, and goes on looking. If it never
+    // stopped looking, each round trip would wake it.
     CHECK(sleeps < kTimes / 2);
   }
   int status = 0;

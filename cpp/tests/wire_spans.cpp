@@ -50,7 +50,7 @@ TEST_CASE(
   x.write(s.a0.at_party, wc, 1).write(s.a1.at_party, wd, 2).begin(*s.p[0]);
   s.settle();
   CHECK_FALSE(x.is_over);
-  Reader<int> r = d.reader();  // a thread of the home's own
+  Reader<int> r = d.reader();  // a thread of the home's program
   int got = 0;
   std::thread reads([&] { got = r(); });
   while (!x.finished()) s.settle();
@@ -96,7 +96,7 @@ TEST_CASE("wire 5.9: who only looks asks each home once, takes what is there, or
     if (there) write.write(wd, 7).begin(s.b1.at_party), s.settle();
     Spanning x;
     x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).only_look().begin(*s.p[0]);
-    CHECK_FALSE(x.is_over);  // they have not been asked yet
+    CHECK_FALSE(x.is_over);  // the homes have not been asked yet
     s.settle();
     REQUIRE((x.is_over && x.times == 1));
     CHECK(x.status() == (there ? Status::ok : Status::cancelled));
@@ -143,7 +143,7 @@ TEST_CASE(
     CAPTURE(first);
     Square s;
     Channel<int> c{buffer(4)}, d{buffer(4)}, e{buffer(4)};
-    // Guards 0 and 2 are at one home, guard 1 between them at the other.
+    // Guards 0 and 2 are at one home; guard 1, between them, is at the other.
     const auto rc = s.a0.give(c.reader()), re = s.a0.give(e.reader()), rd = s.a1.give(d.reader());
     s.settle();
     c.writer()(10), d.writer()(11), e.writer()(12);
@@ -191,7 +191,8 @@ TEST_CASE(
   Spanning x;
   x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).read(s.a0.at_party, re).off();
   x.begin(*s.p[0]);
-  // Its first guard has been asked, and its second home has not answered: then a writer comes.
+  // The home of the first guard has been asked, and the second home has not answered: then a writer
+  // comes.
   while (s.a0.up() || s.a0.down()) {
   }
   Op write;
@@ -216,7 +217,7 @@ TEST_CASE("wire 5.9: two who only look do not meet, whoever is before the other 
     Spanning x, y;
     x.read(s.a0.at_party, ar).read(s.a1.at_party, ad).only_look();
     y.write(s.b0.at_party, bw, 1).read(s.b1.at_party, bd).only_look();
-    // Both are known to both homes before the first TRY is there.
+    // Both homes know both choices before the first TRY comes.
     x.begin(*s.p[0]);
     y.begin(*s.p[1]);
     s.a0.up(), s.a1.up(), s.b0.up(), s.b1.up();
@@ -330,7 +331,7 @@ TEST_CASE(
   s.settle();
   CHECK((x.is_over && x.status() == Status::retired && x.times == 1));
   CHECK(s.quiet());
-  // Found so at once.
+  // The choice finds this at once.
   Spanning y;
   y.read(s.a0.at_party, rc).read(s.a1.at_party, rd).begin(*s.p[0]);
   s.settle();
@@ -383,7 +384,7 @@ TEST_CASE(
       if (!open) {
         CHECK((x.status() == Status::retired && x.outcome.guard == 1));
       } else {
-        re.retire();  // it was open when the choice began: that is what counts
+        re.retire();  // the guard was open when the choice began, and that counts
         s.settle();
         CHECK_FALSE(x.is_over);
         std::thread writes([&, token = Outside()] { wc(5); });
@@ -432,7 +433,7 @@ TEST_CASE(
     s.settle();
     Writer<int> wc = c.writer();
     d.reader().retire();
-    weft::test::Op read;  // waits at the channel of what is off
+    weft::test::Op read;  // waits at the channel of the guard that is off
     read.read(re).begin(s.b1.at_party);
     s.settle();
     if (before) s.a1.tell(s.a1.at_party);
@@ -486,7 +487,7 @@ TEST_CASE(
       x.write(s.a0.at_party, w, 1).read(s.a0.at_party, r).last();
       if (looks) x.only_look();
       x.begin(*s.p[0]);
-      const auto settles = [&] {  // in so many rounds: it must not ask for ever
+      const auto settles = [&] {  // within so many rounds: the choice must not ask for ever
         for (int i = 0; i < 100; ++i) {
           bool any = false;
           for (auto* l : s.all) any |= l->up() || l->down();
@@ -576,7 +577,7 @@ TEST_CASE("wire 8.1: a home that is lost while another one is asked waits for th
   s.settle();
   d.writer()(4);
   Spanning x;
-  x.read(s.a1.at_party, rd).read(s.a0.at_party, rc).begin(*s.p[0]);  // a1 is asked first
+  x.read(s.a1.at_party, rd).read(s.a0.at_party, rc).begin(*s.p[0]);  // home a1 is asked first
   s.a0.cut = true;
   s.a0.tell(s.a0.at_party);
   CHECK_FALSE(x.is_over);

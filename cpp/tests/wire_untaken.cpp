@@ -1,4 +1,4 @@
-// What a peer may make a space hold that has not been taken yet (WIRE.md 14.5), and the faults of
+// The data that a peer may make a space hold before it is taken (WIRE.md 14.5), and the faults of
 // 14.2 that keep the peer from sending more.
 #include <doctest/doctest.h>
 
@@ -17,7 +17,8 @@ using namespace weft::test;
 
 const w::Buffer kKilo(1024), kEight(8);
 
-// A piece of the value of `end`, of which so much is to come in all, as is said: 0, it is not.
+// A piece of the value of `end`; `all` is the announced length of the value, 0 if none is
+// announced.
 w::Frame piece(std::uint32_t all = 0, std::uint64_t end = 0) {
   return {w::Kind::value, w::Flag::write, 0, all, end ? end + 1 : 0, 1024, kKilo};
 }
@@ -25,7 +26,7 @@ w::Frame write(std::uint64_t op, const w::Buffer& value, std::uint32_t end = 0) 
   return {w::Kind::offer, w::Flag::write | w::Flag::body, end, 0, op, value.size(), value};
 }
 
-// A home with some peers on other machines, each of which has a writer end; together they may have
+// A home with some peers on other machines, each of which has a writer end. Together they may keep
 // ten kilobytes there.
 struct Many {
   static constexpr std::size_t kMost = 10 * 1024;
@@ -54,7 +55,7 @@ struct Many {
   const std::string& why(std::size_t who) const { return wires[who].at_home.session.why(); }
   std::size_t held() const { return home->untaken.load(); }
 };
-constexpr const char* kMuch = "of all who have a session with this program it has sent most";
+constexpr const char* kMuch = "of all peers it has sent most";
 bool is_much(const std::string& why) { return why.rfind(kMuch, 0) == 0; }
 
 TEST_CASE("wire 14.5: values of which not all has come are counted over all sessions") {
@@ -64,12 +65,12 @@ TEST_CASE("wire 14.5: values of which not all has come are counted over all sess
   CHECK(t.held() == 7 * 1024);
   t.says(2, piece(), 3);
   CHECK(t.held() == Many::kMost);
-  // One byte more ends the session that has most, and not the one that has sent it.
+  // One byte more ends the session that has most, not the session that has sent it.
   t.says(2, piece());
   CHECK(is_much(t.why(1)));
   CHECK((t.why(0).empty() && t.why(2).empty()));
   CHECK(t.held() == 6 * 1024);
-  // The others go on: their values arrive.
+  // The other sessions go on: their values arrive.
   t.says(0, write(1, kEight));
   CHECK(t.r().size() == 2 * 1024 + 8);
   CHECK(t.held() == 4 * 1024);
@@ -87,7 +88,7 @@ TEST_CASE("wire 14.5: who has most himself is told so, and what was held for him
 
 TEST_CASE("wire 14.5: what was announced counts at once, for room is made for it") {
   Many t;
-  t.says(0, piece(9 * 1024, 0), 1);  // of no end that is named: only what has come counts
+  t.says(0, piece(9 * 1024, 0), 1);  // no end is named, so only the bytes that have come count
   CHECK(t.held() == 1024);
   t.says(1, {w::Kind::value, w::Flag::write, 0, 9 * 1024, 1, 1024, kKilo});
   CHECK(t.held() == 10 * 1024);
@@ -203,7 +204,7 @@ TEST_CASE("wire 14.2: who asks and does not read what he is answered comes to a 
   CHECK(a.at_home.session.why() == "more answers wait than a peer may leave unread");
   CHECK((op > 65'000 && op < 66'000));
   CHECK(a.at_home.session.queued() - before < 4'000'000);
-  // Who reads comes to none.
+  // A reader comes to none of these.
   for (std::uint64_t i = 1; i < 150'000; ++i) {
     b.to_home({w::Kind::offer, 0, other, 0, i, 0, {}});
     b.pump();

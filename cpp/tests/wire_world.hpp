@@ -1,4 +1,4 @@
-// Spaces in one program, whose links a test schedules frame by frame. No thread, no socket.
+// Spaces in one program, whose links a test schedules frame by frame, without threads or sockets.
 #pragma once
 #include <array>
 #include <deque>
@@ -23,13 +23,13 @@ bool somebody_waits(Engine& c) {
   return any;
 }
 
-// A share of the barrier goes to the peer: its number there.
+// Gives the peer a share of the barrier; returns its number there.
 inline std::uint32_t give(const Barrier& b, w::Peer& at_home) {
   const w::Space::Step step(*at_home.space);
   return at_home.home.give(std::make_shared<w::BarrierPortOf>(b), w::kBarrierType, "b", 0);
 }
 
-// One operation at ends of the peer's, and at barriers.
+// One operation at far ends and at far barriers.
 template <class T>
 class OpOf final : public w::FarOp {
  public:
@@ -37,7 +37,7 @@ class OpOf final : public w::FarOp {
   int times = 0;
 
   OpOf() = default;
-  // Its peer is not to find it later, when the test's links end.
+  // The peer must not find the operation later, when the test's links end.
   ~OpOf() {
     if (!peer_ || is_over) return;
     const w::Space::Step step(*peer_->space);
@@ -53,15 +53,15 @@ class OpOf final : public w::FarOp {
     return *this;
   }
   OpOf& arrive(std::uint32_t barrier) { return add(barrier, false, std::make_unique<w::NoRoom>()); }
-  // A word about its parties.
+  // A message about the barrier's parties.
   OpOf& say(std::uint32_t barrier, w::FarGuard::Parties what) {
     add(barrier, false, std::make_unique<w::PartiesRoom>());
     g_[0].parties = what;
     return *this;
   }
-  // How many are enrolled, as the answer to that says.
+  // The number of enrolled parties, from the answer to that message.
   std::uint32_t parties() const { return static_cast<w::PartiesRoom&>(*rooms_[0]).parties; }
-  // Its block is over.
+  // The block of the extended read is over.
   void end_block(bool back = false) {
     const w::Space::Step step(*peer_->space);
     peer_->far.held_end(number(), back);
@@ -101,10 +101,10 @@ class OpOf final : public w::FarOp {
   bool ok() const { return is_over && outcome.status == Status::ok; }
   bool died() const { return is_over && outcome.status == Status::died; }
   bool bad_use() const { return is_over && outcome.status == Status::pending && refused; }
-  // What came; what was written, of one that is over.
+  // The value that came; for a write that is over, the value written.
   T value(std::size_t guard) { return room(guard).take(); }
   T value() { return value(outcome.guard); }
-  // As the process does that wrote it and goes on.
+  // Does what the process does that wrote the value and goes on.
   void forget() { rooms_ = {}; }
 
  private:
@@ -125,7 +125,7 @@ class OpOf final : public w::FarOp {
 };
 using Op = OpOf<int>;
 
-// Two peers and what is between them.
+// Two peers and the frames between them.
 class Wire {
  public:
   Wire(w::Space& home, w::Space& party, bool introduced = false)
@@ -142,7 +142,8 @@ class Wire {
   }
   const std::shared_ptr<w::Peer> home_, party_;
   w::Peer &at_home, &at_party;
-  bool cut = false;  // neither side gets anything any more; each learns it when it is told
+  // Neither side gets anything any more; each side learns of the cut when it is told.
+  bool cut = false;
 
   bool up() { return deliver(at_party, at_home); }
   bool down() { return deliver(at_home, at_party); }
@@ -188,7 +189,7 @@ class Wire {
     const w::Space::Step step(*p.space);
     p.session.greet();
   }
-  // One frame.
+  // Delivers one frame.
   bool deliver(w::Peer& from, w::Peer& to) {
     if (cut) return false;
     w::Buffer frame;
@@ -235,7 +236,7 @@ struct Written {
   }
 };
 
-// Spaces that know each other, some of them at first. Who is introduced gets a wire at once.
+// Spaces that know each other; at first only some do. An introduced space gets a wire at once.
 class World final : public w::Introducer, public std::enable_shared_from_this<World> {
  public:
   std::vector<std::shared_ptr<w::Space>> spaces;
@@ -273,7 +274,8 @@ class World final : public w::Introducer, public std::enable_shared_from_this<Wo
   bool introduce(w::Peer& a, w::Peer& b) override {
     if (refuses) return false;
     const auto x = a.session.theirs().incarnation, y = b.session.theirs().incarnation;
-    // The two are other programs: their steps are no part of ours, nor their locks taken within it.
+    // The two stand for other programs: their steps are not part of this one, and their locks are
+    // not taken within it.
     std::thread([&] { wires.emplace_back(*spaces[x - 1], *spaces[y - 1], true); }).join();
     return true;
   }

@@ -94,7 +94,9 @@ async def commstime(rounds, split):
     is_flag=True,
     help="Delta starts two processes a round instead of writing twice.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."
+)
 def main(rounds, parallel_delta, as_json):
     """Measure what a communication costs."""
     seconds, last = run(commstime(rounds, delta_in_parallel if parallel_delta else delta))

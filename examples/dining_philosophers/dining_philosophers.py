@@ -122,7 +122,9 @@ def secured():
 @click.option(
     "--meals", type=click.IntRange(min=1), default=100, show_default=True, help="Meals each eats."
 )
-@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."
+)
 def main(table, guests, meals, as_json):
     """Philosophers share forks, with or without a deadlock."""
     eaten = run(dinner(table, guests, meals))

@@ -231,7 +231,7 @@ some, time = click.IntRange(1, 10**5), click.IntRange(1, 10**6)
 @option("--service", type=time, default=SERVICE_US, help="Of a request, in µs.")
 @option("--delay", type=click.IntRange(0, 10**6), default=100, help="Of the way to a home, in µs.")
 @option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="The plot to write.")
-@option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+@option("--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end.")
 def main(hosts, homes, jobs, work, service, delay, svg, as_json):
     """Model farms of many hosts, at one home and at a tree of homes: how many times as fast as one
     worker they are, beside the most that is possible."""

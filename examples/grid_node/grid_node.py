@@ -199,7 +199,9 @@ def observe(folder, seconds, seed, clock, slow_every):
     show_default=True,
     help="Answers of the model, of which one is late.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."
+)
 def main(seconds, clock, seed, folder, out, slow_every, as_json):
     """Watch over two stations of a power grid."""
     found = observe(folder, seconds, seed, clock, slow_every)

@@ -116,7 +116,9 @@ async def show(progress, bar, task):
     show_default=True,
     help="The picture to write.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."
+)
 def main(size, jobs, workers, iterations, out, as_json):
     """Draw a deep view of the Mandelbrot set: one producer-consumer, N workers."""
     view = fractal.View(size, size, iterations)

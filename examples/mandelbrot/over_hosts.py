@@ -90,7 +90,9 @@ def who(picture, drawn):
 @click.option("--iterations", type=click.IntRange(min=1), default=5000, show_default=True)
 @click.option("--out", default="out/mandelbrot.png", show_default=True, help="The picture.")
 @click.option("--who", "by", default="out/who.png", show_default=True, help="Which host drew what.")
-@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."
+)
 def main(hosts, server, workers, size, jobs, iterations, out, by, as_json):
     """Draw the Mandelbrot set on other machines; a host may die meanwhile."""
     view = fractal.View(size, size, iterations)

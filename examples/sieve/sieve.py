@@ -63,7 +63,9 @@ async def sieve(wanted):
     show_default=True,
     help="How many.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."
+)
 def main(wanted, as_json):
     """Find primes with a pipeline that grows by one process a prime."""
     began = time.perf_counter()

@@ -63,7 +63,9 @@ async def ring(size, rounds):
     show_default=True,
     help="Times the token goes round.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."
+)
 def main(size, rounds, as_json):
     """Send a token round a ring of processes."""
     token, seconds = run(ring(size, rounds))

@@ -85,7 +85,9 @@ async def count_words(paths, workers):
     is_flag=True,
     help="Compare with a plain collections.Counter; exit status 1 if they differ.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."
+)
 def main(files, workers, top, check, as_json):
     """Count the words of text FILES (default: the licence texts of this machine) with N workers."""
     if not files:

@@ -94,7 +94,7 @@ def test_what_the_interpreter_does_not_know(
 def test_folders_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for folder, words, message in (
         (tmp_path / "none", [], "there is no such folder"),
-        (Path("/dev/null"), [], "is no folder"),
+        (Path("/dev/null"), [], "is not a folder"),
         (tmp_path, [], "there are no tests"),
         (tmp_path, ["x"], "no test there has any of these words"),
     ):

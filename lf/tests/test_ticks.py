@@ -52,7 +52,7 @@ main reactor { a = new[3] A()  b = new[3] B()
 TOLD = (
     (1, "the timeout, 1.234567 ms, is 1.235 ms here: a tick is 1 us"),
     (3, "the offset of the timer, 1.5 us, is 2 us here"),
-    (3, "the period of the timer, 62.5 us, is no whole number of ticks of 1 us"),
+    (3, "the period of the timer, 62.5 us, is not a whole number of ticks of 1 us"),
     (4, "the delay of the action, 2.3 us, is 2 us here"),
     (4, "the spacing of the action, 700 ns, is 1 us here"),
     (5, "the deadline, 900 ns, is 1 us here"),

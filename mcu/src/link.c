@@ -495,7 +495,7 @@ static void done(weft_link *l, weft_link_op *op) {
   if (op->whole > op->room) return finish(l, op, WEFT_LINK_TOO_LONG, i);
   op->length = (uint16_t)op->whole;
   if (!weft_cbor_is_whole(op->into, op->length))
-    return fault(l, "a value that is no CBOR of a link's");
+    return fault(l, "a value that is not CBOR of a link");
   finish(l, op, WEFT_LINK_OK, i);
 }
 

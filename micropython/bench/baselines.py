@@ -1,6 +1,6 @@
-"""The thesis's own ways, written anew for today's asyncio and _thread: aPyCSP's channels over a
-yielding or a rescheduling future (uaPyCSP), PyCSP-locksharing's over a CFuture and a re-entrant
-lock (uPyCSP). What Weft is measured against."""
+"""The thesis's own ways, written anew for today's asyncio and _thread, with which Weft is
+compared: aPyCSP's channels over a yielding or a rescheduling future (uaPyCSP), and
+PyCSP-locksharing's over a CFuture and a re-entrant lock (uPyCSP)."""
 
 import asyncio
 from asyncio import core
@@ -13,7 +13,7 @@ class Poisoned(Exception):
 
 
 class Yielding:
-    """Is asked each time that its task has its turn."""
+    """A future that its task asks each time that the task has its turn."""
 
     def __init__(self):
         self.done = False
@@ -31,7 +31,7 @@ class Yielding:
 
 
 class Rescheduling:
-    """Takes its task out of the queue, and puts it back when it is done."""
+    """A future that takes its task out of the queue, and puts the task back when it is done."""
 
     def __init__(self):
         self.done = False
@@ -146,7 +146,7 @@ async def quiet(coro):
 
 
 async def parallel(*coros):
-    """gather, as the thesis has it: what poison ended is quiet."""
+    """gather() as the thesis has it: a task that poison ended is quiet."""
     return await asyncio.gather(*[quiet(c) for c in coros])
 
 
@@ -154,7 +154,8 @@ async def parallel(*coros):
 
 
 def locked():
-    """PyCSP-locksharing's channel over a CFuture and one re-entrant lock for all; needs _thread."""
+    """PyCSP-locksharing's channel over a CFuture and one re-entrant lock for all channels; needs
+    _thread."""
     from _thread import allocate_lock, get_ident, start_new_thread
 
     class RLock:

@@ -10,7 +10,7 @@ from micropython.tests import tiers
 
 tier, heap, *rest = sys.argv[1:]
 folders = []
-if rest[1] == "apycsp":  # which is a package of its own
+if rest[1] == "apycsp":  # apycsp is a package of its own
     folders = [tiers.installed(tiers.MADE / "with-compat", tiers.ROOT / "compat/micropython")]
 command = [*tiers.command(tier, heap), str(Path(__file__).parent / "on_device.py"), *rest]
 os.execve(command[0], command, tiers.environment(tier, *folders))

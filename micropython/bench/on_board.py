@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs benches of on_device.py on the emulated Cortex-M3: `on_board.py BOARD BENCH WAY…` prints
-instructions an operation, exact and the same in every run (the emulator's clock is one nanosecond
-an instruction). BOARD: board-pure, board-natmod or board-native. `on_board.py BOARD room KB…`
-prints how many processes of Weft, and tasks of asyncio at a rescheduling future, wait in a heap of
-so many KB, each at a channel of its own; `on_board.py BOARD pieces bytes` of what such a process is
-made of. Benches of 100 waiters and more have a heap of BIG bytes, the others that of the firmware,
+the instructions of an operation, which are exact and the same in every run (the emulator's
+clock is one nanosecond for each instruction). BOARD: board-pure, board-natmod or
+board-native. `on_board.py BOARD room KB…` prints how many processes of Weft, and tasks of
+asyncio at a rescheduling future, wait in a heap of that many KB, each at a channel of its
+own; `on_board.py BOARD pieces` prints the bytes of each part of such a process. Benches of
+100 waiters and more have a heap of BIG bytes, the others that of the firmware,
 140 KB."""
 
 import re
@@ -22,7 +23,7 @@ PROGRAM = "import sys\nsys.argv[:] = {argv!r}\nimport {module}\n"
 
 
 def measured(where: str, *argv: str, heap: int = 0) -> str:
-    """What a program of this folder says on the board."""
+    """Returns what a program of this folder prints on the board."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = folder / "measure.py"
@@ -31,7 +32,7 @@ def measured(where: str, *argv: str, heap: int = 0) -> str:
 
 
 def fits(where: str, what: str, kb: int) -> str:
-    """How many wait in a heap of so many KB."""
+    """Returns how many wait in a heap of that many KB."""
     try:
         said = measured(where, "room_on_device.py", what, heap=kb * 1024)
     except AssertionError as e:
@@ -42,7 +43,7 @@ def fits(where: str, what: str, kb: int) -> str:
 
 
 def instructions(where: str, bench: str, way: str) -> list[int]:
-    """An operation's, in each of SAMPLES stretches of PER."""
+    """Returns the instructions of an operation, in each of SAMPLES stretches of PER operations."""
     heap = BIG if re.fullmatch(r"waiting\d{3,}", bench) else 0
     said = measured(where, "on_device.py", bench, way, str(SAMPLES), str(PER), heap=heap)
     found = re.search(r"^ns (.*)$", said, re.M)

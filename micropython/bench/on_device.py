@@ -1,8 +1,8 @@
-"""The benches themselves, on MicroPython: on_device.py BENCH WAY SAMPLES PER; prints `ns V V …`, a
-figure a sample.
+"""The benches themselves, on MicroPython: on_device.py BENCH WAY SAMPLES PER; prints `ns V V …`,
+a figure for each sample.
 
 Ways: await and yield (Weft's coroutines), threads, apycsp (the old names on Weft), yielding,
-rescheduling, cfuture (the thesis's), pair (two threads that hand a lock over)."""
+rescheduling, cfuture (the thesis's), pair (two threads that pass a lock back and forth)."""
 
 import gc
 import sys
@@ -20,7 +20,8 @@ class Stop(Exception):
 
 
 async def measured(read, per_sample, count):
-    """Reads samples × per values; the time of each stretch, by the number of operations."""
+    """Reads samples × per values; returns the time of each stretch, divided by the number of
+    operations."""
     for k in range(samples + 1):
         gc.collect()
         t = ticks()
@@ -79,7 +80,7 @@ def commstime_weft():
             b,
             c,
             d,
-        ):  # one is not enough: a parallel delta outlives a send that was poisoned
+        ):  # one run is not enough: a parallel delta outlives a send that was poisoned
             channel.poison()
 
     @process
@@ -233,8 +234,7 @@ def commstime_threads():
 
 
 def lock_pair():
-    """A lock handed to a thread and one handed back, by two threads: what a hand-over costs at
-    least."""
+    """Two threads pass a lock to each other: the least cost of a switch between threads."""
     from _thread import allocate_lock, start_new_thread
 
     one, two, done = allocate_lock(), allocate_lock(), [False]
@@ -379,8 +379,9 @@ def waiting(number):
 
         @process
         async def asks(i, o, never):
-            # The time is taken here, and below, and not by measured(): the allocator gives the
-            # coroutine that it calls only after it has passed over the memory of all who wait.
+            # The time is taken here, and below, and not by measured(): the allocator makes the
+            # coroutine that measured() calls only after it has passed over the memory of all
+            # waiting processes.
             for k in range(samples + 1):
                 gc.collect()
                 t = ticks()

@@ -1,12 +1,12 @@
-"""What fits, and what a line of those that wait costs: room_on_device.py WHAT [N]; prints `WHAT:
-figure`.
+"""How many processes fit, and the cost of a waiting queue: room_on_device.py WHAT [N]; prints
+`WHAT: figure`.
 
-pieces: bytes of each piece of a process that waits at a channel of its own, in whole blocks of the
-collector.
+pieces: the bytes of each part of a process that waits at a channel of its own, in whole
+blocks of the collector.
 
-parked, tasks: most processes of Weft, or tasks of asyncio at a future of the thesis's, that wait in
-this heap, each with its channel. threads N: most threads with stacks of N bytes. list N, deque N:
-µs for N elements appended, taken from the front, and filtered."""
+parked, tasks: the most processes of Weft, or tasks of asyncio at a future of the thesis's,
+that wait in this heap, each with its channel. threads N: the most threads with stacks of N
+bytes. list N, deque N: µs for N elements appended, taken from the front, and filtered."""
 
 import gc
 import sys
@@ -14,7 +14,7 @@ import sys
 sys.path.append("/".join(__file__.split("/")[:-1]) or ".")
 what = sys.argv[1]
 n = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-MOST = 4000  # of threads: the machine has others to do
+MOST = 4000  # threads at most: the machine has other work
 ROUNDS = 10
 
 
@@ -43,7 +43,7 @@ def parked():
 
     try:
         run(main())
-    except Exception:  # there may be no room for the report of it
+    except Exception:  # there may be no memory for a report of the exception
         pass
     print("parked:", counted[0])
 
@@ -123,8 +123,8 @@ def threads():
 
 
 def line():
-    """append, from the front, and taking out those that a condition names: ns an element, the least
-    of ROUNDS."""
+    """Appends elements, takes them from the front, and removes those that a condition names;
+    returns ns for each element, the least of ROUNDS rounds."""
     from time import ticks_diff, ticks_us
 
     def fresh(full):

@@ -1,4 +1,5 @@
-"""A LED blinks; each press of the button changes how fast. The press comes by a hard interrupt, through a ring."""
+"""An LED blinks; each press of the button changes the pace. A hard interrupt reports the press,
+through a ring."""
 
 from board import PLAYED, Pin
 
@@ -12,7 +13,7 @@ ring = Ring(8, "presses")
 
 @process
 async def blink(paces, led, times):
-    """Blinks at the newest pace; ends after so many changes at the last one."""
+    """Blinks at the newest pace; ends after a number of changes at the last pace."""
     pace, level, changes, log = None, 0, 0, []
     while changes < times:
         which, value = await select(paces, after(pace if pace else 1))
@@ -29,7 +30,7 @@ async def blink(paces, led, times):
 
 @process
 async def button(presses, paces):
-    """Each press asks for the next pace."""
+    """Asks for the next pace at each press."""
     n = 0
     await paces.write(PACES[n])
     async for _ in presses:
@@ -39,7 +40,7 @@ async def button(presses, paces):
 
 @process
 async def finger():
-    """On a PC: somebody presses twice."""
+    """On a PC: presses the button twice."""
     for _ in range(2):
         await sleep_ms(50)
         for pin in PLAYED:

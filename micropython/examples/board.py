@@ -1,11 +1,12 @@
-"""What the examples have of a board: its pin, or on a PC one that a script presses; its second core, or what stands for it."""
+"""The parts of a board that the examples use: its pin, or on a PC a pin that a script presses;
+its second core, or a stand-in for it."""
 
 try:
     from machine import Pin  # noqa: F401
 
     PLAYED = None
 except ImportError:
-    PLAYED = []  # pins with a handler, for who plays the board
+    PLAYED = []  # the pins with a handler, for the script that plays the board
 
     class Pin:
         IN, OUT, PULL_UP, IRQ_FALLING = 0, 1, 2, 4
@@ -24,8 +25,9 @@ except ImportError:
 
 
 def beside(step):
-    """Calls step() each millisecond beside the program, until it gives True: on core 1 (a thread), or where there are no
-    threads in a timer's hard interrupt. It must not allocate."""
+    """Calls step() each millisecond beside the program, until it returns True: on core 1 (a
+    thread), or, where there are no threads, in a timer's hard interrupt. step() must not
+    allocate."""
     try:
         from _thread import start_new_thread
     except ImportError:

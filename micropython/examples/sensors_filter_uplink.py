@@ -1,5 +1,5 @@
-"""Two sensors, a filter that averages four values, and an uplink that is slow: back-pressure slows the sensors down, and a
-sensor that may lose values has a channel that drops the oldest."""
+"""Two sensors, a filter that averages four values, and a slow uplink: back-pressure slows the
+sensors down. A sensor that may lose values has a channel that drops the oldest."""
 
 from weft.coroutines import Channel, process, run, select, sleep_ms
 
@@ -12,7 +12,7 @@ async def sensor(out, first, number):
 
 @process
 async def average(one, two, out, number):
-    """Ends when both sensors have (rule 5.6), with what is left over."""
+    """Ends when both sensors have ended (rule 5.6), with the values that are left over."""
     held = []
     try:
         while True:
@@ -29,7 +29,7 @@ async def average(one, two, out, number):
 async def uplink(source):
     sent = 0
     async for _ in source:
-        await sleep_ms(2)  # the radio is slow: everybody before it waits
+        await sleep_ms(2)  # the radio is slow: all processes before it wait
         sent += 1
     return sent
 

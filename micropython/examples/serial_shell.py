@@ -1,5 +1,6 @@
-"""A command shell on a serial line: the line's bytes come through a ring (from its interrupt), a process makes lines of them,
-another obeys. `blink N`, `mem`, `quit`."""
+"""A command shell on a serial line. The line's interrupt puts its bytes into a ring, one process
+makes lines of them, and another one executes these. The commands are `blink N`, `mem` and
+`quit`."""
 
 from weft.coroutines import Channel, Parallel, process, run, sleep_ms
 from weft.isr import Ring
@@ -8,7 +9,7 @@ received = Ring(64, "uart")
 
 
 def on_byte(byte):
-    """What the UART's interrupt calls."""
+    """The UART's interrupt calls this."""
     received.put(byte)
 
 
@@ -46,7 +47,7 @@ async def screen(source):
 
 @process
 async def terminal():
-    """On a PC: somebody types."""
+    """On a PC: types some commands."""
     for byte in b"blink 3\nblnk\nquit\n":
         on_byte(byte)
         await sleep_ms(1)

@@ -1,5 +1,6 @@
-"""A pipeline over two cores: core 1 samples and puts into a ring, a scheduler of coroutines on core 0 does the rest. Core 1 moves
-values that exist and allocates nothing: numbers that fit a word, and slots that were made before."""
+"""A pipeline over two cores: core 1 samples and puts values into a ring, and a scheduler of
+coroutines on core 0 does the rest. Core 1 moves values that exist, and allocates nothing:
+numbers that fit a word, and slots that were made before."""
 
 from board import beside
 
@@ -10,13 +11,14 @@ ring = Ring(32, "samples")
 
 
 class Samples:
-    """What core 1 does. All its fields are there before it starts."""
+    """The work of core 1. All its fields exist before core 1 starts."""
 
     def __init__(self, number):
         self.next, self.number = 0, number
 
     def step(self):
-        """Puts what there is room for; True when all is done, with -1 for the end."""
+        """Puts as many values as there is room for; returns True when all is done, with -1 as
+        the end."""
         while self.next < self.number:
             if not ring.put(self.next):
                 return False

@@ -108,7 +108,7 @@ class Cable:
             data = os.read(fd, 512)
         except OSError:
             data = b""
-        if not data and fd == self.board:  # it was reset: another comes
+        if not data and fd == self.board:  # the board was reset: another one comes
             os.close(fd)
             self.board = None
         to = self.board if fd == self.pc else self.pc

@@ -113,7 +113,7 @@ class Alt:
             elif hasattr(g, "parties"):
                 kind, g = SYNC, None
             else:
-                raise BadUse("guard %d is none: %r (a writer needs Output)" % (i, g))
+                raise BadUse("guard %d cannot be %r (a writer needs Output)" % (i, g))
             n = Node(self, i, None, kind == OUT)
             n.kind, n.end = kind, end
             if g:
@@ -142,7 +142,7 @@ class Alt:
             elif n.kind == END:
                 p = core.cur()
                 if p is not None and p.x is n.end:
-                    raise BadUse("%s: select: to wait for one's own end" % where(p))
+                    raise BadUse("%s: select: a process cannot wait for its own end" % where(p))
             elif n.kind < TIME:
                 if n.end.x:
                     raise closed(n.end, "%s: select, guard %d" % (where(core.cur()), n.i))

@@ -20,7 +20,7 @@ def dumps(v):
     try:
         _put(v, out, 0)
     except UnicodeError:
-        raise BadUse("a text that is no Unicode cannot go over a link")
+        raise BadUse("a text that is not Unicode cannot go over a link")
     return bytes(out)
 
 
@@ -111,7 +111,7 @@ def _get(b, i, depth, key=False):
         return (n if major == 0 else -1 - n), i
     if major == 6:
         if n not in (2, 3) or i >= len(b) or b[i] >> 5 != 2:
-            raise ValueError("a tag that is no large integer's")
+            raise ValueError("a tag that is not a large integer's")
         v, i = _get(b, i, depth + 1)
         v = int.from_bytes(v, "big")
         return (v if n == 2 else -1 - v), i
@@ -122,7 +122,7 @@ def _get(b, i, depth, key=False):
         try:
             return (v if major == 2 else v.decode()), i + n
         except UnicodeError:
-            raise ValueError("a text that is no UTF-8")
+            raise ValueError("a text that is not UTF-8")
     if key:
         raise ValueError("a key that is an array or a map")
     if major == 4:

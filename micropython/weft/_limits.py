@@ -30,7 +30,7 @@ class Limit:
 
     def enter(self, proc):
         if self.proc is not None:
-            raise BadUse("a limit is entered once: make another")
+            raise BadUse("a limit can be entered only once: make another")
         self.proc = proc
         self.depth = len(proc.limits)
         proc.limits = proc.limits + (self,)

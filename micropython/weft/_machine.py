@@ -92,7 +92,9 @@ class Thread(_proc.Process):
     def start(self, party):
         global running
         if not on:
-            mixed("process %s is a thread's, the run is weft.coroutines'" % self.name)
+            mixed(
+                "process %s is of weft.threads, and the run of weft.coroutines: use one" % self.name
+            )
         if self.done or self.k:
             raise bad("STARTED", self.where)
         try:
@@ -204,11 +206,12 @@ def fit(ps):
     have ends of weft.threads."""
     for p in ps:
         if not isinstance(p, Thread):
-            mixed("process %s is a coroutine, the run is weft.threads'" % p.name)
+            mixed("process %s is of weft.coroutines, and the run of weft.threads: use one" % p.name)
         for x in list(p.args) + list(p.kw.values()):
             if isinstance(x, (core.Rd, core.Wr)):
                 mixed(
-                    "process %s is a thread, its end of %r a coroutine's" % (p.name, x.channel.name)
+                    "process %s is a thread, and its end of %r belongs to a coroutine"
+                    % (p.name, x.channel.name)
                 )
 
 

@@ -7,10 +7,10 @@ CLOSED = "%s: this end of channel %r is closed: %s"
 ORDINARY = "%s in ordinary code: start the network by run(...)"
 UNAWAITED = "%s: %s: the write before it was not awaited"
 STARTED = "process %s was started before: make another"
-COROUTINE = "%s is no coroutine: write async def"
+COROUTINE = "%s is not a coroutine: write async def"
 OUTSIDE = "%s outside a run, or a Group's block"
-NOBODY = "ordinary code is no process"
-PROCESS = "what is no process cannot be started: %r (@process?)"
+NOBODY = "ordinary code is not a process"
+PROCESS = "expected a process, got %r (@process?)"
 WITHIN = "a run within a run: await Parallel(...)"
 YIELDS = "a process yields a read or a write of Weft, or awaits"  # weft_native.c has it too
 

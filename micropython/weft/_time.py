@@ -57,7 +57,7 @@ def now():
 def ms(seconds):
     """The seconds in milliseconds, rounded up, or FAR. Raises BadUse for a NaN."""
     if seconds != seconds:
-        raise BadUse("a time that is no number")
+        raise BadUse("a time that is not a number")
     if seconds >= 1e15:
         return FAR
     if isinstance(seconds, int):

@@ -551,7 +551,7 @@ class _Core1(IOBase):
     def ask(self, what, a, b, c):
         """Has core 0 call what(a, b, c). Returns its result, or raises its error."""
         if self.on and not _on_core1():
-            raise BadUse("this end is core 1's, and core 1 runs")
+            raise BadUse("this end belongs to core 1, which is running")
         self.what, self.a = what, a
         self.b, self.c = b, c
         self.turn = 0

@@ -238,7 +238,7 @@ class Link:
                 or g.kind not in (_alt.IN, _alt.OUT, _alt.TIME)
                 or g.make
             ):
-                raise BadUse("link.select: guard %d is no input, output or timeout" % i)
+                raise BadUse("link.select: guard %d is not an input, output or timeout" % i)
             if g.kind == _alt.TIME:
                 if g.on:
                     if timer is not None:

@@ -193,7 +193,7 @@ def _keep_the_home(thief: Thief, name: str) -> None:
 TAKES: dict[str, tuple[Callable[[Thief, str], None], str]] = {
     "delete and take": (_delete_and_take, "may not offer"),
     "overwrite": (_overwrite, "may not offer"),
-    "overwrite the address": (_overwrite_the_address, "not who was announced"),
+    "overwrite the address": (_overwrite_the_address, "not the program that was announced"),
     "keep the home": (_keep_the_home, "may not offer"),
 }
 

@@ -370,7 +370,6 @@ def caller(gpu1: Agent, keys: Path) -> Iterator[net.Network]:
 
 
 # --- tests that are the same for programs in Python and in C++
-# --------------------------------------
 
 
 def several_come(network: Any, name: str) -> None:

@@ -117,7 +117,7 @@ def test_values_go_through_cpp_as_they_were(server, keys, network, cpp):  # wire
         assert r.read() == value
     for value in (2**64, {1: 2}):
         w.write(value)
-        assert "beyond 64 bits, or a map whose keys are no texts came" in r.read()["refused"]
+        assert "beyond 64 bits, or a map whose keys are not texts came" in r.read()["refused"]
     w.write("still there")
     assert r.read() == "still there"
     w.retire()
@@ -258,7 +258,7 @@ def test_numbers_of_numpy(server, keys, network, cpp):  # wire 17.15
     came = [made.read() for _ in range(4)]
     assert [(c.dtype.str, c.shape) for c in came] == [("<f4", s) for s in ((2, 3), (1,), (0,), ())]
     assert [c.tolist() for c in came] == [[[1, 2, 3], [4, 5, 6]], [0.5], [], 7]
-    assert p.heard() == "an array of 2 values has not the shape [2,3]"
+    assert p.heard() == "an array of 2 values does not have the shape [2,3]"
     assert p.ended() == 0
 
 
@@ -470,17 +470,17 @@ def test_cpp_comes_to_its_own_channel(server, keys, cpp):  # wire 17.2
 def test_no_server(keys, tmp_path, cpp, refusing):
     p = cpp("tries", f"nats://{refusing}", keys, "c", "reader", 1)
     how, why = p.heard()
-    assert how == "error" and f"no meeting place at tls://{refusing}" in why
+    assert how == "error" and f"the NATS server at tls://{refusing} cannot be used" in why
     for url in ("127.0.0.1:4222", "http://x", "nats://"):
         how, why = cpp("tries", url, keys, "c", "reader", 1).heard()
-        assert (how, why) == ("error", f"a server is nats://HOST:PORT, not '{url}'")
+        assert (how, why) == ("error", f"a server must be nats://HOST:PORT, not '{url}'")
     how, why = cpp("tries", "nats://127.0.0.1:1", tmp_path / "none", "c", "reader", 1).heard()
     assert how == "error" and why.startswith(f"no keys in {tmp_path / 'none'} (")
 
 
 def test_keys_of_another_authority(server, keys, strange_keys, network, cpp, program):  # wire 17.1
     how, why = cpp("tries", server.url, strange_keys, "c", "reader", 1).heard()
-    assert how == "error" and "no meeting place at" in why
+    assert how == "error" and "the NATS server at" in why
     # The server lets the program in now; the home itself refuses, in C++ and asked by C++.
     home = cpp("is_home", server.url, keys, "c")
     assert home.heard() == "offered"
@@ -533,7 +533,10 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, cpp):  # wire 17
 
         impostor._call(put_another_fingerprint())
         how, why = tried(cpp, server, keys, "c", "reader", 5)
-    assert how == "BadUse" and "is not who was announced: its certificate has another" in why
+    assert (
+        how == "BadUse"
+        and "is not the program that was announced: its certificate has another" in why
+    )
 
 
 def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, network, cpp):  # wire 17.4
@@ -573,7 +576,7 @@ def test_a_ticket_is_good_once(server, keys, network, cpp):  # wire 17.4
     session = network._call(come(entry["ticket"], entry["address"]))
     assert (session.host, session.trusted) == ("c++", False)
     for ticket in (entry["ticket"], "0" * 32):
-        with pytest.raises(BadUse, match="the ticket for 'c' is not good: each is good once"):
+        with pytest.raises(BadUse, match="the ticket for 'c' is not valid: each is valid once"):
             network._call(come(ticket, entry["address"]))
     session.close()
     home.go()

@@ -213,7 +213,9 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, network, cpp):  
         impostor.offer("c", th.Channel("c"), writers=True)
         stand_in(impostor, "c", network)
         how, why = cpp("tries", server.url, keys, "c", "writer", 10).heard()
-    assert how == "BadUse" and "impostor, by the relay, is not who was announced" in why
+    assert (
+        how == "BadUse" and "impostor, by the relay, is not the program that was announced" in why
+    )
 
 
 def test_keys_of_another_authority(server, keys, strange_keys, network, cpp):  # wire 17.21
@@ -254,7 +256,9 @@ def test_rubbish_at_the_meeting_place(server, keys, network, cpp, asks):  # wire
         await meeting._nats.publish(f"{place}.{'0' * 32}", asks)  # to no session
         return answer
 
-    assert network._call(ask()) == {"refused": "who asks says no session and no place"}
+    assert network._call(ask()) == {
+        "refused": "the request does not say its session and where it comes from"
+    }
     network.reader("c").retire()
     home.go()
     assert home.ended() == 0

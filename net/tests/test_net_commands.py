@@ -150,7 +150,7 @@ def test_a_second_server_at_the_address(folder, up):
 
 def test_bad_use(folder, tmp_path):
     for args, wrong in (
-        (("up", "--address", "here"), "an address is 'HOST:PORT'"),
+        (("up", "--address", "here"), "an address must be 'HOST:PORT'"),
         (("ls", "--keys", folder), "no server is noted"),
         (("ls", "--keys", folder, "--server", "nats://127.0.0.1:9"), "no keys in"),
         (("keys", tmp_path / "x", "--by", folder), "has no authority to sign with"),

@@ -389,7 +389,7 @@ def test_submitted_by_many_threads(gpu1, caller):
 
 
 def test_what_makes_no_sense(agent, network, server, keys):
-    with pytest.raises(ValueError, match="leave all arguments but max_workers out"):
+    with pytest.raises(ValueError, match="leave out all arguments but max_workers"):
         Executor(on="gpu1", initializer=os.getpid)
     with pytest.raises(ValueError, match="max_workers must be greater than 0"):
         Executor(0, on="gpu1")

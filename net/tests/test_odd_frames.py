@@ -103,7 +103,7 @@ def test_what_is_taken_as_json():  # wire 17.2
         (b'{"a":' * 17 + b"1" + b"}" * 17, "deeper than 16"),
         (b'"' + b"x" * 4095 + b'"', "more than 4096"),
         (b'"\\udfff"', "surrogates"),
-        (b"[NaN]", "NaN is no number"),
+        (b"[NaN]", "NaN is not a number"),
         (b"1e999", "JSON compliant"),
         (b"9" * 4000, "JSON compliant"),
     ):
@@ -175,7 +175,7 @@ def test_an_agent_that_would_run_too_much(network):  # wire 17.3
     from weft._net import agent as _net_agent
 
     allow = [f"module{i}:{'f' * 100}" for i in range(1000)]
-    with pytest.raises(BadUse, match="has more than 60000 bytes: let fewer functions do it"):
+    with pytest.raises(BadUse, match="has more than 60000 bytes: allow fewer functions"):
         _net_agent.Agent(network, "much", allow, 1)
 
 
@@ -192,7 +192,9 @@ def test_who_asks_by_the_relay(network):  # wire 17.18
 
     for text in [*TEXTS, *drawn(20, with_odd_fields(good)), b"x" * 10_000]:
         answer = network._call(ask(text))
-        assert answer == {"refused": "who asks says no session and no place"}, text
+        assert answer == {
+            "refused": "the request does not say its session and where it comes from"
+        }, text
 
     async def says_rubbish() -> None:
         for session in ("x", "0" * 32, "meet", "ä"):
@@ -295,7 +297,7 @@ def test_what_a_caller_orders(caller, gpu1, monkeypatch):  # wire 17.10
     for odd in ORDERS:
         with monkeypatch.context() as patch:
             patch.setattr(_net_calls, "packed", lambda *_, odd=odd: odd)
-            with pytest.raises(BadUse, match="no arguments of a call"):
+            with pytest.raises(BadUse, match="the arguments of a call came malformed"):
                 run(parts.pid.on(host)())
     assert run(parts.pid.on(host)()) in gpu1.said["pids"]
 
@@ -336,7 +338,7 @@ def test_what_an_executor_orders(caller, gpu1, monkeypatch):  # wire 17.14
 )
 def test_a_result_that_is_none(came):  # wire 17.10
     asked = _net_calls.asked_of(parts.pid)
-    with pytest.raises(BadUse, match="host gpu1 said what is no result of far_parts:pid"):
+    with pytest.raises(BadUse, match="host gpu1 sent what is not a result of far_parts:pid"):
         _net_hosts._result_of(came, "gpu1", asked)
     assert _net_hosts._result_of([1, None], "gpu1", asked) == [1, None]
 

@@ -205,7 +205,7 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, apart):  # wire 
     with joined(server, other_keys) as impostor, joined(server, keys) as network:
         impostor.offer("c", th.Channel("c"), writers=True)
         stand_in(impostor, "c", network)
-        with pytest.raises(BadUse, match="by the relay, is not who was announced"):
+        with pytest.raises(BadUse, match="by the relay, is not the program that was announced"):
             network.writer("c")
 
 

@@ -367,7 +367,10 @@ def test_no_older_tls(keys):  # wire 17.1
 
 def test_a_fingerprint_of_somebody_else(keys, other_keys):
     wanted = _net_keys.Keys(other_keys).fingerprint
-    with net.listen(keys=keys) as door, pytest.raises(BadUse, match="not who was announced"):
+    with (
+        net.listen(keys=keys) as door,
+        pytest.raises(BadUse, match="not the program that was announced"),
+    ):
         net.connect(door.address, keys=other_keys, fingerprint=wanted)
 
 
@@ -458,7 +461,7 @@ def test_a_name_at_a_door_for_sessions(keys):
 @pytest.mark.parametrize("address", ["", "here", ":1", "h:", "h:x", "h:65536", "h:-1", 7, None])
 def test_no_address(keys, address):
     for call in (net.listen, net.connect):
-        with pytest.raises(BadUse, match="an address is 'HOST:PORT'"):
+        with pytest.raises(BadUse, match="an address must be 'HOST:PORT'"):
             call(address, keys=keys)
 
 

@@ -321,8 +321,8 @@ def test_a_node_file(tmp_path, text, nodes):
         ("# nobody\n\n", "names no node"),
         ("node1\n-oProxyCommand=x\n", r"line 2: '-oProxyCommand=x' is no node"),
         ("node1\nnode 2\n", r"line 2: 'node 2' is no node"),
-        ("node1:0\n", r"line 1: a node has 1 to 10000 slots, not 0"),
-        ("node1:" + "9" * 5000, r"line 1: a node has 1 to 10000 slots"),
+        ("node1:0\n", r"line 1: a node must have 1 to 10000 slots, not 0"),
+        ("node1:" + "9" * 5000, r"line 1: a node must have 1 to 10000 slots"),
         ("node1:two\n", r"line 1: 'node1:two' is no node"),
         ("n" * 51, r"is no node"),
         ("me@node1\nyou@node1\n", r"me@node1 and you@node1 would both be host node1"),
@@ -341,7 +341,7 @@ def test_a_node_file_that_cannot_be_read(tmp_path):
     with pytest.raises(BadUse, match="No such file or directory; give a file with a node"):
         _net_nodes.of_file(str(tmp_path / "none"))
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BadUse, match="it is no text"):
+    with pytest.raises(BadUse, match="it is not a text"):
         _net_nodes.of_file(str(tmp_path / "binary"))
 
 
@@ -427,15 +427,21 @@ def test_a_server_for_other_machines(where, keys, tmp_path):
     [
         (("--allow", "a:b"), "which nodes? give --nodefile FILE or --ssh NODE"),
         (("--ssh", "gpu1"), "give it at least once"),
-        (("--allow", "a", "--ssh", "gpu1"), "what a host runs is MODULE:FUNCTION"),
+        (("--allow", "a", "--ssh", "gpu1"), "what a host runs must be MODULE:FUNCTION"),
         (("--allow", "a:b", "--ssh", "gpu1", "--ssh", "gpu1"), "would both be host gpu1"),
         (("--allow", "a:b", "--ssh", "-x"), "'-x' is no node"),
         (("--allow", "a:b", "--ssh", "gpu1:"), "'gpu1:' is no node"),
         (("--allow", "a:b", "--nodefile", "/no/such"), "cannot read '/no/such'"),
         (("--allow", "a:b", "--nodefile", "x", "--ssh", "y"), "give one of the two"),
         (("--allow", "a:b", "--ssh", "gpu1"), "no server is noted"),
-        (("--allow", "a:b", "--ssh", "gpu1", "--join", "lab1"), "a server is nats://HOST:PORT"),
-        (("--allow", "a:b", "--ssh", "gpu1", "--address", "here"), "an address is 'HOST:PORT'"),
+        (
+            ("--allow", "a:b", "--ssh", "gpu1", "--join", "lab1"),
+            "a server must be nats://HOST:PORT",
+        ),
+        (
+            ("--allow", "a:b", "--ssh", "gpu1", "--address", "here"),
+            "an address must be 'HOST:PORT'",
+        ),
         (("--nodfile", "x"), "No such option"),
     ],
 )

@@ -86,6 +86,6 @@ def test_a_pickle_among_plain_values_is_no_pickle(gpu1, caller, tmp_path, monkey
         with pytest.raises((BadUse, ValueError, TypeError)):
             th.run(parts.pid.on("gpu1")())
     else:
-        with pytest.raises(TypeError, match="a failure came that is none"):
+        with pytest.raises(TypeError, match="a malformed failure has come"):
             _net_calls.exception_of(evil, _net_calls.asked_of(parts.pid))
     assert not (tmp_path / "made").exists()

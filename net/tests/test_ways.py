@@ -280,7 +280,9 @@ def test_rubbish_that_asks_for_a_session(paired):  # wire 17.18
             # This message asks for no answer.
             await pair.third.publish(f"{RELAY}.{PLACES[1]}.meet", said)
             answer = await pair.third.request(f"{RELAY}.{PLACES[1]}.meet", said, HEARD)
-            assert json.loads(answer.data) == {"refused": "who asks says no session and no place"}
+            assert json.loads(answer.data) == {
+                "refused": "the request does not say its session and where it comes from"
+            }
         assert not pair.relays[1]._ways
         (_, w), (r, _) = await pair.session()
         w.write(b"hello")
@@ -394,7 +396,7 @@ def test_nobody_there(paired, monkeypatch):
         with pytest.raises(TimeoutError, match=r"nobody listens there.*weft\.relay"):
             await pair.relays[0].open("c" * 64 + "." + "3" * 16, pair.tls[0])
         for place in ("", ">", "c" * 64, PLACES[1] + ".x", "C" * 64 + "." + "3" * 16):
-            with pytest.raises(ConnectionError, match="is no place"):
+            with pytest.raises(ConnectionError, match="does not say where it can be reached"):
                 await pair.relays[0].open(place, pair.tls[0])
         assert not pair.relays[0]._ways
 

@@ -14,12 +14,12 @@ inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
   return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));
 }
 
-// A function that keeps its arguments in `To`: what the package's Python gives the extension when
-// the package is imported.
+// Keeps the function's arguments in `To`. By such functions the package gives the extension what it
+// needs when the package is imported.
 template <PyObject**... To>
 PyObject* keep_given(PyObject*, PyObject* args) {
   if (PyTuple_GET_SIZE(args) != sizeof...(To))
-    return PyErr_Format(PyExc_TypeError, "%zu arguments are wanted", sizeof...(To));
+    return PyErr_Format(PyExc_TypeError, "expected %zu arguments", sizeof...(To));
   Py_ssize_t i = 0;
   (Owned(std::exchange(*To, Py_NewRef(PyTuple_GET_ITEM(args, i++)))).reset(), ...);
   Py_RETURN_NONE;

@@ -3,27 +3,27 @@
 //
 //   Python ──method, slot, finaliser, callback: gated<f>──► Gate: inside ──OutsideGate: code of the user──► outside ──back──► inside
 //
-// It is one critical section of CPython's, over an object that nobody else has. So what makes a
-// thread let go of its critical sections opens the gate too, where it would give up the GIL:
-// waiting for a lock of the interpreter's, sleeping, PyEval_SaveThread(). Afterwards the gate is
-// taken again.
+// The gate is one critical section of CPython's, over an object that nobody else has. So whatever
+// makes a thread let go of its critical sections opens the gate too, as it would give up the GIL
+// elsewhere: waiting for a lock of the interpreter's, sleeping, PyEval_SaveThread(). Afterwards the
+// thread takes the gate again.
 //
 // Invariants
 //  1 A function that Python calls and that looks at anything of the extension's is registered as
 //    gated<f>. tp_traverse is not: all threads are stopped then.
 //  2 Where the extension calls the user's code (a process's body, what a select computes, an
-//    observer, iterables, finalisers of values that are dropped) it is OutsideGate, so that this
-//    code runs in parallel. Other calls of the interpreter may run such code inside the gate (a
-//    finaliser, a `__float__`): it may wait for locks and use Weft, but an endless loop there stops
-//    all of Weft.
+//    observer, iterables, finalisers of values that are dropped) the extension holds an
+//    OutsideGate, so that this code runs in parallel. Other calls of the interpreter may run such
+//    code inside the gate (a finaliser, a `__float__`): that code may wait for locks and use Weft,
+//    but an endless loop there stops all of Weft.
 //  3 Inside, the gate is the thread's innermost critical section, except while a function of the
-//    interpreter's runs. A function of ours that is called then takes the gate as if from outside;
-//    what was suspended comes back when it returns.
+//    interpreter's runs. A function of the extension that is called then takes the gate as if from
+//    outside; the section that was suspended comes back when the function returns.
 //  4 Under a lock of the runtime or of the core nothing is called that might open the gate: the
 //    next holder of the gate would wait for that lock, and the lock's holder for the gate. Under
 //    such a lock one may read and make objects, fill those that nobody else knows, and take
 //    references; references are dropped by defer_decref().
-//  5 With an interpreter lock nothing of this is there: gated<f> is f, the classes are empty.
+//  5 Builds with an interpreter lock have none of this: gated<f> is f, and the classes are empty.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -36,7 +36,7 @@ namespace weft::py {
 
 #ifdef Py_GIL_DISABLED
 
-extern "C" {  // CPython's own, which it exports
+extern "C" {  // functions of CPython, which it exports
 void _PyCriticalSection_SuspendAll(PyThreadState*);
 void _PyCriticalSection_Resume(PyThreadState*);
 }
@@ -46,21 +46,22 @@ struct GateObject {
 };
 extern GateObject gate_object;
 
-// The critical section that is the gate, if that is this thread's innermost one; null: it is not.
+// Returns this thread's innermost critical section if that is the gate; otherwise returns null.
 inline PyCriticalSection* inside_gate() noexcept {
-  constexpr std::uintptr_t tags = 3;  // of a section that is suspended, or has two locks
+  constexpr std::uintptr_t tags = 3;  // tags of a section that is suspended, or that has two locks
   auto* const s =
       reinterpret_cast<PyCriticalSection*>(PyThreadState_Get()->critical_section & ~tags);
   return s && s->_cs_mutex == &gate_object.ob_base.ob_mutex ? s : nullptr;
 }
 
-// The interpreter ends a thread that outlives it by pthread_exit(), which destroys what lies on its
-// stack without a thread state. So the thread stays here for ever, as threads do in later versions.
+// The interpreter ends a thread that outlives it by pthread_exit(), which destroys the objects on
+// the thread's stack without a thread state. So the thread stays here for ever, as threads do in
+// later versions of CPython.
 inline void stay_if_ended() noexcept {
   while (!PyThreadState_GetUnchecked()) pause();
 }
 
-class Gate {  // inside, while it lives
+class Gate {  // The thread is inside the gate while this object lives.
  public:
   Gate() : taken_(!inside_gate()) {
     if (taken_) PyCriticalSection_Begin(&section_, &gate_object.ob_base);
@@ -77,7 +78,7 @@ class Gate {  // inside, while it lives
   const bool taken_;
 };
 
-class OutsideGate {  // outside, while it lives
+class OutsideGate {  // The thread is outside the gate while this object lives.
  public:
   OutsideGate() noexcept : section_(inside_gate()) {
     if (section_) PyCriticalSection_End(section_);
@@ -93,8 +94,8 @@ class OutsideGate {  // outside, while it lives
   PyCriticalSection* const section_;
 };
 
-// holds the lock of a user's object, which others may change; calls made meanwhile may open it
-// and the gate
+// Holds the lock of a user's object, which other threads may change. A call that is made meanwhile
+// may open this lock and the gate.
 class Locked {
  public:
   explicit Locked(PyObject* o) { PyCriticalSection_Begin(&section_, o); }
@@ -109,8 +110,8 @@ class Locked {
   PyCriticalSection section_;
 };
 
-// no critical section while stacks are switched: they lie on the stack, and the thread's state
-// lists them
+// Suspends the thread's critical sections while stacks are switched: the sections lie on the stack,
+// and the thread's state lists them.
 class NoCriticalSections {
  public:
   NoCriticalSections() noexcept : state_(PyThreadState_Get()) {
@@ -132,9 +133,10 @@ class NoCriticalSections {
   std::uintptr_t chain_ = 0;
 };
 
-// All threads count its references alike. `o`: new, or one of the interpreter's immortals. Else the
-// last one, if not its maker's, goes when the thread that made it runs Python code again; and that
-// may sleep until the object goes (12.2), or be a link's, which never runs any.
+// Makes all threads count the references to `o` alike. `o` must be new, or one of the interpreter's
+// immortal objects. Without this, if another thread drops the last reference, the object goes only
+// when the thread that made it runs Python code again. That thread may sleep until the object goes
+// (rule 12.2), or be a link's, which never runs Python code.
 inline void count_alike(PyObject* o) noexcept {
   if (_Py_IsImmortal(o)) return;
   o->ob_tid = _Py_UNOWNED_TID;

@@ -29,8 +29,8 @@ PyModuleDef definition{
     nullptr};
 }  // namespace
 
-// Each has a function init_… that makes the types and functions of its file: 0, or -1 with an
-// exception. They are called in this order.
+// Each file has a function init_… that makes its types and functions. The function returns 0, or -1
+// with an exception. The functions are called in this order.
 // clang-format off
 #define WEFT_PARTS(X) \
   X(channel) X(operation) X(extended) X(many) X(process) X(function) X(guard) X(choice) \
@@ -53,7 +53,7 @@ GateObject gate_object{PyObject_HEAD_INIT(&PyBaseObject_Type)};
 
 PyMODINIT_FUNC PyInit__native() {
   using namespace weft::py;
-  if (!in_main_interpreter()) {  // in the words that CPython has for it where it refuses by itself
+  if (!in_main_interpreter()) {  // in the words that CPython uses where it refuses by itself
     PyErr_SetString(PyExc_ImportError,
                     "module weft._native does not support loading in subinterpreters");
     return nullptr;

@@ -51,7 +51,7 @@ def good() -> Any:
 
 
 def deadlock() -> None:
-    """In every order."""
+    """Deadlocks in every order."""
     c, d = Channel("c"), Channel("d")
 
     @process
@@ -224,7 +224,7 @@ def changes_what_it_has_sent() -> None:
 
 
 def early() -> Any:
-    """Fails only if a time comes although somebody could go on."""
+    """Fails only if a time comes although a process could go on."""
     c = Channel("c")
 
     @process

@@ -1,4 +1,4 @@
-"""Fourteen bugs of Go programs from GoBench's GoKer, written in Weft, each with what mends it.
+"""Fourteen bugs of Go programs from GoBench's GoKer, written in Weft, each with its repair.
 
 A goroutine is a process, a mutex is a buffer of one place, and `close(c)` is the retirement of the
 writer's end. The function of a kernel has an argument `mended`: False makes the bug. A process that
@@ -45,7 +45,7 @@ class LeftBehind(Exception):
 
 
 def complete(*processes: Any) -> None:
-    """Runs them; each is to come to its end."""
+    """Runs the processes; each must come to its end."""
     results = run(*processes)
     results = results if isinstance(results, list) else [results]
     if missing := [i for i, result in enumerate(results) if result != "end"]:
@@ -56,7 +56,7 @@ Mutex = tuple[Any, Any]
 
 
 def mutex(name: str) -> Callable[[], Mutex]:
-    """A mutex; called it gives what one of its users is to be given."""
+    """A mutex. Calling it returns the ends that one of its users needs."""
     place = Channel(name, capacity=1)
     return lambda: (place.writer(), place.reader())
 

@@ -1,4 +1,4 @@
-"""Networks that `weft check` is tried on: each function builds and runs one."""
+"""Networks on which `weft check` is tried: each function builds and runs one."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ async def philosopher(first: Ends, second: Ends) -> None:
 
 
 def philosophers(n: int, ordered: bool) -> None:
-    """A fork is a buffer of one place. Ordered: the last one takes the lower fork first."""
+    """A network in which a fork is a buffer of one place. If `ordered`, the last philosopher
+    takes the lower fork first."""
     forks = [Channel(f"fork{i}", capacity=1) for i in range(n)]
 
     def ends(i: int) -> Ends:
@@ -115,7 +116,7 @@ async def starter(out: Any) -> None:
 
 def hidden(mended: bool = False) -> None:
     """Two users of two locks. The second user begins when a token has come to it by four hops. In
-    plain runs that is never while the first user is between its two locks.
+    plain runs the token never comes while the first user is between its two locks.
     """
     a, b = [(Channel(name), Channel(f"{name}.free")) for name in "AB"]
 

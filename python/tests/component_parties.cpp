@@ -74,7 +74,7 @@ void waits_for_ever(std::int64_t how) {
   if (how == 2) select(after(std::chrono::hours::max()));
   if (how == 3) select(after(std::chrono::duration<double>(1e300)));
 }
-// Is often in an operation, and never waits in one.
+// Is in an operation often, and never waits in one.
 void looks(Ints in) {
   while (select_first(in, skip()).index() != 0) {
   }

@@ -27,7 +27,7 @@ MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenl
 
 
 class _Done:
-    """An awaitable that is done: the operation has blocked, and is over already."""
+    """An awaitable that is done: the operation has blocked, and is over."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

@@ -250,7 +250,7 @@ def extended(fault: Any, b: Any) -> None:
                 try:
                     await b.leave(block)
                 except MemoryError:
-                    # Perhaps not left yet: then the block's writer would keep waiting.
+                    # Perhaps the block was not left yet: then its writer would keep waiting.
                     await b.leave(block)
         refused(lambda: r.extended(1))
         refused(lambda: r.extended(redeliver=True))

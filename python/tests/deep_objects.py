@@ -1,4 +1,4 @@
-"""The programs of test_deep_and_many.py: deep_objects.py deep DEPTH | many"""
+"""The programs of test_deep_and_many.py. Usage: deep_objects.py deep DEPTH | many"""
 
 from __future__ import annotations
 

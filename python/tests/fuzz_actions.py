@@ -357,7 +357,9 @@ def act_alarm(w: World) -> Any:
     if threading.current_thread() is not threading.main_thread():
         return None
     if w.backend in ("tasks", "guest"):
-        return None  # raised within asyncio's own code it may stop that for ever: test_asyncio_signals.py has ours
+        # Raised within asyncio's own code it may stop that for ever: test_asyncio_signals.py tests
+        # Weft's.
+        return None
     signal.setitimer(signal.ITIMER_REAL, w.dice.choice([1e-6, 1e-5, 1e-4, 1e-3]))
     return None
 

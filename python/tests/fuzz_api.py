@@ -49,7 +49,7 @@ from weft import _native
 BACKENDS = ("coroutines", "threads", "greenlets", "tasks", "guest", "plain")
 HANG = float(os.environ.get("FUZZ_HANG", "12"))  # seconds: a program has some dozens of calls
 GRACE = HANG / 4
-PATIENCE = 20  # how often a program that runs, or waits for a CPU, is given that time again
+PATIENCE = 20  # how often a program that runs, or waits for a CPU, gets more time
 EACH = 25  # programs in one child
 
 
@@ -187,7 +187,7 @@ def start(
         given += ["--only", ",".join(map(str, sorted(only)))]
     env = {**os.environ, "FUZZ_TRACE": "1" if trace else "0", "PYTHONHASHSEED": "0"}
 
-    def deaf() -> None:  # until it runs a program
+    def deaf() -> None:  # until it runs a program, a child ignores the alarm
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)
 

@@ -116,7 +116,7 @@ class World:
 
         return where() in (1, 4)
 
-    # --- what calls are made with
+    # --- the arguments of calls
 
     def keep(self, thing: Any) -> None:
         if thing is None or isinstance(thing, (int, float, str, bool)):
@@ -192,7 +192,7 @@ class World:
             with contextlib.suppress(Exception):
                 e.__exit__(None, None, None)
 
-    # --- doing
+    # --- actions
 
     def reenter(self) -> None:
         d = self.dice

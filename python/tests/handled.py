@@ -73,7 +73,7 @@ def makes_another(_: Executor) -> None:
         assert other.submit(square, 4).result() == 16
 
 
-# what is made, what is interrupted, what the handler does, what results are allowed
+# what is made, what is interrupted, what the handler does, and the results that are allowed
 Program = tuple[Callable[[], Executor], Callable[[Executor], Any], Callable[[Executor], None], str]
 OVER = "RuntimeError: cannot schedule new futures after shutdown"
 PROGRAMS: dict[str, Program] = {

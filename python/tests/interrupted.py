@@ -9,9 +9,9 @@ process, no thread, no handler of a signal; and the program runs again. A progra
 ended by whoever runs this; the last line names its place.
 
 Python runs handlers where a function begins, and behind a call (CPython 3.11). A descriptor that a
-call has just returned, as a number, belongs to nobody there, and where `__exit__` begins nothing
-has been left: those few places are left out (BARE). So are finalisers, out of which no exception is
-raised.
+call has just returned, as a number, belongs to nobody there, and where `__exit__` begins no
+block has been left yet: those few places are left out (BARE). So are finalisers, which let no
+exception out.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def traced(f: Callable[[], Any], tracer: Tracer) -> Any:
 
 def there_is() -> tuple[int, int, int, Any]:
     """Returns how many descriptors, OS processes (the server and the tracker stay) and threads
-    there are, and the handler.
+    there are, and which handler is set.
     """
     children = 0
     for task in Path("/proc/self/task").iterdir():

@@ -5,8 +5,8 @@ them, from outside.
 
 In each round a child starts a network that does not end by itself, prints "ready", and is sent
 signals some microseconds later. It must leave the network by the exception that the handler makes,
-leave nobody at its channels, and be ready for the next round. The moment of a signal is chosen from
-a seed; what the signal interrupts then is not.
+leave nobody at its channels, and be ready for the next round. A seed decides the moment of a
+signal, but not the code that the signal interrupts.
 
 Invariant: the child takes the byte that ends a round only once no signal of that round can arrive
 any more: signals are sent before the byte, and the code that notices them runs at the latest when
@@ -275,9 +275,9 @@ def storm(kind: str, rounds: int, seed: int, signals: tuple[signal.Signals, ...]
             tell.cancel()
             got, _, left = line.partition(" ")
             if kind in ("guest", "tasks"):
-                # asyncio.Runner sets its count of interrupts to 0 after it has set its handler. Of
-                # an interrupt that arrives between the two it forgets that it cancelled the task
-                # for it.
+                # asyncio.Runner sets its count of interrupts to 0 after it has set its handler. If
+                # an interrupt arrives between the two, the runner forgets that it cancelled the
+                # task for that interrupt.
                 got = got.replace("CancelledError()", "KeyboardInterrupt")
             if not set(got.split(",")) <= allowed or (len(signals) == 1 and left != "nobody"):
                 wrong.append(f"{kind}, seed {seed}, round {k}, {len(signals)} signals: {line!r}")

@@ -45,7 +45,7 @@ COPIED = ("CMakeLists.txt", "pyproject.toml", "cpp", "python/native", "python/pu
 
 
 class DoesNotApply(Exception):
-    """The text of a mutant is not in its file exactly once."""
+    """The text of a mutant does not occur exactly once in its file."""
 
 
 def number(name: str) -> int:

@@ -1,4 +1,4 @@
-"""Where Weft touches a user's object that goes to another OS process, or comes from one
+"""The places where Weft touches a user's object that goes to another OS process, or comes from one
 (odd_world.py).
 """
 

@@ -1,4 +1,5 @@
-"""Where native components take a user's object (odd_world.py): as a value, an argument, an array."""
+"""The places where native components take a user's object (odd_world.py): as a value, an
+argument, an array."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def _is_there() -> bool:
 
 
 def _pass_through(odd: Odd, **where: Any) -> None:
-    """A value that its channel accepts comes out at the other side."""
+    """Checks that a value that its channel accepts comes out at the other side."""
     for name in VALUES.split():
         if not _is_there():
             return

@@ -1,4 +1,4 @@
-"""Objects that behave oddly: what they are × which of their methods is odd × what that method does.
+"""Objects that behave oddly: the kind of object × the method that is odd × the deed of that method.
 
     make(Odd("list", "__len__", "raises", "SystemExit")) ──► a list whose length raises SystemExit
 

@@ -83,7 +83,7 @@ def fail(error: BaseException) -> None:
 
 @process
 def ends_with_another(meeting: str, writes: bool, said: str) -> None:
-    """This OS process does not end before another one is at its end too."""
+    """This OS process does not end before another one is about to end too."""
 
     class Meets:
         def flush(self) -> None:
@@ -96,7 +96,8 @@ def ends_with_another(meeting: str, writes: bool, said: str) -> None:
 
 
 @process
-def collector() -> tuple[bool, bool]:  # whether it runs, and whether objects are frozen
+# Returns whether the collector runs, and whether objects are frozen.
+def collector() -> tuple[bool, bool]:
     return gc.isenabled(), gc.get_freeze_count() > 0
 
 
@@ -638,7 +639,7 @@ def tells(name: str, *texts: str) -> str:
 
 @process
 def logs_and_warns(out: Any) -> None:
-    """Everything that is logged before the value arrives before it."""
+    """Checks that every record that is logged before the value arrives before it."""
     log = logging.getLogger("of.the.child")
     logging.basicConfig(level=logging.DEBUG)  # the parent's level is the one that counts
     log.debug("nobody wants this")

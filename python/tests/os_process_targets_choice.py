@@ -224,8 +224,8 @@ def alternative(a: Any, b: Any, mode: str, n: int) -> list[int]:
 
 @process
 def meets_another(inp: Any, out: Any, n: int, first: bool) -> list[Any]:
-    """One of two such processes, each with a local channel beside the far ones: choices that span
-    meet choices that span (WIRE.md 5.4).
+    """One of two such processes, each with a local channel beside the far ones: choices over
+    several homes meet each other (WIRE.md 5.4).
     """
     c = Channel("idle")
     mine, keep = c.reader(), c.writer()
@@ -243,7 +243,8 @@ def meets_another(inp: Any, out: Any, n: int, first: bool) -> list[Any]:
 
 @process
 def killed_when_told(a: Any, b: Any, out: Any, kill: Any) -> None:
-    """Passes on what it takes, by choices that span; it is killed at some time."""
+    """Passes on the values that it takes, by choices over several homes; it is killed at some
+    time."""
 
     @th.process
     def chooses() -> None:
@@ -374,8 +375,8 @@ def first_of(inp: Any) -> Any:
 
 @process
 def hands_out_meanwhile(inp: Any) -> list[Any]:
-    """A value waits in a choice that spans, at a local channel whose reader then goes to another OS
-    process.
+    """A value waits in a choice over several homes, at a local channel whose reader then goes to
+    another OS process.
     """
     c, go = Channel("c"), Channel("go")
 

@@ -26,7 +26,7 @@ def offer(inp: Any, a: Any, b: Any) -> None:
 
 @process
 def spoil(inp: Any, out: Any) -> None:
-    """Changes each value where it lies, and passes it on."""
+    """Changes each value in place, and passes it on."""
     for value in inp:
         value[0] ^= 0xFF
         out.write(value)
@@ -45,7 +45,7 @@ def hold(inp: Any, out: Any) -> None:
 
 @process
 def make(inp: Any, a: Any, b: Any) -> None:
-    """Gives a value to the reader that takes it first; the value is made then."""
+    """Gives a value to the reader that takes it first, and makes the value only then."""
     for value in inp:
         select(Output(a, make=lambda v=value: v), Output(b, make=lambda v=value: v))
 

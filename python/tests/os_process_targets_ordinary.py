@@ -177,8 +177,8 @@ def poisons(out: Any, how: str) -> Any:
 
 @process
 def offers_and_reads(out: Any, told: Any) -> None:
-    """Sends the writer of a channel of its own, for a process elsewhere; then writes all that came
-    on the channel, when it ends.
+    """Sends the writer of a channel of its own, for a process elsewhere; when the channel ends,
+    writes all values that came on it.
     """
     mine = th.Channel("mine")
     reader = mine.reader()

@@ -13,7 +13,7 @@ from weft.processes import Channel, Parallel, process, select
 
 
 class Enough(Exception):
-    """The processes beside this one are to end."""
+    """The exception by which the processes beside this one must end."""
 
 
 @process
@@ -90,7 +90,7 @@ def goes_round(inp: Any, out: Any, n: int) -> int:
 
 @process
 def figures_of(inp: Any) -> str:
-    """Returns what asking for the figures of this end's channel says."""
+    """Returns the answer to a request for the statistics of this end's channel."""
     from weft.processes import BadUse, statistics
 
     said = []

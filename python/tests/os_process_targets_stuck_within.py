@@ -1,4 +1,5 @@
-"""Processes that test_processes_told.py starts in other OS processes: what is reported of them."""
+"""Processes that test_processes_told.py starts in other OS processes: the test checks the
+reports about them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from weft.processes import Channel, Hosts, Parallel, process
 
 
 class Enough(Exception):
-    """The processes beside this one are to end."""
+    """The exception by which the processes beside this one must end."""
 
 
 @co.process

@@ -88,7 +88,7 @@ def parent_of_one_that_dies(out: Any) -> None:
 
 @process
 def holds_arrays(inp: Any, out: Any, lives: Any) -> None:
-    """Spoils its copy of the value that it was given, then dies."""
+    """Changes its copy of the value that it was given, then dies."""
     first = lives.read() == 0
     with inp.extended() as value:
         got = bytes(value)

@@ -1,4 +1,4 @@
-"""What an operation allocates once the network runs: nothing but its values."""
+"""The allocations of an operation once the network runs: only its values."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def test_it_has_a_path(how: dict[str, Any]) -> None:
 
 
 def test_what_its_clean_up_may_do() -> None:
-    """Each kind of operation, a group, a limit of its own."""
+    """Tries each kind of operation, a group, and a limit of its own."""
     c, d = Channel(), Channel(capacity=2)
     w, r, dw, dr = c.writer(), c.reader(), d.writer(), d.reader()
     done: list[Any] = []
@@ -458,7 +458,7 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_one_whose_next_value_was_being_asked_for(reported: list[Any]) -> None:
-    """It cannot be closed. This is reported, within the run and after it."""
+    """Such a generator cannot be closed. This is reported, within the run and after it."""
 
     class Waits:
         def __await__(self) -> Any:

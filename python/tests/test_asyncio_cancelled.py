@@ -32,7 +32,7 @@ from weft.coroutines import (
 def test_a_reader_cancelled_in_the_turn_of_its_wake_up_takes_nothing(
     play: Runner, how: str
 ) -> None:
-    """Rule 6.6: the value stays with the writer, for the next in line."""
+    """Rule 6.6: the value stays with the writer, for the next reader in the waiting queue."""
 
     async def main() -> Any:
         c = Channel()
@@ -90,8 +90,8 @@ def test_a_writer_cancelled_in_the_turn_of_its_commit_completes(play: Runner) ->
 
 
 def test_write_many_goes_on_after_a_write_that_had_committed(play: Runner) -> None:
-    """Rule 6.3: the cancellation comes at the next write. Once it returned, as if all were
-    written."""
+    """Rule 6.3: the cancellation comes at the next write. Once, the call returned as if all
+    values were written."""
 
     async def main() -> Any:
         c = Channel()
@@ -109,7 +109,7 @@ def test_write_many_goes_on_after_a_write_that_had_committed(play: Runner) -> No
 
 @pytest.mark.parametrize("after_turns", range(6))
 def test_read_many_gives_its_block_or_takes_nothing(play: Runner, after_turns: int) -> None:
-    """Rules 5.8, 6.3: a value that is yet to be made, and the reader is cancelled at every point."""
+    """Rules 5.8, 6.3: the value is still to be made, and the reader is cancelled at every point."""
 
     async def main() -> Any:
         c = Channel()
@@ -136,7 +136,7 @@ def test_read_many_gives_its_block_or_takes_nothing(play: Runner, after_turns: i
 
 
 def test_a_cancellation_that_is_owed_comes_at_the_start_of_an_operation(play: Runner) -> None:
-    """Rule 6.1: also of one that could commit at once."""
+    """Rule 6.1: this holds also for an operation that could commit at once."""
 
     async def main() -> Any:
         c, d = Channel(), Channel(capacity=5)
@@ -210,8 +210,8 @@ def test_a_timeout_that_came_too_late_leaves_nothing_behind(play: Runner) -> Non
     "what", ["read", "write", "next", "extended", "sync", "select", "alternative"]
 )
 def test_a_cancelled_operation_is_let_go_of(play: Runner, what: str) -> None:
-    """Rules 6.2, 6.4, 13.7: nothing keeps its end, so that the end is retired when it is dropped,
-    nor its value."""
+    """Rules 6.2, 6.4, 13.7: nothing keeps the task's end or its value, so the end retires when
+    it is dropped."""
 
     class Thing:
         pass
@@ -285,8 +285,8 @@ def test_a_held_writer_is_not_cancelled(play: Runner) -> None:
 
 
 def exchange(steps: list[tuple[str, int]]) -> tuple[list[int], list[int], list[int]]:
-    """Two readers and two writers, some by select; what is done at each turn is given. Written,
-    read, left over."""
+    """Two readers and two writers, some of which select; the argument says what happens at each
+    turn. Returns the values written, read, and left over."""
 
     async def main() -> tuple[list[int], list[int], list[int]]:
         c = Channel()
@@ -347,14 +347,15 @@ def exchange(steps: list[tuple[str, int]]) -> tuple[list[int], list[int], list[i
     )
 )
 def test_nothing_is_lost_or_doubled(steps: list[tuple[str, int]]) -> None:
-    """Rule 6.4: what a writer believes to be written is read, once, and nothing else is."""
+    """Rule 6.4: each value that a writer believes to be written is read once, and nothing else
+    is read."""
     written, read, left = exchange(steps)
     assert left == []
     assert sorted(written) == sorted(read)
 
 
 def test_cancelled_at_every_turn() -> None:
-    """Exhaustive: each of four tasks cancelled after each number of turns."""
+    """Exhaustive: each of the four tasks is cancelled after each number of turns."""
     for victim in range(4):
         for turn in range(12):
             steps = [("take", 0), ("write", 1), ("turn", 1), ("take", 1), ("write", 0)]
@@ -366,8 +367,8 @@ def test_cancelled_at_every_turn() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_storm_of_cancellations(play: Runner, seed: int) -> None:
-    """Tasks and processes of a guest on both sides, cancelled at random; what was written was read,
-    once."""
+    """Tasks and processes of a guest on both sides are cancelled at random; each value that was
+    written was read, once."""
     dice = random.Random(seed)
     written: list[int] = []
     read: list[int] = []
@@ -423,7 +424,8 @@ def test_a_storm_of_cancellations(play: Runner, seed: int) -> None:
 
 
 def test_a_task_of_a_closed_loop_gives_up_its_place() -> None:
-    """A loop that is closed while its task waits: once the task is dropped the line moves on."""
+    """A loop is closed while its task waits: once the task is dropped, the waiting queue moves
+    on."""
     c = Channel()
     r, w = c.reader(), c.writer()
 
@@ -448,7 +450,8 @@ def test_a_task_of_a_closed_loop_gives_up_its_place() -> None:
 
 @pytest.mark.parametrize("how", ["write", "select", "read", "read by select"])
 def test_a_task_dropped_while_a_partner_holds_it(play: Runner, how: str) -> None:
-    """Rule 6.6: killed after the commit; the partner goes on, and what it makes is let go of."""
+    """Rule 6.6: the task is killed after the commit; the partner goes on, and the value that it
+    makes is dropped."""
 
     async def waits(r: Any, w: Any) -> None:
         if how == "write":
@@ -468,7 +471,7 @@ def test_a_task_dropped_while_a_partner_holds_it(play: Runner, how: str) -> None
         if "read" in how:
             made = asyncio.ensure_future(select(Output(w, make=lambda: "made")))
             await turns(3)
-            hand.send(None)  # it takes, and waits for the value
+            hand.send(None)  # it takes the value, and waits for it to be made
             hand.close()
             got: Any = await made
         else:

@@ -93,7 +93,7 @@ def cancelling() -> int:
 
 @pytest.mark.parametrize("waits_at", ["a channel", "a future", "nothing"])
 def test_a_failure_cancels_the_block(play: Runner, waits_at: str) -> None:
-    """Rules 7.5, 13.4: what failed is raised where the block is left, and the task is as it was."""
+    """Rules 7.5, 13.4: the failure is raised where the block is left, and the task is as it was."""
 
     async def main() -> list[str]:
         c = Channel()
@@ -116,14 +116,14 @@ def test_a_failure_cancels_the_block(play: Runner, waits_at: str) -> None:
                     raise
         assert other.done and not r.closed
         assert cancelling() == 0
-        await asyncio.sleep(0)  # nothing is left of it
+        await asyncio.sleep(0)  # nothing is left of the request
         return log
 
     assert play(main()) == ["cancelled"]
 
 
 def test_a_block_that_goes_on_when_it_is_cancelled(play: Runner) -> None:
-    """Rules 7.5, 13.4: it is asked once; what failed is raised all the same."""
+    """Rules 7.5, 13.4: the task is asked once; the failure is raised all the same."""
 
     async def main() -> int:
         turns = 0

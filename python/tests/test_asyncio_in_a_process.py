@@ -189,7 +189,7 @@ def test_timeouts(play: Runner) -> None:
 
 @new_in_3_11
 def test_a_timeout_around_operations_that_never_wait(play: Runner) -> None:
-    """Rules 6.1 and 7.7: they let the loop have its turn by yield_."""
+    """Rules 6.1 and 7.7: processes let the loop have its turn by yield_."""
 
     @process
     async def busy(w: Any) -> str:
@@ -216,8 +216,8 @@ def held(go: threading.Event) -> None:
 
 
 def test_spawned_ones_that_end_again_and_again_within_one_turn(play: Runner) -> None:
-    """Rules 7.4 and 13.1: a guest hears of each end once, also of the next before it has looked at
-    the one before."""
+    """Rules 7.4 and 13.1: a guest hears of each end once, even if the next end comes before it
+    has looked at the one before."""
 
     def spend() -> None:  # more than a turn has
         until = time.perf_counter() + 0.0005
@@ -281,7 +281,8 @@ def test_a_task_group_in_a_process(play: Runner) -> None:
 
 
 def test_a_task_cancels_a_process_by_its_task(play: Runner) -> None:
-    """asyncio's cancellation is raised at what it awaits, and what it leaves has ended quietly."""
+    """asyncio's cancellation is raised in the await, and a process that it leaves has ended
+    quietly."""
 
     @process
     async def first(tasks: list[Any], r: Any) -> str:
@@ -311,8 +312,8 @@ def test_a_task_cancels_a_process_by_its_task(play: Runner) -> None:
 
 
 def test_a_process_is_cancelled_while_it_awaits_asyncio(play: Runner) -> None:
-    """Rules 6.1 and 13.4: the future is cancelled as asyncio does, and the process gets Weft's own
-    exception."""
+    """Rules 6.1 and 13.4: the future is cancelled as asyncio cancels it, and the process gets
+    Weft's own exception."""
 
     @process
     async def waits(seen: list[Any]) -> None:

@@ -178,7 +178,7 @@ def test_a_task_that_is_in_time(play):  # rule 7.12
         with pytest.raises(TimeoutError):
             async with deadline(now() - 1):
                 await asyncio.sleep(LONG)
-        await asyncio.sleep(2 * SHORT)  # nothing of all that is left
+        await asyncio.sleep(2 * SHORT)  # no request is left
         await turns(3)
 
     play(main())
@@ -278,7 +278,7 @@ def test_a_cancellation_beside_an_expiry_in_a_task(play):  # rule 7.12
 
 
 def test_a_value_that_committed_is_delivered_to_a_task(play):  # rule 7.12
-    """The writer comes and the time comes before the task runs (rules 6.3, 6.6)."""
+    """The writer comes, and then the time is up before the task runs (rules 6.3, 6.6)."""
     c = Channel()
 
     async def main():

@@ -40,7 +40,7 @@ if sys.version_info < (3, 11):
 
 
 class Counting(asyncio.SelectorEventLoop):
-    """Counts what is scheduled on it."""
+    """A loop that counts the callbacks scheduled on it."""
 
     scheduled = 0
     late: float = 0
@@ -68,7 +68,7 @@ def test_an_idle_guest_schedules_nothing() -> None:
         return loop.scheduled - before
 
     async def main() -> Any:
-        one = await scheduled_in_a_while()  # of the loop's own doing
+        one = await scheduled_in_a_while()  # the loop's own callback
         c = Channel()
         w = c.writer()
         network = asyncio.ensure_future(Parallel(wait(c.reader()), wait(c.reader())))
@@ -127,7 +127,7 @@ def test_timers_of_a_guest_are_never_early(play: Runner) -> None:
 
 
 def test_virtual_time_in_a_loop_of_its_own() -> None:
-    """Rules 8.6 and 13.6: it jumps if nothing else is on the loop."""
+    """Rules 8.6 and 13.6: virtual time jumps if nothing else is on the loop."""
 
     @process
     async def sleeper() -> float:
@@ -343,8 +343,8 @@ def test_ctrl_c(how: str) -> None:
 
 
 class Stop(SystemExit):
-    """As of sys.exit(), or KeyboardInterrupt: asyncio swallows what else a handler raises within a
-    callback."""
+    """The exception of sys.exit(), or KeyboardInterrupt: asyncio swallows any other exception of
+    a handler within a callback."""
 
 
 def stop(*_: Any) -> None:
@@ -354,8 +354,8 @@ def stop(*_: Any) -> None:
 @pytest.mark.filterwarnings("ignore")  # of what was never awaited: it is cut off anywhere
 @pytest.mark.parametrize("method", ["call_soon", "call_later", "create_future"])
 def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
-    """Rule 6.7: those methods are Python code, so that a signal's handler may run in them, also
-    when it is Weft that calls: what it raises ends the loop, whichever call it is."""
+    """Rule 6.7: the loop's methods are Python code, so a signal's handler may run in them, also
+    when Weft calls them. Its exception ends the loop, whichever call it is."""
 
     class Loop(asyncio.SelectorEventLoop):
         left = -1
@@ -405,7 +405,8 @@ def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
     try:
         for k in range(60):
             loop = Loop()
-            loop.set_exception_handler(lambda *_: None)  # a log would keep what was cut off
+            # A log would keep objects that the exception cut off.
+            loop.set_exception_handler(lambda *_: None)
             task = loop.create_task(main(loop, k))
             faulthandler.dump_traceback_later(280, exit=True)  # rather than wait for ever
             try:
@@ -431,8 +432,8 @@ def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
 
 
 def test_nothing_is_left_behind() -> None:
-    """A program that made many guests and tasks at channels ends with as many objects of each kind
-    as after the first."""
+    """A program that made many guests and tasks at channels ends with as many objects of each
+    kind as it had after the first."""
 
     @process
     async def pair(w: Any, r: Any) -> None:

@@ -71,11 +71,12 @@ GONE = (503, "the clerk has gone")
 def test_a_failed_network_leaves_no_request_hanging(
     play: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rules 2.3, 7.11: those that the clerk had taken, those that wait for it, and those that come
-    later."""
+    """Rules 2.3, 7.11: the orders that the clerk had taken, those that wait for it, and those
+    that come later are all answered."""
 
     async def main() -> Any:
-        # Its second order waits for a third one before it fails: so others wait too, when it does.
+        # The clerk's second order waits for a third one before it fails: so others wait too, when
+        # it fails.
         names = recipe(
             (
                 'total = sum(order["prices"])',

@@ -24,7 +24,7 @@ PATIENCE = 1000 * N  # limits that may expire before all values have passed
 
 
 class Impatience:
-    """A limit of time around an operation, and how often it was too short."""
+    """A time limit around an operation, and how often it was too short."""
 
     def __init__(self, limit: Callable[[], Any], patience: int = PATIENCE) -> None:
         self.limit = limit

@@ -17,7 +17,7 @@ import weft._backends.asyncio
 from weft.coroutines import Channel, Group, Parallel, after, process, run, run_async, select
 
 
-class Ended(SystemExit):  # as of sys.exit(): asyncio swallows others
+class Ended(SystemExit):  # as sys.exit() raises: asyncio swallows other exceptions
     pass
 
 
@@ -45,7 +45,7 @@ async def reads(r: Any) -> None:
 
 def left(*channels: Channel[Any]) -> list[tuple[int, ...]]:
     gc.collect()
-    gc.collect()  # what the finaliser of a task let go of
+    gc.collect()  # frees what the finaliser of a task let go of
     run(nothing())  # a finaliser's retirement waits for the next operation (12.2)
     found = [c.stats() for c in channels]
     return [(s.readers, s.writers, s.waiting_readers, s.waiting_writers) for s in found]
@@ -60,8 +60,8 @@ async def nothing() -> None:
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """The first callback that `at` picks finds a signal as it is scheduled: where asyncio's own
-    loop runs Python code."""
+    """A loop in which a signal comes as the first callback that `at` picks is scheduled: there
+    asyncio's own loop runs Python code."""
 
     at: Callable[[Any], bool] | None = None
 
@@ -82,8 +82,8 @@ def loop() -> Iterator[Loop]:
 
 @pytest.mark.usefixtures("raising")
 def test_a_handler_that_raises_as_a_task_is_told_loses_no_wake_up(loop: Loop) -> None:
-    """The future of the task is done before its callback is scheduled: raised between the two, the
-    task would wait for ever."""
+    """The future of the task is done before its callback is scheduled. If an exception came
+    between the two, the task would wait for ever."""
     c = Channel[int]()
     r, w = c.reader(), c.writer()
 
@@ -99,7 +99,7 @@ def test_a_handler_that_raises_as_a_task_is_told_loses_no_wake_up(loop: Loop) ->
     writer = loop.create_task(write())
     with pytest.raises(Ended):
         loop.run_until_complete(turns(3))
-    assert loop.at is None  # it came
+    assert loop.at is None  # the signal came
     loop.run_until_complete(turns(3))
     assert reader.done() and reader.result() == 5
     assert writer.done()
@@ -155,8 +155,8 @@ def test_a_handler_that_raises_as_a_future_is_cancelled_loses_no_cancellation(lo
 
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
-    """The handler of Ctrl-C as it was: asyncio's stays behind where its runner's main task is left
-    so (python/docs/asyncio.md, Limits)."""
+    """Keeps the handler of Ctrl-C as it was: asyncio's stays if its runner's main task is left
+    in this way (python/docs/asyncio.md, Limits)."""
     before = signal.getsignal(signal.SIGINT)
     yield
     signal.signal(signal.SIGINT, before)
@@ -284,7 +284,7 @@ def test_a_failure_while_it_ends_does_not_hide_the_exception() -> None:
 
 @pytest.mark.usefixtures("raising")
 def test_what_is_raised_as_a_network_is_made_gives_it_up(loop: Loop) -> None:
-    """Its first turn is scheduled, and whoever was to wait for it never will."""
+    """The guest's first turn is scheduled, and the task that was to wait for it never will."""
     c = Channel[int]()
     w = c.writer()
     loop.at = lambda callback: "weft_turn" in repr(callback)
@@ -406,7 +406,7 @@ def test_ctrl_c_says_where_each_process_of_a_guest_was(start: str) -> None:  # r
         until_asleep(p.pid)
         p.send_signal(signal.SIGINT)
         out, err = p.communicate()
-    if "asyncio.run" in start:  # else asyncio leaves its loop at once, and the task as it is
+    if "asyncio.run" in start:  # otherwise asyncio leaves its loop at once, and the task as it is
         assert out == "cleaned up\n" * 2
     assert err.count("weft: interrupted; the processes were:") == 1
     for n in (0, 1):
@@ -547,7 +547,8 @@ def interrupted_network():
 
 @pytest.mark.parametrize("close", [True, False])
 def test_a_network_whose_waiting_ends_on_another_thread(close: bool) -> None:  # rule 6.7
-    """No handler can be set there: the next Ctrl-C, or the next network, finds what is left."""
+    """No handler can be set on that thread: the next Ctrl-C, or the next network, finds what is
+    left."""
     with child(
         "-W",
         "ignore",
@@ -576,8 +577,8 @@ print("as before")
 
 
 def test_a_network_that_is_waited_for_on_another_thread_counts_for_nothing() -> None:  # rule 6.7
-    """Its waiting may end on the main thread: that must not take away the handler of one that goes
-    on there."""
+    """Its wait may end on the main thread. That must not take away the handler of a network that
+    goes on there."""
     saying = weft._backends.asyncio._Saying()
     there, mine = object(), object()
     other = asyncio.new_event_loop()

@@ -128,7 +128,7 @@ def test_two_selects_of_tasks_meet(play: Runner) -> None:
 
 
 def test_a_value_computed_for_a_task(play: Runner) -> None:
-    """Rules 5.8 and 6.6: it reserves the writer when it runs, and waits for the value."""
+    """Rules 5.8 and 6.6: the task reserves the writer when it runs, and waits for the value."""
 
     async def main() -> Any:
         c, d = Channel(), Channel()
@@ -138,7 +138,7 @@ def test_a_value_computed_for_a_task(play: Runner) -> None:
         index, _ = await select(d.reader(), Output(c.writer(), make=lambda: "made"))
         return index, await reading
 
-    # the task that selects keeps d's only reader: nobody can end it
+    # The task that selects keeps d's only reader, so nobody can end the channel.
     assert play(main()) == (1, "made")
 
 
@@ -308,7 +308,7 @@ def test_bad_use_in_a_task(play: Runner) -> None:
             run(quiet)
         with pytest.raises(BadUse, match="would block the running asyncio loop"):
             threads.Parallel(quiet)
-        assert await run_async(quiet) is None  # nothing was done to it (rule 11.1)
+        assert await run_async(quiet) is None  # the process was not changed (rule 11.1)
         operation = r.read()
         task = asyncio.create_task(asyncio.wait_for(operation, 0.001))
         with pytest.raises(asyncio.TimeoutError):
@@ -364,7 +364,7 @@ def test_tasks_and_processes_of_a_guest(play: Runner) -> None:
 
 
 def test_tasks_and_a_run_in_another_thread(play: Runner) -> None:
-    """The run does not take the task's ends for nobody's (rule 10.3)."""
+    """The run knows that the ends of the task belong to somebody (rule 10.3)."""
 
     async def main() -> Any:
         c, d = Channel(), Channel()

@@ -38,8 +38,8 @@ from weft.coroutines import (
 
 @types.coroutine
 def one_step(coroutine, then):
-    """Drives it to where it waits, lets its process wait once, if it is told to, and then ends
-    it."""
+    """Drives the coroutine to the point where it waits, lets its process wait once, if it is
+    told to, and then ends the coroutine."""
     waited = coroutine.send(None)
     if then.startswith("parked"):
         yield waited
@@ -63,7 +63,7 @@ def test_its_driver_may_end_it(kind, then):  # rules 6.2, 11.1
     async def main():
         op = make(p)
         assert await one_step(awaits(op), then) == ("thrown" if then == "throw" else "closed")
-        del op  # an alternative stays in line while it lives
+        del op  # an alternative stays enrolled while it lives
         for c in (p.c, p.other):
             if kind not in ("parallel", "sequence"):
                 stats = c.stats()
@@ -106,7 +106,8 @@ def test_its_driver_may_end_it_after_the_commit(
         before = Channel()
         s, t = before.reader(), before.writer()
 
-        # It commits while this process runs: by a thread, for which it waits without an operation.
+        # The operation commits while this process runs: a thread commits it, and this process waits
+        # for that without an operation.
         def commit():
             partners = {"write": Output(p.w, 5), "read": p.r, "sync": p.barrier}
             threads.select(partners[how], skip(), mode="priority")
@@ -203,7 +204,7 @@ def test_a_held_writer_is_left(
         coroutine = awaits(HELD[kind](p))
         Spawn(holder(d.reader()), lets_go(d.writer()))
         await settled()
-        coroutine.send(None)  # the holder has it, and holds us
+        coroutine.send(None)  # the holder has the operation, and holds this process
         if way == "close":
             coroutine.close()
         elif way == "throw":
@@ -298,7 +299,8 @@ def test_a_yield_that_is_left():  # rule 11.1: what was pushed is one wake-up
 
 @types.coroutine
 def left_when_met(awaitable, how):
-    """Begins it, lets whoever meets it do so, and leaves it without asking what became of it."""
+    """Begins the operation, lets a partner meet it, and leaves it without asking for its
+    outcome."""
     steps = awaitable.__await__()
     steps.send(None)
     yield

@@ -14,14 +14,14 @@ from weft.errors import BadUse, Cancelled, Deadlock
 if sys.version_info < (3, 11):
     from exceptiongroup import BaseExceptionGroup
 
-LIMIT = 280  # seconds: what hangs fails here, not in the whole room
+LIMIT = 280  # seconds: a program that hangs fails here, and not in the whole room
 
 
 # --- in ordinary code: programs of their own, since what is wrong here hangs ----------------------
 
 
 def program(text, **how):
-    """Runs a program; gives (exit status, output). One that hangs says where."""
+    """Runs a program; returns (exit status, output). A program that hangs says where."""
     head = (
         "import faulthandler; faulthandler.dump_traceback_later(270, exit=True)\n"
         "from weft.threads import *\nfrom weft.errors import *\n"
@@ -186,7 +186,7 @@ def test_ctrl_c_reaches_a_block_that_waits():
 
 
 def test_leaving_by_an_exception_is_no_deadlock():  # rule 7.5
-    """Whatever the members do at that moment."""
+    """The exception comes first, whatever the members do at that moment."""
     status, said = program("""
         import sys
         @process
@@ -232,7 +232,7 @@ async def _patient(b, r):
 
 
 def in_a_block(b, block):
-    """The result of a process; `block(b, group)` is the body of a group in it."""
+    """Returns the result of a process; `block(b, group)` is the body of a group in that process."""
 
     async def main(b):
         g = b.weft.Group()
@@ -288,7 +288,7 @@ def test_what_the_block_raises_when_it_is_cancelled_is_raised_too(b):  # rule 7.
 
 
 def test_a_block_that_never_met_the_request_leaves_none(b):  # rule 6.1
-    """The failure was the group's, and so was the request: what comes after the block is not
+    """The failure was the group's, and so was the request: operations after the block are not
     cancelled."""
 
     async def main(b):
@@ -342,7 +342,8 @@ def test_an_inner_block_leaves_the_request_of_the_outer(b):  # rule 7.5
 
 
 def test_a_cancelled_owner_ends_quietly(b):  # rule 6.5
-    """Cancelled from outside, not by its group: nobody failed, so nothing is raised."""
+    """The owner is cancelled from outside, not by its group: nobody failed, so nothing is
+    raised."""
     c = b.weft.Channel()
     kept = c.writer()
 

@@ -165,7 +165,7 @@ def test_names(b):  # rule 1.7
 
 
 def test_names_of_places_whose_code_is_gone(b):  # rule 1.7
-    """Lines are remembered by the code; another code may come to lie where one was."""
+    """The code object keeps its lines; another code object may get the address of a former one."""
     for k in range(200):
         space = {"Channel": b.weft.Channel}
         exec(compile("\n" * k + "c = Channel()\nd = Channel()", f"place{k}.py", "exec"), space)

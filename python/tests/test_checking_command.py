@@ -294,7 +294,7 @@ def test_several_os_processes() -> None:
 
 
 def test_a_budget_of_schedules() -> None:
-    """Rule 17.7: it is said that these were not all."""
+    """Rule 17.7: the output says that these were not all schedules."""
     done = check(of("hidden_mended"), "--search", "walk", "--schedules", "20")
     assert done.returncode == 0 and "not every schedule was run. 20 schedules" in done.stdout
     done = check(of("hidden_mended"), "--search", "walk", "--schedules", "20", "--all")

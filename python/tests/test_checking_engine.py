@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from checking_kernels import KERNELS
-from checking_nets import chain, hidden, merging, philosophers, sink, source, writers
+from checking_nets import chain, hidden, merging, philosophers, reads, writers, writes_one
 
+import weft
 from weft import coroutines, greenlets, threads
 from weft._checking import _engine
 from weft._checking.engine import Options, Outcome, Search, choose, is_checking, replay, shrink
@@ -128,7 +129,7 @@ def test_selects_barriers_and_times_are_the_same_whatever_processes_are(name: st
     awaits = m is coroutines
 
     def body(f: Callable[..., Iterator[Any]]) -> Any:
-        """A process of operations that `f` yields."""
+        """A process of the operations that the generator `f` yields."""
         if awaits:
 
             async def run_all(*args: Any) -> Any:
@@ -417,7 +418,7 @@ def test_after_a_check_networks_run_as_before() -> None:
 
 
 def test_a_search_ends_at_its_bounds() -> None:
-    """Rule 17.7: it says what cut it."""
+    """Rule 17.7: the search says what cut it."""
     s, outcomes = searched(partial(writers, 5), schedules=10)
     assert (len(outcomes), s.complete, s.cut) == (10, False, {"schedules"})
     s, _ = searched(partial(writers, 5), seconds=0.0)
@@ -454,10 +455,10 @@ def test_many_processes_are_no_livelock() -> None:
     """
 
     def many() -> None:
-        channels = [coroutines.Channel() for _ in range(2500)]
-        coroutines.run(
-            *[source(c.writer(), 1) for c in channels],
-            *[sink(c.reader()) for c in channels],
+        channels = [weft.Channel() for _ in range(3000)]
+        weft.run(
+            *[writes_one(c.writer(), 1) for c in channels],
+            *[reads(c.reader(), 1) for c in channels],
         )
 
     search = Search(many, Options("reduced", seconds=60.0))

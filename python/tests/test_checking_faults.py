@@ -82,7 +82,7 @@ def careful() -> None:
 
 
 def test_hosts_are_simulated_and_values_are_copied() -> None:
-    """Rule 17.10: no OS process is started, and what is sent is a copy."""
+    """Rule 17.10: no OS process is started, and a value that is sent is a copy."""
     seen: list[Any] = []
 
     def gets(source: Any, given: Any) -> Any:
@@ -120,7 +120,7 @@ def test_without_faults_nobody_dies() -> None:
 
 
 def test_a_careless_farmer_loses_a_job_when_a_worker_dies() -> None:
-    """Rule 17.10: found, made short, and replayed."""
+    """Rule 17.10: the fault is found, made short, and replayed."""
     report = weft.check(careless, faults="kill:1", **QUICK)
     assert report.kind == "exception" and "done [" in report.what, report.text
     assert weft.check(careless, faults="kill:1", replay=report.token).kind == "exception"
@@ -162,7 +162,7 @@ def test_who_awaits_a_dead_process_gets_its_death() -> None:
 
 
 def test_a_dead_process_reaches_nobody_any_more() -> None:
-    """Rule 17.10: its `finally` runs, and has no effect on others."""
+    """Rule 17.10: the `finally` of the process runs, and has no effect on others."""
 
     def gets(source: Any, said: Any) -> Any:
         try:
@@ -250,7 +250,7 @@ def test_hosts_made_in_the_function_are_simulated() -> None:
 
 
 def test_a_slow_process_is_one_that_others_wait_for() -> None:
-    """Rule 17.10: it goes only when nobody else can."""
+    """Rule 17.10: the fault comes only when nobody else can go on."""
 
     def network() -> None:
         c = threads.Channel("c")

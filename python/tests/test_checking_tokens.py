@@ -81,7 +81,8 @@ def test_numbers_are_accepted() -> None:
     ],
 )
 def test_what_is_no_token_is_named(token: str, says: str) -> None:
-    """Rule 17.8: half a token, one of another version, another text: a sentence each."""
+    """Rule 17.8: half a token, a token of another version, another text: each is refused with a
+    sentence."""
     with pytest.raises(BadUse, match=says) as error:
         parse(token)
     assert "\n" not in str(error.value)

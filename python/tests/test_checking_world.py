@@ -205,7 +205,7 @@ def _lock() -> None:
 def test_what_would_stop_or_leave_the_program_is_refused(
     world: World, does: Callable[[], Any], says: str | None
 ) -> None:
-    """Rule 17.9: refused where it happens, with what to do instead."""
+    """Rule 17.9: such a call is refused where it happens, with advice on what to do instead."""
     with world.run():
         if says is None:
             with pytest.raises(queue.Empty):
@@ -267,7 +267,7 @@ def test_such_a_lock_is_a_real_one_after_the_check() -> None:
 
 
 def test_everything_is_put_back() -> None:
-    """Rule 17.12: off, nothing is changed."""
+    """Rule 17.12: after a check nothing is changed."""
     holders: list[tuple[Any, str]] = [
         (time, "time"), (time, "sleep"), (time, "monotonic_ns"), (os, "urandom"), (os, "fork"), (os, "_exit"),
         (random, "_urandom"), (random.Random, "seed"), (threading, "Lock"), (threading, "RLock"),

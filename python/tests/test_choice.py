@@ -229,8 +229,8 @@ def test_a_computed_output(b, chooser_first):  # rule 5.8
 
 @pytest.mark.parametrize("capacity", [1, 2])
 def test_a_value_in_the_making_takes_its_place_when_it_is_made(capacity):  # rule 5.8
-    """It reserves its slot and no more: another value enters the buffer, or goes to the reader that
-    waits, before it."""
+    """The value that is being made reserves its slot and no more: another value enters the
+    buffer, or goes to the waiting reader, before it."""
     c = weft_threads.Channel(capacity=capacity)
     making, made, ready = threading.Event(), threading.Event(), []
 
@@ -257,7 +257,7 @@ def test_a_value_in_the_making_takes_its_place_when_it_is_made(capacity):  # rul
 
     ps = [computes(c.writer()), writes(c.writer()), reads(c.reader())]
     assert weft_threads.run(*ps)[2] == ["plain", "computed"]
-    assert capacity == 1 or ready == [0]  # of one slot: only if the reader waits by then
+    assert capacity == 1 or ready == [0]  # with one slot: only if the reader waits by then
 
 
 def test_a_computed_output_that_raises(b):  # rule 5.8

@@ -461,8 +461,8 @@ def test_bench_outside_a_checkout_measures_commstime(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_bench_passes_on_what_stops_it(tmp_path: Path, number: signal.Signals, status: int) -> None:
-    """`weft bench` alone gets the signal; `./run` of the checkout, which knows what it started, is
-    told."""
+    """The signal goes to `weft bench` alone; `./run` of the checkout, which knows the process
+    that it started, is told."""
     for part in ("bench/run.py", "cpp/include/weft/version.hpp"):
         (tmp_path / part).parent.mkdir(parents=True)
         (tmp_path / part).touch()
@@ -500,7 +500,7 @@ def test_bench_gives_the_status_of_the_checkouts(tmp_path: Path) -> None:
 
 
 def without(*names: str) -> str:
-    """Python that cannot import some packages, and then runs the command line."""
+    """A Python that cannot import some packages, and then runs the command line."""
     return textwrap.dedent(
         f"""
         import sys
@@ -537,8 +537,8 @@ def test_the_command_without_its_extra(program, names: tuple[str, ...], said: st
 
 
 def test_the_package_needs_nothing_of_the_commands() -> None:
-    """Every module of the package that is not a command; measuring prints its table without
-    rich."""
+    """Every module of the package that is not a command can be imported, and measuring prints
+    its table, without rich."""
     text = """
 import weft, weft.threads, weft.observe, weft.toolkit, weft._commands.bench, weft.plugnplay
 with weft.measuring() as m:
@@ -676,7 +676,7 @@ def test_a_summary_for_nobody(program, tmp_path: Path) -> None:
 
 def test_what_is_no_trace(program, tmp_path: Path) -> None:
     assert "cannot read" in one_line(weft("trace", str(tmp_path / "none")))
-    assert "no line of a trace" in one_line(weft("trace", program("x")))
+    assert "not a line of a trace" in one_line(weft("trace", program("x")))
     assert "--trace needs a file" in one_line(weft("run", program("1"), "--trace"))
     nowhere = str(tmp_path / "no" / "where")
     assert "cannot write" in one_line(weft("run", program("1"), "--trace", nowhere))

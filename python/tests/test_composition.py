@@ -29,7 +29,7 @@ async def sleeps(b, seconds):
 
 
 def inside(b, make):
-    """The result of an operation made in a process."""
+    """Returns the result of an operation made in a process."""
 
     async def main(b):
         return await b.op(make())
@@ -96,7 +96,7 @@ def test_a_sequence_stops_at_the_first_failure(b):  # rule 7.3
     later = b.process(gives)("never")
     with pytest.raises(ValueError, match="stop"):
         inside(b, lambda: b.weft.Sequence(b.process(fails)(ValueError("stop")), later))
-    assert later.done  # without having run
+    assert later.done  # it has not run
     with pytest.raises(BadUse, match="already"):
         b.run(later)
 
@@ -379,7 +379,7 @@ def test_equal_deadlines_fire_in_order(b):  # rule 8.5
 
 @pytest.mark.parametrize("span", [0, -1, 0.0])
 def test_who_waits_by_sleeps_of_no_time_hears_of_others(b, span):  # rules 8.5, 7.7
-    """Of a process beside it, and of one on another thread."""
+    """The sleeper hears of a process beside it, and of one on another thread."""
     c = b.weft.Channel()
     done = set()
 

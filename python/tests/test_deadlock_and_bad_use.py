@@ -58,7 +58,8 @@ async def _keeps_what_comes_and_reads(b, r, other):
 
 
 def test_who_has_received_an_end_holds_it(b):  # rules 2.4, 10.2
-    """Though it does not use it: it was said of nobody that is known, and not in the knot."""
+    """This holds although the process does not use the end. The report once said that nobody
+    known holds it, and left it out of the knot."""
     c, d, e = (b.weft.Channel(n) for n in "cde")
     with pytest.raises(Deadlock) as caught:
         b.run(
@@ -78,7 +79,7 @@ async def _waits_then_reads(b, r, z):
 
 @pytest.mark.parametrize("side", ["reader", "writer"])
 def test_a_side_that_never_had_an_end_is_named(b, side):
-    """Rule 10.2; an end that somebody keeps is told otherwise."""
+    """Rule 10.2; an end that somebody keeps is reported in another way."""
     c = b.weft.Channel("lonely")
     p = b.process(send)(c.writer(), 1) if side == "reader" else b.process(receive)(c.reader())
     with pytest.raises(Deadlock) as caught:
@@ -269,7 +270,7 @@ def test_channels_check_their_parameters(b):  # rules 1.3, 11.2
 
 
 def test_what_is_no_process(b):  # rule 11
-    with pytest.raises(BadUse, match="is no process: call a function that is decorated"):
+    with pytest.raises(BadUse, match="is not a process: call a function that is decorated"):
         b.run(42)
     with pytest.raises(BadUse, match="iterable of processes"):
         b.run([1, 2])
@@ -389,7 +390,7 @@ def test_backends_are_chosen(monkeypatch):
 
 
 def test_a_program_whose_name_is_no_utf8(tmp_path):  # rules 1.7, 10.2
-    """As every name with an umlaut is to a Python in the C locale without its UTF-8 mode."""
+    """So is every name with an umlaut, for a Python in the C locale without its UTF-8 mode."""
     path = tmp_path / os.fsdecode(b"gr\xf6\xdfe.py")
     path.write_text(
         textwrap.dedent("""\

@@ -55,7 +55,8 @@ def test_a_buffer_used_again_and_again(b: Any, changes: list[Changed]) -> None:
 
 
 def test_changed_while_it_waits_in_a_rendezvous(b: Any, changes: list[Changed]) -> None:
-    """Rule 9.2: from the start of the write on; by a third, as the writer waits."""
+    """Rule 9.2: the rule holds from the start of the write on; here a third process changes the
+    value while the writer waits."""
     c, gate = b.weft.Channel("c"), b.weft.Channel("gate")
     shared: list[int] = []
 
@@ -130,8 +131,8 @@ print(changes[0].noticed)
 
 
 def test_long_after() -> None:
-    """Rule 14.5: the receiver has it; only the sender ran. (In a program of its own: it must be the
-    only thread.)"""
+    """Rule 14.5: the receiver has the value; only the sender ran. (A program of its own, because
+    that must be the only thread.)"""
     done = subprocess.run(
         [sys.executable, "-c", LONG_AFTER], capture_output=True, text=True, timeout=280
     )
@@ -140,7 +141,7 @@ def test_long_after() -> None:
 
 
 def test_a_receiver_may_change_what_it_has(b: Any, changes: list[Changed]) -> None:
-    """Rule 14.5: no false alarm: changed, passed on and changed again."""
+    """Rule 14.5: there is no false alarm: the value is changed, passed on and changed again."""
     c, d = b.weft.Channel("c"), b.weft.Channel("d", capacity=2)
 
     async def makes(b: Any, w: Any) -> None:
@@ -170,7 +171,7 @@ def test_a_receiver_may_change_what_it_has(b: Any, changes: list[Changed]) -> No
 
 
 def test_a_receiver_on_another_thread_may_change_it_at_any_time(changes: list[Changed]) -> None:
-    """Rule 14.5: while its sender runs."""
+    """Rule 14.5: the receiver changes the value while its sender runs."""
     c, other = Channel("c"), Channel("other", capacity=9)
     changed = threading.Event()
 
@@ -191,7 +192,7 @@ def test_a_receiver_on_another_thread_may_change_it_at_any_time(changes: list[Ch
 
 
 def test_what_comes_back_is_mine_again(changes: list[Changed]) -> None:
-    """Rule 14.5: also inside another object."""
+    """Rule 14.5: the same for an object inside another."""
     there, back = Channel("there"), Channel("back")
 
     @process
@@ -213,7 +214,7 @@ def test_what_comes_back_is_mine_again(changes: list[Changed]) -> None:
 
 
 def test_a_write_that_failed_leaves_the_object(changes: list[Changed]) -> None:
-    """Rule 9.2: until the write has failed, if it fails."""
+    """Rule 9.2: if the write fails, the rule holds until it has failed."""
     c, d = Channel("c"), Channel("d")
 
     @process
@@ -277,7 +278,7 @@ def test_arrays_are_watched_in_place(changes: list[Changed]) -> None:
 
 
 def test_ends_locks_and_generators() -> None:
-    """Ends go by identity; what cannot be pickled is named."""
+    """Ends go by identity; a value that cannot be pickled is named."""
     mode = debug(True)
     assert mode is not None
     c, d = Channel("c", capacity=9), Channel("d")
@@ -410,7 +411,7 @@ def test_programs_that_keep_the_rule_are_never_accused(
 
 
 def test_what_a_buffer_has_dropped_is_not_kept_for_ever(monkeypatch):
-    """Rule 14.5: nobody will take it; and what is under way now is watched."""
+    """Rule 14.5: nobody will take the old values; those that are under way now are watched."""
     monkeypatch.setattr(_debug, "_MOST", 20)
     found = []
     mode = debug(True, found.append)

@@ -27,8 +27,8 @@ def runs(*program: str) -> str:
 
 
 def test_what_is_nested_deeper_than_calls() -> None:  # rules 2.3, 9.3, 11.2
-    """It may be an argument, a value and a result, wherever the process runs. It cannot go to
-    another OS process: that is bad use."""
+    """The object may be an argument, a value and a result, wherever the process runs. It cannot
+    go to another OS process: that is bad use."""
     said = runs("deep", str(MANY)).splitlines()
     assert said[-1] == "over", said
     wrong = [line for line in said[:-1] if not line.endswith((": done", ": BadUse"))]
@@ -57,7 +57,7 @@ def test_containers_that_hold_themselves_or_one_another_often() -> None:  # rule
 
 @pytest.mark.parametrize("kind", [list, tuple, set, frozenset, dict])
 def test_ends_are_found_in_the_order_in_which_they_are_given(kind: Any) -> None:  # rule 2.3
-    """Also in subclasses, whatever their own methods do."""
+    """The order is the same in subclasses, whatever their own methods do."""
 
     class Odd(kind):  # type: ignore[misc]
         def __iter__(self) -> Any:

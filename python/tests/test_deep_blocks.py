@@ -2,8 +2,8 @@
 its greenlets were started.
 
 A greenlet that goes on has its stack where it began, over the part of the stack that the deeper
-code uses; that part is put back before the deeper code goes on. So nothing that others may touch
-may be there: neither the room for a value, nor the waiting entry of a group.
+code uses; that part is put back before the deeper code goes on. So memory that others may touch
+must not be there: neither the slot for a value, nor the waiting entry of a group.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ TURNS = 30
 
 
 def deep(n, act):
-    """`act` called with so many frames of the interpreter's C code above it."""
+    """Calls `act` with n frames of the interpreter's C code above it."""
     return act() if n == 0 else partial(deep, n - 1, act)()
 
 
 @greenlets.process
 def gives(values, w):
-    """It begins where the block first waits, and goes on where the block waits later."""
+    """The greenlet begins where the block first waits, and goes on where the block waits later."""
     for x in values:
         w.write([x])
 
@@ -127,7 +127,8 @@ def test_a_greenlet_ends_what_is_waited_for(how, depth):  # rules 7.1, 7.5
 
 @pytest.mark.parametrize("depth", [0, 40])
 def test_a_greenlet_that_began_early_ends_the_group_that_is_waited_for(depth):  # rule 7.5
-    """It is of that group itself: what tells the waiter runs in its own stack."""
+    """The greenlet belongs to that group itself: the code that tells the waiter runs on its own
+    stack."""
     c = Channel()
     w, r = c.writer(), c.reader()
 

@@ -70,7 +70,7 @@ def test_the_notebook_prints_what_stands_below_its_cells(
 
 
 def test_the_reference_says_what_is_there() -> None:
-    """And every public name has a docstring: the reference cannot be written otherwise."""
+    """Every public name has a docstring: otherwise the reference could not be written."""
     run = subprocess.run(
         [sys.executable, ROOT / "tools/reference.py", "--check"], capture_output=True, text=True
     )

@@ -1,5 +1,5 @@
-"""Rules 2.2, 3.1, 3.3, 12.2: an end is dropped by code outside of Weft while all processes that
-wait for this sleep."""
+"""Rules 2.2, 3.1, 3.3, 12.2: code outside of Weft drops an end while all processes that wait for
+this sleep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weft.observe import deadlocks
 
 
 class Dropped:
-    """An end in a list, that goes when it is told to, by `where`; then a thread lives on until
+    """An end in a list, which is dropped by `where` on request; then a thread lives on until
     `over` is set."""
 
     def __init__(self, end):
@@ -56,8 +56,8 @@ class Dropped:
 
 
 def wait_until_asleep():
-    """Until the main thread waits in the kernel, and has done so since it was last looked at: not
-    for the interpreter's lock."""
+    """Waits until the main thread waits in the kernel, and has done so since the last look: it
+    does not wait for the interpreter's lock."""
     before = None
     while True:
         status = Path(f"/proc/self/task/{os.getpid()}/status").read_text(encoding="ascii")
@@ -70,7 +70,7 @@ def wait_until_asleep():
 
 @pytest.fixture(params=["in_a_thread", "in_a_handler", "in_a_thread_that_ends"])
 def dropping(request):
-    """Gives a function: dropping(end) is a Dropped whose thread runs, and is waited for at the
+    """Returns a function: dropping(end) is a Dropped whose thread runs, and is waited for at the
     end."""
     before = signal.getsignal(signal.SIGUSR1)
     made = []
@@ -128,7 +128,7 @@ def test_an_end_among_the_arguments_of_a_thread_that_ends(b):  # rules 3.1, 12.2
 
 
 def test_an_end_in_a_variable_of_a_process_that_was_looked_at():  # rules 3.1, 12.2
-    """Whoever looked at where it is sleeps when it ends."""
+    """The thread that looked at the process's place sleeps when the process ends."""
     c, go = Channel(), Channel()
 
     @threads.process
@@ -142,7 +142,7 @@ def test_an_end_in_a_variable_of_a_process_that_was_looked_at():  # rules 3.1, 1
         r = c.reader()
         while threads.statistics(go).waiting_readers == 0:
             threads.yield_()
-        for _ in range(20):  # it may be on its way to sleep yet
+        for _ in range(20):  # the process may still be about to sleep
             deadlocks()
             threads.yield_()
         out.write(None)

@@ -33,7 +33,7 @@ def test_awaited_and_chosen(b):  # rule 7.11
         assert (first, b.weft.now()) == ((2, None), 1)
         index, end = await b.op(b.weft.select(r, p.ended(), b.weft.after(9)))
         assert (index, b.weft.now()) == (1, 2)
-        for again in (p.ended(), p.ended()):  # it stays ready
+        for again in (p.ended(), p.ended()):  # the guard stays ready
             assert await b.op(again.wait()) == end
         assert await b.op(b.weft.select(p.ended(), b.weft.after(0))) == (0, end)
         return end

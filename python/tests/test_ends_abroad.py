@@ -46,8 +46,8 @@ def offers_here(out: Any) -> list[int]:
 @pytest.mark.parametrize("offers", [targets.offers, targets.offers_async], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("capacity", [0, 1])
 def test_an_end_comes_from_another(offers: Any, capacity: int) -> None:
-    """Whose channel it is; it is let go of with the process that got it, and so the channel
-    ends."""
+    """The end of a channel whose home is here is let go with the process that got it, and so the
+    channel ends."""
     c = Channel("c", capacity=capacity)
     assert Parallel(offers(c.writer()), writes_here(c.reader()))[0] == [0, 1, 2]
 
@@ -60,8 +60,8 @@ def test_an_end_goes_to_another() -> None:
 
 @pytest.mark.parametrize("offers", [offers_here, targets.offers], ids=["here", "elsewhere"])
 def test_an_end_goes_on_through_others(offers: Any) -> None:
-    """Over two that do not look to a third; a home elsewhere has not heard of them yet (WIRE.md
-    7.4)."""
+    """The end goes on over two processes, which do not look at it, to a third; its home has not
+    heard of them yet (WIRE.md 7.4)."""
     a, b, c = Channel("a"), Channel("b", capacity=2), Channel("c")
     results = Parallel(
         offers(a.writer()),
@@ -73,8 +73,8 @@ def test_an_end_goes_on_through_others(offers: Any) -> None:
 
 
 def test_requests_with_the_end_for_the_answer() -> None:
-    """Two clients and a server, each elsewhere; the ends lie deep in the values, and go with
-    them."""
+    """Two clients and a server, in three OS processes; the ends are deep in the values, and go
+    with them."""
     c = Channel("requests")
     with Hosts(3) as hosts:
         a, b, served = Parallel(
@@ -87,7 +87,7 @@ def test_requests_with_the_end_for_the_answer() -> None:
 
 @pytest.mark.parametrize("capacity", [0, 1])
 def test_a_request_that_is_never_answered(capacity: int) -> None:  # rules 3.1, 12.2
-    """The end lies in a list, which goes with the value that it was sent as, while its maker
+    """The end is in a list, which goes with the value in which it was sent, while its maker
     sleeps."""
     c = Channel("requests", capacity=capacity)
 
@@ -102,8 +102,8 @@ def test_a_request_that_is_never_answered(capacity: int) -> None:  # rules 3.1, 
 
 
 def test_a_request_to_another_that_ends_without_an_answer() -> None:  # WIRE.md 7.4, rule 3.1
-    """The home of the end is neither who takes it nor who passes it on, and may hear of that last:
-    who takes it has ended in good order all the same."""
+    """The home of the end is neither the process that takes it nor the one that passes it on,
+    and may hear of the taker last. The taker has ended in good order all the same."""
     take = [targets.takes_and_drops, targets.takes_and_poisons, targets.takes_and_drops]
     requests = [Channel(f"requests {i}") for i in range(len(take))]
     said = Parallel(
@@ -157,8 +157,8 @@ def test_an_exception_comes_without_the_ends_in_it() -> None:
 
 
 def test_who_is_cancelled_as_it_sends_an_end_was_cancelled() -> None:  # rules 6.1, 6.2, 7.2
-    """What it did not write comes back to it in Cancelled, and is an end: that is no failure of its
-    own."""
+    """The end that the process did not write comes back to it in Cancelled, and is still an end:
+    that is no failure of its own."""
     c, ready = Channel("c"), Channel("ready")
 
     @th.process
@@ -222,7 +222,7 @@ def test_who_dies_with_an_end_that_it_got() -> None:  # rule 4.5
 
 
 def test_an_end_that_nobody_takes_is_given_back() -> None:
-    """It lies in a buffer elsewhere when that goes (rules 2.4, 3.3)."""
+    """The end is in a buffer of another process when that process goes (rules 2.4, 3.3)."""
     c, other = Channel("c"), Channel("other")
 
     @th.process

@@ -137,7 +137,8 @@ def test_a_deadlock_without_silent_guards_says_nothing_of_them() -> None:
 
 
 def test_a_silent_guard_counts_for_nothing() -> None:
-    """Rule 14.3: an end of its channel that somebody able holds cannot help."""
+    """Rule 14.3: an end of the silent guard's channel cannot help, even if a process that can go
+    on holds it."""
     fed, back, gate = Channel("fed"), Channel("back"), Channel("gate")
     key = gate.writer()
     found: list[Any] = []
@@ -171,7 +172,8 @@ def test_a_silent_guard_counts_for_nothing() -> None:
 
 
 def test_a_trace_names_every_guard_that_fell_silent(b: Any, tmp_path: Path) -> None:
-    """Rules 5.6, 14.6: at the outcome by which it is so, and from then on at the beginning."""
+    """Rules 5.6, 14.6: reports say so at the outcome from which it holds, and from then on at
+    the beginning."""
     a, c = b.weft.Channel("a"), b.weft.Channel("c")
 
     async def merges(b: Any, a: Any, c: Any) -> None:

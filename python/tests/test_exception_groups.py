@@ -31,7 +31,7 @@ matched, rest = errors._several([ValueError(), KeyError()]).split(ValueError)
 print(len(matched.exceptions), len(rest.exceptions))
 """
 
-# What an interpreter without them does: the name is not built in, and `sys.version_info` says so.
+# An interpreter without exception groups: the name is not built in, and `sys.version_info` says so.
 WITHOUT = """
 import builtins
 sys.version_info = (3, 10, 9, "final", 0)

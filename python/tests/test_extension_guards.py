@@ -159,7 +159,7 @@ def test_the_inner_timeout_is_left_first() -> None:  # rule 7.12
 
 def test_nan_is_no_time() -> None:  # rule 8.5
     async def body() -> None:
-        with pytest.raises(BadUse, match="nan is no time"):
+        with pytest.raises(BadUse, match="nan is not a time"):
             co.sleep(float("nan"))
 
     run(body)

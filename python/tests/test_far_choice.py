@@ -80,7 +80,7 @@ def test_timers_skips_and_limits() -> None:  # rules 5.2, 5.7, 7.12
         "timeout",
         (0, "late"),
     ]
-    assert statistics(out).transfers == 0  # what was withdrawn was not taken (rule 6.2)
+    assert statistics(out).transfers == 0  # the withdrawn output was not taken (rule 6.2)
     kept[1].retire()
 
 
@@ -200,7 +200,8 @@ def test_a_choice_is_cancelled(tmp_path: Path) -> None:  # rules 6.1, 6.2
 
 @pytest.mark.parametrize("how", ["skip", "a timeout of 0"])
 def test_who_looks_is_cancelled_before_its_home_has_answered(how: str) -> None:
-    """Rule 6.1: the skip is not chosen, for not every home has been asked. Once it was."""
+    """Rule 6.1: the skip is not chosen, because not every home has been asked. Once it was
+    chosen."""
     over, here = Channel("over"), Channel("here", capacity=1)
 
     @co.process
@@ -260,8 +261,8 @@ def test_what_is_bad_use_there() -> None:  # rules 5.5, 11.2
 
 @pytest.mark.parametrize("enough", [1, 7, 20, 50])
 def test_a_process_is_killed_in_its_choice(enough: int) -> None:  # rules 4.5, 6.4
-    """What it had taken and not handed on is one value at most; the rest is whole and in order, and
-    the writers are told."""
+    """At most one value is lost: one that the process had taken and not handed on. The rest is
+    whole and in order, and the writers are told."""
     a, b, out, kill = Channel("a"), Channel("b"), Channel("out"), Channel("kill")
     ended: dict[int, int] = {}
     got: list[int] = []

@@ -29,7 +29,7 @@ def stop(pid: int) -> None:
 def with_home(
     home: Any, does: Callable[[int, Any, Any], Awaitable[Any]], asyncio_task: bool = False
 ) -> Any:
-    """Runs `does(pid, end, told)` beside a home; gives what that says in the end."""
+    """Runs `does(pid, end, told)` beside a home; returns what the home says in the end."""
     here, over, said = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     async def both() -> Any:
@@ -45,7 +45,7 @@ def with_home(
 
 
 def leave(op: Any) -> None:
-    """Drives it to where it waits, and closes it there."""
+    """Drives the coroutine to the point where it waits, and closes it there."""
     coroutine = awaits(op)
     coroutine.send(None)
     coroutine.close()
@@ -57,7 +57,7 @@ async def awaits(op: Any) -> Any:
 
 @pytest.mark.parametrize("spans", [False, True])
 def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
-    """Rule 5.8: the home's COMMIT comes after its choice has gone, by another of its guards."""
+    """Rule 5.8: the home's COMMIT comes after its choice has gone by another guard."""
     made: list[int] = []
     idle = Channel("idle")
     more = [idle.reader()] if spans else []
@@ -77,7 +77,7 @@ def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
 
 @pytest.mark.parametrize("spans", [False, True])
 def test_the_ends_of_a_choice_go_with_it(spans: bool) -> None:
-    """Rule 2.2: also of one that was over only after it had gone."""
+    """Rule 2.2: the same for a choice that was over only after its owner had gone."""
     idle = Channel("idle")
     more = [idle.reader()] if spans else []
     kept = idle.writer()
@@ -95,7 +95,7 @@ def test_the_ends_of_a_choice_go_with_it(spans: bool) -> None:
 
 
 class Loose:
-    """Awaits an operation that anybody may take away from it."""
+    """Awaits an operation, which a test may take away at any time."""
 
     def __init__(self, op: Any) -> None:
         self.op: Any = op
@@ -123,7 +123,7 @@ HOW: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("how", HOW)
 def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> None:
-    """Its end was nobody else's, and goes once the home has answered; its process goes on."""
+    """Nobody else had the end, which goes once the home has answered; the process goes on."""
 
     here, over, said = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
@@ -155,7 +155,7 @@ def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> Non
 
 @pytest.mark.parametrize("in_task", [False, True], ids=["a process", "a task"])
 def test_an_extended_read_that_had_happened_when_it_was_left(in_task: bool) -> None:
-    """Rule 1.6: its block is over, and the writer goes on."""
+    """Rule 1.6: the block of the extended read is over, and the writer goes on."""
 
     async def does(pid: int, inp: Any, told: Any) -> None:
         stop(pid)

@@ -1,6 +1,6 @@
-"""A choice that spans, and that finds nobody at a channel of its own program although a process
-waits there (rules 1.5, 5.7; wire 5.3). Once the watch of that channel's home said that a try was
-worthwhile, and the try that it was not, for ever."""
+"""A choice over several homes that finds no partner at a channel of its own program although a
+process waits there (rules 1.5, 5.7; wire 5.3). Once the watch of that channel's home said
+that a try was worthwhile, and the try said that it was not, for ever."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_who_waits_there_has_chosen_otherwise_and_has_not_run_yet(reads: bool) -
 
     @process
     async def holds_up(inp: Any) -> None:
-        """Until the other home has answered; nobody else runs here meanwhile."""
+        """Waits until the other home has answered; nobody else runs here meanwhile."""
         asks = threading.Thread(target=lambda: threads.select(inp, skip()))
         asks.start()
         asks.join()

@@ -24,7 +24,7 @@ from weft.coroutines import BadUse, Channel, Group
 pytestmark = [
     pytest.mark.filterwarnings("ignore:a Group, entered"),
     pytest.mark.filterwarnings("ignore:.*never started"),
-    # named twice without a GIL, where the collector finds its coroutine by itself
+    # The warning comes twice without a GIL, where the collector finds the coroutine by itself.
     pytest.mark.filterwarnings("ignore:.*never awaited"),
 ]
 
@@ -64,8 +64,8 @@ async def fails():
     raise ValueError("boom")
 
 
-# Without a GIL what a thread process was given goes on the thread that made it, which is in no
-# process.
+# Without a GIL the arguments of a thread process are dropped on the thread that made them, which is
+# in no process.
 THREAD = pytest.param(
     "thread",
     marks=pytest.mark.skipif(
@@ -78,7 +78,7 @@ KINDS = ["coroutine", "greenlet", THREAD]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_group_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.6, 11.1
-    """Its arguments go when it ends: after its own blocks were closed."""
+    """The process's arguments go when it ends, after its own blocks were closed."""
     told: list = []
     kept: list = []
 
@@ -100,7 +100,7 @@ def test_a_group_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.6,
             coroutines.run([p, made(kind, main)()])
         del p
         gc.collect()
-    # A coroutine lets go of its arguments as its last step: its group is one that it never left.
+    # A coroutine lets go of its arguments as its last step, so its group is one that it never left.
     assert [type(e) for e in told] == [type(None) if kind == "coroutine" else BadUse] * 3, told
     for g in reversed(kept):
         with contextlib.suppress(BadUse):
@@ -128,8 +128,8 @@ def test_a_timeout_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.
 
 
 class Called:
-    """Acts when Python code of the package is called that has this name: between two steps of the
-    extension."""
+    """Acts when a Python function of the package with this name is called: between two steps of
+    the extension."""
 
     def __init__(self, name, act):
         self.name, self.act, self.acted = name, act, False
@@ -143,8 +143,8 @@ class Called:
 @pytest.mark.parametrize("what", ["Group", "run", "spawn", "operation"])
 @pytest.mark.parametrize("how", ["run", "block"])
 def test_what_runs_as_an_outermost_run_ends(how, what):  # rules 7.5, 11.1
-    """Several failures are put together by Python code, when all processes have ended and the run
-    has not."""
+    """Python code puts several failures together, when all processes have ended and the run has
+    not."""
     told: list = []
     entered = Group()
     b = Channel(capacity=1)
@@ -233,8 +233,8 @@ SITES = [
 def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
     what, site
 ):  # rules 7.7, 11.1, 12.2
-    """Its code has returned: an operation that is begun would have nobody to go on, and its object
-    may be going."""
+    """The process's code has returned. An operation that began here would have nobody to go on
+    with, and its object may be going."""
     told: list = []
     c = Channel()
     kept = [c.writer()]
@@ -284,7 +284,8 @@ def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
 
 @pytest.mark.parametrize("kind", ["threads.process", "coroutines.process", "apart"])
 def test_a_finaliser_that_runs_a_network_while_the_interpreter_ends(kind):  # rule 11.2
-    """There a thread would never get the interpreter's lock, and who waits for it never go on."""
+    """Such a thread would never get the interpreter's lock, and whoever waits for it would never
+    go on."""
     made = "coroutines.process(here).on('threads')" if kind == "apart" else f"{kind}(here)"
     here = "def here():" if kind == "threads.process" else "async def here():"
     program = f"""
@@ -308,4 +309,4 @@ kept = Dies()  # until the interpreter clears its modules
     if kind == "coroutines.process":
         assert ended.stdout == "'done'"
     else:
-        assert ended.stdout.startswith("BadUse main: process here: the interpreter ends, and no ")
+        assert ended.stdout.startswith("BadUse main: process here: the interpreter is ending ")

@@ -54,7 +54,7 @@ def wait_for_each_other() -> str:
 
 
 def test_a_thread_that_helped_the_parent_helps_nobody() -> None:
-    """Its thread state is gone: a stranger may get the same memory."""
+    """The state of such a thread is gone: a foreign thread may get the same memory."""
     began, stop = threading.Event(), threading.Event()
 
     def helps() -> None:
@@ -74,7 +74,8 @@ def test_a_thread_that_helped_the_parent_helps_nobody() -> None:
 
 
 def test_what_may_wake_the_parent_from_outside_does_not_wake_the_child() -> None:
-    """So there a deadlock is told: of a name that is offered, and of a session (WIRE.md 17.16)."""
+    """In the child a deadlock is reported although the parent has offered a name, or has a
+    session (WIRE.md 17.16)."""
     ours, theirs = socket.socketpair()
     native._outside(True)
     link = native._Link(ours.detach(), "python")
@@ -94,7 +95,7 @@ def of_the_parent() -> dict[str, Callable[[], Any]]:
     barrier, channel = th.Barrier(1), Channel("held")
     reader = channel.reader()
     used = th.Alternative(barrier, th.skip())
-    used.select()  # what was found out about it here does not hold there
+    used.select()  # facts about it that were found here do not hold there
     waits = th.Alternative(reader, th.skip())
     waits.select()
     return {
@@ -119,8 +120,8 @@ def in_another(barrier: Any) -> None:
 
 @pytest.mark.parametrize("what", list(of_the_parent()))
 def test_what_was_made_before_a_fork_is_refused_in_the_child(what: str) -> None:
-    """Rule 11.4: it would wait for parties that are not there; of a barrier of one party it would
-    go on alone."""
+    """Rule 11.4: the child would wait for parties that are not there; at a barrier of one party
+    it would go on alone."""
     all_of_them = of_the_parent()
 
     def used() -> str:
@@ -257,12 +258,12 @@ ENDS = {
 @pytest.mark.parametrize("kind", ["a block", "threads", "greenlets", "coroutines", "apart"])
 @pytest.mark.parametrize("what", list(ENDS))
 def test_what_a_child_made_within_a_run_may_do(kind: str, what: str, tmp_path: Path) -> None:
-    """Rule 11.4: it ends as a program does, nothing of the parent's goes on in it, and the parent
-    goes on."""
+    """Rule 11.4: the child ends as a program does, nothing of the parent's goes on in it, and
+    the parent goes on."""
     done = program(tmp_path, WITHIN, str(tmp_path / "program.py"), what, kind)
     status, said, told = ENDS[what]
     if kind == "a block" and what in ("nothing", "run"):
-        status, told = 1, "entered before a fork is left in the child"
+        status, told = 1, "entered before a fork cannot be left in the child"
     assert done.stdout == f"{said}others 1\n{status}\n"
     assert done.returncode == 0
     if told.endswith("\n") or not told:
@@ -323,7 +324,7 @@ if __name__ == "__main__":
 
 
 def test_a_child_made_in_another_os_process_ends_so_too(tmp_path: Path) -> None:
-    """Rule 11.4, whatever code of the program forks there."""
+    """Rule 11.4 holds whatever code of the program forks there."""
     done = program(tmp_path, AWAY)
     assert (done.stdout, done.stderr) == ("[0, 3, 0, 3, 0, 3, 0, 3]\n[0, 0, 0]\n0 3\n", "")
 

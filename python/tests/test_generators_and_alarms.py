@@ -63,7 +63,7 @@ async def says(w):
 
 @threads.process
 def rings(r, heard):
-    """Once the main thread waits: then somebody has written to it."""
+    """Writes once the main thread waits, so that somebody has written to it."""
     r.read()
     signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
     heard.wait()  # until then nothing stands still

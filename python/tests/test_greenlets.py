@@ -54,7 +54,8 @@ def python(text):
 
 
 def test_an_operation_waits_below_any_code():  # rule 15.4
-    """In a key function, a generator, a property: where no coroutine could await."""
+    """Operations wait in a key function, a generator, a property: places where no coroutine
+    could await."""
 
     @gr.process
     def sorts(source):
@@ -203,7 +204,7 @@ def test_a_parked_greenlet_keeps_what_it_has_and_lets_go_of_it():
 
 
 def test_many_start_one_another():
-    """Greenlets that were started from within one another would lie one below the other on the
+    """If greenlets were started from within one another, each would lie below the other on the
     stack."""
 
     @gr.process

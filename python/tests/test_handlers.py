@@ -22,7 +22,7 @@ from weft.coroutines import Barrier, Channel, Deadlock, Group, Outside, process,
 
 SIGNAL = signal.SIGUSR2
 
-# What the handlers below name.
+# The objects that the handlers below name.
 stop = Channel[int]("stop")
 end_of_stop = stop.writer()
 barrier = Barrier(2)
@@ -291,7 +291,7 @@ event = threading.Event()
 
 
 class Worker:
-    """As in a web server, which refers to the whole program; but its handlers name none of that."""
+    """A web server refers to the whole program, but its handlers name nothing of that."""
 
     def __init__(self, app: Any) -> None:
         self.app, self.alive, self.cfg = app, True, types.SimpleNamespace(hook=lambda worker: None)
@@ -302,7 +302,8 @@ class Worker:
 
 
 class Item:
-    """As the time limit of a test in pytest, whose handler has the test's function and values."""
+    """The time limit of a test in pytest has such a handler, with the test's function and
+    values."""
 
     def __init__(self) -> None:
         self.obj, self.funcargs, self.name = names_a_channel, {"c": stop}, "a test"
@@ -358,7 +359,8 @@ def test_a_search_without_end_counts() -> None:  # rule 10.3: nothing is proven
 
 
 def test_what_a_handler_refers_to_runs_nothing() -> None:  # rules 10.3, 12.1
-    """The search may run under locks. So it runs no method of any object, and nothing is raised."""
+    """The search may run under locks. So it runs no method of any object, and no exception
+    leaves it."""
     ran: list[str] = []
 
     class Key(str):

@@ -46,7 +46,8 @@ WHO: dict[str, Callable[[Any], Any]] = {
 
 
 def handled(who: Callable[[Any], Any], does: Callable[[], Any]) -> Any:
-    """What happens in a handler that interrupts a read on the main thread; the read goes on."""
+    """Returns what happens in a handler that interrupts a read on the main thread; the read goes
+    on."""
     c = Channel("c")
     out, inp = c.writer(), c.reader()
     came: list[Any] = []
@@ -109,7 +110,7 @@ def test_an_operation_there_is_bad_use_that_names_the_handler(who: str, what: st
 @pytest.mark.parametrize("what", RUNS)
 @pytest.mark.parametrize("who", WHO)
 def test_a_run_there(who: str, what: str) -> None:  # rule 11.2
-    """In a process it is bad use; ordinary code may run a network there."""
+    """A run is bad use in a process; ordinary code may run a network there."""
     came = handled(WHO[who], RUNS[what])
     if who == "ordinary code":
         assert came == {"run": 1, "Parallel": [1, 1], "Group": None}[what]

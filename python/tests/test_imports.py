@@ -12,7 +12,7 @@ import pytest
 
 
 def imported(statement: str) -> set[str]:
-    """The modules that a fresh interpreter imports for it."""
+    """Returns the modules that a fresh interpreter imports for the statement."""
     text = f"import sys, json; before = set(sys.modules)\n{statement}\nprint(json.dumps([*set(sys.modules) - before]))"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True, check=True
@@ -20,7 +20,7 @@ def imported(statement: str) -> set[str]:
     return set(json.loads(done.stdout))
 
 
-# What a program pays for only when it uses it.
+# Modules that a program imports only when it uses them.
 LATER = {
     "argparse",
     "asyncio",
@@ -47,7 +47,7 @@ def test_importing_it_imports_less_than_asyncio(module: str) -> None:
     assert len(found) < len(imported("import asyncio"))
 
 
-# What an OS process of weft.processes does without, until something there asks for it.
+# Modules that an OS process of weft.processes does not import until something there needs them.
 LATER_THERE = {
     "concurrent.futures",
     "dataclasses",
@@ -92,7 +92,8 @@ def test_what_observes_is_there_when_it_is_asked_for(backend: str) -> None:
 
 
 def test_ctrl_c_before_there_are_commands() -> None:
-    """While its own modules are imported: its status, and no traceback of them."""
+    """Ctrl-C comes while the package's own modules are imported: the program has its exit
+    status, and prints no traceback of them."""
     code = """
         import sys
 

@@ -24,8 +24,8 @@ variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", defau
 
 
 def empty_pool():
-    """Until the threads of the pool, all of which are idle, have ended. One that ends may take two
-    of what it is told by, and may start another for what is left."""
+    """Waits until the threads of the pool, all of which are idle, have ended. A thread that ends
+    may take two of the messages that end threads, and may start another thread for the rest."""
     while any(t.name == "weft io" for t in threading.enumerate()):
         if _io._waiting.empty():
             _io._waiting.put(None)
@@ -36,7 +36,7 @@ def empty_pool():
 
 @pytest.fixture(params=["coroutines", "greenlets"])
 def waits(request):
-    """What a process does with an io function, and how it is run: on the backends that use the
+    """What a process does with an io function, and how it is run, on the backends that use the
     pool."""
 
     def run(function, *args, **how):
@@ -378,8 +378,8 @@ def test_calls_that_wait_for_later_ones_all_run(small_pool):
 
 @pytest.mark.parametrize("where", ["start", "run", "_waiting"])
 def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
-    """Rules 7.6, 7.9: what a signal's handler raises there ends the run, and the pool works as
-    before, with its whole bound."""
+    """Rules 7.6, 7.9: an exception that a signal's handler raises there ends the run, and the
+    pool works as before, with its whole bound."""
 
     class Stop(BaseException):
         pass
@@ -401,7 +401,7 @@ def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
             patch.setattr(threading.Thread, "start", raises)
         elif (
             where == "run"
-        ):  # as in CPython's start(), where the exception finds the thread at work
+        ):  # as in CPython's start(), where the exception comes when the thread is already at work
             real = threading.Thread.start
 
             def start(self):

@@ -27,7 +27,7 @@ STUBS = {"coroutines": coroutines, "threads": threads}
 
 
 class Call(NamedTuple):
-    """A callable as one of its signatures has it."""
+    """A callable with one of its signatures."""
 
     owner: str  # the class of a method; "": a function
     name: str
@@ -49,7 +49,7 @@ def call_of(owner: str, f: ast.FunctionDef | ast.AsyncFunctionDef) -> Call:
 
 
 def calls_of(stub: str, names: list[str] | None = None) -> Iterator[Call]:
-    """Those of a stub; of what it imports from another only `names`."""
+    """Returns the callables of a stub; of those that it imports from another stub, only `names`."""
     tree = ast.parse((HERE / f"{stub}.pyi").read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and (names is None or node.name in names):
@@ -68,7 +68,7 @@ def calls_of(stub: str, names: list[str] | None = None) -> Iterator[Call]:
 
 
 def call_by_signature(name: str) -> Call:
-    """Of a function that has its types in its source."""
+    """Returns the signature of a function that has its types in its source."""
     kinds = inspect.Parameter
     given = inspect.signature(getattr(observe, name)).parameters.values()
     return Call(
@@ -84,7 +84,7 @@ async def nothing() -> None:
 
 
 def makers(api: Any) -> dict[str, Callable[[], Any]]:
-    """Something of each class; keys with a small letter: a value for each parameter."""
+    """Returns an object of each class; keys with a small letter have a value for each parameter."""
     some = api.process(nothing if api is coroutines else lambda: None)
     return {
         "Reader": lambda: api.Channel("c", capacity=1).reader(),
@@ -154,7 +154,7 @@ def makers(api: Any) -> dict[str, Callable[[], Any]]:
 
 
 def bound(api: Any, call: Call) -> Any:
-    """What is called."""
+    """Returns the function or method of a call."""
     if not call.owner:
         return getattr(api, call.name)
     if call.name in ("__init__", "__new__"):
@@ -163,7 +163,7 @@ def bound(api: Any, call: Call) -> Any:
 
 
 def inside(api: Any, act: Callable[[], Any]) -> Any:
-    """What it returns or raises within a process, where operations are at home."""
+    """Returns what the call returns or raises within a process, where operations belong."""
 
     def done() -> Any:
         try:
@@ -195,7 +195,8 @@ CALLS = [
     (stub, call)
     for stub in STUBS
     for call in calls_of(stub)
-    if (call.owner, call.name) != ("ProcessFunction", "__call__")  # it takes what its function does
+    # Its parameters are those of its function.
+    if (call.owner, call.name) != ("ProcessFunction", "__call__")
 ]
 
 

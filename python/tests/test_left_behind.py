@@ -70,7 +70,7 @@ async def leaves_one_that_does(c):
 
 
 def prints(program: str, told: str) -> None:
-    """The program ends by itself, and prints just this."""
+    """Checks that the program ends by itself, and prints just this."""
     with child("-c", PARTS + textwrap.dedent(program)) as running:
         out, err = running.communicate()
     assert (running.returncode, out, err) == (0, told, "")
@@ -81,12 +81,13 @@ def prints(program: str, told: str) -> None:
     "how", ["closes", "closes_greenlets", "leaves_it_as_it_is", "never_leaves_a_block"]
 )
 def test_by_a_process_that_ends(how: str, place: str) -> None:  # rules 7.6, 11.1
-    """Also where the process has a thread of its own, on which what it left runs."""
+    """The same where the process has a thread of its own, on which the processes that it left
+    run."""
     prints(f"print(run([process({how}){place}(Channel('c'))]), log)", "[None] ['stayed']\n")
 
 
 def test_by_one_that_was_left_itself() -> None:  # rules 7.6, 11.1
-    """It never came to start anything, or what it started stays."""
+    """The process was left before it started anything, or the processes that it started stay."""
     prints("print(run([process(leaves_one_that_does).on('threads')(Channel('c'))]))", "[None]\n")
 
 
@@ -122,7 +123,7 @@ except Deadlock as e:
     ],
 )
 def test_by_a_thread_that_ends(made: str) -> None:  # rules 10.1, 10.3
-    """While it lives it might write; once it has ended nobody can."""
+    """While the thread lives it might write; once it has ended nobody can."""
     with child("-c", PARTS + STRANGER.format(made), stdin=subprocess.PIPE) as running:
         until_asleep(running.pid)
         out, err = running.communicate("\n")
@@ -131,7 +132,7 @@ def test_by_a_thread_that_ends(made: str) -> None:  # rules 10.1, 10.3
 
 
 def test_by_a_loop_that_is_closed() -> None:  # rules 7.6, 13.5
-    """Its network had a thread, which ends when the guest is long gone."""
+    """The network of the loop had a thread, which ends when the guest is long gone."""
     prints(
         """
         import asyncio, gc, logging, os
@@ -174,8 +175,8 @@ def test_by_a_loop_that_is_closed() -> None:  # rules 7.6, 13.5
 
 
 def test_an_extended_read_that_nobody_ends() -> None:  # rules 1.6, 6.3, 10.1
-    """Its writer cannot be cancelled: the run waits until somebody lets go of it, says so on
-    stderr, and has deadlocked."""
+    """The writer of the extended read cannot be cancelled: the run waits until somebody lets go
+    of it, says so on stderr, and has deadlocked."""
     program = """
 import signal
 signal.signal(signal.SIGUSR1, lambda *_: kept.clear())

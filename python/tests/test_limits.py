@@ -220,7 +220,7 @@ def test_both_requests_before_it_is_met_are_one_from_outside(b):  # rule 7.12
                 await b.op(b.weft.sleep(1))
             except Cancelled as error:
                 seen.append(error._by)
-                await b.op(b.weft.sleep(1))  # there was one Cancelled for both
+                await b.op(b.weft.sleep(1))  # there was one Cancelled for both requests
                 raise
         seen.append(scope)
 
@@ -327,7 +327,7 @@ def test_no_time_at_all_acts_at_the_first_operation(b, seconds):  # rule 7.12
         scope = b.weft.timeout(seconds)
         async with Within(b, scope):
             assert scope.expired
-        assert not scope.expired  # nothing was done in it: the request is taken back
+        assert not scope.expired  # no operation ran in it: the request is taken back
         await b.op(w.write("one"))
         with pytest.raises(TimeoutError):
             async with Within(b, b.weft.timeout(seconds)):

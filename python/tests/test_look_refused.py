@@ -1,5 +1,5 @@
-"""Programs that cannot be looked at, and messages that are none: who asks is told why, and a program goes on
-(rule 14.9)."""
+"""Programs that cannot be looked at, and data that are no message: the one who asks is told why,
+and the program goes on (rule 14.9)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,19 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's /proc")
 def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
     with child("-c", "import time; print('ready', flush=True); time.sleep(100)") as p:
         assert p.stdout is not None and p.stdout.readline()
-        assert "is no Weft program, or has not begun its first run" in refused(p.pid)
+        assert "is not a Weft program, or has not begun its first run" in refused(p.pid)
     for word, said in (
         ("99999999", "there is no OS process 99999999"),
-        ("noprogram", "'noprogram' is no number of an OS process, nor in the command line"),
+        (
+            "noprogram",
+            "'noprogram' is neither the number of an OS process nor a part of the command line",
+        ),
     ):
         done = weft("top", word, "--once")
         assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
     assert "no Weft program of this user runs" in weft("top").stderr
     assert "--sort bussy: it is one of" in weft("top", "--sort", "bussy").stderr
-    assert "--interval 0: it is more than 0" in weft("top", "--interval", "0").stderr
+    assert "--interval 0: it must be more than 0" in weft("top", "--interval", "0").stderr
     assert "--most 0: it is 1 or more" in weft("top", "--most", "0").stderr
 
 
@@ -73,7 +76,7 @@ def test_one_that_dies_while_it_is_looked_at(home: Path, tmp_path: Path) -> None
 def test_c_code_that_keeps_the_lock(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 14.9: it does not answer, and who asks is told why."""
+    """Rule 14.9: the program does not answer, and the one who asks is told why."""
     text = """
         import ctypes
         from weft import process, run
@@ -93,7 +96,7 @@ def test_c_code_that_keeps_the_lock(
 
 
 class Fake:
-    """A socket in the place of a program's, which says one thing."""
+    """A socket in the place of a program's, which sends one message."""
 
     def __init__(self, home: Path, answer: bytes) -> None:
         (home / "weft").mkdir(mode=0o700, exist_ok=True)
@@ -116,7 +119,7 @@ class Fake:
     [
         (struct.pack("!I", 10) + b'{"weft":2}', "a message of version 2 of the protocol"),
         (struct.pack("!I", 0xFFFFFFFF), "a message of 4294967295 bytes; at most"),
-        (struct.pack("!I", 3) + b"abc", "a message that is no JSON"),
+        (struct.pack("!I", 3) + b"abc", "a message that is not JSON"),
         (b"", "does not say anything more: ask again"),
         (message({"error": "no"}), "says: no"),
     ],
@@ -130,12 +133,12 @@ def test_answers_that_are_none(home: Path, answer: bytes, said: str) -> None:
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        ({"ask": "what"}, 'what is asked is "who" or "look"'),
-        ({"ask": "look", "interval": -1}, "the interval is from 0 to 60 s"),
-        ({"ask": "look", "interval": 1e999}, "the interval is from 0 to 60 s"),
-        ({"ask": "look", "interval": True}, "the interval is from 0 to 60 s"),
-        ({"ask": "look", "interval": 0, "most": "x"}, "the number of processes is 0 or more"),
-        ({}, 'what is asked is "who" or "look"'),
+        ({"ask": "what"}, 'the question must be "who" or "look"'),
+        ({"ask": "look", "interval": -1}, "the interval must be from 0 to 60 s"),
+        ({"ask": "look", "interval": 1e999}, "the interval must be from 0 to 60 s"),
+        ({"ask": "look", "interval": True}, "the interval must be from 0 to 60 s"),
+        ({"ask": "look", "interval": 0, "most": "x"}, "the number of processes must be 0 or more"),
+        ({}, 'the question must be "who" or "look"'),
     ],
 )
 def test_requests_that_are_none(request_: dict[str, Any], said: str) -> None:
@@ -143,7 +146,7 @@ def test_requests_that_are_none(request_: dict[str, Any], said: str) -> None:
 
 
 def test_the_parser_takes_anything() -> None:
-    """Rule 14.9: whatever comes is refused with a sentence, or is a message."""
+    """Rule 14.9: any data are refused with a sentence, or are a message."""
     rng = random.Random(41)
     whole = message({"ask": "look", "interval": 0.1}) * 3
     for _ in range(3000):

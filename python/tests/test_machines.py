@@ -44,7 +44,8 @@ class Party:
     """One operation, as the oracle knows it."""
 
     guards: list[Guard]
-    silent: set[int] = field(default_factory=set)  # guards whose channel has retired for it
+    # Guards that ignore the retirement of their channel, which has retired.
+    silent: set[int] = field(default_factory=set)
     process: Any = None
     outcome: Any = None  # (guard, value) | (exception's type, guard of a select) | over()
 
@@ -94,7 +95,7 @@ class ChannelMachine(RuleBasedStateMachine):
         for p in self.waiting:
             p.process.cancel()
         self.group.__exit__(None, None, None)
-        # Nobody waits any more, and nothing was doubled: every party ended once.
+        # No party waits any more, and nothing was doubled: every party ended once.
         assert len(self.ended) == self.expected + len(self.waiting)
 
     # --- what a process does ----------------------------------------------------------------------
@@ -125,9 +126,9 @@ class ChannelMachine(RuleBasedStateMachine):
         return Retired if gone else None
 
     def over(self, party: Party) -> dict[int, type[ChannelEnd]]:
-        """The guards with whose end it is ready, and these ends (5.6): poison anywhere; the
-        outputs, or without any the inputs, once all of them have retired. A single operation is a
-        choice of one. What fell silent stays so.
+        """The guards with whose end the party is ready, and these ends (rule 5.6): poison anywhere;
+        the outputs, or without any the inputs, once all of them have retired. A single operation
+        is a choice of one. A silent guard stays silent.
         """
         guards = party.guards
         ends = [Retired if i in party.silent else self.ended_for(g) for i, g in enumerate(guards)]
@@ -136,7 +137,7 @@ class ChannelMachine(RuleBasedStateMachine):
         return {i: end for i, end in enumerate(ends) if end and (end is Poisoned or i in retired)}
 
     def fall_silent(self, party: Party) -> None:
-        """Its guards that have retired are in no line any more."""
+        """Takes the party's guards that have retired from their waiting queues."""
         for i, g in enumerate(party.guards):
             if self.ended_for(g) is Retired:
                 party.silent.add(i)
@@ -146,7 +147,7 @@ class ChannelMachine(RuleBasedStateMachine):
                     parties.remove(party)
 
     def ready(self, g: Guard) -> bool:
-        """A partner or room is there. Never with an end: see over()."""
+        """Is a partner or room there? Never together with an end: see over()."""
         line = self.lines[g.channel]
         if self.ended_for(g):
             return False
@@ -203,7 +204,7 @@ class ChannelMachine(RuleBasedStateMachine):
         return next(g.value for g in party.guards if g.channel == channel and g.writes)
 
     def end_those_left(self) -> None:
-        """Waiting parties for whom a channel has ended."""
+        """Ends waiting parties for which a channel has ended."""
         for party in list(self.waiting):
             over = self.over(party)
             if over:
@@ -260,7 +261,8 @@ class ChannelMachine(RuleBasedStateMachine):
         party = data.draw(st.sampled_from(self.waiting))
         party.process.cancel()
         self.settle(party, (Cancelled, None))
-        self.end_those_left()  # it may have been the last that counted as an end (3.2)
+        # That reader may have been the last that counted as an end (rule 3.2).
+        self.end_those_left()
 
     @rule(channel=st.integers(0, 1), writer=st.booleans(), seldom=st.integers(0, 9))
     def retire(self, channel: int, writer: bool, seldom: int) -> None:
@@ -307,7 +309,7 @@ class ChannelMachine(RuleBasedStateMachine):
             else:
                 assert outcome == party.outcome
         for c, line in zip(self.channels, self.lines, strict=True):
-            # A party that the oracle has waiting has arrived when the channel says so.
+            # A party that waits for the oracle has arrived when the channel says so.
             lines = len(line.readers), len(line.writers)
             for _ in range(BOUND * 1000):
                 if (c.stats().waiting_readers, c.stats().waiting_writers) == lines:

@@ -63,7 +63,7 @@ def test_a_failure_cancels_the_block_and_is_raised_at_its_end(fails):  # rules 7
         with pytest.raises(Cancelled):
             r.read()
         g.start(gr_waits(c.reader(), []))  # cancelled from the start
-        raise Cancelled  # as it would have gone on
+        raise Cancelled  # as an operation would have raised it
     assert not kept.closed
 
 
@@ -182,7 +182,7 @@ def test_poison_reaches_the_block_and_goes_from_it():  # rule 4.3
 
 @pytest.mark.parametrize("style", [gr, th], ids=["of the block's thread", "of another"])
 def test_the_first_ctrl_c_cancels_the_block_and_its_greenlets(style):  # rule 6.7
-    """As a process of the block's own thread runs, and as that sleeps."""
+    """Ctrl-C comes while a process of the block's own thread runs, and while that thread sleeps."""
     c, log = gr.Channel("c"), []
     r, kept = c.reader(), c.writer()
 

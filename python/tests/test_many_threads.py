@@ -78,7 +78,7 @@ def test_two_thousand_threads_start_meet_and_end(end: str, said: list[str]) -> N
 
 @pytest.mark.skipif(not LOCK, reason="there is no interpreter lock")
 def test_two_thousand_threads_that_yield() -> None:  # rule 7.7
-    """Each gives up the lock and takes it again: they go on, and few at a time ask."""
+    """Each thread gives up the lock and takes it again: they all go on, and few ask at a time."""
     *words, count = program(
         HEAD.replace("{end}", "pass")
         + """
@@ -98,7 +98,7 @@ print(switches() / N)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_the_child_of_a_fork_finds_an_empty_door() -> None:  # rule 11.2
-    """The parent's threads stand in the door when it forks; nobody of them is in the child."""
+    """The parent's threads stand in the door when it forks; none of them is in the child."""
     words = program(
         HEAD.replace("{end}", "pass")
         + """
@@ -121,8 +121,8 @@ with Group() as g:
 
 
 def test_a_program_that_ends_while_threads_stand_in_the_door() -> None:  # rule 7.6
-    """A daemon's network is cut off where it is, quietly: the interpreter lets nobody have the lock
-    any more."""
+    """The network of a daemon thread is cut off where it is, quietly: the interpreter gives
+    nobody the lock any more."""
     words = program(
         HEAD.replace("{end}", "pass")
         + """

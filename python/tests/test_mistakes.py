@@ -33,7 +33,7 @@ def calling(*ends):
 
 
 def starts(how):
-    """What starts a process, given one in the wrong form."""
+    """A function that starts a process, given one in the wrong form."""
 
     @process
     async def in_a_process(it):
@@ -77,7 +77,7 @@ EVERY_START = pytest.mark.parametrize(
 @EVERY_START
 def test_the_function_in_place_of_its_call(how):  # rule 11.1
     with pytest.raises(
-        BadUse, match=r"<process worker> is no process yet: call it, worker\(\.\.\.\)"
+        BadUse, match=r"<process worker> is not a process yet: call it, worker\(\.\.\.\)"
     ):
         starts(how)(worker)
 
@@ -87,7 +87,7 @@ def test_a_plain_coroutine_in_place_of_a_process(how):  # rule 11.1
     async def plain(): ...
 
     coroutine = plain()
-    with pytest.raises(BadUse, match="is no process: decorate its function with @process"):
+    with pytest.raises(BadUse, match="is not a process: decorate its function with @process"):
         starts(how)(coroutine)
     coroutine.close()
 
@@ -114,7 +114,7 @@ def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
 
     run(makes())
     (operation,) = made
-    with pytest.raises(BadUse, match="is an operation, no process: await it in an async"):
+    with pytest.raises(BadUse, match="is an operation, not a process: await it in an async"):
         starts(how)(operation)
     if how != "Group.start":  # Group.start takes one process
         with pytest.raises(BadUse, match="in an iterable of processes is an operation"):
@@ -128,7 +128,7 @@ def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
 
 def test_the_function_in_a_list():  # rule 11.1
     with pytest.raises(
-        BadUse, match=r"<process worker> in an iterable of processes is no process yet"
+        BadUse, match=r"<process worker> in an iterable of processes is not a process yet"
     ):
         run([worker])
 
@@ -185,7 +185,7 @@ def test_a_channel_is_used_through_its_ends(b):  # rule 11.2
         (lambda: c.retire(), r"retire on channel 'c' itself: .*reader\(\) or writer\(\)"),
         (lambda: b.weft.retire(r, c), r"retire of <Channel c>: give ends of channels"),
         (lambda: b.weft.poison(c, 5), r"poison of 5: give channels and ends"),
-        (lambda: b.weft.statistics(r), r"an end has it as \.channel"),
+        (lambda: b.weft.statistics(r), r"the channel of an end is end\.channel"),
     ]:
         with pytest.raises(BadUse, match=says):
             use()
@@ -282,7 +282,7 @@ async def writes_one(b, w):
 
 
 def line_of(text):
-    """Where in this file, for the reports."""
+    """Returns the place in this file, for the reports."""
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     found = [n for n, line in enumerate(lines, 1) if text in line and "line_of" not in line]
     assert len(found) == 1
@@ -387,7 +387,8 @@ class Thing:
 
 
 def test_nothing_is_kept_by_the_search(b):  # rules 2.2, 14.2
-    """It looks at all that there is, and at every variable; nothing of that lives longer for it."""
+    """The search looks at all objects, and at every variable; none of them lives longer because
+    of it."""
     c = b.weft.Channel("c")
     kept = c.writer()
     box, variable = [Thing()], Thing()
@@ -407,7 +408,7 @@ def test_nothing_is_kept_by_the_search(b):  # rules 2.2, 14.2
 
 
 def test_what_locals_gave_is_left_alone(b):  # rule 14.2
-    """Before Python 3.13 each call of it gives the same dictionary."""
+    """Before Python 3.13 each call of locals() returns the same dictionary."""
     c = b.weft.Channel("c")
     kept = c.writer()
     mine = locals()
@@ -458,7 +459,8 @@ if __name__ == "__main__":
 
 
 def test_what_is_copied_or_pickled_by_itself_says_how_it_travels(tmp_path):
-    """Rule 11.2, in a program that has not imported weft.processes, also from within a Pool."""
+    """Rule 11.2 holds in a program that has not imported weft.processes, also from within a
+    Pool."""
     file = tmp_path / "alone.py"
     file.write_text(ALONE)
     ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True)

@@ -50,8 +50,8 @@ async def release(p: Place, how: str) -> None:
 
 
 def network(kind: str, attack):
-    """One process awaits the operation, another attacks it and then lets it go on. What each came
-    to."""
+    """One process awaits the operation, another attacks it and then lets it go on. Returns the
+    outcomes of both."""
     make, how, expected = KINDS[kind]
     p = Place()
     came: dict[str, object] = {}
@@ -109,7 +109,7 @@ def test_another_task(play: Runner, kind, attack):  # rules 11.1, 13.7
             await asyncio.sleep(0)
         if owner.done():
             assert how == "time"
-            return  # a busy machine: it was over first
+            return  # the operation was over first, on a busy machine
         with pytest.raises(BadUse, match="already"):
             await ATTACKS[attack](op)
         await release(p, how)

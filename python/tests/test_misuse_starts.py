@@ -48,8 +48,8 @@ async def fails():
 
 
 def has_ended(late, writer):
-    """As never run: it is done, has let go of its reader, and is safe to cancel and to be started
-    in vain."""
+    """Checks that `late` was never run: it is done, has let go of its reader, and is safe to
+    cancel and to start in vain."""
     assert late.done
     assert hows([late.result]) == ["<cancelled>"]
     with pytest.raises(Retired):
@@ -229,10 +229,11 @@ def test_a_generator_that_another_thread_collects():  # rule 11.1
         t = threading.Thread(target=box.clear)
         t.start()
         t.join()
-        with Group():  # the next that this thread does with a group closes what was left
+        with Group():  # the next group on this thread closes the one that was left
             pass
     assert started[0].done
-    # Without a GIL it goes on the thread that made it, which leaves the block in good order.
+    # Without a GIL the generator is dropped on the thread that made it, which leaves the block in
+    # good order.
     found = any("was collected while it was open" in str(x.message) for x in seen)
     assert found != bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
     del w

@@ -29,7 +29,7 @@ def source(folder: Path, text: str, name: str = "made.cpp") -> Path:
 
 
 def compiled(folder: Path, text: str) -> Path:
-    """A library of C, which the compiler makes in no time."""
+    """A library in C, which compiles quickly."""
     out = folder / "made.so"
     path = source(folder, text, "made.c")
     include = f"-I{weft.native.include_dir()}"
@@ -59,12 +59,12 @@ def test_a_name_that_is_not_there(tmp_path, monkeypatch):
         BadUse, match=r"no component 'none': no none\.so and no none\.cpp in /.*, \.;"
     ):
         weft.native.load("none")
-    with pytest.raises(BadUse, match=r"no component 'nowhere\.none': nowhere is no package"):
+    with pytest.raises(BadUse, match=r"no component 'nowhere\.none': nowhere is not a package"):
         weft.native.load("nowhere.none")
     (tmp_path / "package").mkdir()
     (tmp_path / "package/module.py").touch()
     with pytest.raises(
-        BadUse, match=r"no component 'package\.module\.none': package\.module is no package"
+        BadUse, match=r"no component 'package\.module\.none': package\.module is not a package"
     ):
         weft.native.load("package.module.none")
     with pytest.raises(
@@ -80,7 +80,7 @@ def test_what_is_no_library(tmp_path):
 
 def test_a_foreign_library(tmp_path):
     library = compiled(tmp_path, "int answer(void) { return 42; }\n")
-    with pytest.raises(BadUse, match=r"is a library, but no component of Weft.*WEFT_COMPONENT"):
+    with pytest.raises(BadUse, match=r"is a library, but not a component of Weft.*WEFT_COMPONENT"):
         weft.native.load(library)
     assert ctypes.util.find_library("c")
 
@@ -98,7 +98,8 @@ const weft_component* weft_component_entry(void) { return &made; }
 
 
 def declaring(*fields: str) -> str:
-    """A component of one process without parameters, in C, but for what is told."""
+    """The source in C of a component of one process without parameters, except for the parts
+    that the arguments give."""
     return f"""#include <weft/component_abi.h>
 static const weft_process_info info = {{.name = "f"}};
 static weft_component made = {{.abi = WEFT_COMPONENT_ABI, .size = sizeof made, .name = "m", .doc = "", .compiler = "C", .count = 1,
@@ -124,7 +125,8 @@ def test_a_component_of_a_newer_weft_is_refused(tmp_path, field):  # rule 16.5
 
 
 def test_a_component_of_the_first_edition_runs_here(tmp_path):  # rule 16.5
-    """Its tables are shorter than ours are; it was compiled with the header as it was then."""
+    """The component's tables are shorter than today's; it was compiled with the header of that
+    edition."""
     out = tmp_path / "first.so"
     source = HERE / "component_first.c"
     subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(out)], check=True)
@@ -159,7 +161,7 @@ static const weft_component made = {
 const weft_component* weft_component_entry(void) { return &made; }
 """,
     )
-    with pytest.raises(BadUse, match=r"'\[i' is no type of a native value"):
+    with pytest.raises(BadUse, match=r"'\[i' is not a type of a native value"):
         weft.native.load(library)
 
 
@@ -204,7 +206,7 @@ def test_flags_are_for_sources(tmp_path):
 
 
 DECLARATIONS = [
-    ('.argument("in")', "'in' is no name in Python"),
+    ('.argument("in")', "'in' is not a name in Python"),
     ('.argument("on")', "taken by load"),
     ("", "has 1 parameters, and 0 are named"),
     ('.argument("a").argument("b")', "one more than its function has"),
@@ -262,14 +264,14 @@ def nested(of: str) -> Any:
 
 @pytest.mark.parametrize("of", ["list", "tuple", "dict"])
 def test_an_argument_that_nests_too_deep_to_be_shown_is_refused(of):  # rule 11.2
-    """In place of an end, of a barrier and of a value. The error names the argument's type."""
+    """The argument is in place of an end, of a barrier and of a value. The error names its type."""
     value = nested(of)
     what = f"given was an object of type {of}"
     with pytest.raises(BadUse, match=f"'source' is a reader end of a channel of int; {what}"):
         basics().ints(value, -threads.Channel())
-    with pytest.raises(BadUse, match=f"'barrier' is a Barrier; {what}"):
+    with pytest.raises(BadUse, match=f"'barrier' must be a Barrier, {what}"):
         parties().resigns(value)
-    with pytest.raises(BadUse, match=f"'n': int is wanted, and what came is of type {of}"):
+    with pytest.raises(BadUse, match=f"'n': expected int, but what came is of type {of}"):
         basics().count_to(-threads.Channel(), value)
     with pytest.raises(BadUse, match=r"Input\(an object whose repr\(\) fails\): an input guard"):
         threads.Input(value)

@@ -1,5 +1,5 @@
-"""`weft build` and weft_add_component, as a user meets them who has only the pages: what they
-print, and what they say of mistakes."""
+"""`weft build` and weft_add_component, for a user who has only the pages: what they print, and
+what they say about mistakes."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_the_compilers_warnings_are_shown(folder: Path) -> None:
             {"CXX": "no-such-compiler"},
             "there is no C++ compiler (no-such-compiler)",
         ),
-        (["plain.cpp"], {}, "no component of Weft: it has no weft_component_entry()"),
+        (["plain.cpp"], {}, "not a component of Weft: it has no weft_component_entry()"),
         (["late.cpp"], {}, "the argument 'samples' has a default"),
         (["lacking.cpp"], {}, "undefined symbol: _Z6haelft"),
         (
@@ -106,8 +106,12 @@ def test_the_compilers_warnings_are_shown(folder: Path) -> None:
             'its function has 3 parameters, and 2 are named: .argument("name") for each',
         ),
         ([], {}, "Missing argument 'SOURCE'"),
-        (["filter.cpp"], {"CXX": "'g++"}, "is no command (No closing quotation)"),
-        (["filter.cpp"], {"WEFT_CACHE": "/proc/none"}, "$WEFT_CACHE says where else"),
+        (
+            ["filter.cpp"],
+            {"CXX": "'g++"},
+            "is not a command that can be run (No closing quotation)",
+        ),
+        (["filter.cpp"], {"WEFT_CACHE": "/proc/none"}, "set WEFT_CACHE to a folder"),
         (["filter.cpp", "-o", "none/filter.so"], {}, "cannot write none/filter.so (No such file"),
         (["filter.cpp", "-o", "."], {}, "cannot write . (Is a directory)"),
         (["filter.cpp", "--stub"], {}, "cannot write filter.pyi: Is a directory"),

@@ -1,4 +1,4 @@
-"""Rules 16: processes of native components beside Python's."""
+"""Rule 16: processes of native components beside Python's."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def write_all(b, w, values):
 
 
 def through(b, process, values, **channel):
-    """What comes out of a process with an `in` and an `out` when `values` go in."""
+    """Returns what comes out of a process with an `in` and an `out` when `values` go in."""
     a, c = b.weft.Channel("a", **channel), b.weft.Channel("c", **channel)
     return b.run(b.process(write_all)(-a, values), process(+a, -c), b.process(all_of)(+c))[2]
 
@@ -222,7 +222,7 @@ def test_a_second_type_is_refused_and_both_are_named(b):  # rule 16.2
 
 
 def test_a_call_that_is_refused_leaves_all_its_channels_as_they_were(b):
-    """Rules 11.1, 16.2, 16.3: also those before the one that cannot be."""
+    """Rules 11.1, 16.2, 16.3: this includes the channels before the one that cannot be native."""
     a, full = b.weft.Channel("a"), b.weft.Channel("full", capacity=1)
     first = basics().ints(+a, -(of_ints := b.weft.Channel("ints")))
     reader, writer = +full, -full
@@ -237,7 +237,9 @@ def test_a_call_that_is_refused_leaves_all_its_channels_as_they_were(b):
             basics().floats(+fresh, -other)
         assert not native._is_native(fresh) and not native._is_native(full)
     fresh = b.weft.Channel("fresh")
-    with pytest.raises(BadUse, match="given channel 'fresh' twice, as one of int and as one of"):
+    with pytest.raises(
+        BadUse, match="channel 'fresh' is given twice, as a channel of int and as a channel of"
+    ):
         basics().merge(+fresh, +fresh, -b.weft.Channel())
     assert not native._is_native(fresh)
 
@@ -475,8 +477,8 @@ def test_in_an_asyncio_task():  # rules 13.1, 16.1
 
 
 def test_tasks_of_asyncio_meet_components():  # rules 6.6, 13.1, 16.1, 16.2
-    """Tasks that are no processes: they are told, and cancelled, while components write without the
-    lock."""
+    """The tasks are no processes: they are woken, and cancelled, while components write without
+    the lock."""
 
     async def main(n):
         a, c, d = (coroutines.Channel(name) for name in "acd")
@@ -555,7 +557,7 @@ def test_wrong_arguments_are_told_at_the_call(b):  # rule 16.2
         f.scale()
     with pytest.raises(BadUse, match="argument 'samples' is a reader end of a channel of float"):
         f.scale(-b.weft.Channel(), -b.weft.Channel())
-    with pytest.raises(BadUse, match="argument 'factor': float is wanted, and 'x'"):
+    with pytest.raises(BadUse, match="argument 'factor': expected float, but 'x'"):
         f.scale(+b.weft.Channel(), -b.weft.Channel(), "x")
     with pytest.raises(BadUse, match="runs on='thread'"):
         f.scale(+b.weft.Channel(), -b.weft.Channel(), on="cloud")

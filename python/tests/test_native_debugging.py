@@ -1,5 +1,5 @@
-"""Debug builds of native components: one stack of Python and C++ when one throws, and gdb at work
-(python/docs/native-debugging.md)."""
+"""Debug builds of native components: one stack of Python and C++ when a component throws, and
+gdb at work (python/docs/native-debugging.md)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_stack_comes_from_another_os_process_too(throws: Any) -> None:  # ru
 
 @needs_addr2line
 def test_the_stack_is_of_the_exception_that_left_it(throws: Any) -> None:
-    """Not of one that was caught before."""
+    """The stack is not that of an exception that was caught before."""
     error = failed(throws.handles)
     assert (error.type, error.message) == ("int", "")
     names = [f.name for f in traceback.extract_tb(error.__traceback__)]
@@ -144,8 +144,8 @@ run(source(-a), throws.halves(+a, -b), collect(+b))
 
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="no gdb")
 def test_gdb_steps_from_python_into_cpp_and_back(tmp_path: Path) -> None:
-    """A breakpoint in the component, a step into what it calls and out, its variables, the threads'
-    names; then Python has the value."""
+    """Sets a breakpoint in the component, steps into a function that it calls and out, and
+    prints its variables and the threads' names; then Python has the value."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     commands = [

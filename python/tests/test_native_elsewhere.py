@@ -32,12 +32,13 @@ def host() -> Any:
 
 @th.process
 def with_far_reader(ends: Any, make: Any, out: Any) -> None:
-    """Runs what is made of the reader that comes from another OS process, and of `out`."""
+    """Runs the process that `make` makes of the reader that comes from another OS process, and
+    of `out`."""
     th.Parallel(make(ends.read(), out))
 
 
 def at_a_far_reader(host: Any, make: Any, values: list[Any], out: Any) -> list[Any]:
-    """What `make(reader, writer)` writes; the reader's channel was made in the host."""
+    """Returns what `make(reader, writer)` writes; the reader's channel was made in the host."""
     ends = Channel("ends")
     return th.run(
         targets_native.makes.on(host)(-ends, values),
@@ -96,7 +97,7 @@ def test_a_computed_output_elsewhere(host: Any, on: str) -> None:  # rules 5.8, 
 
 @pytest.mark.parametrize("on", ["thread", "host"])
 def test_the_component_goes_on_after_it(host: Any, on: str) -> None:  # rule 16.7
-    """Nothing was taken and nothing written: the value is read afterwards, and arrives."""
+    """No value was taken or written: the value is read afterwards, and arrives."""
     a, c, log = Channel("a"), Channel("c"), Channel("log")
     where = host if on == "host" else on
     got, _, said = th.run(
@@ -124,7 +125,7 @@ REFUSED = (
 
 
 def test_a_barrier_goes_to_no_other_os_process(host: Any) -> None:  # rules 8.1, 16.7
-    """Told where the process is made, before anything starts."""
+    """The error comes where the process is made, before anything starts."""
     barrier, log = co.Barrier(2), Channel("log")
     w = log.writer()
     for where in ("process", host, host[0], Supervisor()):
@@ -144,7 +145,7 @@ def test_a_barrier_goes_to_no_other_os_process(host: Any) -> None:  # rules 8.1,
 
 
 def test_a_barrier_beside_a_channel_that_was_made_here(host: Any) -> None:  # rules 8.4, 16.7
-    """Its writer is elsewhere: the value is read, and then the barrier's turn comes."""
+    """The writer is in another OS process: the value is read, and then the barrier has its turn."""
     a, log = Channel("a"), Channel("log")
     barrier = co.Barrier(2)
 

@@ -1,4 +1,5 @@
-"""Native components that end their thread (rules 7.14, 16.1), or throw what is not text."""
+"""Native components that end their thread (rules 7.14, 16.1), or throw something that is not
+text."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def host() -> Iterator[Hosts]:
 
 
 def passes(component: Any, how: str, got: list[Any], **where: Any) -> None:
-    """The network fails; `got` is what its reader had."""
+    """Runs a network that fails; `got` is what its reader got."""
     a, b = Channel("a"), Channel("b")
 
     @th.process
@@ -48,7 +49,8 @@ def passes(component: Any, how: str, got: list[Any], **where: Any) -> None:
 def test_a_process_whose_thread_it_ends_has_failed(
     ended: Any, host: Hosts, where: Any, how: str
 ) -> None:  # rules 7.14, 16.1
-    """Its ends are closed, what it wrote has arrived, and other processes go on there."""
+    """The component's ends are closed, the values that it wrote have arrived, and other
+    processes go on there."""
     on = host if where == "a host" else where
     for _ in range(2):
         got: list[Any] = []

@@ -35,7 +35,7 @@ async def read(r: co.Reader[int]) -> int:
 
 
 def test_tasks_of_the_child_do_not_wait_for_the_parents_components() -> None:
-    """At one fork in ten the component is in an operation. In the child it is nowhere."""
+    """At one fork in ten the component is in an operation. In the child it does not exist."""
     c = th.Channel("c")
     said = []
 

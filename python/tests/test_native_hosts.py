@@ -49,7 +49,7 @@ def host() -> Any:
 
 @th.process
 def until_it_ends(inp: Any) -> tuple[list[Any], str]:
-    """What came, and how it ended."""
+    """Returns the values that came, and how the channel ended."""
     got: list[Any] = []
     try:
         while True:
@@ -60,7 +60,7 @@ def until_it_ends(inp: Any) -> tuple[list[Any], str]:
 
 @th.process
 def outcome_of(process: Any) -> Any:
-    """How the process ended: what it raised, or None."""
+    """Returns the exception that the process raised, or None."""
     try:
         return th.Parallel(process)[0]
     except BaseException as error:
@@ -120,9 +120,9 @@ def test_arrays_are_copied(
     numbers = array.array("d", range(n))
     (got,) = through(basics().negate, [numbers], host)
     assert got.tolist() == [-x for x in range(n)]
-    assert numbers.tolist() == list(range(n))  # it is ours yet, as it was
+    assert numbers.tolist() == list(range(n))  # it is still the writer's, unchanged
     if n:
-        got[0] = 7.0  # and this is ours too
+        got[0] = 7.0  # and this one belongs to the reader
         assert got[0] == 7.0
 
 
@@ -148,7 +148,7 @@ def test_arrays_within_values_are_copied(host: Any) -> None:  # rule 16.7
     assert got.at == frame.at
     assert np.asarray(got.image).tolist() == image.tolist()
     assert [np.asarray(row).tolist() for row in got.rows] == [[1.0, 1.0], []]
-    got.image[0, 0] = 9.0  # ours
+    got.image[0, 0] = 9.0  # the reader's own copy
     assert image[0, 0] == 0.0
     (marked,) = through(m.marks, [np.zeros((2, 2))], host)
     assert np.asarray(marked).tolist() == [[0.0, 1.0], [10.0, 11.0]]
@@ -231,7 +231,7 @@ def test_blocks_there(crashing: Any, host: Any) -> None:  # rule 16.8
 
 
 def test_an_end_goes_away_while_a_component_waits_here(host: Any) -> None:
-    """The component reads, and writes, before the channel has ends elsewhere."""
+    """The component reads, and writes, before the channel has ends in other OS processes."""
     a, c = Channel("a"), Channel("c")
     f = basics()
     w, r = a.writer(), c.reader()
@@ -248,8 +248,8 @@ def test_an_end_goes_away_while_a_component_waits_here(host: Any) -> None:
 def test_a_channel_is_wired_while_components_are_busy_there(
     host: Any, capacity: int, when: int
 ) -> None:
-    """They are in operations without the interpreter's lock; nothing is lost or overtaken (rules
-    1.2, 1.5, 16.7)."""
+    """The components are in operations without the interpreter's lock; no value is lost or
+    overtaken (rules 1.2, 1.5, 16.7)."""
     a, b, c = Channel("a"), Channel("b", capacity=capacity), Channel("c")
     f = basics()
     more = b.writer()
@@ -304,7 +304,7 @@ def test_values_that_wait_are_converted_either_way(host: Any) -> None:  # rules 
 def test_a_python_process_elsewhere_writes_what_does_not_convert(host: Any) -> None:  # rule 16.7
     a, c = Channel("a"), Channel("c")
     text = (
-        r"a value read from channel 'a'.* which carries int .*int is wanted, and 'x' is of type str"
+        r"a value read from channel 'a'.* which carries int .*expected int, but 'x' is of type str"
     )
     with pytest.raises(ComponentError, match=text):
         th.run(
@@ -328,7 +328,7 @@ def test_what_does_not_convert_is_told_at_the_write(host: Any, on: str) -> None:
     made = basics().floats(+a, -c, on=host if on == "host" else "thread")
     said, _, got = th.run(mistaken(-a), made, collect(+c))
     assert "a value written to channel 'a'" in said
-    assert "float is wanted, and 'seven' is of type str" in said
+    assert "expected float, but 'seven' is of type str" in said
     assert got == [7.0]
 
 
@@ -394,7 +394,8 @@ def test_what_it_throws_arrives(crashing: Any, host: Any) -> None:  # rule 16.8
 
 
 def test_a_supervisor_names_the_component_whose_process_died(crashing: Any, caplog: Any) -> None:
-    """Rules 7.13, 16.8: in its report, in what is logged, and in what is raised at last."""
+    """Rules 7.13, 16.8: the name is in the component's report, in the log, and in the exception
+    that is raised at last."""
     a, c = Channel("a"), Channel("c")
     told: list[ProcessDied] = []
     place = Supervisor(restarts=1, backoff=0, report=lambda error, _: told.append(error))
@@ -417,8 +418,8 @@ def test_a_supervisor_names_the_component_whose_process_died(crashing: Any, capl
 def test_a_crash_is_contained(
     crashing: Any, how: str, number: int | None, status: int | None, on: str
 ) -> None:
-    """Rule 16.8: the peers get what was written and PeerDied, who made it ProcessDied; another
-    network goes on, and the next call."""
+    """Rule 16.8: the peers get the values that were written and PeerDied, and the maker of the
+    component gets ProcessDied; another network goes on, and so does the next call."""
     a, c = Channel("a"), Channel("c")
     with Hosts(1) as hosts:
         where: Any = "process" if on == "process" else hosts
@@ -504,7 +505,7 @@ def test_bad_use_is_told_here_and_at_once(crashing: Any, host: Any) -> None:  # 
         crashing.pid(w, on="cloud")
     with pytest.raises(BadUse, match="no such backend"):
         crashing.pid(w, on=7)
-    with pytest.raises(BadUse, match="writer end of a channel of int; given was 3"):
+    with pytest.raises(BadUse, match="writer end of a channel of int, not 3"):
         crashing.pid(3, on=host)
     with pytest.raises(BadUse, match=r"cpu=999"):
         crashing.pid(w, on=host, cpu=999)
@@ -524,7 +525,7 @@ def test_a_library_that_has_gone(tmp_path: Any, host: Any) -> None:
 
 
 def test_an_end_goes_away_while_a_value_is_converted(host: Any) -> None:  # rules 12.1, 16.7
-    """The reader there got a cell of this program's, and the program crashed."""
+    """Once the reader there got a cell of this program's, and the program crashed."""
     c, fed, here = Channel("c"), Channel("fed"), Channel("here")
     component = basics().ints(fed.reader(), c.writer())  # it writes nothing: `c` is native by it
     it_is_there = threading.Event()

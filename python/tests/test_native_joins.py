@@ -1,5 +1,6 @@
 """Rules 7.11, 16.1, 16.5: a component's process joins in like any other: its end is a guard, it may
-be watched, its channels have figures. And its library needs nothing of Python or of the extension.
+be watched, its channels have figures. And the component's library needs nothing of Python or of
+the extension.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ BOTH = pytest.mark.parametrize("on", ["thread", "pool"])
 
 @th.process
 def asks(*processes: Any) -> list[Any]:
-    """How each ended."""
+    """Returns how each process ended."""
     return [p.ended().wait() for p in processes]
 
 
@@ -145,7 +146,7 @@ def test_one_that_waits_is_counted(on: str) -> None:  # rules 16.1, 16.2
 
 @pytest.mark.parametrize("file", ["component_basics.cpp", "component_tasks.cpp"])
 def test_a_library_needs_nothing_of_python_or_of_the_extension(file: str) -> None:  # rule 16.5
-    """So one serves every Python, free-threaded too, and shares no state of C++."""
+    """So one library serves every Python, free-threaded too, and shares no state of C++."""
     if not shutil.which("nm"):
         pytest.skip("no nm")
     library = weft.native.build(HERE / file)

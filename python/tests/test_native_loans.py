@@ -1,5 +1,5 @@
-"""Rule 16.6: a lent value is not touched: write(move=True) makes sure of it, and the debug mode
-notices it."""
+"""Rule 16.6: a lent value must not be touched: write(move=True) makes sure of that, and the
+debug mode notices a touch."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def held():
         (lambda w: w.write(kept, move=True), "somebody else refers to it"),
         (lambda w: w.write(memoryview(kept), move=True), "a view of memory that somebody else"),
         (lambda w: w.write(numpy.ones(4)[1:], move=True), "a view of another array"),
-        (lambda w: w.write([1.0], move=True), "this list is not that: it has no buffer"),
+        (lambda w: w.write([1.0], move=True), "for this list it is not: it has no buffer"),
     ]
 
 
@@ -67,7 +67,7 @@ def test_what_somebody_else_has_is_refused(b, which):  # rule 16.6
 
 def test_where_there_is_nothing_to_move(b):
     w = -b.weft.Channel("a")
-    with pytest.raises(BadUse, match="'a', which is no native channel: it is for arrays alone"):
+    with pytest.raises(BadUse, match="'a', which is not a native channel: it is for arrays alone"):
         w.write(doubles(), move=True)
     w = -b.weft.Channel("a", type=list[int])
     with pytest.raises(BadUse, match=r"'a', which carries list\[int\]: it is for arrays alone"):

@@ -58,7 +58,7 @@ def sent_through(process, *values):
 # --- aggregates -----------------------------------------------------------------------------------
 
 
-class Point(NamedTuple):  # as Sample, but for its name
+class Point(NamedTuple):  # like Sample, except for its name
     value: int
     time: float
 
@@ -109,7 +109,7 @@ def test_a_default_and_an_annotation_of_an_aggregate(b):  # rule 16.2
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (Other(1.0, "x"), "int is wanted, and 'x' is of type str"),
+        (Other(1.0, "x"), "expected int, but 'x' is of type str"),
         (More(1.0, 2), "is of type More"),
         ((1.0, 2), "is of type tuple"),
         ({"time": 1.0, "value": 2}, "is of type dict"),
@@ -129,7 +129,8 @@ def test_what_is_no_such_aggregate_is_refused(b, value, says):  # rules 16.2, 16
 
 @pytest.fixture
 def own(tmp_path):
-    """A component with aggregates of its own, so that a class told here is not there for others."""
+    """A component with aggregates of its own, so that a class given here does not exist for
+    others."""
     path = tmp_path / "own.cpp"
     path.write_text(
         "#include <weft/component.hpp>\nusing namespace weft::native;\n"
@@ -199,8 +200,8 @@ def test_a_class_that_is_defined_again_takes_the_place_of_what_it_was(own):  # r
 
 
 def test_threads_that_ask_at_once_get_one_class(monkeypatch):  # rule 16.2
-    """Each is held where a class is made until both are there, or until the other can only wait for
-    it."""
+    """Each thread is held where a class is made until both are there, or until the other can
+    only wait for it."""
     from weft._components import types as _native_types
 
     both, waits, make = threading.Barrier(2), threading.Event(), dataclasses.make_dataclass
@@ -299,9 +300,9 @@ def test_a_component_looks_into_a_dynamic_value(b):  # rule 16.4
         "limit 2.000000",
         "n",
         "limit 1.500000",
-        "a Value is int, and str is asked of it",
+        "expected a Value that is str, and this one is int",
         'a Value is a dict without the key "name"',
-        "a Value is list, and dict is asked of it",
+        "expected a Value that is dict, and this one is list",
     ]
 
 
@@ -387,7 +388,7 @@ def test_what_need_not_be_written_to(b):  # rule 16.6
 
 
 class Tensor:
-    """A numpy array that knows DLPack alone."""
+    """A numpy array that knows only DLPack."""
 
     def __init__(self, numbers, device=1):
         self.numbers, self.device = numbers, device
@@ -424,7 +425,7 @@ def refused_arrays():
     frozen = numpy.arange(3.0)
     frozen.flags.writeable = False
     return [
-        (numpy.zeros(3), r"array\[float64, 2\] is wanted, and this numpy.ndarray has 1 dimension$"),
+        (numpy.zeros(3), r"expected array\[float64, 2\], but this numpy.ndarray has 1 dimension$"),
         (numpy.zeros((1, 2, 3)), "has 3 dimensions"),
         (numpy.ma.masked_array(numpy.zeros((2, 3))), "has a mask beside its numbers"),
         (numpy.zeros((2, 3)).T, "not contiguous memory"),
@@ -446,7 +447,7 @@ def test_what_is_no_such_array_is_refused(which):  # rules 16.4, 16.6
 
 
 def test_a_select_that_may_write_an_array(b):  # rules 5.2, 16.6
-    """The array is the component's until it is written."""
+    """The array belongs to the component until it is written."""
     a, x, y, log = (b.weft.Channel(n, capacity=3) for n in ("a", "x", "y", "log"))
     xr, yr = +x, +y
     f = messages()
@@ -475,7 +476,8 @@ def test_a_write_that_fails_leaves_the_array_where_it_was(b):  # rules 3.4, 16.6
 
 @pytest.mark.parametrize("component", [messages, tasks])
 def test_a_text_that_was_not_written_is_still_there(b, component):  # rules 5.10, 6.2
-    """Offered in a choice that another guard won, or that threw, and in a write that failed."""
+    """The text is offered in a choice that another guard won, or that threw, and in a write that
+    failed."""
     go, out, log = b.weft.Channel("go"), b.weft.Channel("out"), b.weft.Channel("log")
     text = "a text that is too long to lie in the string itself"
 
@@ -559,22 +561,22 @@ class Untyped:
 @pytest.mark.parametrize(
     ("type_", "says"),
     [
-        (set, "set'> is no type of a native channel"),
-        (list, "list'> is no type of a native channel"),
-        (tuple[int, ...], "is no type of a native channel"),
-        (int | str, "is no type of a native channel"),
+        (set, "set'> cannot be the type of a native channel"),
+        (list, "list'> cannot be the type of a native channel"),
+        (tuple[int, ...], "cannot be the type of a native channel"),
+        (int | str, "cannot be the type of a native channel"),
         (Holds, "Holds holds itself"),
         (Untyped, "the types of the fields of Untyped are not known"),
-        ([], r"\[\] is no type"),
-        ("int", "'int' is no type"),
-        (Annotated[memoryview, "float16"], "is no array's type"),
-        (Annotated[memoryview, "float64", 7], "is no array's type"),
-        (coroutines.Channel, "is no type"),
-        (typing.List, "is no type of a native channel"),  # noqa: UP006
-        (typing.Dict, "is no type of a native channel"),  # noqa: UP006
-        (typing.Tuple, "is no type of a native channel"),  # noqa: UP006
-        (types.GenericAlias(dict, (int,)), "is no type of a native channel"),
-        (Annotated[set, {}], "is no type of a native channel"),
+        ([], r"\[\] cannot be the type"),
+        ("int", "'int' cannot be the type"),
+        (Annotated[memoryview, "float16"], "is not the type of an array"),
+        (Annotated[memoryview, "float64", 7], "is not the type of an array"),
+        (coroutines.Channel, "cannot be the type"),
+        (typing.List, "cannot be the type of a native channel"),  # noqa: UP006
+        (typing.Dict, "cannot be the type of a native channel"),  # noqa: UP006
+        (typing.Tuple, "cannot be the type of a native channel"),  # noqa: UP006
+        (types.GenericAlias(dict, (int,)), "cannot be the type of a native channel"),
+        (Annotated[set, {}], "cannot be the type of a native channel"),
     ],
     ids=range(16),
 )
@@ -633,7 +635,7 @@ def test_that_a_component_s_names_are_free(tmp_path):  # rule 16.5
         weft.native.load(path)
     path.write_text(path.read_text().replace('<&g>("f")', '<&g>("g")'))
     with pytest.raises(
-        BadUse, match=r"the aggregate f of a component is none of Python's: .*lambda"
+        BadUse, match=r"the aggregate f of a component cannot be a class of Python: .*lambda"
     ):
         weft.native.load(path)
 

@@ -28,7 +28,8 @@ def channel(choose, name):
 
 
 def chain(choose, length):
-    """Processes one behind another, at least one of them native; the first channel and the last."""
+    """Makes processes one behind another, at least one of them native; returns the first channel
+    and the last."""
     channels = [channel(choose, f"c{n}") for n in range(length + 1)]
     made = [choose.choice(kinds()) for _ in range(length)]
     made[choose.randrange(length)] = basics().ints
@@ -57,8 +58,8 @@ def test_nothing_is_lost_or_overtaken_in_a_chain(seed):  # rules 1.2, 1.5, 3.5, 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_value_goes_one_way_where_chains_share_channels(seed):  # rules 1.3, 5.4, 16.1
-    """Several writers and readers of every kind at two channels; what comes out is what went in,
-    each once."""
+    """Several writers and readers of every kind at two channels: each value that went in comes
+    out once."""
     choose = random.Random(seed)
     a, b = channel(choose, "a"), channel(choose, "b")
     workers = [choose.choice(kinds()) for _ in range(choose.randint(1, 4))] + [basics().ints]
@@ -141,7 +142,7 @@ def test_a_chain_that_bites_its_tail_is_a_deadlock(seed):  # rules 10.1, 10.2, 1
 
 
 def reader_of(choose, end, got):
-    """A process that reads all there is, one by one, in blocks or by choice, into `got`."""
+    """A process that reads all values into `got`, one by one, in blocks or by choice."""
 
     @co.process
     async def singly(r):
@@ -190,8 +191,8 @@ def test_writers_and_readers_of_every_kind_at_one_channel(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_readers_retire_one_after_another(seed):  # rules 3.1, 3.2, 16.1
-    """Nobody reads any more at last: every writer is told, of whichever kind, and what was read was
-    written once."""
+    """At last nobody reads any more: every writer of any kind is told, and each value that was
+    read was written once."""
     choose = random.Random(seed)
     c, got = channel(choose, "c"), []
 
@@ -248,8 +249,8 @@ def test_parties_of_every_kind_at_a_barrier(seed):  # rules 8.1, 8.2, 8.4, 16.1
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_server_of_computed_values_among_clients(seed):  # rules 5.2, 5.8, 16.1
-    """Whatever is read is the sum of what was written until then: sums only grow, and the last is
-    all."""
+    """Each value read is the sum of what was written until then: sums only grow, and the last is
+    the sum of all."""
     choose = random.Random(seed)
     a, c = channel(choose, "a"), co.Channel("c")
     clients = choose.randint(1, 3)

@@ -39,7 +39,7 @@ BOTH = pytest.mark.parametrize("on", ["thread", "pool"])
 
 
 def line_of(file: str, text: str) -> int:
-    """Of the only line of a source of these tests that has `text`."""
+    """Returns the number of the only line, of a source of these tests, that has `text`."""
     lines = (HERE / file).read_text(encoding="utf-8").splitlines()
     (line,) = (number for number, line in enumerate(lines, 1) if text in line)
     return line
@@ -49,7 +49,7 @@ class Seen:
     """Every event of one process, and a moment at which it parks."""
 
     def __init__(self, name: str, parks: str | None = None) -> None:
-        """`parks`: in which operation; None: in any."""
+        """`parks`: the operation in which it parks; None: any."""
         self.path = f"main/{name}"
         self.parks = parks
         self.events: list[tuple[str, str | None, Any, Any]] = []
@@ -63,11 +63,11 @@ class Seen:
             self.parked.set()
 
     def shape(self) -> list[tuple[str, str | None]]:
-        """Without what depends on who came first."""
+        """Returns the events without those that depend on who came first."""
         return [(what, op) for what, op, _, _ in self.events if what != "park"]
 
     def check(self) -> None:
-        """An operation begins, parks once at most and has one outcome, at one place."""
+        """Checks that an operation begins, parks at most once and has one outcome, at one place."""
         at: tuple[str | None, str | None] = ("none", None)
         place = None
         for what, op, target, _ in self.events:
@@ -96,7 +96,7 @@ def observing(observer: Callable[..., None]) -> Generator[None, None, None]:
 
 
 def traced(file: Path, *network: Any) -> dict[str, list[dict[str, Any]]]:
-    """Runs it; the events of its trace by the names of processes."""
+    """Runs the processes; returns the events of the trace by the names of processes."""
     with tracing(file):
         th.run(*network)
     by: dict[str, list[dict[str, Any]]] = {}
@@ -111,7 +111,7 @@ def brief(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 @th.process
 def writes_when(w: Any, moment: threading.Event, value: Any) -> None:
-    """When somebody has parked."""
+    """Waits until a process has parked."""
     assert moment.wait(BOUND)
     w.write(value)
 
@@ -283,7 +283,7 @@ def test_a_computed_output(capacity: int, tmp_path: Path) -> None:  # rules 5.8,
     selects = [e for e in by["serves"] if e.get("op") == "select"]
     assert selects[0]["guards"] == [["input", "a"], ["output", "d"]]
     assert (selects[1]["e"], selects[1]["kind"], selects[1]["c"]) == ("commit", "output", "d")
-    # by the poison, or by the reader that has gone
+    # Poison ended it, or the reader had gone.
     assert selects[-1]["e"] == "ended" and selects[-1]["why"] in ("Poisoned", "Retired")
 
 
@@ -320,7 +320,7 @@ def test_blocks_are_seen_as_single_operations(capacity: int, tmp_path: Path) -> 
 @BOTH
 @pytest.mark.parametrize("kind", ["read", "write", "select", "sleep", "sync"])
 def test_a_cancellation_is_a_withdrawal(on: str, kind: str, tmp_path: Path) -> None:
-    """Rules 6.1, 14.6: and it is the process's all the same."""
+    """Rules 6.1, 14.6: and the request is met by the process all the same."""
     a, b, log = th.Channel("a"), th.Channel("b"), th.Channel("log")
     unread = th.Channel("unread", overflow="unbounded")
     keep = [a.writer(), b.writer(), log.reader(), unread.reader()]
@@ -388,7 +388,8 @@ def test_a_guard_that_falls_silent_is_named_with_its_line(on: str) -> None:  # r
     said: list[str] = []
     with observing(seen), observing(_quiet_ends.Naming(said.append).event):
         th.run(tasks().either(+a, +b, -log, 1, on=on), retires_then_writes(-a, -b), collect(+log))
-    # a select does not say where it stands (python/docs/native.md, Limits): the declaration does
+    # A select does not say where it stands (python/docs/native.md, Limits), so the line is that of
+    # the declaration.
     line = line_of("component_tasks.cpp", 'component.process<&either>("either")')
     (silent,) = (text for text in said if "guard 0" in text)
     assert silent.startswith("process main/either: guard 0 (input a) of its select fell silent")
@@ -404,7 +405,7 @@ def test_measuring_counts_both_sides(on: str) -> None:  # rules 14.4, 16.1
     ints = Seen("ints")
     with observing(ints), measuring() as m:
         th.run(tasks().ints(+a, -c, on=on), writes_when(-a, ints.parked, 1), collect(+c))
-    # It parked at an empty channel, twice: the second time it met the end, or did not wait.
+    # The reader parked at an empty channel, twice: the second time it met the end, or did not wait.
     assert m[a].transfers == 1 and m[c].transfers == 1
     assert m[a].parked_reads >= 1 and m[a].blocked_readers > 0 and m[a].max_waiting_readers == 1
     assert m[a].parked_writes == 0
@@ -503,8 +504,8 @@ def test_observing_changes_no_outcome(observer: str, seed: int, tmp_path: Path) 
     assert got[-1] == list(range(40))
     if observer in ("trace", "all"):
         summary = _trace.summarise(_trace.read(tmp_path / "t")[0])
-        # each stage writes what it reads; the last channel's reader and the first one's writer are
-        # Python's
+        # Each stage writes what it reads. The last channel's reader and the first channel's writer
+        # are Python's.
         counts = {row.name: row.operations for row in summary.channels}
         assert counts == {f"c{i}": 80 for i in range(n + 1)}
         assert summary.unfinished == []
@@ -614,7 +615,7 @@ def test_each_step_is_reported_once(tmp_path: Path) -> None:  # rule 14.1
 
     with watchdog(BOUND, hogs.append) as w:
         th.run(tasks().spins(-c, str(file)), looks(+c, w))
-    # The step in which it wrote, perhaps, and that in which it computes.
+    # Perhaps the step in which it wrote, and the step in which it computes.
     assert 1 <= len(hogs) <= 2
 
 
@@ -642,7 +643,8 @@ def test_who_waits_on_the_pool_is_no_hog() -> None:  # rule 14.1
     def looks(w: Any, r: Any, dog: Any) -> None:
         w.write(1)
         assert seen.parked.wait(BOUND)
-        while _native._running_steps():  # it has been told of, and is about to leave its thread
+        # The process has been reported, and is about to leave its thread.
+        while _native._running_steps():
             pass
         dog.look(FAR)
         r.read()

@@ -122,7 +122,7 @@ def test_a_component_that_was_cancelled_may_go_on(on, where):
 
 def test_wrong_barriers(b):  # rule 11
     log = b.weft.Channel("log")
-    with pytest.raises(BadUse, match="argument 'barrier' is a Barrier; given was 2"):
+    with pytest.raises(BadUse, match="argument 'barrier' must be a Barrier, not 2"):
         parties().phases(2, -log, 1)
     with pytest.raises(ComponentError, match="resign on a barrier with nobody enrolled"):
         b.run(parties().resigns(b.weft.Barrier(0)))
@@ -150,8 +150,8 @@ def test_a_writer_waits_for_the_block_of_a_component(b):  # rule 1.6
             order.append(f"during {n}")
 
     b.run(b.process(writes)(-a), parties().extends(+a, -c), b.process(reads)(+c))
-    # The reader of `during` has it before the block ends; whoever runs first after that appends
-    # first. So only within one n.
+    # The reader of `during` has its value before the block ends; the process that runs first after
+    # that appends first. So the order is not fixed within one n.
     assert sorted(order) == sorted(f"{w} {n}" for w in ("wrote", "during") for n in range(3))
     assert all(order.index(f"wrote {n}") < order.index(f"during {n + 1}") for n in range(2))
 
@@ -251,12 +251,13 @@ def test_a_function_that_reads(b):  # rules 5.8, 11
 
     b.run(parties().reads_in_a_function(+a, -c, -log), b.process(asks)(+c))
     (said,) = b.run(b.process(all_of)(told))
-    assert "does nothing with channels (rule 5.8)" in said
+    assert "cannot use channels (rule 5.8)" in said
     del keep
 
 
 def test_a_function_that_sleeps(b):
-    """Rules 5.8, 11: the choice for which it makes the value is still there afterwards."""
+    """Rules 5.8, 11: the choice for which the function makes the value is still there
+    afterwards."""
     c, log = b.weft.Channel("c"), b.weft.Channel("log", capacity=1)
     told = +log
 
@@ -266,7 +267,7 @@ def test_a_function_that_sleeps(b):
 
     b.run(parties().sleeps_in_a_function(-c, -log), b.process(asks)(+c))
     (said,) = b.run(b.process(all_of)(told))
-    assert "does nothing with channels (rule 5.8)" in said
+    assert "cannot use channels (rule 5.8)" in said
 
 
 @pytest.mark.parametrize("how", range(4))

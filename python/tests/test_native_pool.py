@@ -88,7 +88,7 @@ def test_parts_that_are_awaited(on):  # rule 16.10
 
 
 def test_parts_do_not_pile_up_on_the_stack():
-    """Half a million of them, none of which waits."""
+    """Half a million tasks, none of which waits."""
     (c,) = channels(1)
     assert co.run(tasks().deep(-c, 500_000), collect(+c))[1] == [500_000]
 
@@ -130,8 +130,8 @@ def test_an_array_that_was_not_written_is_there_yet(on):  # rules 3.2, 5.1
 
 
 def test_a_thousand_on_a_few_threads():
-    """A chain of 1,000; in the middle of it one counts the program's threads, while all the others
-    wait."""
+    """A chain of 1,000 processes; one in the middle of it counts the program's threads, while
+    all the others wait."""
     n = 1000
     cs = channels(n + 1)
     go, count = channels(2)
@@ -152,7 +152,8 @@ def test_a_thousand_on_a_few_threads():
 
 
 def test_the_pool_goes_with_its_processes():
-    """Every run has its own; when its processes have ended its threads are gone."""
+    """Every run has a pool of its own; when its processes have ended, the threads of the pool
+    are gone."""
 
     def once():
         a, c = channels(2)
@@ -162,7 +163,7 @@ def test_the_pool_goes_with_its_processes():
     before = how_many_threads()
     for _ in range(20):
         once()
-    # a thread that has let go of its run may not have left the system yet
+    # A thread that has let go of its run may not have left the system yet.
     while how_many_threads() > before:
         os.sched_yield()
 
@@ -203,7 +204,8 @@ def test_in_a_network_that_is_a_guest_of_asyncio():  # rule 16.10
 
 
 def test_tasks_of_asyncio_at_its_channels():
-    """They need the interpreter's lock, which its operations then take (aside.hpp)."""
+    """The processes need the interpreter's lock, which the operations of the component then take
+    (aside.hpp)."""
 
     async def main():
         a, c = channels(2)
@@ -226,8 +228,8 @@ def test_tasks_of_asyncio_at_its_channels():
 
 
 def test_python_goes_on_while_it_computes(tmp_path):  # rules 16.1, 16.10
-    """It computes until Python has made a file, which it could not if it had to wait for the
-    interpreter's lock."""
+    """The component computes until Python has made a file, which Python could not do if it had
+    to wait for the interpreter's lock."""
     (c,) = channels(1)
     path = tmp_path / "there"
 
@@ -436,8 +438,8 @@ def test_a_failure_cancels_hundreds_of_them():  # rules 6.2, 7.3
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_failure_or_a_limit_in_the_middle_of_it_all(seed):  # rules 6.2, 7.3, 8.5
-    """Chains at work, on every kind of thread, are cancelled at some moment: by a failure, by
-    poison, by a limit."""
+    """Chains at work, on every kind of thread, are cancelled at a random moment: by a failure,
+    by poison, by a limit."""
     choose = random.Random(seed)
     kinds = [co_echo, th_echo, basics().ints, *[tasks().ints] * 4]
     how = choose.choice(["fail", "poison", "limit"])
@@ -548,7 +550,8 @@ def test_ends_are_let_go_when_it_was_never_run():  # rules 2.3, 6.5
 
 
 def test_it_runs_in_another_os_process_too():  # rules 16.8, 16.10
-    """There it has a thread: its operations wait, and it is never suspended."""
+    """In such a place the component has a thread: its operations wait, and it is never
+    suspended."""
     c = co.Channel("c")
 
     @th.process
@@ -627,7 +630,8 @@ WEFT_COMPONENT(wrong, "") {{ component.process<&f>("f").argument("in"); }}
 
 
 def test_a_finaliser_that_needs_the_pool_while_the_interpreter_ends():  # rule 11.2
-    """Its thread would never get the interpreter's lock, and who waits for it never go on."""
+    """Its thread would never get the interpreter's lock, and whoever waits for it would never go
+    on."""
     program = f"""
 import sys
 import weft.native
@@ -647,4 +651,4 @@ kept = Dies()  # until the interpreter clears its modules
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith("BadUse main: process ints: the interpreter ends, and no ")
+    assert ended.stdout.startswith("BadUse main: process ints: the interpreter is ending ")

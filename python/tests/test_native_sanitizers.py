@@ -26,7 +26,7 @@ def builds(folder, *flags: str) -> bool:
     "sanitizer", ["thread", pytest.param("address,undefined", marks=pytest.mark.soak)]
 )
 def test_components_on_many_threads(tmp_path, sanitizer):  # rule 16.1
-    level = "-O1" if sanitizer == "thread" else "-O0"  # g++ takes half the time for that one
+    level = "-O1" if sanitizer == "thread" else "-O0"  # g++ takes half the time with -O0
     flags = ["-std=c++20", level, "-g1", f"-fsanitize={sanitizer}", "-pthread"]
     if not builds(tmp_path, *flags):
         pytest.skip(f"no -fsanitize={sanitizer} here")

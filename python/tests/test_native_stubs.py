@@ -1,5 +1,5 @@
-"""Stub files of components, and help(): what a component declares, as Python's tools see it (rule
-16.1)."""
+"""Stub files of components, and help(): the declarations of a component, as Python's tools see
+them (rule 16.1)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_what_python_has_no_literal_for_and_texts_with_signs(tmp_path):
 
 
 def test_wrong_use_of_write_stub(tmp_path):
-    with pytest.raises(BadUse, match="is no component: give what"):
+    with pytest.raises(BadUse, match="expected what"):
         weft.native.write_stub(sys, tmp_path)
     with pytest.raises(BadUse, match="there is no folder"):
         weft.native.write_stub(basics(), tmp_path / "none")

@@ -34,7 +34,7 @@ def keeps_looking(looks: int, channel: Any, found: list[Any]) -> None:
 
 
 class Waits:
-    """An observer: how many processes of these names have parked, in which operation."""
+    """An observer that counts how many processes of these names have parked, in which operation."""
 
     def __init__(self, **how: str) -> None:
         self.how = {f"main/{name}": op for name, op in how.items()}
@@ -57,7 +57,7 @@ class Waits:
 
 @th.process
 def asks(waits: Waits, wanted: set[str], let_go: Any, found: list[PartialDeadlock]) -> None:
-    """Until they are stuck: one that was told of is about to wait."""
+    """Waits until the processes are stuck: a process that was reported is about to wait."""
     assert waits.all.wait(BOUND)
     while {p.path for p in deadlocks().processes} != wanted:
         pass
@@ -68,7 +68,7 @@ def asks(waits: Waits, wanted: set[str], let_go: Any, found: list[PartialDeadloc
 @pytest.mark.parametrize("n", [2, 3, 6])
 @pytest.mark.parametrize("kind", ["thread", "pool", "place", "both"])
 def test_who_goes_on_is_never_accused(kind: str, n: int) -> None:
-    """Rule 14.3: a token goes round a ring of components, and somebody looks all the time."""
+    """Rule 14.3: a token goes round a ring of components, and another thread looks all the time."""
     ring = [th.Channel(f"c{i}") for i in range(n)]
     makes = {
         "thread": lambda _, r, w: basics().ints(r, w),
@@ -168,7 +168,7 @@ def test_in_an_extended_read_and_at_a_barrier() -> None:  # rules 1.6, 8.1, 14.3
             parties().extends(+c, -during),
             tasks().ints(+during, -c),
             parties().phases(barrier, -unbounded, 1),
-            # whoever goes on may be the party that is missing: phases is not named
+            # A process that goes on may be the missing party, so `phases` is not named.
             asks(
                 waits,
                 {"main/extends", "main/ints"},

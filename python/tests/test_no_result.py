@@ -31,7 +31,7 @@ def line_of(function: Callable[..., Any], after: int) -> str:
 
 
 def retired(b: Any, n: int = 1) -> list[Any]:
-    """Readers of a channel whose writers have gone."""
+    """Processes that read from channels whose writers have gone."""
     c = b.weft.Channel("retired")
     rs = [c.reader() for _ in range(n)]
     c.writer().retire()
@@ -116,7 +116,7 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
         waits,
         failing,
     ]
-    failing.ended()  # watched from here, too: it may fail before a process looks
+    failing.ended()  # watched from here too, because it may fail before a process looks
     results = b.run(*ps, b.process(cancels)(waits), b.process(ends_at)(failing))
     said = [(n.process, n.how, n.reason) for n in results[: len(ps)]]
     assert said == [
@@ -130,11 +130,12 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
     ]
     assert results[len(ps)] is None  # it has returned nothing
     how, result, error = results[len(ps) + 1]
-    assert (how, result, str(error)) == ("failed", None, "mine")  # Ended says so already
+    assert (how, result, str(error)) == ("failed", None, "mine")  # Ended tells this already
     assert [bool(n) for n in results[: len(ps)]] == [False] * len(ps)
 
 
-def test_where(b):  # rule 7.1
+# The place is a line of the program, not of a function that passes the operation on, nor of Weft.
+def test_where(b):
     """It is a line of the program, not of a function that passes the operation on, nor of Weft."""
 
     async def own_line(b, r):
@@ -250,7 +251,8 @@ def test_one_alone_raises_what_left_it(b):  # rule 7.1
 
 
 def test_a_million_would_not_know_each_other(b):  # rule 7.1
-    """Many share texts (the path above them, a reason), but each has its own where they differ."""
+    """Many share texts (the path above them, a reason), but each has its own text where they
+    differ."""
     a, c = b.weft.Channel("a"), b.weft.Channel("c")
     ends = [ch.reader() for ch in (a, c, a, c)]
     for ch in (a, c):
@@ -487,7 +489,7 @@ class Odder(BaseException):
 
 
 def test_odd_exceptions(b):  # rules 7.1, 11.1
-    """A text that cannot be made is left out, and nobody waits for ever."""
+    """A text that cannot be made is left out, and no process waits for ever."""
     odd = Odd("met")
     odd.met = True
     odder = b.weft.watched(b.process(fails)(Odder()))

@@ -59,7 +59,7 @@ def test_the_watchdog_names_a_hog_by_path_file_and_line() -> None:
 
 
 def test_one_report_for_each_incident() -> None:
-    """Rule 14.1: by a clock of the test's own."""
+    """Rule 14.1, with a clock of the test's own."""
     hogs: list[Any] = []
     dog = watchdog(1000.0, hogs.append)
     late = 10**13
@@ -74,7 +74,7 @@ def test_one_report_for_each_incident() -> None:
         assert len(hogs) == 1  # the same incident
         await yield_()
         dog.look(now() + late)
-        assert len(hogs) == 2  # it has been back
+        assert len(hogs) == 2  # the process has been back in between
 
     _native._watch_steps(True)
     try:
@@ -129,9 +129,9 @@ def test_without_a_callback_it_warns() -> None:
 
 
 def test_the_watchdogs_thread_hides_no_deadlock() -> None:
-    """Rule 10.3: it is Weft's own, and uses no end."""
+    """Rule 10.3: the watchdog's thread is Weft's own, and uses no end."""
     c = Channel("c")
-    keep = c.writer()  # held by a local variable: another thread might be the one that uses it
+    keep = c.writer()  # a local variable holds it: another thread might use it
 
     @process
     async def reads(r: Any) -> None:
@@ -231,7 +231,7 @@ def test_only_what_happens_in_the_block_counts() -> None:
 
 
 def test_many_channels_are_folded_into_their_names() -> None:
-    """Rule 14.4: those that nobody refers to any more are not kept."""
+    """Rule 14.4: rows of channels to which nobody refers any more are not kept."""
 
     @process
     async def writes(w: Any) -> None:
@@ -285,7 +285,7 @@ def test_two_threads_that_fold_at_once_count_a_channel_once(
 
 
 def test_one_that_begins_to_look_as_another_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 14.2: on two threads. The extension was told last that nobody looks."""
+    """Rule 14.2, on two threads. The extension is told last that nobody observes."""
     asked, tell = threading.Event(), _native._set_observer
     seen: list[str] = []
 
@@ -296,7 +296,7 @@ def test_one_that_begins_to_look_as_another_stops(monkeypatch: pytest.MonkeyPatc
         seen.append(what)
 
     class Lock:
-        """It says that the other thread waits for it."""
+        """An observer that says when the other thread waits for it."""
 
         def __init__(self) -> None:
             self.lock = threading.RLock()
@@ -336,7 +336,8 @@ def test_one_that_begins_to_look_as_another_stops(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_observer_that_raises_disturbs_nobody(b: Any) -> None:
-    """Rule 14.2: what it raises does not reach the observed process, and changes no outcome."""
+    """Rule 14.2: the observer's exception does not reach the observed process, and changes no
+    outcome."""
     c = b.weft.Channel("c")
 
     def bad(*_: Any) -> None:

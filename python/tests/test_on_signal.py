@@ -1,4 +1,4 @@
-"""Signals that ask a program where everybody is (rules 14.9, 14.10)."""
+"""Signals that ask a program where its processes are (rules 14.9, 14.10)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's /proc")
 
 @pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets"])
 def test_sigusr1_says_where_everybody_is(home: Path, tmp_path: Path, backend: str) -> None:
-    """Rule 14.10: in the words of `weft top --once`, and the program goes on."""
+    """Rule 14.10: the answer has the form of `weft top --once`, and the program goes on."""
     with running(tmp_path, WAITS, "--on", backend) as p:
         assert p.stderr is not None
         until_asleep(p.pid)
@@ -58,7 +58,7 @@ def test_a_signal_is_answered_while_the_main_thread_computes(home: Path) -> None
 
 
 def test_a_deadlock_is_declared_beside_on_signal() -> None:
-    """Rule 10.3: it is no handler that may act."""
+    """Rule 10.3: this handler is none that may act."""
     text = """
         import signal
         from weft.coroutines import Channel, Deadlock, process, run

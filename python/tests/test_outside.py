@@ -2,7 +2,7 @@
 of a C library, or for signals whose handlers act; and each real deadlock is reported.
 
 Tests that might hang, or end with a false Deadlock, run in programs of their own. There a
-standstill is reported after 20 ms, and the part that is to act acts on that report.
+standstill is reported after 20 ms, and the part that must act acts on that report.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from weft.coroutines import BadUse, Channel, Deadlock, Outside, process, run
 
 BACKENDS = ["coroutines", "greenlets", "threads", "guest", "block"]
 
-# A C library with a thread that calls back for each byte that comes by a pipe, as an audio device or
-# a broker's client does.
+# A C library with a thread that calls back for each byte that comes through a pipe, as an audio
+# device or a client of a broker does.
 LIBRARY = """
 #include <pthread.h>
 #include <unistd.h>
@@ -177,7 +177,8 @@ assert len(told) == 1, told
     [("_thread", "guest"), ("_thread", "threads"), ("of C", "coroutines"), ("threading", "guest")],
 )
 def test_one_that_was_found_in_python(what: str, backend: str, library: str) -> None:  # rule 10.3
-    """The thread does not use Weft, and nothing told of its end: the run once waited for ever."""
+    """The thread does not use Weft, and nothing told the run of its end: once the run waited for
+    ever."""
     runs(
         f"""
 import _thread
@@ -208,7 +209,7 @@ assert len(told) == 1, told
 
 @pytest.mark.parametrize("act", ["c.poison()", "p.cancel()"])
 def test_one_that_only_ends_what_is_there(act: str, library: str) -> None:  # rule 10.3
-    """It reads and writes nothing, and still counts."""
+    """The thread reads and writes nothing, and still counts."""
     runs(
         f"""
 acted = threading.Event()
@@ -341,14 +342,14 @@ for goes in lambda: tokens[0].close(), drops:
     [
         ("token = Outside(due=True)", "token.close()"),
         ("token = Outside(due=True)", "del token"),
-        # as where a program leaves a network
+        # This is the place where a program leaves a network.
         ("from weft._extension import native as token; token._outside(True)", "token._outside(0)"),
     ],
     ids=["closed", "dropped", "left"],
 )
 def test_it_goes_on_a_thread_that_counts_itself(comes: str, goes: str) -> None:  # rules 10.3, 10.6
-    """The thread lives on, and may have the end: no deadlock, but a standstill now that nothing is
-    due."""
+    """The thread lives on, and may have the end: this is no deadlock, but a standstill, now that
+    nothing is due."""
     runs(
         f"""
 {comes}
@@ -440,7 +441,7 @@ assert len(told) == 1, told
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_handler_acts(backend: str) -> None:  # rules 10.3, 10.6
-    """As python/docs/stopping.md has it."""
+    """The program is that of python/docs/stopping.md."""
     runs(
         """
 then = lambda: os.kill(os.getpid(), signal.SIGUSR1)
@@ -607,7 +608,7 @@ def test_over_several_os_processes(tmp_path: Path) -> None:  # rules 10.3, 10.6,
 
 
 def test_in_pure_python_it_says_what_to_do() -> None:  # rule 10.3
-    """There threads that are no processes use no ends."""
+    """In this style threads that are no processes use no ends."""
     text = "from weft.coroutines import Outside"
     with child("-c", text, env={**os.environ, "WEFT_PURE": "1"}) as p:
         _, err = p.communicate()

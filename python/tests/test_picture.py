@@ -85,7 +85,7 @@ def test_a_value_that_lay_in_a_buffer() -> None:
 
 
 def test_values_belong_together_in_their_order() -> None:
-    """Rules 1.2, 1.3: also by a select, and upwards."""
+    """Rules 1.2, 1.3: the same for a select, and for an arrow upwards."""
     writes = [event(kind, 2, "select", "c", kind="output") for kind in ("begin", "commit")] * 2
     reads = [event(kind, 1, "read", "c") for kind in ("begin", "commit")] * 2
     picture = drawn([event("start", 1), *writes, *reads])
@@ -135,7 +135,7 @@ def test_a_long_trace_is_cut_and_says_so() -> None:
 
 
 def test_who_is_left_out_takes_part_all_the_same() -> None:
-    """The second value is for the one that is drawn, the first was for one that is not."""
+    """The second value is for the reader that is drawn; the first was for one that is not."""
     hidden = _picture.MOST_PROCESSES
     events = [event("start", n) for n in range(hidden + 1)]
     for reader in (hidden, 1):
@@ -154,7 +154,7 @@ def test_nothing_at_all() -> None:
 
 
 def hello() -> str:
-    """README's first program."""
+    """The first program of the README."""
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     code = re.search(r"```python run file=hello.py\n(.*?)```", page, re.DOTALL)
     if code is None:
@@ -163,7 +163,7 @@ def hello() -> str:
 
 
 def test_the_picture_in_the_readme_is_that_of_its_program(tmp_path: Path) -> None:
-    """Written again by: ./run picture."""
+    """`./run picture` writes it again."""
     (tmp_path / "hello.py").write_text(hello())
     out = tmp_path / "t.jsonl"
     command = [

@@ -38,7 +38,7 @@ def plug(b: Any) -> Any:
 def stream(
     b: Any, make: Callable[..., Any], *inputs: list[Any], outs: int = 1, grouped: bool = False
 ) -> Any:
-    """What `make(readers…, writers…)` writes to its outputs."""
+    """Returns the values that `make(readers…, writers…)` writes to its outputs."""
     p = plug(b)
     sources = [b.weft.Channel() for _ in inputs]
     sinks = [b.weft.Channel() for _ in range(outs)]

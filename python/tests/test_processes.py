@@ -57,7 +57,7 @@ def program(
 
 
 def children() -> set[int]:
-    """The numbers of this process's children."""
+    """Returns the numbers of this process's children."""
     mine = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -174,7 +174,7 @@ def test_one_end_for_two_processes_retires_with_the_last() -> None:  # rule 2.3
 
 
 def test_what_waits_there_already_goes_too() -> None:
-    """A writer and values in the buffer, from before the channel was known elsewhere."""
+    """A writer and values in the buffer are older than the channel's wiring."""
     plain, full = Channel("plain"), Channel("full", capacity=3)
 
     @th.process
@@ -281,7 +281,8 @@ def test_a_select_at_home_over_ends_that_others_have() -> None:  # rule 5
 
 @pytest.mark.parametrize("is_open", [True, False])
 def test_a_guard_that_is_off_holds_a_choice_open_if_its_channel_is(is_open: bool) -> None:
-    """Rule 5.6, WIRE.md 5.11: nobody there has met the end of the channel; its home tells."""
+    """Rule 5.6, WIRE.md 5.11: no process there has met the end of the channel; its home tells
+    the choice."""
     inp, on, off = Channel("inp"), Channel("on"), Channel("off")
 
     @th.process
@@ -422,7 +423,7 @@ def test_a_function_that_nobody_can_import() -> None:
     try:
         import cloudpickle  # noqa: F401
     except ImportError:
-        with pytest.raises(BadUse, match=r"local is no global name.*cloudpickle"):
+        with pytest.raises(BadUse, match=r"local is not a global name.*cloudpickle"):
             run(local())
     else:
         assert run(local()) == 41

@@ -42,7 +42,7 @@ def gather(inp: Any, got: list[Any], n: int) -> None:
     "kind", ["phases", "phases_in_coroutines", "phases_in_greenlets", "phases_in_tasks"]
 )
 def test_parties_of_three_processes_meet(kind: str) -> None:
-    """Rule 8.1: nobody begins a phase before all have ended the one before."""
+    """Rule 8.1: no party begins a phase before all have ended the one before."""
     c = Channel("said", capacity=8)
     b = Barrier(3)
     got: list[tuple[int, int]] = []
@@ -119,7 +119,7 @@ def test_a_resignation_from_elsewhere_completes_the_phase() -> None:  # rule 8.2
 
 @pytest.mark.parametrize("kind", ["chooses", "chooses_in_coroutines"])
 def test_a_choice_of_a_channel_and_a_barrier(kind: str) -> None:
-    """Rule 8.4: of one home, which decides."""
+    """Rule 8.4: a choice with guards of one home only, which decides."""
     a, b, c = Channel("a"), Barrier(2), Channel("said")
 
     @th.process
@@ -152,7 +152,7 @@ def test_what_its_home_cannot_decide_alone_is_bad_use() -> None:  # wire 4.10
 
 
 def test_a_barrier_goes_in_a_value() -> None:
-    """It stays with who sends it, too."""
+    """The barrier stays with its sender, too."""
     b, c = Barrier(2), Channel("ends")
 
     @th.process
@@ -205,8 +205,8 @@ def test_a_process_there_starts_another_with_it() -> None:
 
 @contextlib.contextmanager
 def a_home_that_stands_still(parties: list[int]) -> Iterator[Any]:
-    """A barrier of an OS process that is stopped meanwhile; and then how many parties it had at the
-    end."""
+    """Returns a barrier of an OS process that is stopped meanwhile; and then how many parties it
+    had at the end."""
     c, go = Channel("its own"), Channel("go", capacity=1)
     with th.Group() as group:
         home = group.start(targets_barriers.keeps_its_own(c.writer(), go.reader()))
@@ -267,7 +267,7 @@ def in_a_task(barrier: Any, told: list[str]) -> None:
 
 
 def test_a_scheduler_does_not_wait_for_ever() -> None:
-    """Others need its thread. What was asked is done once the home goes on."""
+    """Other processes need the caller's thread. The request is done once the home goes on."""
     parties: list[int] = []
     all_told: list[list[str]] = [[], [], []]
     kinds = (in_coroutines, in_greenlets, in_a_task)
@@ -281,7 +281,7 @@ def test_a_scheduler_does_not_wait_for_ever() -> None:
 
 
 def test_a_signal_is_served_while_a_thread_waits_for_a_home() -> None:
-    """Ordinary code of the main thread: a handler runs there, and may raise."""
+    """Ordinary code of the main thread waits: a handler runs there, and may raise."""
     inside = False
 
     def ring(*_: Any) -> None:
@@ -306,7 +306,7 @@ def test_a_signal_is_served_while_a_thread_waits_for_a_home() -> None:
 
 @pytest.mark.parametrize("kind", ["resigns_on_its_way_out", "resigns_on_its_way_out_in_coroutines"])
 def test_who_is_cancelled_can_resign(kind: str) -> None:
-    """Rule 6.1: the request was served, and a resignation is no operation that it would end."""
+    """Rule 6.1: the request was met, and it would end no resignation, which is no operation."""
     b, c, never = Barrier(2), Channel("said"), Channel("never")
     keep = never.writer()
 
@@ -353,7 +353,7 @@ def test_the_death_of_one_is_told_to_all() -> None:
 
 
 class Kills:
-    """An argument that kills where it was to go, as it is packed."""
+    """An argument that kills the process to which it goes, while it is being packed."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -364,7 +364,7 @@ class Kills:
 
 
 def test_who_is_killed_before_it_has_the_barrier_counts_too() -> None:
-    """Nobody else could tell the difference."""
+    """Nobody else could notice the difference."""
     b, c = Barrier(2), Channel("said")
 
     @th.process
@@ -382,7 +382,8 @@ def test_who_is_killed_before_it_has_the_barrier_counts_too() -> None:
 
 
 def test_so_does_one_that_was_to_get_the_barrier_of_a_third() -> None:
-    """Rule 8.7: neither that which made it nor that which was killed knew of the other."""
+    """Rule 8.7: neither the process that made the barrier nor the one that was killed knew of
+    the other."""
     made, c = Channel("made"), Channel("said")
 
     @th.process
@@ -391,7 +392,7 @@ def test_so_does_one_that_was_to_get_the_barrier_of_a_third() -> None:
         assert b.parties == 2
         with pytest.raises(ProcessDied):
             Parallel(targets_barriers.phases.on(place)(b, c.writer(), Kills(place.pid), 1))
-        for use in (b.sync, b.enrol, lambda: b.parties):  # nobody comes here either
+        for use in (b.sync, b.enrol, lambda: b.parties):  # no other party comes here either
             with pytest.raises(PeerDied, match="barrier"):
                 use()
         with pytest.raises(BadUse, match="has died"):
@@ -439,7 +440,7 @@ def test_who_ends_in_good_order_takes_nothing_with_him() -> None:
 
 
 def test_one_that_is_supervised_dies_for_nobody_before_it_is_given_up() -> None:
-    """Rule 7.13: another is started in its place, with the barrier."""
+    """Rule 7.13: another process is started in its place, with the barrier."""
     b, c, go = Barrier(2), Channel("said"), Channel("go")
     pids: list[int] = []
 
@@ -449,7 +450,7 @@ def test_one_that_is_supervised_dies_for_nobody_before_it_is_given_up() -> None:
         b.sync()
         pids.append(said.read())
         os.kill(pids[0], signal.SIGKILL)
-        b.sync()  # with who takes its place
+        b.sync()  # with the process that takes its place
         pids.append(said.read())
         out.write(None)
         b.sync()

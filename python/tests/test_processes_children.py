@@ -79,7 +79,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("option", ["-I", "-E"])
 def test_it_finds_weft_as_the_program_did(tmp_path: Path, option: str) -> None:
-    """An isolated one does not look at PYTHONPATH."""
+    """An isolated Python does not read PYTHONPATH."""
     site = str(Path(weft.__file__).parent.parent)
     finds = f"import sys\nsys.path.append({site!r})\n"
     path = tmp_path / "program.py"
@@ -126,8 +126,8 @@ def drops(inp: Any) -> None:
 
 
 def test_logging_and_warnings_are_the_parents(caplog: pytest.LogCaptureFixture) -> None:
-    """At the parent's levels and handlers; a record goes although it has what cannot be pickled, or
-    is very long."""
+    """Records follow the parent's levels and handlers; a record goes even if it has an object
+    that cannot be pickled, or is very long."""
     c = Channel("c")
     with (
         caplog.at_level(logging.INFO, "of.the"),
@@ -174,7 +174,7 @@ def test_a_program_that_it_leaves_behind_is_heard(
 
 
 def test_a_fork_in_the_middle() -> None:
-    """The copy has no part in the network: the process goes on, and its ends are its own."""
+    """The copy has no part in the network: the process goes on, and has its ends to itself."""
     c = Channel("c")
     (status, pid), got = Parallel(targets.forks(c.writer()), targets.total(c.reader()))
     assert os.waitstatus_to_exitcode(status) == 7
@@ -240,7 +240,7 @@ LETS_GO = """
 
 
 def test_a_program_ends_without_a_warning(tmp_path: Path) -> None:
-    """Of a socket that nobody has closed, as `-X dev` tells of them."""
+    """A warning about a socket that nobody has closed, as `-X dev` gives."""
     done = program(tmp_path, LETS_GO, env={**os.environ, "PYTHONDEVMODE": "1"})
     assert "result [5, 6]" in done.stdout
     assert "ResourceWarning" not in done.stderr, done.stderr
@@ -298,8 +298,8 @@ WAITS = """
 
 @pytest.mark.parametrize("how", ["one", "two", "deep", "stop"])
 def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
-    """It names those in OS processes too, however deep, once each and by their paths here, and says
-    if an OS process is stopped. It names no file of Weft's."""
+    """The report names the processes in OS processes too, however deep, each once and by its
+    path here, and says if an OS process is stopped. It names no file of Weft's."""
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(WAITS), encoding="utf-8")
     with child(
@@ -327,7 +327,7 @@ def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
     found = dict(line.strip().split(": ", 1) for line in lines)
     assert len(found) == len(lines), err
     tells = found.pop("main/tells")
-    # it has told, and may not have come to its next read yet
+    # The process has told, and may not have come to its next read yet.
     assert tells.startswith(("read 'ready' at program.py:", "running at program.py:")), err
     there = [f"read 'silent' at program.py:15 in OS process {one}" for one in pids]
     if how == "stop":
@@ -351,7 +351,8 @@ def until_stopped(pid: int) -> None:
 
 
 class Handles(logging.Handler):
-    """Calls a function for each record of "told", in place of whoever handles the others."""
+    """Calls a function for each record of "told", in place of the thread that handles the
+    others."""
 
     def __init__(self, function: Any) -> None:
         super().__init__()
@@ -386,8 +387,8 @@ def heard() -> Iterator[_child_output.Heard]:
 
 
 def test_a_handler_runs_under_no_lock(heard: _child_output.Heard) -> None:
-    """Rule 12.1: while one waits for another thread, that asks for the last that was said, and
-    takes what comes."""
+    """Rule 12.1: while the handler waits for another thread, that thread asks for the last
+    record, and takes what comes."""
     got: list[Any] = []
 
     def asks(text: str) -> None:
@@ -397,7 +398,7 @@ def test_a_handler_runs_under_no_lock(heard: _child_output.Heard) -> None:
             other = threading.Thread(target=lambda: got.append(heard.descriptors()))
             other.start()
             other.join()
-            heard.take()  # by itself: left to who runs it
+            heard.take()  # it is run by the test, not by the thread
 
     told(heard, "first", "second")
     with Handles(asks):
@@ -408,7 +409,7 @@ def test_a_handler_runs_under_no_lock(heard: _child_output.Heard) -> None:
 def test_a_handlers_own_lock_is_no_deadlock(
     heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is held here; the thread that passes records on waits for it."""
+    """The handler is held here; the thread that passes records on waits for it."""
     monkeypatch.setattr(_child_output, "PATIENCE", 0.01)
     got: list[str] = []
     with Handles(got.append) as handler:
@@ -477,7 +478,8 @@ def test_a_thread_that_does_not_start_is_tried_again(
 def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
     heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by a Ctrl-C, just then (rule 6.7): it would turn round for ever."""
+    """The exception comes at that moment, like one of a Ctrl-C (rule 6.7): the thread would loop
+    for ever."""
     started: list[threading.Thread] = []
 
     class Interrupted(threading.Thread):
@@ -499,7 +501,7 @@ def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
 
 
 def test_a_handler_that_is_cancelled_leaves_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules 6.1, 7.2: what the call came to counts."""
+    """Rules 6.1, 7.2: the outcome of the call counts."""
     monkeypatch.setattr(_child_output, "_add", lambda heard: None)  # nobody listens beside
 
     def cancelled(text: str) -> None:

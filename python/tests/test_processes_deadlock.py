@@ -71,7 +71,7 @@ def test_a_ring_through_hosts_a_thread_and_a_coroutine_again_and_again() -> None
             assert told.knot == ["main/pass_on", "main/pass_on_async", "main/pass_on_here"]
             for pid in hosts.pids:
                 assert f"in OS process {pid}" in told.report
-        a, b = Channel("a"), Channel("b")  # and the hosts are as they were
+        a, b = Channel("a"), Channel("b")  # the hosts are as they were
         w = th.process(lambda out: out.write(7))
         r = th.process(lambda inp: inp.read())
         got = Parallel(
@@ -194,7 +194,8 @@ def test_who_computes_is_asked_and_does_not_wait(
 
 
 def test_a_cancellation_that_is_being_carried_out_is_no_deadlock(tmp_path: Path) -> None:
-    """Rules 6.1, 10.1: it has come to the other OS process, and none of its processes knows yet."""
+    """Rules 6.1, 10.1: the cancellation has come to the other OS process, and none of its
+    processes knows yet."""
     said, go_on = tmp_path / "said", tmp_path / "go on"
     for fifo in (said, go_on):
         os.mkfifo(fifo)
@@ -320,7 +321,7 @@ def test_the_smallest_knot() -> None:
 
 
 def test_who_waits_for_the_end_of_a_process_waits_for_it() -> None:
-    """Rules 7.11, 10.2: in the report over several OS processes too."""
+    """Rules 7.11, 10.2: the same holds for the report over several OS processes."""
 
     def waits(number: int, operation: str, place: int) -> Any:
         at = "x.py:1", 0, "places", [(place, False)]
@@ -361,7 +362,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", ["on hosts", *KINDS])
 def test_a_side_that_never_had_an_end_is_named(kind: str) -> None:
-    """Rule 10.2, in all kinds, beside others that wait in another OS process."""
+    """Rule 10.2, for processes of all kinds, beside others that wait in another OS process."""
     with Hosts(1) as hosts:
         reads, writes = KINDS.get(kind, KINDS["processes"])
         if kind == "on hosts":
@@ -383,7 +384,7 @@ def test_a_run_that_ends_leaves_nothing_behind_that_might_wake_another() -> None
     )
     assert not _rounds._members
     c = Channel("c")
-    kept = c.writer()  # nobody's: a thread that is no process might have it
+    kept = c.writer()  # no process has it: a thread that is no process might have it
     with pytest.raises(Deadlock, match="nobody that is known"):
         th.run(th.process(lambda inp: inp.read())(c.reader()))
     kept.retire()

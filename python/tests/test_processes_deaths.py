@@ -54,7 +54,8 @@ def test_a_process_that_dies_says_how(how: str, number: int | None, status: int 
 def test_the_system_was_out_of_memory(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Told of one that was killed, if the system's count has grown since it began."""
+    """A killed process is reported as out of memory if the system's count has grown since it
+    began."""
     counters = tmp_path / "vmstat"
     counters.write_text("nr_free_pages 7\noom_kill 3\n", encoding="ascii")
     monkeypatch.setattr(_host, "_COUNTERS", counters)
@@ -62,14 +63,14 @@ def test_the_system_was_out_of_memory(
 
     @th.process
     def system(out: Any) -> None:
-        out.write(None)  # so that the other has begun
+        out.write(None)  # so that the other process has begun
         counters.write_text("nr_free_pages 7\noom_kill 4\n", encoding="ascii")
 
     with pytest.raises(ProcessDied) as caught:
         Parallel(targets.die(how, go.reader()), system(go.writer()))
     assert caught.value.out_of_memory == (how == "kill") == ("out of memory" in str(caught.value))
     assert pickle.loads(pickle.dumps(caught.value)).out_of_memory == caught.value.out_of_memory
-    with pytest.raises(ProcessDied) as caught:  # it has not grown since this one began
+    with pytest.raises(ProcessDied) as caught:  # the count has not grown since this process began
         run(targets.die(how))
     assert not caught.value.out_of_memory
 
@@ -118,8 +119,8 @@ def test_a_reader_elsewhere_is_told_of_a_writer_elsewhere_that_died() -> None:
 
 @pytest.mark.parametrize("again", [True, False], ids=["it_reads_on", "it_ends"])
 def test_a_value_that_could_not_be_made_is_not_the_end_of_a_channel(again: bool) -> None:
-    """Rule 5.8: a reader elsewhere gets PeerDied once; the channel goes on, and the reader's end is
-    retired, not dead."""
+    """Rule 5.8: a reader in another OS process gets PeerDied once; the channel goes on, and the
+    reader's end is retired, not dead."""
     c, ready = Channel("c"), Channel("ready")
     met: list[str] = []
 
@@ -183,7 +184,7 @@ def test_a_process_itself_goes_nowhere() -> (
 
     @th.process
     def sends(out: Any, p: Any) -> str:
-        out.write(1)  # so that the reader is elsewhere
+        out.write(1)  # so that the reader has arrived in the other process
         with pytest.raises(
             BadUse, match=r"itself cannot go to another OS process.*p\.wait\(\)"
         ) as told:
@@ -209,8 +210,8 @@ def test_a_host_that_wants_more_memory_than_it_may_have_fails_that_call_alone() 
 
 
 def test_a_measurement_and_a_trace_see_the_channels_of_a_process_elsewhere(tmp_path: Path) -> None:
-    """Rules 14.4, 14.6: what goes through a channel is counted at its home, and who is elsewhere is
-    there under its own name."""
+    """Rules 14.4, 14.6: values through a channel are counted at its home, and a process
+    elsewhere appears there under its own name."""
     a, b = Channel("a"), Channel("b")
 
     @th.process

@@ -30,8 +30,8 @@ POOLS = [Executor, cf.ProcessPoolExecutor]
 
 
 def ours() -> set[int]:
-    """The numbers of the OS processes that Weft has started; multiprocessing keeps some of its
-    own."""
+    """Returns the numbers of the OS processes that Weft has started; multiprocessing keeps some
+    of its own."""
     mine = set()
     for pid in children():
         with contextlib.suppress(OSError):
@@ -82,7 +82,7 @@ def test_map_keeps_the_order(either: cf.Executor) -> None:
 
 
 def test_what_the_inputs_of_a_map_raise_comes_at_once(either: cf.Executor, tmp_path: Path) -> None:
-    """And the calls before it are made."""
+    """The calls before it are made."""
     marks = [tmp_path / str(n) for n in range(5)]
 
     def inputs() -> Iterator[Path]:
@@ -132,7 +132,7 @@ def test_done_callbacks_and_wait(either: cf.Executor) -> None:
     done, pending = cf.wait(futures)
     assert len(done) == 20 and not pending
     assert sorted(f.result() for f in cf.as_completed(futures)) == sorted(i * i for i in range(20))
-    # who waits goes on before the callbacks are called
+    # A thread that waits for the result goes on before the callbacks are called.
     assert sorted(seen.get() for _ in futures) == sorted(i * i for i in range(20))
 
 
@@ -203,13 +203,13 @@ def test_after_shutdown_nothing_more_as_there() -> None:
 
 
 def test_what_waits_can_be_cancelled(tmp_path: Path) -> None:
-    """ProcessPoolExecutor's futures are not told of it by shutdown(); and a second shutdown() takes
-    it back there."""
+    """The futures of ProcessPoolExecutor are not told of it by shutdown(), and there a second
+    shutdown() takes it back."""
     path = tmp_path / "go"
     os.mkfifo(path)
     e = Executor(1)
     first = e.submit(targets.wait_for_file, str(path))
-    with path.open("w", encoding="utf-8") as file:  # it has begun
+    with path.open("w", encoding="utf-8") as file:  # the call has begun
         others = [e.submit(targets.power, i) for i in range(10)]
         assert others[9].cancel()
         with pytest.raises(cf.CancelledError):
@@ -230,7 +230,7 @@ def test_the_initializer_and_both_processes(tmp_path: Path) -> None:
         paths = [str(tmp_path / "a"), str(tmp_path / "b")]
         for path in paths:
             os.mkfifo(path)
-        # Each waits for the other: they are two.
+        # Each call waits for the other, so there are two OS processes.
         one = e.submit(targets.meet, *paths)
         two = e.submit(targets.meet, *reversed(paths))
         assert len({one.result(), two.result(), os.getpid()}) == 3
@@ -296,7 +296,7 @@ def test_many_threads_submit(pool: Executor) -> None:
 
 
 class Reduced:
-    """An initializer's argument: what is called as an OS process is begun, on the thread that
+    """An initializer's argument. It is called when an OS process is started, on the thread that
     submits."""
 
     def __init__(self, begins: Any) -> None:
@@ -378,8 +378,8 @@ def test_an_executor_that_is_collected_takes_no_more_calls() -> None:
 
 
 def test_shutdown_in_a_callback_waits_for_the_others_and_not_for_itself(tmp_path: Path) -> None:
-    """Each callback runs on the thread of a feeder, and both wait for all that there are. The same of
-    concurrent.futures is a RuntimeError."""
+    """Each callback runs on the thread of a feeder, and both callbacks wait for all OS processes
+    that there are. In concurrent.futures the same is a RuntimeError."""
     paths = [str(tmp_path / "a"), str(tmp_path / "b")]
     for path in paths:
         os.mkfifo(path)
@@ -429,7 +429,7 @@ def test_a_future_that_the_program_tells_itself_harms_nobody(pool: Executor) -> 
 
 
 def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() -> None:
-    """Who submits second waits for the process that the first one starts."""
+    """The second submit waits for the process that the first one starts."""
     begun, go = threading.Event(), threading.Event()
     told: list[str] = []
 
@@ -459,7 +459,7 @@ def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() ->
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python runs handlers elsewhere")
 def test_a_handler_may_use_it_wherever_it_interrupts() -> None:  # rule 12.1
-    """handled.py, at some places; the soak has all."""
+    """handled.py, at some places; the soak has all of them."""
     with child(str(Path(__file__).with_name("handled.py")), "31") as running:
         out, err = running.communicate()
     assert running.returncode == 0, f"{out[-2000:]}\n{err[-4000:]}"
@@ -467,7 +467,7 @@ def test_a_handler_may_use_it_wherever_it_interrupts() -> None:  # rule 12.1
 
 
 def test_a_module_in_place_of_a_list_of_them() -> None:
-    with pytest.raises(TypeError, match=r"preload is a list of modules: \['json'\]"):
+    with pytest.raises(TypeError, match=r"preload must be a list of modules, as \['json'\]"):
         Executor(1, preload="json")
 
 

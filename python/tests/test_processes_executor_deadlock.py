@@ -29,7 +29,8 @@ from weft._distributed_deadlock import rounds as _rounds
 from weft._hosts import executor as _executor
 from weft.processes import Barrier, Channel, Deadlock, Executor, Hosts, Parallel, Retired
 
-# There other threads are not known by name, so an end that no process holds may be one of theirs.
+# In such builds other threads are not known by name, so an end that no process holds may be one of
+# theirs.
 knows_threads = pytest.mark.skipif(
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="a standstill is told there"
 )
@@ -41,7 +42,7 @@ def pids(pool: Executor) -> list[int]:
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Iterator[Executor]:
-    """Two OS processes that have begun. They are the same afterwards, and compute."""
+    """Returns two OS processes that have begun. Afterwards they are the same, and compute."""
     paths = [str(tmp_path / "one"), str(tmp_path / "other")]
     for path in paths:
         os.mkfifo(path)
@@ -56,8 +57,8 @@ def pool(tmp_path: Path) -> Iterator[Executor]:
 
 @pytest.fixture
 def rounds(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], Any]], list[bool]]:
-    """rounds(n, then): a list of what the rounds find from now on; after the n-th then() is
-    called."""
+    """rounds(n, then): returns a list of what the rounds find from now on; after the n-th,
+    then() is called."""
 
     def after(n: int, then: Callable[[], Any]) -> list[bool]:
         found: list[bool] = []
@@ -77,7 +78,7 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], Any]]
 
 @pytest.fixture
 def fifo(tmp_path: Path) -> tuple[str, Callable[[], Any]]:
-    """A path at which targets.wait_for_file() waits, and what ends that."""
+    """A path at which targets.wait_for_file() waits, and a function that ends that wait."""
     path = tmp_path / "fifo"
     os.mkfifo(path)
     return str(path), lambda: path.write_text("gone on", encoding="utf-8")
@@ -100,7 +101,7 @@ PASS_ON = {
 
 
 def stuck(kind: str = "coroutines") -> Deadlock:
-    """Two processes that wait for each other: what is told."""
+    """Two processes wait for each other: returns what is reported."""
     a, b = Channel("a"), Channel("b")
     pass_on = PASS_ON[kind]
     with pytest.raises(Deadlock) as caught:
@@ -122,7 +123,8 @@ def stuck(kind: str = "coroutines") -> Deadlock:
 
 @pytest.mark.parametrize("kind", list(PASS_ON))
 def test_beside_one_that_has_no_calls(kind: str, pool: Executor) -> None:
-    """Again and again, and its own OS processes are not in the report."""
+    """A deadlock is reported again and again, and the Executor's own OS processes are not in the
+    report."""
     for _ in range(2):
         told = stuck(kind)
         assert f"they are in {3 if kind == 'processes' else 1} OS process" in told.report
@@ -132,7 +134,7 @@ def test_beside_one_that_has_no_calls(kind: str, pool: Executor) -> None:
 
 
 def test_beside_hosts_and_one_in_an_os_process(pool: Executor) -> None:
-    """The Executor of a host's process, too: this program's tree is asked as a whole."""
+    """The same for the Executor of a host's process: this program's tree is asked as a whole."""
     a, b = Channel("a"), Channel("b")
     with Hosts(1) as hosts, pytest.raises(Deadlock) as caught:
         Parallel(
@@ -149,10 +151,10 @@ def test_beside_hosts_and_one_in_an_os_process(pool: Executor) -> None:
 def test_once_the_last_call_is_over(
     pool: Executor, rounds: Any, fifo: tuple[str, Callable[[], Any]]
 ) -> None:
-    """Until then nothing is told."""
+    """Until the call is over nothing is reported."""
     path, go = fifo
     call = pool.submit(targets.wait_for_file, path)
-    found = rounds(5, go)  # who has found it so five times asks no more of itself
+    found = rounds(5, go)  # after five such rounds it asks no more by itself
     stuck()
     assert found[:5] == [False] * 5
     assert call.done() and call.result() == "gone on"
@@ -162,8 +164,8 @@ def test_once_the_last_call_is_over(
 def test_once_what_waits_for_the_last_call_is_told(
     pool: Executor, rounds: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A call's callback may wake a process. When it has come to its end nothing else asks: the
-    OS process that had the call has waited for long, and said so."""
+    """A call's callback may wake a process. When the callback has ended nothing else asks: the
+    OS process that had the call has waited for long, and has said so."""
     go, over = threading.Event(), []
     pool.submit(targets.power, 3).add_done_callback(lambda _: (go.wait(), over.append(True)))
     found, real = rounds(5, _rounds.standing), _rounds._look
@@ -181,7 +183,7 @@ def test_once_what_waits_for_the_last_call_is_told(
 def test_a_network_whose_process_waits_for_a_call(
     pool: Executor, rounds: Any, fifo: tuple[str, Callable[[], Any]]
 ) -> None:
-    """Others wait for that one: it is no deadlock."""
+    """Others wait for that process: this is no deadlock."""
     path, go = fifo
     rounds(4, go)
     c, d = Channel("c"), Channel("d")
@@ -189,7 +191,7 @@ def test_a_network_whose_process_waits_for_a_call(
     @th.process
     def asks(out: Any) -> None:
         call = pool.submit(targets.wait_for_file, path)
-        _rounds.standing()  # as who waits for a channel says
+        _rounds.standing()  # as a process that waits for a channel does
         out.write(call.result())
 
     @co.process
@@ -221,7 +223,7 @@ def test_a_guest_of_asyncio_whose_process_awaits_a_call(pool: Executor) -> None:
 def test_a_callback_that_wakes_a_process(
     pool: Executor, rounds: Any, fifo: tuple[str, Callable[[], Any]]
 ) -> None:
-    """No process waits for the call; what is called when it is over writes."""
+    """No process waits for the call; its callback writes."""
     path, go = fifo
     rounds(4, go)
     c = Channel("c", capacity=1)
@@ -232,7 +234,8 @@ def test_a_callback_that_wakes_a_process(
 
 @knows_threads
 def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> None:  # rule 10.6
-    """As without the Executor: of its own threads and processes nothing is said."""
+    """The report is that of a program without the Executor: it has nothing of the Executor's
+    threads and processes."""
     c = Channel("c")
     said, out = [], c.writer()
     told = threading.Event()
@@ -260,7 +263,8 @@ def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> 
 
 
 def test_a_call_whose_processes_wait_for_each_other() -> None:
-    """It breaks the pool, which says where they wait, also beside a process that has no calls."""
+    """The deadlock breaks the pool, which says where its calls wait, also beside a process that
+    has no calls."""
     with Executor(2) as e:
         e.submit(abs, -1).result()
         with pytest.raises(BrokenProcessPool) as caught:
@@ -274,8 +278,8 @@ def test_a_call_whose_processes_wait_for_each_other() -> None:
 
 @knows_threads
 def test_a_call_that_waits_for_a_process_here(pool: Executor) -> None:
-    """Both are told; an Executor that has no calls is not broken by that. (The end of the process
-    here may be the end of the call too.)"""
+    """Both are reported; an Executor that has no calls is not broken by that. (The end of the
+    process here may be the end of the call too.)"""
     a, b, c = Channel("a"), Channel("b"), Channel("c")
     with Executor(1) as e:
         call = e.submit(targets_stuck.reads, c.reader())
@@ -297,7 +301,7 @@ def test_a_call_that_waits_for_a_process_here(pool: Executor) -> None:
 
 
 def test_a_call_for_which_ordinary_code_writes(pool: Executor, rounds: Any) -> None:  # rule 10.6
-    """This thread is no process, and has the other end: nothing is broken."""
+    """This thread is no process, and has the other end: no pool is broken."""
     c, looked = Channel("c"), threading.Event()
     out = c.writer()
     found = rounds(2, looked.set)
@@ -323,7 +327,7 @@ def test_after_one_of_its_processes_was_killed() -> None:
 
 
 def test_after_calls_that_come_to_nothing(fifo: tuple[str, Callable[[], Any]]) -> None:
-    """Whatever becomes of calls, afterwards none goes on."""
+    """Whatever becomes of the calls, none goes on afterwards."""
     path, go = fifo
     with Executor(1, max_tasks_per_child=3) as e:
         assert [f.exception() is None for f in [e.submit(targets.power, n) for n in range(7)]]
@@ -413,7 +417,7 @@ print(e.submit(abs, -4).result())
 
 @knows_threads
 def test_ordinary_code_that_nobody_can_wake(tmp_path: Path) -> None:  # rule 11.2
-    """It is bad use beside an Executor that has no calls, as it is without one."""
+    """The wait is bad use beside an Executor that has no calls, as it is without one."""
     out, err = runs(
         tmp_path,
         """
@@ -434,7 +438,7 @@ with Executor(1) as e:
 
 @knows_threads
 def test_ordinary_code_that_a_thread_may_wake(tmp_path: Path) -> None:  # rule 10.6
-    """A standstill: the threads of the Executor are not among those that may wake it."""
+    """A standstill: the threads of the Executor are not among those that may wake the run."""
     out, _ = runs(
         tmp_path,
         """
@@ -455,7 +459,7 @@ t.join()
 
 
 def test_ordinary_code_that_a_call_may_wake(tmp_path: Path) -> None:  # rules 10.6, 11.2
-    """What is called when the call is over writes: it is neither bad use nor a standstill."""
+    """The callback of the call writes: the wait is neither bad use nor a standstill."""
     out, err = runs(
         tmp_path,
         """
@@ -472,7 +476,7 @@ with Executor(1) as e:
 
 
 def test_a_barrier_that_ordinary_code_is_yet_to_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 10.6: it is a standstill at most, for this thread may be its other party."""
+    """Rule 10.6: this is a standstill at most, because this thread may be its other party."""
     looked, tell = threading.Event(), _knots.tell
 
     def tells(spaces: Any) -> None:
@@ -502,7 +506,8 @@ def test_a_callback_that_cancels_has_calls_in_hand_until_it_is_over(
         path_open.result()
         path, go = fifo
         before = e.submit(targets.wait_for_file, path)
-        later = e.submit(targets.power, 3)  # behind it, so that its callback is there in time
+        # Behind the other call, so that its callback is there in time.
+        later = e.submit(targets.power, 3)
         later.add_done_callback(cancels)
         go()
         assert before.result() == "gone on"
@@ -527,7 +532,7 @@ class _Calls:
 
 @pytest.mark.parametrize("how", list(targets_stuck.CALLS))
 def test_an_executor_in_a_host_whose_call_waits_for_ever(how: str, tmp_path: Path) -> None:
-    """Wire 10.4: its pool is broken, and says why; what waits there for the call ends."""
+    """Wire 10.4: its pool is broken, and says why; processes that wait there for the call end."""
     told = tmp_path / "told"
     a, b = Channel("a"), Channel("b")
     with Hosts(1) as hosts:
@@ -569,7 +574,7 @@ def test_an_executor_in_a_host_whose_call_waits_for_a_process_here() -> None:
 def test_an_executor_in_a_host_that_goes_on(
     of: Any, rounds: Any, fifo: tuple[str, Callable[[], Any]]
 ) -> None:
-    """A call under way there, or what is called when it is over, keeps all from being told."""
+    """A call under way there, or its callback, keeps everything from being reported."""
     path, go = fifo
     found, a = rounds(4, go), Channel("a")
     with Hosts(1) as hosts:
@@ -582,7 +587,8 @@ def test_an_executor_in_a_host_that_goes_on(
 def test_calls_are_told_of_a_deadlock_that_another_program_tells(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """WIRE.md 10.8: its word has condemned the runs here, so that this program runs again."""
+    """WIRE.md 10.8: the other program's message has condemned the runs here, so this program
+    runs again."""
     calls = _Calls()
 
     def all_spaces() -> Any:

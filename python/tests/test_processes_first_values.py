@@ -2,8 +2,8 @@
 whenever the write begins: before the OS process exists, before a process of it is made, or while
 its channel is local.
 
-Each writer first writes a lock, which cannot be pickled, and then 2. The writer must be told of the
-lock; the reader in the other OS process must get the 2.
+Each writer first writes a lock, which cannot be pickled, and then 2. The writer must get an
+error for the lock; the reader in the other OS process must get the 2.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def by_select(out: Any) -> None:
 
 
 def by_alternative(out: Any) -> None:
-    """It keeps its guards in line, and is not spent by what it raises. Where it would have to be made
-    of what cannot go, that is told."""
+    """An alternative keeps its guards enrolled, and can be used again after it has raised. If it
+    would have to be made over a value that cannot go, that is the error."""
     never = Channel("never")
     kept = never.writer()
     try:
@@ -89,7 +89,8 @@ def by_parallel_writes(out: Any) -> None:
 
 
 def by_a_function(out: Any) -> None:
-    """What makes the value is called after the commit: so the reader is told as well (rule 5.8)."""
+    """The function that makes the value is called after the commit: so the reader gets an error
+    as well (rule 5.8)."""
     with pytest.raises(BadUse, match=WRONG):
         select(Output(out, make=lambda: LOCK), after(1000))
 
@@ -151,7 +152,7 @@ KINDS: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_while_its_call_begins(hosts: Hosts, kind: str) -> None:  # rule 11.1
-    """The writer runs before the call of the host has begun: it is started first."""
+    """The writer runs before the call of the host has begun, because it is started first."""
     c = Channel("c")
     there = targets.total.on(hosts)(c.reader())
     assert th.Parallel(KINDS[kind](c.writer()), there)[1] in (2, 6)
@@ -202,7 +203,7 @@ async def waits_at(c: Any) -> None:
 
 @co.process
 async def then_gives(c: Any, hosts: Hosts, writer: Any, parties: int = 1) -> Any:
-    """The writer waits; then a process is made that has the reader in another OS process."""
+    """The writer waits; then a process is made that has the reader, in another OS process."""
     async with co.Group() as group:
         group.start(writer)
         while statistics(c).waiting_writers < parties:
@@ -251,7 +252,7 @@ def test_a_task_that_waits_already(hosts: Hosts, task: Any) -> None:  # rules 6.
 
 
 def test_what_waits_and_can_go_goes(hosts: Hosts) -> None:  # rule 11.1
-    """Of several that wait one alone is told."""
+    """Of several writers that wait, only one gets the error."""
     c = Channel("c")
     odd = th.process(by_write)
 
@@ -294,7 +295,7 @@ def test_a_choice_that_commits_elsewhere_is_told_of_nothing(hosts: Hosts) -> Non
 
 
 def test_one_that_is_cancelled_as_well_is_told_and_cancelled_later(hosts: Hosts) -> None:
-    """Its write has ended when the cancellation comes (rules 6.3, 11.1)."""
+    """The write of the process has ended when the cancellation comes (rules 6.3, 11.1)."""
     c = Channel("c")
     told: list[str] = []
 
@@ -325,13 +326,14 @@ def test_one_that_is_cancelled_as_well_is_told_and_cancelled_later(hosts: Hosts)
 
 
 def test_a_value_in_the_buffer_is_told_to_who_gives_the_end(hosts: Hosts) -> None:  # rule 11.1
-    """Its writer has gone on long ago. Nothing was changed: what is there is read here as it was."""
+    """The value's writer has gone on long ago. Nothing was changed: the values in the buffer are
+    read here as they were."""
     c = Channel("c", capacity=3)
     w, r = c.writer(), c.reader()
     first = [1]
     w.write(first)
     w.write(LOCK)
-    with pytest.raises(BadUse, match=r"a value that it holds cannot .* lock"):
+    with pytest.raises(BadUse, match=r"a value in the channel cannot .* lock"):
         targets.total.on(hosts)(c.reader())
     assert r.read() is first
     assert r.read() is LOCK
@@ -343,7 +345,7 @@ def test_a_value_in_the_buffer_is_told_to_who_gives_the_end(hosts: Hosts) -> Non
 
 @pytest.mark.parametrize("wait", [False, True])
 def test_an_end_whose_channel_has_such_a_value(hosts: Hosts, wait: bool) -> None:  # rule 2.4
-    """It waits for another OS process, in a write: that is told, and the end stays here."""
+    """The end waits in a write to another OS process: that is an error, and the end stays here."""
     c, inner = Channel("c", capacity=0), Channel("inner", capacity=1)
     w = inner.writer()
     w.write(LOCK)
@@ -352,7 +354,7 @@ def test_an_end_whose_channel_has_such_a_value(hosts: Hosts, wait: bool) -> None
 
     @co.process
     async def writes(out: Any) -> None:
-        with pytest.raises(BadUse, match=r"a value that it holds cannot .* lock"):
+        with pytest.raises(BadUse, match=r"a value in the channel cannot .* lock"):
             await out.write(kept)
         told.append(await kept.read())
         await out.write(2)
@@ -373,7 +375,7 @@ def test_an_end_whose_channel_has_such_a_value(hosts: Hosts, wait: bool) -> None
 
 
 def test_a_writer_at_a_channel_whose_end_is_written(hosts: Hosts) -> None:  # rules 2.4, 11.1
-    """The end goes to another OS process as a value; who writes at its channel is told."""
+    """The end goes to another OS process as a value; the writer at its channel gets the error."""
     c, inner = Channel("c"), Channel("inner")
     writer = th.process(by_write_at_inner)
 

@@ -58,7 +58,7 @@ def test_one_of_them_by_its_number_before_and_after_the_call(two: Hosts) -> None
 
 
 def test_many_of_one_network_in_one_host_at_once(two: Hosts) -> None:
-    """A pipeline of five, all in one OS process, and its ends here."""
+    """A pipeline of five processes, all in one OS process, with its ends here."""
     channels = [Channel(f"c{i}") for i in range(6)]
     stages = [
         targets.double.on(two[0])(a.reader(), b.writer()) for a, b in itertools.pairwise(channels)
@@ -76,7 +76,8 @@ def test_many_of_one_network_in_one_host_at_once(two: Hosts) -> None:
 
 
 def test_processes_of_every_kind_go_there(two: Hosts) -> None:
-    """A thread process's function, a coroutine's, one of weft.processes; and back from there."""
+    """Functions of a thread process, of a coroutine and of weft.processes run in a host; and the
+    other way round."""
 
     a, b = Channel("a"), Channel("b")
     Parallel(
@@ -128,7 +129,7 @@ def test_a_cancelled_call_ends_and_the_host_goes_on(two: Hosts, tmp_path: Path) 
 
 @pytest.mark.soak
 def test_more_calls_than_ends_that_a_session_holds(two: Hosts) -> None:
-    """A session holds 4,096 ends at once; calls one after another use as many as they like."""
+    """A session holds 4,096 ends at once; calls one after another may use any number."""
     pid = two[0].pid
     for _ in range(36):
         assert set(Parallel(*(targets.thread_who.on(two[0])() for _ in range(60)))) == {pid}
@@ -269,8 +270,8 @@ FORKS = """
 
 
 def test_a_fork_leaves_the_hosts_to_the_parent(tmp_path: Path) -> None:
-    """The child is refused with what to use instead, leaves their blocks, and ends; the parent's go
-    on."""
+    """The child gets an error that says what to use instead, leaves the parent's blocks, and
+    ends; the parent goes on."""
     done = program(tmp_path, FORKS)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -311,7 +312,7 @@ def test_a_host_that_dies_fails_all_its_calls_and_is_replaced() -> None:
 
 
 class Asks:
-    """Pickled when a host starts: then it does something."""
+    """An object that does something when it is pickled, which happens when a host starts."""
 
     does: Callable[[], object] = int
 
@@ -321,8 +322,8 @@ class Asks:
 
 
 def test_a_host_is_started_under_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 12.1: what it is started with asks the hosts, and closes them; then the call is refused,
-    and nobody is left."""
+    """Rule 12.1: an argument with which the host is started asks the hosts, and closes them.
+    Then the call is refused, and no OS process is left."""
     asked: list[Any] = []
     with Hosts(2, initializer=targets.remember, initargs=(Asks(),), backoff=0) as hosts:
         pids = hosts.pids
@@ -398,8 +399,8 @@ def test_hosts_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_weft_run_on_processes(tmp_path: Path) -> None:
-    """A program that awaits, and a module beside it that does: as on threads, each process in its
-    own interpreter."""
+    """A program that awaits, and a module beside it that does: as on threads, each process in
+    its own interpreter."""
     (tmp_path / "helper.py").write_text(
         "async def add(inp):\n    return sum([v async for v in inp])\n", encoding="utf-8"
     )
@@ -473,7 +474,8 @@ def test_a_group_of_coroutines_uses_them(two: Hosts) -> None:
 
 @pytest.mark.parametrize("held", ["", "me = lambda: me\n    me.hosts = hosts\n    del hosts"])
 def test_a_program_ends_with_hosts_that_it_never_closed(tmp_path: Path, held: str) -> None:
-    """By a global, or in a cycle: either is let go when the interpreter has all but ended."""
+    """The hosts are in a global, or in a cycle: either is let go when the interpreter has all
+    but ended."""
     text = f"""
         from os_process_targets import who
         from weft.processes import Hosts, run
@@ -489,7 +491,7 @@ def test_a_program_ends_with_hosts_that_it_never_closed(tmp_path: Path, held: st
 
 
 def test_a_program_ends_while_a_daemon_thread_waits_for_a_host(tmp_path: Path) -> None:
-    """It sleeps in a link when the program's statics are gone."""
+    """The thread sleeps in a link when the program's statics are gone."""
     text = """
         import threading
         from os_process_targets import waits_for_ever

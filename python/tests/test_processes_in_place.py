@@ -22,7 +22,7 @@ LENGTH = 50_000
 
 @ps.process
 def doubles(inp: Any, out: Any) -> None:
-    """Changes what comes, answers its sum, and waits to be let go of it."""
+    """Changes each array that comes, answers its sum, and waits until it may let go of it."""
     for array in inp:
         array *= 2
         out.write(float(array.sum()))
@@ -65,7 +65,7 @@ def never_reads(r: Any, end: Any) -> None:
 
 
 def ask(arrays: list[Any]) -> tuple[list[float], list[Any]]:
-    """What doubles() answers to each; and the arrays as they are here by then."""
+    """Returns the answers of doubles(), and the arrays as they are here by then."""
     there, back = Channel("there"), Channel("back")
 
     @th.process
@@ -99,7 +99,7 @@ def test_a_second_write_and_a_part_of_it_are_copies() -> None:
     assert after == [LENGTH / 2, LENGTH / 2]
     answers, after = ask([array, array])
     assert answers[0] == 2.0 * LENGTH
-    assert answers[1] == 2 * after[0] == 2 * after[1]  # what the first reader made of it, doubled
+    assert answers[1] == 2 * after[0] == 2 * after[1]  # the result of the first reader, doubled
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,8 @@ def test_small_ones_none_and_objects_are_ordinary_arrays() -> None:
     objects = empty(LENGTH, object)
     assert objects[0] is None
     small = empty(10)
-    small[:] = 0  # what lies there may be no number, and stays none times 0
+    # The memory may hold bits that are no number, and 0 times such a value is none either.
+    small[:] = 0
     assert ask([small]) == ([0.0], [0.0])
 
 
@@ -134,7 +135,7 @@ def test_what_numpy_refuses_is_refused_alike() -> None:
     ):
         with pytest.raises((TypeError, ValueError)) as ours:
             empty(shape, kind)  # type: ignore[arg-type]
-        if shape is not None:  # which numpy takes for (), with a warning
+        if shape is not None:  # numpy takes None for (), with a warning
             with pytest.raises(type(ours.value)):
                 numpy.empty(shape, kind)
 

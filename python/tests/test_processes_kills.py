@@ -4,7 +4,7 @@ rules allow is lost (rules 4.5, 6.4; WIRE.md 8).
 Hosts are killed between two writes of a pipeline, while they start, in a choice of inputs and of
 outputs, while they have large values, in the block of an extended read, while they make a value
 that was taken, while they have ends of channels, under a supervisor, and in an Executor.
-WEFT_KILLS=n: so many kills; without it, a slice.
+WEFT_KILLS=n makes n kills; without it, there is a slice of them.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from weft.processes import (
 
 KILLS = int(os.environ.get("WEFT_KILLS", "10"))
 VALUES = 60
-LARGE = 300_000  # bytes: it lies in a segment
-SLACK = 6  # of what is counted: a host more or less has some
-SEGMENTS_OF_LINKS = 12  # of two hosts, and of those that they take the place of
+LARGE = 300_000  # bytes: such a value is in a segment
+SLACK = 6  # the counts may differ by this much: a host more or less has some
+SEGMENTS_OF_LINKS = 12  # of two hosts, and of the hosts that they replace
 
 
 def descriptors() -> tuple[int, int]:
-    """Those of segments of shared memory, and all others."""
+    """Returns the descriptors of segments of shared memory, and all others."""
     names = []
     for fd in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):  # it was of the listing itself
+        with contextlib.suppress(OSError):  # it was the descriptor of the listing itself
             names.append(str(fd.readlink()))
     segments = sum("memfd:" in name for name in names)
     return segments, len(names) - segments
 
 
 def segments() -> int:
-    """Of shared memory, mapped here."""
+    """Returns how many segments of shared memory are mapped here."""
     return Path("/proc/self/maps").read_text(encoding="utf-8").count("memfd:")
 
 
@@ -72,7 +72,7 @@ def zombies() -> int:
 def numbers(
     out: Any, when: int, pid: int, value: Callable[[int], Any] = int, step: int = 1
 ) -> None:
-    """Writes until the reader dies, and kills it before one of them."""
+    """Writes until the reader dies; kills the reader before one of the writes."""
     try:
         for i in range(0, VALUES, step):
             if i >= when >= 0:
@@ -85,7 +85,7 @@ def numbers(
 
 @th.process
 def gather(inp: Any, got: list[Any]) -> bool:
-    """Reads all that comes. True: the writer died."""
+    """Reads all values that come. Returns true if the writer died."""
     try:
         while True:
             got.append(inp.read())
@@ -114,7 +114,7 @@ def pipeline(place: Any, pid: int, pick: random.Random) -> None:
         gather(b.reader(), got),
     )
     assert got == [2 * i for i in range(len(got))]  # in order, and nothing doubled
-    # Lost: what was in its hands, and in the buffers of four.
+    # These are lost: the value in its hands, and those in the buffers of four.
     assert when - 1 - 8 <= len(got) <= VALUES
 
 
@@ -129,14 +129,14 @@ def inputs(place: Any, pid: int, pick: random.Random) -> None:
         targets_kills.merge(a.reader(), b.reader(), c.writer()).on(place),
         gather(c.reader(), got),
     )
-    for parity in (0, 1):  # each input's in order, and nothing doubled
+    for parity in (0, 1):  # the values of each input are in order, none doubled
         mine = [v for v in got if v % 2 == parity]
         assert mine == [parity + 2 * i for i in range(len(mine))]
 
 
 def _divided(worker: Any, capacity: Any, place: Any, pid: int, pick: random.Random) -> None:
-    """The worker gives each value to one of two readers: none is lost or doubled, and each has them
-    in order."""
+    """The worker gives each value to one of two readers: none is lost or doubled, and each
+    reader gets its values in order."""
     a, b, c = Channel("a"), Channel("b"), Channel("c", capacity=capacity(pick))
     first: list[int] = []
     second: list[int] = []
@@ -171,7 +171,7 @@ def large(place: Any, pid: int, pick: random.Random) -> None:
 
 
 def holding(place: Any, pid: int, pick: random.Random) -> None:
-    """WIRE.md 4.6: whoever dies in the block of an extended read has ended it."""
+    """WIRE.md 4.6: a process that dies in the block of an extended read has ended the block."""
     a, b = Channel("a", capacity=pick.choice((0, 3))), Channel("b", capacity=pick.choice((0, 3)))
     got: list[int] = []
     when = pick.randrange(VALUES - 6)
@@ -186,13 +186,14 @@ def holding(place: Any, pid: int, pick: random.Random) -> None:
 
 
 def making(place: Any, pid: int, pick: random.Random) -> None:
-    """WIRE.md 4.8: between the commit and the value there is a reader who waits for it."""
+    """WIRE.md 4.8: between the commit and the value a reader waits for the value."""
     _divided(targets_kills.make, lambda pick: pick.choice((0, 2)), place, pid, pick)
 
 
 @th.process
 def asks(server: Any, when: int, pid: int, got: list[int]) -> None:
-    """With the end for each answer; kills who answers before one of them."""
+    """Sends each value with the end for its answer; kills the answering process before one of
+    them."""
     try:
         for i in range(VALUES):
             if i == when:
@@ -217,8 +218,8 @@ def answering(place: Any, pid: int, pick: random.Random) -> None:
 
 @th.process
 def sends_lines(out: Any, when: int, pid: int) -> None:
-    """Reader ends, through which a value comes for whoever gets one; who does not get it lets it
-    die."""
+    """Sends reader ends, through which a value comes for the process that gets one; a process
+    that does not get it lets it die."""
     with th.Group() as lines:
         try:
             for i in range(VALUES):
@@ -239,8 +240,8 @@ def puts(out: Any, value: int) -> None:
 
 @th.process
 def reads_lines(inp: Any, got: list[int]) -> None:
-    """The value that comes through each end that comes. One that came from a program that has died
-    may be dead."""
+    """Reads the value that comes through each end that comes. An end from a program that has
+    died may be dead."""
     try:
         while True:
             end = inp.read()
@@ -251,7 +252,7 @@ def reads_lines(inp: Any, got: list[int]) -> None:
 
 
 def handing_on(place: Any, pid: int, pick: random.Random) -> None:
-    """Ends that come back by way of the one that is killed."""
+    """Ends come back by way of the process that is killed."""
     a, b = Channel("a", capacity=pick.choice((0, 2))), Channel("b", capacity=pick.choice((0, 2)))
     got: list[int] = []
     when = pick.randrange(VALUES - 6)
@@ -266,7 +267,8 @@ def handing_on(place: Any, pid: int, pick: random.Random) -> None:
 
 
 def opening(place: Any, pid: int, pick: random.Random) -> None:
-    """Its own channels: what is read through their ends is gone with their home."""
+    """The killed process's own channels: values that are read through their ends are gone with
+    their home."""
     a, b = Channel("a"), Channel("b", capacity=pick.choice((0, 1)))
     got: list[int] = []
     when = pick.randrange(VALUES - 6)
@@ -281,7 +283,7 @@ def opening(place: Any, pid: int, pick: random.Random) -> None:
 
 @th.process
 def jobs(out: Any, when: int, pid: int) -> None:
-    """Writes all; kills the worker before one of them. Nobody tells of it here."""
+    """Writes all values; kills the worker before one of them. Nobody is told of that here."""
     for i in range(VALUES):
         if i == when:
             os.kill(pid, signal.SIGKILL)
@@ -289,7 +291,7 @@ def jobs(out: Any, when: int, pid: int) -> None:
 
 
 def supervised(place: Any, pid: int, pick: random.Random) -> None:
-    """Rule 7.13: no job is lost, and one at most is done twice."""
+    """Rule 7.13: no job is lost, and at most one is done twice."""
     a, b = Channel("a", capacity=pick.choice((0, 3))), Channel("b", capacity=pick.choice((0, 3)))
     got: list[int] = []
     Parallel(
@@ -317,7 +319,7 @@ KINDS = (
 
 def one(hosts: Hosts, pick: random.Random) -> None:
     place = hosts[pick.randrange(len(hosts))]
-    if place.pid is None:  # it gets a new one with its first call
+    if place.pid is None:  # the place gets a new process with its first call
         Parallel(targets.total(closed()).on(place))
     pid = place.pid
     assert pid is not None
@@ -325,8 +327,8 @@ def one(hosts: Hosts, pick: random.Random) -> None:
 
 
 def starting(pick: random.Random) -> None:
-    """Killed some time after it has begun: it may not have heard of its call, or be in it, or be
-    done."""
+    """The process is killed some time after it has begun: it may not have heard of its call, be
+    in the call, or be done."""
     c = Channel("c")
     got: list[int] = []
     with Hosts(1) as hosts:
@@ -345,8 +347,8 @@ def starting(pick: random.Random) -> None:
 
 
 def executing(pick: random.Random, path: str) -> None:
-    """One of its processes is killed while calls wait, run and are done: each is right or says that
-    the pool is broken."""
+    """One of the pool's processes is killed while calls wait, run and are done: each result is
+    right, or says that the pool is broken."""
     with Executor(2) as pool:
         pids = [pool.submit(os.getpid).result()]
         calls = [pool.submit(targets_kills.square, i) for i in range(200)]
@@ -359,7 +361,7 @@ def executing(pick: random.Random, path: str) -> None:
         if stuck is not None:  # nobody writes there: only the kill ends it
             assert isinstance(stuck.exception(), BrokenProcessPool)
         killer.join()
-        with contextlib.suppress(BrokenProcessPool):  # it notices now or at the end
+        with contextlib.suppress(BrokenProcessPool):  # the pool notices now or at the end
             pool.submit(targets_kills.square, 3).result()
 
 
@@ -371,13 +373,14 @@ def closed() -> Any:
 
 
 class Counts:
-    """Of what a kill could leave behind: after some rounds there is no more of it."""
+    """Counts what a kill could leave behind: after some rounds it does not grow."""
 
     def __init__(self) -> None:
         self.first = self._now()
 
     def _now(self) -> tuple[int, ...]:
-        # A thread that logs and is none of threading's gets an object there that outlives it.
+        # A thread that logs and was not started by the module threading gets an object there that
+        # outlives it.
         threads = [t for t in threading.enumerate() if not isinstance(t, threading._DummyThread)]
         return descriptors()[1], zombies(), len(threads)
 

@@ -4,7 +4,7 @@ phase (rules 8.1, 8.7; WIRE.md 4.9 to 4.11).
 These are killed: a party in a thread, two parties of one scheduler that come and go, a party whose
 barrier is a guard of a choice, and the home of the barrier; before they arrive, while they wait,
 when all meet, and at a random moment. A party here and one in a host that lives on remain.
-WEFT_KILLS=n: n / 5 such kills; without it, a slice.
+WEFT_KILLS=n makes n / 5 such kills; without it, there is a slice of them.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from weft.processes import (
 )
 
 PHASES = 12
-Kill = Callable[[str, int], None]  # asked before each step of somebody
+Kill = Callable[[str, int], None]  # called before each step of a party
 
 # --- who kills, and when --------------------------------------------------------------------------
 
 
 def killer(pid: int, pick: random.Random) -> Kill:
-    """Kills once: at a step of one of those that are left, or a moment after it."""
+    """Kills once: at a step of one of the parties that are left, or a moment after it."""
     who = pick.choice(("feeds", "arrives", "has met", "hears"))
     when = pick.randrange(PHASES - 3)
     late = pick.choice((0.0, 0.0, pick.random() * 0.002))
@@ -65,7 +65,7 @@ def killer(pid: int, pick: random.Random) -> Kill:
 
 @th.process
 def feeds(out: Any, kill: Kill) -> None:
-    """A value for each phase, until nobody takes them."""
+    """Writes a value for each phase, until nobody reads them."""
     with contextlib.suppress(ChannelEnd):
         i = 0
         while True:
@@ -83,7 +83,7 @@ def hears(inp: Any, said: list[int], kill: Kill) -> None:
 
 
 def is_told(barrier: Any) -> None:
-    """It has died for good."""
+    """Checks that the barrier has died for good."""
     for again in (barrier.sync, barrier.sync):
         with pytest.raises(PeerDied, match="barrier"):
             again()
@@ -122,14 +122,14 @@ async def takes_part_async(barrier: Any, phases: list[int], kill: Kill) -> None:
 
 @th.process
 def takes_part_in_its(ends: Any, phases: list[int], kill: Kill) -> None:
-    """The barrier of who is killed, if it got so far."""
+    """Returns the barrier of the process that is killed, if it got so far."""
     with contextlib.suppress(ChannelEnd):
         take_part(ends.read(), phases, kill)
 
 
 @th.process
 def dies(pid: int, *network: Any) -> None:
-    """By itself, so that its death ends nobody else."""
+    """Runs the process by itself, so that its death ends no other process."""
     with pytest.raises(ProcessDied) as told:
         Parallel(*network)
     assert told.value.signal == signal.SIGKILL and told.value.pid == pid
@@ -139,9 +139,9 @@ def dies(pid: int, *network: Any) -> None:
 
 
 def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -> None:
-    """Rule 8.1: all who are left have seen the end of the same phases.
+    """Rule 8.1: all parties that are left have seen the end of the same phases.
 
-    Wire 4.11: who was killed had arrived for the last of them, or been told of it.
+    Wire 4.11: the killed party had arrived for the last phase, or had been told of it.
     """
     kill = killer(pid, pick)
     b = Barrier(3)
@@ -168,7 +168,7 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
     assert "barrier" in got[1]
     assert here == there == list(range(1, len(here) + 1))
     if worker is not targets_kills_barriers.meets_or_reads:
-        # Each phase is said twice; the second time it has been met.
+        # Each phase is told twice; by the second time it has been met.
         assert said == [i // 2 for i in range(len(said))]
         assert len(here) - 1 <= len(said) // 2 <= len(here)
     else:
@@ -176,8 +176,8 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
 
 
 def home(place: Any, pid: int, other: Any, pick: random.Random) -> None:
-    """Rule 8.7: its home is lost. It may have told one of two that a phase has ended, and not the
-    other."""
+    """Rule 8.7: the barrier's home is lost. It may have told one of two parties that a phase has
+    ended, and not the other."""
     kill = killer(pid, pick)
     a, c, d = Channel("a"), Channel("c"), Channel("d")
     first, second = Channel("first", capacity=1), Channel("second", capacity=1)
@@ -210,7 +210,7 @@ KINDS = ("meets", "two_meet", "meets_or_reads", "home")
 def one(hosts: Hosts, kind: str, pick: random.Random) -> None:
     place, other = pick.sample([hosts[0], hosts[1]], 2)
     for each in (place, other):
-        if each.pid is None:  # it gets a new one with its first call
+        if each.pid is None:  # the place gets a new process with its first call
             Parallel(targets.total(closed()).on(each))
     pid = place.pid
     assert pid is not None

@@ -59,7 +59,8 @@ def asks(w: Any, r: Any, n: int) -> int:
 def test_many_threads_of_one_program_and_two_hosts_and_one_that_never_lets_go_of_the_lock(
     over: str,
 ) -> None:
-    """Whoever serves the links needs the interpreter's lock for a moment, which others hold."""
+    """The thread that serves the links needs the interpreter's lock for a moment, and others
+    hold it."""
     stop = threading.Event()
 
     def busy() -> None:
@@ -137,7 +138,7 @@ def test_there_are_only_so_many_in_shared_memory_and_then_sockets() -> None:
 @linux
 def test_a_descriptor_that_is_no_unix_socket_is_refused(tmp_path: Path) -> None:
     for fd in (os.open(tmp_path, os.O_RDONLY), socket.socket().detach()):
-        with pytest.raises(BadUse, match="no Unix socket"):
+        with pytest.raises(BadUse, match="not of a Unix socket"):
             native._Link(fd, "us", True)
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(fd)
@@ -181,7 +182,7 @@ def test_a_plain_process_talks_to_a_thread(over: str) -> None:
 
 
 def sleeps_of_others() -> int:
-    """How often the other threads of this program went to sleep."""
+    """Returns how often the other threads of this program went to sleep."""
     tasks = Path("/proc/self/task").iterdir()
     status = [(t / "status").read_text() for t in tasks if int(t.name) != threading.get_native_id()]
     return sum(int(s.split("\nvoluntary_ctxt_switches:")[1].split()[0]) for s in status)
@@ -189,7 +190,7 @@ def sleeps_of_others() -> int:
 
 @process
 def echo_alone(inp: Any, out: Any, first: int) -> None:
-    """Says at the end what the other threads here did from `first` on."""
+    """Tells at the end what the other threads here did from `first` on."""
     before = 0
     for v in inp:
         if v == first:

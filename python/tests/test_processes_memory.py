@@ -1,4 +1,4 @@
-"""OS processes that run out of memory, and calls whose results do not come: what is reported then.
+"""OS processes that run out of memory, and calls whose results do not come: the reports about them.
 
 Every test here starts interpreters, which takes some 0.2 s each.
 """
@@ -38,7 +38,7 @@ def fail_to_load() -> None:
 
 
 class Unloadable:
-    """Raises an exception when it is built anew."""
+    """Raises an exception when it is unpickled."""
 
     def __reduce__(self) -> Any:
         return fail_to_load, ()
@@ -55,7 +55,7 @@ class TooLarge:
 
 @process
 def keep_within(more: int) -> None:
-    """Limits this OS process to so many bytes more of address space than it has."""
+    """Limits this OS process's address space to `bytes` more than it has."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     most = pages * resource.getpagesize() + more
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -93,7 +93,7 @@ def test_a_value_of_shared_memory_for_which_a_host_has_no_room() -> None:  # rul
             Parallel(length.on(hosts[0])(c.reader()), write_large(c.writer()))
         assert caught.value.status == 1
         assert "memory_limit" in caught.value.stderr
-        assert run(away_length.on(hosts[0])(b"abc")) == 3  # by the one that took its place
+        assert run(away_length.on(hosts[0])(b"abc")) == 3  # by the process that took its place
 
 
 @process
@@ -112,7 +112,8 @@ def length_once_begun(begun: Any, inp: Any) -> int:
 def writes_large_once_both_have_begun(begun: Any, host: Any, out: Any) -> None:
     begun.read()
     begun.read()
-    Parallel(keep_within.on(host)(LARGE // 4))  # now: a thread for a call would find no room
+    # At this moment: a thread for a call would find no room.
+    Parallel(keep_within.on(host)(LARGE // 4))
     out.write(b"x" * LARGE)
 
 
@@ -164,7 +165,7 @@ def test_a_lack_of_memory_while_a_result_is_pickled_is_a_memory_error() -> None:
 
 @process
 def breaks_its_host() -> None:
-    """Nothing can be said of a failure there any more."""
+    """No failure can be reported there any more."""
     from weft._hosts import pickling
 
     def no_failure(*_: Any) -> Any:
@@ -235,8 +236,8 @@ WITHOUT_DESCRIPTORS = """
 
 
 def test_no_descriptor_is_left_in_the_middle_of_a_run(tmp_path: Path) -> None:  # rule 9.3
-    """No module can be imported then to write a traceback, and no source be read. The callers are
-    told all the same; they waited for ever."""
+    """In that state no module can be imported to write a traceback, and no source be read. The
+    callers get the failure all the same; once they waited for ever."""
     result = program(tmp_path, WITHOUT_DESCRIPTORS)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines() == ["its own failure", "its result"] * 3

@@ -1,5 +1,5 @@
-"""In another OS process a process has the same names as here, and for those here it is a process
-(rules 7.11, 7.12, 15.1)."""
+"""In another OS process a process has the same names as here, and the processes here see it as a
+process (rules 7.11, 7.12, 15.1)."""
 
 from __future__ import annotations
 
@@ -51,13 +51,14 @@ def test_every_name_in_another_os_process() -> None:
 
 
 def test_its_end_is_a_guard_here() -> None:
-    """Rule 7.11: in a choice, and with what it returned or raised."""
+    """Rule 7.11: its end is a guard in a choice, with the result or the exception of the
+    process."""
 
     def here() -> tuple[int, Any, str]:
         with Hosts(1) as hosts, Group() as group:
             p = targets_names.returns.on(hosts)(7)
-            q = watched(targets_names.returns.on(hosts)())  # it is called wrongly
-            failed = q.ended()  # whoever asks before it fails is its watcher
+            q = watched(targets_names.returns.on(hosts)())  # the call is wrong
+            failed = q.ended()  # a process that asks before it fails is its watcher
             group.start(p)
             group.start(q)
             index, ended = select(after(1000), p.ended())
@@ -98,7 +99,7 @@ def test_one_that_is_spawned_outlives_who_spawned_it() -> None:
 
 
 def test_a_limit_here_cancels_it_there(tmp_path: Path) -> None:
-    """Rules 6.1, 7.12: it ends by it, and its ends are let go of."""
+    """Rules 6.1, 7.12: the process ends by the limit, and its ends are let go of."""
     ready, never, said = Channel("ready"), Channel("never"), tmp_path / "said"
     keep = never.writer()
 
@@ -119,7 +120,7 @@ def test_a_limit_here_cancels_it_there(tmp_path: Path) -> None:
 
 
 def test_context_variables_do_not_cross() -> None:
-    """Rule 15.1: not there, and not back."""
+    """Rule 15.1: such an object goes neither there nor back."""
     targets_names.variable.set("here")
     with Hosts(1) as hosts:
         assert Parallel(targets_names.says_variable(), targets_names.says_variable.on(hosts)()) == [

@@ -58,7 +58,7 @@ def two() -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def the_hosts_are_up(two: Hosts) -> None:
-    """In this order, so that nobody_is_left counts those that stay."""
+    """The fixtures are in this order so that nobody_is_left counts the hosts that stay."""
 
 
 def events_of(path: Path) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def events_of(path: Path) -> list[dict[str, Any]]:
 
 
 def operations(events: list[dict[str, Any]], **wanted: Any) -> Counter[tuple[str, str, str]]:
-    """How many have committed: by path, operation, channel."""
+    """Returns how many operations have committed, by path, operation and channel."""
     return Counter(
         (e["p"], e["op"], e.get("c", ""))
         for e in events
@@ -77,7 +77,8 @@ def operations(events: list[dict[str, Any]], **wanted: Any) -> Counter[tuple[str
 
 
 def pipeline(hosts: Hosts, n: int, a: Channel[int], b: Channel[int]) -> tuple[int, int, int]:
-    """numbers in one host, doubles in the other, and adds in a thread here. Their OS processes."""
+    """Runs `numbers` in one host, `doubles` in the other, and `adds` in a thread here; returns
+    their OS processes."""
     first, second, (_, total) = Parallel(
         ao.numbers.on(hosts[0])(a.writer(), n),
         ao.doubles.on(hosts[1])(a.reader(), b.writer()),
@@ -93,7 +94,8 @@ def pipeline(hosts: Hosts, n: int, a: Channel[int], b: Channel[int]) -> tuple[in
 def test_a_trace_has_the_communications_of_two_hosts_and_a_thread(
     two: Hosts, tmp_path: Path
 ) -> None:
-    """Rule 14.7: with the names of the channels, the paths of this network, on one clock."""
+    """Rule 14.7: the trace has the names of the channels, and the paths of this network, on one
+    clock."""
     file = tmp_path / "t.jsonl"
     with tracing(file):
         first, second, _ = pipeline(two, 30, Channel("a"), Channel("b"))
@@ -110,7 +112,7 @@ def test_a_trace_has_the_communications_of_two_hosts_and_a_thread(
     assert not any("pid" in e for e in events if e["p"] == "main/adds")
     away = {e["p"]: e["in"] for e in events if e["e"] == "away"}
     assert away == {"main/numbers": first, "main/doubles": second}
-    # one clock: the i-th value was read no earlier than its write began
+    # On one clock, the i-th value was read no earlier than its write began.
     for channel in "ab":
         begun = [
             e["t"] for e in events if e["e"] == "begin" and e["op"] == "write" and e["c"] == channel
@@ -120,7 +122,7 @@ def test_a_trace_has_the_communications_of_two_hosts_and_a_thread(
         ]
         assert len(begun) == len(read) == 30
         assert all(w <= r for w, r in zip(begun, read, strict=True))
-    # each process has a number of its own, and ends once in each OS process
+    # Each process has a number of its own, and ends once in each OS process.
     tracks = {(e["id"], e.get("pid")) for e in events}
     assert len(tracks) == len({key for key, _ in tracks})
     ends = Counter(e["id"] for e in events if e["e"] == "end")
@@ -132,7 +134,8 @@ def test_a_trace_has_the_communications_of_two_hosts_and_a_thread(
 def test_processes_of_one_name_and_their_children_have_the_paths_of_this_network(
     two: Hosts, tmp_path: Path
 ) -> None:
-    """Rules 7.8, 14.7: the caller's path, with its index, and below it what runs there."""
+    """Rules 7.8, 14.7: the trace has the caller's path, with its index, and below it the
+    processes that run there."""
     file = tmp_path / "t.jsonl"
     with tracing(file):
         results = Parallel(ao.within.on(two)(5, "c"), ao.within.on(two)(7, "d"))
@@ -146,7 +149,8 @@ def test_processes_of_one_name_and_their_children_have_the_paths_of_this_network
 
 
 def test_a_plain_process_and_the_hosts_of_a_host(tmp_path: Path) -> None:
-    """Rule 14.7: OS processes that start while it goes on, and those that they start."""
+    """Rule 14.7: the trace has OS processes that start while it goes on, and those that they
+    start."""
     file = tmp_path / "t.jsonl"
     assert run(ao.further(4, "deep"), trace=file) == 6
     events = events_of(file)
@@ -159,7 +163,8 @@ def test_a_plain_process_and_the_hosts_of_a_host(tmp_path: Path) -> None:
 
 
 def test_a_process_elsewhere_may_observe_by_itself(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.7: its own trace has what its own hosts do, and so has that of its parent."""
+    """Rule 14.7: a process's own trace has the operations of its own hosts, and so has the trace
+    of its parent."""
     file, inner = tmp_path / "t.jsonl", tmp_path / "inner.jsonl"
     with tracing(file):
         assert run(ao.traces_within.on(two[0])(4, str(inner))) == 6
@@ -173,7 +178,7 @@ def test_a_process_elsewhere_may_observe_by_itself(two: Hosts, tmp_path: Path) -
 
 
 def ask(two: Hosts, n: int, between: Callable[[int], None]) -> None:
-    """A process in a host answers n times; `between` is called here before each question."""
+    """A process in a host answers n times; here `between` is called before each question."""
     a, b = Channel("asked"), Channel("said")
 
     @th.process
@@ -187,7 +192,8 @@ def ask(two: Hosts, n: int, between: Callable[[int], None]) -> None:
 
 
 def test_switched_on_halfway_off_and_on_again(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.7: what a host does while it is on is there, and nothing else; each time."""
+    """Rule 14.7: each time, the trace has what a host does while the trace is on, and nothing
+    else."""
     files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
     traces = [_trace.Trace(file) for file in files]
     at: dict[int, Callable[[], None]] = {
@@ -201,7 +207,7 @@ def test_switched_on_halfway_off_and_on_again(two: Hosts, tmp_path: Path) -> Non
         events = events_of(file)
         begun = [e for e in events if e["e"] == "begin" and e.get("c") == "said" and "pid" in e]
         assert [(e["p"], e["op"]) for e in begun] == [("main/one_by_one", "write")] * n
-        # The first read had begun before; the last write may not be over.
+        # The first read had begun before the trace; the last write may not be over.
         done = operations(events)
         assert done["main/one_by_one", "read", "asked"] in (n - 1, n)
         assert done["main/one_by_one", "write", "said"] in (n - 1, n)
@@ -209,7 +215,7 @@ def test_switched_on_halfway_off_and_on_again(two: Hosts, tmp_path: Path) -> Non
 
 
 def test_two_at_a_time_and_a_long_one(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.7: more than a piece, for each of two observers."""
+    """Rule 14.7: more than one piece of data comes for each of two observers."""
     n = 3 * _host_recorders.BLOCK
     files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
     with tracing(files[0]), measuring() as m, tracing(files[1]):
@@ -221,7 +227,7 @@ def test_two_at_a_time_and_a_long_one(two: Hosts, tmp_path: Path) -> None:
 
 
 def test_a_record_that_is_too_long_for_a_piece(two: Hosts, tmp_path: Path) -> None:
-    """It is sent without its long parts, and what is around it is whole."""
+    """A long record is sent without its long parts, and the records around it are whole."""
     file = tmp_path / "t.jsonl"
     with tracing(file), pytest.raises(ValueError, match="xxxx"):
         run(targets.fail.on(two[0])(ValueError("x" * 400_000)))
@@ -230,7 +236,7 @@ def test_a_record_that_is_too_long_for_a_piece(two: Hosts, tmp_path: Path) -> No
 
 
 def test_of_a_host_that_is_killed_the_trace_has_what_it_had_sent(tmp_path: Path) -> None:
-    """Rule 14.7: and it says which was lost."""
+    """Rule 14.7: the trace says which OS process was lost."""
     file = tmp_path / "t.jsonl"
     a, b = Channel("asked"), Channel("said")
     n = _host_recorders.BLOCK
@@ -303,15 +309,15 @@ def test_a_supervised_process_has_a_track_for_each_life(tmp_path: Path) -> None:
     summary = _trace.summarise(events)
     assert summary.lost == [lives[0]] and summary.unfinished == []
     last = operations(events, pid=lives[1])
-    assert last["main/dies_once", "extended read", "asked"] == 3  # 1 again, 2, and None
+    assert last["main/dies_once", "extended read", "asked"] == 3  # the value 1 again, 2, and None
     assert last["main/dies_once", "write", "said"] == 2
 
 
 def test_the_summary_the_picture_and_the_chrome_file_have_each_process_once(
     two: Hosts, tmp_path: Path
 ) -> None:
-    """Rule 14.7: who only waits here has no line in the picture; each OS process is a process of
-    the other."""
+    """Rule 14.7: a process that only waits here has no line in the picture; each OS process is a
+    process in the other's picture."""
     file = tmp_path / "t.jsonl"
     with tracing(file):
         first, second, _ = pipeline(two, 3, Channel("a"), Channel("b"))
@@ -344,8 +350,8 @@ def test_the_summary_the_picture_and_the_chrome_file_have_each_process_once(
 
 
 def test_measuring_counts_each_communication_once(two: Hosts) -> None:
-    """Rule 14.7: at channels with both ends elsewhere, one end elsewhere, and those made
-    elsewhere."""
+    """Rule 14.7: channels with both ends in other OS processes, with one end there, and channels
+    made there."""
     a, b = Channel("a"), Channel("b")
     with measuring() as m:
         pipeline(two, 40, a, b)
@@ -364,7 +370,8 @@ def test_measuring_counts_each_communication_once(two: Hosts) -> None:
 
 
 def test_a_measurement_that_goes_on_is_read_with_what_hosts_have_done(two: Hosts) -> None:
-    """Rules 14.4, 14.7: in the middle of it, from its begin halfway, and not after its end."""
+    """Rules 14.4, 14.7: figures in the middle of a run, from a beginning halfway, and not after
+    the end."""
     seen: list[int] = []
 
     m = None
@@ -417,7 +424,8 @@ def test_of_a_host_that_was_killed_the_values_are_counted_and_its_waiting_may_be
 
 
 def test_the_watchdog_names_a_hog_in_a_host(two: Hosts, tmp_path: Path) -> None:
-    """Rules 14.1, 14.7: by its path in this network, its OS process, function and line."""
+    """Rules 14.1, 14.7: a hog is reported with its path in this network, its OS process,
+    function and line."""
     found: list[tuple[Hog, str]] = []
 
     def report(hog: Hog) -> None:
@@ -479,7 +487,7 @@ def test_what_an_observation_raises_reaches_nobody(
 def test_a_host_that_does_not_answer_is_lost_and_holds_up_nobody_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 14.7: it was stopped."""
+    """Rule 14.7: the OS process was stopped."""
     monkeypatch.setattr(_remote_observers, "PATIENCE", 1.0)
     with Hosts(1) as hosts:
         pid = run(targets.who.on(hosts)())
@@ -499,7 +507,7 @@ def test_a_host_that_does_not_answer_is_lost_and_holds_up_nobody_for_ever(
 
 @process
 def forks_and_tells() -> tuple[int, int]:
-    """How many observers a host has, and its fork."""
+    """Returns how many observers a host has, and its fork."""
     here = len(_observers._observers)
     pid = os.fork()
     if pid == 0:
@@ -519,7 +527,7 @@ def test_a_host_observes_only_while_it_is_wanted_and_its_fork_never(
 
 @pytest.mark.parametrize("start", ["forkserver", "fork"])
 def test_however_a_host_was_started(start: str, tmp_path: Path) -> None:
-    """Rule 14.7. A fork must come before any thread: in a program of its own."""
+    """Rule 14.7. A fork must come before any thread, so this is a program of its own."""
     done = program(
         tmp_path,
         f"""
@@ -551,7 +559,8 @@ def test_however_a_host_was_started(start: str, tmp_path: Path) -> None:
 
 
 def test_readmes_picture_with_os_processes(tmp_path: Path) -> None:
-    """Rule 14.7: the way to README's picture, `--on processes`. Its main is elsewhere too."""
+    """Rule 14.7: this is how the README's picture is made, by `--on processes`. Its main is in
+    another OS process too."""
     (tmp_path / "hello.py").write_text(hello(), encoding="utf-8")
     run_it = weft("run", "hello.py", "--on", "processes", "--trace", "t.jsonl", cwd=tmp_path)
     assert (run_it.returncode, run_it.stdout.split()) == (0, ["0", "1", "4", "9"]), run_it.stderr
@@ -574,7 +583,7 @@ KILLS = int(os.environ.get("WEFT_KILLS", "30")) // 6
 
 
 def test_hosts_that_are_killed_at_random_while_they_are_observed(tmp_path: Path) -> None:
-    """Rules 14.2, 14.7: no hang, nothing counted wrongly, and a trace that can be read."""
+    """Rules 14.2, 14.7: there is no hang, no wrong count, and the trace can be read."""
     seed = random.randrange(2**32)
     print("seed", seed)
     chance = random.Random(seed)

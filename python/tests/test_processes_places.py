@@ -1,5 +1,5 @@
 """A reader that waits here lends its place to the writer in another OS process (WIRE.md 6.6): its
-own program notices nothing of this but the time it takes.
+own program notices nothing of this except the time that it takes.
 
 Each test starts interpreters.
 """
@@ -69,7 +69,8 @@ def test_a_lender_is_not_counted_as_one_that_waits() -> None:  # rule 14.8
 
 @co.process
 async def paces(c: Any, go: Any) -> None:
-    """The writer writes when the reader waits: the word for that goes behind the place that is lent."""
+    """The writer writes when the reader waits: the message for that goes after the place that is
+    lent."""
     for value in range(3):
         while c.stats().waiting_readers == 0:
             await co.yield_()
@@ -83,7 +84,8 @@ def _pids(inp: Any) -> int:
 
 
 def _has_it_go_on(pid: int) -> None:
-    """Once it has stopped: before that the signal is lost, and it would stop for ever."""
+    """Continues the process once it has stopped: before that the signal would be lost, and the
+    process would stop for ever."""
     with contextlib.suppress(ChildProcessError):  # it was cancelled first, and has ended
         os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
         os.kill(pid, signal.SIGCONT)
@@ -121,7 +123,8 @@ def test_a_choice_does_not_wait_for_it_either() -> None:  # rule 5.7
 
 
 def test_a_reader_that_is_cancelled_waits_for_the_writers_program_alone() -> None:  # wire 6.6
-    """It is stopped; once it goes on the reader leaves, and the writer is told that nobody reads."""
+    """The writer's program is stopped; once it goes on the reader leaves, and the writer is told
+    that nobody reads."""
     c, cancels, go = Channel("c"), Channel("cancels"), Channel("go")
     pids, left = [], threading.Event()
 
@@ -143,7 +146,7 @@ def test_a_reader_that_is_cancelled_waits_for_the_writers_program_alone() -> Non
     def goes_on() -> None:
         while not pids:
             pass
-        left.wait(0.2)  # it has left at once if it was cancelled before it waited
+        left.wait(0.2)  # the reader has left at once if it was cancelled before it waited
         _has_it_go_on(pids[0])
 
     thread = threading.Thread(target=goes_on)

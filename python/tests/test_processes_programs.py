@@ -1,5 +1,5 @@
-"""Programs that start processes of the operating system: how these are started, what a child has of
-its parent, its output and its end.
+"""Programs that start processes of the operating system: how these are started, what a child
+inherits, its output and its end.
 
 Every test here starts interpreters, which takes some 0.2 s each.
 """
@@ -51,7 +51,7 @@ def test_a_function_below_the_guard_is_named(tmp_path: Path) -> None:
         tmp_path, head + _ + '\nif __name__ == "__main__":' + textwrap.indent(tail, "    ")
     )
     assert result.returncode == 1
-    # Both are below it; which of the two hosts says so first is not fixed.
+    # Both hosts are below it; which of the two reports first is not fixed.
     assert re.search(
         "the main module has no '(hello|world)' when an OS process imports it: define it",
         result.stderr,
@@ -105,8 +105,8 @@ def test_a_main_module_that_starts_a_group_below_no_guard(tmp_path: Path) -> Non
 
 
 def test_a_module_that_starts_os_processes_when_it_is_imported(tmp_path: Path) -> None:
-    """Its functions cannot go to one: each would import it, and so start more of them, without
-    end."""
+    """The functions of such a program cannot go to a host: each host would import the program,
+    and so start more hosts, without end."""
     (tmp_path / "beside.py").write_text(
         HELLO.replace(
             "c = Channel",
@@ -216,15 +216,16 @@ def test_a_process_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     pid = int(result.stdout)
     import select as selecting
 
-    with contextlib.suppress(ProcessLookupError):  # it has ended; it is given two seconds
+    # It has ended within the two seconds that it is given.
+    with contextlib.suppress(ProcessLookupError):
         descriptor = os.pidfd_open(pid)
         assert selecting.select([descriptor], [], [], TIMEOUT)[0]
         os.close(descriptor)
 
 
 def test_a_network_has_descriptors_beyond_1023(tmp_path: Path) -> None:  # rule 10.3
-    """select.select knows none: with some 170 hosts a deadlock was not told, and the parent's
-    watch took a CPU."""
+    """select.select cannot wait for such descriptors: with some 170 hosts a deadlock was not
+    reported, and the parent's watch used a whole CPU."""
     result = program(
         tmp_path,
         """
@@ -252,7 +253,7 @@ def test_a_network_has_descriptors_beyond_1023(tmp_path: Path) -> None:  # rule 
 
 
 def test_without_a_descriptor_left_it_is_told_what_to_do(tmp_path: Path) -> None:
-    """However many are left: nothing of a host that cannot begin stays open."""
+    """However many descriptors are left, nothing of a host that cannot begin stays open."""
     result = program(
         tmp_path,
         """

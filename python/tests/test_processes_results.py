@@ -47,7 +47,7 @@ def pool() -> Iterator[Executor]:
 
 
 def ended(process: Any) -> Any:
-    """What was raised, or how it ended quietly."""
+    """Returns the exception that was raised, or how the process ended quietly."""
     try:
         results = Parallel(process, beside())
     except BaseException as error:
@@ -80,7 +80,7 @@ def test_as_of_a_thread(host: Hosts, pool: Executor, way: str) -> None:  # rules
     for error in (*there, call):
         assert error.met is (way.startswith("PeerDied"))
         assert str(error).split(": ")[-1] == str(here).split(": ")[-1]
-        assert "Traceback" in str(error.__cause__)  # that of there
+        assert "Traceback" in str(error.__cause__)  # the traceback of the other OS process
         if wanted is Poisoned:
             assert error.strength == here.strength
 
@@ -92,7 +92,8 @@ def test_in_an_os_process_of_its_own() -> None:  # rules 3.5, 7.2
 
 
 def test_poison_of_its_own_poisons_what_it_holds(host: Hosts) -> None:  # rule 4.3
-    """On a thread, in another OS process, under a supervisor; the strength is the same."""
+    """The process runs on a thread, in another OS process, or under a supervisor; the strength
+    is the same."""
     for process in (
         targets.left_here,
         targets.left.on(host),

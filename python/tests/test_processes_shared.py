@@ -26,7 +26,7 @@ def total(table: Any, out: Any) -> None:
 
 @ps.process
 def where(tables: list[Any], weights: dict[str, Any]) -> list[tuple[int, bool]]:
-    """Each array's address here, and whether it can be written to."""
+    """Returns each array's address here, and whether it can be written to."""
     views = [numpy.asarray(t) for t in (*tables, weights["w"])]
     return [(v.ctypes.data, v.flags.writeable) for v in views]
 
@@ -150,7 +150,7 @@ def test_it_goes_with_its_last_holder() -> None:
     th.Parallel(where(tables, {"w": tables[0]}))
     del tables
     gc.collect()
-    assert segments() <= before + 2  # a link's
+    assert segments() <= before + 2  # a link has these
 
 
 def test_the_array_it_was_made_of_may_change_after_that() -> None:
@@ -217,7 +217,7 @@ def test_its_text() -> None:
 
 
 class Quantity(numpy.ndarray):
-    """An array class as a library of units has it."""
+    """An array class like that of a library of units."""
 
 
 STAMPS = numpy.array(["2020-01-01", "2021-02-03"], dtype="M8[s]")

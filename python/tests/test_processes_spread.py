@@ -37,14 +37,14 @@ def two() -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def the_hosts_are_up(two: Hosts) -> None:
-    """In this order, so that nobody_is_left counts those that stay."""
+    """The fixtures are in this order so that nobody_is_left counts the hosts that stay."""
 
 
 passes_on_here = there.passes_on.on("threads")
 
 
 def found_beside(*network: Any, wanted: int) -> Any:
-    """What deadlocks() says once so many are stuck, called by a process beside these."""
+    """Returns what deadlocks() says once n processes are stuck; a process beside them calls it."""
     found: list[Any] = []
 
     @th.process
@@ -70,7 +70,8 @@ def rows(found: Any) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("kind", [there.passes_on, there.passes_on_async])
 def test_a_knot_over_two_hosts(two: Hosts, kind: Any) -> None:
-    """Rules 10.5, 14.7: by their paths in this network, with their OS processes."""
+    """Rules 10.5, 14.7: the stuck processes are named by their paths in this network, with their
+    OS processes."""
     c, d = Channel("c"), Channel("d")
     found = found_beside(
         kind.on(two[0])(c.reader(), d.writer()).named("first"),
@@ -85,7 +86,7 @@ def test_a_knot_over_two_hosts(two: Hosts, kind: Any) -> None:
 
 
 def test_a_knot_of_a_host_and_of_processes_here(two: Hosts) -> None:
-    """Rules 10.5, 14.7: and who waits here behind them."""
+    """Rules 10.5, 14.7: and the processes that wait here behind them are named too."""
     c, d, e = Channel("c"), Channel("d"), Channel("e")
     found = found_beside(
         there.passes_on.on(two[0])(c.reader(), d.writer()).named("there"),
@@ -103,7 +104,7 @@ def test_a_knot_of_a_host_and_of_processes_here(two: Hosts) -> None:
 
 
 def test_a_knot_over_a_host_of_a_host(two: Hosts) -> None:
-    """Rule 14.7: with a channel that was made in a host."""
+    """Rule 14.7: a knot with a channel that was made in a host."""
     c, d = Channel("c"), Channel("d")
     found = found_beside(
         there.with_a_host.on(two[0])(c.reader(), d.writer()),
@@ -133,7 +134,7 @@ def test_a_knot_by_a_full_buffer(two: Hosts) -> None:
 
 
 def test_choices_over_channels_of_one_home_and_of_two(two: Hosts) -> None:
-    """Rules 5, 14.3, 14.7: each of the places is named."""
+    """Rules 5, 14.3, 14.7: each of the places where the choice waits is named."""
     c, d, e = Channel("c"), Channel("d"), Channel("e")
     found = found_beside(
         there.chooses.on(two[0])(c.reader(), d.reader(), e.writer()),
@@ -153,7 +154,7 @@ def test_choices_over_channels_of_one_home_and_of_two(two: Hosts) -> None:
 
 
 def nobody_while(*network: Any, until: Callable[[], Any]) -> list[Any]:
-    """deadlocks() finds nobody beside these, ten times; then `until` lets them go on."""
+    """deadlocks() accuses none of these processes, ten times; then `until` lets them go on."""
 
     @th.process
     def looks() -> None:
@@ -165,7 +166,7 @@ def nobody_while(*network: Any, until: Callable[[], Any]) -> list[Any]:
 
 
 def test_not_if_a_process_that_runs_holds_an_end(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.3: in another OS process."""
+    """Rule 14.3: the end is held in another OS process."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     c, d = Channel("c"), Channel("d")
@@ -182,12 +183,12 @@ def test_not_if_a_process_that_runs_holds_an_end(two: Hosts, tmp_path: Path) -> 
 
 @th.process
 def last(inp: Any, out: Any) -> None:
-    """The last to hear of what went round."""
+    """The last process to hear of what went round."""
     assert inp.read() == "x"
 
 
 def test_not_if_an_end_is_held_by_no_process(two: Hosts) -> None:
-    """Rule 14.3: by a local variable here."""
+    """Rule 14.3: a local variable here holds the end."""
     c, d = Channel("c"), Channel("d")
     mine = c.writer()
     nobody_while(
@@ -199,7 +200,7 @@ def test_not_if_an_end_is_held_by_no_process(two: Hosts) -> None:
 
 
 def test_not_if_an_end_is_in_a_buffer(two: Hosts) -> None:
-    """Rule 14.3: a value under way."""
+    """Rule 14.3: a value is under way."""
     c, d, carries = Channel("c"), Channel("d"), Channel("carries", capacity=1)
     reader = carries.reader()
 
@@ -216,7 +217,7 @@ def test_not_if_an_end_is_in_a_buffer(two: Hosts) -> None:
 
 
 def test_nobody_in_a_network_that_goes_on(two: Hosts) -> None:
-    """Rule 14.3: most of them wait at any moment, and none for ever."""
+    """Rule 14.3: most of the processes wait at any moment, and none waits for ever."""
     n, done = 300, Channel("done")
     ring = [Channel(f"ring {i}", capacity=i % 3) for i in range(4)]
 
@@ -254,13 +255,14 @@ def test_nobody_in_a_network_that_goes_on(two: Hosts) -> None:
 
 @th.process
 def until_told(told: Any) -> None:
-    """It may go on by itself, so it is no deadlock of all (rule 10.3)."""
+    """This process may go on by itself, so this is no deadlock of all (rule 10.3)."""
     th.select(told, th.after(BOUND))
     raise there.Enough
 
 
 def test_who_watches_is_warned_once(two: Hosts) -> None:
-    """Rule 14.7: while another goes on; both are named in one warning."""
+    """Rule 14.7: a knot is found while another process goes on; one warning names both stuck
+    processes."""
     c, d, told = Channel("c"), Channel("d"), Channel("told")
     seen: list[str] = []
     says = told.writer()
@@ -307,7 +309,7 @@ C, D, E, FAR_C, FAR_D = 10, 11, 12, 20, 21  # places
 
 
 def space(number: int, waits: dict[int, tuple[int, bool]], **different: Any) -> _partial.Moment:
-    """One with processes that wait, at (place, does it write), and are in nobody's group."""
+    """A space with processes that wait, at (place, does it write), and belong to nobody's group."""
     names = {C: "c", D: "d", FAR_C: "c", FAR_D: "d"}
     at = {place for place, _ in waits.values()}
     waiters = [
@@ -335,7 +337,7 @@ def space(number: int, waits: dict[int, tuple[int, bool]], **different: Any) -> 
 
 def said(root: dict[str, Any] | None = None, host: dict[str, Any] | None = None) -> _partial.Round:
     """Process 7 of the root reads d and holds c's writer; process 8 of the host reads c and holds
-    d's writer. Both channels are the root's.
+    d's writer. Both channels have their home in the root.
     """
     return _partial.Round(
         [
@@ -374,7 +376,7 @@ BOTH = {(ROOT, 7), (HOST, 8)}
 def test_what_all_say_three_times_is_so() -> None:
     """Rule 14.3, WIRE.md 10.9."""
     assert judged(said(), said(), said()) == BOTH
-    more = said({"sessions": [(HOST, 50, 30)]})  # frames of others
+    more = said({"sessions": [(HOST, 50, 30)]})  # frames of other channels
     then = said(host={"sessions": [(ROOT, 30, 50)]})
     assert judged(said(), more, then) == BOTH
 
@@ -383,19 +385,22 @@ def test_what_all_say_three_times_is_so() -> None:
     "root, host",
     [
         ({"figures": {C: (6, 0, 0), D: (5, 0, 0)}}, {}),  # a value has passed
-        ({"figures": {C: (5, 0, 1), D: (5, 0, 0)}}, {}),  # one has come into the buffer
-        ({"lent": [(HOST, 0, C, False, 3), (HOST, 1, D, True, 2)]}, {}),  # somebody's end
+        ({"figures": {C: (5, 0, 1), D: (5, 0, 0)}}, {}),  # a value has come into the buffer
+        # Somebody else holds an end.
+        ({"lent": [(HOST, 0, C, False, 3), (HOST, 1, D, True, 2)]}, {}),
         ({"lent": [(HOST, 0, C, False, 3), (HOST, 1, D, True, 2), (3, 0, C, True, 3)]}, {}),
-        ({}, {"far": [(FAR_C, ROOT, 0, 2), (FAR_D, ROOT, 1, 1)]}),  # one of nobody there
+        # An end that no process there holds.
+        ({}, {"far": [(FAR_C, ROOT, 0, 2), (FAR_D, ROOT, 1, 1)]}),
         ({}, {"far": [(FAR_C, ROOT, 0, 1)]}),  # d's has not come yet, or is given back
-        ({}, {"shared": [FAR_D]}),  # it is under way, too
-        ({"sessions": [(HOST, 20, 20), (HOST, 20, 10)]}, {}),  # two sessions
+        ({}, {"shared": [FAR_D]}),  # d's end has not come yet, or is given back
+        ({"sessions": [(HOST, 20, 20), (HOST, 20, 10)]}, {}),  # there are two sessions
         ({"sessions": []}, {}),
         ({"held": [(7, D, False, 100), (7, C, True, 101), (9, C, True, 102)],
           "lent": [(HOST, 0, C, False, 3), (HOST, 1, D, True, 2)],
           "facts": [([(7, "main/p7", "read", "x.py:1", 0, "places", [(D, False)], [], True),
                       (9, "main/p9", "", "x.py:1", 0, "able", [], [], True)],
-                     {D: ("d", True, (), (), 0, 0, (5, 0, 0))})]}, {}),  # who runs has one
+                     # A process that runs has an end.
+                     {D: ("d", True, (), (), 0, 0, (5, 0, 0))})]}, {}),
         ({}, {"facts": [([(8, "main/p8", "", "x.py:2", 0, "able", [], [], True)], {})]}),
     ],
 )  # fmt: skip
@@ -403,14 +408,15 @@ def test_what_all_say_three_times_is_so() -> None:
 def test_and_nobody_is_accused_if_one_says_anything_else(
     root: dict[str, Any], host: dict[str, Any], when: int
 ) -> None:
-    """Rule 14.3, WIRE.md 10.9: in whichever round."""
+    """Rule 14.3, WIRE.md 10.9: the change counts in whichever round it is."""
     rounds = [said(), said(), said()]
     rounds[when] = said(root, host)
     assert judged(*rounds) == set()
 
 
 def test_nor_if_something_was_under_way() -> None:
-    """WIRE.md 10.9: what each side had sent by a round the other has by the next; 32 bits."""
+    """WIRE.md 10.9: the frames that each side had sent by a round have arrived at the other by
+    the next; counts have 32 bits."""
     late = said({"sessions": [(HOST, 40, 30)]}, {"sessions": [(ROOT, 30, 39)]})
     assert judged(said(), said(), late) == set() == judged(said(), late, said())
     assert judged(late, said(), said()) == BOTH
@@ -422,7 +428,7 @@ def test_nor_if_something_was_under_way() -> None:
 
 
 def test_who_waits_for_a_call_goes_on_once_that_does() -> None:
-    """Rule 14.3: who waits for a call there holds ends too."""
+    """Rule 14.3: a process that waits for a call there holds ends too."""
     calls = {"calls": {8: "end1"}}
     caller = {
         "away": {(HOST, "end1"): 7},
@@ -431,7 +437,7 @@ def test_who_waits_for_a_call_goes_on_once_that_does() -> None:
     }
     assert judged(*[said(caller, calls) for _ in range(3)]) == BOTH
     assert said(caller, calls).row((HOST, 8)).path == "main/p7"
-    assert judged(*[said(caller, {}) for _ in range(3)]) == set()  # it has ended there
+    assert judged(*[said(caller, {}) for _ in range(3)]) == set()  # the call has ended there
     runs = {"facts": [([(8, "main/p8", "", "x.py:2", 0, "able", [], [], True)], {})]}
     assert judged(*[said(caller, {**calls, **runs}) for _ in range(3)]) == set()
 
@@ -440,7 +446,7 @@ def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
     """Rule 14.3."""
 
     def found(*states: str) -> set[Any]:
-        """Of a process in no operation whose children are stuck at c, or may go on."""
+        """A process in no operation whose children are stuck at c, or may go on."""
         mine = [(6, "main", "", "x.py:1", 0, "children", [], [], True)] + [
             (20 + i, f"main/p{i}", "read", "x.py:1", 6, state, at, [], True)
             for i, state in enumerate(states)
@@ -456,7 +462,7 @@ def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
 
 
 def test_two_sessions_of_two_spaces_say_nothing_of_an_end() -> None:
-    """WIRE.md 10.9: whose number it is nobody can tell, also where nobody waits by them."""
+    """WIRE.md 10.9: it is unknown whose number this is, also where nobody waits by it."""
     here = {"lent": [(HOST, 1, D, True, 2)], "far": [(C, HOST, 5, 1)]}
     there = {
         "lent": [(ROOT, 5, E, True, 2)],
@@ -497,7 +503,7 @@ def test_who_waits_for_the_end_of_one_that_is_stuck_is_so_too() -> None:
 
 
 def test_who_is_at_a_barrier_goes_on_if_anybody_may() -> None:
-    """Rule 14.3: in whichever OS process."""
+    """Rule 14.3: the same in whichever OS process the end is."""
     at_barrier = space(3, {})._replace(
         facts=[([(9, "main/p9", "sync", "x.py:3", 0, "places", [(30, False)], [], True)],
                 {30: ("b", False, (), (), 0, 0, None)})]
@@ -517,12 +523,12 @@ def test_who_is_at_a_barrier_goes_on_if_anybody_may() -> None:
 
 
 def test_figures_are_asked_where_the_channel_was_made(two: Hosts) -> None:
-    """Rule 14.8: elsewhere it is bad use that says where."""
+    """Rule 14.8: elsewhere the question is bad use, and the error says where to ask."""
     c: Channel[int] = Channel("c", capacity=3)
     c.writer().write(1)
     told = run(there.figures_of.on(two[0])(c.reader()))
     assert told.startswith("main/figures_of: statistics of channel 'c': it was made by another")
-    # a test before may have given this program a name
+    # An earlier test may have given this program a name.
     assert re.search(rf"\([a-z]+( of)? {os.getpid()}\)", told)
     assert "measuring()" in told
     assert statistics(c).readers == 0 and statistics(c).transfers == 0

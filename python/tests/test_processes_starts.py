@@ -35,7 +35,7 @@ def parent_of(pid: int) -> int:
 
 
 def test_by_a_server(server: None, capfd: pytest.CaptureFixture[str]) -> None:
-    """It is as a fresh interpreter is, but what is preloaded is there."""
+    """The OS process is like a fresh interpreter, except that the preloaded modules are there."""
     with Hosts(2, start="forkserver", preload=["decimal"]) as hosts:
         assert len({parent_of(pid) for pid in hosts.pids}) == 1
         assert parent_of(hosts.pids[0]) != os.getpid()
@@ -69,7 +69,7 @@ def test_the_environment_is_that_of_the_moment(
 @pytest.mark.parametrize("how", ["kill", "exit", "segv"])
 def test_a_child_of_a_server_says_how_it_died(server: None, how: str) -> None:
     with Hosts(1, start="forkserver") as hosts:
-        for _ in range(2):  # and another comes in its place
+        for _ in range(2):  # and another process comes in its place
             with pytest.raises(ProcessDied) as caught:
                 run(targets.die.on(hosts)(how))
         expected = {"kill": (9, None), "exit": (None, 3), "segv": (11, None)}[how]
@@ -133,16 +133,16 @@ FORKED = """
 
 
 def test_by_a_fork(tmp_path: Path) -> None:
-    """What is in memory is there; nothing is printed twice, and nobody runs the rest of the
-    program."""
+    """The memory of the parent is there; nothing is printed twice, and no child runs the rest of
+    the program."""
     done = program(tmp_path, FORKED)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["before", "looked", "after"]
 
 
 def test_a_fork_that_is_killed_ends_its_calls_alone(tmp_path: Path) -> None:
-    """The others do not keep its sockets open. Another fork is refused, for there are threads
-    now."""
+    """Other hosts do not keep its sockets open. A further fork is refused, because there are
+    threads now."""
     text = """
         import os, signal
         from weft.processes import BadUse, Hosts, ProcessDied, process, run
@@ -177,7 +177,7 @@ def test_a_fork_that_is_killed_ends_its_calls_alone(tmp_path: Path) -> None:
 def test_a_fork_is_refused_beside_threads() -> None:
     with pytest.raises(BadUse, match="start must be one of"):
         Hosts(1, start="threads")
-    with Hosts(1) as hosts:  # so there are some
+    with Hosts(1) as hosts:  # so that there are threads
         run(targets.who.on(hosts)())
         with pytest.raises(BadUse, match=r"other threads live.*weft.*use start='forkserver'"):
             Hosts(1, start="fork")
@@ -207,8 +207,8 @@ FROZEN = """
 
 @pytest.mark.parametrize("support", [True, False])
 def test_a_frozen_program(tmp_path: Path, support: bool) -> None:
-    """Its executable is the program; in a child that goes into freeze_support(). Without that it
-    says so."""
+    """The executable is the program itself; in a child the program goes into freeze_support().
+    Without that call it reports an error."""
     executable = tmp_path / "frozen"
     executable.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path}/program.py "$@"\n')
     executable.chmod(executable.stat().st_mode | stat.S_IXUSR)
@@ -257,9 +257,9 @@ FORK_FAILS = """
 @pytest.mark.soak
 @pytest.mark.parametrize("start", [pytest.param("spawn", marks=pytest.mark.soak), "forkserver"])
 def test_hosts_that_are_dropped_leave_nothing(server: None, start: str) -> None:
-    """As in a notebook whose cell is run again. The test waits until no descriptor is left of
-    them."""
-    with Hosts(1, start=start):  # what the first one starts stays
+    """This happens in a notebook whose cell is run again. The test waits until no descriptor of
+    these hosts is left."""
+    with Hosts(1, start=start):  # the server of the first start stays
         pass
     gc.collect()
     before = len(list(Path("/proc/self/fd").iterdir()))
@@ -273,12 +273,13 @@ def test_hosts_that_are_dropped_leave_nothing(server: None, start: str) -> None:
             gc.collect()
             os.sched_yield()
         while any(Path(f"/proc/{pid}").exists() for pid in pids):
-            with Hosts(1, start=start):  # takes the status of those before
+            with Hosts(1, start=start):  # this takes the status of the earlier ones
                 pass
 
 
 def test_a_fork_that_fails_ends_those_before_it(tmp_path: Path) -> None:
-    """They were never joined. The error is the system's, and later hosts have nothing of them."""
+    """These hosts were never joined. The error is the system's, and later hosts are not
+    affected."""
     done = program(tmp_path, FORK_FAILS)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
@@ -308,7 +309,7 @@ def test_several_threads_wait_for_a_child_and_one_kills_it() -> None:
 
 
 def test_a_child_that_somebody_waits_for_is_not_kept() -> None:
-    """It was seen to go before it had quite ended; another thread takes its status."""
+    """The host was seen to go before it had quite ended; another thread takes its status."""
     with subprocess.Popen(["sleep", "1000"]) as program:
         child = _start.Child(program.pid)
         _start.reap(child)
@@ -317,7 +318,7 @@ def test_a_child_that_somebody_waits_for_is_not_kept() -> None:
         kept = weakref.ref(child)
         del child
         assert status == -9
-        assert kept() is None  # nor the descriptor by which a server tells of it
+        assert kept() is None  # nor is there the descriptor by which a server tells of it
 
 
 def test_a_child_whose_status_the_program_took_itself() -> None:
@@ -366,7 +367,7 @@ def test_a_server_that_goes_while_it_starts_somebody(
             Hosts(1, start="forkserver")
     for fd in others:
         os.close(fd)
-    # what was read of the first ones may have gone only since
+    # Memory that the first ones used may have been freed only since then.
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
     with Hosts(1, start="forkserver") as hosts:
         assert run(targets.who.on(hosts)()) in hosts.pids

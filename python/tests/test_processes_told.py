@@ -51,17 +51,17 @@ def two() -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def the_hosts_are_up(two: Hosts) -> None:
-    """In this order, so that nobody_is_left counts those that stay."""
+    """The fixtures are in this order so that nobody_is_left counts the hosts that stay."""
 
 
 def stop(pid: int) -> None:
-    """Stops a child; when it returns no thread there runs."""
+    """Stops a child. When this returns, no thread of the child runs."""
     os.kill(pid, signal.SIGSTOP)
     os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
 
 
 def line_of(text: str) -> int:
-    """The number of the line there with this comment."""
+    """Returns the number of the line there with this comment."""
     lines = HERE.read_text(encoding="utf-8").splitlines()
     return next(n for n, line in enumerate(lines, 1) if line.endswith(f"  # {text}"))
 
@@ -79,7 +79,7 @@ def tells_once_they_are_stuck(out: Any, found: list[Any]) -> None:
 
 
 def stuck_in(knotted: Any) -> Any:
-    """What deadlocks() says while that process has a knot."""
+    """Returns what deadlocks() says while that process has a knot."""
     asked, found = Channel("asked"), []
     with pytest.raises(there.Enough):
         Parallel(knotted(asked.reader()), tells_once_they_are_stuck(asked.writer(), found))
@@ -87,7 +87,8 @@ def stuck_in(knotted: Any) -> Any:
 
 
 def test_deadlocks_names_who_is_stuck_in_a_host(two: Hosts) -> None:
-    """Rules 10.5, 14.7: by their paths in this network, with their OS process; and nobody else."""
+    """Rules 10.5, 14.7: the stuck processes are named by their paths in this network, with their
+    OS process; and no others."""
     found = stuck_in(there.knotted.on(two[0]))
     me, other = "main/knotted/first", "main/knotted/second"
     pid = two[0].pid
@@ -114,7 +115,7 @@ def test_and_in_a_host_of_a_host(two: Hosts) -> None:
 
 
 def test_those_of_two_os_processes_and_of_this_one(two: Hosts) -> None:
-    """Rule 14.7: each once."""
+    """Rule 14.7: each knot is reported once."""
     asked = [Channel("asked 0"), Channel("asked 1")]
     c, d = Channel("c"), Channel("d")
     found: list[Any] = []
@@ -151,7 +152,7 @@ def test_those_of_two_os_processes_and_of_this_one(two: Hosts) -> None:
 
 
 def test_an_os_process_that_does_not_answer_is_named(two: Hosts) -> None:
-    """Rule 14.7: it was stopped, and nobody waits for it for ever."""
+    """Rule 14.7: the OS process was stopped, and nobody waits for it for ever."""
     with Hosts(1) as hosts:
         pid = run(targets.who.on(hosts)())
         stop(pid)
@@ -164,7 +165,7 @@ def test_an_os_process_that_does_not_answer_is_named(two: Hosts) -> None:
 
 
 def test_watching_warns_here_of_who_is_stuck_there(two: Hosts) -> None:
-    """Rules 10.5, 14.7: once."""
+    """Rules 10.5, 14.7: the knot is reported once."""
     asked = Channel("asked")
     told: list[str] = []
 
@@ -188,7 +189,7 @@ def test_watching_warns_here_of_who_is_stuck_there(two: Hosts) -> None:
 
 
 def test_watching_may_end_the_network_there(two: Hosts) -> None:
-    """Rules 10.5, 14.7: the Deadlock comes to who called it."""
+    """Rules 10.5, 14.7: the Deadlock is raised in the process that called it."""
     asked = Channel("asked")
 
     @th.process
@@ -216,7 +217,8 @@ def changes() -> Iterator[list[Changed]]:
 def test_an_object_that_was_changed_in_another_os_process(
     two: Hosts, changes: list[Changed]
 ) -> None:
-    """Rules 9.2, 14.5, 14.7: with its sender's path here, its OS process and the line there."""
+    """Rules 9.2, 14.5, 14.7: the report has the sender's path here, its OS process and the line
+    there."""
     run(there.changes_what_it_sent.on(two[0])())
     (one,) = changes
     assert (one.sender, one.kind, one.channel, one.pid) == (
@@ -271,7 +273,8 @@ def test_by_the_environment_each_does_it_itself_and_tells_once(tmp_path: Path) -
 
 
 def test_what_goes_by_copy_is_not_kept_as_under_way(two: Hosts, changes: list[Changed]) -> None:
-    """Rule 14.5: nobody here will say that it has it; nor of what was in the buffer before."""
+    """Rule 14.5: nobody here will say that they have the value; nor a value that was in the
+    buffer before."""
     mode = _debug._present
     assert mode is not None
     there_and_back, c = Channel("there"), Channel("c", capacity=4)
@@ -306,7 +309,8 @@ def left_there(pid: int) -> str:
 def test_the_debug_mode_names_who_was_left_there(
     two: Hosts, changes: list[Changed], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rules 3.5, 14.5, 14.7: once, by its own line, and not again where it was called."""
+    """Rules 3.5, 14.5, 14.7: this is reported once, with its own line, and not again where it
+    was called."""
     c = Channel("c")
     out, inp = c.writer(), c.reader()
     out.retire()

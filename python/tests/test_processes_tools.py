@@ -40,7 +40,7 @@ WORK = """
 
 
 def done(folder: Path, *command: str, **environment: str) -> str:
-    """What Python said, run in that folder."""
+    """Returns the output of Python, run in that folder."""
     ended = subprocess.run(
         [sys.executable, *command],
         cwd=folder,
@@ -61,7 +61,8 @@ def write(folder: Path, **files: str) -> None:
 
 @pytest.mark.parametrize("start", ["spawn", "forkserver"])
 def test_coverage_counts_what_runs_in_a_child(tmp_path: Path, start: str) -> None:
-    """With coverage's own settings; a fork server's child is a fork, which ends by _exit()."""
+    """Coverage runs with its own settings; a fork server's child is a fork, which ends by
+    _exit()."""
     write(
         tmp_path,
         work=WORK,
@@ -93,7 +94,7 @@ def test_coverage_counts_what_runs_in_a_child(tmp_path: Path, start: str) -> Non
 
 @pytest.mark.soak
 def test_pytest_and_xdist(tmp_path: Path) -> None:
-    """capfd has what a child prints, in each of xdist's workers."""
+    """capfd gets the output of a child, in each of xdist's workers."""
     write(
         tmp_path,
         work=WORK,
@@ -111,7 +112,7 @@ def test_pytest_and_xdist(tmp_path: Path) -> None:
 
 
 def test_faulthandler_of_the_program_is_its_own(tmp_path: Path) -> None:
-    """A dump on request in the parent, while children run, has the parent's threads."""
+    """A dump that is requested in the parent, while children run, shows the parent's threads."""
     write(
         tmp_path,
         work=WORK,
@@ -130,8 +131,8 @@ def test_faulthandler_of_the_program_is_its_own(tmp_path: Path) -> None:
 
 
 def test_a_notebook(tmp_path: Path) -> None:
-    """Cells define processes and run them; what a child prints and how it failed are in the cell's
-    output."""
+    """Cells define processes and run them; the output of a child, and its failure, are in the
+    output of the cell."""
     cells = [
         "from weft.processes import Channel, Hosts, Parallel, process, run_async\nfactor = 7",
         "@process\ndef worker(inp):\n    print('from the child')\n    return factor * inp.read()\n\n"

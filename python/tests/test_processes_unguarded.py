@@ -133,7 +133,8 @@ def test_a_run_in_another_thread_of_the_main_module_says_where_to_put_it(tmp_pat
 
 
 def test_a_program_that_ends_within_its_run_ends_as_one_does(tmp_path: Path) -> None:
-    """Its threads end, its atexit functions are called, and what it has printed comes out."""
+    """The OS process ends in order: its threads end, its atexit functions are called, and its
+    output comes out."""
     result = program(
         tmp_path,
         """

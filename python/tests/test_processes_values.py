@@ -21,7 +21,7 @@ numpy = pytest.importorskip("numpy")
 
 
 def segments() -> int:
-    """Mappings of slots in this process."""
+    """Returns how many slots are mapped in this process."""
     return Path("/proc/self/maps").read_text(encoding="utf-8").count("/memfd:weft")
 
 
@@ -90,7 +90,7 @@ def test_values_of_many_kinds_with_arrays_in_them() -> None:
 
 
 class Marked(numpy.ndarray):  # type: ignore[misc, unused-ignore]
-    """An array that is not exactly one."""
+    """An object that is not exactly an array."""
 
 
 def arrays_of_many_types() -> list[Any]:
@@ -142,7 +142,7 @@ def test_who_gets_an_array_may_write_to_it_and_who_sent_it_sees_nothing() -> Non
 
 
 def test_what_is_kept_is_not_written_over() -> None:
-    """More values than slots are kept for, all of them alive at their reader."""
+    """There are more values than slots are kept for, and all of them are alive at their reader."""
     c = Channel("c")
     assert Parallel(targets.arrays(c.writer(), 60, 20_000), targets.keeps(c.reader(), 60))[
         1
@@ -150,8 +150,8 @@ def test_what_is_kept_is_not_written_over() -> None:
 
 
 def test_more_values_wait_than_descriptors_are_taken_for() -> None:
-    """Beyond 200 open slots values are held as bytes; in a buffer at the home, and from there on to
-    another process."""
+    """Beyond 200 open slots values are kept as bytes; in a buffer at the home, and from there on
+    to another process."""
     c = Channel("c", capacity=300)
     before = descriptors()
     full: list[int] = []
@@ -184,7 +184,7 @@ def test_nothing_is_left_behind() -> None:
     once()
     gc.collect()
     assert descriptors() <= first[0] + 1
-    assert segments() <= 32  # those that are kept for the next values
+    assert segments() <= 32  # the slots that are kept for the next values
 
 
 def test_what_a_process_wrote_before_it_was_killed_is_read() -> None:  # rule 4.5

@@ -1,5 +1,5 @@
-"""weft without its extension module: its messages, what works and what is missing.
-conformance/tests/test_pure.py tests its rules."""
+"""weft without its extension module: its messages, the parts that work, and those that are
+missing. conformance/tests/test_pure.py tests its rules."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def python(code: str, path: Path | None = None, pure: str = "1") -> tuple[str, s
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package as it is installed, but for the extension module."""
+    """The package as it is installed, except for the extension module."""
     folder = tmp_path_factory.mktemp("bare")
     installed = Path(weft.__file__).parent
     shutil.copytree(
@@ -122,7 +122,8 @@ def test_weft_pure_chooses_it_unless_it_is_0(asked: str, pure: bool) -> None:
 
 
 def test_a_call_that_was_given_up_does_not_stay_with_the_next_run() -> None:
-    """Its pipe is closed by then: poll() would answer at once that it is no file, for ever."""
+    """The call's pipe is closed by then: poll() would answer at once that it is no file, for
+    ever."""
     out, _ = python(
         "import threading\n"
         "from weft import *\n"

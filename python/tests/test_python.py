@@ -195,8 +195,8 @@ async def _raises(b):
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="coroutines are left to themselves"
 )
 def test_the_collector_is_told_of_a_process_and_nothing_else():
-    """Not of a channel without a buffer, nor of its ends, nor of the coroutine before it is
-    started: no cycle needs them."""
+    """The collector tracks neither a channel without a buffer, nor its ends, nor the coroutine
+    before it is started: no cycle needs them."""
 
     @coroutines.process
     async def idle(r, w):
@@ -221,8 +221,9 @@ def test_a_process_in_a_cycle_is_collected(b):  # rule 2.3
     ref = weakref.ref(thing)
     thing.others = [thing]
     thing.others.append(b.process(one)(c.writer(), thing.others))
-    # Without an interpreter lock the coroutine is tracked by itself, and may be the first to say
-    # so; what was recorded then holds it, and it the process, which says so when it goes.
+    # Without an interpreter lock the coroutine is tracked by itself, and may be the first to warn.
+    # Then the recorded warning holds the coroutine, and the coroutine the process, which warns when
+    # it goes.
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         del thing

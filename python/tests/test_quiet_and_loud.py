@@ -91,7 +91,8 @@ def test_raised_as_a_class_too(b):  # rule 3.5
 
 
 def test_what_is_unmet_poisons_all_the_same(b):  # rules 3.5, 4.3
-    """It is made by the program, or raised by asking for an end; of its own class, too."""
+    """The program makes the exception, or gets it when it asks for an end; it may be of a class
+    of its own, too."""
 
     class Mine(Poisoned):
         pass
@@ -125,7 +126,7 @@ async def returns(b):
 
 @pytest.mark.parametrize("how", ["Retired", "Poisoned"])
 def test_raised_again_in_another_process_it_is_met(b, how):  # rule 3.5
-    """It goes over a channel as a value."""
+    """The exception goes through a channel as a value."""
     _, r = ended(b, how)
     hand_over = b.weft.Channel("hand over")
 
@@ -189,7 +190,7 @@ def test_its_ends_are_let_go_first(b):  # rules 2.3, 7.1
 
     with pytest.raises(Retired) as caught:
         b.run(b.process(relay)(r, d.writer()))
-    assert caught.value.__traceback__ is not None  # which keeps its frame
+    assert caught.value.__traceback__ is not None  # the traceback keeps its frame
     assert d.stats().writers == 0
     with pytest.raises(Retired):
         b.run(b.process(reads)(out))
@@ -286,7 +287,7 @@ def test_a_failure_and_a_deadlock_come_first(b):  # rules 7.1, 7.2, 10.1
         b.run(b.process(spawns)(ended(b, "Retired")[1]))
     c = b.weft.Channel()
     with pytest.raises(Deadlock):
-        b.run(b.process(reads)(c.reader()))  # cancelled, but that is not what it came to
+        b.run(b.process(reads)(c.reader()))  # cancelled, but that is not its outcome
 
 
 def test_a_timeout_around_the_run_is_the_timeouts(b):  # rules 7.1, 7.12
@@ -309,7 +310,7 @@ async def read(r: Any) -> Any:
 
 
 class _Co:
-    """What `ended` needs of a backend."""
+    """The attributes of a backend that `ended` needs."""
 
     weft: Any = co
 
@@ -345,7 +346,7 @@ def test_several_guests_stay_quiet(play: Callable[..., Any]) -> None:
 
 
 def test_a_guest_that_was_cancelled(play: Callable[..., Any]) -> None:
-    """Rules 6.5, 7.1, 13.4: by Weft, by asyncio, and by the task that awaits it."""
+    """Rules 6.5, 7.1, 13.4: it is cancelled by Weft, by asyncio, or by the task that awaits it."""
 
     @co.process
     async def asked(by: str) -> None:

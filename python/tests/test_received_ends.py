@@ -12,7 +12,7 @@ from parts import hows, receive, send
 from weft import coroutines as co
 from weft.errors import Poisoned, Retired
 
-KEPT: list[Any] = []  # what keeps objects alive, as a traceback or a log does
+KEPT: list[Any] = []  # keeps objects alive, as a traceback or a log does
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def _no_collector():
 
 
 async def fetch(b, r, how):
-    """An end from `r`, by each operation that can take one."""
+    """Takes an end from `r`, by each operation that can take one."""
     if how == "read":
         return await b.op(r.read())
     if how == "select":
@@ -106,7 +106,7 @@ def test_let_go_by_who_fails_while_its_frame_is_kept(b):  # rule 2.3
 
     c, carrier = b.weft.Channel("c"), b.weft.Channel("carrier")
     failing = b.weft.watched(b.process(fails)(carrier.reader()))
-    assert failing.ended() is not None  # watched by ordinary code: the others are not cancelled
+    assert failing.ended() is not None  # ordinary code watches it: the others are not cancelled
     results = b.run(failing, b.process(gives)(carrier.writer(), c), b.process(waits)(c.reader()))
     assert hows(results) == ["<failed>", None, "Retired"]
     with pytest.raises(ValueError, match="mine"):
@@ -203,7 +203,7 @@ def test_what_is_dropped_goes_at_once(b):  # rules 2.2, 2.3
 
 
 def test_one_that_waits_when_the_first_end_comes(b):  # rules 2.3, 2.4
-    """Its read began when nothing but numbers had come that way."""
+    """The read began when only numbers had come through the channel."""
 
     async def keeps(b, r):
         number = await b.op(r.read())
@@ -236,7 +236,7 @@ def test_a_cancelled_process_lets_go_too(b):  # rules 2.3, 6.5
 
 
 def test_of_many_each(b):  # rule 2.3
-    """Some are dropped, some are kept, some are closed by hand."""
+    """Some ends are dropped, some are kept, some are closed by hand."""
 
     async def keeps(b, r, n):
         ends = [await b.op(r.read()) for _ in range(n)]
@@ -264,7 +264,7 @@ def test_of_many_each(b):  # rule 2.3
 
 
 def test_tasks_and_ordinary_code_hold_nothing(play) -> None:
-    """Rule 13.7: what a task receives is nobody's."""
+    """Rule 13.7: an end that a task receives belongs to no process."""
 
     async def main() -> None:
         c, x = co.Channel("c"), co.Channel("x", capacity=1)

@@ -120,7 +120,8 @@ def test_rule_15_11_a_program_goes_on_without_a_call(  # rule 15.11
 ) -> None:
     said = refusing(tmp_path, error, calls, USES + RUNS)
     mapped, _, rest = said.partition("\n")
-    # no shared memory without these calls: rings at which no thread can wait keep a CPU busy
+    # Without these calls there is no shared memory: rings at which no thread can wait would keep a
+    # CPU busy.
     assert (mapped == "mapped 0") == (calls != REST), said
     if "eventfd2" in calls:
         assert (
@@ -224,6 +225,6 @@ def test_rule_15_11_waits_that_fail_keep_no_cpu_busy(tmp_path: Path, fails_once:
         print(tries > 0, tries <= 3 * ms + 300 or tries)
 """
     )
-    # each of three threads tries at most once a millisecond, and when it is woken
+    # Each of three threads tries at most once a millisecond, and once each time that it is woken.
     done = program(tmp_path, text, env=failing(fails_once, f"waits={errno.ENOMEM}"))
     assert (done.stdout, done.stderr) == ("True True\n", "")

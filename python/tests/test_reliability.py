@@ -1,5 +1,5 @@
-"""What must hold when things go wrong: interrupts at every operation, shutdown, leaks, forks,
-finalisers.
+"""The promises that must hold when things go wrong: interrupts at every operation, shutdown, leaks,
+forks, finalisers.
 
 Rules 2.3, 6, 7.6, 11.2, 12.
 """
@@ -46,8 +46,8 @@ class Stop(KeyboardInterrupt):
 
 
 def pipeline(b: Backend, tick: Callable[[], None]) -> tuple[list[Any], list[Any]]:
-    """A network with every kind of operation; `tick` is called before each of them. Processes and
-    channels."""
+    """A network with every kind of operation; `tick` is called before each operation. Returns
+    its processes and channels."""
     c, d, e = b.weft.Channel("c"), b.weft.Channel("d", capacity=1), b.weft.Channel("e")
     barrier = b.weft.Barrier(2)
 
@@ -72,7 +72,7 @@ def pipeline(b: Backend, tick: Callable[[], None]) -> tuple[list[Any], list[Any]
         await b.op(barrier.sync())
 
     async def reads(b: Any, r: Any, keep: Any) -> None:
-        tick()  # before it is made: one that is never entered is warned of
+        tick()  # before it is made, because one that is never entered causes a warning
         block = r.extended()
         await b.op(b.enter(block))
         tick()
@@ -179,7 +179,8 @@ async def sum_of(values: Any) -> int:
 
 
 def test_a_handler_that_raises_while_somebody_observes() -> None:
-    """Rule 14.2: what a signal's handler raises in an observer ends the run, and is not lost."""
+    """Rule 14.2: an exception that a signal's handler raises in an observer ends the run, and is
+    not lost."""
 
     class Mine(BaseException):
         pass
@@ -242,7 +243,7 @@ SHUTDOWNS = {
 
 @pytest.mark.parametrize("name", SHUTDOWNS)
 def test_the_interpreter_ends_in_the_middle(name: str) -> None:
-    """Whatever waits: the program ends, by itself, with its own status."""
+    """Whatever waits, the program ends by itself, with its own status."""
     body, last, status = SHUTDOWNS[name]
     program = f"""
 import os, sys
@@ -275,7 +276,7 @@ def rss() -> int:
 
 
 def networks() -> None:
-    """Every way in which a network ends."""
+    """A network for every way in which a network ends."""
     weft = coroutines
     c, d = Channel(), Channel(capacity=2)
 
@@ -348,7 +349,8 @@ def test_objects_and_memory_come_to_a_plateau() -> None:
 
 
 def test_what_was_sent_is_released(b: Backend) -> None:
-    """Rule 12.2: taken, dropped, poisoned or withdrawn: references fall to what they were."""
+    """Rule 12.2: values are taken, dropped, poisoned or withdrawn: their reference counts return
+    to what they were."""
 
     class Thing:
         pass
@@ -359,7 +361,7 @@ def test_what_was_sent_is_released(b: Backend) -> None:
         make(thing)
         del thing
         gc.collect()
-        b.run(b.process(nothing)())  # the next operation acts on what was queued
+        b.run(b.process(nothing)())  # the next operation runs what was queued
         assert alive() is None
 
     async def nothing(b: Any) -> None:
@@ -404,9 +406,9 @@ def test_what_was_sent_is_released(b: Backend) -> None:
 
 
 def test_finalisers_that_retire_and_operate(b: Backend) -> None:
-    """Rules 12.1, 12.2: values whose finalisers retire an end and use channels, dropped by a
-    buffer, by poison, and by the last reader's going: all of which happen under a channel's
-    lock."""
+    """Rules 12.1, 12.2: finalisers of values retire an end and use channels. The values are
+    dropped by a buffer, by poison, and when the last reader goes: all of this happens under a
+    channel's lock."""
     told: list[Any] = []
     other = b.weft.Channel("other", capacity=100)
     keep = other.reader(), other.writer()
@@ -467,7 +469,7 @@ def test_a_fork_is_refused_by_name(b: Backend) -> None:
 
 
 def test_sleepers_are_interrupted() -> None:
-    """Rule 6.1: Ctrl-C, while all that is left is a timer."""
+    """Rule 6.1: Ctrl-C comes while only a timer is left."""
 
     @process
     async def sleeps() -> None:

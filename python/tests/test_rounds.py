@@ -29,7 +29,7 @@ def answer(question: bytes, said: Any) -> bytes:
 
 
 class Host:
-    """A host as its parent sees it; what it does is the test's matter."""
+    """A host as its parent sees it; the test decides what it does."""
 
     def __init__(self) -> None:
         ours, self.there = socket.socketpair()
@@ -48,8 +48,9 @@ class Host:
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Host]]:
-    """Makes hosts; those alone are asked, and not by the thread that looks by itself, which an
-    earlier test may have started: who asks would give way to it. This space is number 1."""
+    """Makes hosts. Only these are asked, and not by the thread that looks by itself, which an
+    earlier test may have started: a round here would give way to that thread. This space is
+    number 1."""
     made: list[Host] = []
     over = threading.Event()
     monkeypatch.setattr(_rounds, "_attend", lambda ring: over.wait())
@@ -78,7 +79,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Host]]:
 
 
 def in_thread(f: Callable[[], Any]) -> Callable[[], Any]:
-    """Runs it beside the test: what it returned, or raised, once it is over."""
+    """Runs a function beside the test; returns its result, or its exception, once it is over."""
     got: list[Any] = []
 
     def run() -> None:
@@ -131,7 +132,7 @@ def test_of_two_answers_at_once_the_one_that_was_asked_for_counts(hosts: Any) ->
     second = h.asked()
     h.says(answer(first, [space(2)]) + b"!" + answer(second, ["a line"]))
     assert h.member.take() == ["a line"]
-    assert h.member.stands  # wire 10.1: what it says unasked is not lost between them
+    assert h.member.stands  # wire 10.1: what it says unasked between the rounds is not lost
 
 
 def test_a_host_that_dies_within_its_answer_has_gone(hosts: Any) -> None:  # wire 10.2
@@ -184,7 +185,7 @@ def test_a_host_that_dies_in_the_middle_voids_the_round(hosts: Any) -> None:  # 
 
 
 def test_so_does_one_that_could_not_tell(hosts: Any) -> None:  # wire 10.2
-    """One of its own hosts has gone."""
+    """One of the host's own hosts has gone."""
     one = hosts()
     result = in_thread(_rounds._all_spaces)
     one.says(answer(one.asked(), []))
@@ -199,7 +200,8 @@ def test_so_does_one_that_says_what_is_no_answer(hosts: Any) -> None:  # wire 10
 
 
 def test_what_comes_late_of_a_void_round_is_not_taken_for_the_next(hosts: Any) -> None:  # wire 10.3
-    """Else a host that went on between the two would be found as it was in the first."""
+    """Otherwise a host that went on between the two rounds would be found in the state of the
+    first."""
     one, two = hosts(), hosts()
     result = in_thread(_rounds._all_spaces)
     late = one.asked()
@@ -215,7 +217,8 @@ def test_what_comes_late_of_a_void_round_is_not_taken_for_the_next(hosts: Any) -
 
 
 def test_two_rounds_at_once_have_an_answer_each(hosts: Any) -> None:  # wire 10.3
-    """The second begins when the first is over; or one gives way to the other, and begins anew."""
+    """The second round begins when the first is over; or one gives way to the other, and begins
+    anew."""
     one = hosts()
     results = [in_thread(_rounds._all_spaces) for _ in range(2)]
     said: list[bytes] = []
@@ -240,8 +243,8 @@ def test_one_that_does_not_answer_holds_up_nobody_who_leaves(hosts: Any) -> None
     stopped = hosts()
     result = in_thread(_rounds._all_spaces)
     stopped.asked()
-    _rounds.leave(hosts().member)  # one that this round does not ask
-    stopped.says(answer(stopped.asked(), [space(2)]))  # it goes on: it is asked again
+    _rounds.leave(hosts().member)  # a member that this round does not ask
+    stopped.says(answer(stopped.asked(), [space(2)]))  # the host goes on, and is asked again
     assert [s.incarnation for s in result()] == [1, 2]
 
 
@@ -253,7 +256,7 @@ def test_nor_who_asks_the_others(hosts: Any) -> None:  # rule 14.7
     where = in_thread(
         lambda: _rounds.ask([stopped.member, other.member], _rounds.WHERE, None, 280.0)
     )
-    # Where it wakes late, the first one asks again before it gives way once more.
+    # If that one wakes late, the first one asks again before it gives way once more.
     for one in (stopped, other):
         while (question := one.asked())[:1] == STATE:
             pass
@@ -267,7 +270,8 @@ def test_nor_who_asks_the_others(hosts: Any) -> None:  # rule 14.7
 def test_one_that_has_left_meanwhile_keeps_nobody_from_being_heard(
     hosts: Any,
 ) -> None:  # rule 14.7
-    """Who asked for the answers had listed it before; all others counted as silent, and so as lost."""
+    """The round that asked had listed it before; all other hosts counted as silent, and so as
+    lost."""
     left, other = hosts(), hosts()
     whom = [left.member, other.member]
     _rounds.leave(left.member)
@@ -277,7 +281,7 @@ def test_one_that_has_left_meanwhile_keeps_nobody_from_being_heard(
 
 
 def test_one_that_hears_nothing_is_asked_all_the_same(hosts: Any) -> None:  # rule 14.7
-    """Its socket is full; it held up who asked for ever."""
+    """The host's socket is full; once it held the asking thread up for ever."""
     stopped = hosts()
     for _ in range(10_000):
         stopped.member.ask()
@@ -286,7 +290,7 @@ def test_one_that_hears_nothing_is_asked_all_the_same(hosts: Any) -> None:  # ru
 
 
 def test_a_handler_amid_this_threads_own_question_asks_nothing(hosts: Any) -> None:  # rule 6.7
-    """It would take the answers for its own, and those that come for nobody's."""
+    """Such a program would take the answers for its own, and those that come for nobody's."""
     one = hosts()
     one.member.ask(_rounds.FOLLOW, "more")
     with _rounds._asking, _rounds._asking.lock:
@@ -304,14 +308,14 @@ GONE = _rounds._Gone()
 
 @pytest.fixture
 def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, int, bool]]]:
-    """Looks, with these rounds: (how many were asked, how many deadlocks told, does it look again
-    later?)"""
+    """Looks, with these rounds. Returns (how many were asked, how many deadlocks were told,
+    whether it looks again later)."""
     ring, bell = socket.socketpair()
     bell.setblocking(False)
     monkeypatch.setattr(_rounds, "_bell", bell.fileno())
     monkeypatch.setattr(_rounds, "_answers", False)
     monkeypatch.setattr(_rounds, "AGAIN", (0,) * len(_rounds.AGAIN))
-    # The thread that asks hosts may still look for a test before: it has its own rounds.
+    # The thread that asks hosts may still look for an earlier test: it has its own rounds.
     here, really = threading.get_ident(), _rounds._all_spaces
 
     def looks(*rounds: Any, rung: bytes = b"") -> tuple[int, int, bool]:
@@ -355,7 +359,7 @@ def test_two_rounds_alike_are_a_deadlock(look: Any) -> None:  # wire 10.3
 
 
 def test_one_that_has_moved_between_the_rounds_is_none(look: Any) -> None:  # wire 10.3
-    """It is asked again, and told once nothing moves."""
+    """The host is asked again, and the deadlock is told once nothing moves."""
     assert look(STILL, MOVED, STILL, STILL) == (4, 1, False)
 
 
@@ -376,8 +380,9 @@ def test_a_host_that_goes_between_the_rounds_is_no_deadlock(look: Any) -> None: 
 def test_one_that_leaves_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # rules 10.1, 11.4
-    """It has ended, and a process that it forked has its socket yet."""
-    monkeypatch.setattr(_rounds, "SLICE", 280.0)  # who asks gives way to nobody before that
+    """The host has ended, and a process that it forked still has its socket."""
+    # The asking thread gives way to nobody before that.
+    monkeypatch.setattr(_rounds, "SLICE", 280.0)
     ours, of_fork = socket.socketpair()
     member = _rounds.Member(ours)
     _rounds.join(member)
@@ -391,7 +396,7 @@ def test_one_that_leaves_is_not_waited_for(
 
     asking = threading.Thread(target=asks)
     asking.start()
-    of_fork.recv(_rounds.ASKED, socket.MSG_WAITALL)  # from now on its answer is waited for
+    of_fork.recv(_rounds.ASKED, socket.MSG_WAITALL)  # from now on the round waits for its answer
     _rounds.leave(member)
     asking.join()
     of_fork.close()

@@ -33,8 +33,8 @@ class Frame(NamedTuple):
 
 
 class Peer:
-    """The other program: it has the writer end of a channel that this one reads, and answers as
-    `heard` says. Its thread is none that may hold an end of ours, so it counts as Weft's own."""
+    """The other program: it has the writer end of a channel that this program reads, and answers
+    as `heard` says. Its thread holds no end of this program, so it counts as Weft's own."""
 
     def __init__(self, heard: Callable[[Peer, Frame], None]) -> None:
         _rounds.answer_programs()
@@ -44,7 +44,7 @@ class Peer:
         self.seq = 0
         self.opened = False
         self.heard = heard
-        self.why = ""  #: what it was told when the session ended
+        self.why = ""  # why the session ended, as it was told
         self.errors: list[BaseException] = []
         name = struct.pack("<II", 0, 0) + b"played"
         self.send(HELLO, where=0x54464557, txn=1 | 1 << 16, op=ME, val=5 | 65528 << 32, body=name)
@@ -90,7 +90,7 @@ class Peer:
             _helper_threads.not_ours()
 
     def reads(self) -> Any:
-        """A run of this program that waits for that one."""
+        """A run of this program that waits for the other one."""
         return Parallel(th.process(lambda inp: inp.read())(self.c.reader()))
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ def peer() -> Iterator[Callable[[Callable[[Peer, Frame], None]], Peer]]:
 def program(
     waits: bool = True, sent: int = 0, received: int = 0, peer: int = 0, name: str = "played"
 ) -> bytes:
-    """What a program says of itself (WIRE.md 10.7): one session, nobody in it."""
+    """What a program says of itself (WIRE.md 10.7): it has one session, and no process."""
     text = name.encode()
     return (
         struct.pack("<QI", ME, len(text))
@@ -137,7 +137,7 @@ def counters() -> tuple[int, int]:
 
 
 class Answers:
-    """Answers each ASK with the next of these; after the last it leaves."""
+    """Answers each ASK with the next of these; after the last it closes the session."""
 
     def __init__(self, *how: Callable[[Peer, Frame], None]) -> None:
         self.left = list(how)
@@ -164,7 +164,7 @@ def honest(waits: bool = True, more_sent: int = 0) -> Callable[[Peer, Frame], No
 
 
 def test_a_peer_that_answers_as_it_should_and_waits_is_in_the_deadlock(peer: Any) -> None:
-    """wire 10.3, 10.8: so what follows fails for the reason that it names."""
+    """wire 10.3, 10.8: shows that the tests below fail for the reason that they name."""
     p = peer(Answers(honest(), honest()))
     with pytest.raises(Deadlock) as caught:
         p.reads()
@@ -179,14 +179,16 @@ def test_a_peer_that_answers_as_it_should_and_waits_is_in_the_deadlock(peer: Any
         lambda peer, f: peer.say(f, b""),
         lambda peer, f: peer.say(f, program(peer=incarnation())[:-1]),
         lambda peer, f: peer.say(f, program(peer=incarnation()) + b"?"),
-        lambda peer, f: peer.say(f, program(peer=4712, sent=1)),  # a session with who was not asked
+        # A session with a program that was not asked.
+        lambda peer, f: peer.say(f, program(peer=4712, sent=1)),
         lambda peer, f: peer.say(f, program(peer=incarnation()), where=2),
         lambda peer, f: peer.say(f, struct.pack("<QI", ME, 0xFFFFFFFF)),
     ],
     ids=["runs", "under way", "nothing", "cut", "too long", "stranger", "not whole", "huge"],
 )
 def test_an_answer_that_shows_no_standstill(peer: Any, wrong: Any) -> None:  # wire 10.3, 10.7
-    """Nothing is told for it, and the session goes on: the next look finds the deadlock."""
+    """Nothing is told because of the answer, and the session goes on: the next look finds the
+    deadlock."""
     p = peer(Answers(wrong, honest(), honest()))
     with pytest.raises(Deadlock):
         p.reads()
@@ -194,7 +196,7 @@ def test_an_answer_that_shows_no_standstill(peer: Any, wrong: Any) -> None:  # w
 
 
 def test_one_that_has_moved_between_the_rounds(peer: Any) -> None:  # wire 10.3
-    """It has come to rest again meanwhile, and says so."""
+    """The program has come to rest again meanwhile, and says so."""
 
     def anew(f: Callable[[int], bytes]) -> Callable[[Peer, Frame], None]:
         return lambda peer, frame: peer.say(frame, f(incarnation()))
@@ -249,7 +251,7 @@ def test_a_frame_of_a_round_that_is_a_fault_ends_the_session(
 
 
 def test_a_peer_that_dies_in_the_middle_of_a_round_is_a_death(peer: Any) -> None:  # wire 10.6
-    """Between the two parts of its answer."""
+    """The peer dies between the two parts of its answer."""
 
     def half(peer: Peer, f: Frame) -> None:
         peer.say(f, program(peer=incarnation())[:10], where=1)
@@ -263,7 +265,8 @@ def test_a_peer_that_dies_in_the_middle_of_a_round_is_a_death(peer: Any) -> None
 def test_a_peer_that_does_not_answer_keeps_it_from_being_told(
     peer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # wire 10.5
-    """As one that is stopped. Once it does, it is heard, and its late answer is passed over."""
+    """The peer is silent, like one that is stopped. Once it answers, it is heard, and its late
+    answer is ignored."""
     monkeypatch.setattr(_rounds, "PATIENCE", 0.01)
     late: list[Frame] = []
 
@@ -282,8 +285,8 @@ def test_a_peer_that_does_not_answer_keeps_it_from_being_told(
 
 
 def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
-    """In the middle of our round it asks too, and again by another way: this program says what it is
-    once, and the second time nothing."""
+    """In the middle of this program's round the peer asks too, and again by another way: this
+    program answers once, and the second time with nothing."""
     heard: list[tuple[int, int, int]] = []
     ours: list[Frame] = []
 
@@ -308,7 +311,7 @@ def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
 
 
 def test_who_begins_another_round_is_answered_for_that_alone(peer: Any) -> None:  # wire 10.6, 10.8
-    """Of each who asks the latest round counts."""
+    """For each program that asks, its latest round counts."""
     heard: list[int] = []
 
     def listens(peer: Peer, f: Frame) -> None:
@@ -350,7 +353,7 @@ def test_who_answers_trusts_who_may_ask(peer: Any) -> None:  # wire 10.6
 
 
 def test_a_report_that_breaks_off_anywhere_is_none(peer: Any) -> None:  # wire 10.6, 10.7
-    """Each is passed over, and so is what stands behind one; the session goes on."""
+    """Each such report is ignored, and so is what stands behind one; the session goes on."""
     whole = report("deadlock", "main/a in b", "main/c in d")
     assert native._rounds_told(whole) == ("deadlock", ["main/a in b", "main/c in d"])
     for n in range(len(whole)):
@@ -368,7 +371,7 @@ def test_a_report_that_breaks_off_anywhere_is_none(peer: Any) -> None:  # wire 1
 
 
 def test_answers_with_any_byte_changed_or_left_out_are_no_deadlock_and_no_crash() -> None:
-    """wire 10.7: of what is changed something may still add up; of what is left out nothing does."""
+    """wire 10.7: a changed report may still add up; one with parts left out never does."""
     one = program(True, 3, 4, 1)
     other = _programs.said([_rounds.Space(7, 1, True, [(ME, 4, 3)], [], [], [], [], False, {}, {})])
     both = one + other

@@ -25,11 +25,11 @@ from weft._extension import native as _native
 
 BACKENDS = ["coroutines", "greenlets", "threads"]
 
-# The moment that matters, between the main thread's last look for signals and its sleep, made to
-# happen for certain: a handler written in C (so that no bytecode looks for signals after it) raises
-# the next signal, one of a lower number, which the look that is under way has passed already. USR2
-# is seen by the sleeper; its handler raises USR1, seen in the look before the next sleep, whose
-# handler raises the last one: that one comes after the look.
+# This is the moment that matters: between the main thread's last look for signals and its sleep. To
+# hit it for certain, a handler written in C (so that no bytecode looks for signals after it) raises
+# the next signal, one of a lower number, which the look under way has passed already. The sleeper
+# sees USR2; the handler of USR2 raises USR1, which is seen in the look before the next sleep; the
+# handler of USR1 raises the last signal, which comes after that look.
 CHAIN = """
     import ctypes, functools, os, signal, sys
     import weft
@@ -53,8 +53,8 @@ CHAIN = """
 
 
 def stirred(*start: str, **environment: str) -> tuple[int, str, str]:
-    """The exit status and output of a program that Python starts so, sent SIGUSR2 once it is
-    asleep."""
+    """Returns the exit status and output of a program that Python starts in this way and that
+    gets SIGUSR2 once it is asleep."""
     with child(
         *start,
         env={k: v for k, v in os.environ.items() if k != "WEFT_BACKEND"} | environment,
@@ -112,7 +112,7 @@ def test_so_it_is_in_ordinary_code_outside_any_run(
     path = tmp_path / "program.py"
     head, _, _ = CHAIN.partition("    @process")
     path.write_text(textwrap.dedent(head) + textwrap.dedent(OUTSIDE), encoding="utf-8")
-    # WEFT_STANDSTILL: else it looks after 2 s for another reason
+    # WEFT_STANDSTILL is set because otherwise the program looks after 2 s for another reason.
     status, out, err = stirred(str(path), last, WEFT_STANDSTILL="0")
     assert (status, out) == ends, err
 
@@ -226,9 +226,9 @@ def test_the_programs_handlers_are_as_before_when_the_run_has_ended(
     assert (done.returncode, done.stdout) == (0, "as before\n"), done.stderr
 
 
-# A signal that comes when the last bytecode before a run has been executed and the run has not
-# begun: calls made by C alone, one after the other, the first of which raises the signal. The next
-# bytecode looks for it, whoever's that is.
+# The signal comes when the last bytecode before a run has been executed and the run has not begun.
+# Only C code makes these calls, one after the other, and the first of them raises the signal. The
+# next bytecode, whoever runs it, looks for the signal.
 MOMENTS = """
     import ctypes, functools, operator, os, signal, sys, weakref
     import weft.coroutines as co, weft.greenlets as gr, weft.threads as th
@@ -267,7 +267,7 @@ MOMENTS = """
 
 
 def moments(text: str) -> str:
-    """What the program printed, which must end by itself."""
+    """Returns the output of the program, which must end by itself."""
     program = textwrap.dedent(MOMENTS) + textwrap.dedent(text)
     with child("-W", "error", "-c", program) as running:
         out, err = running.communicate()
@@ -276,8 +276,8 @@ def moments(text: str) -> str:
 
 
 def test_a_signal_as_the_run_begins_ends_it() -> None:
-    """Rule 6.7: whatever the handler raises there is heard, and the network, which would go on for
-    ever, is cancelled."""
+    """Rule 6.7: an exception that the handler raises there is noticed, and the network, which
+    would go on for ever, is cancelled."""
     out = moments("""
         for name, process in napping.items():
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -292,7 +292,7 @@ def test_a_signal_as_the_run_begins_ends_it() -> None:
 
 
 def test_a_signal_as_the_block_of_a_group_begins_ends_it() -> None:
-    """Rule 6.7: what the handler raises is raised by the entering, and there is no block."""
+    """Rule 6.7: the exception of the handler is raised on entry, and there is no block."""
     out = moments("""
         for number in (signal.SIGINT, signal.SIGTERM):
             group = th.Group()
@@ -311,8 +311,8 @@ def test_a_signal_as_the_block_of_a_group_begins_ends_it() -> None:
 
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets"])
 def test_several_signals_as_the_run_ends_leave_the_programs_handler(backend: str) -> None:
-    """They come when the last process has executed its last bytecode: what it had dies, and whoever
-    watches that raises them."""
+    """The signals come when the last process has executed its last bytecode: its objects die,
+    and a callback of their weak references raises the signals."""
     out = moments(f"""
         m = {{"coroutines": co, "greenlets": gr}}["{backend}"]
         class Thing: pass
@@ -340,7 +340,7 @@ def test_several_signals_as_the_run_ends_leave_the_programs_handler(backend: str
 
 
 def test_no_bytecode_runs_while_a_run_begins_and_ends() -> None:
-    """In any a handler may be called, which may raise, where nobody would hear of it."""
+    """Any of these calls may run a handler, which may raise where nobody would notice."""
     out = moments("""
         @co.process
         async def a(): pass
@@ -360,8 +360,8 @@ def test_no_bytecode_runs_while_a_run_begins_and_ends() -> None:
 
 
 def test_who_imports_threading_first_does_not_matter() -> None:
-    """Before Python 3.13 the thread that does so passes for the main one; then Weft leaves signals
-    alone."""
+    """Before Python 3.13 the thread that does so counts as the main one; then Weft leaves
+    signals alone."""
     program = """
         import _thread, signal
         lock = _thread.allocate_lock()
@@ -444,7 +444,7 @@ COMPUTES = """
 
 def again(tmp_path: Path, kind: str, way: Path, waits: bool) -> tuple[int, str, str]:
     """A program that gets Ctrl-C, and a second one once it has said where its processes are. If
-    it waits then for what computes, that is let go."""
+    it then waits for a process that computes, that process is let go."""
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(COMPUTES.format(kind=kind)), encoding="utf-8")
     with child(
@@ -473,18 +473,21 @@ def again(tmp_path: Path, kind: str, way: Path, waits: bool) -> tuple[int, str, 
 
 
 def test_a_second_ctrl_c_kills_the_os_processes(tmp_path: Path) -> None:
-    """Rule 6.7: one that computes for ever comes to no operation at which it would be cancelled."""
+    """Rule 6.7: a process that computes for ever comes to no operation at which it would be
+    cancelled."""
     code, out, err = again(tmp_path, "processes", tmp_path / "never", waits=False)
     assert (code, out) == (0, "interrupted\n"), err
 
 
 def test_a_second_ctrl_c_names_the_threads_that_are_waited_for(tmp_path: Path) -> None:
-    """Rule 6.7: a thread cannot be ended. Its line is that of the program's own function."""
+    """Rule 6.7: a thread cannot be ended. The line in the report is that of the program's own
+    function."""
     code, out, err = again(tmp_path, "threads", tmp_path / "now", waits=True)
     assert (code, out) == (0, "interrupted\n"), err
     named = err.partition("(Ctrl-\\ ends the program):\n")[2].splitlines()
     computes = re.compile(r"  main/computes: running at program\.py:\d+")
-    assert any(map(computes.fullmatch, named)), err  # a reader that is being cancelled may be too
+    # A reader that is being cancelled may be named too.
+    assert any(map(computes.fullmatch, named)), err
 
 
 @pytest.mark.skipif(
@@ -494,7 +497,8 @@ def test_a_second_ctrl_c_names_the_threads_that_are_waited_for(tmp_path: Path) -
 def test_who_runs_is_where_the_program_called_a_function_of_the_library(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 6.7: also one that is frozen into the interpreter, which names no file. os.path is."""
+    """Rule 6.7: the same for a function that is frozen into the interpreter, and names no file,
+    as os.path is."""
     called: queue.SimpleQueue[None] = queue.SimpleQueue()
     threads: list[int] = []
     lines: list[str] = []

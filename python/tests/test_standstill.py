@@ -1,8 +1,8 @@
 """Rule 10.6: where no deadlock can be proven, a standstill is reported to the logger `weft`; and
 rule 11.2: ordinary code that waits for nobody.
 
-Each test runs a program of its own: a fault would make it hang, and the environment says how long a
-standstill lasts.
+Each test runs a program of its own: a fault would make it hang, and an environment variable says
+how long a standstill lasts.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ assert not mine(), told
 @pytest.mark.parametrize("seconds", ["soon", "-1", "nan", "2 s"])
 def test_a_time_that_is_none_is_told(seconds):  # rule 10.6
     err = runs("", "coroutines", seconds)[1]
-    assert f"WEFT_STANDSTILL={seconds} is no number of seconds (0: never)" in err
+    assert f"WEFT_STANDSTILL={seconds} is not a number of seconds (0: never)" in err
 
 
 def test_a_handler_that_raises_ends_the_run():  # rule 10.6
@@ -340,7 +340,8 @@ def test_ordinary_code_that_may_be_woken_waits(program):  # rule 11.2
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets", "threads"])
 @pytest.mark.parametrize("operation", [o for o in ORDINARY if o not in ("sleep", "tick")])
 def test_ordinary_code_that_waits_is_told_of(operation, backend):  # rules 10.6, 11.2
-    """Another thread lives, so that it is no bad use: it says what waits where, and what to do."""
+    """Another thread lives, so this is no bad use: the report says what waits where, and what to
+    do."""
     out, _ = runs(
         f"""
 def body(): pass
@@ -429,8 +430,8 @@ assert len(mine()) == 2, told
     ],
 )
 def test_ordinary_code_that_something_will_wake_is_not_told_of(wait):  # rule 10.6
-    """A run goes on, in which a process does what is no operation of Weft; or there is a limit of
-    time."""
+    """A run goes on, in which a process is busy outside any operation of Weft; or there is a
+    time limit."""
     runs(
         CALLS
         + f"""
@@ -534,7 +535,7 @@ except BadUse as wrong:
 
 @pytest.mark.parametrize(("name", "told"), [("weft: a call", 0), ("mine", 1)])
 def test_threads_of_wefts_own_are_no_ordinary_code(name, told, caplog, monkeypatch):  # rule 10.6
-    """They wait for what others do, and nobody can do anything about it."""
+    """Such threads wait for what others do, and nobody can do anything about it."""
     import threading
 
     from weft._watching import standstill as _standstill

@@ -1,4 +1,5 @@
-"""Readers that stopped early are reported, once a line of code (rule 3.6). On every backend."""
+"""Readers that stopped early are reported, once for each line of code (rule 3.6), on every
+backend."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class Told(logging.Handler):
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What the logger `weft` is given; no line was told before."""
+    """Returns the records of the logger `weft`; no line was reported before."""
     monkeypatch.setattr(stopped_early, "_told", set())
     handler = Told()
     logger = logging.getLogger("weft")
@@ -50,7 +51,7 @@ async def once(b, r, *ends):
 
 
 def test_it_is_told(b, told):  # rule 3.6
-    """With the process, the line of the write, the channel, and what to do."""
+    """The report has the process, the line of the write, the channel, and what to do."""
 
     async def passes_on(b, r, w):
         await b.op(w.write(await b.op(r.read())))
@@ -91,7 +92,7 @@ def test_several_readers_and_several_writers(b, told):  # rule 3.6
 
 
 def test_through_a_buffer(b, told):  # rules 1.5, 3.6
-    """What counts is what was read."""
+    """The values that were read count."""
     c = b.weft.Channel("c", capacity=2)
     b.run(b.process(six)(c.writer()), b.process(once)(c.reader()))
     assert len(told) == 1
@@ -194,7 +195,7 @@ def test_an_end_that_the_program_itself_let_go_of(b, told, how):  # rules 3.3, 3
 
 
 def test_who_catches_it_is_not_told_of(b, told):  # rules 3.5, 3.6
-    """Nor who wrote in a select, which looks at more than one channel."""
+    """Nor is a process reported that wrote in a select, which looks at more than one channel."""
 
     async def catches(b, w):
         try:
@@ -219,7 +220,7 @@ class Raises(logging.Handler):
 
 
 def test_a_handler_that_raises_changes_nothing(b, told, monkeypatch):  # rules 3.6, 11.1
-    """What it raises is told as that of a finaliser is."""
+    """The handler's exception is reported as that of a finaliser is."""
     raised: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda u: raised.append((u.exc_type, u.object)))
     logger, handler = logging.getLogger("weft"), Raises()

@@ -1,5 +1,5 @@
-"""The stubs agree with the modules: mypy's stubtest over the backends, except for what it cannot
-know."""
+"""The stubs agree with the modules: mypy's stubtest over the backends, except for facts that it
+cannot know."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import pytest
 
 pytest.importorskip("mypy", reason="mypy is not installed (./run setup lint)")
 
-MODULES = ("weft.coroutines", "weft.threads", "weft.greenlets")  # those that have stubs
+MODULES = ("weft.coroutines", "weft.threads", "weft.greenlets")  # the modules that have stubs
 
-# What differs on purpose, and why.
+# The differences that are intended, and their reasons.
 KNOWN = (
-    # names that the types alone need
+    # Names that only the types need.
     r"\.(T|V|R|P|T_co|T_contra|Mode|Overflow|WhenEnded|AnyGuard) is not present at runtime$",
     # types of the extension are made by __new__, whose parameters inspect cannot see
     # (test_keywords.py calls them)
     r"\.__init__ is inconsistent, runtime does not have (\*args )?parameter",
     r"is a disjoint base at runtime",
-    # taken by place alone in the stubs, so that their names are free to change
+    # The stubs take these arguments by position only, so that their names are free to change.
     r"stub parameter \"(first|function|channel)\" should be positional or keyword",
-    # a limit is made by timeout() and its like, whose parameters are not the program's
+    # timeout() and similar functions make a limit, whose own parameters are not for programs.
     r"\.Timeout\.__init__ is inconsistent, stub does not have parameter",
-    # what Generic gives the stubs
+    # What Generic adds to the stubs.
     r"\.__class_getitem__ is not present in stub$",
-    # there to say what is wrong (test_mistakes.py)
+    # Attributes that exist to report a mistake (test_mistakes.py).
     r"\.(Channel\.(read|write|retire)|Reader\.write|Writer\.read) is not present in stub$",
-    # of the other style: an object serves both
+    # Methods of the other style: one object serves both.
     r"\.(Group|Timeout)\.__a?(enter|exit)__ is not present in stub$",
     r"\.Reader\.__a?(iter|next)__ is not present in stub$",
-    # a reader takes none, and says so itself
+    # A reader takes no argument here, and says so itself.
     r"\.Reader\.__call__ is inconsistent, stub does not have \*args parameter",
 )
 

@@ -31,7 +31,7 @@ def test_two_that_wait_for_each_other_while_a_third_goes_on(b: Any) -> None:
     found: list[Any] = []
 
     async def looker(b: Any, done: Any) -> None:
-        while not found:  # of threads: until both wait
+        while not found:  # for threads: until both wait
             report = b.weft.deadlocks()
             if len(report.processes) == 2:
                 found.append(report)
@@ -90,7 +90,7 @@ def test_outside_any_run_nobody_is_stuck() -> None:
 
 
 def look_while(*others: Any, finish: Any) -> Any:
-    """What deadlocks() says in a process that runs when all others wait."""
+    """Returns what deadlocks() says in a process that runs when all others wait."""
     found: list[Any] = []
 
     @process
@@ -115,7 +115,7 @@ async def holds(gate: Any, *kept: Any) -> None:
 
 
 def test_an_end_that_a_process_can_still_use_accuses_nobody() -> None:
-    """Rule 14.3: the holder waits for a gate of which somebody unknown holds the writer."""
+    """Rule 14.3: the holder waits for a gate whose writer somebody unknown holds."""
     c, gate = Channel("c"), Channel("gate")
     key = gate.writer()
     assert not look_while(
@@ -124,7 +124,7 @@ def test_an_end_that_a_process_can_still_use_accuses_nobody() -> None:
 
 
 def test_the_holder_is_stuck_too() -> None:
-    """Rule 14.3: as before, but the gate's writer is with the one that waits."""
+    """Rule 14.3: as before, but the process that waits holds the gate's writer."""
     c, gate = Channel("c"), Channel("gate")
     report = look_while(
         reads(c.reader(), gate.writer()),
@@ -135,7 +135,7 @@ def test_the_holder_is_stuck_too() -> None:
 
 
 def test_a_local_variable_may_be_used_by_anybody() -> None:
-    """Rule 14.3: an end that no process holds."""
+    """Rule 14.3: a writer end that no process holds keeps the reader from being stuck."""
     c = Channel("c")
     mine = c.writer()
     assert not look_while(reads(c.reader()), finish=lambda: mine.retire())
@@ -192,8 +192,8 @@ def test_a_holder_of_the_same_side_may_poison() -> None:
 
 
 def test_parents_of_the_stuck_do_not_hold_anybody_else() -> None:
-    """Rule 14.3: who waits for children that are stuck is stuck, and the ends it holds are of no
-    use."""
+    """Rule 14.3: a process that waits for children that are stuck is stuck, and the ends that it
+    holds are of no use."""
     c, d = Channel("c"), Channel("d")
 
     @process
@@ -209,7 +209,7 @@ def test_parents_of_the_stuck_do_not_hold_anybody_else() -> None:
 
 
 def test_run_with_partial_raise_and_warn() -> None:
-    """Rule 14.3: when the scheduler falls idle, though a sleeper goes on."""
+    """Rule 14.3: the search runs when the scheduler falls idle, although a sleeper goes on."""
 
     def network(told: Any) -> list[Any]:
         c, d = Channel("c"), Channel("d")

@@ -52,7 +52,7 @@ def gathers(inp: Any) -> tuple[list[Any], str]:
 
 @th.process
 def numbers(out: Any) -> None:
-    """0, 1, 2, …: each life of a worker reads one."""
+    """Writes 0, 1, 2, …: each life of a worker reads one number."""
     with contextlib.suppress(PeerDied):
         for life in itertools.count():
             out.write(life)
@@ -70,8 +70,8 @@ ALL = itertools.product((targets.holds_each, targets.holds_each_async), (0, 3), 
     ],
 )
 def test_no_job_is_lost(worker: Any, capacity: int, where: str, caplog: Any) -> None:
-    """Rule 7.13: it dies in the blocks of 3 and of 4, twice in the latter; both come back, in
-    order, before what was written later."""
+    """Rule 7.13: the worker dies in the blocks of 3 and of 4, twice in the latter; both values
+    come back, in order, before those written later."""
     jobs, done, lives = Channel("jobs", capacity=capacity), Channel("done"), Channel("lives")
     with Hosts(1, backoff=0) as hosts:
         place = Supervisor(hosts if where == "hosts" else None, restarts=3, backoff=0)
@@ -103,7 +103,7 @@ def test_a_plain_read_has_taken_its_value() -> None:
 
 
 def test_what_was_in_hand_is_reported() -> None:
-    """In place of coming back: also that of the last death."""
+    """The value goes to the list instead of back; so does that of the last death."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     told: list[Any] = []
 
@@ -147,7 +147,7 @@ def test_a_value_that_cannot_be_unpickled_is_reported_as_its_error() -> None:
 
 
 def test_peers_learn_of_it_when_the_supervisor_gives_up() -> None:
-    """Neither before nor as a retirement (rules 4.5, 7.13)."""
+    """The ends die then, not before, and do not retire (rules 4.5, 7.13)."""
     c = Channel("c")
     place = Supervisor(restarts=2, backoff=0)
 
@@ -160,7 +160,7 @@ def test_peers_learn_of_it_when_the_supervisor_gives_up() -> None:
 
 
 def test_one_that_was_started_again_and_ended_well_retires_its_ends() -> None:
-    """The deaths before it are no death of the ends."""
+    """The earlier deaths of the worker do not count as deaths of its ends."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     result = Parallel(
         writes(jobs.writer(), [0, 1, None]),
@@ -194,7 +194,7 @@ def test_the_death_of_another_is_a_failure_of_the_worker() -> None:
 
 
 def test_a_supervisor_is_cancelled_while_it_waits() -> None:
-    """Between two attempts, in a back-off of an hour."""
+    """The cancellation comes between two attempts, in a back-off of an hour."""
     c = Channel("c")
     told = Channel("told")
 
@@ -216,7 +216,7 @@ def test_a_supervisor_is_cancelled_while_it_waits() -> None:
 
 
 def test_one_that_dies_of_its_cancellation_is_not_started_again() -> None:
-    """It had met the request, which is not made again (rules 6.1, 6.5)."""
+    """The process had met the request, which is not made again (rules 6.1, 6.5)."""
     lives, ready, never = Channel("lives"), Channel("ready"), Channel("never")
     kept, inp = never.writer(), ready.reader()
     lived: list[int] = []
@@ -265,7 +265,7 @@ def test_what_comes_back_is_what_was_written() -> None:
 
 
 def test_several_share_a_line_of_jobs() -> None:
-    """Another worker may do what one had in hand."""
+    """Another worker may do the job that one had in hand."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     place = Supervisor(backoff=0)
 
@@ -307,7 +307,7 @@ def test_bad_arguments(wrong: Callable[[], Any], says: str) -> None:
 
 
 def forks() -> Hosts:
-    """As Hosts(start="fork") are; those start only while there are no threads."""
+    """Like the hosts of Hosts(start="fork"), these start only while there are no threads."""
     hosts = Hosts.__new__(Hosts)
     hosts._way = "fork"
     hosts._places = [None]  # type: ignore[list-item]
@@ -322,7 +322,7 @@ def forks() -> Hosts:
 )
 @pytest.mark.parametrize("capacity", [0, 1], ids=["rendezvous", "buffer"])
 def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> None:  # rule 1.6
-    """At a buffer of one the slot stays occupied: the second write waits too."""
+    """At a buffer of one place the slot stays occupied: the second write waits too."""
     c, said = Channel("c", capacity=capacity), Channel("said")
     order: list[Any] = []
 
@@ -371,11 +371,11 @@ def test_blocks_within_blocks() -> None:
 def test_an_extended_read_is_entered_once() -> None:
     c = Channel("c")
     said = Parallel(writes(c.writer(), [7]), targets.entered_twice(c.reader()))[1]
-    assert "an extended read that is entered already" in said[0] and said[1] == "7"
+    assert "this extended read was already entered" in said[0] and said[1] == "7"
 
 
 def test_who_dies_in_a_block_has_taken_the_value() -> None:
-    """Without a supervisor: its writer goes on with success (wire 4.6)."""
+    """Without a supervisor the writer goes on with success (wire 4.6)."""
     c = Channel("c")
 
     @th.process

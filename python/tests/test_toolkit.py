@@ -121,7 +121,7 @@ def test_bytes_and_much_of_them() -> None:
 
 
 def test_a_command_that_reads_no_more() -> None:
-    """Rule 3.3: who writes to it gets Retired."""
+    """Rule 3.3: a process that writes to the command gets Retired."""
     i = Channel()
 
     @process
@@ -139,7 +139,7 @@ def test_a_command_that_reads_no_more() -> None:
 
 
 def test_a_command_whose_input_never_comes() -> None:
-    """It ends when the command does, though the writer of its input goes on."""
+    """The process ends when the command does, although the writer of its input goes on."""
     i, done = Channel(), Channel()
 
     @process
@@ -165,7 +165,7 @@ PLAIN = STUBBORN.replace("signal.signal(signal.SIGTERM, signal.SIG_IGN)\n", "")
 
 @pytest.mark.parametrize("text", [PLAIN, STUBBORN])
 def test_cancelled_it_leaves_no_child(text: str) -> None:
-    """Rule 6: terminated, else killed, and reaped."""
+    """Rule 6: the command is terminated, or else killed, and reaped."""
     o = Channel()
     child = toolkit.command(python(text), stdout=o.writer(), grace=0.1)
 
@@ -196,7 +196,7 @@ def test_a_failure_elsewhere_leaves_no_child() -> None:
 
 
 def test_poison_ends_the_child_and_spreads() -> None:
-    """Rule 4.3: from its output to its input."""
+    """Rule 4.3: poison passes from its output to its input."""
     i, o = Channel("i"), Channel("o")
 
     @process
@@ -247,14 +247,15 @@ def test_no_file_descriptor_is_left() -> None:
     some()
     before = len(list(Path("/proc/self/fd").iterdir()))
     some()
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before  # a test before may have left some
+    # An earlier test may have left some.
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 # --- several of the same --------------------------------------------------------------------------
 
 
 def test_clones_share_their_ends(b: Any) -> None:
-    """Rule 2.3: an end is let go when the last of them finishes."""
+    """Rule 2.3: an end is let go when the last of these processes finishes."""
     c = b.weft.Channel()
 
     async def tells(b: Any, w: Any, what: int) -> None:

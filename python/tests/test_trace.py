@@ -62,14 +62,14 @@ def test_a_trace_says_what_happened(b: Any, tmp_path: Path) -> None:
 
 
 def test_of_two_threads_the_later_event_may_be_written_first(tmp_path: Path) -> None:
-    """Rule 14.6: who reads the trace has them in the order of their times."""
+    """Rule 14.6: a reader of the trace gets the events in the order of their times."""
     file = tmp_path / "t.jsonl"
     lost = threading.Event()
     named = _trace.Trace._named
 
     class Trace(_trace.Trace):
         def _named(self, process: Any) -> dict[str, Any]:
-            """Between the time of an event and its line the first thread loses the interpreter."""
+            """The first thread loses the interpreter between the time of an event and its line."""
             if process.name == "first":
                 lost.set()
                 assert begun.wait(BOUND)
@@ -205,10 +205,10 @@ def test_a_cut_off_line_is_no_error_and_anything_else_is(tmp_path: Path) -> None
     file.write_text(whole + '{"t":1,"e":"sta')
     assert _trace.read(file) == ([], True)
     file.write_text("hello\n")
-    with pytest.raises(BadUse, match="no line of a trace"):
+    with pytest.raises(BadUse, match="not a line of a trace"):
         _trace.read(file)
     file.write_text('{"weft_trace":99}\n')
-    with pytest.raises(BadUse, match="no trace of this version"):
+    with pytest.raises(BadUse, match="not a trace of this version"):
         _trace.read(file)
     with pytest.raises(BadUse, match="cannot read"):
         _trace.read(tmp_path / "none")
@@ -219,7 +219,7 @@ def test_a_cut_off_line_is_no_error_and_anything_else_is(tmp_path: Path) -> None
 def test_a_full_disk_cuts_it_off_and_changes_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Rules 14.2 and 14.6: more is written than one block."""
+    """Rules 14.2 and 14.6: the trace is larger than one block."""
     c = Channel("c")
 
     @process

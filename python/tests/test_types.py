@@ -24,7 +24,7 @@ PYRIGHT = ROOT / "python/types/node_modules/pyright/index.js"
 NETWORKS = Path(__file__).with_name("typed")  # checked strictly
 PAGES = [ROOT / "README.md", *sorted((ROOT / "python/docs").glob("*.md"))]
 
-# What checkers report in the documents' programs that is no fault of Weft's types.
+# Reports of checkers about the documents' programs that are no fault of Weft's types.
 KNOWN = (
     # `current_process()` is None in ordinary code, and no checker knows that a process runs here
     r"stopping_\d+\.py.*\"(path|None)\"",

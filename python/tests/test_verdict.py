@@ -32,7 +32,7 @@ SLOW, FAST = 0.012, 0.0002  # s
 
 
 def line(*shares: tuple[float, float, float], names: str = "abcdef") -> list[Node]:
-    """A pipeline; of each its busy share, and how much it waits to read and to write."""
+    """A pipeline; for each process its busy share, and how much it waits to read and to write."""
     return [
         Node(
             f"main/{name}",
@@ -119,21 +119,21 @@ def test_the_name_that_many_share() -> None:
 
 
 def spin(seconds: float) -> None:
-    """Computes; by the thread's own time, so that other programs do not shorten it."""
+    """Computes, measured by the thread's own time, so that other programs do not shorten it."""
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass
 
 
 class Lock:
-    """A lock that somebody outside holds most of the time."""
+    """A lock that a thread outside the network holds most of the time."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.over = False
 
     def take(self) -> None:
-        """Returns when the outside has let go of it, some 12 ms later."""
+        """Returns when the outside thread has let go of the lock, some 12 ms later."""
         self.lock.acquire()
         threading.Timer(SLOW, self.lock.release).start()
         self.lock.acquire()
@@ -141,7 +141,7 @@ class Lock:
 
 
 class Network:
-    """A network of one seed; its slow stage, and a way to run it."""
+    """Returns a network made from a seed, its slow stage, and a way to run it."""
 
     def __init__(self, seed: int, backend: str) -> None:
         self.rng = random.Random(seed)
@@ -161,7 +161,7 @@ class Network:
         return MODULES[name]
 
     def stage(self, name: str, slow: bool, reads: list[Any], writes: list[Any]) -> None:
-        """One that takes a value from each reader, works, and gives one to each writer."""
+        """A process that takes a value from each reader, works, and gives one to each writer."""
         module = self.module()
         if slow:
             self.slow = f"main/{name}"
@@ -250,7 +250,7 @@ class Network:
         self.stage("root", slow == "root", [up["left"].reader(), up["right"].reader()], [])
 
     def run(self, look: Any) -> Any:
-        """Runs it, and `look()` beside it on a thread; returns what that returned."""
+        """Runs the network, and `look()` beside it on a thread; returns the result of `look()`."""
         found: list[Any] = []
 
         def looks() -> None:
@@ -282,7 +282,7 @@ def seen_from_outside() -> Any:
 
 
 def is_right(network: Network, found: Any) -> bool:
-    """Is the slow stage the one that is named? Of several workers that are slow, one is enough."""
+    """Is the slow stage the one that is named? Of several slow workers, one is enough."""
     return any(folded(name.split("..")[0]).startswith(network.slow) for name in found.names)
 
 
@@ -303,7 +303,7 @@ def test_the_slow_stage_is_named(seed: int, backend: str) -> None:
 
 @pytest.mark.parametrize("backend", ["coroutines", "threads"])
 def test_a_trace_and_a_measurement_say_the_same(backend: str, tmp_path: Path) -> None:
-    """Rule 14.12: they know it from events."""
+    """Rule 14.12: these observers know it from events."""
     file = tmp_path / "t.jsonl"
     network = Network(3, backend)
     with coroutines.tracing(file), measuring() as m:

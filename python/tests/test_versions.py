@@ -1,5 +1,5 @@
-"""What differs between versions of CPython: how an awaitable returns its value (from 3.12), the
-interpreter lock (from 3.13t)."""
+"""The differences between versions of CPython: how an awaitable returns its value (from 3.12),
+the interpreter lock (from 3.13t)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Thing:
 
 
 def stopped(operation: Any) -> StopIteration:
-    """What the interpreter sees of an operation that need not wait."""
+    """Returns what the interpreter sees of an operation that need not wait."""
     try:
         operation.__await__().send(None)
     except StopIteration as stop:
@@ -44,8 +44,8 @@ def in_a_process(body: Any) -> None:
 
 @pytest.mark.parametrize("value", [1, None, (1, 2), (), ValueError("a value"), StopIteration(7)])
 def test_a_value_is_given_back_as_it_is(value: Any) -> None:
-    """Rule 1.2: also a tuple and an exception, which a StopIteration made the usual way would
-    unpack or become."""
+    """Rule 1.2: the value may be a tuple or an exception, which a StopIteration made the usual
+    way would unpack or become."""
 
     async def body(r: Any, w: Any) -> None:
         await w.write(value)
@@ -55,7 +55,7 @@ def test_a_value_is_given_back_as_it_is(value: Any) -> None:
 
 
 def test_a_value_is_let_go_when_its_receiver_lets_it_go() -> None:
-    """Rule 12.2: nothing that is kept for the next communication holds the last one's value."""
+    """Rule 12.2: no object that is kept for the next communication holds the last one's value."""
 
     async def body(r: Any, w: Any) -> None:
         thing = Thing()
@@ -119,8 +119,8 @@ def test_one_in_a_cycle_is_collected() -> None:
 
 
 def test_an_end_of_what_was_kept_may_run_code_that_communicates() -> None:
-    """What hangs on a StopIteration is let go while it is put by: its finaliser may raise
-    others."""
+    """Attributes of a StopIteration are let go of while it is put aside; their finalisers may
+    raise others."""
     seen = []
 
     async def body(r: Any, w: Any) -> None:
@@ -174,7 +174,8 @@ NETWORK = """
 
 
 def test_a_network_of_threads_and_coroutines_runs_and_leaves_the_lock_as_it_is() -> None:
-    """Under `-W error` too: where there is no lock, weft declares that it needs none (gate.hpp)."""
+    """The same under `-W error`: on builds without a lock, weft declares that it needs none
+    (gate.hpp)."""
     done = python(NETWORK, "-W", "error")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [str([124750] * 4), str(not FREE_THREADED)]
@@ -188,8 +189,9 @@ def test_it_runs_with_the_lock_forced_on_or_off(lock: str) -> None:
     assert done.stdout.splitlines() == [str([124750] * 4), str(lock == "1")]
 
 
-# What follows would hang if the gate were held while code of the user's runs: it is left there, so
-# that two processes run at once. (With an interpreter lock they take turns, and it holds as well.)
+# The code below would hang if the gate were held while code of the user's runs: the gate is left
+# there, so that two processes run at once. (With an interpreter lock they take turns, and the test
+# passes as well.)
 
 TWO_AT_ONCE = """
     import sys
@@ -233,7 +235,7 @@ def test_the_steps_of_coroutines_on_two_schedulers_run_at_once() -> None:
 
 
 def test_what_selects_compute_and_iterables_give_runs_at_once() -> None:
-    """A computed output in one thread, an iterable of processes in another."""
+    """A computed output runs in one thread, an iterable of processes in another."""
     program = """
     from weft.threads import Output, select
 
@@ -261,7 +263,7 @@ def test_what_selects_compute_and_iterables_give_runs_at_once() -> None:
 
 
 def test_a_finaliser_of_a_dropped_value_runs_beside_others() -> None:
-    """Rule 12.1: at a safe point, with nothing of Weft's held."""
+    """Rule 12.1: the finaliser runs at a safe point, when no lock of Weft's is held."""
     program = """
     class Late:
         def __del__(self):
@@ -319,8 +321,8 @@ def test_arguments_that_others_change_meanwhile() -> None:
 
 @pytest.mark.skipif(not FREE_THREADED, reason="not a free-threaded build")
 def test_greenlets_without_the_lock() -> None:
-    """One parks in the midst of a sort, whose lists are locked: the locks are taken off its
-    stack."""
+    """One greenlet parks in the middle of a sort, whose lists are locked: the locks are taken
+    off its stack."""
     program = """
     def key(i, r):
         r.read()

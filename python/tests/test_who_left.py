@@ -1,4 +1,4 @@
-"""Rules 3.5, 5.6, 14.5, 14.6: the process that left by the end of a channel is named, and so are
+"""Rules 3.5, 5.6, 14.5, 14.6: reports name the process that left by the end of a channel, and
 the guards that fell silent."""
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def selects(b, r, other):
 
 
 def line_of(function: Any) -> str:
-    """Where the operation is that leaves it."""
+    """Returns the place of the operation that leaves it."""
     lines, first = inspect.getsourcelines(function)
     at = next(i for i, line in enumerate(lines) if "here it is left" in line)
     return f"{__file__}:{first + at}"
@@ -238,7 +238,7 @@ def test_weft_run_verbose_names_both(tmp_path, backend):  # rules 3.5, 5.6
 def test_weft_run_says_nothing_by_itself(tmp_path):  # rule 3.5
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    done = weft("run", str(program), "--verbose")  # after FILE it is the program's own
+    done = weft("run", str(program), "--verbose")  # options after FILE belong to the program
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

@@ -1,4 +1,4 @@
-"""Errors about OS processes say what is wrong and what to do (rules 9.1, 9.3, 11.1)."""
+"""Errors about OS processes say what is wrong, and what to do (rules 9.1, 9.3, 11.1)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_how_a_call_ended_is_always_told(refuses: int, failed: bool) -> None:
     said = str(error)
     said.encode("ascii")
     if failed:
-        assert "its own words \\ud800 (it cannot be told as it was" in said
+        assert "its own words \\ud800 (the exception itself could not be sent" in said
     else:
         assert "surrogates not allowed" in said
     assert left >= 1

@@ -1,8 +1,6 @@
 """./run thesis lf: runs the thesis's experiments as Lingua Franca programs (lf_programs.py), and
 writes their figures, beside those of the thesis, to theses/lf/RESULTS.md. The drawings go to
-theses/lf/plots/. It
-
-takes some minutes; the figures are the same in each run.
+theses/lf/plots/. The run takes some minutes; the figures are the same in each run.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 BACKEND`.
 
 KIND: numpy or compiled (the Mandelbrot set of the paper's figure 7, PER × PER points, in 100 jobs),
-or montecarlo (table 1: PER random points in pure Python, in 20 jobs). ns a run: from the moment
-when all workers have reported that they are ready to the last result.
+or montecarlo (table 1: PER random points in pure Python, in 20 jobs). The figure is ns for a
+run: from the moment when all workers have reported that they are ready to the last result.
 """
 
 import ctypes

@@ -1,5 +1,5 @@
-"""Fixtures, and the paths of what is measured: the bench's harness, Lingua Franca's package and the
-helpers of its tests, MicroPython's."""
+"""Fixtures, and the paths of the packages that are measured: the bench's harness, Lingua
+Franca's package and the helpers of its tests, MicroPython's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write(tmp_path: Path) -> Write:
 
 @pytest.fixture(scope="session")
 def ball(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The path of a copy of theses/lf in which to build. device/ is where its programs look for it."""
+    """The path of a copy of theses/lf in which to build. Its programs look for device/ there."""
     root = tmp_path_factory.mktemp("theses")
     (root / "device").symlink_to(THESES / "device")
     built = shutil.ignore_patterns("bin", "src-gen")

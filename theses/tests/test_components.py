@@ -1,5 +1,5 @@
-"""The thesis's tables: what is measured and in which order, what is made of it, and where it is
-written.
+"""The thesis's tables: what is measured and in which order, how the tables are made, and where they
+are written.
 """
 
 import subprocess

@@ -161,8 +161,8 @@ def test_an_interpreter_is_given_by_its_path(pythons: House) -> None:
         ("three", "what is three? Give a version as 3.12 or 3.13t, or the path"),
         ("2.7", "what is 2.7?"),
         ("3.99", "no Python 3.99 on PATH or under pyenv; there are:"),
-        ("./run", "./run is no Python 3.10 or later that runs"),
-        ("/nowhere/python", "/nowhere/python is no Python"),
+        ("./run", "./run is not a Python 3.10 or later that runs"),
+        ("/nowhere/python", "/nowhere/python is not a Python"),
     ],
 )
 def test_what_is_no_interpreter_is_refused(pythons: House, argument: str, message: str) -> None:

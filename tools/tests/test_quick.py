@@ -80,7 +80,7 @@ def test_a_case_is_found_by_its_name_in_every_room() -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["no test is called so"], "is no file, and no test has it in its name"),
+        (["no test is called so"], "is not a file, and no test has it in its name"),
         (["/"], "is not in this checkout"),
         (["LICENSE"], "tools/quick.toml has no row for them"),
     ],

@@ -30,19 +30,26 @@ def house(path: Path, **files: int) -> Path:
     return path
 
 
-def test_sources_and_tests_of_each_room_are_counted_apart(tmp_path: Path) -> None:
+def test_sources_tests_and_what_a_tool_has_written_are_counted_apart(tmp_path: Path) -> None:
     root = house(
-        tmp_path, cpp_a__hpp=10, cpp_b__hpp=30, cpp_tests_c__cpp=50, py_d__py=7, py_e__md=99
+        tmp_path,
+        cpp_a__hpp=10,
+        cpp_b__hpp=30,
+        cpp_tests_c__cpp=50,
+        py_d__py=7,
+        py_e__md=99,
+        py_f__py=8,
     )
+    (root / "py/f.py").write_text('"""Names.\n\nWritten by tools/names.py: do not edit."""\n' * 30)
     (root / "cpp/unknown.hpp").write_text("x\n" * 1000)  # git does not know this file
     assert ratchet.count(root, ratchet.known(root)) == {
-        "cpp": {"lines": 40, "tests": 50, "longest": 30, "file": "cpp/b.hpp"},
-        "py": {"lines": 7, "tests": 0, "longest": 7, "file": "py/d.py"},
+        "cpp": {"lines": 40, "tests": 50, "generated": 0, "longest": 30, "file": "cpp/b.hpp"},
+        "py": {"lines": 7, "tests": 0, "generated": 90, "longest": 7, "file": "py/d.py"},
     }
 
 
 def figures(lines: int, longest: int, seconds: float) -> dict[str, Any]:
-    row = {"lines": lines, "tests": 5, "longest": longest, "file": "cpp/a.hpp"}
+    row = {"lines": lines, "tests": 5, "generated": 6, "longest": longest, "file": "cpp/a.hpp"}
     return {"rooms": {"cpp": row}, "weft.hpp": {"lines": 100, "seconds": seconds}}
 
 
@@ -53,7 +60,7 @@ def test_growth_is_told() -> None:
         "parsing <weft/weft.hpp>: 2.0 seconds, 1.0 before",
     ]
     said = ratchet.table(now, before)
-    assert said[1].split() == ["cpp", "1100", "(+100)", "5", "700", "cpp/a.hpp"]
+    assert said[1].split() == ["cpp", "1100", "(+100)", "5", "6", "700", "cpp/a.hpp"]
     assert said[2] == "parsing <weft/weft.hpp>: 100 lines, 2.0 (+1.00) s of CPU"
 
 
@@ -80,3 +87,21 @@ def test_it_enforces_nothing(
 def test_there_are_stored_figures_of_every_room() -> None:
     rooms = set(ratchet.stored(ROOT / "tools/ratchet.json")["rooms"])
     assert {"cpp", "python", "mcu", "micropython", "lf", "conformance", "bench", "tools"} <= rooms
+
+
+def test_git_knows_what_a_tool_has_written() -> None:
+    """Viewers fold such files, and their statistics leave them out."""
+    written = sorted(
+        str(file.relative_to(ROOT))
+        for file in ratchet.known(ROOT)
+        if file.suffix in (".py", ".pyi") and ratchet.WRITTEN.search(file.read_bytes()[:400])
+    )
+    marked = subprocess.run(
+        ["git", "ls-files", ":(attr:linguist-generated)"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert written == [name for name in marked if name.endswith((".py", ".pyi"))]
+    assert "python/src/weft/threads.py" in written

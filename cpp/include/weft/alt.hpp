@@ -132,9 +132,8 @@ template <class G, class... Gs>
            !detail::IsReaders<std::remove_cvref_t<G>>::value)
 void select(G&&, Gs&&...) {
   static_assert(detail::never<G>,
-                "weft: this is no guard: a reader end is one, a writer end becomes one by "
-                "out(writer, value) or out_with, a "
-                "channel by its reader()");
+                "weft: this is not a guard: for a reader end give the end, for a writer end "
+                "out(writer, value) or out_with, for a channel its reader()");
 }
 template <class T, class P>
 [[nodiscard]] auto select(const std::vector<Reader<T, P>>& rs, Mode mode = Mode::fair) {
@@ -249,7 +248,8 @@ class AlternativeBase {
   // first select.
   void ends() {
     if (engine_)
-      bad_use("ends() of an alternative that has selected already: say it before the first select");
+      bad_use(
+          "ends() of an alternative that has selected already: call it before the first select");
     loud_ = true;
   }
 

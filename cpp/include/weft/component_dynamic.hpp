@@ -56,8 +56,8 @@ class Value {
         } else if (const T* const v = std::get_if<T>(&any_)) {
           return *v;
         }
-        throw BadUse(std::string("a Value is ") + type() + ", and " + Value(T{}).type() +
-                     " is asked of it");
+        throw BadUse(std::string("expected a Value that is ") + Value(T{}).type() +
+                     ", and this one is " + type());
       }
       const List& list() const { return of<List>("list"); }
       const Dict& dict() const { return of<Dict>("dict"); }
@@ -81,7 +81,8 @@ class Value {
       template <class T>
       const T& of(const char* wanted) const {
         if (const T* const v = std::get_if<T>(&any_)) return *v;
-        throw BadUse(std::string("a Value is ") + type() + ", and " + wanted + " is asked of it");
+        throw BadUse(std::string("expected a Value that is ") + wanted + ", and this one is " +
+                     type());
       }
       Any any_;
 };
@@ -144,7 +145,7 @@ struct Codec<Value> {
         }
         return all;
       }
-      default: throw BadUse("a value came that is none: it is of no type");
+      default: throw BadUse("a malformed value has come: its type is unknown");
     }
   }
 };

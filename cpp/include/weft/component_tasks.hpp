@@ -231,10 +231,9 @@ struct TaskPromise {
   };
   template <class A>
   Of<std::remove_reference_t<A>> await_transform(A&& a) noexcept {
-    static_assert(
-        Awaited<A>,
-        "a Task awaits operations of weft::native::tasks and other Tasks: nobody would go "
-        "on with it after anything else");
+    static_assert(Awaited<A>,
+                  "a Task can await only operations of weft::native::tasks and other Tasks: "
+                  "nothing would resume it after anything else");
     return {a};
   }
 };

@@ -129,7 +129,7 @@ class In {
   In(void* block, std::size_t size) noexcept
       : block_(block), at_(static_cast<const char*>(block)), left_(size) {}
   const char* take(std::size_t n) {
-    if (n > left_) throw BadUse("a value came that is none: its block is too short");
+    if (n > left_) throw BadUse("a malformed value has come: its block is too short");
     const char* const p = at_;
     at_ += n;
     left_ -= n;

@@ -515,16 +515,17 @@ class BasicProcess {
   template <class F>
   BasicProcess(detail::ThreadTask<F>) {
     static_assert(detail::never<F>,
-                  "weft: a thread(...) is no weft::Process: each has a type of its own, that of "
+                  "weft: a thread(...) is not a weft::Process: each has a type of its own, that of "
                   "its function. Keep it by auto, and processes of several kinds in a "
                   "std::vector<weft::AnyProcess<>>");
   }
   // NOLINTNEXTLINE: implicit, for the error message when a process was told where to run.
   template <class X>
   BasicProcess(Placed<X>) {
-    static_assert(detail::never<X>,
-                  "weft: p.on(...) and p.pinned(...) are no weft::Process. Keep them by auto, and "
-                  "processes of several kinds in a std::vector<weft::AnyProcess<>>");
+    static_assert(
+        detail::never<X>,
+        "weft: p.on(...) and p.pinned(...) are not a weft::Process. Keep them by auto, and "
+        "processes of several kinds in a std::vector<weft::AnyProcess<>>");
   }
   BasicProcess& operator=(BasicProcess o) noexcept {
     std::swap(h_, o.h_);

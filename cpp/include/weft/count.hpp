@@ -28,7 +28,7 @@ class Count {
     requires std::is_floating_point_v<N>
   constexpr Count(N) noexcept : given_(0) {
     static_assert(sizeof(N) == 0,
-                  "weft: a whole number is wanted here, and this one may have a fraction");
+                  "weft: expected a whole number, and this type may have a fraction");
   }
   // Returns the number. Throws BadUse if it is not from `least` to `most`.
   constexpr std::int64_t within(const char* what, std::int64_t least, std::int64_t most) const {

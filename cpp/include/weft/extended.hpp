@@ -80,7 +80,7 @@ class Extended {
  private:
   State& there() {
     if (!state_) [[unlikely]]
-      detail::bad_use("an extended read that was moved away: use the one that it was moved to");
+      detail::bad_use("this extended read was moved away: use the one to which it was moved");
     return *state_;
   }
   Engine* core_;

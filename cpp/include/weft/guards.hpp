@@ -423,7 +423,8 @@ struct FixedGuards {
         if (i == at) throw_end_of(g.c, s, "select", static_cast<int>(i));
       } else if constexpr (requires { g.b; }) {  // rule 8.7
         if (i == at)
-          throw PeerDied("select: the barrier has died with a space", static_cast<int>(i));
+          throw PeerDied("select: the barrier has died, with a program that had it or has made it",
+                         static_cast<int>(i));
       }
     });
     __builtin_unreachable();
@@ -527,7 +528,8 @@ struct ManyGuards {
       } else if constexpr (requires { g.c; }) {
         throw_end_of(g.c, s, "select", static_cast<int>(i));
       } else if constexpr (requires { g.b; }) {  // rule 8.7
-        throw PeerDied("select: the barrier has died with a space", static_cast<int>(i));
+        throw PeerDied("select: the barrier has died, with a program that had it or has made it",
+                       static_cast<int>(i));
       }
     });
     __builtin_unreachable();

@@ -180,7 +180,7 @@ class Network {
   At at(const std::string& name,
         std::chrono::duration<double> patience = std::chrono::seconds(10)) {
     if (!(patience.count() > 0 && patience.count() <= 1e6))
-      detail::bad("patience is seconds, more than 0");
+      detail::bad("patience must be a number of seconds above 0");
     return At(*this, detail::checked(name), patience.count());
   }
 
@@ -199,7 +199,7 @@ class Network {
     const std::string name =
         given.empty() ? (std::string(machine) + ":" + std::to_string(::getpid())).substr(0, 60)
                       : given;
-    if (name.size() > 60) detail::bad("what a program calls itself has 1 to 60 characters");
+    if (name.size() > 60) detail::bad("the name of a program must have 1 to 60 characters");
     return *Typed<std::string>(name);  // throws if the name is not UTF-8
   }
   static std::string checked_url(const std::string& given, const detail::Keys& keys) {
@@ -220,7 +220,7 @@ class Network {
     const std::string scheme = url.substr(0, colons);
     if (colons == std::string::npos || (scheme != "nats" && scheme != "tls") ||
         colons + 3 == url.size())
-      detail::bad("a server is nats://HOST:PORT, not '" + url + "'");
+      detail::bad("a server must be nats://HOST:PORT, not '" + url + "'");
     return "tls://" + url.substr(colons + 3);
   }
 

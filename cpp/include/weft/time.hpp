@@ -199,7 +199,8 @@ class Barrier {
       if (p.status == Status::cancelled) {
         detail::throw_cancelled(p);
       }
-      if (p.status == Status::died) throw PeerDied("sync: the barrier has died with a space", -1);
+      if (p.status == Status::died)
+        throw PeerDied("sync: the barrier has died, with a program that had it or has made it", -1);
     }
     static bool withdraw(runtime::ProcessBase& p) noexcept {
       if (!static_cast<Engine*>(static_cast<core::SyncObject*>(p.place))->withdraw(p)) return false;

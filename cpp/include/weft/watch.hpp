@@ -154,7 +154,7 @@ class Watch {
     if (left && !theirs) detail::raise_again(left);
   }
   const State& state() const {
-    if (!state_) detail::bad_use("a Watch that was moved away: use the one that it was moved to");
+    if (!state_) detail::bad_use("this Watch was moved away: use the one to which it was moved");
     return state_;
   }
   State state_;

@@ -271,7 +271,7 @@ std::shared_ptr<detail::Offer> Network::shown(const Any& said) {
   if (known != o->tickets.end()) o->tickets.erase(known);
   if (!good)
     detail::bad("the ticket for '" + name +
-                "' is not good: each is good once, for 30 seconds. Ask for the name again");
+                "' is not valid: each is valid once, for 30 seconds. Ask for the name again");
   const bool lacks =
       std::none_of(o->tickets.begin(), o->tickets.end(), [](const auto& t) { return !t.second; });
   if (lacks && std::find(soon_.begin(), soon_.end(), o) == soon_.end()) soon_.push_back(o);
@@ -335,8 +335,8 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
   std::optional<detail::Entry> entry;
   const auto lost = [&](const std::string& why) {
     detail::bad("the server at " + names_.url() + " does not answer (" + why +
-                "), and who the home of '" + name +
-                "' is says only that one. Channels that are joined go on");
+                "), and that server alone knows the home of '" + name +
+                "'. Channels that are joined go on");
   };
   try {
     if (!server_is_there(until)) lost("the connection is lost");
@@ -351,7 +351,7 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
     detail::bad("nobody has offered '" + name + "' within " + seconds +
                 " seconds: `weft net ls` shows the names");
   if (!entry)
-    detail::bad(seen + ", the home of '" + name + "', had no ticket within " + seconds +
+    detail::bad(seen + ", the home of '" + name + "', gave no ticket within " + seconds +
                 " seconds: try again");
   std::optional<std::pair<detail::Connection, std::string>> way;
   try {
@@ -365,10 +365,11 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
   }
   auto& [c, where] = *way;
   if (c.fingerprint() != entry->text("fingerprint"))
-    detail::bad(where +
-                " is not who was announced: its certificate has another fingerprint. If the "
-                "program there was restarted with other keys, its name is free in 15 seconds; else "
-                "somebody stands in for it");
+    detail::bad(
+        where +
+        " is not the program that was announced: its certificate has another fingerprint. If the "
+        "program there was restarted with other keys, its name is free in 15 seconds; else "
+        "somebody stands in for it");
   // Checked before anything is sent: any member may have written the entry (WIRE.md 17.3).
   if (const detail::Member m = c.member(); !m.may_hold(name))
     detail::bad(where + " may not offer '" + name + "': " + m.said() +

@@ -20,7 +20,7 @@ std::string cpu_refused(int cpu) {
   std::string list;
   for (const int c : may) put(list, {list.empty() ? "" : ", ", std::to_string(c)});
   return joined(
-      {"CPU ", std::to_string(cpu), " is none that this program may use; it may use ", list});
+      {"CPU ", std::to_string(cpu), " is not one that this program may use; it may use ", list});
 }
 #else
 std::string cpu_refused(int) {

@@ -17,7 +17,7 @@ prim::atomic<std::int64_t>& patience() noexcept {
     if (end == text || *end || !(s >= 0)) {
       std::fprintf(
           stderr,
-          "weft: WEFT_STANDSTILL=%s is no number of seconds (0: never); it is taken to be 2\n",
+          "weft: WEFT_STANDSTILL=%s is not a number of seconds (0: never); it is taken to be 2\n",
           text);
       return static_cast<std::int64_t>(2 * second);
     }

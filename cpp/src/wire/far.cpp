@@ -312,7 +312,7 @@ const char* Far::done(const Frame& f) {
       it->second.n = f.val - 1;
     }
   } else if (!(o->to_come_ > 0 ? g.room->last(whole.bytes) : g.room->load(whole, carrier_))) {
-    return carrier_.wrong("a DONE with a value that is none of its channel's type");
+    return carrier_.wrong("a DONE with a value that is not of its channel's type");
   }
   spare_.keep(std::move(o->pieces_));
   finish(*o, {Status::ok, f.where, 0, false, false});

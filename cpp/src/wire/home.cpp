@@ -368,7 +368,7 @@ const char* Home::seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& de
     if (!a.writes || a.later) continue;
     Room& room = *at.back().room;
     if (!(there ? room.last(a.value.bytes) : room.load(a.value, carrier_)))
-      return carrier_.wrong("an OFFER with a value that is none of its channel's type");
+      return carrier_.wrong("an OFFER with a value that is not of its channel's type");
   }
   return nullptr;
 }
@@ -401,7 +401,7 @@ void Home::answer(Visitor& g) {
 const char* Home::made(const Frame& f) {
   static constexpr const char* kNone =
       "a MADE of an operation that has not committed without its value";
-  static constexpr const char* kOther = "a MADE with a value that is none of its channel's type";
+  static constexpr const char* kOther = "a MADE with a value that is not of its channel's type";
   if (f.where > 1) return "a MADE that says neither made nor failed";
   Came before(*this);
   Asked it{0, true, f.payload()};
@@ -504,7 +504,8 @@ const char* Home::retire(const Frame& f) {
 // A message about the parties of a barrier (WIRE.md 4.9).
 const char* Home::parties(const Frame& f) {
   Given* const g = held(f.where);
-  if (!g || (g->port && !g->port->barrier())) return "a PARTIES at what is no barrier of this peer";
+  if (!g || (g->port && !g->port->barrier()))
+    return "a PARTIES at what is not a barrier of this peer";
   if (f.op <= last_) return "a PARTIES whose number is not above those before it";
   if (f.val > 2) return "a PARTIES that neither asks, nor enrols, nor takes away";
   last_ = f.op;

@@ -58,7 +58,7 @@ void Lender::told() noexcept {
 const char* Lender::put(Payload value, Carrier& by) {
   if (lent_ == 0) return "a PUT without a credit";
   if (!port_->put(value, by))
-    return by.wrong("a PUT with a value that is none of its channel's type");
+    return by.wrong("a PUT with a value that is not of its channel's type");
   --lent_;
   // the PUT and the RECALL crossed, and nothing more comes
   if (recalled_ && !port_->buffered()) close();

@@ -207,7 +207,7 @@ void Session::heard(const Frame& f) {
   if (detail::is_of_a_round(f.kind)) ++rounds_in_;
   const char* wrong = nullptr;
   if (state_ != State::open)
-    wrong = f.kind == Kind::hello ? hello(f) : "the first frame is no HELLO";
+    wrong = f.kind == Kind::hello ? hello(f) : "the first frame is not a HELLO";
   else if (f.kind == Kind::hello)
     wrong = "a second HELLO";
   else if (f.kind == Kind::bye)

@@ -72,8 +72,8 @@ void Space::reconsider() {
 
 const char* Space::relieve(const Home& h, std::size_t more) noexcept {
   static constexpr const char* kMuch =
-      "of all who have a session with this program it has sent most that nobody has taken, and "
-      "together that is more than this machine has room for";
+      "of all peers it has sent most that nobody has read, and what all of them have sent is more "
+      "than this machine has room for";
   while (untaken.load(std::memory_order_relaxed) + more > most_untaken) {
     Peer* greatest = nullptr;
     std::size_t most = h.untaken() + more;
@@ -210,7 +210,7 @@ const char* Peer::received(const Frame& f) {
     case Kind::hello:
     case Kind::bye: break;
   }
-  return "a frame that has no business here";
+  return "a frame that is not for this program";
 }
 
 const char* Peer::given(const Frame& f) {

@@ -14,7 +14,7 @@ namespace twin {
 template <class K>
 struct Abroad {
   // Stands for a process that another program runs: starts that process there, asks it to end when
-  // asked to end itself, and ends as the process has ended.
+  // it is itself asked to end, and ends as the process has ended.
   template <class Unstarted>
   static typename Play<K>::Process stand_in(Play<K>* me, const Proc* p, Unstarted there) {
     co_await me->kind_.command(p->id, "start");
@@ -33,7 +33,7 @@ struct Abroad {
         try {
           co_await me->kind_.command(p->id, "cancel");
           asked = false;
-        } catch (const weft::Cancelled&) {  // once more
+        } catch (const weft::Cancelled&) {  // the request to end has come again
         } catch (const weft::TimedOut&) {
         }
       }
@@ -53,7 +53,7 @@ struct Abroad {
     }
     std::rethrow_exception(failure);
   }
-  // There: runs one process of the network, and tells how it ended.
+  // In the other program: runs one process of the network, and tells how it ended.
   static weft::Process runs_here(Play<K>* me, const Proc* p, weft::Watch<int> handle) {
     std::exception_ptr left;
     try {
@@ -71,7 +71,7 @@ struct Abroad {
     co_await me->kind_.tells(p->id).write(said);
   }
 
-  // The whole of a program that is asked to run some of the processes.
+  // The main process of a program that is asked to run some of the processes.
   static weft::Process serve(Play<K>* me) {
     [[maybe_unused]] const auto going_on = me->kind_.going_on(0);
     std::map<int, weft::Watch<int>> running;

@@ -36,7 +36,7 @@ struct weft::wire::Value<twin::Word> {
 
 namespace twin {
 
-// An end of either kind, which can die.
+// An end of either kind, with a function by which it dies.
 template <class End>
 class Mortal : public End {
  public:
@@ -54,8 +54,8 @@ class Mortal : public End {
   }
 };
 
-// A write of nothing, which the home answers at once. It is no point of cancellation, and no
-// process of the home's is asked.
+// An empty write, which the home answers at once. It is no point of cancellation, and no process of
+// the home takes part.
 class Tick final : public w::FarOp {
  public:
   explicit Tick(const w::FarEnd& end) {
@@ -67,7 +67,7 @@ class Tick final : public w::FarOp {
       if (end.peer->far.begin(*this)) return;
     }
     done_.wait(false);
-    const w::Space::Step step(space);  // over() has returned
+    const w::Space::Step step(space);  // after this, over() has returned
   }
 
  private:
@@ -91,7 +91,8 @@ class Far {
   static constexpr bool kSpread = true, kMoves = false;
   static constexpr weft::Clock kClock = weft::Clock::steady;
 
-  // links: by program; null: this one, or none. controls: to the others, of program 0.
+  // `links`: by program; null: this program, or no link. `controls`: the sockets to the other
+  // programs, of program 0.
   Far(const Network& n, const Placed& placed, int me, Standing& standing,
       std::vector<w::LinkBase*> links, std::vector<int> controls = {})
       : placed_(placed),
@@ -122,7 +123,7 @@ class Far {
   bool is_away(int pid) const { return placed_.host_of(pid) != me_; }
   R reader(const Proc& p, std::size_t i) { return taken(readers_, name(p, i)); }
   W writer(const Proc& p, std::size_t i) { return taken(writers_, name(p, i)); }
-  // What was dropped at the channels of this program.
+  // Returns how many values were dropped at the channels of this program.
   std::string dropped() const {
     Text all;
     for (const auto& [c, channel] : channels_)
@@ -189,7 +190,7 @@ class Far {
     return commands_to_.at(placed_.host_of(pid)).write(word + " " + std::to_string(pid));
   }
   weft::Reader<Text>& done(int pid) { return done_.at(pid); }
-  // Lets the others end; what was dropped, by channel.
+  // Lets the other programs end; returns how many values were dropped, by channel.
   std::vector<std::uint64_t> stop(std::size_t channels) {
     std::vector<std::uint64_t> all(channels);
     const auto add = [&](const Text& said) {
@@ -251,7 +252,8 @@ class Far {
     for (const Proc& p : n.processes())
       for (std::size_t i = 0; i < p.ends.size(); ++i) f(p, i, p.ends[i]);
   }
-  // Ends of this program's channels, to who is to have them, by way of program 0.
+  // Hands out the ends of this program's channels to the programs that need them, by way of program
+  // 0.
   w::LinkBase& towards(int program) { return *links_[static_cast<std::size_t>(me_ ? 0 : program)]; }
   void hand_out(const Network& n, weft::Channel<int>& tick) {
     each_end(n, [&](const Proc& p, std::size_t i, const End& e) {
@@ -289,7 +291,8 @@ class Far {
   static Text tick_of(int home, int at) {
     return "tick." + std::to_string(home) + "." + std::to_string(at);
   }
-  // Ends of the others' channels; program 0 also hands on those that are not its own.
+  // Takes the ends of other programs' channels. Program 0 also hands on those that it does not use
+  // itself.
   void take(const Network& n) {
     each_end(n, [&](const Proc& p, std::size_t i, const End& e) {
       const int home = placed_.home_of(e.channel), at = placed_.host_of(p.id);
@@ -332,12 +335,13 @@ class Far {
   const std::vector<w::LinkBase*> links_;
   const std::int64_t start_ = weft::prim::now();
   bool buffers_ = false;
-  std::map<int, weft::Channel<V>> channels_;  // whose home is here
-  std::vector<weft::Barrier> barriers_;       // of program 0
-  std::vector<w::FarBarrier> far_barriers_;   // of the others
+  std::map<int, weft::Channel<V>> channels_;  // the channels whose home is here
+  std::vector<weft::Barrier> barriers_;       // in program 0
+  std::vector<w::FarBarrier> far_barriers_;   // in the other programs
   std::vector<weft::Reader<int>> kept_;
   const std::vector<int> controls_;
-  std::mutex lock_;  // readers_, writers_: the ends of processes that have not been started
+  // Protects readers_ and writers_: the ends of processes that have not been started.
+  std::mutex lock_;
   std::map<Text, R> readers_;
   std::map<Text, W> writers_;
   std::vector<w::FarWriter<int>> ticks_;

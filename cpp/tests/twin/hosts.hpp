@@ -18,10 +18,10 @@
 namespace twin {
 
 struct Spread {
-  unsigned programs = 0;  // 0: one, and no link
+  unsigned programs = 0;  // 0: one program, and no link
   std::string link, seed = "0";
   int me = 0;
-  int control = -1;  // of the others: where rounds come from
+  int control = -1;  // in the other programs: the socket for rounds
 };
 
 template <class L>
@@ -90,7 +90,7 @@ int network_over_hosts(const std::string& text, const Spread& s) {
   return 0;
 }
 
-// std::invalid_argument: there is no such link.
+// Throws std::invalid_argument if there is no such link.
 inline int spread_network(const std::string& text, const Spread& s) {
   if (s.programs < 2 || s.programs > 3) throw std::invalid_argument("--hosts: 2 or 3 programs");
   OverTcp::listens = s.me == 0;

@@ -1,8 +1,8 @@
-// Links for networks in several programs: over a serial line (WIRE.md 12.6) that loses nothing,
-// over one on which three packets in eight are lost, doubled, spoilt, or overtaken by the next
-// (13), and over TCP on loopback.
+// Links for networks in several programs: over a serial line (WIRE.md 12.6) that loses nothing;
+// over a lossy one on which three packets in eight are lost, doubled, spoilt, or overtaken by the
+// next (13); and over TCP on loopback.
 //
-// None of these links passes descriptors, so no two programs are introduced by them (7.5):
+// None of these links passes descriptors, so they introduce no two programs to each other (7.5).
 // placed.hpp says what follows.
 #pragma once
 #include <netinet/in.h>
@@ -20,7 +20,7 @@ namespace twin {
 
 namespace w = weft::wire;
 
-// A peer that has gone is noticed by the end of its line, whatever else keeps the machine busy.
+// The end of the line shows that a peer has gone, whatever else keeps the machine busy.
 inline constexpr w::LineOptions kLine{.window = 8, .most = 512, .again_ms = 10, .lease_ms = 0};
 
 class OverLine {
@@ -32,11 +32,12 @@ class OverLine {
   w::SerialLink link_;
 };
 
-// Between the link's side and the line: what it says is cut into packets at the zero bytes, and has
-// an accident now and then. What comes is passed on as it is: the other side has done the same.
+// Stands between the link's side and the line. It cuts the link's output into packets at the zero
+// bytes, and spoils one now and then. Input is passed on as it is, because the other side has done
+// the same.
 class Accidents {
  public:
-  // `line` is taken over. inner(): the link's side, which the link takes over.
+  // Takes `line` over. inner() is the link's side, which the link takes over.
   Accidents(int line, std::uint64_t seed) : line_(line), dice_(seed) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -53,7 +54,7 @@ class Accidents {
   int inner() const noexcept { return inner_; }
 
  private:
-  static constexpr int kPatience = 5;  // ms that one is held back if nothing follows it
+  static constexpr int kPatience = 5;  // ms for which a packet is held back if none follows it
 
   void serve() {
     w::Buffer room(4096);
@@ -107,13 +108,13 @@ class Accidents {
     while (!bytes.empty()) {
       const ssize_t n = ::send(to, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return;  // it has gone, as will be read
+      if (n <= 0) return;  // the line has closed, which the next read notices
       bytes = bytes.subspan(static_cast<std::size_t>(n));
     }
   }
 
   const int line_;
-  weft::test::Random dice_;  // the thread's, as is what follows
+  weft::test::Random dice_;  // used by the thread only, as are the fields below
   int inner_ = -1, mine_ = -1;
   w::Buffer packet_, behind_;
   std::thread thread_;
@@ -121,7 +122,7 @@ class Accidents {
 
 class OverLossyLine {
  public:
-  static inline std::uint64_t seed = 0;  // of this program's lines
+  static inline std::uint64_t seed = 0;  // the seed of this program's lines
   OverLossyLine(const std::shared_ptr<w::Space>& space, int socket)
       : accidents_(socket, seed++), link_(space, accidents_.inner(), kLine) {}
   operator w::LinkBase&() { return link_; }
@@ -131,10 +132,10 @@ class OverLossyLine {
   w::SerialLink link_;
 };
 
-// `socket` leads to the other side, and is where the two learn where to meet.
+// `socket` leads to the other side; by it the two tell each other where to meet.
 class OverTcp {
  public:
-  static inline bool listens = false;  // of this program's links
+  static inline bool listens = false;  // set for this program's links
   OverTcp(const std::shared_ptr<w::Space>& space, int socket) : link_(space, connection(socket)) {}
   operator w::LinkBase&() { return link_; }
 
@@ -163,14 +164,14 @@ class OverTcp {
       checked(::connect(tcp, address, size));
     }
     ::close(socket);
-    const int on = 1;  // else a frame waits for the acknowledgement of the one before
+    const int on = 1;  // otherwise a frame waits for the acknowledgement of the one before
     checked(::setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
     return tcp;
   }
   w::StreamLink link_;
 };
 
-// Does it make sessions between two others?
+// Does the link make sessions between two other programs?
 template <class L>
 inline constexpr bool kIntroduces = std::is_base_of_v<w::LinkBase, L>;
 

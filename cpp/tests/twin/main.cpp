@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
         spread.programs = static_cast<unsigned>(std::stoul(value()));
       else if (option == "--link")
         spread.link = value();
-      else if (option == "--host")  // these three are what the first program says to the others
+      else if (option == "--host")  // the first program gives these three options to the others
         spread.me = std::stoi(value());
       else if (option == "--control")
         spread.control = std::stoi(value());

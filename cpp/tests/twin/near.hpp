@@ -54,7 +54,7 @@ class Near {
   static auto next(R& r) { return r.next(); }
   static weft::Span span(int t) { return std::chrono::seconds(t); }
   static std::int64_t moment(int t) { return t * 1'000'000'000LL; }
-  // What an operation has done is so when it returns.
+  // An operation's effect is complete when the operation returns.
   static void written(const W&) {}
   static void arrived() {}
   static int going_on(int) { return 0; }

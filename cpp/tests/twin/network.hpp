@@ -19,7 +19,7 @@ struct Proc;
 struct Guard {
   std::string kind;   // in, out, timeout, deadline, skip, barrier, ended
   int at = -1;        // slot, time, barrier or process
-  std::string fn;     // of out: make, raise or nothing
+  std::string fn;     // of an output: make, raise or nothing
   bool ends = false;  // its retirement raises (rule 5.6)
   bool on = true;     // its precondition
 };
@@ -27,12 +27,12 @@ struct Guard {
 struct Statement {
   std::string word;
   std::vector<int> args;
-  std::string mode;                 // of select; of limit: which kind
-  std::vector<Guard> guards;        // of select
-  std::vector<std::string> caught;  // of try
-  const Body* inner = nullptr;      // of loop, iter, ext, limit, try
-  const Body* handler = nullptr;    // of try
-  std::vector<const Proc*> procs;   // of par, seq, spawn
+  std::string mode;                 // of a select; of a limit: its kind
+  std::vector<Guard> guards;        // of a select
+  std::vector<std::string> caught;  // of a try
+  const Body* inner = nullptr;      // of loop, iter, ext, limit and try
+  const Body* handler = nullptr;    // of a try
+  std::vector<const Proc*> procs;   // of par, seq and spawn
 };
 
 struct Body {
@@ -40,7 +40,7 @@ struct Body {
 };
 
 struct End {
-  int channel = -1;  // -1: a slot of the maker
+  int channel = -1;  // -1: this is a slot of the maker
   char side = ' ';   // r or w
   int slot = -1;
 };
@@ -73,7 +73,7 @@ class Network {
   std::vector<ChannelSpec> channels;
   std::vector<unsigned> barriers;
   const Proc* main = nullptr;
-  bool handles = false;  // some process cancels another, or asks for its end
+  bool handles = false;  // a process cancels another, or asks for its end
 
   std::vector<int> ids() const {
     std::vector<int> r;
@@ -81,7 +81,7 @@ class Network {
     return r;
   }
 
-  // The process of that number. std::out_of_range: there is none.
+  // Returns the process with that number. Throws std::out_of_range if there is none.
   const Proc* process(int id) const {
     for (const Proc& p : procs_)
       if (p.id == id) return &p;
@@ -101,7 +101,7 @@ class Network {
     return true;
   }
 
-  // std::runtime_error, with the line, for what is no network.
+  // Throws std::runtime_error, with the line, if the text is no network.
   explicit Network(std::istream& in) {
     for (std::string text; std::getline(in, text);) {
       std::istringstream words(text);
@@ -209,7 +209,7 @@ class Network {
 
   std::vector<std::vector<std::string>> lines_;
   std::size_t at_ = 0;
-  std::deque<Proc> procs_;  // deques: what points at them stays
+  std::deque<Proc> procs_;  // deques, so that pointers into them stay valid
   std::deque<Body> bodies_;
 };
 

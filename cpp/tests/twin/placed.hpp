@@ -6,19 +6,18 @@
 //
 //   a process with a barrier among     its channels have their homes there too: in a choice that
 //   its guards                         spans a barrier is bad use (WIRE.md 4.10)
-//   one that enrols or resigns         elsewhere that waits for an answer (WIRE.md 4.9), and can be
-//   parties                            cancelled; the rules know neither
-//   one that cancels, or awaits        only the holder of the process's object can do that (rule
-//   another process                    7.11)
+//   a process that enrols or resigns elsewhere that waits for an answer (WIRE.md 4.9), and can be
+//   parties cancelled; the rules know neither one that cancels, or awaits only the holder of the
+//   process's object can do that (rule another process 7.11)
 //
 // Over a link that makes no sessions between two other programs (lines.hpp) a channel has its home
 // in program 0 if program 0 is neither its home nor one of the two programs that use it.
 //
 // And these occur in no network for several programs (`--without`):
 //
-//   nested, sequence, spawn            an end in two processes: one end to the rules, two here:
-//                                      to close one would have to close the other
-//   mobile                             the same: an end that was sent is open here until the write
+//   nested, sequence, spawn an end in two processes: one end to the rules, two here: to close one
+//   would have to close the other mobile the same: an end that was sent is open here until the
+//   write
 //                                      has returned
 #pragma once
 #include "network.hpp"
@@ -45,7 +44,7 @@ class Placed {
         if (!meet(home_of(e.channel), host_of(p.id)))
           homes_[static_cast<std::size_t>(e.channel)] = 0;
   }
-  // Have these two a session, or will they have one?
+  // Do these two programs have a session, or will they get one?
   bool meet(int a, int b) const { return introduces_ || a == b || a == 0 || b == 0; }
   int programs() const { return programs_; }
   int host_of(int process) const { return where_.at(process); }

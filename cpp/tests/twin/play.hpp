@@ -42,8 +42,7 @@ class Play {
   using R = typename K::R;
   using W = typename K::W;
 
-  // Where a process's end is: at most one of the pointers; `number` is shared by the copies of one
-  // end.
+  // The end of a process: at most one of the pointers is set; the copies of one end share `number`.
   struct Slot {
     R* reader = nullptr;
     W* writer = nullptr;
@@ -54,18 +53,18 @@ class Play {
       if (writer) K::close(*writer, died);
     }
   };
-  // What a process is given: as vectors of ends, so that the library sees who holds them.
+  // The ends that a process is given, in vectors, so that the library sees who holds them.
   struct Given {
     std::vector<R> readers;
     std::vector<W> writers;
-    std::vector<std::pair<char, int>> slots;  // side, number of the end
+    std::vector<std::pair<char, int>> slots;  // side, and number of the end
   };
   enum class Kind { body, loop, iter, ext, limit, attempt };
   struct Frame {
     Kind kind;
     const Body* body;
     std::size_t pc = 0;
-    int left = 0;  // loop: rounds; iter: turns
+    int left = 0;  // of a loop: rounds; of an iter: turns
     const Statement* of = nullptr;
     std::shared_ptr<void> extended{};
     std::unique_ptr<weft::Timeout> limit{};
@@ -90,8 +89,8 @@ class Play {
       weft::run(o, begun(*net_.main, make(*net_.main, {})));
       out = "[\"ok\"]";
     } catch (const weft::Deadlock& d) {
-      // The library knows who last used an end, not everybody who holds a copy: with several ends
-      // of a side the knot may differ. Between programs there is none.
+      // The library knows who last used an end, but not everybody who holds a copy: with several
+      // ends on a side the knot may differ. Between programs there is no knot.
       out = net_.simple() && !net_.handles && !K::kSpread
                 ? "[\"Deadlock\", {\"knot\": [" + knot(d) + "]}]"
                 : "[\"Deadlock\"]";
@@ -100,7 +99,7 @@ class Play {
     }
     say("{\"e\": \"run\", \"out\": " + out + "}");
   }
-  // Told when every channel has been counted.
+  // Tells the counts when every channel has been counted.
   static void tell_dropped(const std::vector<std::uint64_t>& dropped) {
     std::string all;
     for (const std::uint64_t n : dropped) all += (all.empty() ? "" : ", ") + std::to_string(n);
@@ -115,7 +114,7 @@ class Play {
       if (kind_.is_away(p.id))
         return watched(p,
                        Abroad<K>::stand_in(this, &p, kind_.unstarted(p.id)).named(p.name.c_str()));
-    Given g;  // outside the reach of what making an end may throw: dropped, not poisoned
+    Given g;  // outside the try, whose failures poison: these ends are dropped
     std::exception_ptr failure;
     try {
       for (std::size_t i = 0; i < p.ends.size(); ++i) give(g, p, i, of_maker);
@@ -134,18 +133,19 @@ class Play {
     if (!net_.handles) return made;
     return held(this, p.id, handles_.at(p.id).of(std::move(made)));
   }
-  // A process that can be cancelled, and whose end can be waited for. It ends as that did.
+  // A process that can be cancelled, and whose end can be awaited. It ends as the process inside it
+  // did.
   static Process held(Play* me, int pid, weft::Process inner) {
     try {
       co_await std::move(inner);
     } catch (const weft::Cancelled&) {
-      // It may come when the process inside has ended (rule 7.2); the rules know of one process
-      // only, and that has.
+      // The request may come when the process inside has ended (rule 7.2). The rules know only one
+      // process, and that has ended.
       if (!me->has_returned(pid)) throw;
     }
     if (me->has_returned(pid)) co_return pid;
     if (const std::exception_ptr left = me->what_left(pid)) std::rethrow_exception(left);
-    throw weft::Cancelled();  // before it ran
+    throw weft::Cancelled();  // cancelled before it ran
   }
   bool has_returned(int pid) const {
     const std::lock_guard l(lock_);
@@ -153,10 +153,11 @@ class Play {
   }
   std::exception_ptr what_left(int pid) {
     const std::lock_guard l(lock_);
-    if (K::kSpread) return left_[pid];  // both held() and runs_here() ask; it carries no end
+    // Both held() and runs_here() ask; the exception carries no end.
+    if (K::kSpread) return left_[pid];
     return std::exchange(left_[pid], nullptr);
   }
-  // It is about to be started: from then on a cancellation is for it.
+  // The process is about to be started: from then on a cancellation is for it.
   Process begun(const Proc& p, Process made) {
     const std::lock_guard l(lock_);
     begun_.insert(p.id);
@@ -179,7 +180,8 @@ class Play {
     const char* const words[] = {"returned", "retired", "poisoned", "cancelled", "failed"};
     return words[static_cast<int>(how)];
   }
-  // As the model gives it: a process's number, or how it ended without a result (7.1).
+  // The result in the model's form: the process's number, or how it ended without a result (rule
+  // 7.1).
   static std::string result_of(const weft::Result<int>& r) {
     if (r) return std::to_string(*r);
     return r.missing() ? std::string("\"<") + word_of(r.missing()->how) + ">\"" : "null";
@@ -210,7 +212,7 @@ class Play {
   static R& reader(const std::vector<Slot>& slots, int i) { return *slot(slots, i).reader; }
   static W& writer(const std::vector<Slot>& slots, int i) { return *slot(slots, i).writer; }
 
-  // All copies of an end, wherever they are.
+  // Closes all copies of an end, wherever they are.
   void close(const Slot& s, bool died) {
     if (!s.open()) return;
     const int n = s.number;
@@ -281,7 +283,7 @@ class Play {
 
   static Process play(Play* me, const Proc* proc, std::vector<R> readers, std::vector<W> writers,
                       std::vector<std::pair<char, int>> given) {
-    constexpr std::size_t kMost = 64;  // ends that a process ever has: the slots point at them
+    constexpr std::size_t kMost = 64;  // the most ends of a process: the slots point at them
     readers.reserve(kMost);
     writers.reserve(kMost);
     std::vector<Slot> slots;
@@ -351,7 +353,7 @@ class Play {
         frames.push_back({Kind::attempt, s->inner, 0, 0, s});
         continue;
       }
-      if (kind == "iter") {  // as if a turn were over: read first
+      if (kind == "iter") {  // as if a turn were over, so it reads first
         frames.push_back({Kind::iter, s->inner, s->inner->statements.size(),
                           s->args.size() > 1 ? s->args[1] : -1, s});
         continue;
@@ -533,8 +535,8 @@ class Play {
     co_return pid;
   }
 
-  // Leaves blocks up to a try that catches the failure, or the limit that has raised it. Returns
-  // false if there is none.
+  // Leaves blocks up to a try that catches the failure, or up to the limit that has raised it.
+  // Returns false if there is none.
   static bool unwind(Play* me, int pid, std::vector<Frame>& frames, std::exception_ptr& failed) {
     std::string name = name_of(failed);
     while (!frames.empty()) {
@@ -692,13 +694,14 @@ class Play {
   std::atomic<unsigned> turns_{0};
   std::vector<weft::Barrier> barriers_;
   const std::optional<weft::Cores> pool_;
-  std::map<int, weft::Watch<int>> handles_;                 // if they are needed
-  mutable std::mutex lock_;                                 // the following
-  std::map<int, std::vector<Slot>*> live_;                  // of the processes that run
-  std::vector<std::pair<std::exception_ptr, int>> failed_;  // what left which process
+  std::map<int, weft::Watch<int>> handles_;  // filled if the network needs handles
+  mutable std::mutex lock_;                  // protects the fields below
+  std::map<int, std::vector<Slot>*> live_;   // of the processes that run
+  // The exception that left a process, and the process.
+  std::vector<std::pair<std::exception_ptr, int>> failed_;
   std::set<int> begun_;
-  std::set<int> returned_;                  // of those that are held
-  std::map<int, std::exception_ptr> left_;  // a quiet end of a process that is held
+  std::set<int> returned_;                  // the processes run by held() that have returned
+  std::map<int, std::exception_ptr> left_;  // the quiet ends of processes run by held()
   int ends_ = 0;
 };
 

@@ -9,9 +9,9 @@
 namespace twin {
 
 struct Fail {};
-struct Late {};  // what leaves a block with a limit that has ended it (rule 7.12)
+struct Late {};  // the exception that leaves a block whose limit has ended it (rule 7.12)
 
-// A record: one write, so that several programs may write them into one pipe.
+// Writes a record, by one write, so that several programs may write into one pipe.
 inline void say(std::string record) {
   record += '\n';
   if (::write(STDOUT_FILENO, record.data(), record.size()) != static_cast<ssize_t>(record.size()))
@@ -57,7 +57,7 @@ inline bool quiet(const std::exception_ptr& x) {
   }
 }
 
-// What name_of() and a mark of an end that was met become.
+// Makes an exception again of the text of name_of(), with the mark of an end that was met.
 inline std::exception_ptr told(const std::string& said) {
   const std::string what = "in another program: " + said;
   const std::string name = said.substr(0, said.find(' '));

@@ -1,5 +1,5 @@
-// Do all programs of a network stand still (WIRE.md 10.2, 10.3)? C++ programs do not ask yet, so
-// the twin does, and declares the deadlock.
+// Do all programs of a network stand still (WIRE.md 10.2, 10.3)? The twin asks by itself, and
+// declares the deadlock.
 //
 // A round asks each program for one moment: can nothing of it run, is nothing due but what its
 // links may bring; and how many frames has it queued and taken in, session by session? If in two
@@ -36,11 +36,11 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-// The run of this program, for who asks.
+// The run of this program, as rounds see it.
 class Standing {
  public:
   explicit Standing(std::shared_ptr<w::Space> s) : space_(std::move(s)) {
-    // a run that waits for links alone can be told
+    // A run that waits only for links can then be told.
     weft::runtime::links_are_asked = true;
   }
   class Going {
@@ -57,10 +57,11 @@ class Standing {
    private:
     Standing* to_;
   };
-  // `begun`: false before the run, when only its sessions are asked for.
+  // `begun` is false before the run, when the question is about its sessions only.
   Answer answer(bool begun = true) {
     Answer a;
-    // Whom a party here has decided already, and who has not been told yet, is told.
+    // A step delivers the outcomes that parties here have decided and that have not been delivered
+    // yet.
     { const w::Space::Step step(*space_); }
     {
       const std::lock_guard l(lock_);
@@ -88,16 +89,16 @@ class Standing {
   }
   const std::shared_ptr<w::Space> space_;
   std::mutex lock_;
-  weft::runtime::Run* run_ = nullptr;  // the lock
+  weft::runtime::Run* run_ = nullptr;  // protected by the lock
 };
 
-// What goes to the others beside the sessions: a question, or that a process of theirs, which has
-// not been started, never will be.
+// A message to the other programs beside the sessions: a question, or the news that a process of
+// theirs, which has not been started, never will be.
 struct Asked {
   int abandoned = -1;
 };
 
-// In a program that is asked: until nobody asks any more.
+// In a program that is asked: answers until nobody asks any more.
 template <class Abandon>
 void answer_all(Standing& s, int socket, Abandon abandon) {
   for (Asked q; ::read(socket, &q, sizeof q) == sizeof q;) {
@@ -110,7 +111,7 @@ void answer_all(Standing& s, int socket, Abandon abandon) {
   }
 }
 
-// In program 0.
+// The rounds of program 0.
 class Rounds {
  public:
   Rounds(Standing& s, std::vector<int> sockets) : mine_(s), sockets_(std::move(sockets)) {}
@@ -118,7 +119,7 @@ class Rounds {
   Rounds& operator=(const Rounds&) = delete;
   ~Rounds() { stop(); }
 
-  // Waits until all is where it is to be before the network begins.
+  // Waits until all is in its place before the network begins.
   void settle() {
     while (!all_wait(false)) std::this_thread::sleep_for(kAgain);
   }
@@ -137,7 +138,8 @@ class Rounds {
   }
 
  private:
-  // Between two rounds. Nothing tells when the others have come to wait: they are asked.
+  // The time between two rounds. Nothing tells program 0 when the others have come to wait, so it
+  // asks them.
   static constexpr std::chrono::milliseconds kAgain{2};
 
   bool all_wait(bool begun) {

@@ -110,7 +110,7 @@ def build(model: Model, wanted: Wanted) -> Built:
     odd = re.search(r"[^\w.+-]" if target == "rp2040" else r'["\\\n]', program.name)
     if odd:  # the name goes into #line and into a makefile
         where = Span(str(program.path))
-        text = f"the name of the file has a {odd[0]!r}, and no tool takes that"
+        text = f"the name of the file has a {odd[0]!r}, which no tool accepts"
         raise fail(where, text, "rename it")
     tick = tick_of(config, target)
     warnings = check(model, tick)

@@ -141,7 +141,7 @@ def difference(expected: Sequence[str], got: Sequence[str]) -> str:
     ):
         if want != have:
             return f"the trace differs at entry {number + 1}: wanted {want}, got {have}"
-    return f"the trace has {len(got)} entries, {len(expected)} are wanted"
+    return f"the trace has {len(got)} entries, expected were {len(expected)}"
 
 
 def results(
@@ -173,7 +173,7 @@ def conform(folder: Path, words: Sequence[str], names: Path | None) -> int:
         The exit status: 0 if all passed, 1 if some failed, 2 if there are no tests.
     """
     if not folder.is_dir():
-        what = "is no folder" if folder.exists() else "there is no such folder"
+        what = "is not a folder" if folder.exists() else "there is no such folder"
         print(f"weft lf: {folder}: {what}", file=sys.stderr)
         return 2
     found = results(folder, words, names)

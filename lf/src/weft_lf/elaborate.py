@@ -152,11 +152,11 @@ class _Elaborator:
         if kind.name == "time":
             if isinstance(expr, tree.Literal) and expr.text != "0":
                 hint = (
-                    f"write {expr.text} msec, say"
+                    f"write {expr.text} msec, for example"
                     if expr.kind == "int"
                     else "write a number and a unit"
                 )
-                raise fail(span, f"'{param.name}' is a time, and {expr.text} is none", hint)
+                raise fail(span, f"'{param.name}' is a time, and {expr.text} is not", hint)
             if isinstance(expr, tree.Listing) and len(expr.items) != 1:
                 raise fail(span, f"'{param.name}' is a time, and this is a list")
         elif isinstance(expr, tree.Time) and kind.name in (
@@ -238,14 +238,14 @@ class _Elaborator:
             raise fail(
                 ref.span,
                 f"there is no port '{ref}' to take the width of",
-                "it must stand before this",
+                "declare it before this",
             )
         members = scope.children.get(ref.container)
         if not members:
             raise fail(
                 ref.span,
                 f"there is no reactor '{ref.container}' to take the width of",
-                "it must stand before this",
+                "declare it before this",
             )
         if ref.variable not in members[0].ports:
             raise fail(
@@ -268,7 +268,7 @@ class _Elaborator:
         if found < 0:
             raise fail(span, f"the {what} is negative", "a time is 0 or more")
         if isinstance(value.expr, tree.Literal) and found != 0:
-            raise fail(span, f"the {what} needs a unit of time", f"write {found} msec, say")
+            raise fail(span, f"the {what} needs a unit of time", f"write {found} msec, for example")
         return min(found, FOREVER)
 
     def timer(self, made: Instance, member: tree.Timer, placed: Placed) -> None:

@@ -86,28 +86,7 @@ class Emitter(Emission):
             else:
                 self.hold(delay, layout.row[delay], self.schedule.rings[delay])
         for one in self.model.reactions:
-            made = one.instance
-            own = [r for r in made.reactions if r.forward is None]
-            if one.forward is None:
-                at = own.index(one)
-                text = f"{{{{{made.cls.key}_r{at}, &lf_s_{made.cls.key}[{{}}]}}}}"
-                fills.put(
-                    "weft_rx_reactions",
-                    layout.row[one],
-                    "",
-                    text,
-                    layout.slot[made],
-                    cast="weft_rx_reaction",
-                )
-            else:
-                fills.put(
-                    "weft_rx_reactions",
-                    layout.row[one],
-                    "",
-                    f"{{{{lf_forward_{one.order}, 0}}}}",
-                    cast="weft_rx_reaction",
-                )
-                self.forward(one.order, one.forward.source, one.forward.sink)
+            self.reaction(one)
         if self.schedule is not None:
             self.timers.table(self.schedule)
         else:
@@ -123,14 +102,31 @@ class Emitter(Emission):
         if self.workers > 1:
             self.levels()
         if self.options.trace:
-            fills.array("weft_rx_names", "const char *const", layout.count, fixed=True, public=True)
-            for one in self.model.reactions:
-                fills.put(
-                    "weft_rx_names",
-                    layout.row[one],
-                    "",
-                    "0" if one.forward else f'"{name_of(one)}"',
-                )
+            self.names()
+
+    def reaction(self, one: ReactionOf) -> None:
+        """Writes the entry of a reaction in the table of reactions: its function and the instance
+        to which it belongs."""
+        if one.forward is None:
+            made = one.instance
+            at = [r for r in made.reactions if r.forward is None].index(one)
+            text = f"{{{{{made.cls.key}_r{at}, &lf_s_{made.cls.key}[{{}}]}}}}"
+            numbers = [self.layout.slot[made]]
+        else:
+            text = f"{{{{lf_forward_{one.order}, 0}}}}"
+            numbers = []
+            self.forward(one.order, one.forward.source, one.forward.sink)
+        self.fills.put(
+            "weft_rx_reactions", self.layout.row[one], "", text, *numbers, cast="weft_rx_reaction"
+        )
+
+    def names(self) -> None:
+        """Writes the names of the reactions, which a trace contains."""
+        count = self.layout.count
+        self.fills.array("weft_rx_names", "const char *const", count, fixed=True, public=True)
+        for one in self.model.reactions:
+            text = "0" if one.forward else f'"{name_of(one)}"'
+            self.fills.put("weft_rx_names", self.layout.row[one], "", text)
 
     def levels(self) -> None:
         """Writes the index of each level's first reaction. The reactions of one level may run in

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from weft_lf import tree
 from weft_lf.errors import NOWHERE, LfError, Problem
-from weft_lf.model import Instance, Model
+from weft_lf.model import Instance, Model, ReactionOf
 
 
 def _text(text: str) -> str:
@@ -33,6 +33,7 @@ class _Drawing:
         self.edges: list[str] = []
 
     def reactor(self, made: Instance, path: str, depth: int) -> None:
+        """Draws a reactor, and in it all that it contains."""
         pad = "  " * depth
         width = f" [{made.width}]" if made.width is not None else ""
         kind = f" : {made.cls.name}" if made.parent else ""
@@ -40,6 +41,20 @@ class _Drawing:
         self.lines.append(
             f"{pad}  label={_text(made.name + width + kind)}; style=rounded; color=gray50; fontname=Helvetica;"
         )
+        self.members(made, path, pad)
+        for one in made.reactions:
+            if one.forward is None:
+                self.reaction(one, path, pad)
+        for name, members in made.children.items():
+            if members:
+                self.reactor(members[0], f"{path}.{name}", depth + 1)
+        for placed in made.cls.of(tree.Connection):
+            assert isinstance(placed.decl, tree.Connection)
+            self.connection(placed.decl, path)
+        self.lines.append(f"{pad}}}")
+
+    def members(self, made: Instance, path: str, pad: str) -> None:
+        """Draws a reactor's ports, timers and actions."""
         for port in made.ports.values():
             label = port.decl.name + (f" [{len(port.channels)}]" if port.multi else "")
             fill = "white" if port.decl.is_input else "gray90"
@@ -48,58 +63,47 @@ class _Drawing:
             label = f"{timer.decl.name}\n({_time(timer.offset)}, {_time(timer.period)})"
             self.node(pad, f"{path}.{timer.decl.name}", label, "circle", "lightyellow")
         for action in made.actions.values():
-            letter = "P" if action.decl.physical else "L"
-            self.node(
-                pad,
-                f"{path}.{action.decl.name}",
-                f"{action.decl.name} ({letter})",
-                "triangle",
-                "mistyrose",
-            )
-        for one in made.reactions:
-            if one.forward is not None:
-                continue
-            here = f"{path}#{one.number}"
-            mode = f"\n{one.mode.decl.name}" if one.mode else ""
-            late = f"\ndeadline {_time(one.deadline)}" if one.deadline is not None else ""
-            self.node(
-                pad, here, (one.decl.name or str(one.number + 1)) + mode + late, "cds", "lightblue"
-            )
-            for ref in one.decl.triggers:
-                if ref.kind == "builtin":
-                    self.node(pad, f"{path}!{ref.variable}", ref.variable, "circle", "white")
-                    self.edges.append(
-                        f"{_text(f'{path}!{ref.variable}')} -> {_text(here)} [style=dashed];"
-                    )
-                else:
-                    self.edges.append(f"{_text(self.at(path, ref))} -> {_text(here)};")
-            for ref in one.decl.sources:
-                self.edges.append(f"{_text(self.at(path, ref))} -> {_text(here)} [style=dashed];")
-            for ref in one.decl.effects:
-                if ref.kind == "plain" and ref.variable not in made.modes:
-                    self.edges.append(f"{_text(here)} -> {_text(self.at(path, ref))};")
-        for name, members in made.children.items():
-            if members:
-                self.reactor(members[0], f"{path}.{name}", depth + 1)
-        for placed in made.cls.of(tree.Connection):
-            decl = placed.decl
-            assert isinstance(decl, tree.Connection)
-            style = "dotted" if decl.physical else "dashed" if decl.delay is not None else "solid"
-            label = ""
-            if isinstance(decl.delay, tree.Time):
-                label = decl.delay.text
-            elif isinstance(decl.delay, tree.Name):
-                label = decl.delay.name
-            elif decl.delay is not None:
-                label = "0"
-            for left, right in (
-                zip(decl.left, decl.right, strict=False)
-                if len(decl.left) == len(decl.right)
-                else ((a, b) for a in decl.left for b in decl.right)
-            ):
-                ends = f"{_text(self.at(path, left))} -> {_text(self.at(path, right))}"
-                self.edges.append(f"{ends} [style={style}, penwidth=1.5, label={_text(label)}];")
-        self.lines.append(f"{pad}}}")
+            label = f"{action.decl.name} ({'P' if action.decl.physical else 'L'})"
+            self.node(pad, f"{path}.{action.decl.name}", label, "triangle", "mistyrose")
+
+    def reaction(self, one: ReactionOf, path: str, pad: str) -> None:
+        """Draws a reaction, and the edges to and from it."""
+        here = f"{path}#{one.number}"
+        mode = f"\n{one.mode.decl.name}" if one.mode else ""
+        late = f"\ndeadline {_time(one.deadline)}" if one.deadline is not None else ""
+        label = (one.decl.name or str(one.number + 1)) + mode + late
+        self.node(pad, here, label, "cds", "lightblue")
+        for ref in one.decl.triggers:
+            if ref.kind == "builtin":
+                event = f"{path}!{ref.variable}"
+                self.node(pad, event, ref.variable, "circle", "white")
+                self.edges.append(f"{_text(event)} -> {_text(here)} [style=dashed];")
+            else:
+                self.edges.append(f"{_text(self.at(path, ref))} -> {_text(here)};")
+        for ref in one.decl.sources:
+            self.edges.append(f"{_text(self.at(path, ref))} -> {_text(here)} [style=dashed];")
+        for ref in one.decl.effects:
+            if ref.kind == "plain" and ref.variable not in one.instance.modes:
+                self.edges.append(f"{_text(here)} -> {_text(self.at(path, ref))};")
+
+    def connection(self, decl: tree.Connection, path: str) -> None:
+        """Draws the edges of a connection: port by port, or from each left port to each right one
+        if their numbers differ."""
+        style = "dotted" if decl.physical else "dashed" if decl.delay is not None else "solid"
+        label = ""
+        if isinstance(decl.delay, tree.Time):
+            label = decl.delay.text
+        elif isinstance(decl.delay, tree.Name):
+            label = decl.delay.name
+        elif decl.delay is not None:
+            label = "0"
+        for left, right in (
+            zip(decl.left, decl.right, strict=False)
+            if len(decl.left) == len(decl.right)
+            else ((a, b) for a in decl.left for b in decl.right)
+        ):
+            ends = f"{_text(self.at(path, left))} -> {_text(self.at(path, right))}"
+            self.edges.append(f"{ends} [style={style}, penwidth=1.5, label={_text(label)}];")
 
     def at(self, path: str, ref: tree.Ref) -> str:
         return (

@@ -79,6 +79,39 @@ class _Play:
         for delay, number in layout.arrival.items():
             self.next[number] = set(layout.readers.get(delay, ()))
         self.coming: list[int] = []  # a heap of the times of slots still to be played
+        # (offset, ticks, per, the reactions that it triggers): the timer fires every ticks / per.
+        self.periodic: list[tuple[int, int, int, tuple[int, ...]]] = []
+        self.onces: list[tuple[int, tuple[int, ...]]] = []  # (offset, the reactions it triggers)
+        for key in layout.timers:
+            offset, period, *_ = key
+            numbers = tuple(layout.readers[key])
+            if period > 0:
+                self.periodic.append((in_ticks(offset, tick), *period_of(period, tick), numbers))
+            else:
+                self.onces.append((in_ticks(offset, tick), numbers))
+        for offset, numbers in self.onces:
+            self.at.setdefault(offset, set()).update(numbers)
+
+    def firings(self, span: int) -> int:
+        """Returns how many times at most the periodic timers fire in `span` ticks."""
+        return sum(span * per // ticks for _, ticks, per, _ in self.periodic)
+
+    def until(self, start: int, end: int) -> bool:
+        """Plays the tags from `start` on and before `end`. Returns False if the table becomes too
+        long."""
+        for offset, ticks, per, numbers in self.periodic:
+            k = max(0, (start - offset) * per // ticks - 1)
+            while (time := offset + k * ticks // per) < end:
+                if time >= start:
+                    self.at.setdefault(time, set()).update(numbers)
+                k += 1
+        self.coming = sorted(time for time in self.at if time >= start)
+        while self.coming and self.coming[0] < end:
+            time = heapq.heappop(self.coming)
+            self.tag(time, self.at[time])
+            if len(self.at) > 6 * MOST:
+                return False
+        return True
 
     def tag(self, time: int, first: set[int]) -> None:
         """Plays one tag, of a slot or of startup: the reactions `first` run, and all reactions that
@@ -120,67 +153,46 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
     """
     if not known(model, layout):
         return None
-    periodic, onces = [], []
-    for key in layout.timers:
-        offset, period, *_ = key
-        numbers = tuple(layout.readers[key])
-        if period > 0:
-            periodic.append((in_ticks(offset, tick), *period_of(period, tick), numbers))
-        else:
-            onces.append((in_ticks(offset, tick), numbers))
-    if not periodic:
+    play = _Play(model, layout, tick)
+    if not play.periodic:
         return None
     # A period of ticks / per divides `ticks`, and no smaller whole number of ticks. So all timers
     # are in step again after the least common multiple of all `ticks`.
-    turn = lcm(*(ticks for _, ticks, _, _ in periodic))
-    begin = max([*(offset for offset, *_ in periodic), *(offset + 1 for offset, _ in onces)])
-    for span in (turn, begin):
-        if sum(span * per // ticks for _, ticks, per, _ in periodic) > MOST:
-            return None
-    play = _Play(model, layout, tick)
-    for offset, numbers in onces:
-        play.at.setdefault(offset, set()).update(numbers)
-
-    def until(start: int, end: int) -> bool:
-        """Plays the tags from `start` on and before `end`. Returns False if the table becomes too
-        long."""
-        for offset, ticks, per, numbers in periodic:
-            k = max(0, (start - offset) * per // ticks - 1)
-            while (time := offset + k * ticks // per) < end:
-                if time >= start:
-                    play.at.setdefault(time, set()).update(numbers)
-                k += 1
-        play.coming = sorted(time for time in play.at if time >= start)
-        while play.coming and play.coming[0] < end:
-            time = heapq.heappop(play.coming)
-            play.tag(time, play.at[time])
-            if len(play.at) > 6 * MOST:
-                return False
-        return True
-
+    turn = lcm(*(ticks for _, ticks, _, _ in play.periodic))
+    begin = max(
+        [*(offset for offset, *_ in play.periodic), *(offset + 1 for offset, _ in play.onces)]
+    )
+    if play.firings(turn) > MOST or play.firings(begin) > MOST:
+        return None
     play.tag(0, set(layout.readers.get(("startup", None, 0), ())))
-    if not until(0, begin):
+    if not play.until(0, begin):
         return None
     seen: dict[frozenset[tuple[int, Delay]], int] = {}
     now = begin
     # The round is complete once the rings have the same values as at the end of an earlier turn.
     while (state := play.pending(now)) not in seen:
         seen[state] = now
-        if not until(now, now + turn):
+        if not play.until(now, now + turn):
             return None
         now += turn
     begin, round_ = seen[state], now - seen[state]
-    if not until(now, begin + 2 * round_ + 1):
+    if not play.until(now, begin + 2 * round_ + 1):
         return None
+    return _table(play, begin, round_, 1 << 60 if tick.wide else 1 << 30)
+
+
+def _table(play: _Play, begin: int, round_: int, longest: int) -> Schedule | None:
+    """Returns the schedule whose rounds begin at `begin` and take `round_` ticks, or None if it has
+    too many slots or a gap of `longest` ticks or more."""
     times = sorted(play.at)
     first = next(i for i, time in enumerate(times) if time >= begin)
     count = sum(times[first] <= time < times[first] + round_ for time in times)
     used = times[: first + 1 + count]
     gaps = [b - a for a, b in zip([0, *used], used, strict=False)]
-    if len(used) > 2 * MOST or count > MOST or max(gaps) >= (1 << 60 if tick.wide else 1 << 30):
+    if len(used) > 2 * MOST or count > MOST or max(gaps) >= longest:
         return None
     slots = [Slot(gap, tuple(sorted(play.at[t]))) for gap, t in zip(gaps, used, strict=True)]
-    return Schedule(slots, first + 1, {delay: play.ring(delay) for delay in model.delays})
+    return Schedule(slots, first + 1, {delay: play.ring(delay) for delay in play.sent})
 
 
 def planned(

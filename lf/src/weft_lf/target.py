@@ -22,6 +22,20 @@ BUILD_TYPES = {
     "minsizerel": ["-Os"],
     "test": ["-O1", "-g"],
 }
+TAKEN = [
+    "timeout",
+    "fast",
+    "keepalive",
+    "workers",
+    "single-threaded",
+    "logging",
+    "build-type",
+    "files",
+    "cmake-include",
+    "compile-definitions",
+    "platform",
+    "cflags",
+]
 REFUSED = {
     "docker": "run the built program in a container of your own",
     "auth": "it belongs to federated programs",
@@ -108,20 +122,20 @@ class Config:
 def _bool(value: tree.Value) -> bool:
     if isinstance(value, tree.Literal) and value.text.lower() in ("true", "false"):
         return value.text.lower() == "true"
-    raise fail(value.span, "true or false is wanted here")
+    raise fail(value.span, "expected true or false")
 
 
 def _int(value: tree.Value) -> int:
     if isinstance(value, tree.Literal) and value.kind == "int":
         return int(value.text)
-    raise fail(value.span, "a whole number is wanted here")
+    raise fail(value.span, "expected a whole number")
 
 
 def _text(value: tree.Value) -> str:
     if isinstance(value, tree.Literal) and value.kind in ("string", "int", "float", "bool"):
         text = value.text
         return text[1:-1] if text.startswith('"') else text
-    raise fail(value.span, "a word or a text is wanted here")
+    raise fail(value.span, "expected a word or a text")
 
 
 def _texts(value: tree.Value) -> list[tuple[str, Span]]:
@@ -134,7 +148,7 @@ def _time(value: tree.Value) -> int:
         return value.ns
     if isinstance(value, tree.Literal) and value.text == "0":
         return 0
-    raise fail(value.span, "a time is wanted here", "write a number and a unit: 10 msec")
+    raise fail(value.span, "expected a time", "write a number and a unit: 10 msec")
 
 
 def _one_of(value: tree.Value, known: tuple[str, ...], what: str) -> str:
@@ -190,12 +204,7 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
     elif name == "keepalive":
         config.keepalive = _bool(value)
     elif name == "workers":
-        config.workers = _int(value)
-        if config.workers < 0:
-            raise fail(value.span, "workers cannot be negative", "0 lets the program choose")
-        if config.workers > WORKERS:
-            hint = f"at most {WORKERS}, and no more than the machine has cores are of use"
-            raise fail(value.span, f"{config.workers} workers are too many", hint)
+        config.workers = _workers(value)
     elif name == "single-threaded":
         config.single_threaded = _bool(value)
     elif name == "threading":
@@ -212,7 +221,7 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
         config.c_flags += [t for text, _ in _texts(value) for t in text.split()]
     elif name == "compile-definitions":
         if not isinstance(value, tree.Pairs):
-            raise fail(value.span, "definitions are wanted here", "write { NAME: value }")
+            raise fail(value.span, "expected definitions", "write { NAME: value }")
         config.definitions.update({p.name: _text(p.value) for p in value.pairs})
     elif name == "platform":
         return _platform(config, value)
@@ -221,28 +230,20 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
     elif name in UNUSED:
         return [Problem(pair.span, f"'{name}' has no effect here", severity="warning")]
     else:
-        known = [
-            *UNUSED,
-            *REFUSED,
-            "timeout",
-            "fast",
-            "keepalive",
-            "workers",
-            "single-threaded",
-            "logging",
-        ]
-        known += [
-            "build-type",
-            "files",
-            "cmake-include",
-            "compile-definitions",
-            "platform",
-            "cflags",
-        ]
-        near = difflib.get_close_matches(name, known, n=1)
+        near = difflib.get_close_matches(name, [*TAKEN, *UNUSED, *REFUSED], n=1)
         hint = f"did you mean '{near[0]}'?" if near else "lf/README.md lists the properties"
         raise fail(pair.span, f"there is no target property '{name}'", hint)
     return []
+
+
+def _workers(value: tree.Value) -> int:
+    number = _int(value)
+    if number < 0:
+        raise fail(value.span, "workers cannot be negative", "0 lets the program choose")
+    if number > WORKERS:
+        hint = f"at most {WORKERS}, and no more than the machine has cores are of use"
+        raise fail(value.span, f"{number} workers are too many", hint)
+    return number
 
 
 def _platform(config: Config, value: tree.Value) -> list[Problem]:

@@ -97,7 +97,9 @@ def check(model: Model, tick: Tick) -> list[Problem]:
             found[span] = Problem(span, text, hint)
         elif ns % tick.ns and span not in found:
             if kept and ns > tick.ns:
-                text = f"the {what}, {shown(ns)}, is no whole number of ticks of {shown(tick.ns)}"
+                text = (
+                    f"the {what}, {shown(ns)}, is not a whole number of ticks of {shown(tick.ns)}"
+                )
                 less = ns // tick.ns * tick.ns
                 gaps = f"gaps of {shown(less)} and {shown(less + tick.ns)}, no drift"
                 hint = f"the timer fires on the tick before each multiple: {gaps}"

@@ -10,11 +10,9 @@
  *     actor belongs to one queue.
  *  4. news.of[core] becomes non-zero whenever a waiting core should look again; it may be read
  *     without the lock.
- *     without the lock.
  *
  *            weft_post                 take (worker)              commit (worker, <= 1 us before release)
- *   IDLE ------------------> QUEUED ------------------> CLAIMED ------------------> IDLE, its
- *   action runs
+ *   IDLE ------------------> QUEUED ------------------> CLAIMED ------------------> IDLE (action runs)
  *     ^                      ^    |    put_back (worker)  |  |
  *     |                      |    +<----------------------+  |
  *     +-- weft_cancel -------+-------------------------------+       weft_post_as(…, WEFT_MOVE) is cancel and post in one

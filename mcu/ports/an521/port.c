@@ -34,7 +34,7 @@ __attribute__((weak)) void weft_panic(const char *what) {
 }
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
   (void)stack, (void)bytes; /* the linker script has the stack */
-  if (core1_program) return WEFT_MISTAKE(WEFT_E_CORE, "core 1 runs already");
+  if (core1_program) return WEFT_MISTAKE(WEFT_E_CORE, "core 1 is already running");
   core1_program = fn;
   __asm volatile("dsb");
   WEFT_REG(CPUWAIT) = 0;

@@ -123,7 +123,7 @@ int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
   core1_exists = true;
   if (!twice) alive++;
   pthread_mutex_unlock(&mutex);
-  if (twice) return WEFT_MISTAKE(WEFT_E_CORE, "core 1 runs already");
+  if (twice) return WEFT_MISTAKE(WEFT_E_CORE, "core 1 is already running");
   return pthread_create(&core1, 0, run_core1, (void *)fn) ? WEFT_E_CORE : WEFT_OK;
 }
 void weft_posix_join(void) {

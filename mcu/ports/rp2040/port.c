@@ -21,7 +21,7 @@ static uint32_t say(uint32_t word) {
 static uint8_t core1_runs;
 
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
-  if (core1_runs || weft_core()) return WEFT_MISTAKE(WEFT_E_CORE, "core 1 runs already");
+  if (core1_runs || weft_core()) return WEFT_MISTAKE(WEFT_E_CORE, "core 1 is already running");
   core1_runs = 1;
 #if !defined(WEFT_PICO_SDK) && WEFT_DEBUG
   *(uint32_t *)stack = WEFT_STACK_GUARD;

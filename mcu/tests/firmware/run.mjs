@@ -361,7 +361,7 @@ for (const [kind, word] of [
   ['horizon', 'horizon'],
   ['unlocked', 'without a lock'],
   ['stack', 'stack'],
-  ['core', 'core 1 runs already'],
+  ['core', 'core 1 is already running'],
 ]) {
   const m = load(`mistake-${kind}-debug`),
     out = text(m);

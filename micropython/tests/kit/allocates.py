@@ -52,5 +52,5 @@ KINDS = {
 writer, reader = KINDS[sys.argv[1]]
 n = int(sys.argv[2])
 spent(writer, reader, 10)
-base = spent(writer, reader, 10)  # what the network itself takes
+base = spent(writer, reader, 10)  # the bytes of the network itself
 print((spent(writer, reader, n + 10) - base) / n)

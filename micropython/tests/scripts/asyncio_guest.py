@@ -17,7 +17,7 @@ from weft.coroutines import (
 @process
 async def numbers(out, n):
     for i in range(n):
-        await asyncio.sleep_ms(1)  # something of asyncio's in a process
+        await asyncio.sleep_ms(1)  # an operation of asyncio's in a process
         await out.write(i)
 
 

@@ -1,4 +1,4 @@
-# Bad input: clear errors, nothing lost silently, the network still stoppable.
+# Bad input gives clear errors, nothing is lost silently, and the network can still be stopped.
 import builtins
 
 from weft import _core

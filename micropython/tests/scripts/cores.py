@@ -24,11 +24,11 @@ from weft.coroutines import (
     sleep,
 )
 
-MARK = [None] * 4  # made beforehand: core 1 can store into it, not append
+MARK = [None] * 4  # made beforehand: core 1 can store into it, but not append
 
 
 def hows(results):
-    """The results; of a process without one how it ended (7.1)."""
+    """The results; for a process without a result, how it ended (7.1)."""
     if isinstance(results, NoResult):
         return "<%s>" % results.how
     return [hows(x) for x in results] if isinstance(results, list) else results
@@ -64,14 +64,14 @@ def told(kind, *processes):
         return "%s: %s" % (type(e).__name__, e)
 
 
-# A pipeline of three, two of them on core 1: it closes down by itself (rules 3.1, 3.2), and results
-# come back (7.1).
+# A pipeline of three processes, two of them on core 1: it closes down by itself (rules 3.1, 3.2),
+# and results come back (7.1).
 for _ in range(3):
     raw, line = core1.Channel("raw"), core1.to_main(4, "means")
     print(hows(run(total(+line), core1.run(numbers(-raw, 500), means(+raw, -line)))))
 
 
-# There and back, in order (1.3).
+# Values go there and back, in order (1.3).
 @core1.process
 def squares(source, out):
     while True:
@@ -89,8 +89,8 @@ down, up = core1.from_main(2, "down"), core1.to_main(3, "up")
 print(hows(run(feed(-down, 100), total(+up), core1.run(squares(+down, -up)))))
 
 
-# What core 1 wrote before it ended is there for who reads later, more than there is room for (1.3,
-# 3.1).
+# Values that core 1 wrote before it ended are there for a later reader, more than the line has room
+# for (1.3, 3.1).
 @process
 async def late():
     line = core1.to_main(4, "late")
@@ -109,8 +109,8 @@ async def all_of(source):
 print(hows(run(late())))
 
 
-# Nothing is allocated: by core 1 a MemoryError would tell, and over many communications the heap
-# stays as it is.
+# Nothing is allocated: core 1 would raise MemoryError, and over many communications the heap stays
+# as it is.
 @core1.process
 def count(source, out, n):
     for _ in range(n):
@@ -139,7 +139,7 @@ extra = spent(100000) - spent(10)
 print("a hundredth of a byte a communication, at most:", extra < 1000 or extra)
 
 
-# Poison crosses a line, both ways (4.1, 4.2); what is in its slots is dropped.
+# Poison crosses a line, both ways (4.1, 4.2); values in its slots are dropped.
 @core1.process
 def poisons(out):
     yield out.write(1)
@@ -182,8 +182,8 @@ async def reads_five(source, poison):
 line = core1.to_main(4, "line")
 print(hows(run(reads_five(+line, True), core1.run(writes_on(-line)))), MARK[1])
 
-# The reader has gone: the writer on core 1 is told, and ends (3.2). So a writer on core 0, when
-# core 1's reader has.
+# The reader has gone: the writer on core 1 gets the error, and ends (3.2). So does a writer on core
+# 0 when core 1's reader has gone.
 MARK[1] = None
 line = core1.to_main(4, "line")
 print(hows(run(reads_five(+line, False), core1.run(writes_on(-line)))), MARK[1])
@@ -211,7 +211,7 @@ line = core1.from_main(2, "line")
 print(hows(run(until_retired(-line), core1.run(takes(+line, 3)))))
 
 
-# Who dies is told of as dead (4.5).
+# A process that dies is reported as dead (4.5).
 @core1.process
 def dies(out):
     yield out.write(1)
@@ -231,7 +231,7 @@ line = core1.to_main(4, "line")
 print(hows(run(widow(+line), core1.run(dies(-line)))))
 
 
-# A line among the guards, both ways (5.1); sleeping on core 1 (8.5).
+# A line is among the guards, both ways (5.1); core 1 sleeps (8.5).
 @core1.process
 def slow(go, out):
     yield go.read()
@@ -254,7 +254,7 @@ up, down = core1.to_main(1, "up"), core1.from_main(1, "down")
 print(hows(run(chooses(+up, -down), core1.run(slow(+down, -up)))))
 
 
-# The first that fails cancels the others, and is raised on core 0 (7.2).
+# The first failure cancels the other processes, and is raised on core 0 (7.2).
 @core1.process
 def fails(source):
     yield source.read()
@@ -293,12 +293,13 @@ def over(source):
 raw = core1.Channel("raw")
 print(told(BadUse, core1.run(numbers(-raw, 500), over(+raw))))
 
-# Nobody on core 1 can go on (10.1).
+# No process on core 1 can go on (10.1).
 a, b = core1.Channel("a"), core1.Channel("b")
 print(told(Deadlock, core1.run(means(+a, -b), means(+b, -a))))
 
 
-# Nobody can go on, on either core: each side waits for the other (10.1), with the knot (10.2).
+# No process can go on, on either core: each side waits for the other (10.1). The report has the
+# knot (10.2).
 @process
 async def answers(source, out):
     while True:
@@ -318,7 +319,7 @@ except Deadlock as e:
     print("Deadlock: %s (%s)" % (e, ", ".join(e.knot)))
 
 
-# Core 0's reader waits elsewhere, the line is full, core 1's writer waits.
+# Core 0's reader waits for another channel, the line is full, and core 1's writer waits.
 @process
 async def elsewhere(source, other):
     await other.read()
@@ -330,7 +331,7 @@ kept = -c
 print(told(Deadlock, elsewhere(+up, +c), core1.run(writes_on(-up))))
 
 
-# A sleeper on either core is none.
+# With a sleeper on either core there is no deadlock.
 @core1.process
 def sleeps_once(out):
     yield core1.sleep_ms(5)
@@ -347,7 +348,7 @@ down, up = core1.from_main(1, "down"), core1.to_main(1, "up")
 print(hows(run(total(+up), rests(-down), core1.run(sleeps_once(-up), takes(+down, 1)))))
 
 
-# Cancelled, wherever its processes are (6.1, 7.6): in a read, a write, a sleep.
+# A network is cancelled wherever its processes are (6.1, 7.6): in a read, a write, a sleep.
 @core1.process
 def sleeps():
     try:
@@ -371,7 +372,7 @@ async def impatient():
 
 print(hows(run(impatient())))
 
-# A second network, a port that has no thread left, processes and ends in the wrong hands.
+# Errors: a second network, a port that has no thread left, processes and ends on the wrong core.
 line, more = core1.to_main(1, "line"), core1.Channel("more")
 print(told(BadUse, core1.run(numbers(-line, 3)), core1.run(), total(+line)))
 
@@ -423,7 +424,7 @@ for wrong in (0, "x"):
         print("BadUse:", e)
 
 
-# Core 1 sleeps while it waits for core 0: it looks for work no more than a few times.
+# Core 1 sleeps while it waits for core 0: it looks for work only a few times.
 woken = cores._wake
 
 
@@ -450,7 +451,7 @@ cores._wake = woken
 print(v, looks < 5 or looks)
 
 
-# A run that is left, as by Ctrl-C, leaves nothing on core 1.
+# A run that is left, as by Ctrl-C, leaves no process on core 1.
 def interrupted():
     raise KeyboardInterrupt
 
@@ -462,6 +463,6 @@ _time.idle = idle
 line = core1.to_main(4, "line")
 print(hows(run(total(+line), core1.run(numbers(-line, 5)))))
 
-# And in asyncio's loop.
+# The same in asyncio's loop.
 raw, line = core1.Channel("raw"), core1.to_main(4, "means")
 print(hows(run(total(+line), core1.run(numbers(-raw, 100), means(+raw, -line)), host="asyncio")))

@@ -1,5 +1,5 @@
-# Rule 7.12 where the scenarios do not reach: requests that come in the same moment, and what goes
-# on after one was met. 7.11: fairness.
+# Rule 7.12 beyond the scenarios: requests that come at the same moment, and operations after a
+# request was met. Rule 7.11: fairness.
 from weft.coroutines import (
     Cancelled,
     Channel,

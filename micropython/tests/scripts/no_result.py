@@ -1,5 +1,5 @@
-# In the place of a result that no process gave stands a NoResult: in the list, and as `p.result`,
-# within a block too (rule 7.1); on coroutines, and on threads.
+# A NoResult stands for a result that no process gave: in the list, and as `p.result`, within a
+# block too (rule 7.1); on coroutines, and on threads.
 from weft import coroutines as co
 from weft import threads as th
 from weft.coroutines import NoResult

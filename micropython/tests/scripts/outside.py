@@ -23,19 +23,21 @@ async def one_of(ring):
     return await r
 
 
-# A ring serves one run after another; what the one before did not read is not the next one's.
+# A ring serves one run after another; a later run does not get values that an earlier one did not
+# read.
 ring = Ring(4)
 print(run(one_of(ring)), run(one_of(ring)))
 
 
-# Closing it loses nothing of what was put, however slow its reader is.
+# A ring that is closed loses no value that was put, however slow its reader is.
 @process
 async def closes(ring):
     r = ring.reader()
     for half in (0, 4):
         for i in range(half, half + 4):
             ring.put(i)
-        await yield_()  # a round: what is in the slots goes to the channel, if there is room
+        # A round of the scheduler: values in the slots go to the channel, if there is room.
+        await yield_()
     ring.close()
     ring.close()
     got = []
@@ -49,7 +51,7 @@ async def closes(ring):
 run(closes(Ring(4, "slow")))
 
 
-# Rules 6.3, 7.9: a call that has ended as its caller is cancelled gives its value.
+# Rules 6.3, 7.9: a call that ends while its caller is cancelled gives its value.
 @process
 async def calls(log):
     try:
@@ -76,7 +78,7 @@ run(cancels_as_it_ends(log))
 print(log)
 
 
-# A port without a thread left is asked once more, and then says so.
+# A port that has no thread left is asked once more, and then the error says so.
 def in_use(fn, args):
     raise OSError("core1 in use")
 
@@ -91,7 +93,7 @@ except NoRoom as e:
 _io.start_new_thread = _beside.start_new_thread = start
 
 
-# Rule 10.3: a ring is something outside while a process waits at it, and no longer.
+# Rule 10.3: a ring counts as outside while a process waits at it, and not afterwards.
 @process
 async def takes(r, ring, n):
     r2 = ring.reader()
@@ -127,7 +129,7 @@ print(run(sleeps(Ring(4)), clock="virtual"))  # nor does it hold a virtual clock
 
 
 class Poller:
-    """Stands for poll(), which is asked to wait so long."""
+    """Stands for poll(), which would wait that long."""
 
     def __init__(self, then):
         self.then = then

@@ -1,6 +1,6 @@
 # Without a GIL a thread that looks a field up while another thread adds one to the same object may
 # not find it. So processes and channels of threads have all their fields from the beginning, and
-# what grows is looked at under the lock (rules 7.8, 10.5, 12).
+# objects that grow are read under the lock (rules 7.8, 10.5, 12).
 from weft import _machine, threads
 from weft.threads import (
     Cancelled,
@@ -140,7 +140,7 @@ print(len(seen), "looked at")
 
 
 class Counted:
-    """The lock, as if another thread had it until this one waits for it."""
+    """A lock that behaves as if another thread had it until this one waits for it."""
 
     entered = 0
 

@@ -9,7 +9,7 @@ landed = []
 
 
 def lands(dt):
-    """Ctrl-C as somebody waits in the main program's thread, once one waits at c."""
+    """Ctrl-C comes while the main program's thread waits, once a process waits at c."""
     if threads.get_ident() == main and len(landed) < wanted and c.stats().waiting_readers:
         landed.append(dt)
         raise KeyboardInterrupt
@@ -17,7 +17,7 @@ def lands(dt):
 
 
 class Lands:
-    """Ctrl-C in the middle of an operation, under the lock."""
+    """Ctrl-C comes in the middle of an operation, under the lock."""
 
     def get(self, me):
         if me == main and not landed:

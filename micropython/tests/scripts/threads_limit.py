@@ -56,11 +56,11 @@ print("the third ran:", len(ran))
 print("two again:", two())
 print("three inside:", run(inner()), len(ran) <= 1)
 
-# The thread is given back before the network's end is told: the next network finds it. This failed
-# at times.
+# The thread is given back before the network's end is told, so the next network finds it. At times
+# this failed.
 print("2000 networks:", all(two() == [None, 7] for _ in range(2000)))
 
-# The port may say for a moment that core 1 is in use, when our thread has just ended.
+# The port may say for a moment that core 1 is in use, when the thread on it has just ended.
 busy = [3]
 
 

@@ -33,7 +33,7 @@ print(len(held) > 0, True in held)
 
 @process
 def pesters(out, other):
-    """Wakes the other for nothing, before it gives it anything."""
+    """Wakes the other process without a reason, before it gives it a value."""
     for _ in range(20):
         while other[0] is None or other[0].k.at is None:  # until it waits
             yield_()
@@ -53,7 +53,7 @@ print(run(pesters(-c, me), waits(+c, me))[1])
 
 
 class Twice:
-    """A lock that another has released since it was looked at."""
+    """A lock that another thread has released since it was looked at."""
 
     def locked(self):
         return True

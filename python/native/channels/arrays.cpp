@@ -1,5 +1,5 @@
-// `process * n` and `channel * n`: what they are made of is told to weft/_backends/arrays.py, which makes
-// them.
+// `process * n` and `channel * n`: weft/_backends/arrays.py makes the objects, and learns here what
+// they are made of.
 #include "channels/arrays.hpp"
 
 #include "declare.hpp"
@@ -17,7 +17,7 @@ PyObject* make_channels = nullptr;
 PyMethodDef functions[] = {
     {"_set_arrays", gated<keep_given<&make_clones, &make_channels>>, METH_VARARGS, nullptr}, {}};
 
-// The operand that is a number goes to `n`; the other is returned. Null: NotImplemented.
+// Stores the operand that is a number in `n`, and returns the other. Null means NotImplemented.
 PyObject* times(PyObject* a, PyObject* b, PyTypeObject* type, Py_ssize_t& n) {
   PyObject* it = Py_IS_TYPE(a, type) ? a : b;
   PyObject* number = it == a ? b : a;
@@ -35,11 +35,12 @@ PyObject* process_times(PyObject* a, PyObject* b) {
   if (n == -1 && PyErr_Occurred()) return nullptr;
   auto* p = reinterpret_cast<ProcessObject*>(o);
   if (p->started || !p->body)
-    return bad_use("process %s * %zd: it was started already; multiply it before",
-                   p->base.function ? p->base.function : "?", n);
+    return bad_use(
+        "process %s * %zd: the process has already started; multiply it before it starts",
+        p->base.function ? p->base.function : "?", n);
   PyObject* r =
       PyObject_CallFunction(make_clones, "OOOn", o, p->outcome ? p->outcome : Py_None, p->body, n);
-  if (r && n == 0) p->given_up = 1;  // that it is never started is what was asked for
+  if (r && n == 0) p->given_up = 1;  // the caller asked for none, so this process is never started
   return r;
 }
 

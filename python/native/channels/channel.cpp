@@ -42,7 +42,7 @@ EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o)
 
 // --- Channel -------------------------------------------------------------------------------------
 
-// Where the caller is: `file:line`, for the name of a channel that was given none (rule 1.7).
+// Notes the caller's place, `file:line`: it names a channel that was given no name (rule 1.7).
 int birthplace(ChannelObject* c) {
   const std::uint32_t number = site_here();
   if (number == 0) {
@@ -56,7 +56,7 @@ int birthplace(ChannelObject* c) {
   return 0;
 }
 
-// What Channel(...) was given.
+// The arguments of Channel(...).
 struct Wanted {
   PyObject* name = Py_None;
   PyObject* type = Py_None;
@@ -153,13 +153,13 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
 
 int channel_traverse(PyObject* o, visitproc visit, void* arg) {
   if (is_native(channel(o)))
-    return 0;  // cells refer to nothing; and who has no GIL may be in the buffer
+    return 0;  // cells refer to no object; and a thread without the GIL may be in the buffer
   if (core::Ring<Value>* r = channel(o)->core.ring)
     for (std::uint32_t i = 0; i < r->size; ++i) Py_VISIT(r->data[(r->head + i) % r->capacity].o);
   return 0;
 }
-// Of a channel that nobody reaches: nobody waits on it (an operation that waits refers to its end,
-// and that to the channel).
+// CPython clears a channel that nobody reaches. No operation waits on such a channel: an operation
+// that waits refers to its end, and the end to the channel.
 int channel_clear(PyObject* o) {
   if (core::Ring<Value>* r = channel(o)->core.ring)
     while (r->size > 0) {
@@ -183,7 +183,8 @@ void channel_dealloc(PyObject* o) {
   release(c);
 }
 
-// Takes over one count of the core. Inline: an end is to be made in few instructions.
+// Takes over one count of the core. The function is inline because making an end must take few
+// instructions.
 [[gnu::always_inline]] inline PyObject* end_at(std::uint32_t site, PyTypeObject* type,
                                                ChannelObject* c) noexcept {
   auto* e = allocate<EndObject>(type, every_end_is_known || c->traced);
@@ -211,16 +212,19 @@ PyObject* make_end(PyObject* o, PyObject*) {
   const char* verb = S == Side::in ? "reader()" : "writer()";
   if (!of_this_fork(c))
     return bad_use(
-        "%s on channel %s: it was made before a fork, and this is the child: make channels in the "
-        "process that uses them",
+        "%s on channel %s: the channel was made before a fork, and this is the child: make "
+        "channels in the process that uses them",
         verb, channel_name(c).c_str());
   if (is_far(c))
-    return bad_use("%s on channel %s: its home is another OS process, which hands out its ends",
-                   verb, channel_name(c).c_str());
+    return bad_use(
+        "%s on channel %s: another OS process made the channel, and only that OS process makes "
+        "ends of it: let it send you one",
+        verb, channel_name(c).c_str());
   if (checking) [[unlikely]]
     checking->touches(place_at(c->core), Access::make);
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
-    // What an operation there would raise (rule 2.5); if it would not, this very side is gone.
+    // The status is what an operation on this end would raise (rule 2.5). If it would raise
+    // nothing, all ends of this side are gone.
     Status s = c->core.how_ended<S>();
     if (!is_end(s)) s = c->core.how_ended < S == Side::in ? Side::out : Side::in > ();
     return raise_end(is_end(s) ? s : Status::retired, c, verb, -1, nullptr, false);
@@ -263,7 +267,8 @@ PyObject* channel_stats(PyObject* o, PyObject*) {
   long r = 0, w = 0;
   unsigned long long transfers = 0, dropped = 0;
   unsigned long buffered = 0;
-  // a lender waits for nothing (core/lending.hpp); a watch of a choice that spans does
+  // A lender waits for nothing (core/lending.hpp). A watch of a choice over several homes does
+  // wait.
   const auto waits = [](core::Link* l) {
     const auto* const n = static_cast<core::Node*>(l);
     return !n->is(core::NodeFlags::watch) || n->index == 0;
@@ -293,7 +298,7 @@ PyObject* plus(PyObject* o) { return make_end<Side::in>(o, nullptr); }
 PyObject* minus(PyObject* o) { return make_end<Side::out>(o, nullptr); }
 PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
 
-// A channel is used through its ends.
+// The error of an operation on the channel itself: a channel is used through its ends.
 template <const char* Verb>
 PyObject* through_an_end(PyObject* o, PyObject*, PyObject*) {
   const std::string_view verb(Verb);
@@ -347,9 +352,10 @@ void end_dealloc(PyObject* o) {
   untrack(e);
   if (e->received) forget_received(e);
 #ifdef Py_GIL_DISABLED
-  constexpr bool only_one = false;  // what is counted by several threads is not known at one moment
+  // A count that several threads change is not known at any one moment.
+  constexpr bool only_one = false;
 #else
-  // nobody else refers to the channel: nobody can be told
+  // Nobody else refers to the channel, so there is nobody to tell.
   const bool only_one = Py_REFCNT(e->channel) == 1;
 #endif
   if (e->state == EndState::open && !only_one)
@@ -399,7 +405,7 @@ PyObject* reader_call(PyObject* o, PyObject* args, PyObject* kw) {
   if (PyTuple_GET_SIZE(args) || kw)
     return PyErr_Format(
         PyExc_TypeError,
-        "a reader is called without arguments; to write use the channel's writer()");
+        "a reader is called without arguments, and reads; to write, call the channel's writer()");
   return operation_read(o, false);
 }
 PyObject* reader_next(PyObject* o) {
@@ -550,7 +556,7 @@ void Transit::commit() noexcept {
   Py_CLEAR(original);
 }
 void Transit::abandon(PyObject* sent) noexcept {
-  const Owned end(unsent(sent));  // to another OS process it goes packed
+  const Owned end(unsent(sent));  // an end goes to another OS process in packed form
   if (original && end) close_end(end_of(end.get()), EndState::retired);
   Py_CLEAR(original);
 }

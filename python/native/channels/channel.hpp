@@ -10,12 +10,13 @@
 namespace weft::py {
 
 struct ChannelObject {
-  // str: the name, or the file of its birth; the core's name points into it
+  // str: the name, or the file in which the channel was made; the core's name points into it
   PyObject_HEAD PyObject* name;
-  // of the operating system's process that made it (rule 11.2, fork); with marks (marks.hpp)
+  // The generation of the OS process that made the channel (rule 11.2, fork), with marks
+  // (marks.hpp).
   std::uint32_t generation;
   std::uint8_t immunity;
-  bool traced;                    // by the garbage collector (leaf.hpp)
+  bool traced;                    // the garbage collector tracks it (leaf.hpp)
   std::uint8_t readers_returned;  // see stopped_early.cpp
   Engine core;
 };
@@ -24,11 +25,11 @@ enum class EndState : std::uint8_t { open, retired, let_go, sent, died };
 
 struct EndObject {
   PyObject_HEAD ChannelObject* channel;
-  std::uint32_t holders;  // processes that were given it and have not finished (rule 2.3)
+  std::uint32_t holders;  // the processes that were given this end and have not finished (rule 2.3)
   EndState state : 4;
-  bool traced : 1;          // as its channel is, or all are (leaf.hpp)
-  bool received : 1;        // by a process that has not ended (held.cpp)
-  std::uint32_t site : 24;  // where it was made (sites.hpp)
+  bool traced : 1;          // set if its channel is traced, or all are (leaf.hpp)
+  bool received : 1;        // a process that has not ended received it as a value (held.cpp)
+  std::uint32_t site : 24;  // where the end was made (sites.hpp)
 };
 static_assert(sizeof(EndObject) == sizeof(PyObject) + 16);
 

@@ -1,12 +1,12 @@
-// The block of an extended read (rule 1.6): the writer waits until it is left.
+// The block of an extended read (rule 1.6): the writer waits until the block is left.
 //
 //   made ──__aenter__ awaited, __enter__: an operation of type `extended`──► entering
 //     │      └──the channel has ended, withdrawn──► made
 //     │  entering ──conclude() (operation.cpp)──► inside ──leave_block()──► made
 //     └──collected, never entered: RuntimeWarning
 //
-// Invariant: inside, `partner` is the writer that is held, or null if the value came from a buffer;
-// at a far end, `number` is what the home knows the read by.
+// Invariant: inside the block, `partner` is the writer that is held, or null if the value came from
+// a buffer; at a far end, `number` is the number by which the home knows the read.
 #include "channels/ends.hpp"
 #include "channels/marks.hpp"
 #include "channels/operation.hpp"
@@ -23,7 +23,7 @@ namespace weft::py {
 int check_free(ExtendedObject* x) {
   if (check_end(x->end, "extended read") < 0) return -1;
   if (!x->entering && !x->inside) return 0;
-  bad_use("an extended read that is entered already: make another, reader.extended()");
+  bad_use("this extended read was already entered: make another, reader.extended()");
   return -1;
 }
 
@@ -44,7 +44,7 @@ void leave_block(ExtendedObject* x, bool back) noexcept {
   if (!x->inside) return;
   x->inside = false;
   ChannelObject* const c = x->end->channel;
-  if (!of_this_fork(c)) return;  // it is the parent's
+  if (!of_this_fork(c)) return;  // the block belongs to the parent process
   if (is_far(c)) return side_of(c).held_end(x->number, back && x->keeps);
   core::Node n;
   n.hold(x->partner);
@@ -67,7 +67,7 @@ void extended_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 PyObject* extended_await(PyObject* o) {
-  ext(o)->entered = true;  // said already
+  ext(o)->entered = true;  // the error below says it, so no warning follows
   return bad_use("an extended read is a block: write `async with reader.extended() as value:`");
 }
 PyObject* extended_aenter(PyObject* o, PyObject*) {
@@ -76,7 +76,7 @@ PyObject* extended_aenter(PyObject* o, PyObject*) {
     return bad_use("async with over an extended read is for coroutine processes: use with");
   return new_operation(OpType_::extended, o);
 }
-// Of the arguments of __exit__: did an exception leave the block?
+// Tells from the arguments of __exit__ whether an exception left the block.
 bool failed(PyObject* args) noexcept {
   return PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None;
 }
@@ -118,8 +118,8 @@ PyObject* extended_new(PyObject* end, bool keeps) {
   if (check_end(e, "extended read") < 0) return nullptr;
   if (keeps && !is_far(e->channel))
     return bad_use(
-        "extended read on channel %s: redeliver=True is for a reader end in another OS process; "
-        "here nobody dies alone",
+        "extended read on channel %s: redeliver=True is for a reader end in another OS process, "
+        "which may die alone; leave it out here",
         channel_name(e->channel).c_str());
   ExtendedObject* x = PyObject_New(ExtendedObject, &ExtendedType);
   if (!x) return nullptr;

@@ -5,6 +5,6 @@
 
 namespace weft::py {
 
-extern std::uint32_t generation;  // of this OS process
+extern std::uint32_t generation;  // the generation of this OS process
 
 }  // namespace weft::py

@@ -1,21 +1,21 @@
 // The ends that processes hold until they end (rule 2.3): those that they were given, which the
-// object lists, and those that they received as values (rule 2.4), of which this file knows.
+// process object lists, and those that they received as values (rule 2.4), which this file lists.
 //
 //   channel ──carry_ends(): an end is about to be written to it──► its reads look at what they take
 //   end under way ──taken by a process: note_received()──► received ──the process ends──► closed, unless it was sent on, given to a
 //                                                             │        process or returned
 //                                                             └──collected──► retired, as any (rule 2.2)
 //
-// Only reads of a channel that carries ends look at what they take: each asks the channel when it
-// has its value (taken_from).
+// Only reads of a channel that carries ends look at what they take: each read asks the channel once
+// it has its value (taken_from).
 //
 // Invariants
 //  1 An end has a receipt if and only if `received` is set; a process is in `first` if and only if
-//    `receives` is: from its first receipt on.
-//  2 A receipt refers to its end and its process, and keeps neither: whichever of them goes first
-//    takes it away.
-//  3 What an end inside another object is to its receiver is not known here: it goes when that
-//    object goes.
+//    `receives` is set, which it is from the first receipt on.
+//  2 A receipt refers to its end and its process, and keeps neither: whichever of the two goes
+//    first removes the receipt.
+//  3 This file knows nothing of an end inside another object: such an end goes when that object
+//    goes.
 #include "channels/held.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ namespace {
 struct Receipt {
   EndObject* end;
   ProcessObject* by;
-  Receipt* next;  // of the same process, in the order of their coming
+  Receipt* next;  // the next receipt of the same process, in the order of arrival
   Receipt* before;
 };
 struct Line {
@@ -57,7 +57,7 @@ void drop(EndObject* e) noexcept {
   receipts.erase(at);
 }
 
-// It is the process's own yet.
+// Tells whether the process that received the end still has it alone.
 bool is_held(const EndObject* e) noexcept {
   return e->state == EndState::open && e->holders == 0 && of_this_fork(e->channel);
 }
@@ -67,12 +67,13 @@ void poison_received(ProcessObject* p, std::uint8_t strength) noexcept {
     if (is_held(r->end)) r->end->channel->core.poison(strength);
 }
 
-// `result`: what it returned, or null.
+// Closes the ends that the process received. `result` is the process's result, or null; ends in the
+// result stay open.
 void let_go_of_received(ProcessObject* p, PyObject* result) noexcept {
   Ends returned;
   if (result) {
     const SavedException kept;
-    // what an iterator of the program's raises there is not this process's
+    // An exception that an iterator of the program raises here is not the process's own.
     collect_ends(result, returned);
   }
   const Line& line = first.find(p)->second;
@@ -107,7 +108,7 @@ static void note_received(PyObject* value) noexcept {
 }
 
 PyObject* received(const ChannelObject* c, PyObject* value) {
-  if (!(value = unpack(c, value)))  // also of a channel that is just being wired
+  if (!(value = unpack(c, value)))  // also the value of a channel that is just being wired
     only_failed(const_cast<ChannelObject*>(c), "read", "rebuilt here");
   if (value) note_received(value);
   return value;

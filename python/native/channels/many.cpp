@@ -1,17 +1,17 @@
 // Several values at a time: reader.read_many(most), reader.blocks(most), writer.write_many(values).
 //
 //   read_many:  a read ──► its value, then what is in the buffer, without waiting: gather()
-//   write_many: what goes into the buffer without waiting: pass_on() ──► a write of the next, if there are more ──► pass_on() …
+//   write_many: values into the buffer, without waiting: pass_on() ──► a write of the next, if there are more ──► pass_on() …
 //
 // One operation in a block is a read or a write as any other (operation.cpp): it waits, is
 // cancelled, meets the channel's end, lets others run. The rest is moved in one loop under the GIL,
-// where it meets nobody who waits: ChannelEngine::pass().
+// at moments when no party waits: ChannelEngine::pass().
 //
 // Invariants
 //  1 Observers see operations, so while somebody observes, each value is an operation of its own.
-//    So it is at a rendezvous and at channels to other OS processes.
-//  2 What has been taken from the buffer is in the list that is returned. So the list is made
-//    before the read begins, and gets room for a value before the value is taken. If a value cannot
+//    The same holds at a rendezvous, and at channels to other OS processes.
+//  2 Every value taken from the buffer is in the list that is returned. So the list is made before
+//    the read begins, and gets room for a value before the value is taken. If a value cannot
 //    be converted to Python's, the exception is raised and the list is lost.
 #include <algorithm>
 
@@ -40,10 +40,11 @@ bool one_by_one(const ChannelObject* c) noexcept {
   return observing() || !c->core.ring || is_wired(c) || is_far(c);
 }
 
-constexpr Py_ssize_t kAtOnce = 4096;  // then an operation: others run, and a cancellation is met
+// After so many values comes an operation, so that others run and a cancellation is noticed.
+constexpr Py_ssize_t kAtOnce = 4096;
 
-// n operations have completed at once. If that is the most that may, the next one lets the others
-// run (rule 7.7).
+// Counts n operations that have completed at once. When a process has completed as many as it may,
+// its next operation lets the others run (rule 7.7).
 void count(Py_ssize_t n) noexcept {
   const auto all = static_cast<std::size_t>(n);
   if (LinkObject* const l = in_task() ? link_here() : nullptr) {
@@ -54,7 +55,7 @@ void count(Py_ssize_t n) noexcept {
   PyErr_Clear();
 }
 
-// Puts what is in the buffer into the list. -1 with an exception.
+// Moves the values in the buffer into the list. Returns -1 with an exception.
 int gather(PyObject* reader, PyObject* list, Py_ssize_t most) {
   ChannelObject* const c = end_of(reader)->channel;
   if (one_by_one(c)) return 0;
@@ -87,14 +88,14 @@ Owned<> new_block() {
   if (list) PyList_SET_ITEM(list.get(), 0, Py_NewRef(Py_None));
   return list;
 }
-// The list with the value that was read, and with what is in the buffer.
+// Returns the list, with the value that was read and the values in the buffer.
 PyObject* block_of(PyObject* reader, Owned<> list, Owned<> first, Py_ssize_t most) {
   PyList_SetItem(list.get(), 0, first.release());
   return gather(reader, list.get(), most) < 0 ? nullptr : list.release();
 }
 
-// From `done` on, what goes into the buffer; `done` is then the first that did not. -1 with an
-// exception.
+// Moves values into the buffer, from number `done` on; `done` becomes the number of the first that
+// did not fit. Returns -1 with an exception.
 int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
   ChannelObject* const c = end_of(writer)->channel;
   const Py_ssize_t n = std::min(PyTuple_GET_SIZE(values), done + kAtOnce);
@@ -107,7 +108,7 @@ int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
     if (packs(c) && !(v = pack(c, v))) return -1;
     Value slot(v);
     if (c->core.pass<Side::out>(&slot)) continue;
-    Owned back(slot.take());  // it is converted once more, by the write
+    Owned back(slot.take());  // the write will convert the value again
     if (packs(c)) back.reset(unsent(back.release()));
     break;
   }
@@ -120,10 +121,10 @@ int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
 
 struct ManyObject {
   PyObject_HEAD PyObject* end;
-  PyObject* op;       // that waits, or is to be awaited; null: none yet
-  PyObject* values;   // of write_many, a tuple; else null
-  PyObject* list;     // of read_many, for what it reads; else null
-  Py_ssize_t number;  // of read_many: the most; of write_many: how many are written
+  PyObject* op;       // the operation that waits or is to be awaited; null: none yet
+  PyObject* values;   // of write_many: the tuple of values; else null
+  PyObject* list;     // of read_many: the list of values read; else null
+  Py_ssize_t number;  // of read_many: the most values to read; of write_many: how many are written
   bool begun, over, awaited;
 };
 ManyObject* many(PyObject* o) noexcept { return reinterpret_cast<ManyObject*>(o); }
@@ -144,7 +145,7 @@ const char* verb_of(const ManyObject* m) noexcept { return m->values ? "write_ma
 
 void many_dealloc(PyObject* o) {
   ManyObject* const m = many(o);
-  if (!m->begun && m->values) {  // of a read the operation says so
+  if (!m->begun && m->values) {  // a read leaves this to its operation
     const SavedException kept;
     if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                          "write_many on channel %s was never awaited: write `await` before it",
@@ -158,13 +159,14 @@ void many_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 
-// On from the operation that waits: `step` says what that comes to. A write goes on to the next.
+// Goes on from the operation that waits. `step` says what its outcome means. A write goes on to the
+// next value.
 template <class Step>
 PySendResult go_on(ManyObject* m, PyObject** r, Step step) {
   *r = nullptr;
   for (PySendResult s = step(); s != PYGEN_ERROR;) {
     if (s == PYGEN_NEXT) return s;
-    if (m->op) {  // it has given what is in *r
+    if (m->op) {  // the operation has put its result into *r
       Py_CLEAR(m->op);
       Owned given(std::exchange(*r, nullptr));
       if (!m->values) {
@@ -200,8 +202,8 @@ PySendResult many_send(PyObject* o, PyObject* arg, PyObject** r) {
 }
 PyObject* many_iternext(PyObject* o) { return iternext_by(gated<many_send>, o); }
 PyObject* many_pysend(PyObject* o, PyObject*) { return send_by(gated<many_send>, o); }
-// Into the operation that waits. In a task it may have committed, and then it completes (rule 6.3):
-// the cancellation comes at the next write, or after the block that was read.
+// Throws into the operation that waits. In a task that operation may have committed, and then it
+// completes (rule 6.3): the cancellation comes at the next write, or after the block that was read.
 PyObject* many_throw(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   ManyObject* const m = many(o);
   m->begun = true;
@@ -241,20 +243,22 @@ bool awaits() noexcept { return current_coroutine() || in_task(); }
 
 Py_ssize_t most_of(PyObject* number, const char* verb) {
   if (!PyIndex_Check(number)) {
-    PyErr_Format(PyExc_TypeError, "%s: how many at most is an int, not %R", verb, number);
+    PyErr_Format(PyExc_TypeError, "%s: the most values to read must be an int, not %R", verb,
+                 number);
     return -1;
   }
   const Py_ssize_t n = PyNumber_AsSsize_t(number, nullptr);
-  if (n < 1 && !PyErr_Occurred()) bad_use("%s: ask for at least one value, not %zd", verb, n);
+  if (n < 1 && !PyErr_Occurred())
+    bad_use("%s: the most values to read must be at least 1, not %zd", verb, n);
   return PyErr_Occurred() ? -1 : n;
 }
 
-// `next`: null without an exception at the channel's end.
+// `next` makes the end of the channel null without an exception.
 PyObject* read_block(PyObject* reader, Py_ssize_t most, bool next) {
   const bool waits = awaits();
   Owned list(new_block());
   if (!list) return nullptr;
-  if (waits) {  // what may fail comes before the operation, which warns if it is not awaited
+  if (waits) {  // steps that may fail come before the operation, which warns if nobody awaits it
     Owned m(new_many(reader, {}, std::move(list), most));
     if (m && !(many(m.get())->op = operation_read(reader, next))) return nullptr;
     return m.release();

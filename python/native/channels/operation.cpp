@@ -1,16 +1,17 @@
-// Read, write, sync and their like: one state machine over three ways of waiting (ways.hpp).
+// Reads, writes, syncs and the operations like them: one state machine over three ways of waiting
+// (ways.hpp).
 //
-//   begin() ──begin_at(): at its place──► decided ──────────────────────────────► conclude()
+//   begin() ──begin_at(): at its channel or barrier──► decided ──────────────────────────────► conclude()
 //     │                             └──► pending: wait() ──go_on(), or wait() returns──┘
 //     └──its caller was cancelled: refused()
 //   conclude() ──► the value, None │ refused(): Cancelled, Retired, Poisoned, PeerDied; what a write
 //                                    meant to send goes with the exception
 //
 // In a coroutine process or a task the operation is a small awaitable from a free list, whose life
-// awaited.hpp describes; elsewhere it is a call that blocks: block_in().
+// awaited.hpp describes; elsewhere the operation is a call that blocks: block_in().
 //
-// The node is the process's, or in an asyncio task a TaskWaiter's (task_waiter.hpp); the slot is
-// the awaitable's `value`, or the Caller's.
+// The node belongs to the process, or in an asyncio task to a TaskWaiter (task_waiter.hpp). The
+// slot is the awaitable's `value`, or the Caller's.
 #include "channels/operation.hpp"
 
 #include "channels/ends.hpp"
@@ -41,7 +42,8 @@ struct OpObject {
   OpState state;
   bool awaited;
   Value value;
-  ProcessObject* process;   // while waiting; not owned: it lets go first (awaiting.hpp)
+  // While waiting; borrowed, since the process lets go first (awaiting.hpp).
+  ProcessObject* process;
   TaskWaiter* task_waiter;  // while waiting in an asyncio task; owned
 
   const char* verb() const noexcept { return verb_of(what.type); }
@@ -67,7 +69,8 @@ OpObject* op_of(PyObject* o) noexcept { return reinterpret_cast<OpObject*>(o); }
 EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 Engine& core_of(PyObject* end) noexcept { return end_of(end)->channel->core; }
 
-// The originals of ends that are being written, by the slot: rare, so not in every operation.
+// The originals of ends that are being written, by the slot of the write. Such writes are rare, so
+// operations have no field for it.
 std::vector<std::pair<Value*, PyObject*>> transits;
 Transit take_transit(Operation& o, Value& slot) noexcept {
   Transit t;
@@ -81,7 +84,8 @@ Transit take_transit(Operation& o, Value& slot) noexcept {
     }
   return t;
 }
-// What a write is to send, into its slot; -1: it cannot be sent, an exception is set.
+// Puts the value of a write into its slot. Returns -1, with an exception, if the value cannot be
+// sent.
 int load(Operation& o, Value& slot, PyObject* value) noexcept {
   if (!is_end(value)) [[likely]] {
     slot.o = Py_NewRef(value);
@@ -96,7 +100,7 @@ int load(Operation& o, Value& slot, PyObject* value) noexcept {
   transits.emplace_back(&slot, t.original);
   return 0;
 }
-// It was not sent.
+// Undoes load() for a write that did not commit.
 void unload(Operation& o, Value& slot) noexcept {
   Owned value(slot.take());
   if (o.transit) [[unlikely]]
@@ -115,8 +119,8 @@ void visit_sync(ProcessBase& p, runtime::WaitVisitor& v) {
   v.barrier(*static_cast<core::SyncObject*>(p.place));
 }
 
-// An extended reader that is committed has its partner in `place`: that is the channel only while
-// it is queued.
+// `place` of an extended reader that has committed is its partner. It is the channel only while the
+// reader is queued.
 bool withdraw_extended(ProcessBase& p) noexcept {
   return p.is(core::NodeFlags::queued) && weft::detail::withdraw_plain<Engine, Side::in>(p);
 }
@@ -127,7 +131,7 @@ void visit_extended(ProcessBase& p, runtime::WaitVisitor& v) {
 constexpr const runtime::OpKind& read_op = weft::detail::read_op<Engine>;
 constexpr const runtime::OpKind& write_op = weft::detail::write_op<Engine>;
 constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
-// Its home decides, and its place is the channel until it runs.
+// The channel's home decides this read, so its place is the channel until the process runs.
 constexpr runtime::OpKind far_extended_op{"extended read",
                                           &weft::detail::withdraw_plain<Engine, Side::in>,
                                           &weft::detail::visit_plain<false>};
@@ -137,13 +141,13 @@ constexpr runtime::OpKind far_sync_op{"sync", &weft::detail::withdraw_plain<Engi
 
 // --- the state machine --------------------------------------------------------------------------
 
-// Where it reads, or null.
+// Returns the core at which the operation reads, or null.
 Engine* read_core(const Operation& o) noexcept {
   if (o.type <= OpType_::far_sync) return &core_of(o.target);
   return o.type == OpType_::extended ? &ext(o.target)->end->channel->core : nullptr;
 }
 
-// Begins the operation at its place. Null `kind`: an exception is set.
+// Begins the operation at its channel or barrier. If `kind` becomes null, an exception is set.
 template <class W>
 [[gnu::always_inline]] inline Status begin_at(Operation& o, W& way, const runtime::OpKind*& kind) {
   ProcessBase& p = way.process();
@@ -185,8 +189,8 @@ template <class W>
   }
 }
 
-// It ends without its value: raises why. The way comes by value, so that where nothing is refused
-// it stays in registers.
+// The operation ends without its value, and raises the reason. The way is passed by value, so that
+// it stays in registers on the path where nothing is refused.
 template <class W>
 [[gnu::noinline]] PySendResult refused(Operation& o, W way, Status s) {
   Owned<> value;
@@ -217,7 +221,7 @@ template <class W>
   return way.give(nullptr);
 }
 
-// It has its outcome.
+// Gives the operation its outcome.
 template <class W>
 [[gnu::always_inline]] inline PySendResult conclude(Operation& o, W& way, Status s) {
   way.decided(s);
@@ -230,7 +234,7 @@ template <class W>
       begin_block(x, p);
       x->end->channel->core.last_reader = p.id;
       const auto how = way.give(taken_from(x->end->channel, way.slot().take()));
-      if (how == PYGEN_ERROR) leave_block(x, true);  // nobody will enter
+      if (how == PYGEN_ERROR) leave_block(x, true);  // nobody will enter the block
       return how;
     }
   }
@@ -246,13 +250,13 @@ template <class W>
       core_of(o.target).last_writer = p.id;
       if (o.transit) [[unlikely]]
         take_transit(o, way.slot()).commit();
-      Owned(way.slot().take()).reset();  // what a full buffer has dropped
+      Owned(way.slot().take()).reset();  // the value that a full buffer dropped
       [[fallthrough]];
     default: return way.give(Py_NewRef(Py_None));
   }
 }
 
-// The operation to its end, or to where it waits: then pending.
+// Runs the operation to its end, or until it waits: then the status is pending.
 template <class W>
 [[gnu::always_inline]] inline Status run_to_wait(Operation& o, W& way, PySendResult& how) {
   if (way.cancelled()) [[unlikely]] {
@@ -301,7 +305,8 @@ template <class W>
   return conclude(what, way, s);
 }
 
-// It was left, and has its outcome: what it took goes with it, what it gave has been given.
+// The operation was left, and has its outcome: a value that it took is lost, and a value that it
+// gave stays given.
 void OpObject::over(ProcessBase& p, Status s) noexcept {
   state = OpState::done;
   if (what.type == OpType_::extended) {
@@ -419,7 +424,8 @@ PySendResult op_send_plainly(PyObject* self, PyObject* arg, PyObject** r) {
   return observing() ? op_send_observed(self, arg, r) : op_send(self, arg, r);
 }
 
-// Where a process arrives, and how; null: nobody sees it.
+// Tells at which place a process arrives, and by which access; null if no other process can notice
+// it.
 const void* arrival_of(const Operation& o, Access& how) noexcept {
   switch (o.type) {
     case OpType_::read:
@@ -500,7 +506,7 @@ PyObject* new_operation(OpType_ type, PyObject* target) noexcept {
   return reinterpret_cast<PyObject*>(new_op(type, target));
 }
 
-// In a thread or a greenlet.
+// Runs the operation in a thread or a greenlet, which it blocks.
 PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept {
   Caller self(verb_of(type));
   if (!self) return nullptr;
@@ -516,7 +522,7 @@ PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept {
   const Owned held = new_ref(target);
   PySendResult how;
   run_to_wait(o, way, how);
-  unload(o, self.slot());  // of a write that could not begin
+  unload(o, self.slot());  // the value of a write that could not begin
   return checked ? checked.over(r) : r;
 }
 

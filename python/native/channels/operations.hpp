@@ -11,11 +11,11 @@ struct BarrierObject;
 PyObject* operation_read(PyObject* end, bool next);
 PyObject* operation_write(PyObject* end, PyObject* value);
 PyObject* operation_sync(BarrierObject* b);
-// an awaitable that is done: for __aenter__ and the like
+// Returns an awaitable that is done, for __aenter__ and the like.
 PyObject* operation_ready(PyObject* owned);
 PyObject* operation_yield();
-PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);  // the throw of an awaitable
-// Several at a time (many.cpp).
+PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);  // throw() of an awaitable
+// Operations on several values at a time (many.cpp).
 PyObject* reader_read_many(PyObject* reader, PyObject* most);
 PyObject* reader_blocks(PyObject* reader, PyObject* most);
 PyObject* writer_write_many(PyObject* writer, PyObject* values);

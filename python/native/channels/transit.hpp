@@ -6,9 +6,9 @@
 namespace weft::py {
 
 struct Transit {
-  // the value of a write: an end is replaced by the one that will be the receiver's
+  // Prepares the value of a write: an end is replaced by a new end for the receiver.
   PyObject* original = nullptr;  // the sender's end, owned; null: an ordinary value
-  // to_send: new reference
+  // `to_send` is a new reference.
   static int prepare(PyObject* value, Transit& t, PyObject*& to_send) noexcept;
   void commit() noexcept;
   void abandon(PyObject* sent) noexcept;  // the write did not commit; steals `sent`

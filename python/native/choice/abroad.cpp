@@ -1,12 +1,12 @@
-// Choices with guards at far channels: the ordinary select waits for the timers, for processes'
-// ends, and for the word of the homes.
+// Choices with guards at far channels: the ordinary select waits for timers, for the ends of
+// processes, and for the answer of the homes.
 //
-//   begin ──► the homes' word │ parked ──the word──► chosen
-//                                └──a timer, an end, a cancellation──► asked back ──the word: too late──► chosen
-//                                                                           └──the word: withdrawn──► that one is chosen
+//   begin ──► the homes' answer │ parked ──the answer──► chosen
+//                                └──a timer, an end, a cancellation──► asked back ──the answer: too late──► chosen
+//                                                                           └──the answer: withdrawn──► that guard is chosen
 //
-// A timer and a process's end stay as they are, so they can wait for the answer; a value that a
-// home has given cannot be given back.
+// A timer that has come and a process that has ended stay so, and can wait for the answer; a value
+// that a home has given cannot be given back.
 #include "choice/abroad.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::vector<Abroad*> abroads;
 
 namespace {
 
-// A value of an Abroad.
+// The place for one value of an Abroad.
 class SeatRoom final : public wire::Room {
  public:
   SeatRoom(std::shared_ptr<Value[]> all, std::size_t i, bool full, Carries what) noexcept
@@ -73,8 +73,8 @@ bool Abroad::at_barrier(const Seat& s) noexcept {
 
 Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool alone)
     : space_(space_of(seats)), seats_(std::move(seats)), values_(new Value[seats_.size()]) {
-  // Its home decides, whoever else waits: a barrier holds a choice open as an end of a process
-  // does.
+  // Its home decides a choice with a barrier, even if other parties wait: a barrier holds a choice
+  // open as the end of a process does.
   const bool barrier = std::any_of(seats_.begin(), seats_.end(), &at_barrier);
   const Peer* one = nullptr;
   bool delegated = barrier || (alone && !looks);
@@ -108,9 +108,9 @@ void Abroad::decide(bool delegated, bool barrier, wire::Span::Guards all, wire::
   guards = offer_;
   if (!delegated && barrier)
     refused =
-        "a barrier of another OS process is chosen beside channels that it has made too, and "
-        "beside no guard that is off: make the channels there, or wait for the barrier in a "
-        "process of its own";
+        "a barrier of another OS process can be a guard only if the same OS process has made the "
+        "channels of all other guards, and none of them is off: make the channels there, or wait "
+        "for the barrier in a process of its own";
   else if (!delegated)
     span_.emplace(*space_, *this, std::move(all), 0, kept, looks);
   asks_back_ = barrier && looks;
@@ -118,7 +118,7 @@ void Abroad::decide(bool delegated, bool barrier, wire::Span::Guards all, wire::
 }
 Abroad::~Abroad() {
   std::erase(abroads, this);
-  const Space::Step step(*space_);  // of the ends
+  const Space::Step step(*space_);  // for the destructors of the ends
   span_.reset();
   ends_.clear();
 }
@@ -154,10 +154,11 @@ void Abroad::over() noexcept {
 void Abroad::committed(std::uint32_t seat) noexcept {
   making_ = static_cast<int>(seat);
   if (!nobodys_) return latch.set();
-  failed();  // nobody makes the value any more
+  failed();  // nobody will make the value any more
   bury();
 }
-// Of one that is nobody's: with it go its ends, for which somebody may wait elsewhere.
+// Buries an Abroad that nobody owns any more. Its ends go with it, and somebody may wait for those
+// elsewhere.
 void Abroad::bury() noexcept { space_->bury(std::shared_ptr<Abroad>(this)); }
 bool Abroad::made(PyObject* value, core::Waker& waiter) {
   values_[std::exchange(making_, -1)].o = value;
@@ -181,14 +182,14 @@ Value* Abroad::bare(const Engine& c) noexcept {
   return nullptr;
 }
 
-// The choice goes before the answer has come.
+// Lets go of a choice before its answer has come.
 void LetGo::operator()(Abroad* a) const noexcept {
-  if (a->generation_ != generation) return;  // it is the parent's, of a fork
+  if (a->generation_ != generation) return;  // after a fork: the choice belongs to the parent
   if (a->over_) {
     delete a;
     return;
   }
-  if (a->to_make() >= 0) {  // its owner goes before it has made the value
+  if (a->to_make() >= 0) {  // the owner goes before it has made the value
     a->failed();
     delete a;
     return;
@@ -204,15 +205,15 @@ int Choice::check_far(const char* verb) {
     if (guards_[i].kind != core::Kind::barrier) continue;
     bad_use(
         "%s: guard %u is a barrier of this OS process, and another guard is at a channel that "
-        "another OS process has made: make both in one, or wait for the barrier in a process of "
-        "its own",
+        "another OS process has made: make both in the same OS process, or wait for the barrier in "
+        "a process of its own",
         verb, i);
     return -1;
   }
   return 0;
 }
 
-// The guards that can be chosen, in the order in which they are preferred.
+// Returns the guards that can be chosen, in order of preference.
 std::vector<std::uint32_t> Choice::order_of_guards(std::uint32_t from) const {
   std::vector<std::uint32_t> order(n_);
   std::iota(order.begin(), order.end(), 0u);
@@ -222,15 +223,16 @@ std::vector<std::uint32_t> Choice::order_of_guards(std::uint32_t from) const {
   return order;
 }
 
-// What a choice with far guards waits for.
+// The guards and events that a choice with far guards waits for.
 struct Choice::Plan {
   std::vector<Abroad::Seat> seats;
-  std::vector<std::uint32_t> lasting;  // timers, and ends of processes
-  bool alone = true;                   // nothing but channels and timers decides
-  wire::Span::Kept kept{};             // what holds it open
+  std::vector<std::uint32_t> lasting;  // timers, and the ends of processes
+  bool alone = true;                   // only channels and timers decide the choice
+  wire::Span::Kept kept{};             // what holds the choice open
 };
 
-// Sets `instead_` too: the guard that is chosen if the homes say that nothing has happened.
+// Makes the plan, and sets `instead_`: the guard that is chosen if the homes answer that nothing
+// has happened.
 Choice::Plan Choice::plan_far(const std::vector<std::uint32_t>& order, std::int64_t now) {
   Plan plan;
   int skip = -1, timer = -1;
@@ -252,7 +254,7 @@ Choice::Plan Choice::plan_far(const std::vector<std::uint32_t>& order, std::int6
       plan.lasting.push_back(i);
     } else {
       plan.alone = false;
-      if (g.state() == core::State::ready) {  // whatever comes behind it is not asked
+      if (g.state() == core::State::ready) {  // the guards behind a ready one are not asked
         instead_ = at;
         break;
       }
@@ -276,7 +278,7 @@ core::Kinds Choice::kinds_seen() const {
   return seen;
 }
 
-// The guards that are off and hold the choice open (rule 5.6).
+// Adds the guards that are off and hold the choice open (rule 5.6).
 void Choice::add_seats_off(Plan& plan) {
   plan.kept = wire::Span::kept(kinds_seen());
   for (std::uint32_t i = 0; i < n_; ++i) {
@@ -286,12 +288,14 @@ void Choice::add_seats_off(Plan& plan) {
                             : g.kind == core::Kind::output && plan.kept.by_outputs_off;
     if (g.enabled || !counts || !g.where || g.state() > core::State::ready) continue;
     Abroad::Seat s{channel_of(i), i, g.kind == core::Kind::output, false, nullptr, true};
-    const bool closed = is_far(s.channel) && !side_of(s.channel).end;  // nobody can switch it on
+    // Nobody can switch this guard on any more.
+    const bool closed = is_far(s.channel) && !side_of(s.channel).end;
     if (!closed && !Abroad::at_barrier(s)) plan.seats.push_back(s);
   }
 }
 
-// Fills `meanwhile_` with the homes' word, timers and ends of processes; returns how many guards.
+// Fills `meanwhile_` with the homes' answer, the timers and the ends of processes. Returns the
+// number of guards.
 std::uint32_t Choice::wait_meanwhile(std::vector<std::uint32_t> lasting) {
   const auto waits = static_cast<std::uint32_t>(lasting.size()) + 1;
   meanwhile_ = runtime::FixedArray<core::Guard>(waits);
@@ -332,7 +336,7 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
   return await_word(p, waits, run);
 }
 
-// No guard that is on is far: an ordinary select.
+// Begins an ordinary select: no guard that is on is far.
 int Choice::begin_here(ProcessBase& p, runtime::Run* run, bool foreign) {
   from_afar_ = false;
   const auto now = [run]() noexcept { return run ? run->now() : now_ns(); };
@@ -348,17 +352,18 @@ void Choice::remember(int chosen) noexcept {
   (start_ ? *start_ : next_) = (static_cast<std::uint32_t>(chosen) + 1) % n_;
 }
 
-// Parks, for the word of the homes and so many guards but one.
+// Parks until the homes answer, or one of the other `guards` - 1 guards is ready.
 int Choice::await_word(ProcessBase& p, std::uint32_t guards, runtime::Run* run) {
   select_.emplace(meanwhile_.get(), guards, Mode::priority, &p);
   int r = select_->scan([run]() noexcept { return run ? run->now() : now_ns(); });
   if (r == core::Select::none) r = select_->enrol();
   return r >= 0 ? heard(r) : parked_or(r, run);
 }
-// What it was woken by: 0 is the word of the homes; else that must have been asked for first.
+// Takes what has woken the choice: guard 0 is the answer of the homes. For any other guard the
+// homes must be asked first.
 int Choice::heard(int r) {
   if (const int seat = abroad_->to_make(); seat >= 0) {
-    // whatever else has come meanwhile comes too late
+    // Whatever else has happened meanwhile comes too late.
     const Abroad::Seat& s = abroad_->seat(static_cast<std::uint32_t>(seat));
     far_status_ = Status::ok;
     remember(static_cast<int>(s.guard));
@@ -375,7 +380,7 @@ int Choice::take_instead() {
   if (instead_ >= 0) remember(instead_);
   return instead_ >= 0 ? instead_ : cancelled;
 }
-// The homes have said what has happened: the guard that is chosen.
+// The homes have answered: returns the guard that is chosen.
 int Choice::come_back() {
   const std::unique_ptr<Abroad, LetGo> a = std::move(abroad_);
   const wire::Outcome o = a->outcome;
@@ -390,7 +395,8 @@ int Choice::come_back() {
   return r;
 }
 
-// The value of an output that had committed abroad: 0: an answer is awaited, 1 or -1: it is over.
+// Sends the value of an output that had committed at another home. Returns 0 if an answer is
+// awaited; 1 or -1 if the choice is over.
 int Choice::deliver_far(PyObject* value, ProcessBase& p, PyObject** r) {
   if (!abroad_->made(value, p)) return 0;
   *r = finish_held(p);
@@ -407,7 +413,7 @@ PyObject* Choice::finish_far() {
   return raise_end(o.in_doubt ? Status::in_doubt : o.status, c, "select", chosen_, nullptr);
 }
 
-// Its owner goes: what has happened goes with it, and what happens yet is nobody's.
+// The owner goes: an outcome that has come is lost, and one that comes later belongs to nobody.
 void Choice::give_up_far() noexcept {
   if (armed_) armed_->disarm(timer_);
   armed_ = nullptr;

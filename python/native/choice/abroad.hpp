@@ -1,16 +1,17 @@
 // The part of a choice that other OS processes decide, or that waits for them (WIRE.md 4.5, 5): its
 // guards at channels, if one of those is far.
 //
-//   begin() ──► over at once │ under way ──the homes' word──► over: the latch is set
+//   begin() ──► over at once │ under way ──the homes' answer──► over: the latch is set
 //                                 └──withdraw()──► over, now or by the answer
 //
-// Guards of one home are one offer, which that home decides. Any others span: then the local ones
-// are a part like the far ones, and the homes are asked in turn.
+// Guards of one home are one offer, which that home decides. Guards of several homes make a choice
+// over several homes: then the local guards are one part of it, as those of each far home are, and
+// the homes are asked in turn.
 //
 // Invariants (the GIL)
-//  1 Values lie in `values`, which every room shares: so an operation of a home that cannot be
-//    withdrawn any more has a place for its value.
-//  2 One that is not over is in `abroads`, and is not destroyed: see LetGo.
+//  1 Values lie in `values`, which every wire::Room shares. So an operation that its home cannot
+//    withdraw any more has a place for its value.
+//  2 An Abroad that is not over is in `abroads`, and is not destroyed: see LetGo.
 #pragma once
 #include <algorithm>
 
@@ -23,49 +24,52 @@ namespace weft::py {
 class Abroad final : public wire::FarOp {
  public:
   struct Seat {
-    ChannelObject* channel;  // the choice keeps it
-    std::uint32_t guard;     // of the choice
+    ChannelObject* channel;  // kept alive by the choice
+    std::uint32_t guard;     // the guard's index in the choice
     bool writes, ends;
-    PyObject* value;  // of an output; borrowed
-    // its precondition is false: it takes no part, and holds the choice open perhaps (rule 5.6)
+    PyObject* value;  // the value of an output; borrowed
+    // The guard's precondition is false: the guard takes no part, but may hold the choice open
+    // (rule 5.6).
     bool off = false;
     bool later = false;  // an output whose value is made after the commit (rule 5.8)
   };
 
   static bool at_barrier(const Seat& s) noexcept;
 
-  // In the order in which they are preferred; at least one is far. `alone`: nothing but these
-  // guards and timers decides.
+  // `seats` are in order of preference, and at least one is far. `alone`: only these guards and
+  // timers decide the choice.
   Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool alone);
   ~Abroad();
 
   void begin();
   void withdraw();
-  void look_once();  // the same for a timer that has come (WIRE.md 5.9)
+  void look_once();  // the same for a timer whose time has come (WIRE.md 5.9)
   bool is_over() const noexcept { return over_; }
-  // Was it withdrawn before it was over? Then what was to be chosen otherwise is not (rule 6.1):
-  // perhaps not every home has been asked.
+  // Tells whether the choice was withdrawn before it was over. Then the guard that would have been
+  // chosen instead is not (rule 6.1), since perhaps not every home has been asked.
   bool unwanted() const noexcept { return unwanted_; }
   bool trying() const noexcept {
     const Space::Step step(*space_);
     return span_ && span_->trying();
   }
-  // How many of its guards have this end.
+  // How many of the choice's guards are at this end.
   long has(const wire::FarEnd& e) const noexcept {
     return std::count_if(ends_.begin(), ends_.end(),
                          [&](const auto& at) { return at.get() == &e; });
   }
-  // The seat that has committed without its value, or -1. Its owner makes that, and says made() or
-  // failed(); made() takes the value over. True: it is over; else `waiter` is woken once it is.
+  // The seat that has committed without its value, or -1. The owner makes the value, and calls
+  // made() or failed(). made() takes the value over. It returns true if the choice is over; else
+  // `waiter` is woken once it is.
   int to_make() const noexcept { return over_ ? -1 : making_; }
   bool made(PyObject* value, core::Waker& waiter);
   void failed();
   const Seat& seat(std::uint32_t i) const noexcept { return seats_[i]; }
   PyObject* take(std::uint32_t i) noexcept { return values_[i].take(); }
-  // A value for this channel that is not packed; null: none.
+  // Returns a value for this channel that is not packed, or null.
   Value* bare(const Engine& c) noexcept;
 
-  // set when it is over, unless begin() says so; or when a value is to be made
+  // The latch is set when the choice is over (unless begin() has said so), or when a value is to be
+  // made.
   core::LatchEngine<Shared> latch;
 
  private:
@@ -80,14 +84,14 @@ class Abroad final : public wire::FarOp {
   std::vector<Seat> seats_;
   std::shared_ptr<Value[]> values_;
   std::vector<std::unique_ptr<wire::Room>> rooms_;
-  std::vector<std::shared_ptr<wire::FarEnd>> ends_;  // so long they are not given back
-  std::vector<wire::FarGuard> offer_;                // if one home decides
+  std::vector<std::shared_ptr<wire::FarEnd>> ends_;  // keeps the ends from being given back
+  std::vector<wire::FarGuard> offer_;                // the offer, if one home decides
   std::optional<wire::Span> span_;
   const std::uint32_t generation_ = generation;
   bool over_ = false, nobodys_ = false, unwanted_ = false;
-  bool asks_back_ = false;  // it only looks, at a barrier too (WIRE.md 4.10)
+  bool asks_back_ = false;  // the choice only looks, also at a barrier (WIRE.md 4.10)
   int making_ = -1;
-  core::Waker* waiter_ = nullptr;  // the value has been made
+  core::Waker* waiter_ = nullptr;  // woken once the value that was made has its outcome
 };
 
 extern std::vector<Abroad*> abroads;

@@ -1,6 +1,6 @@
-// Alternative, a choice that is kept, and the function select: what they are told to choose by.
+// Alternative, a choice that is kept, and the function select: their guards and arguments.
 //
-//   made: its guards stand in line ──select()──► busy ──select.cpp: finish()──► not busy
+//   made: its guards are enrolled ──select()──► busy ──select.cpp: finish()──► not busy
 //                                  └──close(), __exit__, collected──► closed
 //
 // Invariant: while it is busy, `choice` is in use by one select; it is neither closed nor changed.
@@ -74,7 +74,9 @@ int alternative_traverse(PyObject* o, visitproc visit, void* arg) {
 }
 int close_alternative(AlternativeObject* a) {
   if (a->busy) {
-    bad_use("close of an Alternative on which a process waits: close it once its select is over");
+    bad_use(
+        "close of an Alternative while a process waits in a select on it: close it once that "
+        "select is over");
     return -1;
   }
   delete std::exchange(a->choice, nullptr);
@@ -97,7 +99,8 @@ PyObject* alternative_select(PyObject* o, PyObject*) {
   if (current_coroutine() || in_task()) return new_select(nullptr, a, Purpose::select);
   if (a->busy)
     return bad_use(
-        "select on an Alternative on which another process waits: make one for each process");
+        "select on an Alternative while another process waits in a select on it: make one for each "
+        "process");
   a->busy = true;
   const Owned held = new_ref(o);
   PyObject* r = blocking_select(*a->choice, Purpose::select, false);
@@ -114,7 +117,8 @@ PyObject* alternative_enable(PyObject* o, PyObject* const* args, Py_ssize_t n, P
   if (!alt_of(o)->choice) return bad_use("enable on an Alternative that is closed: make another");
   if (alt_of(o)->busy)
     return bad_use(
-        "enable on an Alternative on which a process waits: switch a guard between its selects");
+        "enable on an Alternative while a process waits in a select on it: switch a guard between "
+        "selects");
   if (alt_of(o)->choice->enable(i, on != 0) < 0) return nullptr;
   Py_RETURN_NONE;
 }

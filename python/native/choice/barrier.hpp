@@ -8,10 +8,10 @@ namespace weft::py {
 
 struct BarrierObject {
   PyObject_HEAD PyObject* name;
-  // of one that another OS process has made: the Reader at which a read is an arrival. Null: it was
-  // made here, and the core is its
+  // Of a barrier that another OS process has made: the Reader at which a read is an arrival. Null:
+  // the barrier was made here, and uses the core below.
   PyObject* far;
-  std::uint32_t generation;  // as of a channel
+  std::uint32_t generation;  // as the generation of a channel
   BarrierEngine core;
 };
 

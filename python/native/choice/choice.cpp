@@ -1,5 +1,5 @@
-// Choice over the core's Select and Standing (rule 5): filling guards, beginning, and what follows
-// the commit.
+// A choice over the core's Select and Standing (rule 5): how it gets its guards, begins, and ends
+// after the commit.
 #include "choice/choice.hpp"
 
 #include <algorithm>
@@ -25,11 +25,11 @@
 
 namespace weft::py {
 
-// What a guard given stands for.
+// What a guard from Python stands for.
 struct Spec {
   GuardKind kind;
   PyObject* target;
-  GuardObject* guard;  // null: bare
+  GuardObject* guard;  // null: the end or barrier was given without a Guard object
 };
 
 namespace {
@@ -130,7 +130,8 @@ int Choice::raise_no_guard(std::uint32_t i, PyObject* o, const char* verb) const
     bad_use("%s: guard %u is a bare writer: say what to write, Output(writer, value)", verb, i);
   else
     bad_use(
-        "%s: guard %u is no guard but %R: use a reader, Output(writer, value), after(s), at(t), "
+        "%s: guard %u must be a guard, not %R: use a reader, Output(writer, value), after(s), "
+        "at(t), "
         "skip(), a Barrier, a Timer or a "
         "process's ended()",
         verb, i, o);
@@ -167,7 +168,7 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
       break;
   }
   if (g.enabled) ++enabled_;
-  // FNV-1a
+  // The hash is FNV-1a.
   key_ = (key_ ^ reinterpret_cast<std::uintptr_t>(g.where) ^ static_cast<std::uint64_t>(g.kind)) *
          0x100000001B3ull;
   return 0;
@@ -192,7 +193,8 @@ int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* v
   return PyErr_Occurred() ? -1 : 0;
 }
 
-// Bad use by the core's word (rule 5.5): 0 or -1. That no guard is on is asked before each select.
+// Raises the core's report of bad use (rule 5.5); returns 0 if there is none, else -1. Whether any
+// guard is on is asked before each select, elsewhere.
 int Choice::raise_fault(const core::Fault& f, const char* verb) {
   switch (f.what) {
     case core::Fault::no_guard:
@@ -251,7 +253,7 @@ ChannelObject* Choice::channel_of(std::uint32_t i) const noexcept {
   return end_of(s.target)->channel;
 }
 
-// The value of an output into its slot, for the next commit.
+// Puts the value of an output into its slot, for the next commit.
 void Choice::load_output(std::uint32_t i) {
   if (sent_.empty() || !sent_[i]) return;
   Spec s;
@@ -301,7 +303,7 @@ int Choice::check_open(const char* verb) {
     if (g.enabled) {
       if (check_end(end_of(s.target), verb) < 0) return -1;
     } else if (!standing_ && end_of(s.target)->state != EndState::open) {
-      g.where = nullptr;  // it cannot be switched on any more: it holds no select open (rule 5.6)
+      g.where = nullptr;  // nobody can switch it on any more, so it holds no select open (rule 5.6)
     }
   }
   for (std::uint32_t i = 0; i < n_ && !sent_.empty(); ++i) {
@@ -352,8 +354,8 @@ std::int64_t Choice::deadline() noexcept {
   return t < 0 ? prim::forever : select_->guard(t).deadline;
 }
 
-// A standing alternative may be handed a value while it sleeps: an asyncio task selects over its
-// guards anew each time.
+// A standing alternative may be given a value while it sleeps. So an asyncio task does not use one:
+// it selects over its guards anew each time.
 void Choice::unstand() noexcept {
   if (!standing_) return;
   standing_.reset();
@@ -364,7 +366,7 @@ void Choice::unstand() noexcept {
   }
 }
 
-// Begins an ad-hoc choice.
+// Begins a one-shot choice.
 template <class Now>
 [[gnu::always_inline]] inline int Choice::begin_select(ProcessBase& p, SelectMemory* memory,
                                                        Now now, bool foreign) {
@@ -380,7 +382,7 @@ template <class Now>
 int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign) {
   if (foreign) unstand();
   run_ = run;
-  // in a task: here, where it may run Python code
+  // A choice in a task reads the clock here, where reading it may run Python code.
   const std::int64_t begun = timers_ && !run ? now_ns() : 0;
   const auto now = [run, begun]() noexcept { return run ? run->now() : begun; };
   if (timers_) set_deadlines(now());
@@ -429,12 +431,12 @@ int Choice::woken() noexcept {
 bool Choice::withdraw() noexcept {
   if (abroad_) {
     if (!abroad_->is_over()) abroad_->withdraw();
-    return false;  // its word wakes us
+    return false;  // the answer of the homes will wake the process
   }
   return standing_ ? standing_->withdraw() : select_->withdraw();
 }
 
-// Of one that is decided and held by an extended reader only the guard that was chosen.
+// Of a choice that has committed and is held by an extended reader, only the chosen guard is shown.
 void Choice::visit(runtime::WaitVisitor& v) {
   const int chosen = abroad_ && !held() ? -1
                      : standing_        ? standing_->committed_to()
@@ -445,8 +447,8 @@ void Choice::visit(runtime::WaitVisitor& v) {
     runtime::visit_guards(guards_.get(), n_, v);
 }
 
-// What it had committed to goes with it: a value that was taken is gone, one that was given has
-// been given. A standing one is used again.
+// The outcome of a choice that had committed is lost with it: a value that was taken is gone, one
+// that was given has been given. A standing choice is used again.
 void Choice::give_up() noexcept {
   if (abroad_) return give_up_far();
   withdraw();
@@ -462,7 +464,7 @@ void Choice::give_up() noexcept {
   }
   if (g.kind == core::Kind::output && transits_) transits_[i].commit();
   const Value gone(slots_[i].take());
-  checked_ = 0;  // the next select has to load what it offers
+  checked_ = 0;  // the next select has to load the values it offers
 }
 
 PyObject* Choice::describe() const {
@@ -488,7 +490,7 @@ PyObject* Choice::describe() const {
 }
 
 void Choice::begins_checked(ProcessObject* me, SelectMemory* memory) {
-  if (mode_ == Mode::random) mode_ = Mode::fair;  // any that is ready is a choice of the schedule's
+  if (mode_ == Mode::random) mode_ = Mode::fair;  // a check may choose any guard that is ready
   const std::uint32_t from = memory && n_ > 1 ? memory->of(key_)
                              : select_        ? select_->next_start()
                                               : 0;
@@ -518,7 +520,8 @@ bool Choice::with_partner() const noexcept {
   return g.kind <= core::Kind::output && g.node.status == Status::pending;
 }
 
-// The outcome of a guard at no channel: a barrier, a timer, the end of a process, skip().
+// Gives the outcome of a guard that is at no channel: a barrier, a timer, the end of a process,
+// skip().
 int Choice::conclude_other(std::uint32_t i, const Spec& s, PyObject** r) {
   if (s.kind == GuardKind::timer) {
     auto* t = reinterpret_cast<TimerObject*>(s.target);
@@ -535,19 +538,19 @@ int Choice::conclude_other(std::uint32_t i, const Spec& s, PyObject** r) {
   return *r ? 1 : -1;
 }
 
-// The outcome of an output whose value was there before.
+// Gives the outcome of an output whose value was there before the choice.
 int Choice::conclude_written(std::uint32_t i, const ChannelObject* c, PyObject** r) {
   if (transits_) transits_[i].commit();
   Owned(slots_[i].take()).reset();
   if (standing_ && !transits_ && !packs(c))
     load_output(i);
   else
-    checked_ = 0;  // the next select, if there is one, loads it
+    checked_ = 0;  // if there is another select, it loads the value
   *r = Py_NewRef(Py_None);
   return 1;
 }
 
-// The value that a guard computes, as it is to be sent; null with an exception.
+// Returns the value that a guard computes, in the form to be sent; null with an exception.
 Owned<> Choice::compute(std::uint32_t i, const Spec& s) {
   Owned<> value;
   {
@@ -566,7 +569,7 @@ Owned<> Choice::compute(std::uint32_t i, const Spec& s) {
   return value;
 }
 
-// Rule 5.8: after the commit, before the reader goes on.
+// Computes and delivers the value after the commit, before the reader goes on (rule 5.8).
 int Choice::conclude_computed(std::uint32_t i, const Spec& s, ProcessBase& p, PyObject** r) {
   ChannelObject* const c = channel_of(i);
   core::Guard& g = guards_[i];
@@ -627,7 +630,7 @@ bool Choice::raise_refused() {
     if (!why) continue;
     Owned value(unsent(slots_[i].take()));
     if (transits_) transits_[i].abandon(value.release());
-    checked_ = 0;  // the next select looks at it anew
+    checked_ = 0;  // the next select looks at it again
     restore_exception(why);
     return true;
   }

@@ -1,5 +1,5 @@
-// A choice over Python guards, one-shot or standing: what SelectOp, Alternative, sleep and
-// Timer.tick share.
+// A choice over Python guards, one-shot or standing. SelectOp, Alternative, sleep and Timer.tick
+// share it.
 //
 //   begin() ─► chosen │ parked ──woken──► woken() ─► chosen │ cancelled
 //   chosen: conclude_guard() ─► done │ held (an extended reader keeps the writer) ──woken──► done │ raised
@@ -22,7 +22,7 @@ struct LetGo {
   void operator()(Abroad* a) const noexcept;
 };
 
-struct Spec;  // a guard, as it was given (choice.cpp)
+struct Spec;  // a guard in the form in which it was given (choice.cpp)
 class Choice {
   friend class CheckedChoice;  // checking/choices.cpp
 
@@ -35,49 +35,52 @@ class Choice {
   Choice& operator=(const Choice&) = delete;
   ~Choice();
 
-  // Fill from Python guards; -1: bad use, the error is set. `loud`: all of them have ended="raise".
+  // Takes the guards from Python. Returns -1, with the error set, for bad use. `loud` gives all
+  // guards ended="raise".
   int fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb, bool loud = false);
   int fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer);
-  void stand();  // keep the guards enrolled from now on (fair)
+  void stand();  // keeps the guards enrolled from now on (fair)
 
-  // Before each select: closed ends, preconditions. -1: bad use.
+  // Checks before each select that ends are open and preconditions hold; -1: bad use.
   int check(const char* verb);
-  int check_open(const char* verb);  // the ends alone
+  int check_open(const char* verb);  // checks the ends only
   int enable(Py_ssize_t i, bool on);
   bool has_timers() const noexcept { return armed_ != nullptr; }
   bool held() const noexcept { return standing_ ? standing_->held() : select_ && select_->held(); }
-  // It is decided, and the partner has the chosen guard's node yet: an extended reader whose block
-  // is open, or a writer that makes its value. The wake-up comes when that is over; the choice is
-  // to live until then.
+  // True if the choice has committed, and the partner still has the node of the chosen guard: the
+  // partner is an extended reader whose block is open, or a writer that makes its value. When that
+  // is over the choice is woken; it must live until then.
   bool with_partner() const noexcept;
 
   bool any_far() const noexcept { return far_; }
-  // Index or parked. `foreign`: p is an asyncio task's (rule 6.6); its timer is the caller's.
+  // Returns an index, or parked. `foreign`: p belongs to an asyncio task (rule 6.6), and the caller
+  // keeps the timer.
   int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign = false);
-  int look_again() noexcept { return select_->look_again(); }  // a foreign one was told
-  // of a foreign one that is parked; forever: none
+  int look_again() noexcept { return select_->look_again(); }  // a foreign choice was woken
+  // The deadline of a foreign choice that is parked; forever if there is none.
   std::int64_t deadline() noexcept;
   bool expire() noexcept { return word().finish_as(core::TIMED_OUT); }
-  int woken() noexcept;  // index, cancelled, or parked: a standing one goes on waiting
+  int woken() noexcept;  // an index, cancelled, or parked if a standing choice goes on waiting
   bool withdraw() noexcept;
   void visit(runtime::WaitVisitor& v);
-  void give_up() noexcept;  // the owner is torn down while parked
+  void give_up() noexcept;  // the owner goes while the choice is parked
 
-  // The guard `i` was chosen: 1: done, *r is its value; 0: held, await the wake-up and call
-  // finish_held(); -1: raised.
+  // The guard `i` was chosen. Returns 1 if the choice is done (*r is its value), 0 if it is held
+  // (await the wake-up and call finish_held()), -1 if it has raised.
   int conclude_guard(int i, ProcessBase& p, PyObject** r);
   PyObject* finish_held(ProcessBase& p);
-  // The select was withdrawn. Was it because a value of an output could not be packed? Then this
-  // raises why.
+  // Called after a withdrawal. If a value of an output could not be packed, raises that reason and
+  // returns true.
   bool raise_refused();
   int chosen() const noexcept { return chosen_; }
-  // For observers: a tuple of (kind, end │ Barrier │ Timer │ None, value sent │ None, enabled, silent: its channel has retired).
+  // For observers: a tuple for each guard, of its kind, its end, Barrier, Timer or None, the value
+  // sent or None, whether it is enabled, and whether its channel has retired.
   PyObject* describe() const;
-  // While the program is checked: the select begins next, in `me`. `memory`: of a select that is
-  // made for this once.
+  // Told while the program is checked that the select in process `me` begins next. `memory` is null
+  // unless the guards may be selected over again.
   void begins_checked(ProcessObject* me, SelectMemory* memory);
   bool undecided() const noexcept;  // while parked: nobody has committed or withdrawn it yet
-  bool asks_afar() const noexcept;  // another OS process is asked, and has not answered yet
+  bool asks_afar() const noexcept;  // another OS process has been asked, and has not answered yet
   std::int64_t ticks = 0;           // periods counted by a Timer guard that was chosen
 
   template <class Visit>
@@ -111,7 +114,7 @@ class Choice {
   Owned<> compute(std::uint32_t i, const Spec& s);
   ChannelObject* channel_of(std::uint32_t i) const noexcept;  // of an input or output
 
-  // With guards at far channels: abroad.cpp.
+  // Functions for guards at far channels (abroad.cpp).
   int check_far(const char* verb);
   std::vector<std::uint32_t> order_of_guards(std::uint32_t from) const;
   int begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign,
@@ -142,24 +145,24 @@ class Choice {
   std::optional<core::Standing> standing_;
   runtime::TimerNode timer_;
   runtime::Run* armed_ = nullptr;
-  runtime::Run* run_ = nullptr;  // of the select in progress
+  runtime::Run* run_ = nullptr;  // the run of the select in progress
   std::uint64_t key_ = 0;
   std::uint32_t* start_ = nullptr;
   std::uint32_t enabled_ = 0;
-  std::uint64_t checked_ = 0;  // the epoch of closed ends at which all were open
+  std::uint64_t checked_ = 0;  // the count of closed ends at which all ends were open
   bool timers_ = false;
-  bool barriers_ = false;  // some guard is one
+  bool barriers_ = false;  // at least one guard is a barrier
   int chosen_ = -1;
 
-  bool far_ = false;                       // some guard is at a far channel
-  std::unique_ptr<Abroad, LetGo> abroad_;  // while it is away
-  // what the select waits for then: the homes' word, and `lasting_`
+  bool far_ = false;                       // at least one guard is at a far channel
+  std::unique_ptr<Abroad, LetGo> abroad_;  // while other homes decide
+  // The guards that the select waits for meanwhile: the homes' answer, and `lasting_`.
   runtime::FixedArray<core::Guard> meanwhile_;
   std::vector<std::uint32_t> lasting_;
-  // the guard that is chosen if the homes say that nothing has happened; -1: none
+  // The guard that is chosen if the homes answer that nothing has happened; -1: none.
   int instead_ = -1;
   std::uint32_t next_ = 0;
-  bool from_afar_ = false;  // what was chosen is in `far_status_`
+  bool from_afar_ = false;  // the outcome of the chosen guard is in `far_status_`
   Status far_status_ = Status::ok;
   const char* refused_ = nullptr;
 };

@@ -69,7 +69,8 @@ PyObject* output_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
     return bad_use("Output(%R, ...): an output guard needs a writer, channel.writer()", end);
   if ((value != nullptr) == (make != nullptr))
     return bad_use("Output: give either the value to write or make=, a function that makes it");
-  if (make && !PyCallable_Check(make)) return bad_use("Output: make=%R cannot be called", make);
+  if (make && !PyCallable_Check(make))
+    return bad_use("Output: make must be callable, not %R", make);
   const int loud = loud_by(ended, "Output");
   GuardObject* g = loud < 0 ? nullptr : new_guard(type, GuardKind::output);
   if (!g) return nullptr;
@@ -139,7 +140,8 @@ int loud_by(PyObject* ended, const char* verb) {
   if (word == "silent") return 0;
   if (!PyErr_Occurred())
     bad_use(
-        "%s: ended must be 'raise' (that the channel has retired is raised at once) or 'silent' "
+        "%s: ended must be 'raise' (Retired is raised as soon as the channel has retired) or "
+        "'silent' "
         "(the default), not %R",
         verb, ended);
   return -1;

@@ -7,7 +7,7 @@
 //                  └──withdrawn──► done: Cancelled
 //
 // In a coroutine process or a task it is an awaitable, whose life awaited.hpp describes; elsewhere
-// a call that blocks: block_in_select().
+// it is a call that blocks: block_in_select().
 #include "choice/select.hpp"
 
 #include <algorithm>
@@ -47,14 +47,14 @@ int InTask<D>::look(Choice& c) const noexcept {
 int InCaller::look(Choice& c) const noexcept { return c.woken(); }
 
 struct SelectOpObject {
-  PyObject_HEAD Choice* choice;    // owned, unless of an alternative
+  PyObject_HEAD Choice* choice;    // owned, unless it belongs to the alternative
   AlternativeObject* alternative;  // owned reference, or null
-  ProcessObject* process;          // while it waits in a coroutine process
-  TaskWaiter* task_waiter;         // while it waits in an asyncio task; owned
-  PyObject* alarm;                 // the loop's timer for it
+  ProcessObject* process;          // the process, while it waits in a coroutine process
+  TaskWaiter* task_waiter;         // the waiter, while it waits in an asyncio task; owned
+  PyObject* alarm;                 // the event loop's timer for this select
   Purpose purpose;
   OpState state;
-  bool occupies;  // its alternative
+  bool occupies;  // it keeps its alternative busy
   bool awaited;
 
   const char* verb() const noexcept;
@@ -95,7 +95,8 @@ const char* verb_of(Purpose p) noexcept { return kind_of(p).verb; }
 
 // --- the state machine --------------------------------------------------------------------------
 
-// `value`: owned; null: an exception is set.
+// Makes the result from `value`, a reference that it takes over. A null `value` means that an
+// exception is set.
 PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
   if (!value || purpose == Purpose::sleep || purpose == Purpose::end) return value;
   Owned given(value);
@@ -110,7 +111,7 @@ PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
 
 SelectMemory* memory_of(ProcessObject* p) {
   if (!p) {
-    static thread_local SelectMemory plain;  // of a thread that is no process
+    static thread_local SelectMemory plain;  // for a thread that is no process
     return &plain;
   }
   if (!p->rare) p->rare = new Rare;
@@ -132,7 +133,7 @@ bool park(Choice& c, W& way, const runtime::OpKind& kind) {
   return way.wait(kind);
 }
 
-// What was chosen has been given to its reader, or held back until now.
+// The value of the chosen guard goes to its reader; it was computed, or held back, until now.
 template <class W, class Over>
 PySendResult deliver(Choice& c, Purpose purpose, W& way, int index, PyObject* value, Over& over) {
   way.decided(Status::ok);
@@ -140,8 +141,8 @@ PySendResult deliver(Choice& c, Purpose purpose, W& way, int index, PyObject* va
   return way.give(value ? outcome(c, purpose, index, value) : nullptr);
 }
 
-// On from what begin_choice() or look() found. `state`: where it waits; `over`: called before it
-// gives its result.
+// Goes on from the result of begin_choice() or look(). `state` says where the operation waits.
+// `over` is called before the operation gives its result.
 template <class W, class Over>
 PySendResult advance(Choice& c, Purpose purpose, W& way, int i, OpState& state, Over over) {
   while (i == Choice::parked) {
@@ -154,14 +155,15 @@ PySendResult advance(Choice& c, Purpose purpose, W& way, int i, OpState& state, 
     if (!c.raise_refused()) way.withdrawn(nullptr);
     return way.give(nullptr);
   }
-  // A computed output runs code of the user: the choice is this operation's until it is over.
+  // A computed output runs code of the user. Until that is over the choice belongs to this
+  // operation.
   state = OpState::deciding;
   PyObject* value = nullptr;
   way.process().place = &c;
   way.hold(held_op);
   const int settled = c.conclude_guard(i, way.process(), &value);
   way.release();
-  if (settled == 0) {  // an extended reader holds us
+  if (settled == 0) {  // an extended reader holds the choice
     state = OpState::held;
     if (!park(c, way, held_op)) return way.suspended();
     value = c.finish_held(way.process());
@@ -182,7 +184,7 @@ void finish(SelectOpObject* o) noexcept {
   if (std::exchange(o->occupies, false)) o->alternative->busy = false;
 }
 
-// 0: may begin; -1: bad use.
+// Returns 0 if the select may begin, -1 for bad use.
 int prepare(SelectOpObject* o) {
   if (o->alternative) {
     if (!o->alternative->choice) {
@@ -190,7 +192,9 @@ int prepare(SelectOpObject* o) {
       return -1;
     }
     if (o->alternative->busy) {
-      bad_use("select on an Alternative on which another process waits: make one for each process");
+      bad_use(
+          "select on an Alternative while another process waits in a select on it: make one for "
+          "each process");
       return -1;
     }
     o->choice = o->alternative->choice;
@@ -205,8 +209,8 @@ int prepare(SelectOpObject* o) {
 PyObject* alarm_rings(PyObject* self, PyObject*);
 PyMethodDef alarm_def{"weft_timer", gated<alarm_rings>, METH_NOARGS, nullptr};
 
-// The loop's timer for the earliest deadline. A loop whose clock is coarse may be early, and is
-// then asked again for 1 ms or more.
+// Sets the event loop's timer for the earliest deadline. A loop with a coarse clock may call too
+// early; it is then asked again, for 1 ms or more.
 int set_alarm(SelectOpObject* o, std::int64_t least) {
   const std::int64_t at = o->choice->deadline();
   if (at == prim::forever) return 0;
@@ -273,7 +277,8 @@ void SelectOpObject::over(ProcessBase&, Status) noexcept {
   finish(this);
 }
 
-// What it had chosen is over at the wake-up; its value may have been made, and delivered.
+// The outcome that the choice had committed to is over at the wake-up; by then its value may have
+// been made and delivered.
 Late SelectOpObject::leave_to_partner() noexcept {
   if (task_waiter) silence(this);
   if (state == OpState::held) return [](PyObject* o, ProcessBase&) noexcept { finish(sel(o)); };
@@ -346,7 +351,7 @@ PyMethodDef select_methods[] = {
     {"close", gated<close_it<SelectOpObject>>, METH_NOARGS, nullptr},
     {}};
 
-// In a thread or a greenlet.
+// Runs the choice in a thread or a greenlet, which it blocks.
 PyObject* block_in_select(Choice& c, Purpose purpose, bool remember) {
   Caller self(verb_of(purpose));
   if (!self) return nullptr;
@@ -396,7 +401,7 @@ PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
   observe("begin", verb_of(purpose), guards.get(), nullptr);
   PyObject* r = block_in_select(c, purpose, remember);
   PyObject* e = r ? nullptr : take_exception();
-  guards.reset(c.describe());  // some may have fallen silent meanwhile
+  guards.reset(c.describe());  // some channels may have retired meanwhile
   if (!r) restore_exception(e);
   observe_returned(verb_of(purpose), guards.get(), r);
   return r;
@@ -435,7 +440,7 @@ void observe_selects(bool on) noexcept {
 }
 
 Facing facing(ProcessBase& p) noexcept {
-  // once: a component's thread clears it without the GIL
+  // The operation is read once, because a component's thread clears it without the GIL.
   const runtime::OpKind* const op = p.operation();
   if (!op || op == &held_op) return Facing::able;
   if (op->undecided) {

@@ -1,4 +1,4 @@
-// What a select (select.cpp) and an Alternative (alternative.cpp) know of each other.
+// What select.cpp and alternative.cpp share.
 #pragma once
 #include "choice/choice.hpp"
 
@@ -6,21 +6,21 @@ namespace weft::py {
 
 struct AlternativeObject {
   PyObject_HEAD Choice* choice;  // null: closed
-  bool busy;                     // a process waits on it
+  bool busy;                     // a process waits in a select over it
 };
 
 extern PyTypeObject AlternativeType;
 
 enum class Purpose : std::uint8_t { select, sleep, tick, end };
 
-// An awaitable: of a choice that it owns, or of an alternative.
+// Returns an awaitable for a choice that it owns, or for an alternative's choice.
 PyObject* new_select(Choice* owned, AlternativeObject* alternative, Purpose purpose);
 PyObject* blocking_select(Choice& c, Purpose purpose, bool remember);
-// The one or the other, as who calls it waits.
+// Selects as the caller waits: returns an awaitable, or blocks.
 PyObject* select_here(Choice* owned, Purpose purpose);
-// sleep; tick of a timer
+// Returns the operation of sleep, or of a timer's tick.
 PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer);
-// waiting for a process's end
+// Returns the operation that waits for the end of a process.
 PyObject* end_operation(PyObject* guard);
 
 }  // namespace weft::py

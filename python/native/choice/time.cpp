@@ -155,9 +155,9 @@ PyObject* f_now(PyObject*, PyObject*) {
   return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9);
 }
 
-// Its party was killed before it could be given the barrier (rule 8.7).
+// Retires a barrier whose party was killed before it could be given the barrier (rule 8.7).
 PyObject* f_barrier_dies(PyObject*, PyObject* o) {
-  if (!Py_IS_TYPE(o, &BarrierType)) return bad_use("_barrier_dies: %R is no barrier", o);
+  if (!Py_IS_TYPE(o, &BarrierType)) return bad_use("_barrier_dies: expected a Barrier, got %R", o);
   run_deferred();
   if (bar(o)->far)
     far_dies(bar(o));
@@ -210,13 +210,13 @@ std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {
     return std::nullopt;
   }
   if (std::isnan(s)) {
-    bad_use("%s: nan is no time", what);
+    bad_use("%s: nan is not a time", what);
     return std::nullopt;
   }
   constexpr double limit = 9.2e9;  // seconds, some 290 years
   if (s >= limit) return prim::forever;
   if (s <= -limit) return -prim::forever;
-  return static_cast<std::int64_t>(std::ceil(s * 1e9));  // never early
+  return static_cast<std::int64_t>(std::ceil(s * 1e9));  // rounded up, so that it is never early
 }
 
 int init_time(PyObject* m) {

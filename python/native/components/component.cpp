@@ -1,11 +1,11 @@
-// Loading components, and making calls of their processes; what a user sees of it is weft.native,
-// in Python.
+// Loads components, and makes calls of their processes. Users see this as the Python module
+// weft.native.
 //
 //   _component_open(path): dlopen, its entry, its ABI ──► (capsule, what it declares)
-//   _component_call(capsule, number, arguments, cpu): arguments converted, channels attached ──► a call, the body of one thread process
+//   _component_call(capsule, number, arguments, cpu): converts the arguments, attaches the channels ──► a call, the body of one thread process
 //
-// Invariant: a library is never unloaded: processes, types and places in its source are referred to
-// for ever.
+// Invariant: a library is never unloaded: its processes, its types and places in its source stay
+// referred to for ever.
 #include "components/component.hpp"
 
 #include <algorithm>
@@ -36,14 +36,14 @@ PyTypeObject CallType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 // --- what a library declares, whatever its age ---------------------------------------------------
 
-// How large the structures were in the first edition of the ABI.
+// The sizes of the structures in the first edition of the ABI.
 constexpr std::uint32_t kFirstComponent = offsetof(weft_component, api_size);
 constexpr std::uint32_t kFirstInfo = 8 + 5 * sizeof(void*),
                         kFirstParameter = 8 + 3 * sizeof(void*) + sizeof(weft_value);
 static_assert(sizeof(weft_process_info) >= kFirstInfo && sizeof(weft_parameter) >= kFirstParameter);
 
-// A component with its structures as large as ours; what it did not know is zero. It points into
-// the library.
+// A component, with its structures at the size of this edition. Fields that the component did not
+// know are zero. The structures point into the library.
 struct Loaded {
   weft_component component{};
   std::vector<weft_process_info> processes;
@@ -57,7 +57,7 @@ T grown(const void* from, std::size_t size) noexcept {
   return t;
 }
 
-// Null with BadUse: it is not for this Weft.
+// Returns null, with BadUse, if the component does not fit this Weft.
 std::unique_ptr<Loaded> understood(const weft_component* c, const char* path) {
   const auto refuse = [&](const char* what) {
     bad_use("load: %s was built with headers of %s", path, what);
@@ -114,7 +114,7 @@ PyObject* declared(const weft_process_info& info) {
   return r;
 }
 
-// The library; null: bad use.
+// Opens the library. Returns null, with BadUse, if that fails.
 void* opened(const char* path) {
   void* library;
   {
@@ -124,10 +124,11 @@ void* opened(const char* path) {
     take_lock(state);
   }
   if (library) return library;
-  const std::string why = ::dlerror();  // of this thread: NOLINT(concurrency-mt-unsafe)
+  const std::string why = ::dlerror();  // the error of this thread: NOLINT(concurrency-mt-unsafe)
   const bool lacks = why.find("undefined symbol") != std::string::npos;
   bad_use("load: %s%s", why.c_str(),
-          lacks ? ": it is declared and nowhere defined; define it, or link what has it (weft "
+          lacks ? ": it is declared and nowhere defined; define it, or link the library that "
+                  "defines it (weft "
                   "build SOURCE.cpp -- -lNAME)"
                 : "");
   return nullptr;
@@ -141,7 +142,7 @@ PyObject* f_open(PyObject*, PyObject* path) {
   void* const entry = ::dlsym(library, WEFT_COMPONENT_ENTRY);
   if (!entry)
     return bad_use(
-        "load: %s is a library, but no component of Weft: it has no %s(), which the macro "
+        "load: %s is a library, but not a component of Weft: it has no %s(), which the macro "
         "WEFT_COMPONENT of <weft/component.hpp> makes",
         p, WEFT_COMPONENT_ENTRY);
   const weft_component* const c = reinterpret_cast<weft_component_entry_function>(entry)();
@@ -152,11 +153,11 @@ PyObject* f_open(PyObject*, PyObject* path) {
         p, c ? c->abi : 0, WEFT_COMPONENT_ABI);
   std::unique_ptr<Loaded> loaded = understood(c, p);
   if (!loaded) return nullptr;
-  if (c->error) return bad_use("load: %s declares what cannot be: %s", p, c->error);
+  if (c->error) return bad_use("load: %s has a declaration that is wrong: %s", p, c->error);
   Owned processes(PyList_New(0));
   for (const auto& process : loaded->processes) append(processes, declared(process));
   const Owned capsule(processes ? PyCapsule_New(loaded.get(), kCapsule, nullptr) : nullptr);
-  if (capsule) static_cast<void>(loaded.release());  // for ever
+  if (capsule) static_cast<void>(loaded.release());  // the library stays loaded for ever
   return capsule ? Py_BuildValue("OsssO", capsule.get(), c->name, or_empty(c->doc),
                                  or_empty(c->compiler), processes.get())
                  : nullptr;
@@ -169,7 +170,8 @@ const Loaded* loaded_of(PyObject* capsule, unsigned process) {
   return nullptr;
 }
 
-// Apart: the class of an aggregate is known when the whole declaration was looked at.
+// A function of its own, because the class of an aggregate is known only after the whole
+// declaration was read.
 PyObject* f_default(PyObject*, PyObject* args) {
   PyObject* capsule;
   unsigned process, i;
@@ -189,7 +191,7 @@ int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObjec
   const bool reads = p.role == WEFT_READER;
   if (!is_end(value) || is_reader(value) != reads) {
     if (const Owned what(shown(value, "an object of type %.100s")); what)
-      bad_use("%s: its argument '%s' is a %s end of a channel of %s; given was %U", who.c_str(),
+      bad_use("%s: its argument '%s' must be a %s end of a channel of %s, not %U", who.c_str(),
               p.name, reads ? "reader" : "writer", describe(t).c_str(), what.get());
     return -1;
   }
@@ -203,14 +205,14 @@ int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObjec
 int add_barrier(NativeCall& c, const weft_parameter& p, PyObject* value, const std::string& who) {
   if (!Py_IS_TYPE(value, &BarrierType)) {
     if (const Owned what(shown(value, "an object of type %.100s")); what)
-      bad_use("%s: its argument '%s' is a Barrier; given was %U", who.c_str(), p.name, what.get());
+      bad_use("%s: its argument '%s' must be a Barrier, not %U", who.c_str(), p.name, what.get());
     return -1;
   }
   if (check_barrier(reinterpret_cast<BarrierObject*>(value), who.c_str()) < 0) return -1;
   if (reinterpret_cast<BarrierObject*>(value)->far) {
     bad_use(
-        "%s: its argument '%s' is a barrier that another OS process has made: a component takes "
-        "one that was made here",
+        "%s: its argument '%s' must be a barrier that was made in this OS process, and another has "
+        "made this one",
         who.c_str(), p.name);
     return -1;
   }
@@ -239,21 +241,23 @@ int add(NativeCall& c, const weft_parameter& p, PyObject* value, const std::stri
   return p.role == WEFT_VALUE ? add_value(c, p, t, value, who) : add_end(c, p, t, value, who);
 }
 
-// Bad use if one channel is given with two different types.
+// Reports bad use if one channel is given with two different types.
 int look_for_twice(const NativeCall& call, std::size_t i, const std::string& who) {
   ChannelObject* const c = call.ends[i]->channel;
   for (std::size_t k = 0; k < i; ++k)
     if (call.ends[k]->channel == c && call.types[k] != call.types[i]) {
-      bad_use("%s: it is given channel %s twice, as one of %s and as one of %s", who.c_str(),
-              channel_name(c).c_str(), describe(call.types[k]).c_str(),
-              describe(call.types[i]).c_str());
+      bad_use(
+          "%s: channel %s is given twice, as a channel of %s and as a channel of %s: give it two "
+          "channels",
+          who.c_str(), channel_name(c).c_str(), describe(call.types[k]).c_str(),
+          describe(call.types[i]).c_str());
       return -1;
     }
   return 0;
 }
 
-// When all else is right. A call that is refused leaves all of its channels as they were (rule
-// 11.1), so all are looked at before the first is changed.
+// Attaches the channels, once all arguments are right. A call that is refused leaves all of its
+// channels as they were (rule 11.1), so all are looked at before the first is changed.
 int attach_all(const NativeCall& call, const std::string& who) {
   const std::size_t n = call.ends.size();
   for (std::size_t i = 0; n > 1 && i < n; ++i)
@@ -290,7 +294,7 @@ PyObject* f_call(PyObject*, PyObject* args) {
   return reinterpret_cast<PyObject*>(o);
 }
 
-// The body of the process; the ends among its arguments are those that the call knows.
+// Runs the body of the process. The ends among its arguments are those that the call knows.
 PyObject* call_run(PyObject* o, PyObject*, PyObject*) {
   return run_call(*reinterpret_cast<CallObject*>(o)->call);
 }
@@ -299,9 +303,9 @@ void call_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 
-// _component_place(process): (file, line) of the operation of a component's process that is the
-// last that it began and that says where it stands; before, of its declaration. None: it is another
-// process, or has ended.
+// _component_place(process): the (file, line) of the last operation that the component's process
+// began with a place; before the first, that of its declaration. None if the process runs no
+// component, or has ended.
 PyObject* f_place(PyObject*, PyObject* o) {
   if (!Py_IS_TYPE(o, &ProcessType) || !proc(o)->native_code || proc(o)->done) Py_RETURN_NONE;
   ProcessBase& b = base_of(proc(o));

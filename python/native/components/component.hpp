@@ -1,8 +1,9 @@
-// Native components (rules 16): libraries whose processes run without the GIL, as thread processes
-// or on the pool.
+// Native components (rules 16): libraries whose processes run without the GIL, on threads of their
+// own or on the pool.
 //
-//   component.cpp        loading a library, what it declares, making a call of one of its processes
-//   component_calls.cpp  a call that runs: the table of functions through which it touches channels, time and its run
+//   component.cpp loads a library, reads its declarations, makes a call of one of its processes
+//   component_calls.cpp a call that runs: the table of functions through which it touches channels,
+//   time and its run
 //                        (component_calls.hpp: in which files)
 //   component_abroad.cpp the same at channels with ends in other OS processes
 #pragma once
@@ -19,14 +20,15 @@ struct BarrierObject;
 struct ThreadProcess;
 class NativeType;
 
-// An operation whose beginning those who observe were told of (component_observe.cpp). `op` null:
-// of none.
+// An operation of whose beginning observers were told (component_observe.cpp). A null `op` means
+// none.
 struct Told {
   const char* op = nullptr;
   PyObject* target = nullptr;  // an end or a barrier of the call
 };
 
-// One call of a process: its arguments, then its run. The component knows it as its weft_process.
+// One call of a process: its arguments, then its run. The component knows the call as its
+// weft_process.
 struct NativeCall {
   const weft_process_info* info = nullptr;
   const char* component = nullptr;
@@ -39,63 +41,68 @@ struct NativeCall {
   int cpu = -1;
   bool started = false;
 
-  // in an operation that was begun without the GIL: of its thread; looked at by task_waiter_comes()
+  // The call's thread is in an operation that it began without the GIL; task_waiter_comes() reads
+  // this.
   prim::atomic<bool> in_core{false};
 
-  // one of its channels has ends in other OS processes: its operations are done with the GIL
+  // One of its channels has ends in other OS processes, so its operations are done with the GIL.
   prim::atomic<bool> abroad{false};
 
-  // While it runs, of its thread alone.
+  // The fields from here on belong to the call's thread while the call runs.
   ProcessBase* process = nullptr;
   runtime::Run* run = nullptr;
   ThreadProcess* thread = nullptr;  // the same process; null: it is on the pool
-  std::string error;                // of the last bad use
-  std::uint8_t met = 0;             // the ends that its operations met: 1 << WEFT_RETIRED, …
-  // where selects begin, by their guards (rule 5.4)
+  std::string error;                // the message of the last bad use
+  // The ends of channels that its operations met: 1 << WEFT_RETIRED, ….
+  std::uint8_t met = 0;
+  // Where each set of guards begins in its next select (rule 5.4).
   std::unordered_map<std::uint64_t, std::uint32_t> starts;
   struct Choosing;
-  // it has chosen a computed output, which is guard `decided`, and makes its value
+  // The choice that has chosen a computed output, its guard `decided`, and makes the value.
   Choosing* deciding = nullptr;
   std::uint32_t decided = 0;
-  // On the pool: its coroutine's frame, and the operation that it has begun.
+  // For a call on the pool: its coroutine's frame, and the operation that it has begun.
   void* frame = nullptr;
   struct Begun {
     weft_status (*finish)(NativeCall&) = nullptr;
     Value slot;
     std::uint32_t end = 0;
-    int at_once = 0;  // of a select that gives way: what it has chosen
+    int at_once = 0;  // what a select that gives way has chosen
     weft_value* value = nullptr;
     weft_guard* guards = nullptr;
     std::uint32_t* chosen = nullptr;
     Choosing* choosing = nullptr;
     Told told;
   } begun;
-  // by how many guards; kept: whoever reports may look at one that is over
+  // The choices, by their numbers of guards. They are kept, because a report may look at one that
+  // is over.
   std::deque<std::unique_ptr<Choosing>> choosing;
 
   NativeCall();
   NativeCall(const NativeCall&) = delete;
   NativeCall& operator=(const NativeCall&) = delete;
-  ~NativeCall();  // with the GIL
+  ~NativeCall();  // needs the GIL
 };
 
-// --- operations at channels with ends in other OS processes (rule 16.7): with the GIL; they give
-// it up while they wait -------------------
+// --- operations at channels with ends in other OS processes (rule 16.7): they have the GIL, except
+// while they wait -------------------
 
-weft_status refuse(NativeCall& c, std::string why);  // bad use, which last_error() tells
+weft_status refuse(NativeCall& c, std::string why);  // reports bad use; last_error() tells why
 weft_status read_abroad(NativeCall& c, std::uint32_t end, weft_value* to);
 weft_status write_abroad(NativeCall& c, std::uint32_t end, weft_value* from);
 weft_status select_abroad(NativeCall& c, weft_guard* guards, std::uint32_t n, bool fair,
                           std::uint32_t* chosen);
-// What came out of a slot (owned), also if the channel was wired while it lay there.
+// Converts what came out of a slot (owned), also if the channel was wired while the value lay
+// there.
 weft_status taken_abroad(NativeCall& c, std::uint32_t end, PyObject* o, weft_value* to);
-// What was in the slot of a write that did not happen.
+// Takes back the value from the slot of a write that did not commit.
 void unsent_abroad(NativeCall& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept;
 
-// On the process's thread, with the GIL: what it returned; null with the exception that left it.
+// Called on the process's thread, with the GIL. Returns the process's result; null with the
+// exception that left it.
 PyObject* run_call(NativeCall& c);
 
-// The call that a process on the pool is; `o` is what f_call of component.cpp made.
+// Returns the call that is the body of a process on the pool; f_call of component.cpp made `o`.
 NativeCall& native_call(PyObject* o) noexcept;
 
 }  // namespace weft::py

@@ -1,14 +1,14 @@
-// Operations of components at channels with ends in other OS processes (rule 16.7): those of a
-// Python thread, around a conversion.
+// Operations of components at channels with ends in other OS processes (rule 16.7): the operations
+// of a Python thread, with a conversion around them.
 //
 //   read │ select ─► the thread's own operation ─► an object ──to_native()──► the component
 //   write ──from_native()──► an object ─► the thread's own operation, which packs it
 //
 // A round trip to another OS process costs more than the interpreter's lock and a pickle, so
-// nothing is saved here by going around them.
+// nothing would be saved by avoiding these two.
 //
-// Invariant: all of it is done with the GIL, which the operations give up while they wait. What
-// they raise becomes a status.
+// Invariant: all of this happens with the GIL, which the operations give up while they wait. An
+// exception that they raise becomes a status.
 #include "channels/operations.hpp"
 #include "components/component.hpp"
 #include "components/component_calls.hpp"
@@ -26,7 +26,8 @@ namespace {
 using Call = NativeCall;
 PyObject* object(EndObject* e) noexcept { return reinterpret_cast<PyObject*>(e); }
 
-// The exception that is set, as a status; what is none of the model's is told as bad use.
+// Turns the exception that is set into a status. An exception that is not the model's counts as bad
+// use.
 weft_status failed(Call& c) {
   const Owned e(take_exception());
   if (!e) return refuse(c, "an operation failed and did not say why");
@@ -48,7 +49,7 @@ weft_status failed(Call& c) {
   return s;
 }
 
-// Takes `o` over.
+// Converts `o`, a reference that it takes over, for the component.
 weft_status converted(Call& c, std::uint32_t end, PyObject* o, weft_value* to) {
   const Owned taken(o);
   const int r = o ? value_native(c.ends[end]->channel, c.types[end], o, *to) : -1;
@@ -57,26 +58,27 @@ weft_status converted(Call& c, std::uint32_t end, PyObject* o, weft_value* to) {
 
 // --- select --------------------------------------------------------------------------------------
 
-PyObject* builtin(const char* name) noexcept {  // of weft._native
+PyObject* builtin(const char* name) noexcept {  // a function of weft._native
   static PyObject* module = nullptr;
   if (!module) module = PyImport_ImportModule("weft._native");
   return module ? PyObject_GetAttrString(module, name) : nullptr;
 }
-PyObject* call(const char* name, PyObject* args, PyObject* keywords = nullptr) {  // takes both over
+// Takes over both arguments.
+PyObject* call(const char* name, PyObject* args, PyObject* keywords = nullptr) {
   const Owned given(args), by_name(keywords);
   const Owned f(args ? builtin(name) : nullptr);
   return f ? PyObject_Call(f.get(), args, keywords) : nullptr;
 }
 
-// `from`, whose arrays went into `o`, is the component's again.
+// Gives `from` back to the component; `o` had its arrays.
 void restore(const NativeType* t, PyObject* o, weft_value& from) noexcept {
   drop_native(from);
   from = {0, nullptr};
-  if (o && to_native(t, o, from) < 0) PyErr_Clear();  // there is no memory: it is empty
+  if (o && to_native(t, o, from) < 0) PyErr_Clear();  // memory has run out: the value is empty
 }
 
-// A guard of the component, as Python's; null with an exception. `value` gets what an output
-// writes; that object then owns the arrays.
+// Makes a Python guard from a guard of the component; null with an exception. `value` becomes what
+// an output writes; that object then owns the arrays.
 PyObject* guard_of(Call& c, weft_guard& from, Owned<>& value) {
   Owned<> g;
   Owned loud(from.ends ? Py_BuildValue("{ss}", "ended", "raise") : nullptr);
@@ -91,7 +93,7 @@ PyObject* guard_of(Call& c, weft_guard& from, Owned<>& value) {
     if (from.kind == WEFT_SYNC)
       g.reset(Py_NewRef(reinterpret_cast<PyObject*>(c.barriers[from.end])));
     if (from.kind == WEFT_SKIP) g.reset(call("skip", PyTuple_New(0)));
-    // It is not before its time, whatever is lost of the nanoseconds.
+    // Fractions of a nanosecond may be lost, but the guard is never early.
     if (from.kind == WEFT_TIMER && from.deadline == prim::forever)
       g.reset(call("at", Py_BuildValue("(d)", HUGE_VAL)));
     if (from.kind == WEFT_TIMER && from.deadline != prim::forever)
@@ -113,7 +115,7 @@ weft_status taken_abroad(Call& c, std::uint32_t end, PyObject* o, weft_value* to
 void unsent_abroad(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept {
   const With lock;
   const Owned value(unsent(o));
-  *from = {0, nullptr};  // it was taken over
+  *from = {0, nullptr};  // the object has taken the value over
   restore(c.types[end], value.get(), *from);
 }
 
@@ -126,7 +128,7 @@ weft_status read_abroad(Call& c, std::uint32_t end, weft_value* to) {
 weft_status write_abroad(Call& c, std::uint32_t end, weft_value* from) {
   const With lock;
   const NativeType* const t = c.types[end];
-  const Owned o(to_python(t, *from));  // its arrays are the object's from now on
+  const Owned o(to_python(t, *from));  // from here on the object owns the arrays
   const Owned done(o ? operation_write(object(c.ends[end]), o.get()) : nullptr);
   const weft_status s = done ? WEFT_OK : failed(c);
   if (done)
@@ -152,7 +154,8 @@ weft_status select_abroad(Call& c, weft_guard* guards, std::uint32_t n, bool fai
   *chosen = n;
   Owned all(PyTuple_New(n));
   std::vector<Owned<>> values(n);
-  // a block: else it is in line, empty, or an array that another guard has
+  // A value in a block was this guard's own. A value without one is empty or is stored in line, or
+  // its array belongs to another guard.
   std::vector<bool> had(n);
   for (std::uint32_t i = 0; all && i < n; ++i) {
     had[i] = guards[i].value.block != nullptr;

@@ -2,13 +2,12 @@
 // (operation.cpp, choice.cpp) for values that are cells, without the GIL.
 //
 //   run_call() ──Aside──► info->run(): read │ write │ select ─► core ──pending──► ThreadProcess::block() ──► status
-//        ◄──with the GIL── how it ended, as the exception that a Python process would have raised
+//        ◄──with the GIL── its outcome, as the exception that a Python process would have raised
 //
 // Invariants
-//  1 What is written to a slot of a core of a native channel is a cell, and so is what is taken
-//    from it (cells.hpp).
-//  2 An end is closed by others under the GIL; here its state is looked at, never changed, without
-//    it.
+//  1 A slot at the core of a native channel holds cells only (cells.hpp).
+//  2 Other code closes an end under the GIL. This file reads the state of an end without the GIL,
+//    and never changes it.
 #include "components/component_calls.hpp"
 
 #include <algorithm>
@@ -72,16 +71,16 @@ weft_status status_of(Call& c, Status s) noexcept {
 bool idle(Call& c, const char* verb) {
   if (!c.deciding) return true;
   bad(c, std::string(verb) +
-             " in the function that makes a computed output's value: it does nothing with channels "
-             "(rule 5.8)");
+             " in the function that makes a computed output's value: that function cannot use "
+             "channels (rule 5.8)");
   return false;
 }
 bool may_wait(Call& c, const char* verb) {
   if (c.thread) [[likely]]
     return true;
   bad(c, std::string(verb) +
-             ": this process runs on the pool, where nothing waits where it "
-             "stands: await the operation (weft::native::tasks)");
+             ": this process runs on the pool, where a call cannot block: await the operation "
+             "(weft::native::tasks)");
   return false;
 }
 EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb) {
@@ -104,7 +103,7 @@ namespace {
 
 // --- read and write ------------------------------------------------------------------------------
 
-// The call that the process which runs on this thread is.
+// The call of the process that runs on this thread.
 thread_local Call* this_call = nullptr;
 
 template <Side S>
@@ -118,7 +117,7 @@ constexpr runtime::OpKind waiting{S == Side::in ? "read" : "write", &withdraw_pl
                                   &weft::detail::undecided_plain<Engine, S == Side::out>,
                                   &weft::detail::passed_plain<Engine, S == Side::out>};
 
-// False: the channel has ends in other OS processes (component_abroad.cpp).
+// Returns false if the channel has ends in other OS processes (component_abroad.cpp).
 template <Side S>
 bool meet(Call& c, ChannelObject* channel, Value& slot, Status& s) noexcept {
   ThreadProcess& me = *c.thread;
@@ -196,7 +195,7 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
     return ends(c, told, status_of(c, s));
   }
   e->channel->core.last_writer = c.thread->id;
-  return ends(c, told, WEFT_OK);  // what a full buffer dropped goes with the slot
+  return ends(c, told, WEFT_OK);  // the value that a full buffer dropped goes with the slot
 }
 
 // --- extended reads ------------------------------------------------------------------------------
@@ -267,7 +266,7 @@ bool read_at_once_abroad(Call& c, std::uint32_t end, weft_value* to) {
   *to = g[0].value;
   return true;
 }
-// Another reader may come between a look and a read, so the core does both in one step: a choice
+// Another reader may come between a look and a read. So the core does both in one step, by a choice
 // with a skip.
 bool read_at_once(Call& c, Engine& core, Value& slot) {
   core::Guard g[2];
@@ -282,7 +281,7 @@ bool read_at_once(Call& c, Engine& core, Value& slot) {
     const Operation op(c);
     i = one.scan([]() noexcept { return std::int64_t{0}; });
   }
-  if (i == core::Select::parked) {  // taken, and its writer makes the value yet
+  if (i == core::Select::parked) {  // the read has committed, and its writer still makes the value
     c.thread->place = &core;
     static constexpr runtime::OpKind held{"read", [](ProcessBase&) noexcept { return false; },
                                           nullptr};
@@ -303,7 +302,8 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
   ChannelObject* const channel = c.ends[end]->channel;
   Engine& core = channel->core;
   while (*n < most && c.abroad.load(std::memory_order_relaxed) && is_wired(channel)) {
-    if (observing()) return WEFT_OK;  // the looks below would be seen, as Python's (many.cpp)
+    // Observers would see the reads below, as they would those of Python (many.cpp).
+    if (observing()) return WEFT_OK;
     if (!read_at_once_abroad(c, end, to + *n)) return WEFT_OK;
     ++*n;
   }
@@ -448,7 +448,7 @@ namespace {
 
 // --- how it ended --------------------------------------------------------------------------------
 
-struct Text {  // of a failure
+struct Text {  // the text of a failure
   char* text;
   ~Text() { release_block(text); }
   const char* c_str() const noexcept { return text ? text : ""; }
@@ -468,8 +468,8 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
         return PyErr_Format(s == WEFT_RETIRED    ? errors.Retired
                             : s == WEFT_POISONED ? errors.Poisoned
                                                  : errors.PeerDied,
-                            "%s: the component has thrown this by itself: no operation of it met "
-                            "it (rule 3.5)",
+                            "%s: the component has thrown this itself: none of its operations "
+                            "ended in this way (rule 3.5)",
                             runtime::path_of(*c.process).c_str());
       return raise_end(s == WEFT_RETIRED    ? Status::retired
                        : s == WEFT_POISONED ? Status::poisoned
@@ -479,7 +479,7 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
                        nullptr);
     default: break;
   }
-  // what it says may be in any encoding
+  // The text may be in any encoding.
   const Owned e(PyObject_CallFunction(component_error, "ssNN", c.component, c.info->name,
                                       to_str(type.c_str()), to_str(text.c_str())));
   if (!e) return nullptr;
@@ -493,7 +493,7 @@ void pin(int cpu) noexcept {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(cpu, &set);
-  // that it can be was asked when the process was made
+  // Whether the CPU can be used was checked when the process was made.
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
@@ -508,7 +508,8 @@ void pin(int cpu) noexcept {
       "throw, in its place");
   c.process = c.thread = nullptr;
   PyThreadState* const state = PyThreadState_Get();
-  t->object->context = std::exchange(state->context, nullptr);  // as it was before (process.cpp)
+  // As it was before this process ran (process.cpp).
+  t->object->context = std::exchange(state->context, nullptr);
   ++state->context_ver;
   end_process(t->object, *t, nullptr);
   run_deferred();
@@ -537,7 +538,7 @@ void task_waiter_comes() {
   task_waiters.fetch_add(1, std::memory_order_seq_cst);
   const auto busy = [](Call* c) { return c->in_core.load(std::memory_order_seq_cst); };
   while (std::any_of(running_calls.begin(), running_calls.end(), busy)) {
-    // one may wait for the GIL: a run that it concludes
+    // A busy call may wait for the GIL, because it concludes a run.
     PyThreadState* const mine = give_up_lock();
     sched_yield();
     take_lock(mine);
@@ -565,7 +566,7 @@ void go_abroad(const ChannelObject* channel) {
           busy = busy || c->in_core.load(std::memory_order_seq_cst);
         }
     if (!busy) return;
-    // one may wait for the GIL: a run that it concludes
+    // A busy call may wait for the GIL, because it concludes a run.
     PyThreadState* const mine = give_up_lock();
     sched_yield();
     take_lock(mine);
@@ -581,7 +582,7 @@ PyObject* run_call(NativeCall& c) {
   c.process = c.thread = static_cast<ThreadProcess*>(t);
   c.run = t->run;
   if (ProcessObject* const p = process_object(t)) p->native_code = 1;
-  go_to(c, {c.info->file, c.info->line});  // until an operation says where it stands
+  go_to(c, {c.info->file, c.info->line});  // valid until an operation says where it stands
   if (c.cpu >= 0) pin(c.cpu);
   weft_failure f{0, nullptr, nullptr};
   weft_status s;

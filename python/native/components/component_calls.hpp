@@ -3,7 +3,7 @@
 //   component_calls.cpp   the table of functions; operations of a thread, which waits in them
 //   component_select.cpp  choice, either way
 //   component_pool.cpp    operations of a coroutine, which are begun and finished; its threads
-//   component_observe.cpp what those who observe are told of them
+//   component_observe.cpp what observers are told of operations
 #pragma once
 #include <memory>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace weft::py {
 
-// The guards of a select, kept while it waits.
+// The guards of a select, which are kept while it waits.
 struct NativeCall::Choosing {
   explicit Choosing(std::uint32_t n) : size(n), guards(n), slots(std::make_unique<Value[]>(n)) {}
   const std::uint32_t size;
@@ -24,8 +24,8 @@ struct NativeCall::Choosing {
   std::optional<core::Select> select;
   runtime::TimerNode timer;
   bool armed = false;
-  bool told = false;               // that it has begun, those who observe
-  std::uint32_t* start = nullptr;  // where the next one of these guards begins
+  bool told = false;               // observers were told that it has begun
+  std::uint32_t* start = nullptr;  // at which guard the next select over these guards begins
 };
 
 namespace calls {
@@ -36,9 +36,9 @@ inline Call& call_of(weft_process* p) noexcept { return *reinterpret_cast<Call*>
 extern prim::atomic<std::uint32_t> task_waiters;  // written under the GIL
 extern std::vector<Call*> running_calls;          // under the GIL
 
-// Around what a thread without the GIL does in a core, but for its sleep (aside.hpp). Either it
-// says so before it looks whether there are task waiters, or whoever makes the first of them sees
-// that it is there.
+// Marks the time that a thread without the GIL spends in a core, except while it sleeps
+// (aside.hpp). Either the thread sets its mark before it looks for task waiters, or whoever makes
+// the first task waiter sees the mark.
 class Operation {
  public:
   explicit Operation(Call& c) noexcept : call_(c) {
@@ -60,22 +60,24 @@ class Operation {
 };
 
 inline weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
-// How an operation ended. One that was cancelled has met the request: the next goes on (rule 6.1).
+// The outcome of an operation. A cancelled operation has used up the request, so the next one goes
+// on (rule 6.1).
 weft_status cancelled(Call& c) noexcept;
 weft_status status_of(Call& c, Status s) noexcept;
-weft_status met(Call& c, weft_status end) noexcept;  // an operation has (rule 3.5); returns it
+// An operation has met this end of a channel (rule 3.5); returns `end`.
+weft_status met(Call& c, weft_status end) noexcept;
 bool idle(Call& c, const char* verb);
-// On the pool nothing waits where it stands: false, and bad use.
+// Returns false, and reports bad use, on the pool: there no operation waits on the stack.
 bool may_wait(Call& c, const char* verb);
-// The end, the barrier, for an operation; null: bad use.
+// Return the end or the barrier for an operation; null for bad use.
 EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb);
 BarrierEngine* barrier_at(Call& c, std::uint32_t number, const char* verb, bool sync = false);
 void go_to(Call& c, weft_place at) noexcept;
-// Values between the component and a slot.
+// Move values between the component and a slot.
 weft_status taken(Call& c, std::uint32_t end, PyObject* o, weft_value* to);
 PyObject* given(Call& c, std::uint32_t end, const weft_value& v);
 void not_sent(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept;
-// How it ended, as Python's: what it returned, or null with the exception.
+// Gives the outcome to Python: returns the result, or null with the exception.
 PyObject* conclude(Call& c, weft_status s, weft_failure& f);
 
 // component_observe.cpp
@@ -83,7 +85,7 @@ Told tell_begin(const char* op, EndObject* end) noexcept;
 Told tell_begin(const char* op, BarrierObject* barrier) noexcept;
 void tell_park(Call& c, const runtime::OpKind& kind) noexcept;
 weft_status tell_outcome(Call& c, const Told& told, weft_status s) noexcept;  // returns it
-// of a select. False: it tells of itself
+// Tells of a select. Returns false if the select tells of itself.
 bool tell_begin(Call& c, Call::Choosing& x, const runtime::OpKind& kind) noexcept;
 void tell_outcome(Call& c, Call::Choosing& x, const runtime::OpKind& kind, weft_status s,
                   int guard) noexcept;
@@ -113,14 +115,16 @@ weft_status start_select(weft_process* p, weft_guard* guards, std::uint32_t n, s
 weft_status finish_select(Call& c);
 
 // component_pool.cpp
-// An operation has completed at once. True: its process, on the pool, lets others run first (rule
-// 7.7), and is in the run queue.
+//
+// An operation has completed at once. Returns true if the process is on the pool and lets others
+// run first (rule 7.7); it is then in the run queue.
 bool gives_way(Call& c) noexcept;
 weft_status start_read(weft_process* p, std::uint32_t end, weft_value* to, weft_place at);
 weft_status start_write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at);
 weft_status start_sync(weft_process* p, std::uint32_t barrier, weft_place at);
 weft_status finish(weft_process* p);
-// An operation at that channel cannot be begun on the pool: it has ends in other OS processes.
+// Reports that an operation at this channel cannot begin on the pool, since the channel has ends in
+// other OS processes.
 weft_status wired_on_the_pool(Call& c, const char* verb, const ChannelObject* channel);
 
 extern const weft_api table;

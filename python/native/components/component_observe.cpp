@@ -1,16 +1,18 @@
-// What those who observe are told of a component's operations (observe.hpp): what they are told of
-// a Python thread's.
+// What observers are told of a component's operations (observe.hpp): the same as of the operations
+// of a Python thread.
 //
 //   tell_begin() ─► core ──pending──► tell_park() ─► block ─► tell_outcome()
 //   tell_begin(guards) ─► scan, enrol ──parked──► tell_park() ─► block ─► tell_outcome(guards)
 //
 // Invariants
-//  1 Each takes the GIL for as long as it tells. None is called within an Operation, and none while
+//  1 Each function takes the GIL while it tells. None is called within an Operation, and none while
 //    nobody observes: the caller tests that flag.
-//  2 Who was told of no beginning is told of no outcome. At channels with ends in other OS
-//    processes operations are a Python thread's (component_abroad.cpp), which tell of themselves.
-//  3 Values are not shown: they are the component's. What the process then gets is what it would
-//    have got: a request of a cancellation is not taken here.
+//  2 An observer that was told of no beginning is told of no outcome. At channels with ends in
+//    other OS
+//    processes operations are a Python thread's (component_abroad.cpp), and those tell of
+//    themselves.
+//  3 Values are not shown: they belong to the component. Observation does not change what the
+//    process gets: no request of a cancellation is used up here.
 #include "channels/marks.hpp"
 #include "choice/barrier.hpp"
 #include "components/component.hpp"
@@ -27,8 +29,8 @@ namespace {
 
 PyObject* object(const void* o) noexcept { return static_cast<PyObject*>(const_cast<void*>(o)); }
 
-// Sets the exception that a Python process would have met. `end`: null of a barrier, and of what
-// met no channel.
+// Sets the exception that a Python process would have met. `end` is null for a barrier, and for an
+// operation that met no channel.
 void raise(Call& c, weft_status s, const EndObject* end, const char* verb, int guard) {
   if (s == WEFT_CANCELLED) {
     PyErr_SetNone(errors.Cancelled);
@@ -50,7 +52,7 @@ void outcome(const char* op, PyObject* target, PyObject* result) noexcept {
   PyErr_Clear();
 }
 
-// The end at which guard i is, the barrier; null of others.
+// Returns the end or the barrier of a guard; null for other guards.
 PyObject* target_of(Call& c, const core::Guard& g) noexcept {
   if (g.kind == core::Kind::barrier) {
     for (BarrierObject* b : c.barriers)
@@ -71,7 +73,7 @@ const char* kind_of(const core::Guard& g) noexcept {
     default: return "at";
   }
 }
-// As Choice::describe() of Python's guards; null: there is no memory left.
+// Describes the guards as Choice::describe() describes Python's; null if there is no memory left.
 PyObject* describe_guards(Call& c, Call::Choosing& x) {
   Owned all(PyTuple_New(x.size));
   for (std::uint32_t i = 0; all && i < x.size; ++i) {

@@ -4,11 +4,11 @@
 //   start_pooled() ──posts to the thread that has the fewest──► pooled_run() ─► info->step() ──WEFT_PENDING──► parked (op says on what)
 //                                                                   ▲                                             │ woken: posted
 //                                                                   └─────────────────────────────────────────────┘
-//   step() ends ──With──► ended: its group is told; the last of a thread: that thread ends, and its group waits for it
+//   step() ends ──With──► ended: its group is told; the last one takes its thread with it, and the group waits for the thread
 //
-// A cancellation: nudge() posts a waker of the thread's own, which withdraws what was cancelled.
-// That is done with the GIL, which a withdrawal may need: whoever has it may wait for the locks of
-// groups that are held meanwhile (aside.hpp, invariant), so it is taken before them.
+// A cancellation: nudge() posts a waker of the thread's own, which withdraws the cancelled
+// operation. This happens with the GIL, which a withdrawal may need. A thread that has the GIL may
+// wait for the locks of groups (aside.hpp, invariant), so the GIL is taken before them.
 //
 // Invariants
 //  1 A process stays on its thread: all of its steps and withdrawals are done there.
@@ -51,7 +51,7 @@ class PoolThread final : public runtime::Executor {
   void nudge() noexcept override {
     if (!asked_.exchange(true, std::memory_order_seq_cst)) scheduler.post(&withdrawer_);
   }
-  // To withdraw at once it must have the GIL.
+  // A withdrawal on the spot needs the GIL.
   bool here() const noexcept override { return scheduler.here() && !aside(); }
   const runtime::ProcessOps& ops_here(const runtime::ProcessOps& ops) override {
     return scheduler.ops_here(ops);
@@ -60,8 +60,8 @@ class PoolThread final : public runtime::Executor {
   runtime::Run& run;
   runtime::Scheduler scheduler;
   std::uint32_t live = 0;
-  runtime::Group* last = nullptr;  // of the last process; it waits for the thread too
-  WatchedStep step;                // what it runs
+  runtime::Group* last = nullptr;  // the group of the last process; it waits for the thread too
+  WatchedStep step;                // the step that the thread runs
 
  private:
   struct Withdrawer : core::Waiter {
@@ -103,7 +103,7 @@ void forget_call(Call& c) noexcept {
   running_calls.erase(std::find(running_calls.begin(), running_calls.end(), &c));
 }
 
-// With the GIL. The last process of its thread takes the thread with it.
+// Ends a process, with the GIL. The last process of a thread takes the thread with it.
 void end_pooled(ProcessObject* p, PyObject* result) {
   PoolThread& t = *p->pool;
   const bool last = --t.live == 0;
@@ -133,7 +133,8 @@ void pool_body(void* arg) {
     }
     own_thread(PyThreadState_Get(), nullptr);
     t->last->finished(0, nullptr);
-    // before any code of the user's: the run may end as soon as another has the GIL
+    // This comes before any code of the user's: the run may end as soon as another thread has the
+    // GIL.
     t->run.gone();
     delete t;
     run_deferred();
@@ -142,8 +143,8 @@ void pool_body(void* arg) {
   PyGILState_Release(gil);
 }
 
-// One that has the fewest processes; a new one while there is none for each CPU. Null with an
-// exception: there is none, and no thread can be begun for `process`.
+// Returns a thread with the fewest processes, or a new one while there are fewer threads than CPUs.
+// Null with an exception: there is no thread, and none can be started for `process`.
 PoolThread* pool_thread(runtime::Run& run, const char* process) {
   auto& all = run_of(run).pool;
   static const unsigned most = cpus();
@@ -191,7 +192,7 @@ void pooled_run(core::Waker* w) {
     run_deferred();
     PyObject* const r = conclude(c, s, f);
     c.process = nullptr;
-    here.running = nullptr;  // what finalisers begin from now on is of no process
+    here.running = nullptr;  // operations that finalisers begin from here on belong to no process
     end_pooled(p, r);
     run_deferred();
   }
@@ -253,7 +254,7 @@ bool gives_way(Call& c) noexcept {
 
 namespace {
 
-// Withdrawn with the GIL (above).
+// The operation is withdrawn with the GIL (see above).
 template <Side S>
 constexpr runtime::OpKind pooled_waiting{S == Side::in ? "read" : "write",
                                          &weft::detail::withdraw_plain<Engine, S>,
@@ -285,10 +286,10 @@ weft_status finish_write(Call& c) {
     return status_of(c, s);
   }
   c.ends[c.begun.end]->channel->core.last_writer = c.process->id;
-  const Value dropped(left);  // by a full buffer
+  const Value dropped(left);  // the value that a full buffer dropped
   return WEFT_OK;
 }
-// Of what was begun.
+// Tells observers the outcome of the operation that was begun.
 weft_status told(Call& c, weft_status s) noexcept {
   return ends(c, std::exchange(c.begun.told, {}), s);
 }
@@ -322,7 +323,7 @@ weft_status start(Call& c, EndObject* e, std::uint32_t end, weft_value* value) {
     if (S == Side::out) *value = take_cell(c.begun.slot.take());
     return told(c, wired_on_the_pool(c, S == Side::in ? "read" : "write", e->channel));
   }
-  // the status of a pending operation is written by the party that decides it
+  // The party that decides a pending operation writes its status.
   return s != Status::pending ? over(c, s) : wait(c, pooled_waiting<S>);
 }
 

@@ -1,4 +1,4 @@
-// Choice of a component's process (rule 5): of one on a thread, which waits in it, and of a
+// Choice of a component's process (rule 5): on a thread, which waits in the select, or as a
 // coroutine on the pool.
 //
 //   select():       begin() ──parked──► ThreadProcess::block() ──► end()
@@ -49,7 +49,7 @@ void undecided_select(ProcessBase& p, runtime::WaitVisitor& v) {
 constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select, &undecided_select};
 constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_select, &undecided_select};
 
-// Sets where the core's guard waits, and for what. False: bad use.
+// Sets the place and the kind of the core's guard. Returns false for bad use.
 bool set_place(Call& c, const weft_guard& from, core::Guard& g, Value& slot) {
   if (from.kind == WEFT_SKIP || from.kind == WEFT_TIMER) {
     g.kind = from.kind == WEFT_SKIP ? core::Kind::skip : core::Kind::timer;
@@ -74,7 +74,7 @@ bool set_place(Call& c, const weft_guard& from, core::Guard& g, Value& slot) {
   return false;
 }
 
-// The guards of the component as the core's; null: bad use.
+// Turns the component's guards into guards of the core; null for bad use.
 Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::uint64_t& key) {
   Call::Choosing& x = choosing_for(c, n);
   key = 0xCBF29CE484222325ull;
@@ -90,11 +90,12 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
     g.node.slot = &x.slots[i];
     any = any || g.enabled;
     if (from.kind > WEFT_COMPUTED) {
-      bad(c, "select: guard " + std::to_string(i) + " is of no kind");
+      bad(c, "select: guard " + std::to_string(i) +
+                 " is of an unknown kind: make guards by the functions of <weft/component.hpp>");
       return nullptr;
     }
     if (!set_place(c, from, g, x.slots[i])) return nullptr;
-    // FNV-1a
+    // The hash is FNV-1a.
     key = (key ^ reinterpret_cast<std::uintptr_t>(g.where) ^ static_cast<std::uint64_t>(g.kind)) *
           0x100000001B3ull;
   }
@@ -109,22 +110,22 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
   return &x;
 }
 
-// Values of outputs go back to the component, but for the one that was written: its block is the
-// channel's.
+// Gives the values of outputs back to the component, except the one that was written: its block
+// belongs to the channel.
 void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) noexcept {
   for (std::uint32_t i = 0; i < x.size; ++i) {
     if (guards[i].kind != WEFT_OUTPUT) continue;
     PyObject* const cell = x.slots[i].take();
     if (static_cast<int>(i) == written) {
       guards[i].value = {0, nullptr};
-      const Value dropped(cell);  // by a buffer
+      const Value dropped(cell);  // the value that a buffer dropped
     } else if (cell) {
       not_sent(c, guards[i].end, cell, &guards[i].value);
     }
   }
 }
 
-// What comes of guard i.
+// Gives guard i its outcome.
 weft_status settle(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* chosen, int i) {
   if (i < 0) {
     give_back(c, x, guards, -1);
@@ -167,14 +168,14 @@ void tell(Call& c, Call::Choosing& x, weft_status s, int i) noexcept {
   if (std::exchange(x.told, false)) [[unlikely]]
     tell_outcome(c, x, waits_by(x), s, i);
 }
-// The choice is made, at once or later. Negative: it was cancelled.
+// The choice has committed, now or earlier. A negative index means that it was cancelled.
 weft_status end(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* chosen, int i) {
   const weft_status s = settle(c, x, guards, chosen, i);
-  if (c.deciding != &x) tell(c, x, s, i);  // else deliver() does, when it has the value
+  if (c.deciding != &x) tell(c, x, s, i);  // else deliver() tells, once it has the value
   return s;
 }
 
-// A channel of these guards that has ends in other OS processes; null: none.
+// Returns a channel of these guards that has ends in other OS processes; null: none.
 ChannelObject* wired_among(Call& c, const weft_guard* guards, std::uint32_t n) noexcept {
   ChannelObject* found = nullptr;
   for (const weft_guard* g = guards; g != guards + n; ++g)
@@ -183,14 +184,15 @@ ChannelObject* wired_among(Call& c, const weft_guard* guards, std::uint32_t n) n
   return found;
 }
 
-// Null: no choice was begun, and `status` says why. *far: a channel that has ends in other OS
-// processes; nothing was begun.
+// Returns null if no choice was begun; `status` then says why. If *far is set, that channel has
+// ends in other OS processes, and nothing was begun.
 Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
                       std::uint32_t* chosen, weft_place at, int& i, ChannelObject** far,
                       weft_status& status) {
   *chosen = n;
   status = WEFT_BAD_USE;
-  // also of timers alone: the choice whose value is being made may be kept where this one would be
+  // This holds for a select of timers alone too: a choice whose value is being made may be kept in
+  // the same place.
   if (!idle(c, "select or sleep")) return nullptr;
   if (n == 0) {
     bad(c, "select without guards would wait for ever");
@@ -229,7 +231,7 @@ Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
   return x;
 }
 
-// It is parked.
+// Prepares the choice to be parked.
 void arm(Call& c, Call::Choosing& x) {
   core::Select& s = *x.select;
   c.process->place = &x;
@@ -240,7 +242,7 @@ void arm(Call& c, Call::Choosing& x) {
   x.timer.choice = &s.choice;
   c.run->arm(x.timer);
 }
-// It was woken.
+// The choice was woken.
 int woken(Call& c, Call::Choosing& x) {
   core::Select& s = *x.select;
   if (std::exchange(x.armed, false)) c.run->disarm(x.timer);
@@ -270,8 +272,8 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
       if (guards[k].kind == WEFT_COMPUTED)
         return bad(c,
                    "select with a computed output and channels that have ends in other OS "
-                   "processes, where a native component has none: make the value first, output(w, "
-                   "value)");
+                   "processes, which a native component cannot combine: make the value first, "
+                   "output(w, value)");
     return select_abroad(c, guards, n, fair != 0, chosen);
   }
   if (i == core::Select::parked) {
@@ -320,10 +322,10 @@ weft_status finish_select(Call& c) {
 
 namespace {
 
-// A partner has what was chosen, and lets us go on.
+// A partner holds the chosen guard's node, and wakes the process when it lets go.
 constexpr runtime::OpKind held_op{"select", [](ProcessBase&) noexcept { return false; }, nullptr};
 
-// If the channel has got ends in other OS processes since it was chosen.
+// Delivers the value if the channel has got ends in other OS processes since the commit.
 void deliver_as_object(ChannelObject* channel, Value& slot) {
   const With lock;
   if (!is_wired(channel)) return;
@@ -360,7 +362,7 @@ weft_status deliver(weft_process* p, weft_value* from) {
     parks(c, held_op);
     c.thread->block(held_op);
   }
-  const Value dropped(slot.take());  // by a buffer
+  const Value dropped(slot.take());  // the value that a buffer dropped
   const weft_status r = made || !from ? WEFT_OK : bad(c, "select: there is no memory left");
   tell(c, *x, from ? r : WEFT_FAILED, static_cast<int>(c.decided));
   return r;

@@ -2,7 +2,7 @@
 // nothing.
 //
 // Invariant: from allocations(True) to allocations(False) every request of the three domains passes
-// through count(), under the GIL or (the raw domain) not.
+// through count(). Requests of the raw domain may come without the GIL.
 #include <atomic>
 
 #include "gate.hpp"
@@ -37,8 +37,8 @@ void plain_free(void* w, void* p) {
   a.free(a.ctx, p);
 }
 
-// allocations(on): begin or end to count; how many there were since it began, before what this very
-// call needs.
+// allocations(on): begins or ends the count, and returns the number of requests since it began,
+// before those of this very call.
 PyObject* f_allocations(PyObject*, PyObject* on) {
   const long so_far = requests.load();
   const bool wanted = on == Py_True;

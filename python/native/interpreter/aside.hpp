@@ -1,15 +1,15 @@
-// Threads that run a component: without the GIL, but for the moments in which they need it.
+// Threads that run a component. They run without the GIL, except at moments when they need it.
 //
 //   thread_body(): with the GIL ──Aside──► the component's code: aside() ──With──► with the GIL for a moment ──► aside()
 //
 // Such a thread touches cores and wakes others as a C++ thread does: cores have locks of their own,
-// and they move cells (cells.hpp), which have no reference count. What needs the interpreter, or
-// what the GIL protects, and may run on such a thread, makes a With first: the conclusion of a run
-// (report.cpp), tasks and guests of asyncio (asyncio.cpp), the end of a sleep that was a
-// standstill.
+// and they move cells (cells.hpp), which have no reference count. Code that may run on such a
+// thread, and needs the interpreter or state that the GIL protects, makes a With first: the
+// conclusion of a run (report.cpp), tasks and guests of asyncio (asyncio.cpp), the end of a sleep
+// that was a standstill.
 //
 // Invariant: a thread that is aside holds no lock of the core's or the runtime's while it waits for
-// the GIL: its holder may wait for that.
+// the GIL: the holder of the GIL may wait for that lock.
 #pragma once
 #include <utility>
 
@@ -17,11 +17,12 @@
 
 namespace weft::py {
 
-// Of a thread that is aside: its thread state. Null: it has the GIL, or is none of ours.
+// The thread state of a thread that is aside. Null: the thread has the GIL, or is not one of
+// Weft's.
 inline constinit thread_local PyThreadState* aside_state = nullptr;
 inline bool aside() noexcept { return aside_state != nullptr; }
 
-class Aside {  // while it lives
+class Aside {  // the thread is aside while this object lives
  public:
   Aside() noexcept { aside_state = give_up_lock(); }
   Aside(const Aside&) = delete;
@@ -29,7 +30,7 @@ class Aside {  // while it lives
   ~Aside() { take_lock(std::exchange(aside_state, nullptr)); }
 };
 
-class With {  // of a thread that is aside: the GIL, while it lives. Of others nothing
+class With {  // a thread that is aside has the GIL while this lives; no effect on others
  public:
   With() noexcept : state_(std::exchange(aside_state, nullptr)) {
     if (state_) take_lock(state_);

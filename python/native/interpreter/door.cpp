@@ -22,7 +22,7 @@ std::atomic<bool> closed{false};
 
 #ifdef Py_GIL_DISABLED
 
-// Threads between their look at `closed` and the end of the call by which they come in.
+// The number of threads between their look at `closed` and the end of the call by which they enter.
 std::atomic<unsigned> coming{0};
 
 struct DoorPlace {
@@ -32,9 +32,9 @@ struct DoorPlace {
   ~DoorPlace() { --coming; }
 };
 
-// The interpreter frees the states of all threads but ours next, and a thread that came in at that
-// moment would find its own gone. Ours is given up meanwhile: a thread that comes in may wait for
-// us to stand still, or for the gate.
+// The interpreter next frees the states of all threads but this one, and a thread that entered at
+// that moment would find its own state gone. This thread's state is given up meanwhile, because a
+// thread that enters may wait for this one to stand still, or for the gate.
 void wait_for_who_comes() noexcept {
   PyThreadState* const mine = PyEval_SaveThread();
   while (coming > 0) sched_yield();
@@ -49,20 +49,20 @@ class Door {
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
   void enter() noexcept {
-    while (sem_wait(&places_) != 0) continue;  // disturbed by a signal
+    while (sem_wait(&places_) != 0) continue;  // interrupted by a signal
   }
   void leave() noexcept { sem_post(&places_); }
 
  private:
-  // Just enough to keep the lock busy: while one thread is on its way out of the kernel, another is
-  // ready.
+  // The number of places, just enough to keep the lock busy: while one thread is on its way out of
+  // the kernel, another is ready.
   static constexpr unsigned kPlaces = 4;
   sem_t places_;
 };
 Door door;
 void wait_for_who_comes() noexcept {}
 
-class DoorPlace {  // in a place of its own, while it lives
+class DoorPlace {  // the thread has a place of its own while this object lives
  public:
   DoorPlace() noexcept { door.enter(); }
   DoorPlace(const DoorPlace&) = delete;
@@ -85,8 +85,8 @@ void take_lock(PyThreadState* mine) noexcept {
     }
     PyEval_RestoreThread(mine);
   } catch (abi::__forced_unwind&) {
-    // pthread_exit(): the interpreter ended while it waited for the lock. It would unwind what must
-    // not be
+    // This was pthread_exit(): the interpreter ended while the thread waited for the lock. The
+    // unwinding would destroy frames that must stay.
     for (;;) pause();
   }
 }
@@ -103,7 +103,7 @@ PyObject* called(PyObject* f, PyObject* a, PyObject* b) noexcept {
 PyGILState_STATE enter_interpreter() {
   try {
     std::optional<DoorPlace> place(std::in_place);
-    if (closed) {  // perhaps while we waited for a place
+    if (closed) {  // perhaps it closed while this thread waited for a place
       place.reset();
       for (;;) pause();
     }

@@ -4,14 +4,15 @@
 
 namespace weft::py {
 
-// All that return a PyObject* set a Python exception and return null.
+// Each function that returns a PyObject* sets a Python exception and returns null.
 PyObject* raise_closed(EndObject* e, const char* verb);
-// The channel has ended for the caller. `value`: what it meant to write, or null.
+// The channel has ended for the caller. `value` is the value that the caller meant to write, or
+// null.
 PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value,
                     bool met = true);
-// PeerDied (rule 8.7).
+// Raises PeerDied (rule 8.7).
 PyObject* raise_barrier_died(const char* verb, int guard = -1);
-// a Retired or Poisoned: did an operation make it (rule 3.5)?
+// Was this Retired or Poisoned made by an operation (rule 3.5)?
 bool is_met(PyObject* end);
 void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept;
 

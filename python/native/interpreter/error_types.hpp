@@ -9,6 +9,6 @@ struct Errors {
   PyObject *ChannelEnd, *Retired, *Poisoned, *PeerDied, *Cancelled, *BadUse, *Deadlock, *several,
       *Blocked, *Ended, *NoResult;
 };
-extern Errors errors;  // once import_errors() has been called
+extern Errors errors;  // filled by import_errors()
 
 }  // namespace weft::py

@@ -1,4 +1,4 @@
-// How the outcomes of the core become Python exceptions, which name process, operation and channel.
+// Turns the outcomes of the core into Python exceptions, which name process, operation and channel.
 #include "interpreter/errors.hpp"
 
 #include <cstdarg>
@@ -20,13 +20,14 @@ Errors errors;
 
 namespace {
 
-// The attributes of a ChannelEnd; interned: the interpreter finds them in its cache.
+// The names of the attributes of a ChannelEnd. They are interned, so that the interpreter finds
+// them in its cache.
 struct {
   PyObject *channel, *guard, *in_doubt, *met, *strength, *value;
 } names;
 
-// A new ChannelEnd. Processes commonly end by one, so it is made without its __init__ (errors.py),
-// which takes four times as long; raise_end() sets the same attributes.
+// Makes a ChannelEnd. Processes commonly end by one, so it is made without a call of __init__
+// (errors.py), which takes four times as long; raise_end() sets the same attributes.
 PyObject* new_end(PyObject* type, PyObject* text) {
   const Owned args(text ? PyTuple_Pack(1, text) : nullptr);
   auto* const t = reinterpret_cast<PyTypeObject*>(type);
@@ -68,9 +69,11 @@ PyObject* to_str(const std::string& s) {
 
 std::string channel_name(ChannelObject* c) { return runtime::name_of(c->core); }
 
-// The format without reprs: a `__repr__` has raised, as it does for a list that nests too deep.
+// Returns the format without reprs. It is used when a `__repr__` has raised, as it does for a list
+// that nests too deep.
 static std::string without_reprs(std::string format) {
-  constexpr std::string_view kInstead = "an object whose repr() fails%.0s";  // shows no more of it
+  // The format shows no more of the object.
+  constexpr std::string_view kInstead = "an object whose repr() fails%.0s";
   for (std::size_t at = 0; (at = format.find("%R", at)) != std::string::npos; at += kInstead.size())
     format.replace(at, 2, kInstead);
   return format;
@@ -104,7 +107,7 @@ bool whole_number(PyObject* o, const char* what, const char* range, Py_ssize_t l
                  Py_TYPE(o)->tp_name);
     return false;
   }
-  to = PyNumber_AsSsize_t(o, nullptr);  // the nearest there is, of one that is beyond
+  to = PyNumber_AsSsize_t(o, nullptr);  // the nearest number, for one out of range
   if (to == -1 && PyErr_Occurred()) return false;
   if (to >= least && to <= most) return true;
   bad_use("%s must be %s, not %R", what, range, o);
@@ -141,8 +144,8 @@ PyObject* raise_closed(EndObject* e, const char* verb) {
   switch (e->state) {
     case EndState::open:
       bad_use(
-          "%s on channel %U: it was made before a fork, and this is the child: make channels in "
-          "the process that uses them",
+          "%s on channel %U: the channel was made before a fork, and this is the child: make "
+          "channels in the process that uses them",
           verb, name.get());
       break;
     case EndState::retired:
@@ -228,14 +231,14 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
 }
 
 // Code of the user's has raised the exception that is set, while a value was packed or unpacked. If
-// the caller of the operation would take it for the end of a loop or of a channel, BadUse takes its
-// place.
+// the caller of the operation would take that exception for the end of a loop or of a channel,
+// BadUse replaces it.
 void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept {
   for (PyObject* const means_more :
        {PyExc_StopIteration, PyExc_StopAsyncIteration, PyExc_GeneratorExit, errors.ChannelEnd}) {
     if (!PyErr_ExceptionMatches(means_more)) continue;
     Owned cause(take_exception());
-    if (bad_use("%s on channel %s: the value cannot be %s, for that raises %.100s", verb,
+    if (bad_use("%s on channel %s: the value cannot be %s, because that raises %.100s", verb,
                 channel_name(c).c_str(), done, Py_TYPE(cause.get())->tp_name);
         PyObject* const e = take_exception()) {
       PyException_SetCause(e, cause.release());
@@ -251,7 +254,7 @@ bool is_met(PyObject* end) {
   return met == Py_True;
 }
 
-// Its text is asyncio's own; the type stays, for those who catch it.
+// Changes the text, which is asyncio's own. The type stays, for code that catches it.
 void explain_no_loop(PyObject* failure) noexcept {
   if (!Py_IS_TYPE(failure, reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError))) return;
   const Owned args(PyObject_GetAttrString(failure, "args"));
@@ -262,7 +265,7 @@ void explain_no_loop(PyObject* failure) noexcept {
       PyUnicode_CompareWithASCIIString(text, "no running event loop") == 0) {
     const Owned more(
         Py_BuildValue("(s)",
-                      "no running event loop: what is asyncio's works in an `async def` process "
+                      "no running event loop: asyncio's functions work in an `async def` process "
                       "whose network runs inside an asyncio loop: "
                       "run(..., host=\"asyncio\"), or `await Parallel(...)` in a task"));
     if (more) PyObject_SetAttrString(failure, "args", more.get());

@@ -9,10 +9,11 @@ namespace weft::py {
 
 struct ChannelObject;
 
-PyObject* bad_use(const char* format, ...);  // sets BadUse. Null
-PyObject* take_exception();                  // fetch, normalised, with its traceback; clears
-void restore_exception(PyObject* e);         // steals
-int import_errors();                         // those of error_types.hpp
+PyObject* bad_use(const char* format, ...);  // sets BadUse; returns null
+// Takes the exception, normalised, with its traceback; clears it.
+PyObject* take_exception();
+void restore_exception(PyObject* e);  // steals the reference
+int import_errors();                  // imports the classes of error_types.hpp
 
 std::string channel_name(ChannelObject* c);
 PyObject* to_str(const std::string& s);

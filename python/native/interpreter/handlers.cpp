@@ -1,10 +1,10 @@
-// Signal handlers that may act (rule 10.3): those from which an end, a channel, a barrier, a
+// Signal handlers that may act (rule 10.3): handlers from which an end, a channel, a barrier, a
 // process or a group can be reached. While there is one, a run in which all wait is not deadlocked:
 // a signal may come, and its handler may act on the run.
 //
 //   Search: the handler ──► each function that it calls, and that those call: a Context
 //   Context: what the function refers to (closure, defaults, the object it is bound to),
-//            and what it names: in these objects, in its globals and in modules
+//            and the names it uses: in these objects, in its globals and in modules
 //
 // Only names are followed: otherwise the handler of a web server would reach the whole program. A
 // function may hand what it has to the functions that it calls. So their names are looked up in its
@@ -12,12 +12,12 @@
 //
 // Invariants
 //  1 The search may run under locks of the runtime, so no Python code runs, whatever the objects
-//    are: no method of a key is called, attributes are read where they lie, and the collector is
-//    off. References are borrowed, for no object is freed meanwhile.
+//    are: no method of a key is called, attributes are read directly from memory, and the collector
+//    is off. References are borrowed, for no object is freed meanwhile.
 //  2 The search ends: after kMost steps a handler counts as one that may act. Functions more than
 //    kCalls calls deep are not looked at.
 //  3 Functions of Python's own library and of Weft are not followed: they use only the ends that
-//    the program has handed to them. Weft's objects are looked at whole.
+//    the program has handed to them. Weft's objects are searched whole.
 #include "interpreter/handlers.hpp"
 
 #include <signal.h>
@@ -51,7 +51,7 @@ constexpr int kSignals = 64;
 PyObject* get_signal = nullptr;  // _signal.getsignal
 PyObject* default_int_handler = nullptr;
 PyObject* text_module = nullptr;  // __module__
-std::string pythons, ours;        // folders
+std::string pythons, ours;        // folders: Python's library, Weft
 
 std::string_view text_of(PyObject* s) noexcept {
   const char* const text = s && PyUnicode_Check(s) ? PyUnicode_AsUTF8(s) : nullptr;
@@ -71,7 +71,8 @@ bool of_library(PyCodeObject* code) noexcept {
   const std::string_view path = text_of(code->co_filename);
   return within(path, ours) ||
          (within(path, pythons) && path.find("-packages/", pythons.size()) == path.npos) ||
-         path.substr(0, 8) == "<frozen ";  // in place of a file name: os.path and a few more
+         // A frozen module has this in place of a file name: os.path and a few more.
+         path.substr(0, 8) == "<frozen ";
 }
 
 namespace {
@@ -84,7 +85,7 @@ PyCodeObject* code_of(PyObject* function) noexcept {
 bool is_our_own(PyObject* handler) noexcept {
   PyObject* f = PyMethod_Check(handler) ? PyMethod_GET_FUNCTION(handler) : handler;
   if (PyFunction_Check(f)) return within(text_of(code_of(f)->co_filename), ours);
-  bool runner = false;  // asyncio's is a functools.partial of a method
+  bool runner = false;  // asyncio's handler is a functools.partial of a method
   const visitproc visit = [](PyObject* o, void* to) {
     if (PyMethod_Check(o)) o = PyMethod_GET_FUNCTION(o);
     if (PyFunction_Check(o) && ends_with(text_of(code_of(o)->co_filename), "asyncio/runners.py"))
@@ -95,7 +96,7 @@ bool is_our_own(PyObject* handler) noexcept {
   return runner;
 }
 
-// The program's handler of signal `n`, owned; null: there is none.
+// Returns the program's handler of signal `n`, a new reference; null: there is none.
 PyObject* handler_of(int n) noexcept {
   struct sigaction a {};
   if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) || a.sa_handler == SIG_DFL ||
@@ -116,7 +117,8 @@ PyObject* handler_of(int n) noexcept {
 // look-up might run a method of a key, so none is done.
 class Dictionaries {
  public:
-  // Borrowed; null: the name is not there, or `dict` has other keys.
+  // Returns a borrowed reference. Null: the name is not there, or `dict` has keys that are no plain
+  // strings.
   PyObject* get(PyObject* dict, PyObject* name) {
     PyObject* const found = dict && plain(dict) ? PyDict_GetItemWithError(dict, name) : nullptr;
     if (!found) PyErr_Clear();
@@ -162,12 +164,12 @@ class Search {
   }
 
  private:
-  static constexpr std::size_t kMost = 600'000;  // steps: 0.1 s at worst
+  static constexpr std::size_t kMost = 600'000;  // the most steps: 0.1 s at worst
   static constexpr int kCalls = 2;
 
   bool is_over() const noexcept { return found_ || dicts_.steps > kMost; }
-  // Function `f` is to be looked at in a Context of its own. `self`: the object that it is bound
-  // to, or null.
+  // Queues function `f`, to be searched in a Context of its own. `self`: the object that it is
+  // bound to, or null.
   void call(PyObject* f, PyObject* self) {
     if (depth_ < kCalls && called_.insert({f, self}).second)
       calls_.push_back({f, self, depth_ + 1});
@@ -178,14 +180,14 @@ class Search {
            PyObject_TypeCheck(o, &BarrierType) || Py_IS_TYPE(o, &ProcessType) ||
            Py_IS_TYPE(o, &GroupType);
   }
-  // Is it a class written in Python? All those have the same C functions; a class written in C has
-  // its own.
+  // Is it a class written in Python? All of these have the same C functions; a class written in C
+  // has its own.
   static bool of_python(PyTypeObject* t) noexcept {
     const auto* const one = reinterpret_cast<PyTypeObject*>(errors.BadUse);
     return t->tp_dealloc == one->tp_dealloc &&
            (t->tp_traverse == one->tp_traverse || !PyType_IS_GC(t));
   }
-  // Is it a class written in Python, and not one of Weft's? (Weft's objects are looked at whole.)
+  // Is it a class written in Python, and not one of Weft's? (Weft's objects are searched whole.)
   bool of_others(PyTypeObject* t) {
     if (!of_python(t)) return false;
     const auto [it, is_new] = others_.try_emplace(t, false);
@@ -221,7 +223,7 @@ class Search {
     return it->second;
   }
 
-  // What one function may use.
+  // The objects that one function may use.
   class Context {
    public:
     explicit Context(Search& s) noexcept : s_(s) {}
@@ -231,14 +233,14 @@ class Search {
       ++s_.dicts_.steps;
       todo_.push_back(o);
     }
-    // What a function refers to without a name.
+    // Adds the objects to which a function refers without a name.
     void push_parts(PyObject* f) {
       push(PyFunction_GET_CLOSURE(f));
       push(PyFunction_GET_DEFAULTS(f));
       push(PyFunction_GET_KW_DEFAULTS(f));
       push(reinterpret_cast<PyFunctionObject*>(f)->func_dict);
     }
-    // Its names, to be looked up in its globals and among the modules.
+    // Adds the function's names, to be looked up in its globals and among the modules.
     void follow_names(PyObject* f) {
       add_names(code_of(f));
       named_.push_back({PyFunction_GET_GLOBALS(f), How::space, 0});
@@ -265,7 +267,7 @@ class Search {
     struct Named {
       PyObject* o;
       How how;
-      std::size_t done;  // so many names have been looked up
+      std::size_t done;  // the number of names that have been looked up
     };
 
     void add_names(PyCodeObject* c) {
@@ -387,7 +389,7 @@ class Search {
   };
   std::vector<Call> calls_;
   std::set<std::pair<PyObject*, PyObject*>> called_;
-  int depth_ = 0;  // how many calls lead to the function that is looked at
+  int depth_ = 0;  // how many calls lead to the function that is being searched
   std::unordered_map<PyTypeObject*, bool> others_;
   std::unordered_map<PyTypeObject*, Special> special_;
   std::vector<PyObject*> owned_;
@@ -405,14 +407,16 @@ bool may_act(const std::vector<PyObject*>& handlers) noexcept {
 }
 
 #else
-// Other threads may change the objects meanwhile, and no lock may be taken here.
+// Other threads may change the objects meanwhile, and no lock may be taken here. So every handler
+// counts as one that may act.
 bool may_act(const std::vector<PyObject*>& handlers) noexcept { return !handlers.empty(); }
 #endif
 
 // _handlers_that_act({signal: the handler that an asyncio loop calls}): the signals with a handler
 // that may act, whether the loop has it or it was set by module `signal`.
 PyObject* f_handlers_that_act(PyObject*, PyObject* of_loop) {
-  if (!PyDict_CheckExact(of_loop)) return bad_use("_handlers_that_act: %R is no dict", of_loop);
+  if (!PyDict_CheckExact(of_loop))
+    return bad_use("_handlers_that_act: expected a dict, got %R", of_loop);
   Owned list(PyList_New(0));
   PyObject *number, *handler;
   for (Py_ssize_t at = 0; PyDict_Next(of_loop, &at, &number, &handler);)
@@ -425,7 +429,7 @@ PyObject* f_handlers_that_act(PyObject*, PyObject* of_loop) {
 }
 PyMethodDef functions[] = {{"_handlers_that_act", gated<f_handlers_that_act>, METH_O, nullptr}, {}};
 
-// The folder of a package or module that has been imported.
+// Returns the folder of a package or module that has been imported.
 std::string folder_of(const char* module) {
   const Owned m(PyImport_ImportModule(module));
   const Owned file(m ? PyObject_GetAttrString(m.get(), "__file__") : nullptr);

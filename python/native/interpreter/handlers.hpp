@@ -5,8 +5,8 @@
 
 namespace weft::py {
 
-// Is there a signal handler, set by the program, from which an end, a channel, a barrier, a process
-// or a group can be reached? No Python code runs meanwhile.
+// Has the program set a signal handler from which an end, a channel, a barrier, a process or a
+// group can be reached? No Python code runs during the search.
 bool handlers_may_act() noexcept;
 
 // Is the code part of Python's own library, or of Weft?

@@ -1,23 +1,24 @@
-// Ctrl-C: the first says where each process is and cancels all of them, the second kills the OS
-// processes that were started, and is KeyboardInterrupt where it lands.
+// Ctrl-C. The first one says where each process is, and cancels all of them. The second one kills
+// the OS processes that were started, and raises KeyboardInterrupt in the code that runs.
 //
 // Python's own handler in C only notes a signal; the main thread calls the Python function when it
-// looks (PyErr_CheckSignals). One that comes between that look and the moment the kernel puts the
-// thread to sleep, or on another thread, would go unnoticed. So our handler wraps Python's and
-// wakes the main thread. It is set while a network runs, and when ordinary code of the main thread
-// waits outside any network; there it stays. The program may set a handler of its own. While a
-// network runs that one is left as it is. In ordinary code ours wraps it at the next wait if it is
-// SIGINT's; another signal's only once SIGINT's has changed too, or a network has run.
+// looks (PyErr_CheckSignals). A signal that comes between that look and the moment the kernel puts
+// the thread to sleep, or on another thread, would go unnoticed. So Weft's handler wraps Python's
+// and wakes the main thread. Weft's handler is set while a network runs, and when ordinary code of
+// the main thread waits outside any network; there it stays. The program may set a handler of its
+// own. While a network runs, the program's handler is left as it is. In ordinary code Weft's
+// handler wraps a new handler of SIGINT at the next wait; that of another signal only once SIGINT's
+// has changed too, or a network has run.
 //
 // Invariants
 //  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits
 //    for handlers on other threads.
-//  2 A bit of `held_back` that is set while nobody is HoldSignals is taken by whoever set it, so no
-//    signal is lost.
+//  2 A bit of `held_back` that is set while no HoldSignals lives is taken by the thread that set
+//    it, so no signal is lost.
 //  3 While a run begins and ends, handlers are read and set without running bytecode: between
-//    bytecodes Python calls a signal's handler, which may raise. So we call the functions of
-//    `_signal`, not those of `signal`, which are Python code. One of them looks for signals itself;
-//    what is raised there is kept for the run.
+//    bytecodes Python calls a signal's handler, which may raise. So this file calls the functions
+//    of `_signal`, not those of `signal`, which are Python code. One of these functions looks for
+//    signals itself; an exception raised there is kept for the run.
 #include "interpreter/interrupt.hpp"
 
 #include <signal.h>
@@ -40,18 +41,19 @@ namespace {
 
 constexpr int kSignals = 64;
 using Handler = void (*)(int);
-std::atomic<Handler> pythons{nullptr};  // one function for all signals
+std::atomic<Handler> pythons{nullptr};  // Python's handler, one function for all signals
 std::atomic<runtime::Parking*> sleeper{nullptr};
 std::atomic<int> handling{0};
-std::atomic<bool> holding{false};         // the main thread is HoldSignals
-std::atomic<std::uint64_t> held_back{0};  // bit n-1: signal n came meanwhile
+std::atomic<bool> holding{false};         // the main thread has a HoldSignals
+std::atomic<std::uint64_t> held_back{0};  // bit n-1: signal n came while signals were held
 std::size_t watchers = 0;
-std::uint64_t watched = 0;  // bit n-1: signal n has our handler
+std::uint64_t watched = 0;  // bit n-1: signal n has Weft's handler
 unsigned long main_thread = 0;
 PyObject* signals = nullptr;  // the module _signal
 PyObject* default_int_handler = nullptr;
 
-// Python looks for signals first: null if a handler raises there.
+// Sets the handler of SIGINT. Python looks for signals first; returns null if a handler raises
+// there.
 PyObject* set_sigint(PyObject* f) {
   return PyObject_CallMethod(signals, "signal", "iO", SIGINT, f);
 }
@@ -60,7 +62,7 @@ void stirring_handler(int number) {
   const int error = errno;
   if (const std::uint64_t bit = std::uint64_t{1} << (number - 1); holding.load()) {
     held_back.fetch_or(bit);
-    // else: it ended meanwhile, and did not see this one
+    // Otherwise the hold ended meanwhile, without noticing this signal.
     if (holding.load() || !(held_back.fetch_and(~bit) & bit)) return;
   }
   if (const Handler h = pythons.load(std::memory_order_relaxed)) h(number);
@@ -75,7 +77,7 @@ bool can_handle_signals() noexcept {
          PyInterpreterState_Get() == PyInterpreterState_Main();
 }
 
-// Around Python's handler, for each signal that has a Python function. Runs no bytecode.
+// Wraps Python's handler, for each signal that has a Python function. Runs no bytecode.
 void stir_by_signals() {
   for (int n = 1; prim::wakes_from_handlers && n <= kSignals; ++n) {
     struct sigaction a {};
@@ -91,13 +93,13 @@ void stir_by_signals() {
     }
   }
 }
-// What SIGINT had when ours were set for a wait outside any run; `known`: since then no run took
-// them away.
+// The handler of SIGINT when Weft's handlers were set for a wait outside any run. `known`: no run
+// has removed Weft's handlers since.
 Handler sigint_then{};
 bool known = false;
 
-// The main thread waits outside any run: ours stay from then on, until the program sets others.
-// That is looked for at SIGINT alone, which is one system call.
+// The main thread waits outside any run: Weft's handlers stay from now on, until the program sets
+// others. Only SIGINT is checked for that, which is one system call.
 void stir_outside() {
   struct sigaction a {};
   if (sigaction(SIGINT, nullptr, &a) != 0 || (known && a.sa_handler == sigint_then)) return;
@@ -129,10 +131,10 @@ struct Row {
   std::string path, does;
 };
 
-// Those that `wanted` holds for, in the order of their numbers.
+// The rows of the processes for which `wanted` holds, in the order of their numbers.
 template <class F>
 std::vector<Row> rows_where(PyRun& run, F&& wanted) {
-  // named below: a path asks the groups, which are locked while they are walked
+  // Paths are made after the walk: they ask the groups, which are locked during it.
   std::vector<ProcessBase*> all;
   run.run.each_process([&](ProcessBase& p) {
     if (wanted(p)) all.push_back(&p);
@@ -146,7 +148,7 @@ std::vector<Row> rows_where(PyRun& run, F&& wanted) {
 std::vector<Row> running_in(PyRun& run) {
   return rows_where(run, [](ProcessBase& p) { return !p.op; });
 }
-// Each process of a run: first who waits.
+// The rows of all processes of a run, those that wait first.
 std::vector<Row> rows_of(PyRun& run) {
   std::vector<Row> rows = rows_where(run, [](ProcessBase& p) { return p.op != nullptr; });
   for (Row& row : running_in(run)) rows.push_back(std::move(row));
@@ -194,11 +196,13 @@ void say(std::string s, const std::vector<std::string>& lines) {
   PySys_FormatStderr("%s", s.c_str());
 }
 
-// Again: who was cancelled, and has not come to an operation, may never.
+// Ctrl-C came again: a process that was cancelled and has not come to an operation may never come
+// to one.
 void insist() {
   const Owned r(end_elsewhere ? PyObject_CallNoArgs(end_elsewhere) : nullptr);
   if (!r && end_elsewhere) PyErr_WriteUnraisable(end_elsewhere);
-  if (current_coroutine() || current_greenlet()) return;  // it lands there
+  // The exception is raised in the process that runs.
+  if (current_coroutine() || current_greenlet()) return;
   if (const auto lines = lines_of(running_in(*root_run)); !lines.empty())
     say("\nweft: interrupted again; a thread ends at an operation, and so these are waited for "
         "(Ctrl-\\ ends the program):",
@@ -244,7 +248,7 @@ Interrupts::Interrupts() {
                                                      : nullptr);
   Owned r(mine ? set_sigint(mine.get()) : nullptr);
   if (mine && !r && PyErr_ExceptionMatches(PyExc_ValueError)) {
-    // a handler's; or Python's, for which another thread is the main one
+    // The exception is a handler's; or it is Python's, because another thread is the main one.
     Owned first(take_exception());
     r.reset(set_sigint(mine.get()));
     if (r || !PyErr_ExceptionMatches(PyExc_ValueError))
@@ -253,7 +257,8 @@ Interrupts::Interrupts() {
       PyErr_Clear();
   }
   if (r) old_ = Py_NewRef(now.get());
-  // By a handler: it ends the run that begins, and ours is not needed.
+  // If a handler has raised, its exception ends the run that begins, and Weft's handler is not
+  // needed.
   if (PyErr_Occurred()) keep_interrupt_for(nullptr, take_exception());
   watching_ = watch_signals();
 }
@@ -263,7 +268,8 @@ Interrupts::~Interrupts() {
   if (!old_) return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
-  // by handlers, for signals that came at the very end: it is told, and ours goes all the same
+  // The exception of a handler, for a signal that came at the very end. It is reported, and Weft's
+  // handler is removed all the same.
   PyObject* raised = nullptr;
   for (int n = 0; n < kSignals; ++n) {
     const Owned r(set_sigint(old_));

@@ -9,9 +9,9 @@ namespace weft::py {
 
 struct PyRun;
 
-// For the time of an outermost run on the main thread, Ctrl-C cancels the network, unless the
-// program has its own handler; and no signal that Python handles is left lying until something else
-// wakes the main thread.
+// While this object lives, during an outermost run on the main thread, Ctrl-C cancels the network,
+// unless the program has its own handler. And no signal that Python handles stays unnoticed until
+// something else wakes the main thread.
 class Interrupts {
  public:
   Interrupts();
@@ -24,15 +24,15 @@ class Interrupts {
   bool watching_ = false;
 };
 
-// While anybody watches them, signals that have a Python function stir a main thread that sleeps,
-// and are held back by HoldSignals. On the main thread, with the interpreter lock; begin: false
-// where there is nothing to watch.
-void say_where(PyRun& run);  // each process, to the standard error
+// While anybody watches, a signal that has a Python function wakes a sleeping main thread, and
+// HoldSignals holds it back. Both are called on the main thread, with the interpreter lock.
+// watch_signals() returns false where there is nothing to watch.
+void say_where(PyRun& run);  // writes each process to the standard error
 bool watch_signals();
 void unwatch_signals() noexcept;
 
-// While one lives on the main thread no handler of a signal that is watched runs there: those that
-// come are passed on to Python at its end. On other threads: does nothing.
+// While one lives on the main thread, no handler of a watched signal runs there: signals that come
+// are passed on to Python at its end. On other threads it does nothing.
 class HoldSignals {
  public:
   HoldSignals() noexcept;
@@ -45,10 +45,10 @@ class HoldSignals {
 };
 
 // The main thread is about to look for signals and then to sleep by p (null: it is awake). On other
-// threads: does nothing.
+// threads this does nothing.
 void main_sleeps_by(runtime::Parking* p) noexcept;
 
-// As PyErr_CheckSignals(), by a thread that is in an operation.
+// Does what PyErr_CheckSignals() does, on a thread that is in an operation.
 int run_handlers() noexcept;
 // For a message: which code ran on this thread while the thread was in an operation.
 const char* who_ran_there() noexcept;
@@ -57,7 +57,7 @@ const char* who_ran_there() noexcept;
 void main_is_this_thread() noexcept;
 bool on_main_thread() noexcept;
 bool is_main_thread(unsigned long identity) noexcept;
-// The handler of Ctrl-C that is Weft's; in the child of a fork it raises KeyboardInterrupt.
+// Is this Weft's handler of Ctrl-C? In the child of a fork that handler raises KeyboardInterrupt.
 bool is_weft_interrupt(PyObject* handler) noexcept;
 
 }  // namespace weft::py

@@ -5,7 +5,7 @@
 
 namespace weft::py {
 
-// Of a thread that is known to the interpreter and has the lock. What take_lock() wants.
+// For a thread that has the lock. Returns what take_lock() needs.
 PyThreadState* give_up_lock() noexcept;
 void take_lock(PyThreadState* mine) noexcept;
 

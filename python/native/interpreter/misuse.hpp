@@ -1,4 +1,4 @@
-// How wrong arguments and calls are refused, as far as only few files need it.
+// How wrong arguments and calls are refused: the functions that only few files need.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -9,9 +9,9 @@ namespace weft::py {
 // is set.
 bool whole_number(PyObject* o, const char* what, const char* range, Py_ssize_t least,
                   Py_ssize_t most, Py_ssize_t& to);
-// Asyncio was called where no loop runs: says what to do.
+// Explains a call of asyncio's where no loop runs, and says what to do.
 void explain_no_loop(PyObject* failure) noexcept;
-// __reduce_ex__ of a channel, an end, a barrier and a process: bad use.
+// __reduce_ex__ of channels, ends, barriers and processes; it raises BadUse.
 PyObject* no_copy(PyObject* o, PyObject*);
 
 }  // namespace weft::py

@@ -1,4 +1,4 @@
-// weft.Outside: as long as the token is open, something that Weft does not see may act (rule 10.3).
+// weft.Outside: while the token is open, something that Weft cannot see may act (rule 10.3).
 //
 //   Outside() ──► open ──close(), the end of its block──► closed
 //                  └────dropped──► pending (pending.cpp) ──► closed
@@ -21,7 +21,7 @@ namespace {
 
 struct OutsideObject {
   PyObject_HEAD;
-  weft::Outside* token;  // owned; null: closed
+  weft::Outside* token;  // owned; null once the token is closed
   std::uint32_t generation;
   bool due;
 };
@@ -50,7 +50,7 @@ void close(OutsideObject* t, void (*exit)(weft::Outside*) noexcept) noexcept {
   exit(std::exchange(t->token, nullptr));
 }
 void outside_dealloc(PyObject* o) {
-  close(self_of(o), &defer_exit);  // the collector may run under locks of ours
+  close(self_of(o), &defer_exit);  // the collector may run under locks of the extension's
   Py_TYPE(o)->tp_free(o);
 }
 PyObject* outside_close(PyObject* o, PyObject*) {
@@ -89,7 +89,7 @@ PyGetSetDef getset[] = {
     {"due", gated<outside_due>, nullptr, "Is what it stands for meant to take its time?", nullptr},
     {"closed", gated<outside_closed>, nullptr, "Is the token closed?", nullptr},
     {}};
-// _open_tokens(): how many open tokens there are that are not due.
+// _open_tokens(): the number of open tokens that are not due.
 PyObject* f_open_tokens(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(tokens.plain); }
 PyMethodDef functions[] = {{"_open_tokens", gated<f_open_tokens>, METH_NOARGS, nullptr}, {}};
 PyTypeObject OutsideType{PyVarObject_HEAD_INIT(nullptr, 0)};

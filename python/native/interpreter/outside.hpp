@@ -8,7 +8,7 @@ struct OpenTokens {
   unsigned plain, due;
   bool any() const noexcept { return plain + due != 0; }
 };
-const OpenTokens& open_tokens() noexcept;  // under the GIL
+const OpenTokens& open_tokens() noexcept;  // needs the GIL
 void forget_outside() noexcept;            // in the child of a fork
 // Frees the token, and makes runs look again.
 void exit_now(weft::Outside* owned) noexcept;    // at a safe point

@@ -7,13 +7,14 @@
 
 namespace weft::py {
 
-// Threads that Weft started are not foreign to their run. `run` null: it is of no run, and idle.
+// Notes a thread that Weft started, so that it is not foreign to its run. A null `run` means that
+// the thread works for no run, and is idle.
 void own_thread(PyThreadState* t, runtime::Run* run);
-void lend_thread(PyThreadState* t);  // foreign to every run for a time
+void lend_thread(PyThreadState* t);  // makes the thread foreign to every run for a time
 void disown_thread(PyThreadState* t) noexcept;
 bool is_own_thread(PyThreadState* t) noexcept;
-bool idle_worker(PyThreadState* t) noexcept;  // of the pool of io calls
-// makes a worker of the pool foreign while it lives; on other threads nothing
+bool idle_worker(PyThreadState* t) noexcept;  // an idle worker of the pool of io calls
+// Makes a worker of the pool foreign while this object lives; on other threads it does nothing.
 class ForeignThread {
  public:
   ForeignThread() : worker_(idle_worker(PyThreadState_Get())) {

@@ -1,6 +1,7 @@
-// Where there is no GIL, an object goes with its last reference only if the thread that made it, its
-// owner, drops that one. Dropped by another it is queued, until its owner runs Python code again;
-// and an owner that sleeps here may wait for an end that is in it (rule 12.2).
+// Without a GIL, an object goes with its last reference only if its owner, the thread that made it,
+// drops that reference. If another thread drops it, the object is queued until its owner runs
+// Python code again. But an owner that sleeps here may wait for an end within that object (rule
+// 12.2).
 //
 //   a thread drops what another has made ──► CPython marks its owner
 //      └──the owner sleeps here: wake_owners()──► disturbed, drop_own()
@@ -26,7 +27,7 @@ inline bool owns_dropped(PyThreadState* t) noexcept {
   constexpr std::uintptr_t merge = 1U << 6;  // _PY_EVAL_EXPLICIT_MERGE_BIT, which CPython keeps
   return (_Py_atomic_load_uintptr_relaxed(&t->eval_breaker) & merge) != 0;
 }
-// Those that sleep; true: there are some. Inside the gate.
+// Wakes the marked threads that sleep; returns true if there are some. Called inside the gate.
 bool wake_owners() noexcept;
 
 #else

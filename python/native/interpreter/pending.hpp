@@ -1,4 +1,4 @@
-// How a safe point does what was deferred (pending.cpp). value.hpp has defer_decref(), which
+// How a safe point does the deferred work (pending.cpp). value.hpp declares defer_decref(), which
 // defers.
 #pragma once
 
@@ -6,8 +6,8 @@ namespace weft::py {
 
 extern bool something_pending;
 void run_deferred_now() noexcept;
-bool ends_pending() noexcept;        // are ends queued, which this thread may retire?
-bool deferred_runs_here() noexcept;  // a finaliser runs (pending.cpp)
+bool ends_pending() noexcept;        // are there queued ends that this thread may retire?
+bool deferred_runs_here() noexcept;  // does a finaliser run (pending.cpp)?
 inline void run_deferred() noexcept {
   if (something_pending) [[unlikely]]
     run_deferred_now();

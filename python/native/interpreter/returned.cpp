@@ -1,14 +1,14 @@
-// How an awaitable gives back its value where the interpreter asks by tp_iternext: from 3.12 on,
-// always (before, by am_send).
+// How an awaitable gives back its value where the interpreter asks by tp_iternext. From 3.12 on it
+// always does; before, it asks by am_send.
 //
 //   am_send ──value──► StopIteration made, or the spare one ──raised──► the interpreter takes the value and lets go ──► spare
 //
-// A StopIteration of ours is a subclass that keeps the last one that was let go, so that a
-// communication allocates none. It is raised without the exception that is being handled as its
-// context: nobody is to see it.
+// The StopIteration raised here is of a subclass that keeps the last object that was let go, so
+// that a communication allocates none. It is raised without the exception being handled as its
+// context, since no program sees it.
 //
-// Invariant: the spare one is untracked, holds no value and nothing that was hung on it; its `args`
-// are empty, as are those of any of ours.
+// Invariant: the spare object is untracked, and holds no value and no attribute that was set on it.
+// Its `args` are empty, as are those of every object of this subclass.
 #include "interpreter/returned.hpp"
 
 #include "gate.hpp"
@@ -32,7 +32,7 @@ void stop_dealloc(PyObject* o) {
   Owned args = new_ref(e->args);
   Py_TYPE(o)->tp_clear(o);
   e->suppress_context = 0;
-  // what was cleared may have run code that filled `spare`
+  // The code that clearing has run may have filled `spare`.
   if (PyTuple_GET_SIZE(args.get()) == 0 && !spare) {
     e->args = args.release();
     spare = o;

@@ -6,7 +6,7 @@
 namespace weft::py {
 
 PyObject* iternext_by(sendfunc send, PyObject* self);
-// the same for a method, which must set StopIteration also for None
+// The same for a method, which must set StopIteration also for None.
 PyObject* send_by(sendfunc send, PyObject* self);
 
 }  // namespace weft::py

@@ -1,8 +1,8 @@
 // Numbers of lines: see sites.hpp.
 //
-// An end is made at the cost of few instructions, and its place is a part of that: of CPython 3.11
-// we look into the frame that runs, whose layout its minor version fixes. Elsewhere the public
-// calls tell, which take more.
+// Making an end takes few instructions, and noting its place is a part of that. In CPython 3.11 the
+// code reads the running frame itself, whose layout is fixed for the minor version. In other
+// versions it uses the public calls, which take longer.
 #include "interpreter/sites.hpp"
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000 && !defined(PYPY_VERSION)
@@ -39,8 +39,8 @@ std::uint32_t number_of(PyCodeObject* code, int line) {
   return at->second;
 }
 
-// The interpreter walks the table of all lines of a code to find one: the instructions that were
-// asked for last are kept, with their codes, so that none is another at the same address.
+// To find a line the interpreter walks the table of all lines of a code object. So the last results
+// are kept, with their code objects: then no other code object can have the same address.
 struct Place {
   PyCodeObject* code;  // owned
   const void* instruction;
@@ -50,7 +50,7 @@ Place places[64];
 
 #ifndef WEFT_FRAMES
 #define WEFT_FRAMES 0
-// The instruction at which `f` stands; not to be read.
+// The instruction at which `f` stands. The address is for comparison only.
 const void* instruction_of(PyFrameObject* f, PyCodeObject* code) {
 #if PY_VERSION_HEX < 0x030B0000
   return nullptr;
@@ -70,7 +70,7 @@ Place& place_of(const void* instruction) noexcept {
   Owned code(PyFrame_GetCode(f));
   std::uint32_t number = 0;
 #if WEFT_FRAMES
-  // that frame is still being entered: its caller stands for it
+  // That frame is still being entered, so its caller stands for it.
   if (f->f_frame->prev_instr != instruction) instruction = nullptr;
 #else
   instruction = instruction_of(f, code.get());
@@ -79,7 +79,7 @@ Place& place_of(const void* instruction) noexcept {
 #endif
   try {
     number = number_of(code.get(), PyFrame_GetLineNumber(f));
-  } catch (...) {  // no memory: it has no number
+  } catch (...) {  // no memory: the line gets no number
   }
   if (!instruction || number == 0) return number;
   code.reset(std::exchange(place_of(instruction), {code.release(), instruction, number}).code);
@@ -106,7 +106,7 @@ PyObject* file_name(PyObject* name) noexcept {
   if (PyUnicode_AsUTF8(name)) [[likely]]
     return name;
   PyErr_Clear();
-  static PyObject* kept = nullptr;  // dict: by the file's name
+  static PyObject* kept = nullptr;  // dict, by the name of the file
   if (!kept && !(kept = PyDict_New())) return nullptr;
   if (PyObject* const known = PyDict_GetItemWithError(kept, name)) return known;
   if (PyErr_Occurred()) return nullptr;
@@ -114,7 +114,7 @@ PyObject* file_name(PyObject* name) noexcept {
   const Owned text(bytes ? PyUnicode_FromEncodedObject(bytes.get(), "utf-8", "strict") : nullptr);
   if (!text) return nullptr;
   const bool stored = PyDict_SetItem(kept, name, text.get()) == 0;
-  return stored ? text.get() : nullptr;  // the dict keeps it
+  return stored ? text.get() : nullptr;  // the dict keeps the text alive
 }
 
 }  // namespace weft::py

@@ -1,6 +1,6 @@
 // Threads that are no processes, and their ends (rule 10.3). A run that stands still goes on
-// waiting while one lives that may hold an end it waits for; when the last of them has gone, nobody
-// else would ask again.
+// waiting while such a thread lives that may hold an end the run waits for. When the last of these
+// threads has gone, the run must look again, and nothing else would tell it.
 //
 //   a run finds it in Python: watch_stranger()          it uses Weft: note_stranger()
 //        │ it leaves Python (its state is cleared)            │
@@ -13,13 +13,14 @@
 //
 // Invariants
 //  1 `natives` is under `lock`, a leaf: a thread that ends does not have the GIL, and may not wait
-//    for it, since the holder of the GIL may wait for that thread.
-//  2 Whoever looks for strangers sets `asked` first. So a thread that ends either is not found, or
+//    for the GIL, since the holder of the GIL may wait for that thread.
+//  2 A run that looks for strangers sets `asked` first. So a thread that ends either is not found,
+//    or
 //    sees that it must make the runs look again.
 //  3 Without a GIL the states of other threads cannot be reached. There weft/_foreign_threads.py
 //    waits for Python threads; C threads that have not used Weft are not known. While `watching`,
-//    it asks _strangers_wanted() each time it has found no thread, before it gives up. So it sees a
-//    run that came to stand still in between.
+//    it asks _strangers_wanted() each time it has found no thread, before it gives up. So it
+//    notices a run that came to a standstill in between.
 #include "interpreter/strangers.hpp"
 
 #include <algorithm>
@@ -43,10 +44,11 @@ namespace weft::py {
 
 namespace {
 
-// For each of Weft's own threads the run that it works for; null: none, it is idle. Under the GIL.
+// For each of Weft's own threads, the run that it works for; null if it is idle. The GIL protects
+// it.
 std::map<PyThreadState*, runtime::Run*> own_threads;
-std::set<PyThreadState*> helpers;  // threads of the package's own Python
-// Stands for the run of a worker that runs something which nobody waits for: it is not idle.
+std::set<PyThreadState*> helpers;  // threads of the package's Python modules
+// Stands for the run of a worker whose call nobody waits for any more: that worker is not idle.
 runtime::Run* of_the_users() noexcept {
   static char nobody;
   return reinterpret_cast<runtime::Run*>(&nobody);
@@ -56,7 +58,7 @@ std::mutex lock;
 std::set<unsigned long>& natives = *new std::set<unsigned long>;  // identities of live threads
 std::atomic<bool> asked{false};
 
-// Calls F on a thread of its own: the caller, a thread that ends or a run that finds a stranger,
+// Calls F on a thread of its own: the caller (a thread that ends, or a run that finds a stranger)
 // may hold locks or be about to sleep, and calls no Python code.
 template <auto F>
 bool on_a_thread() noexcept {
@@ -70,7 +72,8 @@ bool on_a_thread() noexcept {
     }
     PyGILState_Release(gil);
   };
-  // false: no thread could be started. The next thread to end, or run to stand still, tries again
+  // False means that no thread could be started. The next thread to end, or run to stand still,
+  // tries again.
   return PyThread_start_new_thread(body, nullptr) != static_cast<unsigned long>(-1);
 }
 
@@ -99,15 +102,15 @@ void note_this_thread() noexcept { static thread_local const Native here; }
 #ifndef Py_GIL_DISABLED
 constexpr const char* kMark = "weft.stranger";
 
-// The mark in a thread's state is destroyed, so the state is: on that thread, with the GIL. But
-// when the interpreter ends, and in the child of a fork, another thread clears all states.
+// The mark in a thread's state is destroyed with the state: on that thread, with the GIL. But when
+// the interpreter ends, and in the child of a fork, another thread clears all states.
 void leaves_python(PyObject* mark) {
   const auto whose = reinterpret_cast<std::uintptr_t>(PyCapsule_GetContext(mark));
   if (whose == PyThread_get_thread_ident() && !interpreter_ends()) note_this_thread();
 }
 #else
-bool wanted = false;        // a run stands still for one
-bool watching = false;      // somebody waits for their ends, or is about to
+bool wanted = false;        // a run stands still because of a stranger
+bool watching = false;      // somebody waits for the ends of strangers, or is about to
 PyObject* watch = nullptr;  // weft._foreign_threads.watch()
 
 void begin_watching() {
@@ -117,8 +120,8 @@ void begin_watching() {
     PyErr_Clear();
   }
 }
-// _strangers_wanted(): does a run stand still for one since this was last asked? If not, nobody
-// watches any more.
+// _strangers_wanted(): has a run stood still because of a stranger since the last call? If not,
+// nobody watches any more.
 PyObject* f_wanted(PyObject*, PyObject*) {
   watching = std::exchange(wanted, false);
   return PyBool_FromLong(watching);
@@ -141,7 +144,7 @@ PyObject* f_look_again(PyObject*, PyObject*) {
 PyObject* f_helper_thread(PyObject*, PyObject* on) {
   if (PyObject_IsTrue(on) == 1) {
     helpers.insert(PyThreadState_Get());
-    look_again();  // until now it was a stranger to whoever looked
+    look_again();  // until now runs took it for a stranger
   } else {
     helpers.erase(PyThreadState_Get());
   }
@@ -158,7 +161,8 @@ PyMethodDef functions[] = {{"_helper_thread", gated<f_helper_thread>, METH_O, nu
 #endif
                            {}};
 
-// The identities of the noted threads. They count until they end, also while not in Python.
+// Returns the identities of the noted threads. They count until they end, also while they are not
+// in Python.
 std::set<unsigned long> native_strangers() {
   asked = true;
   const std::lock_guard g(lock);
@@ -167,8 +171,8 @@ std::set<unsigned long> native_strangers() {
 
 #ifdef Py_GIL_DISABLED
 // Without a GIL threads end at any time, and their states with them, so the list of states cannot
-// be walked. Instead `_thread` is asked how many it has started that live. It does not count
-// threads that C code registered by PyGILState_Ensure, as Weft's are.
+// be walked. Instead, `_thread` is asked for the number of live threads that it has started. It
+// does not count threads that C code registered by PyGILState_Ensure, as Weft's threads do.
 PyObject* count_threads = nullptr;
 
 }  // namespace
@@ -187,7 +191,7 @@ bool foreign_threads(runtime::Run& run) {
     if (whose && whose != &run) return true;
     known.insert(t);
   }
-  known.erase(run_of(run).state);  // a guest's may be gone
+  known.erase(run_of(run).state);  // the thread of a guest may be gone
   std::size_t ours = run_of(run).counted;
   for (PyThreadState* t : known) ours += is_counted(t);
   return all > ours;
@@ -197,9 +201,9 @@ void watch_foreign(runtime::Run&) noexcept {
   if (!watching && watch) watching = on_a_thread<&begin_watching>();
 }
 #else
-// A run has found this thread in Python: it counts until it has ended.
+// A run has found this thread in Python: the thread counts until it has ended.
 void watch_stranger(PyThreadState* t) noexcept {
-  if (is_main_thread(t->thread_id)) return;  // the interpreter ends with that
+  if (is_main_thread(t->thread_id)) return;  // the interpreter ends with that thread
   const SavedException kept;
   const int collector = PyGC_Disable();
   if (!t->dict) t->dict = PyDict_New();
@@ -224,7 +228,7 @@ void each_state(F&& f) {
        t = PyThreadState_Next(t))
     f(t);
 }
-// The noted threads that are not in Python at this moment.
+// Returns the noted threads that are not in Python at this moment.
 std::set<unsigned long> natives_beyond() {
   std::set<unsigned long> natives = native_strangers();
   if (!natives.empty()) each_state([&](PyThreadState* t) { natives.erase(t->thread_id); });
@@ -252,7 +256,7 @@ void note_stranger() noexcept {
   looked = true;
   PyThreadState* const t = PyThreadState_Get();
 #ifdef Py_GIL_DISABLED
-  if (is_counted(t)) return;  // as long as it lives
+  if (is_counted(t)) return;  // such a thread counts as long as it lives
 #endif
   if (!on_main_thread() && !is_helper(t) && !is_own_thread(t)) note_this_thread();
 }
@@ -286,7 +290,8 @@ bool nobody_else() noexcept {
 }
 
 #ifndef Py_GIL_DISABLED
-// The identities of the threads whose states are `foreign`, and of those not in Python.
+// Returns the identities of the threads whose states are `foreign`, and of the noted threads that
+// are not in Python.
 template <class F>
 static PyObject* idents_of(F&& foreign) {
   Owned list(PyList_New(0));
@@ -342,7 +347,7 @@ bool is_helper(PyThreadState* t) noexcept { return helpers.count(t) != 0; }
 void forget_strangers() noexcept {
   own_threads.clear();
   helpers.clear();
-  new (&lock) std::mutex;  // another thread may have had it
+  new (&lock) std::mutex;  // another thread may have held it at the fork
   natives.clear();
 #ifdef Py_GIL_DISABLED
   wanted = watching = false;

@@ -23,7 +23,7 @@ const Kind* kind_of(PyObject* o) noexcept {
   return nullptr;
 }
 
-// At least one of a and b is an awaitable.
+// Refuses an operation of the interpreter on a and b. At least one of them is an awaitable.
 PyObject* refuse(PyObject* a, PyObject* b = nullptr) {
   const Kind* k = kind_of(a);
   if (!k && b) k = kind_of(b);

@@ -3,24 +3,26 @@
 // use is BadUse, which says to write `await` (rule 11.2).
 //
 // Invariant: `await` calls am_await first, which sets `awaited`. So if tp_iter is called while
-// `awaited` is false, the program iterates; it is no `yield from op.__await__()`.
+// `awaited` is false, the program iterates over the awaitable; it does not run `yield from
+// op.__await__()`.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 namespace weft::py {
 
-// The am_await of an awaitable that is its own iterator. D has a field `awaited`, at first false.
+// am_await of an awaitable that is its own iterator. D has a field `awaited`, which is false at
+// first.
 template <class D>
 PyObject* await_itself(PyObject* o) noexcept {
   reinterpret_cast<D*>(o)->awaited = true;
   return Py_NewRef(o);
 }
 
-using VerbOf = const char* (*)(PyObject*) noexcept;  // what an awaitable does
+using VerbOf = const char* (*)(PyObject*) noexcept;  // names what an awaitable does
 using WasAwaited = bool (*)(PyObject*) noexcept;
 
-// Sets the slots of `type`; to be called before PyType_Ready.
+// Sets the slots of `type`; it must be called before PyType_Ready.
 void refuse_as_result(PyTypeObject& type, VerbOf verb, WasAwaited awaited);
 
 template <class D>

@@ -29,20 +29,20 @@ namespace weft::py {
 
 namespace {
 
-thread_local LinkObject* cached = nullptr;      // owned: the last one used on this thread
-thread_local LinkObject* in_section = nullptr;  // of the section that this thread is in
+thread_local LinkObject* cached = nullptr;      // owned: the last link used on this thread
+thread_local LinkObject* in_section = nullptr;  // the link of the section that this thread is in
 
-PyObject* get_running = nullptr;  // asyncio's, once it was imported
+PyObject* get_running = nullptr;  // asyncio's function, once asyncio was imported
 PyObject* cancelled_error = nullptr;
-PyObject* tasks = nullptr;    // the current ones, by loop; null: they are asked for by `current`
+PyObject* tasks = nullptr;    // the current tasks, by loop; null: `current` is called instead
 PyObject* current = nullptr;  // asyncio.current_task
 std::size_t owing = 0;        // tasks to which a cancellation is owed
 
 LinkObject* lnk(PyObject* o) noexcept { return reinterpret_cast<LinkObject*>(o); }
 
 struct {
-  // made at the import: a static made at its first use takes a lock, which must not be held while
-  // the gate opens
+  // The names are made at the import. A static made at its first use takes a lock, which must not
+  // be held while the gate opens.
   PyObject *asyncio, *done, *set_result, *create_future, *blocking, *time, *virtual_time;
 } names;
 
@@ -56,7 +56,7 @@ PyObject* module_function(const char* name, PyObject* argument) noexcept {
            : nullptr;
 }
 
-// The running loop, owned; null: none (an error counts as none).
+// Returns the running loop, a new reference; null: none runs (an error counts as none).
 PyObject* running_loop() noexcept {
   if (!get_running) {
     const Owned m(PyImport_GetModule(names.asyncio));
@@ -79,7 +79,7 @@ bool refers_to(LinkObject* l, PyObject* loop) noexcept {
 
 // --- what a signal's handler raised --------------------------------------------------------------
 
-PyObject* raised = nullptr;  // owned; the last one
+PyObject* raised = nullptr;  // owned; the last exception
 int raise_it(void*) {
   if (!raised) return 0;
   restore_exception(std::exchange(raised, nullptr));
@@ -107,7 +107,7 @@ void deliver(LinkObject* l) noexcept {
       continue;
     }
     if (!p->future) continue;
-    const Owned f(std::exchange(p->future, nullptr));  // what follows may free the task waiter
+    const Owned f(std::exchange(p->future, nullptr));  // the calls below may free the task waiter
     if (loop) set_future(f.get());
   }
   list_called(l);
@@ -137,7 +137,7 @@ TaskWaiter* task_waiter_of(core::Waker* w) noexcept {
   return static_cast<TaskWaiter*>(static_cast<ProcessBase*>(w));
 }
 void tell_task(core::Node* n) noexcept {
-  const With lock;  // of a component's thread
+  const With lock;  // for a component's thread
   list(task_waiter_of(n));
 }
 void wake_task(core::Node* n) noexcept {
@@ -190,7 +190,8 @@ void link_dealloc(PyObject* o) {
 }
 PyObject* link_fileno(PyObject* o, PyObject*) { return PyLong_FromLong(lnk(o)->bell); }
 
-// What the loop calls when the link's eventfd is rung; only the loop's reader holds it.
+// The function that the loop calls when the link's eventfd is rung; only the loop's reader holds
+// it.
 struct BellObject {
   PyObject_HEAD LinkObject* link;  // owned
 };
@@ -206,7 +207,7 @@ void bell_dealloc(PyObject* o) {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   abandon_orphans(l);
-  // dropped once nothing is walked any more: what that frees may take itself off the lists
+  // These objects are dropped after the walk: what they free may take itself off the lists.
   std::vector<PyObject*> kept;
   let_go_of_tasks(l, kept);
   for (TaskWaiter* p = l->waiters; p; p = p->next)
@@ -243,8 +244,8 @@ PyObject* f_owing(PyObject*, PyObject* n) {
   if (PyErr_Occurred()) return nullptr;
   Py_RETURN_NONE;
 }
-// _watch_signals(): what holds signals back from the loop's methods while it lives; None on other
-// threads than the main one.
+// _watch_signals(): an object that holds signals back from the loop's methods while it lives; None
+// on all threads but the main one.
 void end_watch(PyObject*) { unwatch_signals(); }
 PyObject* f_watch(PyObject*, PyObject*) {
   if (!watch_signals()) Py_RETURN_NONE;
@@ -253,7 +254,7 @@ PyObject* f_watch(PyObject*, PyObject*) {
   if (!r) unwatch_signals();
   return r;
 }
-// Where the processes of this thread's networks are, to the standard error.
+// Writes where the processes of this thread's networks are, to the standard error.
 PyObject* f_say_where(PyObject*, PyObject*) {
   for (PyRun* run : std::set<PyRun*>(every_run()))
     if (run->state == PyThreadState_Get()) say_where(*run);
@@ -270,7 +271,7 @@ PyMethodDef functions[] = {{"_watch_signals", gated<f_watch>, METH_NOARGS, nullp
 PyTypeObject LinkType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 void set_future(PyObject* future) noexcept {
-  const Owned r(with_signals_held([&] {  // null: the loop is closed, nobody will run
+  const Owned r(with_signals_held([&] {  // null: the loop is closed, and nothing will run
     Owned already(PyObject_CallMethodNoArgs(future, names.done));
     if (already != Py_False) return already.release();
     return PyObject_CallMethodOneArg(future, names.set_result, Py_None);
@@ -283,7 +284,8 @@ PyObject* raised_by_signals() noexcept {
 void raise_in_main(PyObject* e) noexcept {
   if (!e) return;
   Py_XSETREF(raised, e);
-  // full: those that fill it are yet to come, and the next of ours finds this one
+  // If the queue is full, its calls are yet to come, and the next call of Weft's finds the
+  // exception.
   Py_AddPendingCall(gated<raise_it>, nullptr);
 }
 
@@ -327,7 +329,7 @@ LinkObject* link_here() noexcept {
   return cached;
 }
 
-// Also of a loop that has not used Weft yet, and has no link.
+// Answers also for a loop that has not used Weft yet, and has no link.
 bool is_virtual(PyObject* loop) noexcept {
   if (cached && refers_to(cached, loop)) return cached->virtual_time;
   const Owned is(PyObject_GetAttr(loop, names.virtual_time));
@@ -382,7 +384,7 @@ const void* current_task() noexcept {
   if (loop && tasks) {
     task = PyDict_GetItemWithError(tasks, loop.get());
   } else if (loop && current) {
-    const Owned its(PyObject_CallOneArg(current, loop.get()));  // it runs: it stays
+    const Owned its(PyObject_CallOneArg(current, loop.get()));  // the task runs, so it stays alive
     if (its != Py_None) task = its.get();
   }
   PyErr_Clear();

@@ -1,8 +1,9 @@
-// The life of an operation that is awaited. What it does is its own (begin, go_on); this is the
-// rest, the same for all of them: who may step it, and what becomes of it when it is left.
+// The life of an operation that is awaited. Each kind of operation has its own begin() and go_on().
+// This file has the rest, which is the same for all kinds: who may step an operation, and what
+// becomes of an operation that is left.
 //
 //   fresh ──send()──► begin() ──► done (a value is returned, or an exception raised)
-//     │                  ├──► gives_way: over; the next step gives its outcome ──send()──► done
+//     │                  ├──► gives_way: over; the next step gives the outcome ──send()──► done
 //     │                  └──► waiting │ held ──send(): go_on()──► done │ waiting │ held
 //     │                           ├──throw_in()──► done: withdrawn, or it was left
 //     │                           │         └──► waiting yet: a task's, committed; it completes, and
@@ -10,22 +11,23 @@
 //     │                           └──close_it(), collected, forsaken: leave_it()──► done
 //     └──collected: RuntimeWarning, it was never awaited
 //
-//   deciding: code of the user runs within begin() or go_on(). Nobody else may step it.
+//   deciding: code of the user runs within begin() or go_on(). Nobody else may step the operation.
 //   gives_way: so many operations have completed at once that the others run now (rule 7.7). The
 //   operation cannot be cancelled here, unless it is a yield of the program's own (only_yields()).
 //
 // Invariants
-//  1 While it waits, is held or gives way, one of `process` and `task_waiter` is set; when it gives
-//    way, that one has its Outcome. Otherwise `task_waiter` is null, except after it was left while
-//    a partner holds it: then until the wake-up.
-//  2 What is left before its commit is withdrawn; after that, it is over() once its outcome is
-//    known. While a partner holds it, it stays for the wake-up: of a process (keep_until_woken), or
-//    as `kept` of the task waiter. If it is being collected, its heir() stays in its place.
+//  1 While the operation waits, is held or gives way, either `process` or `task_waiter` is set;
+//    while it gives way, that one has its Outcome. Otherwise `task_waiter` is null, except when the
+//    operation was left while a partner holds it: then it is null from the wake-up on.
+//  2 An operation that is left before its commit is withdrawn. If it is left after the commit,
+//    over() is called once its outcome is known. While a partner holds it, it stays until the
+//    wake-up: with a process (keep_until_woken), or as `kept` of the task waiter. If it is being
+//    collected, its heir() stays instead.
 //
 // An object D has `state`, `process`, `task_waiter`, and
 //   const char* verb()              what it does
 //   PySendResult begin(W&), go_on(W&)   W: a way of waiting (ways.hpp)
-//   bool is_mine()                  of one that waits in a task: is it the running task's?
+//   bool is_mine()                  it waits in a task: is that the running task?
 //   bool with_partner(ProcessBase&) it was decided: does a partner still hold it?
 //   void over(ProcessBase&, Status) it was left, and has this outcome
 //   Late leave_to_partner()         it was left while a partner holds it: what to do at the wake-up
@@ -53,10 +55,10 @@ PyObject* object_of_op(D* o) noexcept {
   return reinterpret_cast<PyObject*>(o);
 }
 
-// The outcome of an operation that gives way.
+// Returns the outcome of an operation that gives way.
 template <class D>
 Outcome& outcome_of(D* o) noexcept {
-  // it has one of the two: NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn)
+  // one of the two is set: NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn)
   return o->process ? o->process->rare->kept : o->task_waiter->outcome;
 }
 
@@ -79,7 +81,7 @@ void leave_task(D* o) noexcept {
   o->state = OpState::done;
   if (Py_REFCNT(o) > 0) {
     p->kept = Py_NewRef(object_of_op(o));
-  } else {  // collected, and never closed
+  } else {  // collected without having been closed
     o->task_waiter = nullptr;
     D* const heir = o->heir(*p);
     heir->task_waiter = p;
@@ -87,7 +89,8 @@ void leave_task(D* o) noexcept {
   }
 }
 
-// It is over, and is not told so: its process, or its task, runs on as it is.
+// Drops the outcome of an operation that is over but has not told its process or task, which goes
+// on running.
 template <class D>
 void leave_outcome(D* o) noexcept {
   outcome_of(o).drop();
@@ -98,7 +101,7 @@ void leave_outcome(D* o) noexcept {
   if (std::exchange(me->yielded, 0)) me->owed = 1;
 }
 
-// Nobody awaits it any longer.
+// Nobody awaits the operation any longer.
 template <class D>
 void leave_it(D* o) noexcept {
   if (!is_parked(o->state)) return;
@@ -115,7 +118,7 @@ void leave_it(D* o) noexcept {
   keep_until_woken(me, stays, late);
 }
 
-// A process has ended, and left it.
+// A process has ended, and left the operation.
 template <class D>
 void drop_awaited_it(PyObject* self) noexcept {
   D* o = reinterpret_cast<D*>(self);
@@ -124,7 +127,7 @@ void drop_awaited_it(PyObject* self) noexcept {
   o->state = OpState::done;
 }
 
-// It has begun, and is over if `how` says so: then it gives way if it has to.
+// The operation has begun, and is over if `how` says so. Then it gives way if it has to.
 template <class D, class W>
 [[gnu::always_inline]] inline PySendResult begun(D* o, W& way, PySendResult how, PyObject** r) {
   if (how == PYGEN_NEXT || !way.at_once()) [[likely]]
@@ -133,18 +136,19 @@ template <class D, class W>
   way.give_way(how == PYGEN_RETURN ? *r : nullptr);
   return way.suspended();
 }
-// While the program is checked: does another process go before the operation begins?
+// While the program is checked: tells whether another process runs before the operation begins.
 inline bool pauses(ProcessObject* me, PyObject* operation, bool yields, PyObject** r) {
   if (!checking->pauses(me, operation, yields)) return false;
   me->yielded = 1;
   *r = Py_NewRef(Py_None);
   return true;
 }
-// The same after it has begun, with `how`: if it is over, another may go first; then it gives way.
+// The same after the operation has begun, with `how`: if it is over, another process may run first,
+// and the operation gives way.
 template <class D>
 [[gnu::noinline]] PySendResult begun_checked(D* o, ProcessObject* me, PySendResult how,
                                              PyObject** r) {
-  me->base.line.begin_anew();  // it gives way by what is decided alone
+  me->base.line.begin_anew();  // the decision of the check alone makes it give way
   if (!checking) return how;
   Outcome outcome;
   if (how != PYGEN_NEXT) outcome.keep(*r);
@@ -162,7 +166,7 @@ template <class D>
   *r = Py_NewRef(Py_None);
   return PYGEN_NEXT;
 }
-// It has given way.
+// The operation has given way, and is stepped again.
 template <class D>
 [[gnu::noinline]] PySendResult tell_outcome(D* o, PyObject** r) {
   ProcessObject* const me = o->process;
@@ -180,7 +184,7 @@ template <class D>
   return *r ? PYGEN_RETURN : PYGEN_ERROR;
 }
 
-// While somebody observes: what a step came to. One that gives way is over for whoever observes.
+// Tells observers the outcome of a step. For them an operation that gives way is over.
 template <class D>
 void observe_step(D* o, PySendResult s, PyObject* target, PyObject* result) {
   if (s != PYGEN_NEXT || o->state != OpState::gives_way || o->only_yields())
@@ -205,7 +209,7 @@ template <class D>
   return how;
 }
 
-// The task's future is done: it is told to look, or the operation is decided.
+// The task's future is done: either the operation has to look again, or it is decided.
 template <class D>
 [[gnu::noinline]] PySendResult go_on_in_task(D* o, PyObject** r) {
   if (!o->is_mine()) {
@@ -267,7 +271,7 @@ template <class D>
 template <class D>
 PyObject* cancel_in_task(D* o, TaskWaiter* p, PyObject* const* args, Py_ssize_t n) {
   const Section section(p->link);
-  if (p->woken || !p->op->withdraw(*p)) {  // committed
+  if (p->woken || !p->op->withdraw(*p)) {  // the operation has committed
     p->owed = true;
     if (p->woken) return send_by(&send<D>, object_of_op(o));
     PyObject* r;

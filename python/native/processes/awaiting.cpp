@@ -13,7 +13,7 @@ struct Kept {
   PyObject* operation;  // owned
   Late late;
 };
-std::vector<Kept> kept;  // rare
+std::vector<Kept> kept;  // such operations are rare
 
 }  // namespace
 
@@ -29,14 +29,14 @@ PyObject* Outcome::take() noexcept {
 PyObject* being_awaited(const char* verb, ProcessObject* by) {
   if (!by)
     return bad_use(
-        "%s is being awaited already: whoever awaits it steps it, and nobody else; make another "
-        "operation for each",
+        "%s is already being awaited: one process or task alone can await an operation; make "
+        "another for each",
         verb);
   const Owned path(to_str(runtime::path_of(by->base)));
   if (path)
     bad_use(
-        "%s is being awaited already, by %U, which steps it, and nobody else: make another "
-        "operation for each",
+        "%s is already being awaited, by %U: one process or task alone can await an operation; "
+        "make another for each",
         verb, path.get());
   return nullptr;
 }
@@ -56,7 +56,7 @@ void wake_up_came(ProcessObject* p) noexcept {
     const Owned held(k.operation);
     kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
     k.late(k.operation, p->base);
-    i = 0;  // what that ran may have changed them
+    i = 0;  // the calls above may have changed the list
   }
 }
 

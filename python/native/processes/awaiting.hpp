@@ -1,5 +1,5 @@
-// Whose an awaited operation is: the process in whose coroutine it began steps it, and nobody else
-// (rule 11.1).
+// To whom an awaited operation belongs: only the process in whose coroutine the operation began
+// steps it (rule 11.1).
 //
 //   begun ──await_in()──► awaited ──woken: coroutine_run()──► resumed() ──► done
 //                            └──thrown into, closed, dropped: leave()──► withdrawn
@@ -9,8 +9,8 @@
 //  1 `waits` of a process is null, or the operation that it awaits, which refers back to it.
 //    Whichever of the two goes first clears both.
 //  2 `base.op` is null from when the process is resumed until it begins to wait again.
-//  3 While a process is `owed` a wake-up nothing begins at its node, and it does not end: it is run
-//    by that wake-up first.
+//  3 While a process is `owed` a wake-up nothing begins at its node, and it does not end: that
+//    wake-up runs it first.
 #pragma once
 #include "processes/process.hpp"
 
@@ -20,31 +20,32 @@ inline void await_in(ProcessObject* p, PyObject* operation, const runtime::OpKin
   p->base.op = kind;
   p->waits = operation;
 }
-// Does its process step it, having been woken?
+// Has the operation's process been woken, and does it step the operation?
 inline bool resumed(ProcessObject* p, PyObject* operation) noexcept {
   return this_process() == &p->base && !p->base.op && p->waits == operation;
 }
-// Does its process run here, and drive the coroutine that awaits it? Then it may be thrown into and
-// closed.
+// Does its process run here, and drive the coroutine that awaits the operation? Only then may the
+// operation be thrown into and closed.
 inline bool driven_by(ProcessObject* p) noexcept { return this_process() == &p->base; }
 
-void drop_awaited(PyObject* operation) noexcept;  // its process ends, or goes on to another
+// Its process ends, or goes on to another operation.
+void drop_awaited(PyObject* operation) noexcept;
 
-// Before an operation begins: is a wake-up on its way that belongs to an earlier operation? Then it
-// waits for that, and begins afterwards. An earlier one that was woken and never stepped again is
-// forsaken.
+// Before an operation begins: is a wake-up on its way that belongs to an earlier operation? Then
+// the process waits for that wake-up, and the operation begins afterwards. An earlier operation
+// that was woken and never stepped again is forsaken.
 inline bool woken_first(ProcessObject* p) noexcept {
   if (p->waits && !p->base.op) [[unlikely]]
     drop_awaited(p->waits);
   if (!(p->owed | p->yielded)) [[likely]]
     return false;
-  p->owed = 1;  // by a yield that is left, too: it is in the run queue
+  p->owed = 1;  // also by a yield that is left: the process is in the run queue
   p->yielded = 0;
   return true;
 }
 
-// The same for an operation that is begun by whoever drives it: must its process let the others run
-// first (rule 7.7)?
+// The same for an operation that its driver begins: must the process let others run first (rule
+// 7.7)?
 inline bool gives_way_first(ProcessObject* p) noexcept {
   if (!p->base.line.at_once()) [[likely]]
     return false;
@@ -54,11 +55,13 @@ inline bool gives_way_first(ProcessObject* p) noexcept {
   return true;
 }
 
-PyObject* being_awaited(const char* verb, ProcessObject* by);  // by: null: somebody. BadUse; null
+// Sets BadUse, and returns null; a null `by` means somebody.
+PyObject* being_awaited(const char* verb, ProcessObject* by);
 
 enum class Left : std::uint8_t { withdrawn, resumed, decided };
-// Nobody awaits the operation any longer. `withdraw` says whether it came before the commit. A
-// process that is parked in the operation is woken; what awaited it there finds it over.
+// Nobody awaits the operation any longer. `withdraw` says whether the operation was left before the
+// commit. A process that is parked in the operation is woken; the code that awaited it there finds
+// it over.
 template <class Withdraw>
 Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept {
   if (p->waits != operation) return Left::resumed;
@@ -72,9 +75,10 @@ Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept 
   return withdrawn ? Left::withdrawn : Left::decided;
 }
 
-// What is done at the wake-up with an operation that nobody awaits any longer (awaited.hpp).
+// The work to do at the wake-up for an operation that nobody awaits any longer (awaited.hpp).
 using Late = void (*)(PyObject*, ProcessBase&) noexcept;
-// A partner still holds the operation: it is kept until the wake-up, and `late` is called then.
+// A partner still holds the operation: the operation is kept until the wake-up, and `late` is
+// called then.
 void keep_until_woken(ProcessObject* p, PyObject* owned, Late late);
 void wake_up_came(ProcessObject* p) noexcept;
 // The process has ended, and left an operation that somebody else refers to.

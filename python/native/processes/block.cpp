@@ -2,9 +2,9 @@
 //
 //   made ──enter──► open: processes are started as the block runs ──exit: all are waited for──► ended
 //
-// Blocks of one owner (a process, the thread of ordinary code, an asyncio task) are left by it, the
-// innermost first; anything else is bad use that changes nothing (rule 11.1). What nobody can leave
-// any more:
+// The owner of blocks (a process, the thread of ordinary code, an asyncio task) leaves them, the
+// innermost first; anything else is bad use that changes nothing (rule 11.1). Blocks that nobody
+// can leave any more:
 //
 //   open ──its owner ends: leave_blocks()──────► cancelled; its owner's group waits for it
 //     └──collected: group_finalize()───────────► the same; of ordinary code: closed at once, or, if that is
@@ -12,12 +12,13 @@
 //                                                within it are open), as soon as it is:
 //                                                close_left_blocks()
 //
-// Invariant: `innermost` has each owner's blocks that are open, by `around`; one that is `left` is
-// owned by it.
+// Invariant: `innermost` lists each owner's open blocks, linked by `around`; it owns a block that
+// is `left`.
 //
 // A block of ordinary code is an outermost run, whose thread is a process of it (`home`) until the
-// block ends: it can be cancelled, and it counts when nothing can go on. Whenever it waits it runs
-// the coroutines and greenlets of the run (home.cpp); so do blocks and Parallels within the block.
+// block ends: the thread can be cancelled, and it counts when nothing can go on. Whenever it waits
+// it runs the coroutines and greenlets of the run (home.cpp); so do blocks and Parallels within the
+// block.
 #include "processes/block.hpp"
 
 #include "checking/points.hpp"
@@ -69,34 +70,36 @@ void begin_block(GroupObject* g, const void* owner) {
   }
 }
 
-// The asyncio task that calls, or the loop of a callback.
+// Returns the asyncio task that calls, or the loop of a callback.
 const void* task_here() noexcept {
   const void* const t = current_task();
   return t ? t : link_here();
 }
 
-// May it be left here? `here`: who calls, as owners are known. -1: bad use.
+// Checks that the block may be left here. `here`: the caller, as owners are known. -1: bad use.
 int check_leaving(GroupObject* g, const void* here) {
   if (g->state == GroupState::left)
-    bad_use("this Group is being left already");
+    bad_use("this Group's block is already ending, and cannot be left again");
   else if (g->state != GroupState::open)
-    bad_use("this Group is not open");
+    bad_use("this Group is not open: its block was not entered, or has ended");
   else if (g->generation != generation)
     bad_use(
-        "a Group that was entered before a fork is left in the child: leave it in the process that "
-        "entered it");
+        "a Group that was entered before a fork cannot be left in the child: leave it in the "
+        "process that entered it");
   else if (g->owner != here)
     bad_use(
-        "a Group is left by another process, task or thread than entered it: leave it there; it "
+        "a Group can be left only by the process, task or thread that entered it, and this is "
+        "another: leave it there; it "
         "stays open until then, and its processes "
         "go on");
   else if (innermost[here] != g)
     bad_use(
-        "a Group is left before one that was entered after it: leave that one first; both stay "
+        "a Group cannot be left before one that was entered after it: leave that one first; both "
+        "stay "
         "open, and their processes go on");
   else if (g->starting > 0)
     bad_use(
-        "a Group is left while a process is being started in it (%s ran there): leave it "
+        "a Group cannot be left while a process is being started in it (%s ran there): leave it "
         "elsewhere",
         who_ran_there());
   else
@@ -104,29 +107,30 @@ int check_leaving(GroupObject* g, const void* here) {
   return -1;
 }
 
-// In the child of a fork an exception, SystemExit too, leaves a block of the parent's as if there were
-// none (rule 11.4).
+// In the child of a fork an exception (also SystemExit) leaves a block of the parent's as if the
+// block were not there (rule 11.4).
 bool passes_by(const GroupObject* g, PyObject* e) noexcept {
   return g->generation != generation && e != Py_None;
 }
 
-// `run`: within which it is to be entered; null: none of ours.
+// Checks that the group may be entered. `run`: the run within which it is entered; null: none.
 int check_made(GroupObject* g, const runtime::Run* run) {
   if (g->state != GroupState::made)
-    bad_use("a Group is entered once: make another");
+    bad_use("a Group can be entered only once: make another");
   else if (g->virtual_time && run && run->clock() == runtime::Clock::steady)
     bad_use(
         "Group(clock='virtual') inside a run on the steady clock: the clock belongs to the "
         "outermost run");
   else if (is_over(this_process()))
     bad_use(
-        "a Group is entered in a process that has ended (a finaliser ran there): do it elsewhere");
+        "a Group cannot be entered in a process that has ended (a finaliser ran there): do it "
+        "elsewhere");
   else
     return 0;
   return -1;
 }
 
-// In a process that a scheduler runs.
+// Opens the block in a process that a scheduler runs.
 void open_block(GroupObject* g, ProcessBase& p) {
   run_deferred();
   begin_block(g, static_cast<const ProcessBase*>(&p));
@@ -164,7 +168,7 @@ void leave_with(GroupObject* g, PyObject* e) {
     g->outermost->run.self.group = nullptr;
     delete std::exchange(g->home, nullptr);
   }
-  // by a signal's handler, and the block met it nowhere
+  // A signal's handler raised this exception, and no operation of the block has raised it yet.
   const bool interrupted = g->outermost && g->outermost->run.interrupt;
   if (e == Py_None && !interrupted) return;
   if (e != Py_None) Py_XSETREF(g->block, Py_NewRef(e));
@@ -179,7 +183,8 @@ PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
                            : in_task() ? task_here()
                                        : nullptr;
   GuestObject* const guest = grp(o)->guest;
-  // The loop is closed, or forgot the task: it is given up in its place (rule 13.5).
+  // The loop is closed, or has forgotten the task: the block is given up in the task's place (rule
+  // 13.5).
   const bool forgotten = guest && grp(o)->state == GroupState::open && !me &&
                          !task_lives(link_of(guest), grp(o)->owner);
   if (!forgotten && check_leaving(grp(o), here) < 0) return nullptr;
@@ -206,8 +211,8 @@ void open_in_thread(GroupObject* g, runtime::ThreadProcess* t) {
   // ordinary code.
   g->scheduler = home ? home : new runtime::Scheduler(*t->run, g->outermost ? nullptr : t);
   g->borrowed = home != nullptr;
-  // Coroutine processes of a group in a thread run where the outermost run's do: this thread is
-  // busy with the block.
+  // Coroutine processes of a group in a thread run on the scheduler of the outermost run, because
+  // this thread is busy with the block.
   runtime::Group* spawned = run_of(*t->run).spawned;
   g->group = new runtime::Group(*t->run, spawned ? spawned->executor : g->scheduler, t);
   if (g->outermost) {
@@ -236,7 +241,8 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
   if (t && t->op)
     return bad_use(
-        "a Group is entered while this thread is in another operation (%s ran there): enter it in "
+        "a Group cannot be entered while this thread is in another operation (%s ran there): enter "
+        "it in "
         "another thread, or once the operation is over",
         who_ran_there());
   if (!t || !t->run) {  // ordinary code: the block is an outermost run
@@ -249,11 +255,11 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   g->group->open_block();
   g->state = GroupState::open;
   if (g->outermost) g->outermost->begun();
-  // which raises that
+  // This call raises that exception.
   if (g->outermost && g->outermost->was_interrupted()) return leave_on_thread(g, Py_None);
   return Py_NewRef(o);
 }
-// The block of a thread: `e` left it, or None.
+// Leaves the block of a thread, with the exception `e` or None.
 PyObject* leave_on_thread(GroupObject* g, PyObject* e) {
   leave_with(g, e);
   runtime::ThreadProcess& self =
@@ -280,12 +286,13 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e) {
   return r;
 }
 
-// Who calls, as owners of blocks that are left by a call are known; null: nobody who may.
+// Returns the caller, in the form in which owners of blocks that are left by a call are known;
+// null: nobody who may leave one.
 const void* caller_here() noexcept {
   ProcessBase* const p = this_process();
   if (greenlet_of(p)) return p;
   if (coroutine_of(p) || in_asyncio()) return nullptr;
-  // While a thread waits it runs others, and finalisers: there it is none.
+  // A thread that waits runs other processes, and finalisers: the caller is not the thread then.
   runtime::ThreadProcess* const t = runtime::ThreadProcess::plain();
   return t && !t->op ? static_cast<const ProcessBase*>(t) : nullptr;
 }
@@ -358,13 +365,14 @@ int group_clear(PyObject* o) {
   return 0;
 }
 
-// Of a thread, within a run: its processes are cancelled, and the run waits for them in its place.
+// Abandons the block of a thread within a run: its processes are cancelled, and the run waits for
+// them in the thread's place.
 void abandon_block(GroupObject* g) noexcept {
   runtime::Scheduler* const own = g->borrowed ? nullptr : std::exchange(g->scheduler, nullptr);
   g->scheduler = nullptr;
   ProcessBase* const owner = g->group->parent;
-  // The thread of a block in ordinary code has a group of its own, which ends with the block; its
-  // run's stays.
+  // The thread of a block in ordinary code has a group of its own, which ends with the block; the
+  // run's group stays.
   GroupObject* outer = g->around;
   while (outer && !outer->outermost) outer = outer->around;
   runtime::Group* const successor = outer          ? outer->group
@@ -393,7 +401,7 @@ void name_left(GroupObject* g, const char* how) noexcept {
     PyErr_WriteUnraisable(Py_None);
 }
 
-// The thread of its run is here, and does nothing else: it can be waited for now.
+// The thread of the block's run is here, and does nothing else: the block can be waited for now.
 bool can_close(GroupObject* g) noexcept {
   return g->outermost && caller_here() == g->owner && innermost[g->owner] == g &&
          !deferred_runs_here() && g->starting == 0;
@@ -425,12 +433,12 @@ void group_finalize(PyObject* o) {
   } else if (can_close(g)) {
     close_now(g);
   } else {
-    // a failure in it does not concern the block in which its thread is by now
+    // A failure in the block does not concern the block that its thread is in by now.
     g->group->close_block();
     g->group->cancel();
     g->spawned->cancel();
     g->state = GroupState::left;
-    Py_INCREF(o);  // the run is its thread's until it can be closed
+    Py_INCREF(o);  // the run belongs to its thread until the block can be closed
     ++left_blocks;
     Py_AddPendingCall(gated<close_when_called>, nullptr);
   }

@@ -1,8 +1,8 @@
-// Who calls an operation that blocks, and how it waits. Threads and greenlets differ here only.
+// Who calls an operation that blocks, and how it waits. Threads and greenlets differ only here.
 //
 //   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_home()
-//                 │    ordinary code that nobody could wake, or can any more: BadUse in its place
-//                 │    (rule 11.2); that waits for long: told (10.6)
+//                 │    ordinary code that nobody could wake, or can any more: BadUse instead
+//                 │    (rule 11.2); ordinary code that waits long: told (10.6)
 //                 └──► a greenlet: parked (op says on what) ──woken──► run again
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
 #include "processes/caller.hpp"
@@ -39,19 +39,19 @@ namespace {
 
 bool guest_interrupted(runtime::ThreadProcess&) { return guest_interrupt != nullptr; }
 
-// Ordinary code outside any run, at an operation that has begun: is there nobody in the program who
-// could ever wake it?
+// For ordinary code outside any run, in an operation that has begun: could nobody in the program
+// ever wake it?
 bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
   if (runtime::ThreadProcess::current_or_null() || !nobody_else() || any_board() ||
       runtime::Limit::any_armed(t, *t.run))
     return false;
   t.op = &kind;
-  // else it has a timer, or was decided just now
+  // Otherwise a timer is set, or the operation was decided just now.
   const bool blocked = facing(t) == Facing::blocked;
   t.op = nullptr;
   return blocked && !handlers_may_act();
 }
-// The names of the places at which it waits, each with what is to stand before it.
+// The names of the places at which the thread waits, each with the words to stand before it.
 std::string names_of(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   struct Names final : runtime::WaitVisitor {
     std::string all;
@@ -78,7 +78,7 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   return take_exception();
 }
 
-// Asks standstill.alone() what to do. False: this thread is not to be looked at again.
+// Asks standstill.alone() what to do. Returns false if this thread is not to be looked at again.
 bool tell_alone(runtime::ThreadProcess& t) noexcept {
   const SavedException kept;
   const Owned others(foreign_idents(nullptr));
@@ -87,7 +87,7 @@ bool tell_alone(runtime::ThreadProcess& t) noexcept {
   Owned<> r;
   if (where) {
     const OutsideGate beyond;
-    // imported only now, since it imports logging
+    // The module is imported only here, since it imports logging.
     const Owned m(PyImport_ImportModule("weft._watching.standstill"));
     if (m)
       r.reset(PyObject_CallMethod(
@@ -95,22 +95,23 @@ bool tell_alone(runtime::ThreadProcess& t) noexcept {
           open_tokens().plain,
           static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9));
   }
-  if (!r) {  // of a handler of the logger, or of a signal's: the operation raises it
+  if (!r) {  // a handler of the logger or of a signal has raised; the operation raises that
     keep_interrupt_for(nullptr, take_exception());
     t.nudge();
   }
   return r == Py_True;
 }
 
-// It has waited for patience(), outside any run: told, unless a run goes on that may wake it (rule
-// 10.6); bad use, where nobody is left who might (11.2). True: look again.
+// The thread has waited for patience(), outside any run. It is told so, unless a run goes on that
+// may wake it (rule 10.6). If nobody is left who might wake it, that is bad use (rule 11.2).
+// Returns true to look again.
 bool stands_alone(runtime::ThreadProcess& t) noexcept {
-  if (is_helper(PyThreadState_Get())) return false;  // it waits for what others do
+  if (is_helper(PyThreadState_Get())) return false;  // a helper thread waits for what others do
   if (any_board() || open_tokens().due) return true;
   if (!t.op || facing(t) != Facing::blocked || runtime::Limit::any_armed(t, *t.run)) return false;
-  if (nobody_else() && !handlers_may_act()) {  // who might have woken it has ended
+  if (nobody_else() && !handlers_may_act()) {  // whoever might have woken it has ended
     const SavedException kept;
-    keep_interrupt_for(nullptr, told_so(t, *t.op));  // the operation raises it
+    keep_interrupt_for(nullptr, told_so(t, *t.op));  // the operation will raise this
     t.nudge();
     return false;
   }
@@ -121,11 +122,11 @@ bool stands_alone(runtime::ThreadProcess& t) noexcept {
 
 }  // namespace
 
-// This thread sends what it has said to another program; `kind`: of the operation that it waits for
-// then.
+// Sends the values that this thread has written to another program. `kind` is that of the operation
+// in which it waits for the answer.
 static void send_said(const runtime::OpKind* kind) noexcept {
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
-  t.waits_in(kind);  // handlers of signals find it in an operation
+  t.waits_in(kind);  // signal handlers find the thread in an operation
   if (Feed::send_owed()) t.nudge();
   t.waits_in(nullptr);
 }
@@ -151,7 +152,7 @@ Caller::Caller(const char* verb) noexcept {
     return;
   }
   if (coroutine_of(p)) {
-    bad_use("%s blocks: in a coroutine process it is awaited", verb);
+    bad_use("%s blocks: in a coroutine process write `await` before it", verb);
     return;
   }
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
@@ -174,9 +175,10 @@ Caller::Caller(const char* verb) noexcept {
     return;
   }
   process_ = thread_ = &t;
-  // Greenlets that were started from less deep lie over this part of the stack while they run
-  // (greenlet.cpp, invariant 3). From the beginning: who needs no lock of the interpreter may meet
-  // this thread as soon as it is enrolled. One for the thread: it is in one operation at a time.
+  // Greenlets that were started at a shallower depth use this part of the stack while they run
+  // (greenlet.cpp, invariant 3). The slot is moved from the beginning: a party that needs no lock
+  // of the interpreter may meet this thread as soon as it is enrolled. One slot for a thread is
+  // enough, since a thread is in one operation at a time.
   static thread_local Value away;
   if (home_here(t)) slot_ = &away;
 }
@@ -193,7 +195,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
       wait_home(*thread_, kind);
     } else if (waits_for_ever(*thread_, kind)) [[unlikely]] {
       Owned e(told_so(*thread_, kind));
-      if (kind.withdraw(*thread_)) thrown_ = std::move(e);  // always: nobody else is there
+      if (kind.withdraw(*thread_)) thrown_ = std::move(e);  // always succeeds: nobody else is there
     } else {
       thread_->block(kind);
     }
@@ -205,7 +207,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   process_->op = &kind;
   while (!greenlet_park(greenlet_)) {
     thrown_.reset(take_exception());
-    // else it has been committed, and the wake-up is on its way
+    // Otherwise the operation has committed, and the wake-up is on its way.
     if (kind.withdraw(*process_)) break;
   }
   process_->op = nullptr;

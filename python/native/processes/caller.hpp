@@ -7,11 +7,11 @@
 
 namespace weft::py {
 
-// Who calls an operation that blocks, and how it waits: a thread sleeps, a greenlet lets others
-// run.
+// The caller of an operation that blocks, and its way of waiting: a thread sleeps, a greenlet lets
+// others run.
 class Caller {
  public:
-  // converts to false if it cannot block here: BadUse is set
+  // Converts to false, with BadUse set, if the caller cannot block here.
   explicit Caller(const char* verb) noexcept;
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
@@ -25,10 +25,11 @@ class Caller {
   }
   Value& slot() noexcept { return *slot_; }
 
-  // Waits until the operation, which began with `s`, is decided; returns its status. Serves
-  // cancellations and timers meanwhile.
+  // Waits until the operation, which began with `s`, is decided; returns its status. Meanwhile it
+  // serves cancellations and timers.
   Status wait(Status s, const runtime::OpKind& kind) noexcept;
-  // Begins what another program answers (wire/lazily.hpp); it is waited for next.
+  // Begins an operation that another program answers (wire/lazily.hpp). The caller waits for the
+  // answer next.
   template <class F>
   Status begin_lazily(F&& begins) const noexcept {
     if (!sleeps_here()) return begins();
@@ -48,18 +49,18 @@ class Caller {
     return r;
   }
   void yield() noexcept;
-  // The operation was withdrawn: Cancelled, unless a signal's exception takes its place.
+  // The operation was withdrawn: raises Cancelled, or a signal's exception in its place.
   PyObject* withdrawn(PyObject* value);
-  // The result of the operation, unless something was thrown into the greenlet. If too many
+  // Gives the result of the operation, unless something was thrown into the greenlet. If too many
   // operations have completed at once, the others run first (rule 7.7).
   PyObject* give(PyObject* owned) noexcept;
 
  private:
-  // Does wait() put this thread to sleep, and nothing else?
+  // Does wait() only put this thread to sleep?
   bool sleeps_here() const noexcept;
   PyObject* give_way(PyObject* owned) noexcept;
-  void run_others() noexcept;  // of a greenlet
-  // It has not slept after all: what it has put off is done now.
+  void run_others() noexcept;  // for a greenlet
+  // The thread has not slept after all: the work that it has put off is done now.
   static void settle() noexcept;
 
   ProcessBase* process_ = nullptr;

@@ -30,8 +30,8 @@ struct FunctionObject {
 };
 FunctionObject* func(PyObject* o) noexcept { return reinterpret_cast<FunctionObject*>(o); }
 
-// Names of processes are compared by address (group.hpp) and outlive them in reports: each is kept
-// once.
+// Names of processes are compared by address (group.hpp), and outlive the processes in reports. So
+// each name is kept once.
 PyObject* names = nullptr;
 
 }  // namespace
@@ -51,9 +51,8 @@ bool is_container(PyObject* o) noexcept {
 }
 
 // Finds the ends in an argument and in the lists, tuples, sets and dictionaries in it (rule 2.3),
-// in order. The search has a list of its own in place of recursion, so the argument may be nested
-// as deep as memory allows. No code of the user's runs: a subclass is looked at as its built-in
-// base.
+// in order. The search keeps a list instead of recursing, so the argument may be nested as deep as
+// memory allows. No code of the user's runs: a subclass is searched as its built-in base.
 class Search {
  public:
   explicit Search(Ends& to) noexcept : to_(to) {}
@@ -76,8 +75,8 @@ class Search {
   }
 
  private:
-  // Keeps it for later, if it is an end or a container. (A reference is taken: the container that
-  // holds it may change as soon as the container's lock is released.)
+  // Keeps the object for later, if it is an end or a container. (A reference is taken: the
+  // container that holds the object may change as soon as the container's lock is released.)
   bool meet(PyObject* o) {
     if (!is_end(o) && !is_container(o)) return false;
     ahead_.push_back(Py_NewRef(o));
@@ -87,7 +86,7 @@ class Search {
     auto* const e = reinterpret_cast<EndObject*>(o);
     if (e->state == EndState::open) to_.push_back(new_ref(e));
   }
-  // What is in it is ahead from now on, its first item last.
+  // Puts the items of a container ahead, its first item last.
   int look_into(PyObject* o) {
     if (seen_.count(o) != 0) return 0;
     const std::size_t before = ahead_.size();
@@ -107,7 +106,7 @@ class Search {
       }
     }
     std::reverse(ahead_.begin() + static_cast<std::ptrdiff_t>(before), ahead_.end());
-    // one that holds nothing of interest is soon looked at again
+    // A small container without anything of interest is searched again, because that is quick.
     constexpr Py_ssize_t kSmall = 16;
     if (ahead_.size() > before || size > kSmall) seen_.insert(o);
     return 0;
@@ -120,8 +119,8 @@ class Search {
   }
 
   Ends& to_;
-  std::vector<PyObject*> ahead_;        // owned; the next one is the last
-  std::unordered_set<PyObject*> seen_;  // containers that need not be looked at again
+  std::vector<PyObject*> ahead_;        // owned; the last one is the next to be searched
+  std::unordered_set<PyObject*> seen_;  // containers that need not be searched again
 };
 
 }  // namespace
@@ -149,7 +148,7 @@ PyObject* coroutine_for(FunctionObject* f, PyObject* const* args, std::size_t nf
                       "process %U: the function returned %.100s in place of a coroutine", f->name,
                       Py_TYPE(made.get())->tp_name);
 }
-// The tuple (function, arguments, keywords or None).
+// Makes the tuple (function, arguments, keywords or None).
 PyObject* call_for(FunctionObject* f, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   const Owned positional(PyTuple_New(n));
   const Owned keywords(kwnames ? PyDict_New() : Py_NewRef(Py_None));
@@ -165,7 +164,8 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   run_deferred();
   FunctionObject* f = func(self);
   const Py_ssize_t n = PyVectorcall_NARGS(nf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  // kept for its storage; taken, as Python code that runs meanwhile may call a process too
+  // The list is kept for its storage. It is taken out, because Python code that runs meanwhile may
+  // call a process function too.
   static Ends spare_ends;
   Ends ends = std::move(spare_ends);
   ends.clear();
@@ -195,7 +195,7 @@ int function_init(PyObject* o, PyObject* args, PyObject* kw) {
                                    &f, &name, &kind))
     return -1;
   if (!PyCallable_Check(f)) {
-    bad_use("@process on %R: decorate a function", f);
+    bad_use("@process must decorate a function, not %R", f);
     return -1;
   }
   if (kind < 0 || kind > static_cast<int>(Kind::pooled)) {
@@ -240,8 +240,8 @@ PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
   const Owned bound(PyMethod_New(func(self)->function, object));
   return bound ? like(func(self), bound.get(), func(self)->kind) : nullptr;
 }
-// By weft._hosts.processes: of a function that is to run in another OS process, or to come back from
-// there.
+// Asks weft._hosts.processes for a function that runs in another OS process, or for one that comes
+// back from there.
 PyObject* away_from(PyObject* function, PyObject* where, PyObject* name) {
   const OutsideGate beyond;
   const Owned m(PyImport_ImportModule("weft._hosts.processes"));
@@ -268,7 +268,7 @@ PyObject* on_coroutines(FunctionObject* f) {
       "def`, or put it on greenlets",
       f->name);
 }
-// Where else it runs (rule 15.3).
+// Returns the function for another backend or place (rule 15.3).
 PyObject* function_on(PyObject* self, PyObject* where) {
   FunctionObject* f = func(self);
   if (!f->function)
@@ -278,17 +278,17 @@ PyObject* function_on(PyObject* self, PyObject* where) {
   const std::string_view on = backend_named(name.get());
   if (on == "processes" || !(PyModule_Check(where) || PyUnicode_Check(where)) ||
       (f->function && PyObject_HasAttrString(f->function, "_weft_body")))
-    return away_from(f->function, where, f->name);  // weft._hosts.processes knows those
+    return away_from(f->function, where, f->name);  // weft._hosts.processes knows these functions
   if (on == "threads") return like(f, f->function, is_async(f->kind) ? Kind::apart : Kind::thread);
   if (on == "greenlets") return on_greenlets(f);
   if (on == "coroutines") return on_coroutines(f);
-  if (PyUnicode_Check(where)) return away_from(f->function, where, f->name);  // a host's name
+  if (PyUnicode_Check(where)) return away_from(f->function, where, f->name);  // the name of a host
   return bad_use(
       "on(%R): no such backend; give weft.coroutines, weft.threads, weft.greenlets or "
       "weft.processes, or its name",
       where);
 }
-// What is of the process, and was asked of its function: the call is missing.
+// An attribute of processes was asked of their function: the error says that the call is missing.
 PyObject* function_getattro(PyObject* o, PyObject* name) {
   PyObject* const found = PyObject_GenericGetAttr(o, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !PyUnicode_Check(name) ||

@@ -6,9 +6,9 @@ namespace weft::py {
 
 extern PyTypeObject ProcessFunctionType;
 
-// the open ends in an argument and in the containers in it (rule 2.3)
+// Collects the open ends in an argument and in the containers in it (rule 2.3).
 int collect_ends(PyObject* o, Ends& to);
-// kept for ever; null: an exception is set
+// The string is kept for ever. Null: an exception is set.
 const char* intern(PyObject* name);
 
 }  // namespace weft::py

@@ -27,20 +27,20 @@ namespace {
 
 struct HooksObject {
   PyObject_HEAD PyRun* run;
-  PyObject* open;  // a WeakSet; null: none has begun yet
+  PyObject* open;  // a WeakSet; null: no generator has begun yet
   std::uint32_t generation;
 };
 HooksObject* hooks(PyObject* o) noexcept { return reinterpret_cast<HooksObject*>(o); }
 extern PyTypeObject HooksType;
 
-// Calls a function of weft._backends.generators. `more`, the second argument, may be null: none.
+// Calls a function of weft._backends.generators. The second argument, `more`, may be null.
 PyObject* call(const char* function, PyObject* generator, PyObject* more = nullptr) {
   const OutsideGate beyond;
   const Owned m(PyImport_ImportModule("weft._backends.generators"));
   return m ? PyObject_CallMethod(m.get(), function, more ? "OO" : "O", generator, more) : nullptr;
 }
 
-// The open ends that the process which runs here holds, as a list.
+// Returns the open ends that the running process holds, as a list.
 PyObject* ends_held_here() {
   Owned list(PyList_New(0));
   if (ProcessObject* const p = list ? process_object(this_process()) : nullptr)
@@ -55,7 +55,7 @@ bool close_in_process(PyRun& run, PyObject* generator) {
   const Owned p(ends ? call("closing", generator, ends.get()) : nullptr);
   PyObject* const one = p.get();
   const Owned list(p ? process_list(&one, 1) : nullptr);
-  // code of the user's has run, so the run may have ended meanwhile
+  // Code of the user's has run, so the run may have ended meanwhile.
   const bool started = list && run.spawned && claim_processes(list.get()) == 0;
   if (started) start_process(*run.spawned, proc(PyList_GET_ITEM(list.get(), 0)));
   return started;

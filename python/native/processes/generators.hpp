@@ -6,7 +6,7 @@ namespace weft::py {
 
 struct PyRun;
 
-// While this lives, its thread runs the scheduler of a run, and the run is told of async generators
+// While this lives, its thread runs the scheduler of a run, and tells the run of async generators
 // that begin and are collected there.
 class GeneratorHooks {
  public:
@@ -16,11 +16,11 @@ class GeneratorHooks {
   ~GeneratorHooks();
 
  private:
-  PyObject *first_ = nullptr, *last_ = nullptr;  // the thread's own, owned
+  PyObject *first_ = nullptr, *last_ = nullptr;  // the thread's own hooks, owned
   bool set_ = false;
 };
-// All processes of the run have ended: closes the generators that are still open, in processes
-// among those that were spawned. False: there are none.
+// All processes of the run have ended: closes the generators that are still open, in spawned
+// processes. Returns false if there are none.
 bool close_generators(runtime::Run& of) noexcept;
 void forget_generators(PyRun& run) noexcept;  // the run goes
 

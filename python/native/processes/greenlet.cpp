@@ -5,17 +5,19 @@
 //                                            └──returns: body() ends the process──► back in the hub
 //
 // Invariants
-//  1 The hub is the greenlet in which the scheduler's loop runs: the one that called run, or the
-//    one that waits in a block of ordinary code, which may be another each time. Greenlets are
-//    started from the hub only: started from within each other, each would lie deeper on the stack.
-//  2 A greenlet that parks enters the next one itself if that has started (Scheduler::take), else
-//    the hub.
-//  3 The stack of a greenlet is in place only while it runs. What others may write while it is
-//    parked is in its GreenletState. The same holds for a hub that waits deeper on the stack than a
-//    greenlet was started (a block of ordinary code): what others may touch is on the heap.
+//  1 The hub is the greenlet in which the scheduler's loop runs: the greenlet that called run, or
+//    the one that waits in a block of ordinary code, which may be a different one each time.
+//    Greenlets are started from the hub only. If they were started from within each other, each
+//    would lie deeper on the stack.
+//  2 A greenlet that parks switches to the next one itself if that has started (Scheduler::take),
+//    else to the hub.
+//  3 The stack of a greenlet is in place only while it runs. Memory that others may write while it
+//    is parked is in its GreenletState. The same holds for a hub that waits deeper on the stack
+//    than a greenlet was started (a block of ordinary code): memory that others may touch is on the
+//    heap.
 //  4 The package greenlet keeps each one's exception state, context variables, frames and depth of
-//    recursion. It does not keep the critical sections of a free-threaded build: we take those off
-//    and put them back (NoCriticalSections).
+//    recursion. It does not keep the critical sections of a free-threaded build: NoCriticalSections
+//    takes those off and puts them back.
 #include "processes/greenlet.hpp"
 
 #include <greenlet/greenlet.h>
@@ -33,17 +35,19 @@ namespace weft::py {
 
 struct GreenletState {
   Owned<PyGreenlet> greenlet;
-  // the hub when it was started, or that of now when it ends; `greenlet` keeps it
+  // the hub when the greenlet was started, or at the end the hub of that moment; `greenlet` keeps
+  // it
   PyGreenlet* parent;
-  // where it is parked: in `greenlet`, or in one that its own code made
+  // the greenlet to switch to: `greenlet`, or one that the process's own code made
   Owned<PyGreenlet> at;
-  Value slot;  // of its operation
+  Value slot;  // the slot of its operation
 };
 
 namespace {
 
-thread_local PyGreenlet* hub = nullptr;       // while one runs
-thread_local ProcessObject* ended = nullptr;  // on its way back to the hub, which lets go of it
+thread_local PyGreenlet* hub = nullptr;  // while a greenlet runs
+// The process on its way back to the hub, which lets go of it.
+thread_local ProcessObject* ended = nullptr;
 
 CoroutineProcess* self_of(core::Waker* w) noexcept {
   return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w));
@@ -69,7 +73,7 @@ PyObject* body(PyObject* self, PyObject*) {
   end_process(p, p->base, result.release());
   ended = p;
   if (GreenletState* s = p->greenlet_state; s && s->parent != hub) [[unlikely]] {
-    // it returns to its parent
+    // A greenlet that ends returns to its parent.
     s->parent = hub;
     if (PyGreenlet_SetParent(s->greenlet.get(), hub) < 0) PyErr_WriteUnraisable(nullptr);
   }
@@ -82,13 +86,13 @@ PyObject* switch_to(PyGreenlet* g) {
   return PyGreenlet_Switch(g, nullptr, nullptr);
 }
 
-// From the hub. Returns when one parks and the next one, if any, has not started yet, or when one
-// ends.
+// Enters the greenlet from the hub. Returns when a greenlet parks and the next one, if any, has not
+// started yet, or when one ends.
 void enter(ProcessObject* p) {
   if (stepping()) [[unlikely]]
     step_begins(p);
   Owned here(PyGreenlet_GetCurrent());
-  // of a scheduler in whose greenlet another's loop runs
+  // The outer hub belongs to a scheduler in whose greenlet the loop of another runs.
   PyGreenlet* const outer = std::exchange(hub, here.get());
   Owned r(switch_to(p->greenlet_state->at.get()));
   hub = outer;
@@ -97,7 +101,7 @@ void enter(ProcessObject* p) {
     step_ends();
   runtime::this_context->running = nullptr;
   if (!r && !p->done && !PyGreenlet_ACTIVE(p->greenlet_state->greenlet.get())) {
-    // it could not be started
+    // The greenlet could not be started.
     end_process(p, p->base, nullptr);
     ended = p;
   } else if (!r) {
@@ -128,7 +132,7 @@ void greenlet_start(core::Waker* w) {
   }
   PyGreenlet* const at = g.get();
   p->greenlet_state = new GreenletState{std::move(g), parent.get(), new_ref(at), {}};
-  run.reset();  // both are let go before the process runs here
+  run.reset();  // both references are dropped before the process runs here
   parent.reset();
   std::atomic_ref(p->base.ops)
       .store(&runtime::Scheduler::current()->ops_here(running_ops), std::memory_order_relaxed);
@@ -170,8 +174,8 @@ PyObject* greenlet_frame(ProcessObject* p) {
   return nullptr;
 }
 
-// Not when weft is imported: a program without greenlet processes does not need the package
-// greenlet.
+// This is not done when weft is imported: a program without greenlet processes does not need the
+// package greenlet.
 int need_greenlets() {
   if (!_PyGreenlet_API) PyGreenlet_Import();
   if (_PyGreenlet_API) return 0;

@@ -1,5 +1,5 @@
-// Composition (rule 7): the outermost run, parallel, spawn, and what a group comes to. Groups as
-// context managers: block.cpp.
+// Composition (rule 7): the outermost run, parallel, spawn, and the outcome of a group. block.cpp
+// has groups as context managers.
 //
 //   execute()   blocks this thread as the scheduler of the coroutine processes among the children     (run, Parallel in a thread)
 //   GroupOp     waits in a coroutine process; its children run on the same scheduler                   (await Parallel, async with Group)
@@ -70,9 +70,9 @@ bool withdraw_wait(ProcessBase& p) noexcept {
 
 }  // namespace
 
-// The exception that left a block beside a failure is a failure too, unless it is quiet in a
-// process (rules 3.5, 4.3, 6.5): then it came of the failure, which cancelled the block and let go
-// of ends, in either order.
+// The exception that left a block beside a failure counts as a failure too, unless it is quiet in a
+// process (rules 3.5, 4.3, 6.5). A quiet one follows from the failure, which cancelled the block
+// and let go of ends, in either order.
 static bool quiet(PyObject* e) noexcept {
   if (PyErr_GivenExceptionMatches(e, errors.Cancelled)) return true;
   return (PyErr_GivenExceptionMatches(e, errors.Retired) ||
@@ -80,7 +80,7 @@ static bool quiet(PyObject* e) noexcept {
          is_met(e);
 }
 
-// Raises what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of
+// Raises the failures: the one exception, or a group of them (rule 7.2). `also`: the exception of
 // the block, or null.
 PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also) {
   Owned list(PyList_New(0));
@@ -175,8 +175,8 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
   bool waited = false;
   {
     runtime::ThreadProcess::Hosting hosting(self, scheduler);
-    // On the heap, as the groups are: a greenlet that was started from a shallower stack uses this
-    // part of the stack when it wakes us (greenlet.cpp).
+    // On the heap, as groups are: a greenlet that was started from a shallower stack uses this part
+    // of the stack when it wakes the waiting one (greenlet.cpp).
     const auto waiting = std::make_unique<runtime::Stop>(scheduler);
     runtime::Stop& stop = *waiting;
     const GeneratorHooks hooks(scheduler.run);
@@ -190,7 +190,7 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
       run_deferred();
     }
   }
-  if (spawned || !home_here(self)) return;                // nothing runs after the last
+  if (spawned || !home_here(self)) return;                // nothing runs after the last group
   const bool gives_way = !waited && self.line.at_once();  // rule 7.7
   if (waited || gives_way) self.line.begin_anew();
   if (gives_way) yield_home(self);
@@ -216,22 +216,22 @@ bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::excepti
 
 namespace {
 
-// Run what is in `list` on this thread, which is `self`; the outermost run waits for what was
-// spawned too. Null: something is to be raised. `alone`: it is one process, and what leaves that is
-// raised (rule 7.1).
+// Runs the processes in `list` on this thread, which is `self`. The outermost run waits for spawned
+// processes too. Null: an exception is to be raised. `alone`: the list has one process, and an
+// exception that leaves it is raised (rule 7.1).
 PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost* outermost,
                      PyObject* list, bool alone) {
   std::vector<std::exception_ptr> failures;
   std::exception_ptr left;
   {
     std::optional<runtime::Scheduler> own;
-    runtime::Scheduler* const home = home_here(self);  // within a block in ordinary code
+    runtime::Scheduler* const home = home_here(self);  // set within a block in ordinary code
     runtime::Scheduler& scheduler = home ? *home : own.emplace(run, &self);
     const auto groups = std::array{std::make_unique<runtime::Group>(run, &scheduler, &self),
                                    std::make_unique<runtime::Group>(run, &scheduler, &self)};
     runtime::Group& group = *groups[0];
     runtime::Group& spawned = *groups[1];
-    if (outermost) {  // the two fail as one (rule 7.4)
+    if (outermost) {  // the two groups fail as one (rule 7.4)
       spawned.also = &group;
       group.also = &spawned;
       outermost->run.spawned = &spawned;
@@ -260,7 +260,8 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
     }
     if (t->op)
       return bad_use(
-          "a network is run while this thread is in another operation (%s ran there): run it in "
+          "a network cannot be run while this thread is in another operation (%s ran there): run "
+          "it in "
           "another thread, or once the operation is over",
           who_ran_there());
     if (claim_processes(list) < 0) return nullptr;
@@ -268,7 +269,7 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
   }
   const auto outermost = std::make_unique<Outermost>(clock);
   PyObject* r = nullptr;
-  if (outermost->run.self.cancel().load()) {  // by a timeout around it that had expired
+  if (outermost->run.self.cancel().load()) {  // cancelled by an enclosing timeout that had expired
     never_run(list);
     raise_cancelled(outermost->run.self, nullptr);
   } else if (claim_processes(list) == 0) {
@@ -282,7 +283,7 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
 
 struct GroupOpObject {
   PyObject_HEAD GroupObject* group;
-  ProcessObject* process;  // while it waits
+  ProcessObject* process;  // the process, while it waits
   bool parallel;
   bool waiting;
   bool done;
@@ -329,7 +330,7 @@ PyObject* new_group_op(GroupObject* owned, bool parallel) {
 
 namespace {
 
-// The processes of a Parallel, started. -1: not.
+// Starts the processes of a Parallel. Returns -1 if they are not started.
 int open_parallel(GroupObject* g, ProcessBase& p, bool alone = false) {
   if (p.cancel().load()) {
     never_run(g->list);
@@ -354,7 +355,7 @@ Status begin_to_wait(GroupObject* g, ProcessBase& p) {
   return g->group->begin_wait(p);
 }
 
-// All have ended: the outcome of the parallel, or of the block.
+// All processes have ended: gives the outcome of the Parallel, or of the block.
 PyObject* conclude(GroupObject* g, ProcessBase& p, bool parallel) {
   std::vector<std::exception_ptr> failures = g->group->take_failures();
   const std::exception_ptr left = g->group->take_end();
@@ -377,7 +378,7 @@ PySendResult conclude_op(GroupOpObject* o, ProcessBase& p, PyObject** r) {
 
 }  // namespace
 
-// In a greenlet process, which waits.
+// Waits for the group in a greenlet process.
 PyObject* wait_for(Caller& self, GroupObject* g, bool parallel) {
   ProcessBase& p = self.process();
   self.wait(begin_to_wait(g, p), wait_op);
@@ -398,8 +399,8 @@ const char* verb_of(GroupOpObject* o) noexcept {
   return o->parallel ? "Parallel" : "leaving a Group";
 }
 
-// Nobody awaits it any longer: what it waited for is cancelled, and its owner's group waits for
-// that (rules 6.2, 7.6).
+// Nobody awaits the operation any longer: the processes that it waited for are cancelled, and the
+// owner's group waits for them (rules 6.2, 7.6).
 void give_up(GroupOpObject* o) noexcept {
   GroupObject* const g = o->group;
   if (o->done) return;
@@ -411,10 +412,10 @@ void give_up(GroupOpObject* o) noexcept {
     abandon_group(g, *me->base.group);
   } else if (o->parallel) {
     never_run(g->list);
-  }  // else its block is its owner's to leave yet: leave_blocks() sees to it
+  }  // otherwise its owner still has to leave the block: leave_blocks() sees to it
 }
 
-// False: `me` may not step the operation, and an exception is set.
+// Returns false, with an exception set, if `me` may not step the operation.
 bool may_step(GroupOpObject* o, ProcessObject* me) {
   const char* const what = o->parallel ? "Parallel" : "a group";
   if (o->done)
@@ -531,8 +532,8 @@ PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return r;
 }
 
-// run(processes, virtual, alone): from ordinary code or a thread process. `alone`: of exactly one
-// process (rule 7.1).
+// run(processes, virtual, alone): called by ordinary code or a thread process. `alone`: there is
+// exactly one process (rule 7.1).
 PyObject* f_run(PyObject*, PyObject* args) {
   PyObject* processes;
   int virtual_time, alone = 0;
@@ -561,7 +562,7 @@ PyObject* f_run(PyObject*, PyObject* args) {
 
 PyObject* f_spawn(PyObject*, PyObject* const* args, Py_ssize_t n) {
   run_deferred();
-  // by code of the user's, in which a block may begin or end
+  // The iteration runs code of the user's, in which a block may begin or end.
   const Owned list(process_list(args, n));
   if (!list) return nullptr;
   runtime::Run* run = current_run();
@@ -580,8 +581,8 @@ PyObject* f_current_process(PyObject*, PyObject*) {
   ProcessObject* p = process_object(this_process());
   return Py_NewRef(p ? reinterpret_cast<PyObject*>(p) : Py_None);
 }
-// 0: ordinary code, 1: a coroutine process, 2: a thread process (or a thread that runs a network),
-// 3: a greenlet process, 4: an asyncio loop.
+// Where the caller is. 0: ordinary code, 1: a coroutine process, 2: a thread process (or a thread
+// that runs a network), 3: a greenlet process, 4: an asyncio loop.
 PyObject* f_where(PyObject*, PyObject*) {
   if (current_coroutine()) return PyLong_FromLong(1);
   if (current_greenlet()) return PyLong_FromLong(3);
@@ -592,8 +593,8 @@ PyObject* f_where(PyObject*, PyObject*) {
 PyObject* f_flatten(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return process_list(args, n);
 }
-// The processes of a Sequence, which starts them later: none of them has been started, and none
-// stands there twice.
+// Returns the processes of a Sequence, which starts them later. None of them may have been started,
+// or be listed twice.
 PyObject* f_in_turn(PyObject*, PyObject* const* args, Py_ssize_t n) {
   Owned list(process_list(args, n));
   if (!list || claim_processes(list.get()) < 0) return nullptr;
@@ -609,13 +610,14 @@ PyObject* f_yield(PyObject*, PyObject*) { return operation_yield(); }
 
 PyObject* f_after_fork(PyObject*, PyObject*) {
   ++generation;
-  ++ends_closed;  // choices that were made before look at their channels again
+  ++ends_closed;  // choices that were made before check their channels again
   forget_threads();
   forget_calls();
   forget_blocks();
   main_is_this_thread();
   runtime::this_context = nullptr;
-  runtime::ThreadProcess::become(nullptr);  // what the thread was a process of stayed behind
+  // The process that the thread was in the parent stayed behind.
+  runtime::ThreadProcess::become(nullptr);
   root_run = nullptr;
   Py_RETURN_NONE;
 }

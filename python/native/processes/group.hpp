@@ -1,5 +1,5 @@
-// What the two files of composition share: those that start processes and wait for them at once
-// (group.cpp), and the block of a Group (block.cpp).
+// What the two files of composition share. group.cpp starts processes and waits for them at once,
+// block.cpp has the block of a Group.
 #pragma once
 #include <exception>
 #include <vector>
@@ -27,23 +27,23 @@ enum class GroupState : std::uint8_t { made, open, left, ended };
 
 struct GroupObject {
   PyObject_HEAD PyObject* list;  // the processes
-  runtime::Group* group;         // while open
+  runtime::Group* group;         // while the group is open
   PyObject* block;               // the exception that left the block
-  Outermost* outermost;          // that the block is, in ordinary code
+  Outermost* outermost;          // the outermost run that the block is, in ordinary code
   runtime::Scheduler* scheduler;
   runtime::Group* spawned;
-  runtime::Group* home;  // of the run's own thread, while the block goes on
+  runtime::Group* home;  // the group of the run's own thread, while the block lasts
   GuestObject* guest;    // the network that the block is, in an asyncio task
-  // of a block: the process, or the asyncio task, that entered it and is to leave it
+  // The process, or the asyncio task, that entered the block and has to leave it.
   const void* owner;
-  GroupObject* around;  // the block of the same owner in which it was entered
-  PyObject* file;       // where it was entered
+  GroupObject* around;  // the enclosing block of the same owner
+  PyObject* file;       // the file in which it was entered
   int line;
-  std::uint32_t generation;  // as of a channel
-  std::uint32_t starting;    // processes are being started in it just now
+  std::uint32_t generation;  // as the generation of a channel
+  std::uint32_t starting;    // how many processes are being started in it at the moment
   GroupState state;
-  bool virtual_time;  // asked for
-  bool borrowed;      // the scheduler: of a block around this one
+  bool virtual_time;  // virtual time was asked for
+  bool borrowed;      // the scheduler belongs to an enclosing block
 };
 
 extern PyTypeObject GroupType;
@@ -51,24 +51,25 @@ extern PyTypeObject GroupType;
 extern const runtime::OpKind wait_op;
 
 GroupObject* new_group(Owned<> list);
-// what is awaited in a coroutine process
+// Returns the object that a coroutine process awaits.
 PyObject* new_group_op(GroupObject* owned, bool parallel);
-// in a greenlet process: the outcome
+// Waits in a greenlet process; returns the outcome.
 PyObject* wait_for(Caller& self, GroupObject* g, bool parallel);
-// Its owner will not wait for it: its processes are cancelled, and `successor` waits for them.
+// The group's owner will not wait for it: its processes are cancelled, and `successor` waits for
+// them.
 void abandon_group(GroupObject* g, runtime::Group& successor) noexcept;
 
 // Waits, as the scheduler of this thread, until the groups have ended.
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group,
                runtime::Group* spawned);
-// Raises what a network on a thread, `self`, came to, unless that is a result: false. `outermost`:
-// null if it is within another.
+// Returns true if a network on the thread `self` has a result; otherwise raises its outcome, and
+// returns false. `outermost` is null for a network within another.
 bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures,
                    PyObject* block = nullptr);
-// what left the one process of a run, quietly (rule 7.1). Null
+// Raises what left the one process of a run quietly (rule 7.1). Returns null.
 PyObject* raise_left(const std::exception_ptr& left);
-// Raise what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the
-// block, or null. Null.
+// Raises the failures: the one exception, or a group of them (rule 7.2). `also`: the exception of
+// the block, or null. Returns null.
 PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also = nullptr);
 PyObject* raise_deadlock(PyRun& run);
 

@@ -35,8 +35,8 @@ void schedule_due(LinkObject* l, PyObject* loop) noexcept;
 namespace {
 
 constexpr std::int64_t kBudget =
-    // ns of a turn. A task that sleeps needs up to three to be told: the timer is found, run, the
-    // task run
+    // The length of a turn in ns. A task that sleeps needs up to three turns of the loop: the timer
+    // is found, the timer runs, the task runs.
     40'000;
 
 GuestObject* gst(PyObject* o) noexcept { return reinterpret_cast<GuestObject*>(o); }
@@ -70,7 +70,7 @@ int load_names() {
 
 // --- the current task ----------------------------------------------------------------------------
 
-// Makes `task` (null: none) the current task of the loop; returns the one before.
+// Makes `task` (null: none) the current task of the loop; returns the task before it.
 Owned<> swap_task(PyObject* loop, PyObject* task) noexcept {
   Owned<> before;
   if (names.swap != Py_None) {
@@ -88,7 +88,7 @@ Owned<> swap_task(PyObject* loop, PyObject* task) noexcept {
   return before;
 }
 
-// What the turn that runs on this thread has made of the current task.
+// The changes to the current task by the turn that runs on this thread.
 struct Turn {
   GuestObject* guest;
   PyObject* loop;  // borrowed; null: its loop does not run
@@ -118,7 +118,8 @@ namespace {
 
 void guest_ring(runtime::Parking& p) noexcept {  // from any thread
   auto* g = static_cast<GuestObject*>(p.host);
-  if (aside()) {  // it does not wait for the GIL: whoever lets the guest go waits for who rings
+  // The thread does not wait for the GIL: whoever lets the guest go waits for threads that ring.
+  if (aside()) {
     g->called.store(true);
     return ring(g->link);
   }
@@ -131,7 +132,8 @@ void guest_ring(runtime::Parking& p) noexcept {  // from any thread
   ring(g->link);
 }
 
-// It counts as waiting until it has run: go_on() must not use it again while it is in the queue.
+// The waker counts as waiting until it has run: go_on() must not use it again while it is in the
+// queue.
 void end_wake(core::Node* n) noexcept {
   auto* w = static_cast<EndWaker*>(n);
   w->guest->scheduler->post(w);
@@ -155,7 +157,7 @@ void disarm(GuestObject* g) noexcept {
       with_signals_held([&] { return PyObject_CallMethodNoArgs(h.get(), names.cancel); }));
 }
 
-// `least`: ns. A loop with a coarse clock may ring early; it must not be asked for less than its
+// `least`: ns. A loop with a coarse clock may ring early; the timer must not ask for less than that
 // clock can tell.
 void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0) noexcept {
   if (at == g->armed) return;
@@ -170,7 +172,7 @@ void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0
   PyErr_Clear();
 }
 
-// Once, if it rests until then (rule 10.6).
+// Sets the timer for a look at a standstill, once, if the guest rests until then (rule 10.6).
 void look_later(GuestObject* g, PyObject* loop, std::uint32_t number) noexcept {
   g->standstill = number;
   const Owned d(PyFloat_FromDouble(
@@ -198,17 +200,18 @@ void tell_waiter(GuestObject* g) noexcept {
   set_future(f.get());
 }
 
-// Rules 10.4 and 13.6: is there nothing else on the loop that could wake a process? None: nothing
-// but callbacks that are about to run. It notes whether a handler of the loop's may act.
+// Is there nothing else on the loop that could wake a process (rules 10.4 and 13.6)? None: only
+// callbacks that are about to run. The function also notes whether a handler of the loop's may act.
 PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   if (g->awaiting > 0 || g->open || !g->waiter) return Py_False;
   const Owned r(with_signals_held([&] { return PyObject_CallOneArg(names.alone, loop); }));
   g->run->loop_acts = r && PyList_CheckExact(r.get());
   if (g->run->loop_acts) return Py_True;
-  return r == Py_True || r == Py_None ? r.get() : Py_False;  // objects that always live
+  return r == Py_True || r == Py_None ? r.get() : Py_False;  // these objects always live
 }
 
-// A process has failed: the block is to end (rule 7.5). Once; leaving the block takes it back.
+// A process has failed, so the block is to end (rule 7.5). The task is told once; leaving the block
+// takes the request back.
 void tell_block(GuestObject* g) noexcept {
   if (!g->open || g->told || !g->task || g->run->self.cancel().load() == 0) return;
   g->told = true;
@@ -217,7 +220,7 @@ void tell_block(GuestObject* g) noexcept {
   if (!r) PyErr_WriteUnraisable(g->task);
 }
 
-// After a turn: again, rest, or the end.
+// After a turn: another turn, rest, or the end.
 void go_on(GuestObject* g, PyObject* loop) noexcept {
   run_deferred();
   if (g->ended) return;
@@ -238,9 +241,11 @@ void go_on(GuestObject* g, PyObject* loop) noexcept {
   arm(g, loop, at);
   if (at != prim::forever) return;
   PyObject* const only = alone(g, loop);
-  if (only == Py_None && g->looks < 3 && ++g->looks) schedule(g, loop);  // to look again after them
+  // To look again after those callbacks.
+  if (only == Py_None && g->looks < 3 && ++g->looks) schedule(g, loop);
   if (only != Py_True) return;
-  // A virtual clock jumps, a deadlock is declared: both ring. Or a standstill begins.
+  // If a virtual clock jumps, or a deadlock is declared, that rings. Otherwise a standstill may
+  // begin.
   if (const std::uint32_t n = g->run->run.conclude()) look_later(g, loop, n);
 }
 
@@ -290,7 +295,7 @@ PyObject* guest_look(PyObject* o, PyObject*) {
   g->run->run.stood_still(g->standstill);
   Py_RETURN_NONE;
 }
-// _alone() knows it by its name
+// _alone() knows the method by its name.
 PyMethodDef look_def{"weft_standstill", gated<guest_look>, METH_NOARGS, nullptr};
 PyMethodDef timer_def{"weft_timer", gated<guest_timer>, METH_NOARGS, nullptr};
 PyMethodDef turn_def{"weft_turn", gated<guest_turn>, METH_NOARGS, nullptr};
@@ -337,18 +342,18 @@ void begin_run(GuestObject* g, runtime::Clock clock) {
   g->run->self.function = "main";
   watch_outside(g->run->run);
   g->run->run.activated();
-  g->run->run.enter_outside();  // what the loop holds: go_on() looks closer
+  g->run->run.enter_outside();  // for the loop's own timers and sockets: go_on() looks closer
   g->scheduler = new runtime::Scheduler(g->run->run);
   g->scheduler->host_by(&guest_ring, g);
   g->run->guest = g->scheduler;
   g->group = new runtime::Group(g->run->run, g->scheduler, &g->run->self);
   g->spawned = new runtime::Group(g->run->run, g->scheduler, &g->run->self);
-  g->spawned->also = g->group;  // the two fail as one (rule 7.4)
+  g->spawned->also = g->group;  // the two groups fail as one (rule 7.4)
   g->group->also = g->spawned;
   g->run->spawned = g->spawned;
 }
 
-// `alone`: of exactly one process, and what leaves that is raised (rule 7.1).
+// `alone`: there is exactly one process, and an exception that leaves it is raised (rule 7.1).
 GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool alone = false) {
   LinkObject* link = link_here();
   if (!link) {
@@ -402,7 +407,8 @@ void free_run(GuestObject* g) noexcept {
     delete g->scheduler;
     delete g->run;
   } else {
-    // threads of it live on, and refer to it: nobody waits for them, and nobody is to be rung
+    // Threads of the network live on, and refer to the guest. Nobody waits for them, and they ring
+    // nobody.
     g->group->end_wait(g->ends[0]);
     g->spawned->end_wait(g->ends[1]);
     g->scheduler->host_by(nullptr, nullptr);
@@ -414,14 +420,14 @@ void free_run(GuestObject* g) noexcept {
 }
 
 // The loop will not run any more: the processes are cancelled and stepped to their ends, as far as
-// they go by themselves.
+// they go without it.
 void abandon(GuestObject* g) noexcept {
   if (!g->run || g->in_turn) return;
   const SavedException kept;
   g->gone = true;
   g->open = false;
   for (int round = 0; round < 100 && !all_ended(g); ++round) {
-    // one that catches Cancelled is asked again
+    // A process that catches Cancelled is asked again.
     g->run->run.cancel_everybody();
     for (int k = 0; k < 1000 && (k == 0 || g->scheduler->anything_ready()); ++k) {
       if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
@@ -451,7 +457,7 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
                      virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady, false,
                      alone != 0));
   if (PyObject* raised = g ? raised_meanwhile() : nullptr) {
-    // by a signal: whoever was to wait for it will not
+    // A signal's handler has raised: whoever was to wait for the guest will not.
     abandon(g.get());
     g.reset();
     restore_exception(raised);
@@ -459,12 +465,12 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
   return reinterpret_cast<PyObject*>(g.release());
 }
 
-// wait(future): it is set once all have ended.
+// wait(future): the future is set once all processes have ended.
 PyObject* guest_wait(PyObject* o, PyObject* future) {
   GuestObject* g = gst(o);
   Py_XSETREF(g->waiter, Py_NewRef(future));
   const Owned loop(g->run ? loop_of(g->link) : nullptr);
-  if (loop && !g->scheduled) {  // it may rest already, and may be alone only now
+  if (loop && !g->scheduled) {  // it may rest already, and only now be alone
     const Section s(g->link);
     if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
     go_on(g, loop.get());
@@ -493,9 +499,9 @@ int guest_clear(PyObject* o) {
   Py_CLEAR(gst(o)->task);
   return 0;
 }
-// finish(block, asked): the results, or raises what failed; `block` is the exception that left the
-// block of a Group, or None. `asked`: the task that awaits it was cancelled: that comes before a
-// quiet end of the one process.
+// finish(block, asked): returns the results, or raises the failures. `block` is the exception that
+// left the block of a Group, or None. `asked`: the task that awaits the guest was cancelled. That
+// takes precedence over a quiet end of the one process.
 PyObject* guest_finish(PyObject* o, PyObject* args) {
   GuestObject* g = gst(o);
   PyObject* block;
@@ -578,7 +584,7 @@ void abandon_orphans(LinkObject* l) noexcept {
       continue;
     }
     const Owned held = new_ref(g);
-    abandon(g);  // takes it off the list; whatever else its processes do there
+    abandon(g);  // takes it off the list, whatever its processes do meanwhile
     g = l->guests;
   }
 }

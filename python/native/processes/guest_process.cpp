@@ -5,8 +5,8 @@
 //                       │   ▲─────────────────────────────────────────────────────────────────────────────────────────────────┘
 //                       └──ended: leave_guest()
 //
-// asyncio cancels it by _task_cancel(): at a future that is cancelled, at an operation that is
-// withdrawn, else at its next point (6.1 to 6.3).
+// asyncio cancels the process by _task_cancel(). A future that it waits for is cancelled, an
+// operation is withdrawn; otherwise the cancellation comes at its next point (rules 6.1 to 6.3).
 #include "gate.hpp"
 #include "interpreter/errors.hpp"
 #include "processes/asyncio.hpp"
@@ -19,8 +19,8 @@
 namespace weft::py {
 namespace {
 
-// On a future: withdrawn before it is done. (The future is let go of when the process runs: no
-// Python code here.)
+// Withdraws a process from a future that is not done. (The process lets go of the future when it
+// runs: no Python code runs here.)
 bool withdraw_await(ProcessBase& p) noexcept {
   if (p.status != Status::pending) return false;
   p.status = Status::cancelled;
@@ -67,7 +67,7 @@ ProcessObject* process_with_task(PyObject* o) {
   return proc(o);
 }
 
-// _task_cancel(process, message): asyncio's cancellation of it.
+// _task_cancel(process, message): asyncio's cancellation of the process.
 PyObject* f_task_cancel(PyObject*, PyObject* args) {
   PyObject *o, *message;
   if (!PyArg_ParseTuple(args, "OO", &o, &message)) return nullptr;
@@ -86,7 +86,7 @@ PyObject* f_task_cancel(PyObject*, PyObject* args) {
   }
   Py_RETURN_TRUE;
 }
-// _task_uncancel(process): no cancellation is asked for any more.
+// _task_uncancel(process): takes back asyncio's request to cancel.
 PyObject* f_task_uncancel(PyObject*, PyObject* o) {
   if (ProcessObject* p = process_with_task(o)) {
     p->guest->must_cancel = false;
@@ -94,7 +94,7 @@ PyObject* f_task_uncancel(PyObject*, PyObject* o) {
   }
   Py_RETURN_NONE;
 }
-// _task_state(process): (the future it awaits, must_cancel)
+// _task_state(process): returns (the future that it awaits, must_cancel).
 PyObject* f_task_state(PyObject*, PyObject* o) {
   ProcessObject* p = process_with_task(o);
   PyObject* f = p && p->guest->future ? p->guest->future.get() : Py_None;
@@ -162,7 +162,7 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
     return -1;
   }
   if (blocking != Py_True) {
-    PyErr_Format(PyExc_RuntimeError, "process %s was given %R by a yield: use yield from or await",
+    PyErr_Format(PyExc_RuntimeError, "process %s yielded %R: use `yield from` or `await`",
                  p->base.function, f);
     return -1;
   }
@@ -203,7 +203,7 @@ PyObject* guest_cancellation(ProcessBase& b) noexcept {
   GuestPart* part = p ? p->guest : nullptr;
   if (!part || !(part->must_cancel || part->interrupted)) return nullptr;
   part->must_cancel = part->interrupted = false;
-  b.cancel().take_back(runtime::Identity::Cancel::host);  // Weft's own comes next
+  b.cancel().take_back(runtime::Identity::Cancel::host);  // the request from Weft comes next
   return new_cancellation(part->message.get());
 }
 

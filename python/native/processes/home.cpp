@@ -50,8 +50,8 @@ runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept {
 
 void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
   runtime::Scheduler& s = *static_cast<ThreadProcess&>(t).home;
-  // who cancels it from now on withdraws this; who did before has left a nudge, which the loop
-  // finds
+  // A thread that cancels this one from now on withdraws this operation. One that did so before has
+  // left a nudge, which the loop finds.
   t.op = &kind;
   run_loop(s);
   t.op = nullptr;

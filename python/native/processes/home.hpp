@@ -8,13 +8,13 @@ namespace weft::py {
 
 struct ThreadProcess;
 
-// from here on it is a process of `s`
+// From here on the thread is a process of `s`.
 void enter_home(ThreadProcess& t, runtime::Scheduler& s);
-// before that scheduler goes
+// Called before that scheduler goes.
 void leave_home(ThreadProcess& t) noexcept;
-// null: it is none
+// Returns that scheduler; null: the thread is no process of one.
 runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept;
-// until the operation that has begun is decided
+// Waits until the operation that has begun is decided.
 void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept;
 void yield_home(runtime::ThreadProcess& t) noexcept;
 

@@ -3,9 +3,9 @@
 //   fresh ──awaited, or wait(): begin()──► waiting ──run() on a worker──► done
 //     │                                       └──cancelled, closed: nobody waits, the call goes on
 //     ├──collected: RuntimeWarning
-//     └──the pool could not: refused
+//     └──the pool could not take it: refused
 //
-// `process` says who waits; it is changed under the GIL alone. While somebody waits the call counts
+// `process` says who waits; it is changed under the GIL only. While somebody waits the call counts
 // as outside (rule 10.3). The pool of workers is Python's (weft/_backends/io.py).
 #include "channels/operations.hpp"
 #include "checking/points.hpp"
@@ -34,9 +34,9 @@ struct CallObject {
   PyObject* keywords;  // dict or null
   PyObject* context;   // a copy of the caller's variables
   PyObject* result;
-  PyObject* error;        // what it raised in place of a result
-  ProcessBase* process;   // who waits, and has not been woken; null: nobody
-  ProcessObject* awaits;  // the coroutine process that awaits it; null: none
+  PyObject* error;        // the exception, in place of a result
+  ProcessBase* process;   // the process that waits and has not been woken; null: none
+  ProcessObject* awaits;  // the coroutine process that awaits the call; null: none
   runtime::Run* run;
   CallState state;
   bool awaited;
@@ -44,9 +44,9 @@ struct CallObject {
 CallObject* call_of(PyObject* o) noexcept { return reinterpret_cast<CallObject*>(o); }
 
 PyTypeObject CallType{PyVarObject_HEAD_INIT(nullptr, 0)};
-PyObject* submit = nullptr;  // the pool's
+PyObject* submit = nullptr;  // the function of the pool
 
-// Nobody waits any longer. False: it has been decided.
+// Nobody waits for the call any longer. Returns false if it has been decided already.
 bool leave(CallObject* c) noexcept {
   ProcessBase* p = std::exchange(c->process, nullptr);
   if (!p) return false;
@@ -57,20 +57,21 @@ bool leave(CallObject* c) noexcept {
 bool withdraw_call(ProcessBase& p) noexcept { return leave(static_cast<CallObject*>(p.place)); }
 constexpr runtime::OpKind io_op{"io call", &withdraw_call, nullptr};
 
-// Give it to the pool. False: it could not, the exception is set.
+// Gives the call to the pool. Returns false, with the exception set, if the pool could not take it.
 bool begin(CallObject* c, ProcessBase& p) {
   c->state = CallState::waiting;
   c->run = &p.group->run;
   c->process = &p;
   c->run->enter_outside();
   p.place = c;
-  p.op = &io_op;  // before the pool has it: it may be done before that returns
+  p.op = &io_op;  // set before the pool has the call, which may be done before submit returns
   if (Owned(PyObject_CallOneArg(submit, reinterpret_cast<PyObject*>(c)))) return true;
   if (!leave(c)) {
-    // done meanwhile, or cancelled: the pool has it, and only what a signal's handler raised is
-    // heard of
+    // The call was done meanwhile, or cancelled, so the pool has it. Only an exception of a
+    // signal's handler is of interest.
     if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
-    // here, as if it had come a little later; a guest has no run that would be asked for it
+    // That exception is raised here, as if the signal had come a little later. A guest has no run
+    // that would be asked for it.
     else if (p.status == Status::ok)
       Py_XSETREF(c->error, take_exception());
     else
@@ -78,11 +79,11 @@ bool begin(CallObject* c, ProcessBase& p) {
     return true;
   }
   p.op = nullptr;
-  c->state = CallState::refused;  // run() leaves it alone, should the pool have it nevertheless
+  c->state = CallState::refused;  // run() does nothing for it, even if the pool has it after all
   return false;
 }
 
-// The outcome, for a process that waited.
+// Returns the outcome, for a process that waited.
 PyObject* outcome(CallObject* c) {
   c->state = CallState::done;
   if (!c->error) return std::exchange(c->result, nullptr);
@@ -148,7 +149,7 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     raise_cancelled(p, nullptr);
     return PYGEN_ERROR;
   }
-  if (checking) [[unlikely]] {  // here and now: it is a step
+  if (checking) [[unlikely]] {  // a check runs the call here and now: it is a step
     c->state = CallState::done;
     *r = PyObject_Call(c->function, c->args, c->keywords);
     return *r ? PYGEN_RETURN : PYGEN_ERROR;
@@ -166,13 +167,13 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
 PyObject* call_next(PyObject* self) { return iternext_by(call_send, self); }
 PyObject* call_pysend(PyObject* self, PyObject*) { return send_by(call_send, self); }
 
-// A coroutine that waits is closed or thrown into.
+// A coroutine that waits for the call is closed or thrown into.
 void give_up(CallObject* c) noexcept {
   if (ProcessObject* const me = std::exchange(c->awaits, nullptr))
     leave(me, reinterpret_cast<PyObject*>(c), [](ProcessBase& p) { return p.op->withdraw(p); });
   c->state = CallState::done;
 }
-// Somebody waits for it who does not drive it here.
+// Does somebody wait for the call who does not drive it here?
 bool others(CallObject* c) noexcept {
   return c->awaits ? !driven_by(c->awaits) : c->process != nullptr;
 }
@@ -187,7 +188,7 @@ PyObject* call_close(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// In a greenlet process.
+// Waits for the call in a greenlet process.
 PyObject* call_wait(PyObject* self, PyObject*) {
   run_deferred();
   Caller caller("io call");
@@ -196,7 +197,8 @@ PyObject* call_wait(PyObject* self, PyObject*) {
   if (c->state != CallState::fresh || !c->function)
     return bad_use("an io call was awaited already: make another");
   if (!caller.process().group)
-    return bad_use("an io call is waited for in a process: here call the function instead");
+    return bad_use(
+        "an io call can be waited for only in a process: here call the function instead");
   if (caller.cancelled()) {
     c->state = CallState::done;
     return caller.withdrawn(nullptr);
@@ -213,14 +215,14 @@ PyObject* call_wait(PyObject* self, PyObject*) {
   return caller.give(outcome(c));
 }
 
-// On a worker.
+// Runs the call, on a worker.
 PyObject* call_run(PyObject* self, PyObject*) {
   CallObject* c = call_of(self);
-  // whoever submitted it heard that it could not be done
+  // The code that submitted this call was told that it could not be done.
   if (c->state == CallState::refused) Py_RETURN_NONE;
   if (!c->function) {
-    if (c->state == CallState::fresh) return bad_use("this io call was done already");
-    Py_RETURN_NONE;  // by somebody else than the pool
+    if (c->state == CallState::fresh) return bad_use("this io call was already made: make another");
+    Py_RETURN_NONE;  // another thread than the pool's has called
   }
   Owned function(std::exchange(c->function, nullptr));
   {
@@ -245,7 +247,7 @@ PyObject* call_run(PyObject* self, PyObject*) {
     runtime::Run* run = c->run;
     p->status = Status::ok;
     p->ops->wake(p);
-    run->leave_outside();  // after it has been counted as runnable
+    run->leave_outside();  // after the process has been counted as runnable
   } else {
     look_again();
   }
@@ -306,7 +308,7 @@ PyAsyncMethods call_async{};
 PyObject* f_worker(PyObject*, PyObject* on) {
   if (on == Py_True) {
     own_thread(PyThreadState_Get(), nullptr);
-    look_again();  // until now it was a stranger to whoever looked
+    look_again();  // until now runs took it for a stranger
   } else {
     disown_thread(PyThreadState_Get());
   }

@@ -5,36 +5,37 @@
 
 namespace weft::py {
 
-// takes over the ends; the caller fills it, then calls made()
+// Makes a process that takes over the ends. The caller fills it, then calls made().
 ProcessObject* new_process(Kind kind, Ends& ends);
-void made(ProcessObject* p) noexcept;  // it is whole, and not started
-// until it is started, the collector sees its coroutine as a part of it
+void made(ProcessObject* p) noexcept;  // the process is whole, and not started
+// Until the process is started, the collector treats its coroutine as a part of it.
 void take_within(ProcessObject* p) noexcept;
-// the collector tracks its coroutine again, if that is so
+// The collector tracks the coroutine again, if the process had it as a part.
 void leave_within(ProcessObject* p) noexcept;
-// -1: one was started before (rule 7.6), and none is claimed
+// Claims all processes in the list. Returns -1, and claims none, if one was started before (rule
+// 7.6).
 int claim_processes(PyObject* list);
-// one that is claimed; a failure to start is its own failure
+// Starts a process that was claimed. A failure to start it counts as its own failure.
 void start_process(runtime::Group& g, ProcessObject* p);
-// Those that claim_processes() has claimed and nobody will start now.
+// Gives back the processes that claim_processes() has claimed and nobody will start now.
 void unclaim_processes(PyObject* list) noexcept;
-// ends those that were not claimed (rules 2.3, 6.5)
+// Ends the processes that were not claimed (rules 2.3, 6.5).
 void never_run(PyObject* list) noexcept;
-// of a thread or a greenlet: what the function returns
+// Calls the function of a thread or greenlet process; returns its result.
 PyObject* call_body(ProcessObject* p);
-// it has ended with `result` (owned) or the current exception
+// The process has ended with `result` (owned), or with the current exception.
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);
 runtime::Executor* executor_of_group(ProcessBase& p) noexcept;
 void post_to_group(core::Waker* w) noexcept;
-// A thread for a process. False: there is none, and an exception is set, which says what to do
-// `instead`.
+// Starts a thread for a process. Returns false, with an exception that says what to do `instead`,
+// if there is no thread.
 bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead);
 
-// Is called after code of the user's has run within a wait, with the exception that it raised. In
+// Called after code of the user's has run within a wait, with the exception that it raised. In
 // the child of a fork that this code made, the program ends (rule 11.4). `before`: the generation
 // before the code ran.
 void not_in_child(std::uint32_t before);
-// _end_program(exception │ None): ends this program, with 0, or as that exception ends a program.
+// _end_program(exception │ None): ends this program with status 0, or as that exception ends a program.
 // The code on the calling thread goes no further: no `finally` of it runs.
 PyObject* f_end_program(PyObject*, PyObject* error);
 PyObject* f_continue_with_parent(PyObject*, PyObject*);

@@ -1,5 +1,6 @@
-// The time limit on a block in a process, a thread or ordinary code (rule 7.12); what Python sees
-// of it is in weft/_backends/limits.py. In an asyncio task it is the loop's (weft/_backends/asyncio.py).
+// The time limit on a block in a process, a thread or ordinary code (rule 7.12).
+// weft/_backends/limits.py has what Python sees of it. In an asyncio task the limit is the loop's
+// (weft/_backends/asyncio.py).
 //
 //   made ──enter()──► open ──leave()──► left
 #include "processes/limit.hpp"
@@ -25,13 +26,14 @@ enum class LimitState : std::uint8_t { made, open, left };
 struct LimitObject {
   PyObject_HEAD runtime::Limit limit;
   LimitState state;
-  bool mine;                 // left by its own Cancelled
-  std::uint32_t generation;  // as of a channel
+  bool mine;                 // its own Cancelled has left the block
+  std::uint32_t generation;  // as the generation of a channel
 };
 LimitObject* lim(PyObject* o) noexcept { return reinterpret_cast<LimitObject*>(o); }
-PyObject* name_by;  // "_by"; made once, so that to ask for it needs no memory
+PyObject* name_by;  // "_by"; made once, so that looking it up needs no memory
 
-// The plain thread's: it may end while a suspended generator keeps a limit open.
+// Closes the limits of a plain thread, which may end while a suspended generator keeps a limit
+// open.
 struct PlainThread {
   ~PlainThread() {
     runtime::ThreadProcess& t = runtime::ThreadProcess::self();
@@ -39,7 +41,7 @@ struct PlainThread {
   }
 };
 
-// Who runs here, as what a limit is on.
+// Returns the process, or the thread, to which a new limit belongs.
 ProcessBase* owner() {
   if (ProcessBase* p = this_process()) return p;
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
@@ -48,7 +50,8 @@ ProcessBase* owner() {
   return &t;
 }
 
-// (seconds │ None, from now?): ns of the process's clock. False: an exception is set.
+// Converts (seconds │ None, relative to now?) to ns of the process's clock. Returns false, with an
+// exception set, if it cannot.
 bool deadline_of(PyObject* when, bool relative, ProcessBase& p, std::int64_t& ns) {
   ns = prim::forever;
   if (when == Py_None) return true;
@@ -72,8 +75,8 @@ PyObject* limit_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   lim(o)->generation = generation;
   return o;
 }
-// In the child of a fork: its process, and the run that it is a timer of, are the parent's. What
-// ordinary code has entered outside any run goes on.
+// True in the child of a fork, if the limit's process, and the run whose timer it is, are the
+// parent's. A limit that ordinary code has entered outside any run goes on in the child.
 bool is_parents(const LimitObject* l) {
   return l->generation != generation && l->limit.is_open() && !l->limit.of(*owner());
 }
@@ -90,10 +93,12 @@ PyObject* limit_enter(PyObject* o, PyObject* args) {
   ProcessBase& p = *owner();
   std::int64_t ns;
   if (!deadline_of(when, relative != 0, p, ns)) return nullptr;
-  if (lim(o)->state != LimitState::made) return bad_use("a timeout is entered once: make another");
+  if (lim(o)->state != LimitState::made)
+    return bad_use("a timeout can be entered only once: make another");
   if (is_over(this_process()))
     return bad_use(
-        "a timeout in a process that has ended (a finaliser ran there): do it elsewhere");
+        "a timeout cannot be entered in a process that has ended (a finaliser ran there): do it "
+        "elsewhere");
   if (checking) [[unlikely]]
     checking->limits(process_object(this_process()), true);
   lim(o)->limit.open(p, ns);
@@ -101,7 +106,7 @@ PyObject* limit_enter(PyObject* o, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// Is it the caller's to leave or to move? -1: bad use.
+// May the caller leave or move the limit? -1: bad use.
 int check_mine(LimitObject* l, const char* what) {
   if (l->state != LimitState::open)
     bad_use("%s of a timeout whose block %s", what,
@@ -110,13 +115,13 @@ int check_mine(LimitObject* l, const char* what) {
     bad_use("%s of a timeout whose process has ended: leave it in the process that entered it",
             what);
   else if (!l->limit.of(*owner()))
-    bad_use("%s of a timeout in another process than entered it", what);
+    bad_use("%s of a timeout that another process has entered: do it in that process", what);
   else
     return 0;
   return -1;
 }
 
-// leave(exception │ None): is that its own Cancelled?
+// leave(exception │ None): tells whether the exception is the limit's own Cancelled.
 PyObject* limit_leave(PyObject* o, PyObject* e) {
   LimitObject* l = lim(o);
   if (l->state == LimitState::open && is_parents(l)) {  // rule 11.4
@@ -139,14 +144,14 @@ PyObject* limit_leave(PyObject* o, PyObject* e) {
   return PyBool_FromLong(l->mine);
 }
 
-// move(seconds │ None): from now on.
+// move(seconds │ None): moves the deadline; the seconds count from now.
 PyObject* limit_move(PyObject* o, PyObject* when) {
   LimitObject* l = lim(o);
   if (check_mine(l, "reschedule") < 0) return nullptr;
   std::int64_t ns;
   if (!deadline_of(when, true, *owner(), ns)) return nullptr;
   if (!l->limit.move(ns))
-    return bad_use("reschedule of a timeout that has ended its block already");
+    return bad_use("reschedule of a timeout that has expired and ended its block: make another");
   Py_RETURN_NONE;
 }
 

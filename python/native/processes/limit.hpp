@@ -4,9 +4,9 @@
 
 namespace weft::py {
 
-// Cancelled; and the request to end has been met
+// Raises Cancelled; the request to end is then met.
 PyObject* raise_cancelled(ProcessBase& p, PyObject* value);
-// borrowed; null for null
+// Returns a borrowed reference; null for null.
 PyObject* limit_object(runtime::Limit* l) noexcept;
 
 }  // namespace weft::py

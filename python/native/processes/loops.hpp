@@ -1,10 +1,10 @@
-// What the other rooms ask of asyncio's loops. asyncio.hpp has the rest.
+// What other folders ask about asyncio's loops. asyncio.hpp has the rest.
 #pragma once
 
 namespace weft::py {
 
 bool in_asyncio() noexcept;  // a loop runs on this thread
-// and the caller is no process of a scheduler: a task, or a callback
+// True if a loop runs and the caller is no process of a scheduler, but a task or a callback.
 bool in_task() noexcept;
 void ring_loops() noexcept;  // wakes the loops in which somebody waits
 

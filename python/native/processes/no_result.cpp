@@ -1,11 +1,11 @@
-// Why a process has no result (rule 7.1): what is kept of how it ended, and the weft.NoResult that
-// says it.
+// Why a process has no result (rule 7.1): the record of how it ended, and the weft.NoResult that
+// tells it.
 //
 //   end_process() ──quiet──► a Why in p->outcome ──somebody asks for the result: result_of()──► a NoResult in p->outcome
 //                 ──a failure that is its watchers'──► a Why in its Watch ──result_of()──► a NoResult there
 //
-// Processes commonly end in this way, and nobody asks why. So when one ends, only references are
-// taken. The texts are made when they are asked for.
+// Processes commonly end without a result, and nobody asks why. So when one ends, only references
+// are taken. The texts are made when somebody asks for them.
 //
 // Invariant: a Why refers to strings and to the code of a function; never to an exception, a
 // traceback, a frame or an end.
@@ -25,13 +25,13 @@ namespace {
 
 struct WhyObject {
   PyObject_HEAD PyObject* above;  // str: the path of the process that started it
-  const char* function;           // its name, kept for ever
-  // The code in which the exception that ended it was raised; or the place itself, as a str. Null:
-  // not known.
+  const char* function;           // the name of its function, kept for ever
+  // The code in which the exception that ended the process was raised; or the place itself, as a
+  // str. Null: not known.
   PyObject* code;
-  PyObject* reason;     // str. Null: it is a failure, and result_of() has not made the text yet
-  std::uint32_t index;  // that of ProcessBase, plus one; 0: its path has none
-  int instruction;      // in that code; negative: the line, negated
+  PyObject* reason;     // str. Null: the process failed, and result_of() has not made the text yet
+  std::uint32_t index;  // the index of ProcessBase, plus one; 0: the path has no index
+  int instruction;      // its number in that code; negative: the line, negated
   Ending how;
 };
 WhyObject* why(PyObject* o) noexcept { return reinterpret_cast<WhyObject*>(o); }
@@ -42,8 +42,8 @@ PyObject* at_name;            // "_at"
 
 // --- where it ended ------------------------------------------------------------------------------
 
-// Is it code of this package itself, in a folder that begins with `_`? (weft.toolkit, the
-// plug-and-play processes and the like do not count: their processes are as any others.)
+// Is this code of the package's own, in a folder that begins with `_`? (weft.toolkit, the
+// plug-and-play processes and the like do not count: their processes are like any others.)
 bool is_ours(PyCodeObject* code) noexcept {
   Py_ssize_t n, m;
   const char* const folder = PyUnicode_AsUTF8AndSize(package, &m);
@@ -53,8 +53,8 @@ bool is_ours(PyCodeObject* code) noexcept {
   return file[m] == '_';
 }
 
-// Where `e` was raised: the innermost code that is not of this package. If all of it is, the place
-// that `e._at` names, or else the innermost.
+// Finds where `e` was raised: the innermost code that is not of this package. If all of it is, the
+// place is the one that `e._at` names, or else the innermost code.
 void take_place(WhyObject* w, PyObject* e) {
   const Owned trace(PyException_GetTraceback(e));
   const PyTracebackObject* found = nullptr;
@@ -95,8 +95,8 @@ PyObject* why_where(PyObject* o, void*) {
 
 // --- which process it was ------------------------------------------------------------------------
 
-// The path of the process that waits for the group; null: there is none. Often many processes of
-// one group end in a row, so the last text is kept.
+// Returns the path of the process that waits for the group; null: there is none. Often many
+// processes of one group end in a row, so the last text is kept.
 PyObject* path_above(runtime::Group& g) {
   static struct {
     std::uint32_t id = 0;
@@ -137,8 +137,9 @@ PyObject* why_reason(PyObject* o, void*) {
   return w->reason ? Py_NewRef(w->reason) : PyUnicode_FromString(name_of(w->how));
 }
 
-// What follows the path of the process at the beginning of its exception's text. (The path may have
-// got an index since, so only its last part is compared.) Null: the text does not begin with it.
+// Returns the text of an exception after the process's path at its beginning. (The path may have
+// got an index since, so only its last part is compared.) Null: the text does not begin with the
+// path.
 const char* after_path(const WhyObject* w, const char* text) noexcept {
   const char* const end = std::strstr(text, ": ");
   if (!end || !w->function) return nullptr;
@@ -152,8 +153,8 @@ const char* after_path(const WhyObject* w, const char* text) noexcept {
   return its ? end + 2 : nullptr;
 }
 
-// The text of an exception, read without calling code of the user's; null: that cannot be. Often
-// many processes end in a row at one channel, so the last text is kept and shared.
+// Returns the text of an exception, read without calling code of the user's; null if that is not
+// possible. Often many processes end in a row at one channel, so the last text is kept and shared.
 PyObject* plain_text(const WhyObject* w, PyObject* e) {
   static PyObject* last = nullptr;
   PyObject* const args = reinterpret_cast<PyBaseExceptionObject*>(e)->args;
@@ -171,7 +172,7 @@ PyObject* plain_text(const WhyObject* w, PyObject* e) {
   return Py_NewRef(last);
 }
 
-// "ValueError: text" of a failure. If its __str__ raises, the text is left out.
+// Returns the text of a failure: "ValueError: text". If its __str__ raises, the text is left out.
 PyObject* failure_text(PyObject* e) {
   Owned<> text;
   {
@@ -188,7 +189,7 @@ PyObject* failure_text(PyObject* e) {
 
 // --- the type ------------------------------------------------------------------------------------
 
-// It is pickled as four strings.
+// A NoResult is pickled as four strings.
 PyObject* why_reduce(PyObject* o, PyObject*) {
   const Owned errors_module(PyImport_ImportModule("weft.errors"));
   PyObject* const type =
@@ -259,7 +260,7 @@ PyObject* result_of(ProcessObject* p) {
   if (!why(w.get())->reason && p->failed) why(w.get())->reason = failure_text(p->outcome);
   Owned r(no_result(w.get()));
   if (!r) return nullptr;
-  // the user's code that made the text may have set it meanwhile
+  // The user's code that made the text may have set the NoResult meanwhile.
   if (!Py_IS_TYPE(its(), &WhyType)) return Py_NewRef(its());
   if (watch)
     watch->why = new_ref(r.get());

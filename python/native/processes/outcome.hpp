@@ -1,4 +1,4 @@
-// An Outcome keeps what an operation came to, until whoever awaits the operation is told.
+// An Outcome keeps the result of an operation until the code that awaits the operation gets it.
 #pragma once
 #include "owned.hpp"
 #include "value.hpp"
@@ -7,15 +7,15 @@ namespace weft::py {
 
 class Outcome {
  public:
-  // `owned`; null: the current exception, which it takes.
+  // Keeps `owned`; if that is null, takes the current exception.
   void keep(PyObject* owned) noexcept;
-  // The value, owned, or null and the exception is set.
+  // Returns the value, a new reference; or null, with the exception set.
   PyObject* take() noexcept;
   void drop() noexcept {
     value_.reset();
     error_.reset();
   }
-  PyObject* value() const noexcept { return value_.get(); }  // null: it has raised
+  PyObject* value() const noexcept { return value_.get(); }  // null: the operation has raised
 
  private:
   Owned<> value_, error_;

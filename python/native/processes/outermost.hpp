@@ -16,22 +16,22 @@ class Outermost {
   ~Outermost() = default;
 
   PyRun run;
-  // By a signal that came before there were processes, and found nobody to cancel.
+  // True also if a signal came before there were processes, and found nobody to cancel.
   bool was_interrupted() const noexcept { return run.interrupt || run.interrupted; }
-  // While it is made, and from over() on, when all its processes have ended, code that runs on the
-  // thread (a finaliser, a signal's handler) finds an operation under way: it begins nothing in a
-  // run that is not there yet, or about to go.
+  // While the run is made, and from over() on, when all its processes have ended, code that runs on
+  // the thread (a finaliser, a signal's handler) finds an operation under way. So it begins nothing
+  // in a run that is not there yet, or is about to go.
   void begun() noexcept { run.self.op = nullptr; }
   void over() noexcept;
-  // Ctrl-C and the thread are the program's again. `result`, if there is one, gives way to what a
-  // signal's handler raised last.
+  // Gives Ctrl-C and the thread back to the program. An exception that a signal's handler raised
+  // last replaces `result`, if there is one.
   void end(PyObject*& result) noexcept;
 
  private:
   std::optional<ThreadProcess::Scope> scope_;
   std::optional<Interrupts> interrupts_;
   PyRun* const outer_;
-  // that the thread is besides: its timeouts are the run's meanwhile (rule 7.12)
+  // The plain thread that this thread also is; the run has its timeouts meanwhile (rule 7.12).
   runtime::ThreadProcess* plain_ = nullptr;
 };
 

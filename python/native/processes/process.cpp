@@ -1,16 +1,17 @@
 // How processes run and end: a coroutine is stepped by the scheduler, a function runs on its own
-// thread or in a greenlet (greenlet.cpp). process_type.cpp has what Python sees of them.
+// thread or in a greenlet (greenlet.cpp). process_type.cpp has the type that Python sees.
 //
 //   made (holds its ends) ──start_process()──► running ──► ended: lets go of its ends, then its group is told (rule 7.7)
 //     └──collected: its ends are let go, RuntimeWarning
 //
-// A coroutine apart has a thread and a scheduler of its own. What it leaves behind there (groups
-// that nobody left) runs to its end on them:
+// A coroutine apart has a thread and a scheduler of its own. Groups that it started and nobody left
+// run to their ends there:
 //
 //   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──► its group is told: apart_body()
 //
-// How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Cancelled, a Retired or a Poisoned that was met: quiet │ else: failed. A Poisoned
-// poisons what it holds, met or not. A process that did not return has no result (no_result.cpp).
+// How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Cancelled, a Retired or a Poisoned that was
+// met: quiet │ else: failed. A process that a Poisoned ends poisons the ends that it holds, whether
+// the Poisoned was met or not. A process that did not return has no result (no_result.cpp).
 #include "processes/process.hpp"
 
 #ifdef __linux__
@@ -67,8 +68,8 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   p->kind = kind;
   p->given_up = p->done = p->failed = p->yielded = p->within = p->owed = p->over = p->receives =
       p->native_code = 0;
-  // whoever finds it among the collector's objects shall not start it before it is whole: see
-  // made()
+  // Code that finds the process among the collector's objects must not start it before it is whole:
+  // see made().
   p->started = 1;
 #ifdef Py_GIL_DISABLED
   p->stepping = 0;
@@ -101,7 +102,8 @@ namespace {
 
 // --- ending --------------------------------------------------------------------------------------
 
-// The current exception, which leaves the process (owned); `how` says whether that is a failure.
+// Takes the current exception, which leaves the process (owned). `how` becomes whether it is a
+// failure.
 PyObject* judge(ProcessObject* p) {
   const bool by_asyncio = ended_by_asyncio(p);
   PyObject* e = take_exception();
@@ -124,7 +126,7 @@ PyObject* judge(ProcessObject* p) {
 
 }  // namespace
 
-// Of a coroutine apart that is over, on its thread: its group, which waits for that thread too.
+// For a coroutine apart that is over, on its thread: its group, which waits for that thread too.
 static thread_local runtime::Group* waits_for_thread = nullptr;
 
 // Sets `left` to the exception that has left the process. Returns why the process has no result, or
@@ -136,7 +138,7 @@ static Owned<> judge_end(ProcessObject* p, ProcessBase& b, Owned<>& left) {
   if (p->how != Ending::failed && !b.group->keeps_end()) left.reset();
   return why;
 }
-// `why`: why the process has no result, or null.
+// `why` says why the process has no result, or is null.
 static void take_outcome(ProcessObject* p, PyObject* result, PyObject* failure, Owned<> why) {
   p->failed = failure != nullptr;
   if (failure && why) p->watch()->why = std::move(why);
@@ -151,13 +153,13 @@ static void let_go_of_all(ProcessObject* p) {
   Py_CLEAR(p->body);
   let_go(p);
   Py_CLEAR(p->context);
-  if (!p->watch()) delete std::exchange(p->rare, nullptr);  // it selects no more
+  if (!p->watch()) delete std::exchange(p->rare, nullptr);  // it will select no more
   if (p->guest) leave_guest(p);
   run_deferred();
 }
 
-// The process has ended with `result` (owned) or, if null, with the current exception. `b`: what
-// the group knows the process by.
+// The process has ended with `result` (owned) or, if that is null, with the current exception. `b`:
+// the member by which the group knows the process.
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   if (observing()) [[unlikely]]
     observe_end(p, result);
@@ -171,8 +173,8 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   b.op = nullptr;
   runtime::Limit::close_all(b, g->run);
   p->done = 1;
-  // A coroutine has no stack any more: what finalisers begin from now on is of no process. The
-  // others refuse it themselves (Caller).
+  // A coroutine has no stack any more: operations that finalisers begin from now on belong to no
+  // process. The other kinds of process refuse them by themselves (Caller).
   if (coroutine_of(&b) && this_process() == &b) runtime::this_context->running = nullptr;
   take_outcome(p, result, failure, std::move(why));
   let_go_of_all(p);
@@ -188,11 +190,12 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
     checking->ended(p, g);
   if (p->watch()) tell_watchers(p);
   g->finished(id, std::move(ptr), how);
-  if (waits_for_thread) runtime::Scheduler::current()->stop();  // it may have been the last
+  // This process may have been the last.
+  if (waits_for_thread) runtime::Scheduler::current()->stop();
 }
 
-// Whoever was to start them was cancelled first, failed, or never came to it (rules 6.1, 7.3): they
-// end without having run, and let go of their ends (rules 2.3, 6.5).
+// The code that was to start these processes was cancelled first, failed, or never came to it
+// (rules 6.1, 7.3). They end without having run, and let go of their ends (rules 2.3, 6.5).
 void never_run(PyObject* list) noexcept {
   const SavedException kept;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
@@ -214,18 +217,18 @@ void never_run(PyObject* list) noexcept {
   run_deferred();
 }
 
-// The code of a process has come to its end, with `result` or, if null, the current exception, in
-// the child of a fork that it made: whoever would go on with it is the parent's. So this program
-// ends, as others do (rule 11.4).
+// The code of a process has come to its end, with `result` or, if that is null, the current
+// exception, in the child of a fork that it made. The code that would go on after it belongs to the
+// parent. So this program ends, as other programs do (rule 11.4).
 [[noreturn]] static void end_child(PyObject* result) {
   const OutsideGate beyond;
-  if (!result) PyErr_Print();  // of SystemExit it ends the program
+  if (!result) PyErr_Print();  // for SystemExit it ends the program
   Py_Exit(result ? 0 : 1);
 }
 
 // _continue_with_parent(): when the thread that started this program ends, usually with its whole
 // program, the system sends SIGCONT to this one, in case it has been stopped. A signal that ends
-// this program would be wrong: that thread may end alone. Only Linux has this.
+// this program would be wrong: that thread may end alone. Only Linux has such a request.
 PyObject* f_continue_with_parent(PyObject*, PyObject*) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGCONT);
@@ -279,8 +282,8 @@ CoroutineProcess* self_of(core::Waker* w) noexcept {
   return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w));
 }
 
-// The variables of the process take the place of the scheduler's while it runs; an empty context is
-// made only when something is set.
+// The process's context variables replace the scheduler's while it runs. An empty context is made
+// only when something is set.
 class Variables {
  public:
   explicit Variables(PyObject** mine) noexcept
@@ -333,7 +336,7 @@ void not_awaitable(ProcessObject* p, PyObject* r) {
     bad_use("awaited a %.100s, which is not an operation of Weft", Py_TYPE(r)->tp_name);
 }
 
-// A coroutine has done a step in the child of a fork that it made.
+// A coroutine has done a step in the child of a fork, which the coroutine itself made.
 [[noreturn]] void end_child_at(PySendResult s, PyObject* r) {
   if (s == PYGEN_NEXT)
     bad_use(
@@ -372,7 +375,7 @@ PySendResult throw_into(PyObject* body, PyObject* owned, PyObject** r) {
   return *r ? PYGEN_RETURN : PYGEN_ERROR;
 }
 
-// False: an exception is set.
+// Returns false if an exception is set.
 bool inherit_context(ProcessObject* p) {
   PyObject* const now = PyThreadState_Get()->context;
   const Py_ssize_t n = now ? PyObject_Size(now) : 0;
@@ -380,15 +383,15 @@ bool inherit_context(ProcessObject* p) {
   return n == 0 || p->context;
 }
 
-// Its coroutine has ended, with `result` (owned) or the current exception.
+// The process's coroutine has ended, with `result` (owned) or the current exception.
 void coroutine_over(ProcessObject* p, PyObject* result) {
   const Owned held(p);
   if (p->kind == Kind::apart) (waits_for_thread = p->base.group)->adopt();
   end_process(p, p->base, result);
 }
 
-// The same, but it has left an operation behind (awaiting.hpp, invariants 1 and 3). False: it is
-// owed no wake-up, and can end.
+// The same for a coroutine that has left an operation behind (awaiting.hpp, invariants 1 and 3).
+// Returns false if the process is owed no wake-up, and can end.
 bool has_to_wait(ProcessObject* p, PyObject* result) {
   PyObject* e = result ? nullptr : take_exception();
   if (p->waits) drop_awaited(p->waits);
@@ -412,11 +415,12 @@ void end_late(ProcessObject* p) {
 
 }  // namespace
 
-// The process has yielded something that is no operation of Weft. A bare yield lets others run; a
-// future is waited for if a loop runs. False: this cannot be waited for here, an exception is set.
+// The process has yielded an object that is no operation of Weft. A bare yield lets others run; a
+// future is waited for if a loop runs. Returns false, with an exception set, if the object cannot
+// be waited for here.
 [[gnu::noinline]] static bool is_parked_on(ProcessObject* p, PyObject* yielded) {
   if (yielded == Py_None) {
-    if (p->owed) return true;  // the wake-up that it is owed runs it again
+    if (p->owed) return true;  // the wake-up that the process is owed runs it again
     p->yielded = 1;
     runtime::Scheduler::current()->push(&p->base);
     return true;
@@ -435,12 +439,13 @@ void end_late(ProcessObject* p) {
 // The process's coroutine has returned `result`, or raised.
 static void coroutine_left(ProcessObject* p, PyObject* result) {
   if (checking && !p->waits && !p->owed && checking->ends_later(p)) [[unlikely]]
-    p->owed = 1;  // it is in the run queue
+    p->owed = 1;  // the process is in the run queue
   if (!(p->waits || p->owed) || !has_to_wait(p, result)) [[likely]]
     coroutine_over(p, result);
 }
 
-// The wake-up that the process was owed has come. True: it had ended before, and is over now.
+// The wake-up that the process was owed has come. Returns true if the process had ended before, and
+// is over now.
 static bool is_over_by_wake_up(ProcessObject* p) {
   wake_up_came(p);
   if (!p->over) return false;
@@ -511,7 +516,8 @@ void thread_body(void* arg) {
       end_process(p.get(), *t, r);
     }
     own_thread(t->state, nullptr);
-    // before any code of the user's: the run may end as soon as another has the GIL
+    // This comes before any code of the user's: the run may end as soon as another thread has the
+    // GIL.
     t->run->gone();
     delete t;
     p.reset();
@@ -524,10 +530,10 @@ void thread_body(void* arg) {
 }  // namespace
 
 bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead) {
-  if (interpreter_ends()) {  // where a thread never gets the interpreter's lock
+  if (interpreter_ends()) {  // then a thread never gets the interpreter's lock
     bad_use(
-        "process %s: the interpreter ends, and no thread begins any more: run it before, in a "
-        "function of atexit at the latest",
+        "process %s: the interpreter is ending and starts no more threads: run the process "
+        "earlier, in an atexit function at the latest",
         process);
     return false;
   }
@@ -553,7 +559,7 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   g.run.activated();
   if (begin_thread(thread_body, t, t->function, "use coroutine processes (async def)"))
     return static_cast<void>(its.release());
-  end_process(p, *t, nullptr);  // it has failed, and tells its group
+  end_process(p, *t, nullptr);  // the process has failed, and tells its group
   delete t;
   g.run.deactivated();
 }
@@ -566,7 +572,7 @@ runtime::Executor* executor_apart(ProcessBase& p) noexcept {
 void wake_apart(core::Waker* w) noexcept { object_of(self_of(w))->own->post(w); }
 const runtime::ProcessOps apart_ops{{&wake_apart, &coroutine_run, nullptr, 0}, &executor_apart};
 
-// Has it left anybody behind who runs here?
+// Are there processes that the coroutine has left behind and that run here?
 bool anybody_here(runtime::Scheduler& mine) {
   bool any = false;
   mine.run.each_process([&](ProcessBase& p) { any = any || p.executor() == &mine; });
@@ -588,7 +594,8 @@ void apart_body(void* arg) {
     }
     own_thread(PyThreadState_Get(), nullptr);
     std::exchange(waits_for_thread, nullptr)->finished(0, nullptr);
-    // before any code of the user's: the run may end as soon as another has the GIL
+    // This comes before any code of the user's: the run may end as soon as another thread has the
+    // GIL.
     mine->run.gone();
     delete mine;
     p->own = nullptr;
@@ -604,14 +611,15 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
   p->base.ops = &p->own->ops_here(apart_ops);
   g.add(p->base);
   if (p->watch()) name_watch(p);
-  Owned its = new_ref(p), beyond = new_ref(p);  // the process's; the thread's, which lasts longer
+  // One for the process, one for the thread, which lasts longer.
+  Owned its = new_ref(p), beyond = new_ref(p);
   p->own->post(&p->base);
   g.run.activated();
   if (begin_thread(apart_body, p, p->base.function, "start it without on(threads)")) {
     static_cast<void>(its.release());
     return static_cast<void>(beyond.release());
   }
-  end_process(p, p->base, nullptr);  // it has failed, and tells its group
+  end_process(p, p->base, nullptr);  // the process has failed, and tells its group
   delete std::exchange(p->own, nullptr);
   g.run.deactivated();
 }
@@ -653,7 +661,7 @@ void start_process(runtime::Group& g, ProcessObject* p) {
   leave_within(p);
   Py_CLEAR(p->outcome);
   if (checking && p->kind == Kind::thread && need_greenlets() == 0) [[unlikely]]
-    p->kind = Kind::greenlet;  // one at a time, as it is decided
+    p->kind = Kind::greenlet;  // greenlets run one at a time, as the check decides
   if (p->kind == Kind::thread) return start_thread(g, p);
   if (p->kind == Kind::apart) return start_apart(g, p);
   if (p->kind == Kind::pooled) return start_pooled(g, p);
@@ -664,7 +672,8 @@ void start_process(runtime::Group& g, ProcessObject* p) {
     (is_reader(reinterpret_cast<PyObject*>(p->held[i])) ? c.last_reader : c.last_writer) =
         p->base.id;
   }
-  auto& here = *static_cast<runtime::Scheduler*>(g.executor);  // it stays where it was started
+  // The scheduler on which it was started.
+  auto& here = *static_cast<runtime::Scheduler*>(g.executor);
   p->base.ops = p->kind == Kind::greenlet ? &greenlet_ops_on(here) : &here.ops_here(coroutine_ops);
   if (p->watch()) name_watch(p);
   if (p->kind == Kind::coroutine && here.host()) join_guest(here, p);

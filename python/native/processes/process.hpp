@@ -1,9 +1,9 @@
-// The object that Python sees as a process, and which process runs here. life.hpp has what is done
-// with processes.
+// The object that Python sees as a process, and which process runs here. life.hpp has the functions
+// for processes.
 //
 // Invariant: a process has at most one outstanding operation. The operation's node is in the
 // process, and its slot is in the operation. While a greenlet is parked its stack may hold the
-// frames of another greenlet, so nothing that others may touch is there.
+// frames of another greenlet, so memory that others may touch is not on a stack.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +22,8 @@ struct CoroutineProcess final : ProcessBase {
   CoroutineProcess() = default;
 };
 
-// Where a process runs: `apart` is a coroutine on a scheduler and a thread of its own, `pooled` one
-// of a native component (component_pool.cpp).
+// The kinds of processes: `apart` is a coroutine on a scheduler and a thread of its own, `pooled` a
+// coroutine of a native component (component_pool.cpp).
 enum class Kind : std::uint8_t { coroutine, thread, greenlet, apart, pooled };
 inline bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind::apart; }
 
@@ -36,58 +36,62 @@ struct Rare;
 struct Watch;
 
 struct ProcessObject {
-  PyObject_VAR_HEAD  // ob_size: ends held
+  PyObject_VAR_HEAD  // ob_size: the number of ends held
       CoroutineProcess base;
-  // the coroutine; of others (function, arguments, keywords); null when it has ended
+  // The coroutine; for other kinds (function, arguments, keywords); null when the process has
+  // ended.
   PyObject* body;
   PyObject* context;  // contextvars; null: empty
-  // the result, why there is none (no_result.cpp), the failure; before the start: ProcessFunction
+  // The result, the reason why there is none (no_result.cpp), or the failure; before the start, the
+  // ProcessFunction.
   PyObject* outcome;
   union {
-    runtime::ThreadProcess* thread;  // of a thread process that runs
-    // of a coroutine: the operation that it awaits (awaiting.hpp); not owned, may be null
+    runtime::ThreadProcess* thread;  // for a thread process that runs
+    // For a coroutine: the operation that it awaits (awaiting.hpp); borrowed, may be null.
     PyObject* waits;
-    NativeCall* native;  // of one on the pool: its call
+    NativeCall* native;  // for a process on the pool: its call
   };
   union {
-    GreenletState* greenlet_state;  // of a greenlet process that runs
-    runtime::Scheduler* own;        // of one that runs apart
-    PoolThread* pool;               // of one on the pool
+    GreenletState* greenlet_state;  // for a greenlet process that runs
+    runtime::Scheduler* own;        // for a coroutine apart
+    PoolThread* pool;               // for a process on the pool
   };
-  GuestPart* guest;  // of a coroutine process of a network that is a guest (guests.hpp); else null
-  Rare* rare;        // null: it needs none of it yet
+  GuestPart* guest;  // for a coroutine process of a network that is a guest (guests.hpp); else null
+  Rare* rare;        // null: the process needs none of it yet
   Kind kind;
   std::uint8_t started;
-  // not started, without a warning: its program stops at its start, or it was `process * 0`
+  // The process is not started, and no warning says so: its program stops at its start, or it was
+  // `process * 0`.
   std::uint8_t given_up;
   std::uint8_t done;
   std::uint8_t failed;
-  Ending how;  // once it is done
-  // it has put itself into the run queue: 1, it was asked to; 2, to give way (awaited.hpp)
+  Ending how;  // set once the process is done
+  // The process has put itself into the run queue: 1, because it was asked to; 2, to give way
+  // (awaited.hpp).
   std::uint8_t yielded;
-  // the collector sees the coroutine as a part of the process: it is not tracked itself
+  // The collector treats the coroutine as a part of the process, and does not track it.
   std::uint8_t within;
   std::uint8_t owed;  // a wake-up is on its way that no operation waits for (awaiting.hpp)
-  // its coroutine has ended, but it is owed a wake-up: its outcome is there already
+  // The coroutine has ended and its outcome is there, but the process is owed a wake-up.
   std::uint8_t over;
-  std::uint8_t receives;     // it still holds an end that it received (held.cpp)
-  std::uint8_t native_code;  // of a component, which says itself where in its source it is
+  std::uint8_t receives;     // the process still holds an end that it received (held.cpp)
+  std::uint8_t native_code;  // a component's process, which says itself where in its source it is
 #ifdef Py_GIL_DISABLED
-  std::uint8_t stepping;  // its coroutine runs: its frames are not to be looked at
+  std::uint8_t stepping;  // the coroutine runs, so its frames must not be looked at
 #endif
-  EndObject* held[1];  // ob_size of them
+  EndObject* held[1];  // ob_size ends
 
   Watch* watch() const noexcept;  // rare.hpp
 };
 extern PyTypeObject ProcessType;
 inline ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 
-// What its group knows it by, once it has been started.
+// Returns the member by which the group knows the process, once it has been started.
 inline ProcessBase& base_of(ProcessObject* p) noexcept {
   return p->kind == Kind::thread && p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
 }
 
-// how a coroutine process is run; it also marks its kind (coroutine_of)
+// Runs a coroutine process; the address also marks its kind (coroutine_of).
 void coroutine_run(core::Waker* w);
 
 inline ProcessObject* object_of(CoroutineProcess* p) noexcept {
@@ -104,9 +108,10 @@ inline ProcessObject* coroutine_of(ProcessBase* p) noexcept {
 // The coroutine process that is running on this thread, or null.
 inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_process()); }
 
-// Any process that has an object; null for the outermost run's own thread.
+// Returns the object of any process that has one; null for the outermost run's own thread.
 ProcessObject* process_object(ProcessBase* p) noexcept;
-// Has it ended, so that what runs in it is a finaliser? Then nobody would close what it opens.
+// Has the process ended, so that only a finaliser can run in it? Then nobody would close what it
+// opens.
 inline bool is_over(ProcessBase* p) noexcept {
   const ProcessObject* const o = process_object(p);
   return o && o->done;

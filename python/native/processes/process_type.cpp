@@ -2,10 +2,10 @@
 // how it runs.
 //
 // Invariants
-//  1 One that was never started closes its coroutine and lets go of its ends when it is collected;
-//    it warns, unless it was given up.
+//  1 A process that was never started closes its coroutine and lets go of its ends when it is
+//    collected. It warns, unless it was given up.
 //  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
-//    what it refers to through the process.
+//    the coroutine's references through the process.
 #include "processes/process_type.hpp"
 
 #include "channels/arrays.hpp"
@@ -86,16 +86,16 @@ PyObject* process_named(PyObject* o, PyObject* name) {
   proc(o)->base.function = s;
   return Py_NewRef(o);
 }
-// on(hosts): the call that it is goes there.
+// on(hosts): moves the call of this process to another place.
 PyObject* process_on(PyObject* o, PyObject* where) {
   ProcessObject* const p = proc(o);
-  if (p->started) return bad_use("on: %R has started: say where it runs before", o);
+  if (p->started) return bad_use("on: %R has started: say where it runs before it starts", o);
   if (p->kind == Kind::pooled)
     return bad_use("on: %R is made for the pool: say where it runs when it is made, on=...", o);
   if (p->kind != Kind::thread || !p->body || !PyTuple_CheckExact(p->body) ||
       PyTuple_GET_SIZE(p->body) != 3)
     return bad_use(
-        "on: %R awaits, or is a greenlet: say where it runs before it is called, "
+        "on: %R is a coroutine or a greenlet: say where it runs before it is called, "
         "function.on(...)(...)",
         o);
   Owned<> away;
@@ -126,7 +126,7 @@ PyObject* process_cancel(PyObject* o, PyObject*) {
   if (b.group)
     b.group->cancel(b);
   else
-    p->base.cancel().store(1);  // not started, or about to be
+    p->base.cancel().store(1);  // the process has not started, or is about to
   Py_RETURN_NONE;
 }
 PyObject* process_result(PyObject* o, void*) {
@@ -172,7 +172,7 @@ PyObject* process_never_run(PyObject* o, PyObject*) {
 
 PyObject* process_await(PyObject* o) {
   return bad_use(
-      "a process is not awaited: `await Parallel(%s(...))` runs it; of one that was started `await "
+      "a process cannot be awaited: `await Parallel(%s(...))` runs it; once it was started, `await "
       "p.ended()` waits for its end",
       proc(o)->base.function);
 }
@@ -215,7 +215,7 @@ PyGetSetDef process_getset[] = {
 
 PyTypeObject ProcessType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-// What a process awaits: a write, a select, a nested Parallel.
+// Is this an object that a process awaits: a write, a select, a nested Parallel?
 static bool is_operation(PyObject* o) noexcept {
   const PyAsyncMethods* const async = Py_TYPE(o)->tp_as_async;
   return async && async->am_await && !Py_IS_TYPE(o, &ProcessType);
@@ -225,17 +225,18 @@ PyObject* no_process(PyObject* o, const char* where) {
   if (Py_IS_TYPE(o, &ProcessFunctionType)) {
     const Owned name(PyObject_GetAttrString(o, "__name__"));
     if (!name) PyErr_Clear();
-    bad_use("%R%s is no process yet: call it, %S(...)", o, where, name ? name.get() : o);
+    bad_use("%R%s is not a process yet: call it, %S(...)", o, where, name ? name.get() : o);
     return nullptr;
   }
   if (PyCoro_CheckExact(o))
-    return bad_use("%R%s is no process: decorate its function with @process", o, where);
+    return bad_use("%R%s is not a process: decorate its function with @process", o, where);
   if (is_operation(o))
     return bad_use(
-        "%R%s is an operation, no process: await it in an async function that is decorated with "
+        "%R%s is an operation, not a process: await it in an async function that is decorated with "
         "@process, and start a process of that function for each operation",
         o, where);
-  return bad_use("%R%s is no process: call a function that is decorated with @process", o, where);
+  return bad_use("%R%s is not a process: call a function that is decorated with @process", o,
+                 where);
 }
 
 static PyObject* iterator_of(PyObject* o) {

@@ -5,9 +5,9 @@
 
 namespace weft::py {
 
-// Flatten processes and iterables of them, one level, to a list.
+// Flattens processes and iterables of processes, one level, to a list.
 PyObject* process_list(PyObject* const* args, Py_ssize_t n);
-// `where`: what follows its repr, as " in a list"
+// `where` follows the repr, as in " in a list".
 PyObject* no_process(PyObject* o, const char* where);
 
 }  // namespace weft::py

@@ -1,4 +1,5 @@
-// A Rare has what only few processes need. It is kept apart, so that the others are smaller.
+// A Rare has the fields that only few processes need. They are kept apart, so that the other
+// processes are smaller.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,20 +11,20 @@
 
 namespace weft::py {
 
-// Who waits for a process's end (rule 7.11).
+// The watchers of a process's end (rule 7.11).
 struct Watch {
-  // its name points into `name`, its last_writer is the process's id
+  // Its name points into `name`; its last_writer is the id of the process.
   core::LatchEngine<Shared> latch;
   std::string name;
-  ProcessObject* process;                      // which has it
-  std::vector<Owned<ProcessObject>> watchers;  // until the process has ended
-  bool beyond = false;                         // somebody watches who is no process
-  bool watched = false;                        // its failure is its watchers'
-  Owned<> why;                                 // of such a failure (no_result.cpp)
+  ProcessObject* process;                      // the process that is watched
+  std::vector<Owned<ProcessObject>> watchers;  // kept until the process has ended
+  bool beyond = false;                         // somebody who is no process watches
+  bool watched = false;                        // the failure of the process goes to its watchers
+  Owned<> why;                                 // the reason of such a failure (no_result.cpp)
 };
 
-// Where the ad-hoc selects of one process begin, by their guards, so that repeated ones are fair
-// (rule 5.4).
+// The guard at which the next one-shot select of a process begins, for the guards of that select.
+// So repeated selects are fair (rule 5.4).
 struct SelectMemory {
   std::uint64_t key = 0;
   std::uint32_t start = 0;
@@ -34,7 +35,7 @@ struct SelectMemory {
 struct Rare {
   SelectMemory selects;
   std::unique_ptr<Watch> watch;  // null: nobody has asked for the process's end
-  Outcome kept;                  // of an operation that gives way
+  Outcome kept;                  // the outcome of an operation that gives way
 };
 
 inline Watch* ProcessObject::watch() const noexcept { return rare ? rare->watch.get() : nullptr; }

@@ -9,35 +9,36 @@ namespace weft::py {
 
 struct ChannelObject;
 
-// A channel at which a process was blocked at a deadlock, while ends of the other side were open
-// that no process had been given.
+// A channel at which a process was blocked at a deadlock, while open ends of the other side had
+// been given to no process.
 struct LeftOpen {
   ChannelObject* channel;  // owned
-  bool readers;            // those ends are readers
+  bool readers;            // the open ends are readers
 };
-// An outermost run: what the runtime's Run does not know.
+// An outermost run: the state that the runtime's Run does not have.
 struct PyRun {
   runtime::Run run;
   ThreadProcess self;
   PyThreadState* state = nullptr;
   runtime::Group* spawned = nullptr;
-  // The exception that a signal's handler raised while the run slept. In the block of ordinary code
-  // its thread raises it where it waits, or at its next operation (Cancel::host says so to it);
-  // elsewhere the run is cancelled, and it is raised at its end.
+  // The exception that a signal's handler raised while the run slept. In a block of ordinary code,
+  // the thread raises the exception where it waits, or at its next operation (Cancel::host tells
+  // it). Elsewhere the run is cancelled, and raises the exception at its end.
   PyObject* interrupt = nullptr;
-  bool interrupted = false;             // by Ctrl-C
-  runtime::Scheduler* guest = nullptr;  // of a guest: it looks in its next turn
+  bool interrupted = false;             // Ctrl-C has interrupted the run
+  runtime::Scheduler* guest = nullptr;  // for a guest: its scheduler, which looks in its next turn
   // for a guest that concludes: does its loop have a signal handler that may act (handlers.hpp)?
   bool loop_acts = false;
-  PyObject* generators = nullptr;  // its hook (generators.cpp); owned
+  PyObject* generators = nullptr;  // the run's hook for async generators (generators.cpp); owned
 #ifdef Py_GIL_DISABLED
-  bool counted;          // its thread, among those that the interpreter counts (report.cpp)
-  unsigned long thread;  // its identity
+  bool counted;          // its thread is among those that the interpreter counts (report.cpp)
+  unsigned long thread;  // the identity of its thread
 #endif
-  std::vector<runtime::Report::Blocked> blocked;                    // at a deadlock
+  // The blocked processes at a deadlock.
+  std::vector<runtime::Report::Blocked> blocked;
   std::vector<LeftOpen> left_open;                                  // at a deadlock
-  bool in_block() const noexcept { return self.group != nullptr; }  // of ordinary code
-  std::vector<PoolThread*> pool;  // its threads of the pool; under the GIL
+  bool in_block() const noexcept { return self.group != nullptr; }  // for a block of ordinary code
+  std::vector<PoolThread*> pool;  // the run's threads of the pool; protected by the GIL
   explicit PyRun(runtime::Clock c);
   PyRun(const PyRun&) = delete;
   PyRun& operator=(const PyRun&) = delete;

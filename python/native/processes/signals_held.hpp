@@ -6,16 +6,18 @@
 
 namespace weft::py {
 
-// In a method of the loop that is written in Python a signal's handler could raise half-way, and
-// leave a future done whose task is never told. So signals are held back while we call one
-// (HoldSignals). What the handlers of earlier signals raise does not belong here either: it is
-// kept, and raised in the main thread as soon as that runs Python code again.
-PyObject* raised_by_signals() noexcept;  // of those that are there already: owned, or null
+// A handler of a signal could raise in the middle of a loop's method that is written in Python, and
+// leave a future done whose task is never told. So signals are held back during such a call
+// (HoldSignals). Exceptions from the handlers of earlier signals do not belong there either: they
+// are kept, and raised in the main thread as soon as that runs Python code again.
+// The exception of signals that have come already: a new reference, or null.
+PyObject* raised_by_signals() noexcept;
 void raise_in_main(PyObject* owned_or_null) noexcept;
-PyObject* raised_meanwhile() noexcept;  // what is kept so far, on the main thread: owned, or null
-// The call's result; null: it raised something, which is cleared. A signal whose handler was set
-// after the loop was first met is not held back: if one raises, the call is made again: only what
-// may be done twice.
+// The exception kept so far, on the main thread: a new reference, or null.
+PyObject* raised_meanwhile() noexcept;
+// Returns the call's result; null if it raised an exception, which is cleared. A signal whose
+// handler was set after the loop was first met is not held back. If such a handler raises, the call
+// is made again. So `call` must be something that may be done twice.
 template <class F>
 PyObject* with_signals_held(F call) noexcept {
   Owned raised(raised_by_signals());
@@ -23,13 +25,15 @@ PyObject* with_signals_held(F call) noexcept {
   {
     const HoldSignals hold;
     r = call();
-    if (!r && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {  // that one: the loop is closed
+    // A RuntimeError means that the loop is closed.
+    if (!r && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {
       raised.reset(take_exception());
       r = call();
     }
   }
   if (!r) PyErr_Clear();
-  raise_in_main(raised.release());  // only now: it comes with the next Python code that runs
+  // At the end, because it is raised in the next Python code that runs.
+  raise_in_main(raised.release());
   return r;
 }
 

@@ -11,32 +11,32 @@ namespace weft::py {
 
 struct TaskWaiter final : runtime::ProcessBase {
   TaskWaiter* next_told = nullptr;
-  TaskWaiter *next = nullptr, *before = nullptr;  // of the same loop
+  TaskWaiter *next = nullptr, *before = nullptr;  // the waiters of the same loop
   LinkObject* link;                               // owned
-  // whose it is: the loop's current task as it began, only compared; null: none
+  // The task: the loop's current one at the beginning, for comparison only; null: none.
   const void* task;
-  PyObject* future = nullptr;  // what its task waits on, owned
-  bool listed = false;         // among those to be told
-  bool woken = false;          // somebody has decided
+  PyObject* future = nullptr;  // the future that its task awaits, owned
+  bool listed = false;         // it is among the waiters to be told
+  bool woken = false;          // its operation is decided
   bool owed = false;           // its task was cancelled after the commit (rule 6.3)
-  // Its task is gone, but it has committed and a partner holds it: its operation, kept until the
-  // wake-up, and what is done with it then. (A task that is closed was killed.)
+  // The task is gone, but its operation has committed and a partner holds it. The operation is kept
+  // until the wake-up; `late` is called then. (A task that is closed counts as gone.)
   PyObject* kept = nullptr;
   Late late = nullptr;
-  Outcome outcome;  // of one that gives way
+  Outcome outcome;  // the outcome of an operation that gives way
 
   explicit TaskWaiter(LinkObject* l) noexcept;
   ~TaskWaiter();
-  // What the task is to wait on until the task waiter is told or woken.
+  // Gives the future for which the task waits until the task waiter is told or woken.
   PySendResult await(PyObject** r) noexcept;
-  bool is_mine() const noexcept;  // the running task's
+  bool is_mine() const noexcept;  // does it belong to the running task?
 };
 bool task_lives(TaskWaiter* p) noexcept;
-// another task drops what it waits for: it is told
+// Another task drops the operation for which this one waits: this task is told.
 void let_waiting_task_go_on(TaskWaiter* p) noexcept;
 
-// For an operation that begins in a task: a task waiter, or null with an exception (no loop: `verb`
-// outside any process; cancelled).
+// Makes a task waiter for an operation that begins in a task. Null with an exception: no loop runs
+// (`verb` outside any process), or the task was cancelled.
 std::unique_ptr<TaskWaiter> begin_task_waiter(const char* verb) noexcept;
 bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept;  // asyncio's
 // The running task was cancelled after its operation had committed: the cancellation comes at its

@@ -11,12 +11,12 @@
 //                                          what is there
 //
 // Invariants
-//  1 wait() returns false if control goes back to whoever awaits the operation: then the operation
-//    returns suspended(), and continues when send() is called again (awaited.hpp). It returns true
-//    if the operation is to look at once.
-//  2 Where wait() suspends, the operation's object refers to whoever waits: `process` or
+//  1 wait() returns false if control goes back to the code that awaits the operation: then the
+//    operation returns suspended(), and continues when send() is called again (awaited.hpp). It
+//    returns true if the operation has to look at once.
+//  2 Where wait() suspends, the operation's object refers to the one that waits: `process` or
 //    `task_waiter`.
-//  3 give() is the last thing that is done with a result: a greenlet may have an exception instead.
+//  3 give() is the last thing that is done with a result: a greenlet may get an exception instead.
 #pragma once
 #include "channels/marks.hpp"
 #include "processes/caller.hpp"
@@ -67,9 +67,9 @@ class InProcess {
     return PYGEN_NEXT;
   }
   Status status(Engine*) const noexcept { return me_->base.status; }
-  int look(Choice& c) const noexcept;  // at a choice that was parked
+  int look(Choice& c) const noexcept;  // for a choice that was parked
 
-  // While code of the user decides, the process does nothing else.
+  // While code of the user decides, the process is in no other operation.
   void hold(const runtime::OpKind& kind) const noexcept { me_->base.op = &kind; }
   void release() const noexcept { me_->base.op = nullptr; }
 
@@ -98,7 +98,7 @@ class InTask {
   ProcessObject* object() const noexcept { return nullptr; }
   runtime::Run* run() const noexcept { return nullptr; }
   Value& slot() const noexcept { return o_->value; }
-  bool cancelled() const noexcept { return false; }  // asyncio cancels by a throw
+  bool cancelled() const noexcept { return false; }  // asyncio cancels by throwing
   template <Side S>
   Status begin(ChannelObject* c) const noexcept {
     if constexpr (S == Side::in) return c->core.begin_foreign(*o_->task_waiter);
@@ -121,11 +121,11 @@ class InTask {
   }
   void give_way(PyObject* owned) noexcept {
     o_->task_waiter->outcome.keep(owned);
-    *r_ = Py_NewRef(Py_None);  // asyncio's own yield: the other callbacks run
+    *r_ = Py_NewRef(Py_None);  // the yield of asyncio's own: the other callbacks run
     result_ = PYGEN_NEXT;
   }
   PySendResult suspended() const noexcept { return result_; }
-  // `c`: where it reads; null: it does not.
+  // `c`: the core at which it reads; null: it does not read.
   Status status(Engine* c) const noexcept {
     TaskWaiter& p = *o_->task_waiter;
     if (p.woken) return p.status;
@@ -147,7 +147,7 @@ class InTask {
     if (o_->task_waiter->owed && s != Status::cancelled) owe_cancellation();
   }
   void withdrawn(PyObject* value) const {
-    if (o_->task_waiter->owed)  // at a far end only the answer tells
+    if (o_->task_waiter->owed)  // at a far end only the answer tells it
       raise_cancellation();
     else
       raise_cancelled(*o_->task_waiter, value);
@@ -181,7 +181,7 @@ class InCaller {
     return is_far(c) ? caller_.begin_lazily(begins) : begins();
   }
 
-  // The same of a choice; `parked`: it is waited for next.
+  // The same for a choice; `parked` means that the choice is waited for next.
   template <class F>
   int begin_far(F&& begins, int parked) const {
     return caller_.begin_saying(begins, parked);
@@ -192,7 +192,7 @@ class InCaller {
     return true;
   }
   void yield() const noexcept { caller_.yield(); }
-  PySendResult suspended() const noexcept { return PYGEN_ERROR; }  // never asked
+  PySendResult suspended() const noexcept { return PYGEN_ERROR; }  // never called
   Status status(Engine*) const noexcept { return caller_.process().status; }
   int look(Choice& c) const noexcept;
 

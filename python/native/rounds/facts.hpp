@@ -1,4 +1,4 @@
-// What reports, partial deadlock and rounds look at in a run.
+// What reports, partial deadlock and rounds read in a run.
 #pragma once
 #include <array>
 #include <set>
@@ -10,16 +10,17 @@ namespace weft::py {
 
 struct PyRun;
 
-extern bool looking;                   // there is a function to call when an executor falls idle
-void locate(ProcessBase& p) noexcept;  // brings its file and line up to date
+// Python has set a function to call when an executor falls idle.
+extern bool looking;
+void locate(ProcessBase& p) noexcept;               // updates its file and line
 void watch_standstill(runtime::Run& run) noexcept;  // rule 10.6
 void fell_idle() noexcept;                          // an executor is about to sleep
-// Who waits where in a run that rests, as _facts() has it; null: it does not. It runs no code of
-// Python's.
+// Tells who waits where in a run that rests, in the form of _facts(); null: the run does not rest.
+// It runs no Python code.
 PyObject* facts_at_rest(PyRun& run) noexcept;
 
-// Calls f(end, the place that is its channel, does it write) for the open ends that a process was
-// given.
+// Calls f(end, the place that is its channel, whether it writes) for the open ends that a process
+// was given.
 template <class F>
 void each_end_held(ProcessBase& p, F&& f) {
   const ProcessObject* const o = process_object(&p);
@@ -30,7 +31,7 @@ void each_end_held(ProcessBase& p, F&& f) {
         Py_IS_TYPE(e, &WriterType) != 0);
   }
 }
-// Of one place: the processes that were given an end there, and the ends.
+// For one place: the processes that were given an end there, and the ends.
 struct Holders {
   std::set<std::uint32_t> readers, writers;
   std::set<const EndObject*> reader_ends, writer_ends;
@@ -41,8 +42,8 @@ struct Holders {
 };
 inline PyObject* key_of(const void* place) { return PyLong_FromVoidPtr(const_cast<void*>(place)); }
 
-// While it lives nothing of a run moves (partial.cpp, invariants 1 and 2): no component begins an
-// operation, and the garbage collector is off.
+// While this object lives, nothing in a run moves (partial.cpp, invariants 1 and 2): no component
+// begins an operation, and the garbage collector is off.
 class OneMoment {
  public:
   OneMoment() noexcept;
@@ -53,8 +54,9 @@ class OneMoment {
  private:
   int collector_;
 };
-PyObject* every_fact(bool at_rest);  // as _facts() has it; in OneMoment
-// What changes whenever a value comes to a channel, or goes: passed, dropped, in the buffer.
+PyObject* every_fact(bool at_rest);  // in the form of _facts(); called in OneMoment
+// Numbers that change whenever a value comes to a channel or goes: values passed, values dropped,
+// values in the buffer.
 std::array<unsigned long long, 3> figures_of(const Engine& c) noexcept;
 PyObject* figures_row(const std::array<unsigned long long, 3>& f);
 

@@ -1,12 +1,13 @@
-// Ends that no process was given and that kept a network from ending: what a Deadlock says of them,
-// and where they were made.
+// Ends that no process was given and that kept a network from ending: what a Deadlock says about
+// them, and where they were made.
 //
-//   a report notes such channels (report.cpp) ──the network has ended──► say_left_open(): those that are still open are looked for
+//   a report notes such channels (report.cpp) ──the network has ended──► say_left_open(): searches those that are still open
 //
-// An end is in no list, so it is looked for among all that the collector knows and in the variables
-// of the functions that run (weft/_watching/left_open.py). That is done once all processes have ended and no
-// lock is held. Where there is no interpreter lock others change what the objects refer to while
-// they are looked at; but there the collector knows all ends themselves (leaf.hpp).
+// No list has all ends, so they are searched among all objects that the collector knows, and in the
+// variables of the functions that run (weft/_watching/left_open.py). The search runs once all
+// processes have ended and no lock is held. Without an interpreter lock other threads change the
+// references of objects during the search; but there the collector knows all ends themselves
+// (leaf.hpp).
 #include "rounds/left_open.hpp"
 
 #include <set>
@@ -23,12 +24,12 @@ namespace weft::py {
 
 namespace {
 
-// All ends of one side of a channel that some objects refer to.
+// The search for all ends of one side of a channel to which some objects refer.
 struct Search {
   const ChannelObject* channel;
   PyTypeObject* side;
   std::set<PyObject*> found;
-  // containers of which the collector was not told, as it need not know what they refer to
+  // Containers that the collector does not track, because it need not know their references.
   std::set<PyObject*> inside;
 
   static int visit(PyObject* o, void* self) {
@@ -44,8 +45,8 @@ struct Search {
   }
 };
 
-// _made_at(channel, readers, objects): the lines at which those of its ends were made that are open
-// and that the objects refer to.
+// _made_at(channel, readers, objects): the lines at which the channel's ends were made that are
+// open and to which the objects refer.
 PyObject* f_made_at(PyObject*, PyObject* args) {
   PyObject *channel, *objects;
   int readers;

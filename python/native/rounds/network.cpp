@@ -1,9 +1,9 @@
 // This program's part in the question whether a network over several OS processes stands still
-// (WIRE.md 10). The rounds, and what is told, are in weft/_distributed_deadlock/rounds.py.
+// (WIRE.md 10). weft/_distributed_deadlock/rounds.py has the rounds and the reports.
 //
-// Everything is read with the GIL held and without running Python code: one moment, as in
-// partial.cpp. A link takes frames in under the GIL too, so what has been received has woken whom
-// it wakes.
+// Everything is read with the GIL held and without running Python code: so it is one moment, as in
+// partial.cpp. A link takes frames in under the GIL too, so every frame that was received has
+// already woken the processes that it wakes.
 #include <set>
 #include <unordered_map>
 
@@ -33,7 +33,7 @@ PyObject* standing = nullptr;  // weft._distributed_deadlock.rounds.standing
 unsigned long long name_of(std::uint64_t key) { return wire::detail::end_name(key); }
 PyObject* truth(bool is) { return is ? Py_True : Py_False; }
 
-// The channel of an end that a peer holds; null: it is a barrier.
+// Returns the channel of an end that a peer holds; null: it is a barrier.
 const Engine* engine_of(const wire::Port& p) noexcept {
   return p.barrier() ? nullptr : static_cast<const Engine*>(p.channel());
 }
@@ -41,7 +41,7 @@ const core::SyncObject* place_of(const wire::Port& p) noexcept {
   return p.barrier() ? p.place() : engine_of(p);
 }
 
-// Who has which end by its arguments: [(process, place, writes, the end)].
+// Returns which process has which end by its arguments: [(process, place, writes, the end)].
 PyObject* ends_held() {
   Owned list(PyList_New(0));
   for (PyRun* run : every_run())
@@ -55,13 +55,16 @@ PyObject* ends_held() {
   return list.release();
 }
 
-// _network(known=0): (incarnation, do all runs wait for links alone, and for so many others outside
-// that the caller looks at, [(the peer's incarnation, frames sent, received)], [(the peer's
-// incarnation, name, place, writes, ends of its channel that are open)] of ends that peers hold,
-// [(place, the home's incarnation, name, ends that are open)] of far channels, ends_held()). Of an
-// end the name: WIRE.md 10.7.
+// _network(known=0): a tuple of
+//   this program's incarnation;
+//   whether all runs wait only for links, and for `known` others outside that the caller looks at;
+//   [(the peer's incarnation, frames sent, frames received)];
+//   [(the peer's incarnation, name, place, writes, open ends of the channel)] of ends of peers;
+//   [(place, the home's incarnation, name, open ends)] of far channels;
+//   ends_held().
+// The names of ends are those of WIRE.md 10.7.
 PyObject* network(int known = 0) {
-  // Somebody may come by a network, too, who is no peer yet (WIRE.md 17.16).
+  // A program that is no peer yet may come over a network, too (WIRE.md 17.16).
   bool quiet = !ends_pending() && runtime::due_tokens.load() == runtime::link_tokens.load() + known;
   for (PyRun* run : every_run()) quiet = quiet && run->run.waits_for_links();
   Owned sessions(PyList_New(0)), lent(PyList_New(0)), far(PyList_New(0));
@@ -80,7 +83,7 @@ PyObject* network(int known = 0) {
       const unsigned long long theirs = p->session.theirs().incarnation;
       p->home.each_end([&](std::uint64_t key, const wire::Port& port) {
         if (!lent) return;
-        const Engine* const core = engine_of(port);  // of a barrier nobody holds any end
+        const Engine* const core = engine_of(port);  // no process holds an end of a barrier
         append(lent, Py_BuildValue("KKNOI", theirs, name_of(key), key_of(place_of(port)),
                                    truth(port.writes()),
                                    core ? core->reader_ends() + core->writer_ends() : 0u));
@@ -104,9 +107,9 @@ PyObject* f_network(PyObject*, PyObject* args) {
   return PyArg_ParseTuple(args, "|i", &known) ? network(known) : nullptr;
 }
 
-// _moment(): (_network(), _facts(), {place: its figures, see figures_of()} of channels with ends
-// elsewhere, [place of a far channel whose end is under way, or in a value, too]), of one moment
-// (WIRE.md 10.9).
+// _moment(): (_network(), _facts(), {place: its figures, see figures_of()} of channels with ends in
+// other programs, [place of a far channel of which an end is also under way, or in a value]), all
+// of one moment (WIRE.md 10.9).
 PyObject* f_moment(PyObject*, PyObject*) {
   const OneMoment moment;
   Owned figures(PyDict_New()), shared(PyList_New(0));
@@ -142,7 +145,8 @@ PyObject* f_moment(PyObject*, PyObject*) {
                        shared.release());
 }
 
-// _end_runs(numbers of processes, error): the runs of these are cancelled, and raise it.
+// _end_runs(numbers of processes, error): cancels the runs of these processes, which raise the
+// error.
 PyObject* f_end_runs(PyObject*, PyObject* args) {
   PyObject *numbers, *error;
   if (!PyArg_ParseTuple(args, "O!O", &PySet_Type, &numbers, &error)) return nullptr;
@@ -158,8 +162,8 @@ PyObject* f_end_runs(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// _declare_deadlock(report, [path of the knot], [(path, operation, (place, …), where)]): is it one
-// for any run of this program?
+// _declare_deadlock(report, [path of the knot], [(path, operation, (place, …), where)]): is this a
+// deadlock of any run of this program?
 PyObject* f_declare(PyObject*, PyObject* args) {
   const char* report;
   PyObject *knot, *rows;
@@ -194,17 +198,16 @@ PyObject* f_declare(PyObject*, PyObject* args) {
   return PyBool_FromLong(any);
 }
 
-// _ask_links(standing): links are asked from now on; standing() is called when a run waits for them
-// and for nothing else.
+// _ask_links(standing): links are asked from now on. standing() is called when a run waits for
+// links and for nothing else.
 PyObject* f_ask_links(PyObject*, PyObject* f) {
   Py_XSETREF(standing, Py_NewRef(f));
   runtime::links_are_asked = true;
   Py_RETURN_NONE;
 }
-// _waits_at(end): does a party of ours wait there, the home having been told? Of an end whose home
-// is another program.
+// _waits_at(end): does a party of this program wait at this far end, and has the home been told?
 PyObject* f_waits_at(PyObject*, PyObject* o) {
-  if (!is_end(o)) return bad_use("_waits_at: %R is no end of a channel", o);
+  if (!is_end(o)) return bad_use("_waits_at: expected a channel end, got %R", o);
   const auto* const c = reinterpret_cast<const EndObject*>(o)->channel;
   if (!is_far(c)) return bad_use("_waits_at: the home of %R is this program", o);
   const FarSide& side = *reinterpret_cast<const FarChannelObject*>(c)->side;
@@ -212,8 +215,8 @@ PyObject* f_waits_at(PyObject*, PyObject* o) {
   return PyBool_FromLong(side.peer->far.waits_at(side.number));
 }
 // _strangers(): (True, identities of the threads that are no process of any run and not Weft's). On
-// a free-threaded build, where these cannot be listed: (False, those of the others), without
-// threads that C code has made known.
+// a free-threaded build, where these cannot be listed: (False, identities of the other threads),
+// without threads that C code has made known.
 PyObject* f_strangers(PyObject*, PyObject*) {
 #ifdef Py_GIL_DISABLED
   return Py_BuildValue("ON", Py_False, known_of_all());
@@ -221,8 +224,8 @@ PyObject* f_strangers(PyObject*, PyObject*) {
   return Py_BuildValue("ON", Py_True, strangers_of_all());
 #endif
 }
-// _ends_under_way(): how many ends of other programs' channels this one has sent and is answerable
-// for yet, or has taken over without its home's word so far (WIRE.md 7.4).
+// _ends_under_way(): how many ends of other programs' channels this program has sent and still
+// answers for, or has taken over without its home's confirmation so far (WIRE.md 7.4).
 PyObject* f_under_way(PyObject*, PyObject*) {
   std::size_t n = 0;
   if (const std::shared_ptr<Space> space = this_space()) {
@@ -232,7 +235,7 @@ PyObject* f_under_way(PyObject*, PyObject*) {
   }
   return PyLong_FromSize_t(n);
 }
-// _lent(): the channels made here of which other programs have ends.
+// _lent(): returns the channels made here of which other programs have ends.
 PyObject* f_lent(PyObject*, PyObject*) {
   std::set<ChannelObject*> found;
   if (const std::shared_ptr<Space> space = this_space()) {
@@ -248,9 +251,10 @@ PyObject* f_lent(PyObject*, PyObject*) {
   for (ChannelObject* c : found) append(list, reinterpret_cast<PyObject*>(c));
   return list.release();
 }
-// _ancestors(process): its number, that of the process whose group it is in, and so on.
+// _ancestors(process): the number of the process, that of the process whose group it is in, and so
+// on.
 PyObject* f_ancestors(PyObject*, PyObject* o) {
-  if (!Py_IS_TYPE(o, &ProcessType)) return bad_use("_ancestors: %R is no process", o);
+  if (!Py_IS_TYPE(o, &ProcessType)) return bad_use("_ancestors: expected a process, got %R", o);
   const ProcessBase& first = base_of(reinterpret_cast<ProcessObject*>(o));
   std::vector<std::uint32_t> ids;
   const auto walk = [&] {
@@ -265,8 +269,8 @@ PyObject* f_ancestors(PyObject*, PyObject* o) {
   for (const std::uint32_t id : ids) append(list, PyLong_FromUnsignedLong(id));
   return list.release();
 }
-// _smallest_knot([[node to which an edge leads]] of each node 0, 1, …): its nodes, ascending
-// (weft/runtime/knot.hpp).
+// _smallest_knot([[node to which an edge leads]] for each node 0, 1, …): the nodes of the knot,
+// ascending (weft/runtime/knot.hpp).
 PyObject* f_smallest_knot(PyObject*, PyObject* to) {
   runtime::Pairs edges;
   const Py_ssize_t n = PyList_Size(to);
@@ -307,7 +311,7 @@ bool links_are_asked() noexcept {
 void say_standing() noexcept {
   const OutsideGate beyond;
   const Owned r(PyObject_CallNoArgs(standing));
-  if (!r) PyErr_Clear();  // who is told has gone
+  if (!r) PyErr_Clear();  // the process to be told has gone
 }
 
 int init_network(PyObject* m) { return PyModule_AddFunctions(m, functions); }

@@ -1,15 +1,15 @@
 // A report on demand (rules 10.5, 14.3): what every process of every run waits for at this moment,
-// who holds the ends there, and who may go on. weft/_watching/deadlocks.py says it in words.
+// who holds the ends there, and who may go on. weft/_watching/deadlocks.py puts it into words.
 //
 //   each process: look() ──► places_of() ──► going_on() ──► rows for Python: facts_of()
 //
 // Invariants
 //  1 Everything is read with the GIL held and without running Python code, so it is one moment:
-//    nothing of a run moves meanwhile (value.hpp, invariant 1), and the garbage collector is kept
-//    from running finalisers.
-//  2 So it is with components, which run without the GIL: as long as a look on demand lasts their
-//    operations take it (aside.hpp), so none that waits is committed, and none that is woken waits
-//    again. One that was woken before clears its `op` at any time: it is read once.
+//    nothing in a run moves meanwhile (value.hpp, invariant 1), and the garbage collector runs no
+//    finalisers.
+//  2 Components run without the GIL. While a report on demand lasts, their operations take the GIL
+//    (aside.hpp), so none that waits is committed, and none that is woken waits again. An operation
+//    that was woken before may clear its `op` at any time, so `op` is read once.
 #include <array>
 #include <map>
 #include <optional>
@@ -45,11 +45,11 @@ thread_local bool inside = false;
 
 struct Place final : Holders {
   bool is_channel = false;
-  std::optional<std::array<unsigned long long, 3>> moved;  // figures_of(), of a channel
-  // ends that are open, and no process is known to hold
+  std::optional<std::array<unsigned long long, 3>> moved;  // figures_of() of a channel
+  // The ends that are open, and that no known process holds.
   unsigned long unknown_readers = 0, unknown_writers = 0;
 
-  // Somebody may come who is not known, or its other side never had an end.
+  // True if an unknown process may come, or if the other side never had an end.
   bool open(bool writing) const {
     return unknown_readers + unknown_writers > 0 || (writing ? readers : writers).empty();
   }
@@ -60,21 +60,22 @@ using Places = std::map<const core::SyncObject*, Place>;
 struct One {
   ProcessBase* process;
   const char* state = "able";
-  std::vector<std::pair<const core::SyncObject*, bool>> at;  // and whether it writes
-  // names of channels that have ended: nobody comes there (rule 5.6)
+  // The places at which it waits; the flag: whether it writes.
+  std::vector<std::pair<const core::SyncObject*, bool>> at;
+  // The names of channels that have ended: no party comes there (rule 5.6).
   std::vector<std::string> silent;
 };
 
 struct Collect final : runtime::WaitVisitor {
   One* one = nullptr;
-  bool never = false;  // it waits for a time that never comes
+  bool never = false;  // the process waits for a time that never comes
   std::set<const core::SyncObject*> channels, ends;
   void channel(const core::SyncObject& c, bool writing) override {
     channels.insert(&c);
     one->at.emplace_back(&c, writing);
   }
   void barrier(const core::SyncObject& c) override { one->at.emplace_back(&c, false); }
-  // As a channel of which the process holds the writer.
+  // The end of a process counts as a channel of which that process holds the writer.
   void end(const core::SyncObject& c) override {
     channel(c, false);
     ends.insert(&c);
@@ -89,8 +90,8 @@ std::uint32_t parent_of(const ProcessBase& p) {
   return p.group && p.group->owner() ? std::uint32_t(p.group->owner()->id) : 0u;
 }
 
-// Does it wait at a channel of another program, in an operation that is no choice? Who is asked for
-// there is in no line here, so facing() cannot tell.
+// Does the process wait at a channel of another program, in an operation that is no choice? A party
+// for which a home is asked is in no waiting queue here, so facing() cannot tell.
 bool waits_afar(ProcessBase& p, const runtime::OpKind& op) noexcept {
   if (op.withdraw != &weft::detail::withdraw_plain<Engine, Side::in> &&
       op.withdraw != &weft::detail::withdraw_plain<Engine, Side::out>)
@@ -100,26 +101,26 @@ bool waits_afar(ProcessBase& p, const runtime::OpKind& op) noexcept {
   return is_far(c) && side_of(c).asks_for(p);
 }
 
-// What it waits for, if nothing else can wake it. `at_rest`: see facts_of().
+// Finds what the process waits for, if nothing else can wake it. `at_rest`: see facts_of().
 void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   ProcessBase& p = *one.process;
   collect.one = &one;
   collect.never = false;
   const bool timers_stand = at_rest && run.run.clock() != runtime::Clock::steady;  // rule 8.6
-  // a time limit counts like a timer in its select
+  // A time limit counts like a timer in a select.
   if (!timers_stand && runtime::Limit::any_armed(p, run.run)) return;
   const runtime::OpKind* const op = p.operation();
   if (op == &wait_op) {
     one.state = "children";
   } else if (op && op->visit && p.cancel().load(std::memory_order_relaxed) == 0 &&
              (at_rest || facing(p) == Facing::blocked ||
-              waits_afar(p, *op))) {  // then it stays in that operation
+              waits_afar(p, *op))) {  // then the process stays in that operation
     op->visit(p, collect);
     if (at_rest || !one.at.empty() || collect.never) one.state = "places";
   }
 }
 
-// Where somebody waits, and who holds ends there.
+// Returns the places at which processes wait, and the processes that hold ends there.
 Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect) {
   Places places;
   for (const One& one : all)
@@ -127,7 +128,7 @@ Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect
       places[place].is_channel = collect.channels.count(place) != 0;
   for (const One& one : all)
     each_end_held(*one.process, [&](const EndObject* e, const core::SyncObject* at, bool writes) {
-      const auto place = places.find(at);  // none: nobody waits there
+      const auto place = places.find(at);  // if there is none, no process waits there
       if (place != places.end()) place->second.add(one.process->id, e, writes);
     });
   const auto beyond = [](std::uint32_t open, std::size_t known) {
@@ -149,8 +150,8 @@ Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect
   return places;
 }
 
-// Who may go on, by the same rules as in C++ (runtime/going_on.hpp). A family: the children of a
-// process.
+// Finds the processes that may go on, by the same rules as in C++ (runtime/going_on.hpp). A family
+// is the children of a process.
 runtime::GoingOn going_on(const std::vector<One>& all, const Places& places) {
   runtime::GoingOn g;
   const auto family = [](std::uint32_t parent) {
@@ -219,13 +220,14 @@ PyObject* rows_of(const Places& places) {
   return by_key.release();
 }
 
-// What weft/_watching/deadlocks.py names: ([Waiter], {key: Place}).
-// `where`: the places at which they wait, as one number; 0: somebody can go on.
-// `at_rest`: it is known that none can go on by itself; who waits for another OS process's word is
-// in no line.
+// Returns the facts that weft/_watching/deadlocks.py names: ([Waiter], {key: Place}).
+//
+// `where`: the places at which processes wait, as one number; 0: some process can go on. `at_rest`:
+// it is known that none can go on by itself. A process that waits for the answer of another OS
+// process is in no waiting queue.
 PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = false) {
   std::vector<One> all;
-  // they stay: to end they need the GIL
+  // The processes stay alive, because they need the GIL to end.
   run.run.each_process([&](ProcessBase& p) { all.push_back({&p, "able", {}, {}}); });
   Collect collect;
   bool moving = false;
@@ -233,7 +235,7 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = fa
   for (One& one : all) {
     look(run, one, collect, at_rest);
     moving = moving || !one.process->operation() || *one.state == 'a';
-    // any order
+    // The sum does not depend on the order.
     for (const auto& [place, writing] : one.at)
       sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;
   }
@@ -258,7 +260,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
     Owned<> r;
     if (others) {
       const OutsideGate beyond;
-      // imported only now, since it imports logging
+      // The module is imported only here, since it imports logging.
       const Owned m(PyImport_ImportModule("weft._watching.standstill"));
       if (m)
         r.reset(PyObject_CallMethod(
@@ -273,7 +275,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
   const Owned<> facts_;
 };
 
-// A run waits for other OS processes: they are asked.
+// A run waits for other OS processes, which are asked.
 class WaitsForLinks final : public runtime::Run::Standstill {
  public:
   void tell() noexcept override {
@@ -282,20 +284,20 @@ class WaitsForLinks final : public runtime::Run::Standstill {
   }
 };
 
-// Nothing moves meanwhile: the GIL is held.
+// Nothing moves during this call, because the GIL is held.
 runtime::Run::Standstill* look_at_standstill(runtime::Run& run) noexcept {
   if (links_are_asked()) return new WaitsForLinks;
   const SavedException kept;
   const int collector = PyGC_Disable();
   std::uint64_t where = 0;
-  // a virtual clock stands still too: nobody goes on by a timer
+  // A virtual clock stands still too: no process goes on by a timer.
   Owned facts(facts_of(run_of(run), &where, run.clock() != runtime::Clock::steady));
   if (collector) PyGC_Enable();
   if (!facts || where == 0 || !run.first_of(where)) return nullptr;
   return new FoundStandstill(run, std::move(facts));
 }
 
-// _facts(at_rest=False): the facts of every run that goes on.
+// _facts(at_rest=False): the facts of every run that has not ended.
 PyObject* f_facts(PyObject*, PyObject* args) {
   int at_rest = 0;
   if (!PyArg_ParseTuple(args, "|p", &at_rest)) return nullptr;
@@ -319,7 +321,7 @@ void put(runtime::GoingOn& g, std::string_view fact, std::uint32_t id, std::uint
   if (fact == "holds") g.holds(id, key);
 }
 // _going_on([(name of a function of GoingOn, process, key or 0)]): the processes that may go on.
-// They and the keys are numbered by who asks (weft/_distributed_deadlock/partial.py).
+// The caller numbers the processes and the keys (weft/_distributed_deadlock/partial.py).
 PyObject* f_going_on(PyObject*, PyObject* facts) {
   runtime::GoingOn g;
   std::set<std::uint32_t> all, able;
@@ -345,7 +347,7 @@ PyMethodDef functions[] = {{"_facts", gated<f_facts>, METH_VARARGS, nullptr},
 }  // namespace
 
 OneMoment::OneMoment() noexcept {
-  task_waiter_comes();  // components in operations are waited for, and none begins one
+  task_waiter_comes();  // waits for components in operations, and lets none begin one
   collector_ = PyGC_Disable();
 }
 OneMoment::~OneMoment() {

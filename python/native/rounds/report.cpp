@@ -1,5 +1,5 @@
-// What the runtime asks of Python: to give up the GIL around a sleep, where processes are, who
-// holds which end.
+// The functions that the runtime asks of Python: giving up the GIL around a sleep, where processes
+// are, and which process holds which end.
 #include "rounds/report.hpp"
 
 #include <algorithm>
@@ -43,8 +43,8 @@ namespace {
 
 // --- sleeping ------------------------------------------------------------------------------------
 
-// Without a GIL a frame may be looked at only while nobody runs it: of a thread, while it sleeps
-// here.
+// Without a GIL a frame may be read only while no thread runs it: for a thread's frame, while that
+// thread sleeps here.
 void say_asleep([[maybe_unused]] bool is) noexcept {
 #ifdef Py_GIL_DISABLED
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
@@ -60,10 +60,10 @@ void* give_up() {
   say_asleep(true);
   return give_up_lock();
 }
-// A thread that runs a component sleeps and yields as it is, without the GIL (aside.hpp). What it
-// gets back says which of the two.
+// A thread that runs a component sleeps and yields without the GIL (aside.hpp). The address that it
+// gets back says which of the two it did.
 char as_it_sleeps, as_it_yields;
-thread_local PyThreadState* called_back = nullptr;  // from its sleep, for a moment
+thread_local PyThreadState* called_back = nullptr;  // called back from its sleep for a moment
 
 void* step_aside() {
   if (aside()) return &as_it_yields;
@@ -78,7 +78,7 @@ void step_back(void* state) {
   take_lock(called_back = std::exchange(aside_state, nullptr));
 }
 
-// What a run concludes is concluded with the GIL.
+// Takes the GIL, with which a run concludes.
 void* take_to_conclude() {
   if (!aside()) return nullptr;
   PyThreadState* const mine = std::exchange(aside_state, nullptr);
@@ -89,11 +89,11 @@ void leave_concluded(void* state) {
   give_up_lock();
   aside_state = static_cast<PyThreadState*>(state);
 }
-// A thread from begin_sleep() to end_sleep(). Under the GIL.
+// A thread between begin_sleep() and end_sleep(). The GIL protects the list.
 struct Sleeper {
   runtime::Parking* by = nullptr;
   PyThreadState* state = nullptr;
-  unsigned within = 0;  // sleeps of a signal's handler that runs there, which are not listed
+  unsigned within = 0;  // sleeps of signal handlers that run there; they are not listed
   Sleeper *next = nullptr, *before = nullptr;
 };
 thread_local Sleeper sleeper;
@@ -123,7 +123,7 @@ void unlist_sleeper() noexcept {
   s = {};
 }
 
-// What a signal's handler raised, to whoever waits on this thread.
+// Keeps the exception of a signal's handler for the code that waits on this thread.
 void keep_interrupt() { keep_interrupt_for(nullptr, take_exception()); }
 
 int check_signals() {
@@ -133,10 +133,11 @@ int check_signals() {
   return r;
 }
 
-// What this thread has made and others have dropped goes (owners.hpp): CPython does so when Python
-// code begins, and what signals want too. False: a handler has raised, and that is kept.
+// Frees the objects that this thread has made and other threads have dropped (owners.hpp). CPython
+// does so when Python code begins to run, and handles signals then too. False: a handler has
+// raised, and its exception is kept.
 #ifdef Py_GIL_DISABLED
-PyObject* nothing = nullptr;  // a function
+PyObject* nothing = nullptr;  // a function that does nothing
 bool has_own_to_drop() noexcept { return owns_dropped(PyThreadState_Get()); }
 bool drop_own() {
   while (has_own_to_drop()) {
@@ -171,7 +172,7 @@ void* begin_sleep(runtime::Parking& by) {
   if (looking) [[unlikely]]
     fell_idle();
   if (!drop_own()) return nullptr;
-  main_sleeps_by(&by);  // before the look: what comes after it stirs us
+  main_sleeps_by(&by);  // before the look below: a signal after it wakes this thread
   if (check_signals() < 0) {
     main_sleeps_by(nullptr);
     keep_interrupt();
@@ -193,14 +194,15 @@ bool disturbed(void* state) {
   drop_own();
   if (ends_pending()) run_deferred();
   give_up();
-  return true;  // a handler, or an end that is gone, may have made something runnable here
+  return true;  // a handler, or an end that is gone, may have made a process runnable here
 }
 // --- where processes are -------------------------------------------------------------------------
 
-// Under locks of the runtime: what is taken is let go of later (gate.hpp, invariant 4).
+// Runs under locks of the runtime, so references that it takes are dropped later (gate.hpp,
+// invariant 4).
 void at_line(ProcessBase& p, int line, PyCodeObject* owned) {
   p.line = static_cast<std::uint32_t>(line);
-  // kept by the code, which the frame keeps, or for good
+  // The code object keeps the name, and the frame keeps the code; or the name is kept for ever.
   PyObject* const name = file_name(owned->co_filename);
   if (!name) PyErr_Clear();
   p.about = runtime::in_file(nullptr, name ? PyUnicode_AsUTF8(name) : nullptr);
@@ -210,9 +212,9 @@ void at_frame(ProcessBase& p, PyFrameObject* f) {
   if (f) at_line(p, PyFrame_GetLineNumber(f), PyFrame_GetCode(f));
 }
 #ifdef Py_GIL_DISABLED
-// No object is made of the frame, which would be this thread's: another thread that returns from
-// the frame would leave its variables, with the ends in them, to that object, and so to when this
-// thread runs Python code again.
+// No frame object is made, because it would belong to this thread. Another thread that returns from
+// the frame would leave its variables, with the ends in them, to that object. They would stay until
+// this thread runs Python code again.
 void at_frame_itself(ProcessBase& p, _PyInterpreterFrame* f) {
   PyObject* const code = f ? PyUnstable_InterpreterFrame_GetCode(f) : nullptr;
   if (code && PyCode_Check(code))
@@ -225,7 +227,7 @@ void let_go(PyObject* o) noexcept {
   if (o) defer_decref(o);
 }
 
-// Coroutine.cr_frame and .cr_await, read by their descriptors: a look-up may take the lock of all
+// Coroutine.cr_frame and .cr_await, read by their descriptors: a look-up may take the lock for all
 // types.
 PyObject *cr_frame, *cr_await;
 PyObject* get(PyObject* descriptor, PyObject* o) {
@@ -233,20 +235,21 @@ PyObject* get(PyObject* descriptor, PyObject* o) {
     const PyGetSetDef* d = reinterpret_cast<PyGetSetDescrObject*>(descriptor)->d_getset;
     return d->get(o, d->closure);
   }
-  // a member, in 3.10
+  // In 3.10 the descriptor is a member.
   return Py_TYPE(descriptor)->tp_descr_get(descriptor, o, reinterpret_cast<PyObject*>(Py_TYPE(o)));
 }
 PyObject* descriptor_of(const char* name) {
   return PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), name);  // kept for ever
 }
 
-// Down the chain of what a coroutine awaits, to the frame that did the operation.
+// Follows the chain of awaited coroutines down to the frame that did the operation.
 void locate_coroutine(ProcessBase& p, PyObject* coroutine) {
   PyObject* o = Py_NewRef(coroutine);
   while (o && PyCoro_CheckExact(o)) {
-#if defined(Py_GIL_DISABLED) && PY_VERSION_HEX < 0x030E0000  // later it is the interpreter's own
+// In 3.14 the field is internal to the interpreter.
+#if defined(Py_GIL_DISABLED) && PY_VERSION_HEX < 0x030E0000
     auto* const c = reinterpret_cast<PyCoroObject*>(o);
-    if (c->cr_frame_state < 0)  // it waits
+    if (c->cr_frame_state < 0)  // the coroutine waits
       at_frame_itself(p, reinterpret_cast<_PyInterpreterFrame*>(c->cr_iframe));
 #else
     PyObject* f = get(cr_frame, o);
@@ -277,8 +280,8 @@ void locate_thread(ThreadProcess& t) {
 
 // --- who holds what ------------------------------------------------------------------------------
 
-std::map<const core::SyncObject*, Holders> held;  // during a report
-// as the last report found it; borrowed, so good until processes go on
+std::map<const core::SyncObject*, Holders> held;  // filled during a report
+// The ends found by the last report. They are borrowed, so they are valid until processes go on.
 std::vector<LeftOpen> left_open;
 
 void note_ends(ProcessBase& p) {
@@ -293,7 +296,7 @@ void note_ends(ProcessBase& p) {
 bool collector_was_on = false;
 
 void begin_report(runtime::Run& run) {
-  // frames are made below, under the runtime's locks: no finaliser may run there
+  // Frames are made below under the runtime's locks, where no finaliser may run.
   collector_was_on = PyGC_Disable();
   held.clear();
   left_open.clear();
@@ -325,7 +328,8 @@ void holders_of(const core::SyncObject& c, bool readers, runtime::Numbers& add) 
   if (add.empty() && (readers ? core.reader_ends() : core.writer_ends()) > 0)
     left_open.push_back({channel_of_core(core), readers});
 }
-// Whoever waits there keeps it from ending: so an end that went would have told it.
+// Did this side never have an end? The party that waits there keeps the channel from ending, and an
+// end that went would have told that party.
 bool never_had(const core::SyncObject& c, bool readers) {
   const auto& core = static_cast<const Engine&>(c);
   return !is_far(channel_of_core(core)) && (readers ? core.reader_ends() : core.writer_ends()) == 0;
@@ -339,10 +343,10 @@ void on_deadlock(runtime::Run& run, const runtime::Report& r) {
 
 // --- threads that are no processes (rule 10.3) ---------------------------------------------------
 
-std::set<PyRun*> runs;  // under the GIL
+std::set<PyRun*> runs;  // protected by the GIL
 
-// Such a thread may hold an end that no process holds, at a channel where somebody waits for its
-// other side.
+// Is there a thread that may hold an end that no process holds, at a channel where a party waits
+// for the other side?
 bool thread_outside(runtime::Run& run) noexcept {
   if (!foreign_threads(run)) return false;
   held.clear();
@@ -357,7 +361,7 @@ bool thread_outside(runtime::Run& run) noexcept {
       found = found || (writing ? core.reader_ends() : core.writer_ends()) > known;
     }
     void barrier(const core::SyncObject&) override { found = true; }
-    // another run's goes on by itself
+    // A process of another run goes on by itself.
     void end(const core::SyncObject& e) override { found = found || run_of_end(e) != &run; }
     runtime::Run& run;
     explicit Look(runtime::Run& r) : run(r) {}
@@ -370,8 +374,8 @@ bool thread_outside(runtime::Run& run) noexcept {
   return look.found;
 }
 bool anything_outside(runtime::Run& run) noexcept {
-  if (ends_pending()) return true;  // whoever retires them asks again
-  if (wake_owners()) return true;   // so do these, once they have slept again
+  if (ends_pending()) return true;  // the thread that retires those ends asks again
+  if (wake_owners()) return true;   // these owners ask again too, once they have slept
   return thread_outside(run) || run_of(run).loop_acts || handlers_may_act();
 }
 
@@ -391,7 +395,7 @@ PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) {
   watch_standstill(run);
   runs.insert(this);
   can_be_looked_at();
-  runtime::Outsiders::all().join(run);  // links to other OS processes are outside
+  runtime::Outsiders::all().join(run);  // links to other OS processes count as outside
 }
 PyRun::~PyRun() {
   forget_generators(*this);
@@ -413,8 +417,8 @@ void look_again_in_loops() noexcept {
 }
 void look_for_ends() noexcept {
   ProcessBase* const p = this_process();
-  if (coroutine_of(p) || greenlet_of(p)) return;  // its scheduler's next turn does it
-  if (interpreter_ends()) return;                 // threads that slept are gone, or will be
+  if (coroutine_of(p) || greenlet_of(p)) return;  // the next turn of its scheduler does it
+  if (interpreter_ends()) return;                 // the threads that slept are gone, or will be
   if (sleepers) sleepers->by->disturb();
   ring_loops();
 }
@@ -470,8 +474,8 @@ void locate(ProcessBase& p) noexcept {
 #ifndef Py_GIL_DISABLED
 // Is the function part of Python's own library, or of Weft?
 bool of_library(PyFrameObject* f) { return of_library(Owned(PyFrame_GetCode(f)).get()); }
-// The innermost function of a thread that is none of those, if any is: a wait of threading's, say,
-// tells nobody where it is.
+// Finds the thread's innermost function that is not of these libraries, if there is one: a wait in
+// threading, say, does not help the reader of a report.
 void at_users_frame(ThreadProcess& t) {
   const Owned first(PyThreadState_GetFrame(t.state));
   Owned f = new_ref(first.get());
@@ -519,7 +523,7 @@ int init_report(PyObject*) {
   nothing = names ? PyRun_String("lambda: None", Py_eval_input, names.get(), names.get()) : nullptr;
   if (!nothing) return -1;
 #endif
-  runtime::patience();  // reads the environment: what is wrong there is told now
+  runtime::patience();  // reads the environment, so that an error there is raised now
   runtime::around_sleep.begin = &begin_sleep;
   runtime::around_sleep.end = &end_sleep;
   runtime::around_sleep.disturbed = &disturbed;
@@ -533,7 +537,7 @@ int init_report(PyObject*) {
   runtime::report_hooks.never = &never_had;
   runtime::report_hooks.deadlock = &on_deadlock;
   runtime::report_hooks.ends = "ended=\"raise\"";
-  runtime::report_hooks.outside = nullptr;  // left_open.py says it
+  runtime::report_hooks.outside = nullptr;  // left_open.py reports this
   const Owned m(PyImport_ImportModule("atexit"));
   const Owned f(m ? PyCFunction_New(&shutdown_def, nullptr) : nullptr);
   const Owned r(f ? PyObject_CallMethod(m.get(), "register", "O", f.get()) : nullptr);

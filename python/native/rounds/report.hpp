@@ -1,5 +1,5 @@
-// What the other rooms ask of report.cpp: who is told to look again, what an interrupt raises, and
-// whose core a channel is.
+// What other folders ask of report.cpp: who is told to look again, the exception of an interrupt,
+// and the channel of a core.
 #pragma once
 #include "value.hpp"
 
@@ -7,19 +7,20 @@ namespace weft::py {
 
 struct ChannelObject;
 
-// threads that are no processes may hold ends (rule 10.3)
+// Threads that are no processes may hold ends (rule 10.3).
 void watch_outside(runtime::Run& run) noexcept;
 PyObject* block_interrupt(
-    // owned: what `p`, in the block of a run, is to raise instead of Cancelled; or null
+    // Returns the exception, owned, that `p`, in the block of a run, is to raise instead of
+    // Cancelled; or null.
     const ProcessBase& p) noexcept;
-// what a signal's handler raised in a plain thread that waits
+// The exception that a signal's handler raised in a plain thread that waits.
 extern thread_local PyObject* guest_interrupt;
-void look_for_ends() noexcept;  // wakes a thread that sleeps, to retire them (pending.hpp)
-// each run looks again whether anything outside may wake it
+void look_for_ends() noexcept;  // wakes a sleeping thread, which retires those ends (pending.hpp)
+// Makes each run look again whether anything outside may wake it.
 void look_again() noexcept;
-void look_again_in_loops() noexcept;  // only runs that are guests of a loop
+void look_again_in_loops() noexcept;  // only the runs that are guests of a loop
 void forget_threads() noexcept;       // in the child of a fork
-// Of which this is the core.
+// Returns the channel of which this is the core.
 ChannelObject* channel_of_core(const Engine& core) noexcept;
 
 }  // namespace weft::py

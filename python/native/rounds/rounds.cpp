@@ -1,20 +1,21 @@
-// Rounds of questions that come by sessions, and ours to others (WIRE.md 10.6, 10.8). What follows
-// from the answers is wire/everywhere.hpp, for programs of Python as for those of C++.
+// Rounds of questions that come by sessions, and this program's own rounds (WIRE.md 10.6, 10.8).
+// wire/everywhere.hpp evaluates the answers, for programs in Python as for those in C++.
 //
-// What this program says is put together by rounds.py (weft/_distributed_deadlock/rounds.py). It
-// has to ask its hosts first, so it does this on a thread that may wait. Here lies what has come
-// for that thread, and its bell is rung.
+// rounds.py (weft/_distributed_deadlock/rounds.py) puts this program's answer together. It has to
+// ask its hosts first, so it runs on a thread that may wait. This file keeps the news for that
+// thread, and rings its bell.
 //
 //   ASK ──asked_first()──► news ──the bell──► rounds.py: _rounds_news() … _rounds_say() ──► SAID
 //   _rounds_ask() … _rounds_say() ──the answers: found()──► news ──the bell──► rounds.py
-//   TELL, or ours by _rounds_tell() ──► runs are condemned; news ──the bell──► rounds.py, which has
-//                                       that carried out by _declare_deadlock()
+//   TELL, or _rounds_tell() here ──► runs are condemned; news ──the bell──► rounds.py, which calls
+//   _declare_deadlock() to carry it out
 //
 // Invariants
-// - The news is touched in a step of the space alone, which is taken with the GIL.
-// - A run is condemned within the step in which that was told: the ends of who was told first go
-//   with it, and what then comes by the same session does not let a run end well.
-// - Who is condemned is so until it is taken, or is over.
+// - The news is touched only in a step of the space, which is taken with the GIL.
+// - A run is condemned within the step in which the deadlock is told. The ends of the program that
+//   was told first go with its run, and frames that then come by the same session must not let a
+//   run end well.
+// - A run stays condemned until take_condemned() takes it, or until it is over.
 #include "rounds/rounds.hpp"
 
 #include <unistd.h>
@@ -49,15 +50,17 @@ class Questions final : public wire::Asking {
 
   struct News {
     std::vector<std::pair<std::uint64_t, std::uint32_t>> asked;
-    std::optional<std::uint32_t> round;  // of ours, which is over
+    std::optional<std::uint32_t> round;  // a round of this program that is over
     Buffer found;
     bool whole = false;
-    std::vector<std::pair<Buffer, PyObject*>> told;  // and a list, owned: who waited here
+    // With a list, owned, of the processes that waited here.
+    std::vector<std::pair<Buffer, PyObject*>> told;
   };
   News news;
   std::set<PyRun*> condemned;
 
-  // `who`: a list, to which is appended who waited there (facts_at_rest()).
+  // Condemns the runs of a knot. `who`: a list, to which the processes that waited there are
+  // appended (facts_at_rest()).
   void condemn(Bytes what, PyObject* who = nullptr) {
     const auto k = Everywhere::Knot::get(what);
     if (!k) return;
@@ -88,7 +91,7 @@ class Questions final : public wire::Asking {
     news.told.emplace_back(Buffer(what.begin(), what.end()), who);
     ring();
   }
-  // It does not block; if it is full it rings.
+  // The write does not block. If the pipe is full, the bell rings anyway.
   void ring() const noexcept { [[maybe_unused]] const auto n = ::write(bell_, "?", 1); }
 
   const int bell_;
@@ -103,7 +106,7 @@ PyObject* to_bytes(const Buffer& b) {
   return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(b.data()),
                                    static_cast<Py_ssize_t>(b.size()));
 }
-// What is a buffer's while this lives.
+// Holds a Python buffer while this lives.
 struct Given : Py_buffer {
   Given() { obj = nullptr; }
   Given(const Given&) = delete;
@@ -119,8 +122,8 @@ PyObject* knot_of(const Everywhere::Knot& k) {
   return Py_BuildValue("NN", to_str(k.text), paths.release());
 }
 
-// _rounds_answer(bell, name): links that are made from now on say that this program answers.
-// Whatever comes is in _rounds_news(), and a byte `?` is written to the bell, a descriptor.
+// _rounds_answer(bell, name): links that are made from now on say that this program answers. All
+// news is in _rounds_news(), and a byte `?` is written to the bell, a descriptor.
 PyObject* f_answer(PyObject*, PyObject* args) {
   int bell;
   const char* name;
@@ -128,9 +131,9 @@ PyObject* f_answer(PyObject*, PyObject* args) {
   if (!questions) questions = new Questions(space_named(name), bell);
   Py_RETURN_NONE;
 }
-// _rounds_news(): ([(who asks, its round)], None or (the round of ours that is over, the answers,
-// have all answered), [(what was told, who waited in the runs that it condemned, as in _facts())])
-// since the last time.
+// _rounds_news(): the news since the last call: ([(who asks, its round)], None or (this program's
+// round that is over, the answers, whether all have answered), [(what was told, the processes that
+// waited in the runs that it condemned, in the form of _facts())]).
 PyObject* f_news(PyObject*, PyObject*) {
   Questions::News news;
   if (questions) {
@@ -147,15 +150,15 @@ PyObject* f_news(PyObject*, PyObject*) {
   return Py_BuildValue("NNN", asked.release(), found, told.release());
 }
 PyObject* no_questions() { return bad_use("rounds: this program does not answer them yet"); }
-// _rounds_ask(): begins a round of ours, whether all wait: (who we are, its number). _rounds_say()
-// is to follow.
+// _rounds_ask(): begins a round that asks whether all wait; returns (this program's incarnation,
+// the number of the round). _rounds_say() must follow.
 PyObject* f_ask(PyObject*, PyObject*) {
   if (!questions) return no_questions();
   const wire::Space::Step step(questions->space());
   return Py_BuildValue("KI", static_cast<unsigned long long>(questions->me()),
                        questions->ask(false));
 }
-// _rounds_say(who asks, its round, what this program says, do all wait of which it knows, whole)
+// _rounds_say(who asks, its round, this program's answer, whether all that it knows of wait, whole)
 PyObject* f_say(PyObject*, PyObject* args) {
   unsigned long long who;
   unsigned round;
@@ -169,8 +172,8 @@ PyObject* f_say(PyObject*, PyObject* args) {
   questions->say(who, round, bytes_of(said), waits != 0, whole != 0);
   Py_RETURN_NONE;
 }
-// _rounds_tell(what): to all programs, in the words of _rounds_knot(), and to this one.
-// _declare_deadlock() is to follow.
+// _rounds_tell(what): tells all programs, in the form of _rounds_knot(), and this one.
+// _declare_deadlock() must follow.
 PyObject* f_tell(PyObject*, PyObject* args) {
   Given what;
   if (!PyArg_ParseTuple(args, "y*", static_cast<Py_buffer*>(&what))) return nullptr;
@@ -190,7 +193,7 @@ PyObject* f_still(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "y*p", static_cast<Py_buffer*>(&all), &whole)) return nullptr;
   return PyBool_FromLong(Everywhere::get(bytes_of(all), whole != 0).stands_still());
 }
-// _rounds_moved(first, second): has anything happened between them?
+// _rounds_moved(first, second): has anything happened between these two answers?
 PyObject* f_moved(PyObject*, PyObject* args) {
   Given first, second;
   if (!PyArg_ParseTuple(args, "y*y*", static_cast<Py_buffer*>(&first),
@@ -199,14 +202,14 @@ PyObject* f_moved(PyObject*, PyObject* args) {
   return PyBool_FromLong(Everywhere::get(bytes_of(second), true)
                              .has_moved_since(Everywhere::get(bytes_of(first), true)));
 }
-// _rounds_knot(answers): (the report, [path of the knot], both in the words of a TELL)
+// _rounds_knot(answers): (the report, [path of the knot], both in the form of a TELL).
 PyObject* f_knot(PyObject*, PyObject* args) {
   Given all;
   if (!PyArg_ParseTuple(args, "y*", static_cast<Py_buffer*>(&all))) return nullptr;
   const Everywhere::Knot k = Everywhere::get(bytes_of(all), true).knot();
   return Py_BuildValue("NN", knot_of(k), to_bytes(k.told()));
 }
-// _rounds_told(what): (the report, [path of the knot]), or None: it is none.
+// _rounds_told(what): (the report, [path of the knot]), or None if `what` is no TELL.
 PyObject* f_told(PyObject*, PyObject* args) {
   Given what;
   if (!PyArg_ParseTuple(args, "y*", static_cast<Py_buffer*>(&what))) return nullptr;
@@ -244,13 +247,13 @@ void await_declared(PyRun* run) noexcept {
     const OutsideGate beyond;
     PyThreadState* const state = give_up_lock();
     std::unique_lock g(taking);
-    // not longer at once: it may have been taken since we looked
+    // The wait is short: the run may have been taken since the look.
     taken.wait_for(g, std::chrono::milliseconds(10));
     g.unlock();
     take_lock(state);
   }
 }
-// The space is the parent's too.
+// In the child of a fork the space is the parent's too.
 void forget_rounds() noexcept { questions = nullptr; }
 
 int init_rounds(PyObject* m) { return PyModule_AddFunctions(m, functions); }

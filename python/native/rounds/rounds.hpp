@@ -10,22 +10,22 @@ namespace weft::py {
 
 struct PyRun;
 
-// This program's space; made with this name if there is none yet.
+// Returns this program's space, which is made with this name if there is none yet.
 std::shared_ptr<wire::Space> space_named(const char* name);
-// Was this run condemned by what was told (10.6), and not taken here before? Its processes are to be
-// cancelled then, by carry_out().
+// Was this run condemned by a TELL (WIRE.md 10.6), and not taken here before? Then carry_out() must
+// cancel its processes.
 bool take_condemned(PyRun* run) noexcept;
-// A run that is over may have been condemned just before: who waited in it is known once
-// _declare_deadlock() is called, for which this waits, a second at most.
+// A run that is over may have been condemned just before. The processes that waited in it are known
+// once _declare_deadlock() is called; this waits for that call, a second at most.
 void await_declared(PyRun* run) noexcept;
 void forget_rounds() noexcept;  // in the child of a fork
-// "file:line" of one that runs; "": not known, as of a component, of a greenlet, and where there is
-// no GIL that stops it there.
+// Returns "file:line" of a process that runs. "": not known, as for a component, for a greenlet,
+// and where no GIL stops the process there.
 std::string where_running(ProcessBase& p);
-// What a process does, for a list of all: "read 'c' at shop.py:12", "running at shop.py:18".
+// Says what a process does, for a list of all: "read 'c' at shop.py:12", "running at shop.py:18".
 std::string doing(ProcessBase& p);
-// Is there a link, and are links asked whether all stand still there too (network.cpp)? Then this
-// says that a run here does.
+// Is there a link, and are links asked whether all stand still there too (network.cpp)? Then
+// say_standing() says that a run here does.
 bool links_are_asked() noexcept;
 void say_standing() noexcept;
 

@@ -10,7 +10,7 @@ namespace weft::py {
 struct PyRun;
 
 const std::set<PyRun*>& every_run() noexcept;
-// `run` null: the one of this thread
+// A null `run` means the run of this thread.
 void keep_interrupt_for(PyRun* run, PyObject* owned) noexcept;
 
 }  // namespace weft::py

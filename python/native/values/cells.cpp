@@ -29,7 +29,7 @@ struct Native {
   const NativeType* type;
   std::string by;
 };
-std::unordered_map<const ChannelObject*, Native> natives;  // under the GIL
+std::unordered_map<const ChannelObject*, Native> natives;  // protected by the GIL
 
 }  // namespace
 
@@ -40,10 +40,10 @@ PyObject* new_cell(const NativeType* t, weft_value v) noexcept {
   if (!c) return nullptr;
   c->type = t;
   c->value = v;
-  // As PyObject_Init() does, of whom it may not be asked without the GIL; the type is static, and
-  // not counted.
+  // Does what PyObject_Init() does, which must not be called without the GIL. The type is static,
+  // so its references are not counted.
 #ifdef Py_GIL_DISABLED
-  c->ob_base.ob_ref_shared = _Py_REF_SHARED(1, _Py_REF_MERGED);  // of no thread
+  c->ob_base.ob_ref_shared = _Py_REF_SHARED(1, _Py_REF_MERGED);  // no thread owns the cell
   c->ob_base.ob_type = &CellType;
 #else
   c->ob_base.ob_refcnt = 1;
@@ -71,8 +71,8 @@ void forget_native(ChannelObject* c) noexcept { natives.erase(c); }
 
 namespace {
 
-// Turns an exception that says that a value does not convert into a BadUse that names the channel;
-// leaves any other.
+// Turns an exception that says that a value does not convert into a BadUse that names the channel.
+// Other exceptions stay.
 PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
   Owned why(take_exception());
   if (!says_no_value(why.get())) {
@@ -86,8 +86,8 @@ PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
   return nullptr;
 }
 
-// A value that waits at the channel and is no cell yet: in a writer's slot or in the buffer.
-// Borrowed; null: none.
+// Returns the place of a value that waits at the channel, in a writer's slot or in the buffer, and
+// is not yet a cell; null: there is none.
 Value* first_bare(Engine& c) {
   Value* found = nullptr;
   c.with_lock([&](core::Queue&, core::Queue& writers) {
@@ -119,9 +119,10 @@ PyObject* convert(ChannelObject* c, const Native& n, PyObject* value, const char
   return PyErr_NoMemory();
 }
 
-// Do the values that wait at a channel convert? They stay as they are. -1 with BadUse.
+// Checks that the values that wait at a channel convert, and leaves them as they are. Returns -1
+// with BadUse if one does not.
 int check_waiting(ChannelObject* c, const Native& n) {
-  if (is_far(c)) return 0;  // its home knows of them
+  if (is_far(c)) return 0;  // its home knows these values
   std::vector<Owned<>> all;
   const bool wired = is_wired(c);
   c->core.with_lock([&](core::Queue&, core::Queue& writers) {
@@ -147,7 +148,8 @@ int check_waiting(ChannelObject* c, const Native& n) {
   return r;
 }
 
-// It carries that type, and is to carry t.
+// The channel carries a type already, and is to carry t: returns 0 if they are the same, else -1
+// with BadUse.
 int same_type(ChannelObject* c, const Native& is, const NativeType* t, const char* who) {
   if (is.type == t) return 0;
   bad_use("channel %s carries %s (%s), and %s wants %s: give it another channel",
@@ -158,8 +160,8 @@ int same_type(ChannelObject* c, const Native& is, const NativeType* t, const cha
 int no_board(ChannelObject* c, const char* who) {
   if (!is_wired(c) || !is_board(c)) return 0;
   bad_use(
-      "channel %s has ends on a board, and %s is native: that is not built yet; put a Python "
-      "process between them",
+      "channel %s has ends on a board, and %s is native: a board cannot take part in a native "
+      "channel; put a Python process between them",
       channel_name(c).c_str(), who);
   return -1;
 }
@@ -176,7 +178,7 @@ using Converted = std::vector<std::pair<Owned<>, PyObject*>>;
 
 static int becomes_native(ChannelObject* c, const Native& n) {
   natives.emplace(c, n);
-  ++ends_closed;  // alternatives that hold values to be written there look at them again
+  ++ends_closed;  // alternatives that hold values to be written there check them again
   c->generation |= kNative;
   return 0;
 }
@@ -205,16 +207,16 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
   const Native n{t, who};
   if (is_wired(c)) {
     if (no_board(c, who) < 0 || check_waiting(c, n) < 0) return -1;
-    if (natives.contains(c)) return attach(c, t, who);  // another thread came first
+    if (natives.contains(c)) return attach(c, t, who);  // another thread has attached it first
     return becomes_native(c, n);
   }
-  carry_ends(c);  // its reads look at what they take, those that wait there too
+  carry_ends(c);  // its reads look at the values that they take, and so do those that wait there
   Converted done;
   int r = 0;
   for (Value* v; r == 0 && (v = first_bare(c->core));) {
     const Owned value = new_ref(v->o);
     PyObject* const cell = convert(c, n, value.get(), "a value that waits at");
-    // The program may have gone on meanwhile: is it there yet?
+    // The program may have gone on meanwhile: the value may have left its slot.
     if (!cell) {
       r = -1;
     } else if (first_bare(c->core) == v && v->o == value.get()) {
@@ -244,7 +246,7 @@ int check_move(ChannelObject* c, PyObject* value) {
   bad_use(
       "write(move=True) on channel %s, which %s%s: it is for arrays alone, on a native channel; "
       "write it without",
-      channel_name(c).c_str(), t ? "carries " : "is no native channel",
+      channel_name(c).c_str(), t ? "carries " : "is not a native channel",
       t ? describe(t).c_str() : "");
   return -1;
 }
@@ -304,10 +306,10 @@ int value_native(ChannelObject* c, const NativeType* t, PyObject* o, weft_value&
 }
 
 int cells_to_objects(ChannelObject* c) {
-  // From the look at a slot to its new content nobody else may take it: no finaliser runs, and
-  // components wait for the GIL.
+  // From the look at a slot until it has its new content, nobody else may take the value: no
+  // finaliser runs, and components wait for the GIL.
   const bool collects = PyGC_Disable();
-  std::vector<PyObject*> done;  // cells that are empty, but for what an array has left
+  std::vector<PyObject*> done;  // cells that are empty, except for parts that an array has left
   int r = 0;
   const auto change = [&](Value& v) {
     if (r < 0 || !v.o || !is_cell(v.o)) return;

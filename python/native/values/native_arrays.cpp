@@ -1,5 +1,5 @@
-// Blocks of native values, and arrays: what is lent to a component, and what of a component's is
-// looked at (native_types.hpp).
+// Blocks of native values, and arrays: those lent to a component, and views of a component's own
+// (native_types.hpp).
 //
 //   Python's array ──lend(): its buffer is exported, or its tensor taken──► Lent ──give_back_lent() by any thread──► lent_back
 //        ──release_lent(), with the GIL──► given back
@@ -21,8 +21,8 @@ namespace weft::py {
 namespace {
 
 struct alignas(16) BlockHead {
-  void (*give_back)(void* block) noexcept;  // null: it is memory and nothing else
-  // blocks that are released with it; a list by `next` and `before`
+  void (*give_back)(void* block) noexcept;  // null: the block is plain memory
+  // Blocks that are released with this one: a list linked by `next` and `before`.
   BlockHead* parts;
   BlockHead *next, *before;
 };
@@ -30,17 +30,17 @@ BlockHead* head_of(void* block) noexcept { return static_cast<BlockHead*>(block)
 
 struct DLManaged;
 struct Loan {           // while the debug mode is on
-  Owned<> note;         // who lent it and where, for the debug mode
-  std::uint64_t sum;    // of its numbers, when they may not be touched
-  std::string touched;  // how it was noticed that they were; empty: they were not
-  std::string holder;   // the process that has it, or had it last
+  Owned<> note;         // the lender and the place of the loan, for the debug mode
+  std::uint64_t sum;    // the checksum of the numbers, while they must not be touched
+  std::string touched;  // how a change was noticed; empty: none was
+  std::string holder;   // the process that has the array, or had it last
 };
 struct Lent {  // a block
   weft_array array;
   Py_buffer view;
-  DLManaged* tensor;  // null: it is the buffer protocol's
+  DLManaged* tensor;  // null: the array came by the buffer protocol
   bool constant;
-  Loan* loan;  // null: nobody watches
+  Loan* loan;  // null: the debug mode is off
 };
 prim::atomic<bool> watching{false};
 PyObject *note_loan = nullptr, *tell_loan = nullptr;  // (value, channel) -> note; (note, text)
@@ -62,14 +62,14 @@ void compare(Lent* l, const std::string& when) {
   if (l->loan->touched.empty() && sum_of(l->array.buffer) != l->loan->sum) l->loan->touched = when;
 }
 prim::Mutex lent_lock;
-std::vector<Lent*> lent_back;  // lent_lock
+std::vector<Lent*> lent_back;  // protected by lent_lock
 prim::atomic<bool> any_back{false};
 
 int release_when_called(void*) {
   release_lent();
   return 0;
 }
-// Perhaps without the GIL, perhaps under a lock of the core, where no finaliser may run.
+// May be called without the GIL, and under a lock of the core, where no finaliser may run.
 void give_back_lent(void* block) noexcept {
   bool first;
   {
@@ -78,16 +78,16 @@ void give_back_lent(void* block) noexcept {
     lent_back.push_back(static_cast<Lent*>(block));
     any_back.store(true, std::memory_order_release);
   }
-  // if it does not take it: at the next safe point of any of ours
+  // If this fails, the next safe point of any thread releases the blocks.
   if (first) Py_AddPendingCall(gated<release_when_called>, nullptr);
 }
 
 // --- the buffer protocol -------------------------------------------------------------------------
 
-// i, u or f: what kind of numbers a format of the buffer protocol has; 0: none that we know.
+// Returns the kind of numbers of a format of the buffer protocol: i, u or f; 0 for an unknown one.
 char kind_of_format(const char* f) noexcept {
   if (!f) return 'u';
-  if (*f && std::strchr("@=<", *f)) ++f;  // this machine's order of bytes
+  if (*f && std::strchr("@=<", *f)) ++f;  // the byte order of this machine
   if (!*f || f[1]) return 0;
   return std::strchr("bhilqn", *f)   ? 'i'
          : std::strchr("BHILQN", *f) ? 'u'
@@ -98,12 +98,12 @@ char kind_of(const NativeType* t) noexcept {
   return t->code == 'f' || t->code == 'd' ? 'f' : t->code < 'a' ? 'u' : 'i';
 }
 
-// One dimension takes an array of any shape, as its numbers lie.
+// A type of one dimension takes an array of any shape, and reads its numbers in order of memory.
 int take_shape(const NativeType* t, PyObject* v, int dimensions, const Py_ssize_t* extents,
                Lent* l) {
   if (t->dimensions == 1) return 0;
   if (dimensions != t->dimensions) {
-    PyErr_Format(PyExc_TypeError, "%s is wanted, and this %.100s has %d dimension%s",
+    PyErr_Format(PyExc_TypeError, "expected %s, but this %.100s has %d dimension%s",
                  describe(t).c_str(), Py_TYPE(v)->tp_name, dimensions, dimensions == 1 ? "" : "s");
     return -1;
   }
@@ -113,7 +113,7 @@ int take_shape(const NativeType* t, PyObject* v, int dimensions, const Py_ssize_
 
 int lend_buffer(const NativeType* t, PyObject* v, Lent* l) {
   if (const std::string more = more_than_numbers(v); !more.empty()) {
-    PyErr_Format(PyExc_TypeError, "%s is wanted: %s", describe(t).c_str(), more.c_str());
+    PyErr_Format(PyExc_TypeError, "expected %s: %s", describe(t).c_str(), more.c_str());
     return -1;
   }
   if (PyObject_GetBuffer(v, &l->view,
@@ -122,16 +122,16 @@ int lend_buffer(const NativeType* t, PyObject* v, Lent* l) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError))
       return -1;
     PyErr_Clear();
-    PyErr_Format(
-        PyExc_TypeError,
-        "%s is wanted, and %R of type %.100s is not contiguous memory%s: make a copy of it",
-        describe(t).c_str(), v, Py_TYPE(v)->tp_name, t->constant ? "" : " that may be written to");
+    PyErr_Format(PyExc_TypeError,
+                 "expected %s, but %R of type %.100s is not contiguous memory%s: make a copy of it",
+                 describe(t).c_str(), v, Py_TYPE(v)->tp_name,
+                 t->constant ? "" : " that may be written to");
     return -1;
   }
   if (kind_of_format(l->view.format) != kind_of(t) ||
       static_cast<std::size_t>(l->view.itemsize) != t->item()) {
     PyErr_Format(PyExc_TypeError,
-                 "%s is wanted, and the items of %.100s are of format '%s', %zd bytes each",
+                 "expected %s, but the items of %.100s are of format '%s', %zd bytes each",
                  describe(t).c_str(), Py_TYPE(v)->tp_name, l->view.format ? l->view.format : "B",
                  l->view.itemsize);
   } else if (take_shape(t, v, l->view.ndim, l->view.shape, l) == 0) {
@@ -143,8 +143,8 @@ int lend_buffer(const NativeType* t, PyObject* v, Lent* l) {
 }
 
 // --- DLPack --------------------------------------------------------------------------------------
-// A capsule "dltensor" over a DLManaged, whose deleter is called by who took it out, and renamed
-// the capsule to say so.
+// A capsule "dltensor" holds a DLManaged. A consumer that takes the tensor out renames the capsule
+// to say so, and calls the deleter.
 
 struct DLTensor {
   void* data;
@@ -153,7 +153,7 @@ struct DLTensor {
   std::uint8_t code, bits;
   std::uint16_t lanes;
   std::int64_t* shape;
-  std::int64_t* strides;  // in items; null: as they lie
+  std::int64_t* strides;  // in items; null: row by row
   std::uint64_t byte_offset;
 };
 struct DLManaged {
@@ -177,13 +177,13 @@ int take_tensor(const NativeType* t, PyObject* v, const DLTensor& d, Lent* l) {
   const char kind = d.lanes == 1 && d.code < std::size(kinds) ? kinds[d.code] : 0;
   if (kind != kind_of(t) || d.bits != 8 * t->item()) {
     PyErr_Format(PyExc_TypeError,
-                 "%s is wanted, and the items of this %.100s are of DLPack's code %d, %d bits each",
+                 "expected %s, but the items of this %.100s are of DLPack's code %d, %d bits each",
                  describe(t).c_str(), Py_TYPE(v)->tp_name, d.code, d.bits);
     return -1;
   }
   if (!contiguous(d)) {
     PyErr_Format(PyExc_TypeError,
-                 "%s is wanted, and this %.100s is not contiguous memory: make a copy of it",
+                 "expected %s, but this %.100s is not contiguous memory: make a copy of it",
                  describe(t).c_str(), Py_TYPE(v)->tp_name);
     return -1;
   }
@@ -194,7 +194,7 @@ int take_tensor(const NativeType* t, PyObject* v, const DLTensor& d, Lent* l) {
   return take_shape(t, v, d.dimensions, extents.data(), l);
 }
 
-// 1: `v` knows nothing of DLPack.
+// Lends a tensor. Returns 1 if `v` does not know DLPack.
 int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
   if (!PyObject_HasAttrString(v, "__dlpack__") || !PyObject_HasAttrString(v, "__dlpack_device__"))
     return 1;
@@ -203,7 +203,7 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
   if (!device || !PyArg_ParseTuple(device.get(), "ll", &type, &number)) return -1;
   if (type != kCpu) {
     PyErr_Format(PyExc_TypeError,
-                 "%s is wanted, and this %.100s is on another device (DLPack's type %ld): copy it "
+                 "expected %s, but this %.100s is on another device (DLPack's type %ld): copy it "
                  "to the CPU",
                  describe(t).c_str(), Py_TYPE(v)->tp_name, type);
     return -1;
@@ -216,7 +216,7 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError,
-                 "%s is wanted, and this %.100s does not lend memory that may be written to: make "
+                 "expected %s, but this %.100s does not lend memory that may be written to: make "
                  "a copy of it",
                  describe(t).c_str(), Py_TYPE(v)->tp_name);
     return -1;
@@ -278,7 +278,7 @@ void loan_moves(void* block, const char* process, const char* component, bool ta
 }
 
 namespace {
-// With the GIL: the loan is over.
+// Ends the loan; needs the GIL.
 void end_loan(Lent* l, const char* how) {
   if (!l->loan) return;
   const std::unique_ptr<Loan> loan(std::exchange(l->loan, nullptr));
@@ -312,21 +312,21 @@ int check_only(PyObject* v) {
   const bool only = Py_REFCNT(v) == 1;
 #endif
   if (!PyObject_CheckBuffer(v)) {
-    why = "it has no buffer of Python's protocol, so who else has its memory is not known";
+    why = "it has no buffer of Python's protocol, so it is not known who else has its memory";
   } else if (!only) {
     why =
         "somebody else refers to it, perhaps a variable here: write what was just made, or popped";
   } else if (PyMemoryView_Check(v)) {
     PyObject* const of = PyMemoryView_GET_BUFFER(v)->obj;
     if (of && Py_REFCNT(of) > 1) why = "it is a view of memory that somebody else refers to";
-  } else if (const Owned base(PyObject_GetAttrString(v, "base")); base) {  // of numpy
+  } else if (const Owned base(PyObject_GetAttrString(v, "base")); base) {  // an array of numpy
     if (base != Py_None) why = "it is a view of another array: write that, or a copy";
   } else {
     PyErr_Clear();
   }
   if (!why) return 0;
   bad_use(
-      "write(move=True) hands over the only reference to an array, and this %.100s is not that: %s",
+      "write(move=True) needs the only reference to an array, and for this %.100s it is not: %s",
       Py_TYPE(v)->tp_name, why);
   return -1;
 }

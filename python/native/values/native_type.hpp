@@ -1,9 +1,9 @@
-// What the files of native types share (native_types.hpp): types themselves, and values on their
+// What the files of native types share (native_types.hpp): the types themselves, and values under
 // way.
 //
-//   native_types.cpp   types, by their text; the classes of aggregates
+//   native_types.cpp   types and their texts; the classes of aggregates
 //   native_values.cpp  conversion from Python and to Python
-//   native_arrays.cpp  blocks; arrays that are lent, and looked at
+//   native_arrays.cpp  blocks; arrays that are lent, and views of arrays
 #pragma once
 #include <cstring>
 #include <string>
@@ -16,16 +16,16 @@ namespace weft::py {
 class NativeType {
  public:
   char kind;           // the first letter: i d b n s y v [ ( { ? < a
-  char code = 0;       // of an array's numbers, as in Python's module struct
+  char code = 0;       // the format of an array's numbers, as in Python's module struct
   int dimensions = 1;  // of an array
   bool constant = false;
-  bool lends = false;  // arrays are in it
+  bool lends = false;  // the type contains arrays
   std::vector<const NativeType*> parts;
-  std::string text, name;             // name: of an aggregate
-  std::vector<std::string> fields;    // the same
-  mutable PyObject* names = nullptr;  // the fields', as a tuple of str
-  mutable PyObject* made = nullptr;   // the class whose objects Python gets
-  // the last class whose objects were looked at, and have these fields
+  std::string text, name;             // name: that of an aggregate
+  std::vector<std::string> fields;    // those of an aggregate
+  mutable PyObject* names = nullptr;  // the names of the fields, as a tuple of str
+  mutable PyObject* made = nullptr;   // the class of the objects that Python gets
+  // The last class that was found to have these fields.
   mutable PyObject* fits = nullptr;
 
   std::size_t item() const noexcept {
@@ -38,12 +38,12 @@ class NativeType {
   bool bare() const noexcept { return kind == 's' || kind == 'y'; }
 };
 
-// TypeError that names both types. -1.
+// Sets a TypeError that names both types. Returns -1.
 int refuse(const NativeType* t, PyObject* value);
-// Have the objects of this class an aggregate's fields? -1 with an exception.
+// Do the objects of this class have the fields of the aggregate? -1 with an exception.
 int fits_aggregate(const NativeType* t, PyTypeObject* cls);
 
-// Bytes under way, and the blocks that go with them.
+// The bytes of a value under way, and the blocks that go with them.
 struct Flattened {
   std::string bytes;
   std::vector<void*> parts;  // owned
@@ -56,7 +56,7 @@ struct Flattened {
 };
 
 int lend(const NativeType* t, PyObject* v, weft_value& to);
-// Takes the block over; null with an exception: it is given back.
+// Takes the block over. On failure it returns null with an exception, and has given the block back.
 PyObject* view_of(const NativeType* t, weft_value& v);
 
 }  // namespace weft::py

@@ -1,4 +1,4 @@
-// Types of native values, by their text, and the classes that Python has for aggregates
+// Types of native values, made from their texts, and the classes that Python has for aggregates
 // (native_types.hpp).
 #include "values/native_types.hpp"
 
@@ -14,9 +14,9 @@ namespace weft::py {
 
 namespace {
 
-std::map<std::string, std::unique_ptr<NativeType>, std::less<>> types;  // under the GIL
+std::map<std::string, std::unique_ptr<NativeType>, std::less<>> types;  // protected by the GIL
 
-constexpr int kDeepest = 32;  // types within types
+constexpr int kDeepest = 32;  // the deepest nesting of types
 
 std::string name_at(const char*& at) {
   const char* const begin = at;
@@ -41,7 +41,7 @@ bool parse_fields(const char*& at, NativeType& t, Inner&& inner) {
   }
   return !t.name.empty() && *at++ == '>';
 }
-// Parses the parts, up to `close`.
+// Parses the inner types, up to `close`.
 template <class Inner>
 bool parse_until(const char*& at, char close, Inner&& inner) {
   for (++at; *at && *at != close;)
@@ -87,11 +87,11 @@ std::string listed(const NativeType* t, const char* open, const char* close, boo
 
 // --- classes of aggregates -----------------------------------------------------------------------
 
-PyObject* fitting = nullptr;  // (class, names) -> bool, by weft._components.types
-PyObject* text_of = nullptr;  // (type of Python) -> text, by the same
+PyObject* fitting = nullptr;  // (class, names) -> bool, of weft._components.types
+PyObject* text_of = nullptr;  // (Python type) -> text, of the same module
 
-// The aggregates in a type, the inner ones first: (text, name, names of fields, descriptions of
-// them).
+// Appends the aggregates in a type, the inner ones first: (text, name, names of fields,
+// descriptions of fields).
 int aggregates(const NativeType* t, PyObject* to) {
   for (const NativeType* p : t->parts)
     if (aggregates(p, to) < 0) return -1;
@@ -144,7 +144,7 @@ const NativeType* native_type(const char* text) {
   const char* at = text;
   const NativeType* t = parse(at, 0);
   if (!t || *at) {
-    bad_use("'%s' is no type of a native value: see weft/component_abi.h", text);
+    bad_use("'%s' is not a type of a native value: see weft/component_abi.h", text);
     return nullptr;
   }
   for (auto& [_, x] : types) {

@@ -1,11 +1,11 @@
-// What values of native channels are: types, by their text in component_abi.h; conversion from
-// Python and to Python; blocks.
+// Values of native channels: their types, made from the text that component_abi.h defines;
+// conversion from Python and to Python; blocks.
 //
-// An array crosses as it lies: Python's buffer is exported for as long as the component has it
-// (Lent), a component's memory is a buffer of Python's for as long as somebody looks at it. What a
-// component gives back of Python's waits in a queue for a thread that has the GIL.
+// An array crosses without a copy. Python's buffer is exported while the component has it (Lent); a
+// component's memory is a buffer of Python's while a view of it lives. A Python array that a
+// component gives back waits in a queue for a thread that has the GIL.
 //
-// Invariant: a type, once parsed, is kept for ever, so that the same text is the same object.
+// Invariant: a type, once parsed, is kept for ever, so the same text always gives the same object.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -17,43 +17,45 @@
 
 namespace weft::py {
 
-class NativeType;  // what a channel carries: parsed from the text of component_abi.h, kept for ever
+class NativeType;  // a channel's type: parsed from its text (component_abi.h), kept for ever
 
-// By its text; null with an exception: it is none.
+// Returns the type with this text; null, with an exception, if the text names no type.
 const NativeType* native_type(const char* text);
-// Of a type of Python (weft._components.types).
+// Returns the type for a type of Python (weft._components.types).
 const NativeType* native_type_of(PyObject* type);
-// "list[float]", for messages; not `whole`: as an annotation, aggregates by their name.
+// Describes the type for messages: "list[float]". Without `whole`, as an annotation, with
+// aggregates by their names.
 std::string describe(const NativeType* t, bool whole = true);
 // The repr of a value, shortened. If repr() fails, this is `otherwise`, which may show the value's
 // type (%.100s).
 PyObject* shown(PyObject* value, const char* otherwise);
 
-// `value` as the type says: 0; -1 with BadUse, or what the conversion raised. The block is
-// allocate_block()'s, or lends a buffer.
+// Converts `value` to the type. Returns 0; -1 with BadUse, or with the exception of the conversion.
+// The block comes from allocate_block(), or lends a buffer.
 int to_native(const NativeType* t, PyObject* value, weft_value& to);
 // Does the exception of a conversion say that the value does not convert (rule 16.4)? Then the
 // caller gets a BadUse; any other exception is left as it is.
 bool says_no_value(PyObject* raised);
-// takes nothing over but the arrays in it
+// Takes over nothing but the arrays in the value.
 PyObject* from_native(const NativeType* t, const weft_value& v);
 
-// The block of a value: null without memory; given back by any thread, also without the GIL, and
-// under locks of the core.
+// Makes the block of a value; null: no memory. Any thread may release it, without the GIL and under
+// locks of the core.
 void* allocate_block(std::size_t bytes) noexcept;
 void release_block(void* block) noexcept;
-void keep_part(void* block, void* part) noexcept;  // which is released with the block
-void take_part(void* block, void* part) noexcept;  // and is no part any longer
-void release_lent() noexcept;                      // with the GIL: what components have given back
-// In the debug mode: this thread lends arrays to this channel; a process of a component has taken
-// what is in the block, or gives it on.
+void keep_part(void* block, void* part) noexcept;  // `part` is released with the block
+void take_part(void* block, void* part) noexcept;  // `part` is released with the block no more
+// Releases what components have given back; needs the GIL.
+void release_lent() noexcept;
+// For the debug mode: the channel to which this thread lends arrays; and the note that a process of
+// a component has taken the arrays in the block, or gives them on.
 inline constinit thread_local PyObject* lending_to = nullptr;
 void loan_moves(void* block, const char* process, const char* component, bool taken);
-// For write(move=True): -1 with BadUse, if somebody else may have the memory.
+// For write(move=True): returns -1 with BadUse if other code may use the memory.
 int check_only(PyObject* value);
 bool is_array(const NativeType* t) noexcept;
 inline void drop_native(weft_value& v) noexcept { release_block(std::exchange(v.block, nullptr)); }
-// the same; of an array, which it takes over, a view
+// Like from_native(); but an array, which it takes over, becomes a view.
 PyObject* to_python(const NativeType* t, weft_value& v);
 
 }  // namespace weft::py

@@ -14,7 +14,7 @@ namespace weft::py {
 PyObject* shown(PyObject* value, const char* otherwise) {
   constexpr Py_ssize_t kShown = 200;
   Owned text(PyObject_Repr(value));
-  if (!text) {  // the value nests too deep, or its repr() is odd
+  if (!text) {  // the value nests too deep, or its repr() fails
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
     PyErr_Clear();
     return PyUnicode_FromFormat(otherwise, Py_TYPE(value)->tp_name);
@@ -28,7 +28,7 @@ PyObject* shown(PyObject* value, const char* otherwise) {
 int refuse(const NativeType* t, PyObject* value) {
   const Owned what(shown(value, "what came"));
   if (what)
-    PyErr_Format(PyExc_TypeError, "%s is wanted, and %U is of type %.100s", describe(t).c_str(),
+    PyErr_Format(PyExc_TypeError, "expected %s, but %U is of type %.100s", describe(t).c_str(),
                  what.get(), Py_TYPE(value)->tp_name);
   return -1;
 }
@@ -72,7 +72,7 @@ int bits_of(const NativeType* t, PyObject* v, std::uint64_t& bits) {
   }
 }
 
-// The characters or bytes of a value of type s or y; `f(data, size)`.
+// Passes the characters or bytes of a value of type s or y to `f(data, size)`.
 template <class F>
 int bare_of(const NativeType* t, PyObject* v, F&& f) {
   if (t->kind == 's') {
@@ -102,7 +102,7 @@ bool has_items(const NativeType* t, PyObject* v) noexcept {
 }
 int flatten_items(const NativeType* t, PyObject* v, Flattened& to) {
   if (!has_items(t, v)) return refuse(t, v);
-  const Owned all(PySequence_Tuple(v));  // a copy: converting an item may change a list
+  const Owned all(PySequence_Tuple(v));  // a copy, because converting an item may change a list
   if (!all) return -1;
   const Py_ssize_t n = PyTuple_GET_SIZE(all.get());
   int r = 0;
@@ -141,7 +141,7 @@ int flatten_fields(const NativeType* t, PyObject* v, Flattened& to) {
   return 0;
 }
 
-// A value of any type that there is, behind a letter that says which.
+// A value of any type, behind a letter that says which type.
 constexpr int kDeepestValue = 100;  // lists and dicts within others
 // The letter of a value that is neither a list nor a dict; 0: it cannot be a Value.
 char kind_of_scalar(PyObject* v) noexcept {
@@ -155,10 +155,10 @@ char kind_of_scalar(PyObject* v) noexcept {
 }
 
 int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth);
-// A list, a tuple or a dict.
+// Adds a list, a tuple or a dict.
 int flatten_any_items(const NativeType* t, PyObject* v, Flattened& to, int depth) {
   const bool dict = PyDict_Check(v);
-  // a copy: converting an item may change the original
+  // This is a copy, because converting an item may change the original.
   const Owned all(dict ? PyDict_Items(v) : PySequence_Tuple(v));
   if (!all) return -1;
   const Py_ssize_t n = PySequence_Size(all.get());
@@ -422,7 +422,8 @@ PyObject* from_native(const NativeType* t, const weft_value& v) {
   Flat from{v.block, p, p ? static_cast<std::size_t>(v.bits) : 0};
   PyObject* const r = unflatten(t, from);
   if (!r && !PyErr_Occurred())
-    bad_use("a component wrote a value that is no %s: its block is too short", describe(t).c_str());
+    bad_use("a component wrote a value that is not a %s: its block is too short",
+            describe(t).c_str());
   return r;
 }
 

@@ -1,5 +1,5 @@
-// The observer of operations and processes, and what the schedulers run at the moment. observe.hpp
-// has the invariants.
+// The observer of operations and processes, and the steps that schedulers run at the moment.
+// observe.hpp has the invariants.
 #include "watching/observe.hpp"
 
 #include <map>
@@ -47,7 +47,7 @@ PyObject* running() noexcept { return reinterpret_cast<PyObject*>(process_object
 PyObject* f_set_observer(PyObject*, PyObject* f) {
   const bool on = f != Py_None;
   if (on && !PyCallable_Check(f))
-    return PyErr_Format(PyExc_TypeError, "an observer is called: %R cannot be", f);
+    return PyErr_Format(PyExc_TypeError, "an observer must be callable, not %R", f);
   Py_XSETREF(observer, on ? Py_NewRef(f) : nullptr);
   observer_is_set.store(on, std::memory_order_relaxed);
   observe_operations(on);
@@ -59,7 +59,7 @@ PyObject* f_set_observer(PyObject*, PyObject* f) {
 // --- steps ---------------------------------------------------------------------------------------
 
 struct Step {
-  ProcessObject* process = nullptr;  // lives while it runs
+  ProcessObject* process = nullptr;  // alive while the step runs
   std::int64_t since = 0;
   std::uint64_t number = 0;
 };
@@ -72,8 +72,8 @@ PyObject* f_watch_steps(PyObject*, PyObject* on) {
   if (!watched) steps.clear();
   Py_RETURN_NONE;
 }
-// What every scheduler runs: (process, since in ns of the steady clock, number of the step,
-// identifier of the thread).
+// The steps that schedulers run: for each (process, start in ns of the steady clock, number of the
+// step, identifier of the thread).
 PyObject* f_running_steps(PyObject*, PyObject*) {
   Owned list(PyList_New(0));
   std::map<unsigned long, Step> now = steps;
@@ -133,7 +133,7 @@ void observe_returned(const char* op, PyObject* target, PyObject* result) noexce
   observe("commit", op, target, result);
 }
 void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept {
-  p.waits_in(&kind);  // a finaliser that runs in the observer must not begin another
+  p.waits_in(&kind);  // a finaliser that runs in the observer must not begin another operation
   observe("park", kind.verb, nullptr, nullptr);
 }
 void observe_start(ProcessObject* p) noexcept {

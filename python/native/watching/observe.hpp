@@ -1,15 +1,16 @@
-// Hooks for those who observe a run: traces, measurements, the debug mode, the watchdog, reports on
-// demand (rule 14).
+// Hooks for tools that observe a run: traces, measurements, the debug mode, the watchdog, reports
+// on demand (rule 14).
 //
 // Invariants
-//  1 Off, it costs an operation of a coroutine process nothing: observing exchanges the functions
-//    that the interpreter calls (am_send). Where a thread blocks, at each step of the scheduler and
-//    in each operation of a component, one flag is tested.
+//  1 While nobody observes, the hooks cost an operation of a coroutine process nothing: observing
+//    exchanges the functions that the interpreter calls (am_send). One flag is tested where a
+//    thread blocks, at each step of the scheduler, and in each operation of a component.
 //  2 The observer is called with the GIL held, outside every lock, before the operation begins and
-//    after it has its outcome; never from within itself. A component takes the GIL for it
-//    (component_observe.cpp), and not for the flags: what was observed a moment ago may be missed.
-//  3 What the observer raises does not reach the process. An Exception is printed; what a signal's
-//    handler raised there is kept for the run.
+//    after it has its outcome; never from within itself. A component takes the GIL to call the
+//    observer (component_observe.cpp), and not to read the flags. So an observer that was set a
+//    moment ago may miss an operation.
+//  3 An exception of the observer does not reach the process. An Exception is printed; one that a
+//    signal handler raised there is kept for the run.
 #pragma once
 #include "owned.hpp"
 #include "value.hpp"
@@ -21,15 +22,15 @@ struct ProcessObject;
 
 // `what`: "begin" (detail: the value written), "park", "commit" (the value read, (index, value) of
 // a select), "raise" (the exception), "start", "end" (the result or the exception), "lent" (an end
-// of the channel `target` is about to go to another program). `target` of the others: the end, the
-// barrier, the guards (Choice::describe()) or the group's list; may be null.
+// of the channel `target` is about to go to another program). `target` of the other events: the
+// end, the barrier, the guards (Choice::describe()) or the group's list; it may be null.
 void observe(const char* what, const char* op, PyObject* target, PyObject* detail) noexcept;
 void observe_sent(PySendResult s, const char* op, PyObject* target, PyObject* result) noexcept;
-// of a thread; from here on it is in the operation
+// Tells that a thread parks; from here on the thread is in the operation.
 void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept;
 void observe_returned(const char* op, PyObject* target, PyObject* result) noexcept;
 void observe_start(ProcessObject* p) noexcept;
-// result null: the current exception
+// A null result means the current exception.
 void observe_end(ProcessObject* p, PyObject* result) noexcept;
 
 template <class F>
@@ -43,7 +44,7 @@ PyObject* observed(const char* op, PyObject* target, PyObject* value, F&& f) {
   return r;
 }
 
-// Each in the file that has the functions to exchange.
+// Each is in the file that has the functions to exchange.
 void observe_operations(bool on) noexcept;
 void observe_selects(bool on) noexcept;
 void observe_groups(bool on) noexcept;

@@ -4,7 +4,7 @@
 
 namespace weft::py {
 
-// Written under the GIL, read without it too.
+// It is written under the GIL, and read also without it.
 extern prim::atomic<bool> observer_is_set;
 inline bool observing() noexcept { return observer_is_set.load(std::memory_order_relaxed); }
 

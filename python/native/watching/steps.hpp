@@ -7,13 +7,14 @@ namespace weft::py {
 struct ProcessObject;
 struct PyRun;
 
-// Written under the GIL, read without it too.
-extern prim::atomic<bool> steps_are_watched;  // a watchdog looks at what the schedulers run
+// It is written under the GIL, and read also without it.
+extern prim::atomic<bool> steps_are_watched;  // a watchdog looks at the steps of schedulers
 inline bool stepping() noexcept { return steps_are_watched.load(std::memory_order_relaxed); }
 
-// Of a thread of the pool, which runs without the GIL (component_pool.cpp). It writes `process`
-// last as a step begins and first as one ends; who reads it, with the GIL, reads it first: the
-// process is there, for to end it that thread needs the GIL, and `since` is its own or a later one.
+// The step of a thread of the pool, which runs without the GIL (component_pool.cpp). The thread
+// writes `process` last when a step begins, and first when a step ends. A reader, with the GIL,
+// reads `process` first. Then the process still exists, because the thread needs the GIL to end it,
+// and `since` belongs to this step or to a later one.
 struct WatchedStep {
   unsigned long thread = 0;
   prim::atomic<ProcessObject*> process{nullptr};
@@ -28,6 +29,6 @@ void each_pooled_step(PyRun& run, void (*f)(const WatchedStep&, void*), void* to
 
 void step_begins(ProcessObject* p) noexcept;
 void step_ends() noexcept;
-void forget_steps() noexcept;  // in the child of a fork: those threads are not there
+void forget_steps() noexcept;  // in the child of a fork, which has none of those threads
 
 }  // namespace weft::py

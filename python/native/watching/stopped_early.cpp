@@ -1,8 +1,9 @@
 // Readers that stopped early (rule 3.6): the Retired of a write has ended a process, since all
-// readers of the channel had returned after one read each. Weft logs it: mostly a `read()` stands
-// where a loop was meant, and the values that nobody read would be lost silently.
+// readers of the channel had returned after one read each. Weft logs this. The usual cause is a
+// `read()` in place of a loop, and the values that nobody read would be lost silently.
 //
-//   let_go() of a process that returned: ++readers_returned        close_end() of a reader else: kOtherwise
+//   let_go() of a process that returned: ++readers_returned close_end() of a reader in another way:
+//   kOtherwise
 //   end_process(), left by Retired ──as many values passed as readers have returned──► weft._watching.stopped_early.tell()
 //
 // Nothing is counted while processes communicate.
@@ -22,8 +23,8 @@ struct {
   PyObject *channel, *guard, *told;
 } names;
 
-// The channel at which a plain operation, not a select, raised this Retired. Owned; null: there is
-// none in this OS process.
+// Returns the channel at which a plain operation, not a select, raised this Retired. The reference
+// is new; null: there is no such channel in this OS process.
 PyObject* channel_of(PyObject* retired) noexcept {
   const Owned guard(PyObject_GetAttr(retired, names.guard));
   Owned channel(guard == Py_None ? PyObject_GetAttr(retired, names.channel) : nullptr);
@@ -34,7 +35,7 @@ PyObject* channel_of(PyObject* retired) noexcept {
 
 bool stopped_early(ChannelObject* c) noexcept {
   if (c->readers_returned == 0 || c->readers_returned == kOtherwise) return false;
-  // with reader ends open, it was a read that raised it
+  // If reader ends are still open, a read has raised it.
   if (!of_this_fork(c) || c->core.reader_ends() > 0) return false;
   bool once_each = false;
   c->core.with_lock(
@@ -51,10 +52,11 @@ void look_for_early_stop(PyObject* left, PyObject* why) noexcept {
     Owned<> r;
     {
       const OutsideGate beyond;
-      const Owned m(PyImport_ImportModule("weft._watching.stopped_early"));  // it imports logging
+      // It imports logging, so it is imported only here.
+      const Owned m(PyImport_ImportModule("weft._watching.stopped_early"));
       if (m) r.reset(PyObject_CallMethod(m.get(), "tell", "O", why));
     }
-    if (!r) {  // raised by a logging handler of the user's
+    if (!r) {  // a logging handler of the user's has raised
       runtime::Run* const run = current_run();
       if (PyErr_ExceptionMatches(PyExc_Exception))
         PyErr_WriteUnraisable(names.told);

@@ -8,10 +8,10 @@
 namespace weft::py {
 
 // A value of ChannelObject::readers_returned: a reader end went in another way than by the return
-// of its process, or there were too many to count.
+// of its process, or too many went to be counted.
 inline constexpr std::uint8_t kOtherwise = 255;
 
-// A process has been ended by this Retired. `why`: see no_result.hpp.
+// This Retired has ended a process. `why`: see no_result.hpp.
 void look_for_early_stop(PyObject* left, PyObject* why) noexcept;
 
 }  // namespace weft::py

@@ -1,10 +1,10 @@
-// In which form the values of a channel go to an end in another OS process.
+// The form in which the values of a channel go to an end in another OS process.
 #pragma once
 #include "channels/marks.hpp"
 
 namespace weft::py {
 
-// Pickles, CBOR for a board or for a program elsewhere, or, of a barrier, nothing.
+// Pickles; CBOR for a board; typed CBOR for a program on another machine; for a barrier nothing.
 enum class Carries : std::uint8_t { pickle, cbor, typed, nothing };
 inline constexpr std::uint32_t marks_of(Carries what) noexcept {
   return what == Carries::typed ? kBoard | kObjects : what == Carries::cbor ? kBoard : 0;

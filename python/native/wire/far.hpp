@@ -1,5 +1,5 @@
-// What wire.cpp, far_channel.cpp and abroad.cpp share: values in rooms of the wire, a channel as its
-// home's code sees it, and the party's side of a far channel. The invariants are wire.cpp's.
+// What wire.cpp, far_channel.cpp and abroad.cpp share: values in a wire::Room, a channel as the
+// code of its home sees it, and the party's side of a far channel. wire.cpp has the invariants.
 #pragma once
 #include <unordered_map>
 
@@ -20,7 +20,7 @@ inline const char* type_of(Carries what) noexcept {
   return what == Carries::typed ? kValues : what == Carries::cbor ? kCbor : kPickle;
 }
 
-// What came in a frame. Null: it is no value of that kind.
+// Returns the value that came in a frame. Null: it is no value of that kind.
 inline PyObject* value_from(Carries what, const wire::Payload& p, wire::Carrier& by) noexcept {
   if (what == Carries::nothing) return p.in_body || p.small ? nullptr : Py_NewRef(Py_None);
   return what == Carries::pickle ? packed_from(p, by) : cbor_from(p, what);
@@ -53,7 +53,7 @@ class ValueRoom final : public wire::Room {
   const Carries what_;
   Coming coming_;
 };
-// The value that a party here writes.
+// The room for the value that a party here writes.
 class SlotRoom final : public wire::Room {
  public:
   explicit SlotRoom(const Value& v) noexcept : value_(v) { full_ = true; }
@@ -73,7 +73,7 @@ class SlotRoom final : public wire::Room {
 template <Side S>
 class ChannelPort : public wire::Port {
  public:
-  // Takes over one count of the core, if that is counted.
+  // Takes over one count of the core, if `counted`.
   explicit ChannelPort(ChannelObject* c, bool counted = true) noexcept
       : Port(S == Side::out), closed_(!counted), channel_(c) {
     Py_INCREF(reinterpret_cast<PyObject*>(c));
@@ -157,7 +157,7 @@ class ChannelPort : public wire::Port {
   ChannelObject* const channel_;
 };
 
-// The same for a board, or a program elsewhere that nobody trusts: values are CBOR.
+// The same for a board, or for an untrusted program on another machine: values are CBOR.
 template <Side S, Carries What>
 class CborPort : public ChannelPort<S> {
  public:
@@ -169,9 +169,9 @@ class CborPort : public ChannelPort<S> {
   }
 };
 
-// The same for a process that is supervised (SEMANTICS.md 7.13): its death is none of the end's,
-// which its supervisor holds as well. With a list, what it had in hand goes there, and not back to
-// the channel.
+// The same for a process that is supervised (SEMANTICS.md 7.13): the end does not die with the
+// process, since the supervisor holds it as well. With a list, the value that the process had in
+// hand goes to the list instead of back to the channel.
 template <Side S, class Base = ChannelPort<S>>
 class SupervisedPort final : public Base {
  public:
@@ -192,7 +192,7 @@ class SupervisedPort final : public Base {
   }
 
  private:
-  const bool last_;  // nobody is started in its place
+  const bool last_;  // no process is started in its place
   PyObject* const in_hand_;
 };
 
@@ -200,7 +200,7 @@ class SupervisedPort final : public Base {
 
 class FarSide;
 
-// One operation that is asked for at the home.
+// One operation for which the home is asked.
 class Asked final : public wire::FarOp {
  public:
   Asked(FarSide& f, core::Node& n);
@@ -215,7 +215,7 @@ class Asked final : public wire::FarOp {
   wire::FarGuard guard_;
 };
 
-// A far channel's agent, and what it knows of its end at the home.
+// A far channel's agent, and its knowledge of its end at the home.
 class FarSide : public core::FarAgent {
  public:
   FarSide(std::shared_ptr<wire::FarEnd> e, bool reads, Carries what) noexcept
@@ -236,12 +236,12 @@ class FarSide : public core::FarAgent {
   const bool reads;
   const Carries carries;
   bool is_barrier() const noexcept { return carries == Carries::nothing; }
-  // the value of an extended read is the next to be read if this program dies (wire 4.7)
+  // The value of an extended read is the next to be read if this program dies (WIRE.md 4.7).
   bool keeps = false;
-  std::shared_ptr<wire::FarEnd> end;  // null: given back
+  std::shared_ptr<wire::FarEnd> end;  // null: the end was given back
 
-  // Of an extended read that has happened: what its home knows it by, asked for once; its block is
-  // over.
+  // For an extended read that has committed: the number by which its home knows it. It is asked for
+  // once; then the block is over.
   std::uint64_t happened(const core::Node& n) noexcept {
     const Space::Step step(*peer->space);
     const auto at = blocks_.extract(&n);
@@ -251,8 +251,8 @@ class FarSide : public core::FarAgent {
     const Space::Step step(*peer->space);
     peer->far.held_end(number, back);
   }
-  // Whoever has joined the line is asked for; an end that was closed is given back, after those
-  // that were before it.
+  // Asks for each party that has joined the waiting queue. A closed end is given back after the
+  // parties that came before it.
   void look() noexcept {
     const Space::Step step(*peer->space);
     while (core::Node* n = reads ? core->next<Side::in>() : core->next<Side::out>()) {
@@ -264,7 +264,7 @@ class FarSide : public core::FarAgent {
     if (reads ? core->closed<Side::in>() : core->closed<Side::out>())
       give_back(reads ? core->died_here<Side::in>() : core->died_here<Side::out>());
   }
-  // Has the home been asked for this one, and has it not said yet how that ended?
+  // Has the home been asked for this party, without an answer so far?
   bool asks_for(core::Node& n) const noexcept {
     const Space::Step step(*peer->space);
     return asked_.count(&n) != 0;
@@ -289,14 +289,15 @@ class FarSide : public core::FarAgent {
       core->has_ended<Side::out>(s, strength);
   }
 
-  // An operation is over, and its outcome says how. In a step.
+  // An operation is over, and its outcome says how. Called in a step.
   void over(Asked& a) noexcept {
     const wire::Outcome o = a.outcome;
     core::Node& n = a.node;
     if (o.status == Status::ok && reads) new (n.slot) Value(std::move(a.room.value));
     if (o.status == Status::ok && a.holds()) blocks_[&n] = a.number();
     asked_.erase(&n);
-    // What fits into no frame was refused when it was packed. At a barrier nobody is enrolled.
+    // A value that fits into no frame was refused when it was packed. At a barrier no party is
+    // enrolled.
     const Status s = o.status == Status::pending ? is_barrier() ? Status::retired : Status::died
                      : o.in_doubt                ? Status::in_doubt
                                                  : o.status;
@@ -306,9 +307,9 @@ class FarSide : public core::FarAgent {
     else
       told(o);
   }
-  // What the home has said to an operation holds for those that come after it; but a death may be
-  // of that operation alone (rule 5.8: a function that was to make its value has raised), so the
-  // next one asks again.
+  // The answer to one operation holds for those that come after it. But a death may concern that
+  // operation alone (rule 5.8: a function that was to make its value has raised), so the next
+  // operation asks again.
   void told(const wire::Outcome& o) noexcept {
     if (is_end(o.status) && o.status != Status::died && !is_barrier())
       has_ended(o.status, o.strength);
@@ -322,7 +323,7 @@ class FarSide : public core::FarAgent {
   static constexpr core::WakerOps kOps{nullptr, nullptr, nullptr, 0, &tell};
 
   std::unordered_map<core::Node*, std::unique_ptr<Asked>> asked_;
-  // that have begun, and whose process has not run yet
+  // extended reads that have begun, and whose process has not run yet
   std::unordered_map<const core::Node*, std::uint64_t> blocks_;
 };
 
@@ -339,17 +340,17 @@ inline Asked::Asked(FarSide& f, core::Node& n)
 }
 inline void Asked::over() noexcept { far.over(*this); }
 
-// wiring.cpp: a channel's values are packed from now on, those that wait there too (-1: one in its
-// buffer cannot be).
+// wiring.cpp: the channel's values are packed from now on, including those that wait there. Returns
+// -1 if a value in its buffer cannot be packed.
 int wire_channel(ChannelObject* c, Carries what);
-// far_channel.cpp: an end of what a peer has handed to us.
+// far_channel.cpp: makes an end of a channel from what a peer has handed to this program.
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
                   Carries what = Carries::pickle);
 
 std::shared_ptr<Space> this_space() noexcept;  // null: there is no link yet
-// of each session, to be told that it is over
+// The far sides of each session, to be told when it is over.
 extern std::unordered_map<Peer*, std::vector<FarSide*>> far_sides;
-// f(side) for each far channel.
+// Calls f(side) for each far channel.
 template <class F>
 void each_far_side(F&& f) {
   for (const auto& [peer, all] : far_sides)

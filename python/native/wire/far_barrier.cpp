@@ -24,14 +24,15 @@ FarSide& side_of(const BarrierObject* b) noexcept {
   return side_of(reinterpret_cast<EndObject*>(b->far)->channel);
 }
 
-// How long a scheduler's thread waits for a home: its other processes stand still meanwhile.
+// How long a scheduler's thread waits for a home. The other processes of that thread stand still
+// meanwhile.
 constexpr std::chrono::seconds kBound{10};
-// An answer takes some µs. One that takes longer is waited for in pieces, between which signals are
-// looked for.
+// An answer takes some µs. A longer wait is done in pieces, and signals are handled between the
+// pieces.
 constexpr std::chrono::milliseconds kPiece{50};
 
-// A word about its parties, under way. It keeps itself until it is answered, since who has said it
-// may not wait so long.
+// A message about the barrier's parties, under way. It keeps itself alive until it is answered,
+// since its sender may not wait so long.
 class Word final : public wire::FarOp {
  public:
   Word(std::uint32_t end, Parties what) {
@@ -43,7 +44,7 @@ class Word final : public wire::FarOp {
     return answered_.try_acquire_for(time);
   }
   wire::PartiesRoom room;
-  std::shared_ptr<Word> itself;  // while it is under way; the space's lock
+  std::shared_ptr<Word> itself;  // while it is under way; protected by the space's lock
 
  private:
   void over() noexcept override {
@@ -54,14 +55,14 @@ class Word final : public wire::FarOp {
   std::binary_semaphore answered_{0};
 };
 
-// Does somebody else need this thread?
+// Does another process or task need this thread?
 bool has_others() noexcept {
   ProcessBase* const p = this_process();
   return coroutine_of(p) || greenlet_of(p) || in_asyncio();
 }
 
-// Until it is answered; false: an exception is set. Whoever tells it steps with the GIL, and has
-// done so when we have the GIL again.
+// Waits until the message is answered; false: an exception is set. The answer comes in a step with
+// the GIL, so it is complete when this thread has the GIL again.
 bool wait_for(Word& word, const BarrierObject* b, const char* verb) {
   const auto until = std::chrono::steady_clock::now() + kBound;
   const bool bound = has_others();
@@ -104,11 +105,11 @@ PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called
 
 std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b) {
   const std::shared_ptr<wire::FarEnd> share = side_of(b).end;
-  if (!share) bad_use("barrier %U has died, and can go to nobody: make another", b->name);
+  if (!share) bad_use("barrier %U has died and cannot be sent: make another", b->name);
   return share;
 }
 
-// Our share is given back as that of one that died, which is the barrier's death (WIRE.md 4.9).
+// Gives this program's share back as one that died, which is the barrier's death (WIRE.md 4.9).
 void far_dies(BarrierObject* b) {
   FarSide& far = side_of(b);
   const Space::Step step(*far.peer->space);

@@ -1,9 +1,9 @@
 // Barriers whose parties are in several OS processes (rule 8.7, WIRE.md 4.9).
 //
-// Where it was made a barrier is itself, and a port hands it out. Elsewhere it is a Reader at which
-// a read is an arrival: so sync() is a read there, and as a guard it is an input.
+// At its home a barrier is an ordinary one, and a port hands it out. Elsewhere it is a Reader at
+// which a read is an arrival: so sync() is a read there, and a guard is an input.
 //
-// Invariant: of a Barrier with `far` nobody uses the core.
+// Invariant: nobody uses the core of a Barrier with `far`.
 #pragma once
 #include "choice/barrier.hpp"
 #include "weft/wire/barrier.hpp"
@@ -13,7 +13,7 @@ namespace weft::py {
 
 using Parties = wire::FarGuard::Parties;
 
-// The home's side. `dies`: the death of who has it is the barrier's.
+// The home's side. `dies`: the barrier dies with a peer that has it.
 class BarrierPort final : public wire::BarrierPort {
  public:
   explicit BarrierPort(BarrierObject* b, bool dies = true) noexcept
@@ -32,19 +32,20 @@ class BarrierPort final : public wire::BarrierPort {
   const bool dies_;
 };
 
-// A barrier of another OS process. Null with an exception.
+// Makes the Barrier for a barrier of another OS process. Null with an exception.
 PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called);
-// What there is to be handed to a peer, or to go in a value. Null, with an exception: it has died.
+// Returns the share to be handed to a peer, or to go in a value. Null, with an exception: the
+// barrier has died.
 std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b);
-// Its home is told that it has died, by whoever was to hand it to one that was killed: here it has
-// died already. Nothing, if that was said before.
+// Tells the home that the barrier has died, because a process that was to get it was killed; here
+// it has died already. Does nothing if the home was told before.
 void far_dies(BarrierObject* b);
-// Says it to its home, and waits for the answer: for `ask` how many are enrolled, else None. Null
-// with an exception.
+// Tells or asks the home, and waits for the answer. Returns the number of enrolled parties for
+// `ask`, else None. Null with an exception.
 //
-// It is no operation that is awaited and cancelled: what was said has been done (rule 8.2), and
-// whoever resigns on its way out, cancelled, must be able to. So it holds up its thread: for a
-// round trip, or for 10 s where others need that thread.
+// This is no operation that is awaited and cancelled: once said, it has been done (rule 8.2), and a
+// process that resigns on its way out, cancelled, must be able to resign. So the call blocks its
+// thread: for a round trip, or for at most 10 s where others need that thread.
 PyObject* far_parties(BarrierObject* b, Parties what);
 
 }  // namespace weft::py

@@ -1,6 +1,6 @@
-// Channels whose home is another program: the objects, which have a FarEngine for their core, and
-// which of them each session has. The party's side, by which their operations ask the home, is
-// far.hpp's; the invariants are wire.cpp's.
+// Channels whose home is another program: their objects, which have a FarEngine for their core, and
+// the list of those that each session has. far.hpp has the party's side, through which operations
+// ask the home; wire.cpp has the invariants.
 #include <unordered_map>
 
 #include "channels/ends.hpp"
@@ -55,7 +55,7 @@ void far_dealloc(PyObject* o) {
 
 }  // namespace
 
-// A new end of what the peer has handed to us. Null with an exception.
+// Makes a new end from what the peer has handed to this program. Null with an exception.
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
                   Carries what) {
   const std::shared_ptr<Peer> peer = e->peer;
@@ -84,7 +84,7 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
 
 namespace {
 
-// Its figures are where it was made (rule 14.8).
+// The statistics are at the channel's home (rule 14.8).
 PyObject* far_stats(PyObject* o, PyObject*) {
   auto* const c = reinterpret_cast<ChannelObject*>(o);
   const std::string& home = side_of(c).peer->session.theirs().name;

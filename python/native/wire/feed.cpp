@@ -1,4 +1,4 @@
-// weft._Feed: what the loop calls (weft/_net/link.py).
+// weft._Feed: the functions that the event loop calls (weft/_net/link.py).
 #include "wire/feed.hpp"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ Feed::Feed(const std::shared_ptr<Space>& space) : LinkBase(space) {
   begin();
 }
 Feed::~Feed() {
-  bye("the space has let go of the session");
+  bye("this program has closed the session");
   end();
   if (rung_.load()) unheard_.fetch_sub(1);
   for (const int fd : bell_) ::close(fd);
@@ -43,16 +43,16 @@ void Feed::ring() noexcept {
   rings_.fetch_add(1);
   if (!rung_.exchange(true)) unheard_.fetch_add(1);
   const char one = 1;
-  if (::write(bell_[1], &one, 1) < 0) return;  // it is full: that rings too
+  if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full, which rings too
 }
 void Feed::hush() noexcept {
   if (!rung_.exchange(false)) return;
   unheard_.fetch_sub(1);
   char all[64];
-  if (::read(bell_[0], all, sizeof all) < 0) return;  // somebody has heard it already
+  if (::read(bell_[0], all, sizeof all) < 0) return;  // another thread has heard it already
 }
 void Feed::flush() noexcept {
-  // The end is told also to who waits until the connection takes more.
+  // The end is told also to a thread that waits until the connection takes more.
   const bool ends = over() && !std::exchange(said_over_, true);
   if (told_.load() && !ends) return;
   told_.store(true);
@@ -61,7 +61,7 @@ void Feed::flush() noexcept {
     owed_ = this;
     return;
   }
-  if (owed_) std::exchange(owed_, nullptr)->ring();  // it was said before
+  if (owed_) std::exchange(owed_, nullptr)->ring();  // it was owed before
   ring();
 }
 
@@ -73,7 +73,7 @@ bool Feed::input(wire::Bytes in) {
   std::uint32_t before;
   {
     const Feeding feeding{*this};
-    const Space::Step step(*peer_->space);  // at its end what was said is flushed
+    const Space::Step step(*peer_->space);  // frames are flushed at the end of the step
     before = rings_.load();
     feeder_.store(std::this_thread::get_id());
     peer_->session.input(in);
@@ -89,7 +89,7 @@ void Feed::lost(const char* why) {
 }
 std::size_t Feed::next(std::size_t most) noexcept {
   hush();
-  // What is to go begins with a frame, as it always went in whole ones.
+  // The bytes to go begin with a frame, since whole frames have gone so far.
   const std::size_t n = peer_->session.frames(most);
   if (n == 0 && !over()) told_.store(false);
   return n;
@@ -117,7 +117,7 @@ Feed::Direct::~Direct() {
 
 bool Feed::send_owed() noexcept {
   Feed* const f = std::exchange(owed_, nullptr);
-  const std::shared_ptr<Feed> kept = f->me.lock();  // TLS lets others run meanwhile
+  const std::shared_ptr<Feed> kept = f->me.lock();  // TLS lets other threads run meanwhile
   const std::shared_ptr<Direct> by = f->direct;
   if (kept && by) return f->send_now(*by);
   f->ring();
@@ -127,7 +127,7 @@ bool Feed::send_owed() noexcept {
 bool Feed::send_now(Direct& by) noexcept {
   constexpr std::size_t kMost = 16'000;  // bytes: a record of TLS
   const Owned mine(PyObject_CallOneArg(by.acquire, Py_False));
-  if (mine != Py_True) {  // the loop is at it
+  if (mine != Py_True) {  // the loop uses TLS at the moment
     PyErr_Clear();
     ring();
     return false;
@@ -136,7 +136,7 @@ bool Feed::send_now(Direct& by) noexcept {
   const bool small = peer_->session.queued() <= kMost;
   if (const Owned said(small && by.may ? piece(kMost) : nullptr); said) {
     const Owned r(called(by.encrypt, said.get()));
-    // Of a signal's handler: what was said is encrypted all the same.
+    // A signal's handler has raised. The frames are encrypted all the same.
     raised = !r && !PyErr_ExceptionMatches(PyExc_OSError);
     if (raised) keep_interrupt_for(nullptr, take_exception());
     PyErr_Clear();
@@ -145,14 +145,14 @@ bool Feed::send_now(Direct& by) noexcept {
       const Py_ssize_t size = PyBytes_GET_SIZE(data.get());
       const auto took = static_cast<Py_ssize_t>(
           ::send(by.fd, bytes, static_cast<std::size_t>(size), MSG_DONTWAIT | MSG_NOSIGNAL));
-      if (took < size) {  // the loop's transport says what is wrong, if that is it
+      if (took < size) {  // if the connection is broken, the loop's transport reports it
         by.may = false;
         by.rest = PyBytes_FromStringAndSize(bytes + std::max<Py_ssize_t>(took, 0),
                                             size - std::max<Py_ssize_t>(took, 0));
       }
     }
   }
-  // Was that all?
+  // Are there more bytes to go?
   bool more = by.rest != nullptr;
   {
     const Space::Step step(*peer_->space);
@@ -178,7 +178,7 @@ Rooms& rooms() {
   return *here;
 }
 
-// Nothing but pieces that are whole, and not the last?
+// Are these only whole pieces, none of which is the last?
 bool are_whole(const char* p, std::size_t left) noexcept {
   while (left > kPieceHead) {
     const std::size_t n = length_at(p);
@@ -201,7 +201,7 @@ PyObject* Feed::turn() {
   const Owned locked(called(by->acquire));
   if (!locked) return nullptr;
   std::size_t have = 0;
-  bool all = false;  // of what has come
+  bool all = false;  // all that has come was read
   while (!all && have < kTurn) {
     const Py_ssize_t got = by->in.take(room.plain.data() + have, kTurn - have);
     if (got <= 0) {
@@ -247,17 +247,18 @@ Feed* feed_of(PyObject* o) noexcept {
 }
 void feed_dealloc(PyObject* o) {
   auto* const f = reinterpret_cast<FeedObject*>(o);
-  if (f->generation == generation && !door_is_closed()) delete f->feed;  // else as close_link()
+  // Else as close_link() does.
+  if (f->generation == generation && !door_is_closed()) delete f->feed;
   run_deferred();
   Py_TYPE(o)->tp_free(o);
 }
 
-// fileno(): of the bell: readable if there may be something to go.
+// fileno(): the descriptor of the bell, which is readable if there may be bytes to go.
 PyObject* feed_fileno(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   return f ? PyLong_FromLong(f->bell()) : nullptr;
 }
-// input(bytes): what has come. True: output() is to be asked now.
+// input(bytes): gives what has come to the session. True: output() is to be called now.
 PyObject* feed_input(PyObject* o, PyObject* data) {
   Feed* const f = feed_of(o);
   Py_buffer b;
@@ -273,9 +274,9 @@ PyObject* feed_input(PyObject* o, PyObject* data) {
   run_deferred();
   return r;
 }
-// output(most): a piece of what is to go (WIRE.md 17.13): its length, and whole frames, of at most
-// so many bytes if that is more than one; b"": nothing now, and the bell rings when there is
-// something. None: nothing more ever, the session is over.
+// output(most): returns a piece of the bytes to go (WIRE.md 17.13): its length, and whole frames,
+// of at most `most` bytes unless one frame is longer. b"": nothing now, and the bell rings when
+// there is something. None: nothing more ever, since the session is over.
 PyObject* feed_output(PyObject* o, PyObject* number) {
   Feed* const f = feed_of(o);
   const std::size_t most = PyLong_AsSize_t(number);
@@ -285,8 +286,8 @@ PyObject* feed_output(PyObject* o, PyObject* number) {
   if (f->over()) Py_RETURN_NONE;
   return PyBytes_FromStringAndSize(nullptr, 0);
 }
-// direct(fd, acquire, release, encrypt, encrypted, came, tls, wants): from now on who waits sends by itself (Direct).
-// direct(): not any more. With the lock.
+// direct(fd, acquire, release, encrypt, encrypted, came, tls, wants): from now on a thread that
+// waits sends by itself (Direct). direct(): it does so no more. Both need the lock.
 PyObject* feed_direct(PyObject* o, PyObject* args) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;
@@ -307,14 +308,15 @@ PyObject* feed_direct(PyObject* o, PyObject* args) {
   f->direct = std::move(d);
   Py_RETURN_NONE;
 }
-// may(whether): the loop's transport keeps nothing. With the lock.
+// may(whether): tells that the loop's transport keeps nothing. Needs the lock.
 PyObject* feed_may(PyObject* o, PyObject* whether) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;
   if (f->direct) f->direct->may = whether == Py_True && !f->direct->rest;
   Py_RETURN_NONE;
 }
-// rest(): what the socket did not take of what was sent directly; None: nothing. With the lock.
+// rest(): returns the bytes of a direct send that the socket did not take; None: there are none.
+// Needs the lock.
 PyObject* feed_rest(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;
@@ -322,7 +324,7 @@ PyObject* feed_rest(PyObject* o, PyObject*) {
   if (rest) return rest;
   Py_RETURN_NONE;
 }
-// hush(): the bell has been heard, though nothing can go now.
+// hush(): the bell has been heard, although nothing can go now.
 PyObject* feed_hush(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;

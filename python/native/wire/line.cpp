@@ -1,10 +1,10 @@
-// A line that loses what it carries, for links whose input and output is Python's (WIRE.md 13,
-// 17.19): wire/line.hpp, called by one thread.
+// A lossy link whose input and output is done in Python (WIRE.md 13, 17.19): the Line of
+// wire/line.hpp, called by one thread.
 //
 //   line = _Line(token, window, most, again_ms, lease_ms, again_most_ms)
-//   line.queue(bytes) ──► what output(now) gives, which goes over the line ──► the other's input(now, bytes)
+//   line.queue(bytes) ──► output(now) gives the packets for the link ──► input(now, bytes) of the other side
 //
-// Invariant: times are milliseconds of one clock; a line has no clock of its own.
+// Invariant: times are milliseconds of one clock; a Line has no clock of its own.
 #include "weft/wire/line.hpp"
 
 #include "declare.hpp"
@@ -27,7 +27,7 @@ PyObject* to_bytes(const wire::Buffer& b) {
   return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(b.data()),
                                    static_cast<Py_ssize_t>(b.size()));
 }
-// What allocates. Null with an exception.
+// Calls f, which allocates. Null with an exception.
 template <class F>
 PyObject* tried(F&& f) noexcept {
   try {
@@ -45,7 +45,8 @@ PyObject* line_new(PyTypeObject* type, PyObject* args, PyObject*) {
     return nullptr;
   if (token == 0 || o.window == 0 || o.window > 0x10000 || o.most == 0 || o.most > Line::kLargest ||
       o.again_ms == 0 || again_most_ms == 0)
-    return bad_use("_Line: a token, a window of packets, their bytes and times, none of them 0");
+    return bad_use(
+        "_Line: the token, the window, the bytes of a packet and the times must not be 0");
   Owned made(type->tp_alloc(type, 0));
   if (!made) return nullptr;
   return tried([&]() -> PyObject* {
@@ -58,7 +59,7 @@ void line_dealloc(PyObject* o) {
   Py_TYPE(o)->tp_free(o);
 }
 
-// queue(bytes): of how many it has taken care.
+// queue(bytes): returns how many bytes it has accepted.
 PyObject* line_queue(PyObject* o, PyObject* data) {
   Py_buffer b;
   if (PyObject_GetBuffer(data, &b, PyBUF_SIMPLE) < 0) return nullptr;
@@ -66,7 +67,7 @@ PyObject* line_queue(PyObject* o, PyObject* data) {
   PyBuffer_Release(&b);
   return took;
 }
-// input(now, bytes): the session's bytes that are due by them.
+// input(now, bytes): returns the bytes that are now due for the session.
 PyObject* line_input(PyObject* o, PyObject* args) {
   long long now;
   Py_buffer b;
@@ -79,7 +80,7 @@ PyObject* line_input(PyObject* o, PyObject* args) {
   PyBuffer_Release(&b);
   return got;
 }
-// output(now, patient): what is to go over the line now.
+// output(now, patient): returns the bytes that are to go over the link now.
 PyObject* line_output(PyObject* o, PyObject* args) {
   long long now;
   int patient;

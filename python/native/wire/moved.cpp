@@ -1,4 +1,4 @@
-// Pickles ends and barriers, and puts them back (moved.hpp).
+// Pickles ends and barriers, and unpickles them (moved.hpp).
 #include "wire/moved.hpp"
 
 #include "channels/ends.hpp"
@@ -16,7 +16,7 @@ namespace weft::py {
 namespace {
 
 thread_local AllMoved* moving = nullptr;
-PyObject* found_by = nullptr;  // weft._hosts.pickling's name for f_found
+PyObject* found_by = nullptr;  // the name for f_found in weft._hosts.pickling
 
 EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 
@@ -28,10 +28,10 @@ ChannelObject* channel_of(const Moved& m) noexcept {
 PyObject* described() {
   return Py_BuildValue("(O(n))", found_by, static_cast<Py_ssize_t>(moving->size() - 1));
 }
-// What pickle calls for an end, and for a barrier.
+// pickle calls this for an end, and for a barrier.
 PyObject* f_reduce(PyObject*, PyObject* end) {
   const bool barrier = Py_IS_TYPE(end, &BarrierType);
-  if (!barrier && !is_end(end)) return bad_use("_reduce_end: %R is no end of a channel", end);
+  if (!barrier && !is_end(end)) return bad_use("_reduce_end: expected a channel end, got %R", end);
   if (!moving) return no_copy(end, nullptr);
   if (barrier) {
     auto* const b = reinterpret_cast<BarrierObject*>(end);
@@ -51,9 +51,8 @@ PyObject* f_reduce(PyObject*, PyObject* end) {
   const bool writes = !is_reader(end);
   if (is_board(c))
     return bad_use(
-        "write of an end: the values of channel %s go to a program on another machine, or a board, "
-        "as CBOR, and an end of it goes no further: put a process between that one and another "
-        "channel",
+        "write of an end: channel %s leads to a program on another machine, or to a board, and its "
+        "ends cannot be sent on: make another channel, and a process that passes the values on",
         channel_name(c).c_str());
   if (is_far(c)) {
     moving->push_back({nullptr, side_of(c).end, writes, channel_name(c)});
@@ -72,7 +71,7 @@ PyObject* f_reduce(PyObject*, PyObject* end) {
   }
   return described();
 }
-// (number): what f_reduce() said.
+// (number): makes the end that f_reduce() has pickled.
 PyObject* f_found(PyObject*, PyObject* args) {
   Py_ssize_t number;
   if (!PyArg_ParseTuple(args, "n", &number)) return nullptr;
@@ -116,7 +115,7 @@ void put_moved(const AllMoved& all, wire::Buffer& out, wire::Carrier& by) {
   }
 }
 bool take_moved(wire::Bytes& in, AllMoved& all, wire::Carrier& by) {
-  constexpr std::size_t kFlags = 28;  // of a description (WIRE.md 7.6)
+  constexpr std::size_t kFlags = 28;  // the place of the flags in a description (WIRE.md 7.6)
   if (in.size() < 8) return false;
   const auto n = wire::detail::get<std::uint32_t>(in.data() + 4);
   in = in.subspan(8);

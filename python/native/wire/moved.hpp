@@ -1,10 +1,10 @@
-// Ends in values that leave, or have come (WIRE.md 7.4).
+// Ends in values that leave, or that have come (WIRE.md 7.4).
 //
 //   pickling: an end's __reduce__ ──► a Moved with a count of its own ──put_moved()──► a description in the frame
-//   a frame ──take_moved()──► a Moved ──unpickling: _end_found()──► an end of this program's │ put_moved(): it goes on
+//   a frame ──take_moved()──► a Moved ──unpickling: _end_found()──► an end of this program's │ put_moved(): the end goes on
 //
-// Invariant: a Moved has one count of its end, which goes with it. So an end that nobody unpickles
-// is given back.
+// Invariant: a Moved has one count of its end, and the count is dropped with it. So an end that
+// nobody unpickles is given back.
 #pragma once
 #include "wire/far.hpp"
 
@@ -19,8 +19,8 @@ struct Moved {
 };
 using AllMoved = std::vector<Moved>;
 
-// For the time of a scope, what is pickled by this thread gathers its ends there, and what is
-// unpickled finds them there.
+// In the scope of this object, this thread's pickling collects its ends in `a`, and its unpickling
+// finds them there.
 class Moving {
  public:
   explicit Moving(AllMoved& a) noexcept;
@@ -32,11 +32,11 @@ class Moving {
   AllMoved* const outer_;
 };
 
-// What goes in front of a value that has ends: 5, three zeros, how many in 4 bytes; then their
-// descriptions. In a step.
+// Writes the front of a value that has ends: the byte 5, three zeros, the number of ends in 4
+// bytes; then their descriptions. Called in a step.
 inline constexpr std::byte kMovedMark{5};
 void put_moved(const AllMoved& all, wire::Buffer& out, wire::Carrier& by);
-// off the front; false: they do not add up
+// Takes them off the front; false: the lengths do not fit.
 bool take_moved(wire::Bytes& in, AllMoved& all, wire::Carrier& by);
 
 }  // namespace weft::py

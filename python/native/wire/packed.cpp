@@ -1,19 +1,20 @@
-// Values on their way to another OS process: the bytes of a pickle, and the object that they were
-// made of if it was made here. Those on their way to a board are CBOR (WIRE.md 12.8), which
-// weft.serial makes and reads; those to a program elsewhere that nobody trusts too (17.15),
-// of weft.net.
+// Values under way to another OS process: the bytes of a pickle, and the object that they were made
+// from if that was in this program. Values for a board are CBOR (WIRE.md 12.8), which weft.serial
+// makes and reads. Values for an untrusted program on another machine are CBOR too (17.15);
+// weft.net makes and reads those.
 //
-//   up to kInFrame bytes: in a frame. More, or a buffer of kApart bytes or more in it (an array): a
-//   table in a slot (slot.hpp)
+//   A value of up to kInFrame bytes goes in a frame. A larger one, or one with a buffer of kApart
+//   bytes or more (an array), goes as a table in a slot (slot.hpp).
 //
-// A table: how many parts, then the length of each, in 8 bytes; the pickle, then its buffers, each
-// at a multiple of 64. A plain array has the head of plain.hpp in place of the pickle. Who gets the
-// value gets the buffers where they are, to write to as well: nobody else has them.
+// A table has the number of parts, then the length of each, in 8 bytes; the pickle, then its
+// buffers, each at a multiple of 64. A plain array has the head of plain.hpp in place of the
+// pickle. The receiver of the value gets the buffers in place, and may write to them: nobody else
+// has them.
 //
-// A *place* is a slot that is made before its value: a buffer in it is filled there, and the table
-// is written before it when it is sent.
+// A *place* is a slot that is made before its value: the program fills a buffer in it, and the
+// table is written in front of the buffer when the value is sent.
 //
-//   _place() ──a value whose only buffer it is is packed: of_a_place()──► sent: from now on copied, as any other
+//   _place() ──a value with no other buffer is packed: of_a_place()──► sent: from now on copied, as any other
 #include "wire/packed.hpp"
 
 #include <mutex>
@@ -41,18 +42,19 @@ namespace {
 constexpr Py_ssize_t kInFrame = 65'000, kApart = 16'384;
 
 struct PackedObject {
-  // null: they are in the slot. For a large typed value a bytearray; for a refusal its exception
+  // null: the bytes are in the slot. A large typed value has a bytearray here, a refusal its
+  // exception.
   PyObject_HEAD PyObject* bytes;
-  PyObject* original;           // of a value that was written here; else null
-  std::shared_ptr<Slot>* slot;  // null: in the bytes
-  bool table;                   // of the bytes
-  Carries what;                 // is in the bytes
+  PyObject* original;           // the value, if it was written here; else null
+  std::shared_ptr<Slot>* slot;  // null: the value is in `bytes`
+  bool table;                   // the bytes are a table
+  Carries what;                 // the form of the bytes
   AllSealed* sealed;            // the arrays of Shared objects in it (shared.hpp); null: none
   AllMoved* moved;              // the ends of channels in it (moved.hpp); null: none
 };
 
 PyTypeObject PackedType{PyVarObject_HEAD_INIT(nullptr, 0)};
-// (value, channel) -> bytes, by weft._hosts.pickling: also for what pickle refuses
+// (value, channel) -> bytes, of weft._hosts.pickling; called also for values that pickle refuses
 PyObject* dumps = nullptr;
 PyObject* pickle_dumps = nullptr;
 PyObject* pickle_loads = nullptr;
@@ -61,12 +63,13 @@ struct CborCodec {
   PyObject* dumps = nullptr;  // (value, channel) -> bytes
   PyObject* loads = nullptr;  // (bytes, channel or None) -> value
 };
-CborCodec of_boards, of_networks;  // by weft.serial; by weft.net
+CborCodec of_boards, of_networks;  // of weft.serial, and of weft.net
 CborCodec& codec_of(Carries what) noexcept {
   return what == Carries::typed ? of_networks : of_boards;
 }
 PyObject* loads_keywords = nullptr;  // ("buffers",)
-PyObject* numbers = nullptr;  // (memoryview) -> what pickle takes for it, by weft._hosts.pickling
+// (memoryview) -> the object that pickle takes for it, of weft._hosts.pickling.
+PyObject* numbers = nullptr;
 PyObject* protocol = nullptr;
 
 PackedObject* packed_of(PyObject* o) noexcept { return reinterpret_cast<PackedObject*>(o); }
@@ -83,7 +86,8 @@ PyObject* new_packed(Owned<> bytes, std::shared_ptr<Slot> slot, bool table,
   p->what = Carries::pickle;
   p->sealed = nullptr;
   p->moved = nullptr;
-  // a link's thread makes those that come, and drops those that leave: with the ends in them
+  // A link's thread makes the packed values that come, and drops those that leave, with the ends in
+  // them.
   count_alike(reinterpret_cast<PyObject*>(p));
   return reinterpret_cast<PyObject*>(p);
 }
@@ -99,12 +103,12 @@ void packed_dealloc(PyObject* o) {
   delete packed_of(o)->moved;
   PyObject_Free(o);
 }
-// With the ends that go beside it.
+// Adds the ends that go beside the value.
 PyObject* with_moved(PyObject* packed, AllMoved&& all) noexcept {
   if (packed && !all.empty()) packed_of(packed)->moved = new AllMoved(std::move(all));
   return packed;
 }
-// With the arrays that go beside it.
+// Adds the shared arrays that go beside the value.
 PyObject* with_sealed(PyObject* packed, AllSealed&& all) noexcept {
   if (packed && !all.empty()) packed_of(packed)->sealed = new AllSealed(std::move(all));
   return packed;
@@ -119,7 +123,8 @@ struct PartObject {
 };
 PyTypeObject PartType{PyVarObject_HEAD_INIT(nullptr, 0)};
 std::mutex places_lock;
-std::unordered_map<const void*, PartObject*> places;  // that were not sent, by their address
+// The places that were not sent, by their addresses.
+std::unordered_map<const void*, PartObject*> places;
 void part_dealloc(PyObject* o) {
   {
     const std::lock_guard g(places_lock);
@@ -146,7 +151,7 @@ PyObject* part_of(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t si
   }
   return PyMemoryView_FromObject(reinterpret_cast<PyObject*>(p.get()));
 }
-// A part of bytes: its own copy, for whoever gets it may write to it.
+// Returns a part of the bytes: a copy, because its receiver may write to it.
 PyObject* part_of(PyObject* bytes, std::size_t at, std::size_t size) {
   return PyByteArray_FromStringAndSize(PyBytes_AS_STRING(bytes) + at,
                                        static_cast<Py_ssize_t>(size));
@@ -192,11 +197,11 @@ class Parts {
   std::vector<Py_buffer> views_;
 };
 
-// What is before a place in its slot: the table, then the pickle, and zeros, which pickle passes
-// over.
+// The space before a place in its slot: for the table, then the pickle, and zeros, which pickle
+// skips.
 constexpr std::size_t kFront = 4096, kLengths = aligned(8 * 3);
 
-// The slot of a place, if this buffer is one, complete with the pickle.
+// Returns the slot of a place, if this buffer is one, complete with the pickle.
 std::shared_ptr<Slot> of_a_place(PyObject* bytes, PyObject* buffer) {
   const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(bytes));
   Py_buffer b;
@@ -222,11 +227,12 @@ std::shared_ptr<Slot> of_a_place(PyObject* bytes, PyObject* buffer) {
   return slot;
 }
 
-// Whether a buffer goes beside the pickle: the callback of pickle.dumps, bound to the list of those
-// that do.
+// Tells whether a buffer goes beside the pickle. This is the callback of pickle.dumps, bound to the
+// list of such buffers.
 PyObject* apart(PyObject* list, PyObject* buffer) {
   Py_buffer b;
-  if (PyObject_GetBuffer(buffer, &b, PyBUF_SIMPLE) < 0) {  // it is not contiguous: pickle copies it
+  // The buffer is not contiguous: pickle copies it.
+  if (PyObject_GetBuffer(buffer, &b, PyBUF_SIMPLE) < 0) {
     PyErr_Clear();
     Py_RETURN_TRUE;
   }
@@ -238,8 +244,8 @@ PyObject* apart(PyObject* list, PyObject* buffer) {
 }
 PyMethodDef apart_def{"apart", apart, METH_O, nullptr};
 
-// The bytes of a pickle, or the head of an array (plain.hpp); `list`: the buffers beside it. Null
-// with an exception.
+// Returns the bytes of a pickle, or the head of an array (plain.hpp). `list` gets the buffers
+// beside it. Null with an exception.
 PyObject* pickled(PyObject* value, PyObject* channel, Owned<>& list) {
   if (PyObject* const plain = plain_pickle(value)) return plain;
   if (PyErr_Occurred()) return nullptr;
@@ -264,7 +270,8 @@ PyObject* pickled(PyObject* value, PyObject* channel, Owned<>& list) {
     return bytes.release();
   PyErr_Clear();
   list.reset();
-  return PyObject_CallFunctionObjArgs(dumps, value, channel, nullptr);  // which says what is wrong
+  // This raises an error that says what is wrong.
+  return PyObject_CallFunctionObjArgs(dumps, value, channel, nullptr);
 }
 
 // Packs these bytes and buffers, to be sent.
@@ -306,11 +313,11 @@ std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::byte* data,
   return parts;
 }
 
-// The value of a table of `size` bytes at `data`, whose parts `part(at, size)` makes.
+// Makes the value of a table of `size` bytes at `data`; `part(at, size)` makes its parts.
 template <class Part>
 PyObject* load_table(const std::byte* data, std::size_t size, Part&& part) {
   const std::vector<std::pair<std::size_t, std::size_t>> parts = parts_of(data, size);
-  if (parts.empty()) return bad_use("a value came that is none: its parts do not add up");
+  if (parts.empty()) return bad_use("a malformed value has come: its parts do not add up");
   const wire::Bytes first{data + parts[0].first, parts[0].second};
   const bool array = parts.size() == 2 && is_array_head(first);
   Owned<> bytes;
@@ -324,7 +331,7 @@ PyObject* load_table(const std::byte* data, std::size_t size, Part&& part) {
   return PyObject_Vectorcall(pickle_loads, args, 1, loads_keywords);
 }
 
-// _place(size): a buffer of so many bytes in a slot. None: there is none.
+// _place(size): makes a buffer of `size` bytes in a slot. None: there is no slot.
 PyObject* f_place(PyObject*, PyObject* bytes) {
   const std::size_t size = PyLong_AsSize_t(bytes);
   if (PyErr_Occurred()) return nullptr;
@@ -341,8 +348,8 @@ PyObject* f_set_cbor(PyObject*, PyObject* args) {
   Py_XSETREF(codec.loads, Py_NewRef(l));
   Py_RETURN_NONE;
 }
-// What is wrong with bytes as a value of a board's channel, or of one to a program elsewhere; None:
-// nothing.
+// Tells why bytes are no value of a board's channel, or of one to a program on another machine;
+// None: they are one.
 PyObject* f_cbor_fault(PyObject*, PyObject* args) {
   PyObject* bytes;
   int typed = 0;
@@ -353,7 +360,7 @@ PyObject* f_cbor_fault(PyObject*, PyObject* args) {
   if (!wrong) Py_RETURN_NONE;
   return PyUnicode_FromString(wrong);
 }
-// A value that came back from a process that died (WIRE.md 4.7).
+// Unpacks a value that came back from a process that died (WIRE.md 4.7).
 PyObject* f_unpacked(PyObject*, PyObject* packed) { return unpack(nullptr, Py_NewRef(packed)); }
 PyMethodDef functions[] = {
     {"_set_pickling", gated<keep_given<&dumps, &pickle_dumps, &pickle_loads>>, METH_VARARGS,
@@ -388,8 +395,8 @@ void forget_places() noexcept {
 
 bool is_packed(PyObject* o) noexcept { return Py_IS_TYPE(o, &PackedType); }
 
-// What goes in front of a value that has shared arrays: 4, three zeros, how many in 4 bytes; then
-// for each its length in 8, and what wire::Sealed puts.
+// Writes the front of a value that has shared arrays: the byte 4, three zeros, the number of arrays
+// in 4 bytes; then for each its length in 8 bytes, and its wire::Sealed.
 constexpr std::byte kSealedMark{4};
 #ifdef __linux__
 void put_sealed(const AllSealed& all, wire::Buffer& out, wire::Carrier& by) {
@@ -405,7 +412,7 @@ void put_sealed(const AllSealed& all, wire::Buffer& out, wire::Carrier& by) {
     wire::detail::pad(out);
   }
 }
-// Takes them off the front. False: they do not add up.
+// Takes the shared arrays off the front. False: the lengths do not fit.
 bool take_sealed(wire::Bytes& in, AllSealed& all, wire::Carrier& by) {
   if (in.size() < 8) return false;
   const auto n = wire::detail::get<std::uint32_t>(in.data() + 4);
@@ -448,12 +455,13 @@ PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
   return packed_from_bytes(p, by);
 }
 namespace {
-// Of a payload with neither sealed arrays nor ends beside it.
+// Makes the packed value of a payload with neither shared arrays nor ends beside it.
 PyObject* packed_from_bytes(const wire::Payload& p, wire::Carrier& by) noexcept {
   std::unique_ptr<Slot> slot;
   const std::byte* data = p.bytes.data();
   std::size_t size = p.bytes.size();
-  bool table = data[0] == std::byte{2};  // in pieces, with seven zeros: no pickle begins so
+  // A value in pieces begins with seven zeros, as no pickle does.
+  bool table = data[0] == std::byte{2};
   if (Slot::is_described(p.bytes)) {
     if (!(slot = Slot::take(p.bytes, by))) return nullptr;
     if (Slot::crowded())
@@ -473,7 +481,7 @@ PyObject* packed_from_bytes(const wire::Payload& p, wire::Carrier& by) noexcept 
 }
 }  // namespace
 
-// A large one is a bytearray: an array of numpy is made of it where it lies.
+// A large value becomes a bytearray, and an array of numpy is made over it without a copy.
 PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept {
   if (!p.in_body || wire::cbor_fault(p.bytes, what == Carries::typed)) return nullptr;
   const auto* const data = reinterpret_cast<const char*>(p.bytes.data());
@@ -512,11 +520,11 @@ PyObject* Coming::last(wire::Bytes piece) noexcept {
   return as_cbor(o, nullptr, Carries::typed);
 }
 
-// Not the packed value, which may be the last to have what it was made of; bytes run nobody's code
-// as they go.
+// The keeper holds the bytes, not the packed value, which may be the last to hold the object that
+// it was made from. Bytes run no code when they are dropped.
 wire::Keeper packed_keeper(PyObject* packed) {
   PyObject* const bytes = packed_of(packed)->bytes;
-  if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // others may write to it
+  if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // other code may write to it
   return {Py_NewRef(bytes), defer_decref};
 }
 
@@ -573,7 +581,8 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
   if (is_native(c) && !is_wired(c)) {
     PyObject* const cell = pack_native(c, value);
     if (!cell || !is_wired(c)) return cell;
-    // the conversion ran code of the user's, and meanwhile the channel was wired: no cell may go
+    // The conversion ran code of the user's, and meanwhile the channel was wired: a cell must not
+    // be sent.
     value = unpack_native(cell);
     if (!value) return nullptr;
   }
@@ -633,8 +642,8 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed) {
       if (!r && !PyErr_Occurred()) r = PyObject_CallOneArg(pickle_loads, p->bytes);
     } else {
       PyObject* const at = c ? reinterpret_cast<PyObject*>(const_cast<ChannelObject*>(c)) : Py_None;
-      // Whoever reads it may write to it: if somebody else has it too (an extended read that may
-      // give it back), a copy.
+      // Make the value writable: it belongs to its reader. If another read may get it too (an
+      // extended read may give it back), this is a copy.
       const Owned whole(PyByteArray_Check(p->bytes) && Py_REFCNT(packed) > 1
                             ? PyBytes_FromObject(p->bytes)
                             : Py_NewRef(p->bytes));

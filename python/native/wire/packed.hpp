@@ -1,4 +1,4 @@
-// What packed.cpp shares with the wire: see there, and values.hpp.
+// What packed.cpp shares with the files of the wire. values.hpp has the rest.
 #pragma once
 #include "weft/wire/moving.hpp"
 #include "weft/wire/slot.hpp"
@@ -6,16 +6,17 @@
 
 namespace weft::py {
 
-// What came in a frame. Null: it is no value.
+// Makes the packed value that came in a frame. Null: it is no value.
 PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept;
-// What came from a board. Null: it is no value, or there is no memory.
+// Makes the packed value that came from a board. Null: it is no value, or there is no memory.
 PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept;
-// A packed value as a frame takes it; `keep` holds what it refers to.
+// Returns a packed value in the form for a frame; `keep` holds the memory to which it refers.
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by);
-// What keeps the bytes of such a payload that lasts.
+// Returns the keeper of the bytes of such a payload, if the payload outlives its frame.
 wire::Keeper packed_keeper(PyObject* packed);
 
-// A large value of a program elsewhere, whose pieces go to where it will lie.
+// A large value of a program on another machine. Its pieces are stored in their final place as they
+// come.
 class Coming {
  public:
   Coming() = default;
@@ -24,13 +25,13 @@ class Coming {
   ~Coming();
   bool will_come(Carries what, std::size_t bytes) noexcept;
   void more(wire::Bytes piece) noexcept;
-  PyObject* last(wire::Bytes piece) noexcept;  // packed; null: it is no value
+  PyObject* last(wire::Bytes piece) noexcept;  // returns it packed; null: it is no value
 
  private:
   PyObject* bytes_ = nullptr;  // a bytearray
   std::size_t had_ = 0;
 };
-// In the child of a fork: they are the parent's, and are copied when they are sent.
+// In the child of a fork: the places are the parent's, and are copied when they are sent.
 void forget_places() noexcept;
 
 }  // namespace weft::py

@@ -1,21 +1,21 @@
 // weft._native._pass() (weft/_net/link.py).
 //
-// A call's bytes between its caller and an OS process of an agent, by a thread of their own in place
-// of the loop (WIRE.md 17.10, 17.13): what a task's two messages cost there was Python, for the most
-// part.
+// Carries a call's bytes between its caller and an OS process of an agent, on a thread of its own
+// instead of the event loop (WIRE.md 17.10, 17.13). In the loop most of the cost of a task's two
+// messages was Python's.
 //
 //   the caller ══TCP══► TLS ──pieces taken apart──► the OS process
 //              ◄═══════ TLS ◄──a length first──────
 //
-//   passes ──the OS process has said all: so is the caller told──► hears the rest, for some seconds ──► over
+//   passes ──the OS process has said all, and the caller is told──► hears the rest, for some seconds ──► over
 //     └──the caller has said all │ TLS or its connection ends │ the bell──► over
 //
 // Invariants
-//  1 The socket, and TLS, are this thread's from the call until it returns.
-//  2 What the other side does not take is kept, and meanwhile nothing more is read for it: so there
-//    wait at most a piece and what one reading brings, in each direction.
-//  3 What comes for an OS process that has closed is still taken: to close with bytes unread resets
-//    the connection, and that may take with it what we have sent last.
+//  1 The socket, and TLS, belong to this thread from the call until it returns.
+//  2 Bytes that one side does not take are kept, and meanwhile nothing more is read for that side.
+//    So in each direction at most a piece, and the bytes of one read, wait.
+//  3 Bytes for an OS process that has closed are still read: closing a connection with unread bytes
+//    resets it, and the bytes sent last may be lost.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <poll.h>
@@ -38,7 +38,7 @@ namespace weft::py {
 
 namespace {
 
-// What a socket does not take now.
+// Bytes that a socket does not take now.
 class Kept {
  public:
   bool empty() const noexcept { return at_ == bytes_.size(); }
@@ -46,7 +46,8 @@ class Kept {
   const char* data() const noexcept { return bytes_.data() + at_; }
   void drop() noexcept { went(size()); }
   void add(const char* p, std::size_t n) { bytes_.insert(bytes_.end(), p, p + n); }
-  // As much as it takes, first what is kept. False: it takes nothing any more.
+  // Sends as much as the socket takes, beginning with the kept bytes. False: the socket takes
+  // nothing any more.
   bool send(int fd, const char* p, std::size_t n) {
     if (!empty()) {
       add(p, n);
@@ -85,11 +86,12 @@ class Kept {
 class Passing {
  public:
   int tcp = -1, link = -1, bell = -1;
-  int linger = 0;  // ms to hear the rest, once the caller has been told that this was all
+  // How long to hear the rest, in ms, once the caller has been told that this was all.
+  int linger = 0;
   TlsIn in;
-  PyObject *write = nullptr, *read = nullptr;  // into TLS, and out of it what is encrypted
+  PyObject *write = nullptr, *read = nullptr;  // into TLS; out of TLS, the encrypted bytes
 
-  // What had come before is heard first. Returns once it is over; false: no memory.
+  // `held` came before, and is heard first. Returns once the passing is over; false: no memory.
   bool run(const char* held, std::size_t n);
   const Kept& rest() const noexcept { return to_tcp_; }
 
@@ -112,14 +114,14 @@ class Passing {
 
   std::unique_ptr<char[]> raw_{new char[kRoom]};
   std::unique_ptr<char[]> plain_{new char[kPieceHead + kLargest]};
-  std::size_t have_ = 0;  // bytes in plain_: of a piece that is not whole yet
+  std::size_t have_ = 0;  // the bytes in plain_, of a piece that is not whole yet
   Kept to_tcp_, to_link_;
   wire::detail::Lookout lookout_;
-  std::int64_t until_ = 0;  // when what comes is not heard any more; 0: that is not said yet
-  bool inside_ = true;      // TLS may have something, which waits while to_link_ is not empty
-  bool said_all_ = false;   // the caller was told so
+  std::int64_t until_ = 0;  // when to stop hearing; 0: no time is set yet
+  bool inside_ = true;      // TLS may have bytes, which wait while to_link_ is not empty
+  bool said_all_ = false;   // the caller was told that this was all
   bool heard_all_ = false;
-  bool link_over_ = false;  // it takes nothing any more
+  bool link_over_ = false;  // the OS process takes nothing any more
 };
 
 bool Passing::run(const char* held, std::size_t n) {
@@ -155,8 +157,8 @@ pollfd polled(int fd, bool in, bool out) noexcept {
   return {events ? fd : -1, events, 0};  // else poll would report the end again and again
 }
 
-// Until something can go on, without the interpreter's lock; what needs no Python is done. False: it
-// is over.
+// Waits, without the interpreter's lock, until something can go on; does the work that needs no
+// Python. False: the passing is over.
 bool Passing::wait() {
   const bool hears = !heard_all_ && to_link_.empty();
   const bool listens = !said_all_ && to_tcp_.empty();
@@ -184,7 +186,7 @@ int Passing::milliseconds_left() const noexcept {
   return static_cast<int>(std::max<std::int64_t>(until_ - prim::now(), 0) / 1'000'000);
 }
 
-// Sends what is owed to the sides that take it now.
+// Sends the kept bytes to the sides that take them now.
 void Passing::pass_on(bool tcp_takes, bool link_takes) {
   if (link_takes && !to_link_.empty() && !to_link_.more(link)) {
     link_over_ = true;
@@ -193,7 +195,7 @@ void Passing::pass_on(bool tcp_takes, bool link_takes) {
   if (tcp_takes && !to_tcp_.empty() && !to_tcp_.more(tcp)) lost();
 }
 
-// `came` bytes have come from the connection; 0 or less: it is closed.
+// `came` bytes have come from the connection; 0 or less means that it is closed.
 void Passing::hear(ssize_t came) {
   if (came <= 0) {  // bytes that TLS has not decrypted yet are no whole record
     heard_all_ = true;
@@ -210,7 +212,7 @@ void Passing::say_what_came() {
   if (came > 0) {
     say(static_cast<std::size_t>(came));
   } else if (came == 0 || !is_for_now(errno)) {
-    say_all();  // closed, perhaps with something unread
+    say_all();  // it has closed, perhaps with unread bytes
     until_ = prim::now() + 1'000'000 * std::int64_t{linger};
   }
 }
@@ -236,7 +238,7 @@ void Passing::decrypt() {
       break;
     }
   }
-  send_said();  // TLS has answered something, or says what was wrong
+  send_said();  // TLS has an answer, or an alert that says what was wrong
 }
 
 void Passing::take_apart() {
@@ -263,7 +265,7 @@ void Passing::tell(const char* p, std::size_t n) {
   to_link_.drop();
 }
 
-// So many bytes, which lie behind their length's place.
+// Sends n bytes, which are stored behind the place of their length.
 void Passing::say(std::size_t n) {
   char* const head = raw_.get();
   put_length(head, n);
@@ -289,8 +291,9 @@ void Passing::send_said() {
   if (!takes) lost();
 }
 
-// _pass(tcp, link, bell, came, tls, write, read, wants, linger, held) -> what the connection did not
-// take yet. Blocks until it is over, or the bell can be read. `held`: what TLS had given before.
+// _pass(tcp, link, bell, came, tls, write, read, wants, linger, held) -> the bytes that the
+// connection did not take yet. Blocks until the passing is over, or the bell can be read. `held`:
+// the bytes that TLS had given before.
 PyObject* f_pass(PyObject*, PyObject* args) {
   Py_buffer held;
   PyObject *came, *tls, *wants;

@@ -1,4 +1,4 @@
-// What a session says goes over a connection in pieces, each behind its length: four bytes, the
+// The frames of a session go over a connection in pieces, each behind its length: four bytes, the
 // least significant first. A length of 0 says that nothing more comes (WIRE.md 17.13).
 #pragma once
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What goes to another OS process without a call of `pickle` (plain.hpp).
+// Values that go to another OS process without a call of `pickle` (plain.hpp).
 #include "wire/plain.hpp"
 
 #include <atomic>
@@ -14,9 +14,9 @@ namespace weft::py {
 
 namespace {
 
-// A pickle that `pickle` too reads and writes:
+// The form of a pickle that `pickle` too reads and writes:
 //
-//   128 5 (the protocol), what follows, its bytes if it has any, 46 (the end)
+//  128 5 (the protocol), the opcode, its bytes if it has any, 46 (the end)
 constexpr unsigned char kProtocol = 0x80, kFive = 5, kEnd = '.', kByte = 'K', kTwoBytes = 'M',
                         kFourBytes = 'J', kLong = 0x8a, kNone = 'N', kTrue = 0x88, kFalse = 0x89;
 }  // namespace
@@ -78,21 +78,21 @@ PyObject* plain_value(PyObject* pickle) noexcept {
 
 namespace {
 
-// A head: 5 (no pickle begins so), how many dimensions, the length of the type's text, five zeros;
-// each dimension in 8 bytes; the text, as numpy.dtype.str.
+// A head: the byte 5 (no pickle begins so), the number of dimensions, the length of the type's
+// text, five zeros; each dimension in 8 bytes; the text, as in numpy.dtype.str.
 constexpr std::byte kArray{5};
 constexpr std::size_t kFixed = 8, kMostDimensions = 32;
 constexpr Py_ssize_t kMostText = 16;
 
 PyObject *name_dtype, *name_str, *name_kind, *name_metadata;  // interned
 
-// What was met before; for ever. Under the lock nothing is called (without a GIL several threads are
-// here).
+// Types that were met before; they are kept for ever. Nothing is called under the lock (without a
+// GIL several threads run this code).
 std::atomic<PyTypeObject*> ndarray{nullptr};
 std::mutex lock;
-std::unordered_map<PyObject*, PyObject*> texts;    // by the type; both owned
+std::unordered_map<PyObject*, PyObject*> texts;    // by the type; both references owned
 std::unordered_map<std::string, PyObject*> types;  // by the text; owned
-constexpr std::size_t kKept = 64;                  // of each of the two
+constexpr std::size_t kKept = 64;                  // the most entries of each of the two
 
 template <class Map>
 PyObject* found(const Map& all, const typename Map::key_type& key) {
@@ -104,7 +104,7 @@ PyObject* found(const Map& all, const typename Map::key_type& key) {
 bool is_array(PyObject* o) noexcept {
   PyTypeObject* const type = Py_TYPE(o);
   if (PyTypeObject* const known = ndarray.load(std::memory_order_relaxed)) return type == known;
-  // what a program defines is a heap type
+  // A type that a program defines is a heap type.
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ||
       std::strcmp(type->tp_name, "numpy.ndarray") != 0)
     return false;
@@ -112,7 +112,7 @@ bool is_array(PyObject* o) noexcept {
   return true;
 }
 
-// The text of a type of plain numbers. Null: it is none such, or an exception.
+// Returns the text of a type of plain numbers. Null: it is no such type, or an exception is set.
 PyObject* text_of(PyObject* dtype) {
   if (PyObject* const text = found(texts, dtype)) return text;
   const Owned kind(PyObject_GetAttr(dtype, name_kind));
@@ -130,7 +130,7 @@ PyObject* text_of(PyObject* dtype) {
   return text.release();
 }
 
-// The type of that text. Null with an exception.
+// Returns the type with that text. Null with an exception.
 PyObject* type_of_text(const std::string& text) {
   if (PyObject* const type = found(types, text)) return type;
   const Owned numpy(PyImport_ImportModule("numpy"));
@@ -178,7 +178,7 @@ PyObject* array_head(PyObject* value, Py_ssize_t least) {
     }
   }
   PyBuffer_Release(&b);
-  if (!head) PyErr_Clear();  // pickle says it
+  if (!head) PyErr_Clear();  // pickle will report the error
   return head;
 }
 
@@ -189,7 +189,7 @@ PyObject* array_of(wire::Bytes head, PyObject* buffer) {
   const std::size_t length = head.size() < kFixed ? 0 : static_cast<std::size_t>(head[2]);
   if (length == 0 || length > static_cast<std::size_t>(kMostText) || n > kMostDimensions ||
       head.size() < kFixed + 8 * n + length)
-    return bad_use("a value came that is none: the head of an array does not add up");
+    return bad_use("a malformed value has come: the head of an array does not add up");
   const Owned type(type_of_text(
       std::string(reinterpret_cast<const char*>(head.data()) + kFixed + 8 * n, length)));
   const Owned shape(type ? PyTuple_New(static_cast<Py_ssize_t>(n)) : nullptr);

@@ -3,7 +3,8 @@
 
 namespace weft::py {
 
-// This thread begins what another program answers, and waits for it next: what it says goes then.
+// This thread begins an operation that another program answers, and waits for it next, so its
+// frames go out with that wait.
 inline constinit thread_local bool says_and_waits = false;
 
 }  // namespace weft::py

@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kDims = 16;
 thread_local AllSealed* beside = nullptr;
-PyObject* found_by = nullptr;  // what pickle calls, of weft._hosts.pickling: it calls f_found
+// The function of weft._hosts.pickling that pickle calls; it calls f_found.
+PyObject* found_by = nullptr;
 
 struct SharedObject {
   PyObject_HEAD Sealed* at;
@@ -40,7 +41,7 @@ Sealed copy_of(const Py_buffer&) {
 }
 #endif
 
-// Takes the format over. Null with an exception: shape and bytes do not go together.
+// Makes a Shared, which takes the format over. Null with an exception: shape and bytes do not fit.
 PyObject* new_shared(PyTypeObject* type, Sealed s, Owned<> format, Py_ssize_t item, int dims,
                      const Py_ssize_t* shape) {
   Py_ssize_t size = item;
@@ -59,7 +60,7 @@ PyObject* new_shared(PyTypeObject* type, Sealed s, Owned<> format, Py_ssize_t it
   return reinterpret_cast<PyObject*>(o);
 }
 
-// Whether a buffer's format has objects (O). The name of a field stands between colons.
+// Tells whether a buffer's format has objects (O). The name of a field stands between colons.
 bool has_objects(const char* format) noexcept {
   bool name = false;
   for (; *format; ++format) {
@@ -106,7 +107,7 @@ PyObject* shared_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
     take_lock(state);
     if (s) {
       if (Owned f(PyBytes_FromString(format)); f) {
-        // One without a shape is a row of bytes.
+        // A buffer without a shape is a row of bytes.
         const Py_ssize_t row = b.itemsize ? b.len / b.itemsize : b.len;
         made = new_shared(type, std::move(s), std::move(f), b.itemsize,
                           b.shape || b.ndim == 0 ? b.ndim : 1, b.shape ? b.shape : &row);
@@ -166,14 +167,14 @@ PyObject* shared_reduce(PyObject* o, PyObject*) {
   if (!beside)
     return bad_use(
         "a Shared array goes to other OS processes as an argument of theirs, or through a "
-        "channel: pickled by itself it has no place for its memory");
+        "channel: it cannot be pickled by itself, without its memory");
   beside->push_back(*s->at);
   PyObject* const shape = shape_of(o, nullptr);
   return shape ? Py_BuildValue("(O(nOnN))", found_by, static_cast<Py_ssize_t>(beside->size() - 1),
                                s->format, s->item, shape)
                : nullptr;
 }
-// (number, format, item, shape): what shared_reduce() said.
+// (number, format, item, shape): makes the Shared that shared_reduce() has pickled.
 PyObject* f_found(PyObject*, PyObject* args) {
   Py_ssize_t number, item, shape[kDims];
   PyObject *format, *sizes;

@@ -1,8 +1,8 @@
 // Arrays that many OS processes read and none changes: weft.processes.Shared, over
 // wire::SharedArray's memory (WIRE.md 9.3).
 //
-// Such an object is pickled as a number: what has the number is the list that goes beside the
-// pickle, in the packed value (packed.cpp).
+// Such an object is pickled as a number: its index in the list that goes beside the pickle, in the
+// packed value (packed.cpp).
 #pragma once
 #include <memory>
 #include <vector>
@@ -21,8 +21,8 @@ using Sealed = std::shared_ptr<const Nothing>;
 #endif
 using AllSealed = std::vector<Sealed>;
 
-// For the time of a scope, what is pickled by this thread gathers its arrays there, and what is
-// unpickled finds them there.
+// In the scope of this object, this thread's pickling collects its arrays in `a`, and its
+// unpickling finds them there.
 class Beside {
  public:
   explicit Beside(AllSealed& a) noexcept;

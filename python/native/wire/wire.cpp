@@ -1,14 +1,14 @@
-// Links to other OS processes: ends go out and come in (WIRE.md). Values are in packed.cpp,
-// starting the processes is Python's.
+// Links to other OS processes: ends go out and come in (WIRE.md). packed.cpp has values; Python
+// starts the OS processes.
 //
-//   Link(fd) ──give(end, name)──► a port of the home: the peer's operations are guests at the channel
-//         └────take(name)───────► an end of a far channel: its parties are asked for at the peer
+//   Link(fd) ──give(end, name)──► a port of the home: the peer's operations are visitors at the channel
+//         └────take(name)───────► an end of a far channel: the peer is asked for its parties
 //
 // Invariants
 //  1 Every step of the space is taken with the GIL (a link's thread takes it first: Around). So
-//    cores over Value are touched under the GIL alone, and of the two locks the GIL comes first.
-//  2 A far channel keeps its session; who is asked for keeps the far channel, by the end that its
-//    operation refers to.
+//    cores over Value are touched only under the GIL, and of the two locks the GIL comes first.
+//  2 A far channel keeps its session. An operation for which the home is asked keeps the far
+//    channel, by the end to which it refers.
 //  3 In the child of a fork the parent's links are left as they are: nothing is sent through them.
 #include "wire/wire.hpp"
 
@@ -51,13 +51,13 @@ EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o)
 class AnyLink {
  public:
   AnyLink(wire::LinkBase& j, Carries c) noexcept : joint(j), what(c), board(c != Carries::pickle) {}
-  bool network = false;  // over a network (WIRE.md 17)
-  bool counted = false;  // in `boards`
+  bool network = false;  // it goes over a network (WIRE.md 17)
+  bool counted = false;  // it is counted in `boards`
   const char* type() const noexcept { return type_of(what); }
   virtual ~AnyLink() = default;
-  virtual void begin() {}  // without the GIL, once it is made
+  virtual void begin() {}  // called without the GIL, once the link is made
   virtual void leave(const char* why) = 0;
-  virtual void join() = 0;  // without the GIL
+  virtual void join() = 0;  // called without the GIL
   const std::shared_ptr<Peer>& peer() const noexcept { return joint.peer(); }
   std::uint32_t news() const noexcept { return joint.news(); }
   void wait_for_news(std::uint32_t seen) const noexcept { joint.wait_for_news(seen); }
@@ -77,7 +77,7 @@ class LinkOf : public AnyLink {
  protected:
   L link_;
 };
-// Whose bytes a loop of Python's carries (feed.hpp).
+// A link whose bytes a Python event loop carries (feed.hpp).
 class FedLink final : public AnyLink {
  public:
   FedLink(Carries what, const std::shared_ptr<Space>& s) : AnyLink(link, what), link(s) {}
@@ -85,12 +85,12 @@ class FedLink final : public AnyLink {
   void join() override {}
   Feed link;
 };
-// In shared memory (WIRE.md 12.4). Without a GIL nobody has tried it.
+// A link in shared memory (WIRE.md 12.4). It has not been tried without a GIL.
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
 unsigned shared_links = 0;
-// that a program makes; introductions make more, and there are 60 in all
+// The most that a program makes; introductions make more, and there are 60 in all.
 constexpr unsigned kSharedLinks = 24;
-// lives as long as the program: it is never ended under the GIL
+// The attendant lives as long as the program, because it must not be ended under the GIL.
 std::shared_ptr<wire::Attendant>* attendant = nullptr;
 class SharedLink final : public LinkOf<wire::ShmLink> {
  public:
@@ -105,15 +105,16 @@ class SharedLink final : public LinkOf<wire::ShmLink> {
 #endif
 
 struct WireObject {
-  PyObject_HEAD std::shared_ptr<AnyLink>* link;  // null: closed. Shared with who waits for its news
+  // Null: closed. Shared with threads that wait for its news.
+  PyObject_HEAD std::shared_ptr<AnyLink>* link;
   std::uint32_t generation;
 };
 WireObject* wire_of(PyObject* o) noexcept { return reinterpret_cast<WireObject*>(o); }
 std::shared_ptr<Space> space;
 
-// Around the steps of a link's thread, and of one of Python's that serves links in shared memory
-// while it waits.
-thread_local PyThreadState* served = nullptr;  // of a thread of the wire's own
+// Taken around the steps of a link's thread, and of a Python thread that serves links in shared
+// memory while it waits.
+thread_local PyThreadState* served = nullptr;  // the state of a thread of the wire's own
 thread_local PyThreadState* was_aside = nullptr;
 #ifdef Py_GIL_DISABLED
 thread_local std::optional<Gate> gate;
@@ -147,7 +148,7 @@ void end() {
 }
 constexpr wire::Around around{&enter, &leave, &end};
 
-unsigned boards = 0;  // open links to boards, and over networks
+unsigned boards = 0;  // the open links to boards, and over networks
 void count(AnyLink& link, bool so) noexcept {
   if (link.counted == so) return;
   link.counted = so;
@@ -165,7 +166,7 @@ std::shared_ptr<AnyLink> open_link(PyObject* o) {
   return nullptr;
 }
 
-// Takes over the socket. Throws BadUse.
+// Makes a link, which takes over the socket. Throws BadUse.
 std::shared_ptr<AnyLink> make_link(int fd, bool shared) {
   if (!shared) return std::make_shared<LinkOf<wire::StreamLink>>(Carries::pickle, space, fd);
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
@@ -185,7 +186,7 @@ std::shared_ptr<AnyLink> board_link(int fd, unsigned baud, const wire::LineOptio
   count(*link, true);
   return link;
 }
-// `trust`: 1: typed values; 2: each side trusts the other's pickles.
+// `trust` 1: values are typed; 2: each side trusts the pickles of the other.
 std::shared_ptr<AnyLink> network_link(int fd, int trust) {
   const Carries what = trust == 1 ? Carries::typed : Carries::pickle;
   std::shared_ptr<AnyLink> link;
@@ -208,7 +209,7 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   if (!PyArg_ParseTuple(args, "is|ppIIIi", &fd, &name, &shared, &board, &baud, &line.lease_ms,
                         &line.again_ms, &network))
     return nullptr;
-  // how values go: it tells packed.cpp as it is imported
+  // This module gives packed.cpp its functions when it is imported.
   const Owned pickling(PyImport_ImportModule("weft._hosts.pickling"));
   Owned w(pickling ? reinterpret_cast<WireObject*>(type->tp_alloc(type, 0)) : nullptr);
   if (!w) return nullptr;
@@ -244,8 +245,8 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   return reinterpret_cast<PyObject*>(w.release());
 }
 
-// In a GIVE stand the name by which the other asks for the end, which has no space, and behind a
-// space the channel's.
+// A GIVE carries the name by which the peer asks for the end, which has no space in it, then a
+// space and the name of the channel.
 std::string name_given(const char* key, ChannelObject* c) {
   const std::string plain = c->core.line == 0 ? std::string(c->core.name) : channel_name(c);
   return (std::string(key) + " " + plain).substr(0, 150);
@@ -269,12 +270,12 @@ std::shared_ptr<wire::Port> port_of(ChannelObject* c, Carries what, bool supervi
   }
 }
 
-// A barrier is the peer's too from now on.
+// From now on the barrier has parties at the peer.
 PyObject* give_barrier(const AnyLink& link, BarrierObject* b, const char* name, bool dies) {
   if (check_barrier(b, "give") < 0) return nullptr;
   if (link.board || link.network)
     return bad_use(
-        "give: a barrier meets within one machine, and boards have none: meet by a channel");
+        "give: a barrier works only within one machine, and not with boards: meet by a channel");
   const std::string given =
       (std::string(name) + " " + (b->far ? b->core.name : runtime::name_of(b->core)))
           .substr(0, 150);
@@ -331,14 +332,15 @@ PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyO
     link.peer()->home.give(std::move(port), link.type(), name_given(name, c),
                            c->core.ring ? c->core.ring->capacity : 0);
   }
-  // else another process has it too
+  // Otherwise another process has the end too.
   if (last != 0 && e->holders <= 1) close_end(e, EndState::sent);
   Py_RETURN_NONE;
 }
 
 // give(end, name): the end moves to the peer. `last` is given for a supervised process: the end
 // moves if no other process will be started in its place; else the peer has the end as well.
-// `in_hand`: a list for the values of extended reads in which the process dies; None: they go back.
+// `in_hand`: a list for the values of extended reads in which the process dies; None: those values
+// go back.
 PyObject* wire_give(PyObject* o, PyObject* args) {
   PyObject *end, *in_hand = nullptr;
   const char* name;
@@ -349,7 +351,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   if (!link) return nullptr;
   if (Py_IS_TYPE(end, &BarrierType))
     return give_barrier(*link, reinterpret_cast<BarrierObject*>(end), name, last != 0);
-  if (!is_end(end)) return bad_use("give: %R is no end of a channel", end);
+  if (!is_end(end)) return bad_use("give: expected a channel end, got %R", end);
   EndObject* const e = end_of(end);
   if (check_end(e, "give") < 0) return nullptr;
   if (is_far(e->channel)) return give_far(*link, e, name, last >= 0);
@@ -359,14 +361,18 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   return give_ours(*link, e, name, last, in_hand);
 }
 
-// The object of Python's for what was handed to us under that name.
+// Returns the Python object for an end or a barrier that a peer has handed to this program under
+// that name.
 PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, bool barrier,
                     bool keeps) {
   if (barrier && got.got.here)
     return Py_NewRef(
         reinterpret_cast<PyObject*>(static_cast<const BarrierPort&>(*got.got.here).of()));
   if (got.got.here)
-    return bad_use("the end %R that was handed to us has its home in this process", name);
+    return bad_use(
+        "the end %R that the peer has handed out is of a channel of this program: use the channel "
+        "itself",
+        name);
   auto there = got.got.there
                    ? got.got.there
                    : std::make_shared<wire::FarEnd>(link.peer(), got.end, got.key, got.name);
@@ -377,9 +383,9 @@ PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, boo
   return mine;
 }
 
-// take(name): the end that the peer has handed to us by this name; waits for it. None: the session
-// ended first. `keeps`: values of extended reads in which this program dies are not lost (wire
-// 4.7).
+// take(name): returns the end that the peer has handed to this program by this name; waits for it.
+// None: the session ended first. `keeps`: values of extended reads in which this program dies are
+// not lost (WIRE.md 4.7).
 PyObject* wire_take(PyObject* o, PyObject* args) {
   PyObject* name;
   int keeps = 0;
@@ -396,9 +402,11 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
         if (!is_named(at.name, wanted)) continue;
         const bool barrier = at.type == wire::kBarrierType && !link->board && !link->network;
         if (!barrier && at.type != link->type())
-          return bad_use("the end %R that was handed to us is of type %s, and this link carries %s",
-                         name, at.type.c_str(), link->type());
-        // A space takes so many that wait to be asked for, and a session may last.
+          return bad_use(
+              "the end %R that the peer has handed out is of type %s, and this link carries %s",
+              name, at.type.c_str(), link->type());
+        // The entry is removed: a space limits the number of offered ends, and a session may last
+        // long.
         const Peer::Offered got = std::move(at);
         link->peer()->offered.erase(link->peer()->offered.begin() +
                                     (&at - link->peer()->offered.data()));
@@ -413,7 +421,7 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
   }
 }
 
-// wait(): until the session is over: why it is.
+// wait(): waits until the session is over, and returns why it ended.
 PyObject* wire_wait(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -443,11 +451,11 @@ PyObject* wire_refused(PyObject* o, PyObject*) {
 void close_link(WireObject* w, const char* why) noexcept {
   auto* const link = std::exchange(w->link, nullptr);
   if (!link || w->generation != generation) return;
-  // The threads that serve it stay where they are, perhaps with its locks. The peer learns of our
-  // end from the system.
+  // The threads that serve the link stay where they are, perhaps with its locks. The system tells
+  // the peer that this program has ended.
   if (door_is_closed()) return;
   count(**link, false);
-  {  // in good order: barriers that we have do not die with us (rule 8.7)
+  {  // an orderly end: barriers that this program has do not die with it (rule 8.7)
     const Space::Step step(*space);
     if (const auto at = far_sides.find((*link)->peer().get()); at != far_sides.end())
       for (FarSide* f : at->second)
@@ -472,9 +480,9 @@ void wire_dealloc(PyObject* o) {
   close_link(wire_of(o), "the link was let go of");
   Py_TYPE(o)->tp_free(o);
 }
-// of_calls(): one over a network carries calls one after another (WIRE.md 17.14), which are outside
-// themselves as long as they go on; so it is not, unless other ends than the two of the calls have
-// gone over it in a value.
+// of_calls(): a link over a network carries calls one after another (WIRE.md 17.14). A call counts
+// as outside while it lasts. So the link itself does not count, unless other ends than the two of
+// the calls have gone over it in a value.
 PyObject* wire_of_calls(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -489,7 +497,7 @@ PyObject* wire_of_calls(PyObject* o, PyObject*) {
   link->joint.be_outside(ends > 2);
   Py_RETURN_NONE;
 }
-// feed(): the way to it, of one over a network that was made without a socket.
+// feed(): returns the Feed of a link over a network that was made without a socket.
 PyObject* wire_feed(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -497,7 +505,8 @@ PyObject* wire_feed(PyObject* o, PyObject*) {
   if (!fed) return bad_use("feed: this link has a socket of its own");
   return new_feed(std::shared_ptr<Feed>(link, &fed->link));
 }
-// queued(): bytes that the session has for the link and that the link has not taken yet.
+// queued(): the number of bytes that the session has for the link and that the link has not taken
+// yet.
 PyObject* wire_queued(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -515,8 +524,8 @@ PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
                               {}};
 PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-// Programs of which each may come to this one over a network, or that this one waits for (WIRE.md
-// 17): then somebody outside may wake a run (rule 10.3).
+// Tokens for programs that may come to this one over a network, or for which this one waits
+// (WIRE.md 17): somebody outside may then wake a run (rule 10.3).
 std::vector<weft::Outside> outsiders;
 PyObject* f_outside(PyObject*, PyObject* more) {
   if (PyObject_IsTrue(more) > 0) {
@@ -528,17 +537,19 @@ PyObject* f_outside(PyObject*, PyObject* more) {
   }
   Py_RETURN_NONE;
 }
-// _by_copy(channel): does what is written to it go as bytes, made as the write begins?
+// _by_copy(channel): do its values go as bytes, which are made when the write begins?
 PyObject* f_by_copy(PyObject*, PyObject* o) {
-  if (!PyObject_TypeCheck(o, &ChannelType)) return bad_use("_by_copy: %R is no channel", o);
+  if (!PyObject_TypeCheck(o, &ChannelType))
+    return bad_use("_by_copy: expected a channel, got %R", o);
   return PyBool_FromLong(packs(reinterpret_cast<const ChannelObject*>(o)));
 }
-// _be_prompt(): of this thread (wire/prompt.hpp).
+// _be_prompt(): makes this thread prompt (wire/prompt.hpp).
 PyObject* f_be_prompt(PyObject*, PyObject*) {
   wire::detail::be_prompt();
   Py_RETURN_NONE;
 }
-// _wait_for(fd, ms): until it is readable; ms -1: for ever (wire/lookout.hpp). Whether it is.
+// _wait_for(fd, ms): waits until the descriptor is readable; ms -1: for ever (wire/lookout.hpp).
+// Returns whether it is.
 PyObject* f_wait_for(PyObject*, PyObject* args) {
   static thread_local wire::detail::Lookout here;
   pollfd p{-1, POLLIN, 0};

@@ -1,12 +1,12 @@
-// Wiring a channel: from now on its values are packed, for it has ends in other OS processes, or
-// soon will.
+// Wiring a channel: from now on its values are packed, because it has ends in other OS processes,
+// or will have soon.
 //
 //   wire_channel() ──each value that waits there unpacked ("bare")──► packed, in its place
 //                            └─it cannot be─► a writer waits with it: its write or select raises why, and the channel goes on
 //                                        └──► it is in the buffer, its writer has gone on: BadUse where the end is given; all is as before
 //
 // Invariants
-//  1 Packing runs code of the user's, so afterwards the value's place is looked for again.
+//  1 Packing runs code of the user's, so afterwards the value's place is searched again.
 //  2 Meanwhile readers may take packed values from a channel that is not wired yet. These values
 //    are unpacked all the same (received(), held.cpp).
 #include "wire/wiring.hpp"
@@ -28,19 +28,21 @@ namespace weft::py {
 namespace {
 
 struct Bare {
-  Value* value = nullptr;  // null: there is none
+  Value* value = nullptr;  // null: there is no such value
   core::Node* writer =
-      nullptr;  // waits with it; null: the value is in the buffer, or in a choice that spans
+      // The node that waits with the value; null: the value is in the buffer, or in a choice over
+      // several homes.
+      nullptr;
 };
 
-// Can nobody take what this node offers? So it is while its choice does not wait, or is decided.
-// (An alternative is idle between two selects.)
+// Can nobody take the value that this node offers? That is so while its choice does not wait, or is
+// decided. (An alternative is idle between two selects.)
 bool is_idle(const core::Node& n) noexcept {
   const core::Choice* const c = n.choice();
   return c && c->word() != core::WAITING;
 }
 
-// A value that waits at the channel and is not packed. Values in the buffer come first.
+// Returns a value that waits at the channel and is not packed. Values in the buffer come first.
 Bare first_bare(Engine& c) {
   Bare found;
   c.with_lock([&](core::Queue&, core::Queue& writers) {
@@ -59,8 +61,8 @@ Bare first_bare(Engine& c) {
   return found;
 }
 
-// Ends the writer's waiting operation: it raises the exception that is set here. 0: the operation
-// has been decided otherwise. -1: out of memory.
+// Ends the writer's waiting operation, which raises the exception that is set here. Returns 0 if
+// the operation was decided otherwise, -1 if memory has run out.
 int refuse(Engine& c, const Bare& b) {
   core::Node& n = *b.writer;
   core::Choice* const choice = n.choice();
@@ -74,20 +76,20 @@ int refuse(Engine& c, const Bare& b) {
   return 1;
 }
 
-// Turns the exception that is set into the one that the giver of the end gets.
+// Turns the exception that is set into the one for the giver of the end.
 int in_the_buffer(ChannelObject* c) {
   if (!PyErr_ExceptionMatches(errors.BadUse)) return -1;
   const Owned cause(take_exception());
   const Owned why(PyObject_Str(cause.get()));
   if (why)
     bad_use(
-        "an end of channel %s cannot go to another program, for a value that it holds cannot (%U): "
-        "let the value be read before, or give the end before it is written",
+        "an end of channel %s cannot go to another program, because a value in the channel cannot "
+        "(%U): let the value be read first, or give the end before the value is written",
         channel_name(c).c_str(), why.get());
   return -1;
 }
 
-// Makes the values in the buffer again what they were.
+// Unpacks the values in the buffer again.
 void unpack_all(Engine& c) {
   std::vector<Owned<>> packed;  // dropped once the lock is released
   c.with_lock([&](core::Queue&, core::Queue&) {
@@ -100,12 +102,12 @@ void unpack_all(Engine& c) {
   });
 }
 
-// -1: a value in the buffer cannot be packed, and an exception is set.
+// Packs all values. Returns -1, with an exception, if a value in the buffer cannot be packed.
 int pack_all(ChannelObject* c) {
   for (Bare b; (b = first_bare(c->core)).value;) {
     PyObject* const value = b.value->o;
     Owned packed(pack(c, Py_NewRef(value)));
-    // the program may have gone on meanwhile: is the value still there?
+    // The program may have gone on meanwhile: checks that the value is still there.
     const Bare now = first_bare(c->core);
     const bool there = now.value == b.value && now.writer == b.writer && b.value->o == value;
     if (packed && there) {
@@ -148,7 +150,7 @@ int wire_channel(ChannelObject* c, Carries what) {
   }
   if (is_native(c)) {
     go_abroad(c);
-    if (is_wired(c)) return 0;  // by another thread, meanwhile
+    if (is_wired(c)) return 0;  // another thread has wired it meanwhile
     c->generation |= kWired;
     if (cells_to_objects(c) < 0) return -1;
   }
@@ -159,7 +161,7 @@ int wire_channel(ChannelObject* c, Carries what) {
     if (!is_wired(c)) unpack_all(c->core);
     return -1;
   }
-  // alternatives that hold values to write there look at them again
+  // Alternatives that hold values to be written there check them again.
   ++ends_closed;
   c->generation |= kWired;
   return 0;

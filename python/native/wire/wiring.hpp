@@ -1,11 +1,11 @@
-// How the channels of a process are wired that is made to run in another OS process.
+// How the channels of a process are wired when it is made to run in another OS process.
 #pragma once
 #include "channels/channel.hpp"
 
 namespace weft::py {
 
-// Wires the channels of these ends, with which such a process is made. -1: a channel cannot be
-// wired.
+// Wires the channels of these ends, with which such a process is made. Returns -1 if a channel
+// cannot be wired.
 int wire_away(const Ends& ends);
 // Does a process of this function run in another OS process of this machine?
 bool runs_away(PyObject* function) noexcept;

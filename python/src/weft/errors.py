@@ -169,7 +169,7 @@ class ProcessDied(WeftError):
         where = f" on host {host!r}" if host else ""
         text = f"the OS process {pid} of {process!r}{where} {how} before its process had ended"
         if refused:
-            text = f"the session with the OS process {pid} of {process!r} was ended by this program, which could not take what came: {refused}"
+            text = f"the session with the OS process {pid} of {process!r} was ended by this program, which could not read what came: {refused}"
         self.stderr = stderr
         if stderr:
             text += f"; the last that it wrote to its standard error:\n{stderr}"

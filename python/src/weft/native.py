@@ -100,7 +100,7 @@ def _found(path: str | os.PathLike[str]) -> Path:
         spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:i]), where)
         if spec is None or spec.submodule_search_locations is None:
             raise BadUse(
-                f"load: there is no component {path!r}: {'.'.join(parts[:i])} is no package that can be imported"
+                f"load: there is no component {path!r}: {'.'.join(parts[:i])} is not a package that can be imported"
             )
         where = spec.submodule_search_locations
     for folder in where:
@@ -183,9 +183,7 @@ def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Pa
             not a stub of a component, or the stub cannot be written.
     """
     if not isinstance(component, Component):
-        raise BadUse(
-            f"write_stub: {component!r} is no component: give what weft.native.load returns"
-        )
+        raise BadUse(f"write_stub: expected what weft.native.load returns, got {component!r}")
     if not Path(folder).is_dir():
         raise BadUse(f"write_stub: there is no folder {folder}")
     path = Path(folder) / f"{component.__name__}.pyi"
@@ -210,7 +208,7 @@ def _check_names(component: str, declared: list[Any]) -> None:
         for n in (process, *names):
             if not n.isidentifier() or keyword.iskeyword(n):
                 raise BadUse(
-                    f"load: component {component}, process {process}: {n!r} is no name in Python; give another"
+                    f"load: component {component}, process {process}: {n!r} is not a name in Python; give another"
                 )
         for n in names:
             if names.count(n) > 1 or n in ("on", "cpu"):

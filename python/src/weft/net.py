@@ -72,7 +72,7 @@ def _called(name: str | None) -> str:
     if name is None:
         return f"{socket.gethostname()}:{os.getpid()}"
     if not isinstance(name, str) or not 1 <= len(name) <= 60 or not name.isprintable():
-        raise BadUse(f"what a program calls itself has 1 to 60 characters, not {name!r}")
+        raise BadUse(f"the name of a program must have 1 to 60 characters, not {name!r}")
     return name
 
 
@@ -227,7 +227,7 @@ def connect(
 def _seconds(patience: Any) -> None:
     number = isinstance(patience, (int, float)) and not isinstance(patience, bool)
     if not number or not 0 < patience <= 1e6:
-        raise BadUse(f"patience is seconds, more than 0, not {patience!r}")
+        raise BadUse(f"patience must be a number of seconds above 0, not {patience!r}")
 
 
 def _host_named(name: str) -> FarHost | None:
@@ -319,7 +319,9 @@ class Network:
                 the server does not answer.
         """
         if not isinstance(channel, _native.Channel):
-            raise BadUse(f"offer: {channel!r} is no channel: give the channel itself, not an end")
+            raise BadUse(
+                f"offer: expected a channel, got {channel!r}: give the channel itself, not an end"
+            )
         try:
             channel.stats()
         except BadUse:  # only the channel's home knows its statistics (rule 14.8)
@@ -478,14 +480,14 @@ def join(
         OSError: it is not possible to listen there.
     """
     if relay not in ("auto", "only", "never"):
-        raise BadUse(f"relay is 'auto', 'only' or 'never', not {relay!r}")
+        raise BadUse(f"relay must be 'auto', 'only' or 'never', not {relay!r}")
     folder = _net_keys.folder_of(keys)
     url = server or _net_keys.server_of(folder)
     if not isinstance(url, str):
-        raise BadUse(f"a server is nats://HOST:PORT, not {url!r}")
+        raise BadUse(f"a server must be nats://HOST:PORT, not {url!r}")
     scheme, colons, rest = url.partition("://")
     if not colons or scheme not in ("nats", "tls") or not rest:
-        raise BadUse(f"a server is nats://HOST:PORT, not {url!r}")
+        raise BadUse(f"a server must be nats://HOST:PORT, not {url!r}")
     if rounds:
         _rounds.answer_programs()
     return Network(f"tls://{rest}", folder, address, trust, _called(name), relay)

@@ -63,7 +63,7 @@ class Board:
                 a space or is too long; the link is closed.
         """
         if not name or " " in name or len(name.encode()) > 60:
-            raise BadUse(f"give: a name has 1 to 60 bytes and no space, not {name!r}")
+            raise BadUse(f"give: a name must have 1 to 60 bytes and no space, not {name!r}")
         self._link.give(end, name)
 
     def wait(self) -> str:
@@ -120,7 +120,7 @@ def connect(
         BadUse: no line has this speed; the lease is less than 0 or more than an hour.
     """
     if not 0 <= lease <= 3600:
-        raise BadUse(f"connect: a lease is between 0 and 3600 seconds, not {lease!r}")
+        raise BadUse(f"connect: a lease must be between 0 and 3600 seconds, not {lease!r}")
     if isinstance(line, socket.socket):
         return Board(os.dup(line.fileno()), repr(line), 0, lease)
     if isinstance(line, int):

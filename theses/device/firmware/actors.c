@@ -2,9 +2,9 @@
  * 0.
  *
  * Invariants
- *  1. Nothing is ever posted to core 1's queue but the motor's own event: it is claimed long before
- *     each step, so no message, print or photogate delays a step. What the motor is told are the
- *     words of `command`, one writer each (core 0); what it tells core 0 is an event.
+ *  1. Only the motor's own event is ever posted to core 1's queue: it is claimed long before each
+ *     tep, so no message, print or photogate delays a step. Core 0 tells the motor what to do by
+ *     he words of `command`, each with one writer (core 0); the motor tells core 0 by an event.
  *  2. A photogate's first edge stamps the time and posts its event SETTLE us ahead; the burst's
  *     other edges leave it there (WEFT_KEEP). The level after that says what happened at the stamp.
  *  3. Nothing on core 0 waits: printing goes through the console's ring.
@@ -21,7 +21,7 @@ static uint32_t
     aiming; /* core 0 asks for a mark; the motor answers by clearing it and posting let_go */
 static uint32_t mark_position;
 static enum state state;
-volatile uint32_t step_due; /* when the step that is being made should be made, for the bench */
+volatile uint32_t step_due; /* when the step that is being made is due; for the bench */
 
 /* ---- core 1 ---------------------------------------------------------------------------------- */
 
@@ -142,15 +142,15 @@ static uint32_t gate_settled(weft_event *e, uint32_t release) {
   (void)release;
   uint32_t stamp = g->stamp;
   bool blocked = pin_read(g->pin);
-  if (blocked == g->blocked) return WEFT_DONE; /* noise alone */
+  if (blocked == g->blocked) return WEFT_DONE; /* only noise */
   g->blocked = blocked;
   if (state != DROPPING) return WEFT_DONE;
   aim(stamp + (blocked ? g->blocked_before : g->free_before));
   say_line(blocked ? "blocked at " : "free at ", stamp);
   return WEFT_DONE;
 }
-/* The photogates belong to the main actor: they change what it reads, and have nothing to do at the
- * same time. */
+/* The photogates belong to the main actor: they change the state that it reads, and never have
+ * work at the same time as it. */
 static gate gates[2] = {
   {WEFT_EVENT(gate_settled, &main_actor), PIN_SENSE1, 0, 0, 0, false},
   {WEFT_EVENT(gate_settled, &main_actor), PIN_SENSE2, 0, 0, 0, false},

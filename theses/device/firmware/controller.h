@@ -1,5 +1,5 @@
-/* controller.h: what the three controllers of the tunnelling ball share: pins, constants, the
- * motor's speed law, the console.
+/* controller.h: the parts that the three controllers of the tunnelling ball share: pins, constants,
+ * the motor's speed law, the console.
  *
  * Times are microseconds; periods are those of one toggle of the step pin, in 1/256 us. A position
  * is a count of toggles since the start, when a hole was under the tube; a pulse is two toggles,
@@ -43,9 +43,10 @@ enum {
   AFTER_DROP = 50000, /* from the predicted arrival to the next ball */
 };
 
-/* How long before the ball is half through the disc each thing happens: the magnet lets go, gate 1
- * is blocked, is free again, gate 2 likewise. Calibrated for a nominal fall on the device of
- * theses/device (a test recomputes them); the thesis's own belong to its own. */
+/* How long before the ball is half through the disc each of these happens: the magnet lets go,
+ * gate 1 is blocked, gate 1 is free again, and the same for gate 2. The values are calibrated
+ * for a nominal fall on the device of theses/device (a test recomputes them); the thesis's own
+ * values are for its own device. */
 enum { E0, E1, E2, E3, E4, ESTIMATES };
 #if THESIS_CONSTANTS
 static const uint32_t before_disc[ESTIMATES] = {286300, 25300, 21800, 4800, 1600};
@@ -53,26 +54,26 @@ static const uint32_t before_disc[ESTIMATES] = {286300, 25300, 21800, 4800, 1600
 static const uint32_t before_disc[ESTIMATES] = {296946, 28562, 23686, 4994, 506};
 #endif
 
-/* The motor. `position` and the schedule belong to whoever steps; `target` words are what it is
- * told. */
+/* The motor. `position` and the schedule belong to the code that makes the steps; the `target`
+ * words are its orders. */
 typedef struct motor {
   uint32_t position; /* toggles done */
   uint32_t period;   /* of the next toggle */
-  uint32_t fraction; /* of a microsecond that the last due time left out, 1/256 us */
+  uint32_t fraction; /* the part of a microsecond that the last due time left out, in 1/256 us */
 } motor;
 
-/* What the motor shall do, one word each, each with one writer; `aim_time` is written last and read
- * first. */
+/* The orders for the motor, one word each, each with one writer. `aim_time` is written last and
+ * read first. */
 typedef struct command {
   uint32_t fast;         /* 0: idle speed */
-  uint32_t aim_position; /* be there … */
-  uint32_t aim_time;     /* … then; 0: no aim */
+  uint32_t aim_position; /* be at this position … */
+  uint32_t aim_time;     /* … at this time; 0: no aim */
 } command;
 
 static inline void motor_init(motor *m) { *m = (motor){0, PERIOD_IDLE, 0}; }
 
-/* The period for the next toggle, given that this one was due at `now`: towards what is wanted, as
- * fast as the motor can follow. */
+/* Returns the period for the next toggle, given that this one was due at `now`: it approaches
+ * the wanted speed as fast as the motor can follow. */
 static inline uint32_t motor_next_period(motor *m, const command *c, uint32_t now) {
   uint32_t wanted = WEFT_PEEK(c->fast) ? PERIOD_FAST : PERIOD_IDLE, time = WEFT_PEEK(c->aim_time);
   if (time) {
@@ -89,14 +90,14 @@ static inline uint32_t motor_next_period(motor *m, const command *c, uint32_t no
   else if (wanted + most < m->period) wanted = m->period - most;
   return m->period = wanted;
 }
-/* The same in whole microseconds, what is left over carried to the next. */
+/* The same in whole microseconds; the remainder is carried to the next toggle. */
 static inline uint32_t motor_next_delay(motor *m, const command *c, uint32_t now) {
   uint32_t exact = motor_next_period(m, c, now) + m->fraction;
   m->fraction = exact & 255;
   return exact >> 8;
 }
-/* Toggles from letting go to the arrival at full speed, and whether letting go at `position` brings
- * a hole there. */
+/* The number of toggles from letting go to the arrival at full speed; and whether letting go at
+ * `position` brings a hole there. */
 static inline uint32_t drop_toggles(void) {
   return (before_disc[E0] * 256 + PERIOD_FAST / 2) / PERIOD_FAST;
 }
@@ -104,8 +105,8 @@ static inline bool is_mark(uint32_t position) {
   return (position + drop_toggles()) % HALF_TURN == 0;
 }
 
-/* The console never waits: text goes into a ring, and console_drain moves to the UART what it has
- * room for. One writer core. */
+/* The console never waits: text goes into a ring, and console_drain moves as much to the UART as
+ * that has room for. Only one core may write. */
 enum { CONSOLE = 1024 };
 static char console_ring[CONSOLE];
 static uint32_t console_in, console_out;

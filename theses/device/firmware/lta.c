@@ -2,18 +2,18 @@
  * in one queue that both cores serve.
  *
  * Invariants
- *  1. The motor's loop is the pulse of everything: after each toggle it schedules the main actor at
+ *  1. The motor's loop drives everything else: after each toggle it schedules the main actor at
  *     once, which schedules the button or the photogates; so nothing polls just before a step is
- *     due (thesis 8.5).
+ *     due (the thesis, 8.5).
  *  2. State is owned by the actor named beside it; actors tell each other things by scheduling
  *     actions with arguments.
- *  3. Printing is the console's, a fifth actor; nobody waits for the UART.
+ *  3. A fifth actor, the console, prints; no actor waits for the UART.
  */
 #include "controller.h"
 #include "weft_mcu/lta.h"
 
 enum { MOTOR, MAIN, BUTTON, SENSORS, CONSOLE_ACTOR, ACTORS, EVENTS = 24, CONSOLE_PERIOD = 500 };
-/* A gate is polled once a toggle: seen half a period late on average. */
+/* A gate is polled once in each toggle, so it is noticed half a period late on average. */
 enum { POLL_DELAY = 31 };
 static event_queue_t queue;
 volatile uint32_t step_due;

@@ -1,9 +1,9 @@
-/* pio: the ball's controller with programmable IO driving the steps, and Weft actors on one core
- * telling it how fast. The motor's actor pushes two pulses at a time, four toggles, as the thesis's
+/* pio: the ball's controller in which programmable IO makes the steps, and Weft actors on one core
+ * set their speed. The motor's actor pushes two pulses at a time, four toggles, as the thesis's
  * third version does, and knows exactly when they will happen.
  *
- * Invariant: the FIFO never runs dry: the actor is released LEAD before what was pushed has been
- * used up, and nothing on this core takes that long.
+ * Invariant: the FIFO never runs dry: the actor is released LEAD before the pushed counts are used
+ * up, and no other action on this core takes that long.
  */
 #include "steps_pio.h"
 #include "weft_mcu/actors.h"
@@ -145,7 +145,7 @@ int main(void) {
   pins_init();
   pio_init();
   motor_init(&stepper);
-  stepper.position = 1; /* a pulse begins with its first toggle: at `begins` it has been made */
+  stepper.position = 1; /* a pulse begins with its first toggle, which has been made at `begins` */
   weft_list_init(&queue, WEFT_LOCAL);
   say(state_names[IDLE]);
   uint32_t now = weft_now32();

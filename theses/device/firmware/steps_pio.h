@@ -54,16 +54,16 @@ static void pio_init(void) {
   WEFT_REG(PIO_CTRL) = 1;
 }
 
-/* What goes through the FIFO, and when: the next pulse pushed will begin at `begins` us and
- * `cycles` cycles. */
+/* The times of the counts in the FIFO: the next pulse that is pushed will begin at `begins` us
+ * and `cycles` cycles. */
 typedef struct pulses {
   uint32_t begins, cycles;
-  uint32_t cut; /* of the last pulse's count, 1/256 cycle */
+  uint32_t cut; /* the part of the last pulse's count that was cut off, in 1/256 cycle */
 } pulses;
 
-/* One pulse: two toggles of one period. The count is in cycles, 125/256 of a period; what it cuts
- * off is kept. Whether letting go at `*mark`, which the pulse passes at full speed, brings a hole
- * below. */
+/* Pushes one pulse: two toggles of one period. The count is in cycles, 125/256 of a period; the
+ * part that is cut off is kept. Returns whether letting go at `*mark`, which the pulse passes at
+ * full speed, brings a hole below. */
 static bool pulse_push(pulses *p, motor *m, const command *c, uint32_t *mark) {
   uint32_t period = motor_next_period(m, c, p->begins);
   (void)motor_next_period(m, c, p->begins); /* the second toggle's share of the acceleration */
@@ -76,7 +76,7 @@ static bool pulse_push(pulses *p, motor *m, const command *c, uint32_t *mark) {
   p->begins += p->cycles / CYCLES_A_US;
   p->cycles %= CYCLES_A_US;
   m->position += 2;
-  /* The mark may fall on a pulse's other toggle; the aim is the hole all the same. */
+  /* The mark may fall on the other toggle of a pulse; the aim is still the hole. */
   bool late = is_mark(m->position - 1);
   *mark = m->position - late;
   return m->period == PERIOD_FAST && (late || is_mark(m->position));

@@ -1,5 +1,5 @@
-/* loops: the thesis's system of chapter 7: two interleaved 10 kHz tasks of a number of loops that
- * the bench sets. Pin 2 and 3 are high while a task runs. */
+/* loops: the thesis's system of chapter 7: two interleaved 10 kHz tasks, each of a number of
+ * loops that the bench sets. Pins 2 and 3 are high while a task runs. */
 #include "board.h"
 #include "weft_mcu/actors.h"
 
@@ -11,8 +11,8 @@ volatile struct setup {
       posts; /* 1: the actions post their events again, as LTA's do; 0: they return their period */
 } setup = {10, 0, 0};
 /* 0^2 + 1^2 + … + 5^2, `count` times: 45 cycles each, so 250 take the thesis's 90.0 us on one
- * undisturbed core. In assembler, because what a loop costs under contention depends on where it
- * lies: the inner one begins a word. */
+ * undisturbed core. It is in assembler, because the cost of a loop under contention depends on
+ * its address: the inner loop begins at a word. */
 uint32_t thesis_loops(uint32_t count);
 __asm(
     ".syntax unified\n.thumb\n.text\n.balign 4\n.global thesis_loops\n.type thesis_loops, %function\n.thumb_func\n"

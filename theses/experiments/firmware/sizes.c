@@ -1,4 +1,4 @@
-/* sizes: what the runtime's structures take on the device, as words the bench reads. */
+/* sizes: the sizes of the runtime's structures on the device, as words that the bench reads. */
 #include "weft_mcu/actors.h"
 #include "weft_mcu/lta.h"
 const volatile uint32_t sizes[] = {sizeof(weft_event), sizeof(weft_actor),    sizeof(weft_queue),

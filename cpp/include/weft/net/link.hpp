@@ -34,7 +34,8 @@ class Pieces {
         left_ = std::exchange(head_, 0);
         heads_ = 0;
         if (left_ == 0 || left_ > kPiece) {
-          why_ = left_ ? "a piece longer than any may be" : "its connection was closed";
+          why_ = left_ ? "a piece of a message is longer than is allowed"
+                       : "its connection was closed";
           return false;
         }
         continue;

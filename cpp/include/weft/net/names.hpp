@@ -43,7 +43,7 @@ inline const std::string& checked(const std::string& name) {
     part = letter;
   }
   if (!good || !part)
-    bad("a name is 1 to 60 letters, digits, - and _, in parts with / or . between, as "
+    bad("a name must be 1 to 60 letters, digits, - and _, in parts with / or . between, as "
         "'lab/results'; not '" +
         name + "'");
   return name;
@@ -90,7 +90,7 @@ struct Entry {
       good = good && j.contains(is) && j[is].is_boolean();
     if (!good)
       bad("what stands under '" + name + "' in the bucket " + kBucket +
-          " is no entry of Weft's: another program writes there");
+          " is not an entry of Weft's: another program writes there");
     for (const char* text : {"address", "host"}) made.said[text] = shown(made.text(text), 260);
     return made;
   }
@@ -247,9 +247,9 @@ class Names {
     if (s == NATS_SSL_ERROR) s = connect(keys, host, "localhost");
     if (s == NATS_OK) s = look_for_bucket();
     if (s != NATS_OK)
-      bad("no meeting place at " + url_ + " (" + natsStatus_GetText(s) +
-          "): is its server up (`weft net up` starts one for a developer), with TLS by the "
-          "authority of these keys, and with JetStream?");
+      bad("the NATS server at " + url_ + " cannot be used (" + natsStatus_GetText(s) +
+          "): is it up (`weft net up` starts one for a developer), and has it TLS by the "
+          "authority of these keys, and JetStream?");
   }
 
   const std::string& url() const noexcept { return url_; }

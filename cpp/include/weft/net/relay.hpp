@@ -314,7 +314,7 @@ class Ways {
   // Returns the socket of a connection with the program at F.H. Throws Unreachable if that program
   // is not there, says nothing, or refuses.
   int open(const std::string& place) {
-    if (!is_place(place)) throw Unreachable("what its entry says is no place");
+    if (!is_place(place)) throw Unreachable("its entry does not say where it can be reached");
     reap();
     const std::string session = random_hex(16);
     const std::shared_ptr<Way> way = made(session, place);
@@ -405,7 +405,7 @@ class Ways {
   }
   Any answered(std::string_view message) {
     const std::optional<Asks> a = asked(message);
-    if (!a) return refusing("who asks says no session and no place");
+    if (!a) return refusing("the request does not say its session and where it comes from");
     reap();
     std::shared_ptr<Way> way;
     {
@@ -454,7 +454,7 @@ class Ways {
     if (said.is_object() && said.empty()) return;
     const auto refused = said.is_object() ? said.find("refused") : said.end();
     if (refused == said.end() || !refused->is_string())
-      throw Unreachable("who answers is no Weft program");
+      throw Unreachable("the answer is not from a Weft program");
     throw Unreachable("it refuses: " + shown(refused->get<std::string>(), 200));
   }
 

@@ -171,7 +171,7 @@ inline Address parted(const std::string& address) {
   const bool number = !port.empty() && port.size() <= 5 &&
                       port.find_first_not_of("0123456789") == std::string::npos;
   if (colon == std::string::npos || host.empty() || !number || std::stoi(port) > 65535)
-    bad("an address is 'HOST:PORT', with a port from 0 to 65535, not '" + address + "'");
+    bad("an address must be 'HOST:PORT', with a port from 0 to 65535, not '" + address + "'");
   if (host.size() > 2 && host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
   return {host, port};
@@ -341,9 +341,9 @@ class Connection {
   Any heard() {
     const auto until = Clock::now() + kGreeting;
     const auto size = follow(exactly(kHead, until));
-    if (!size) bad(where_ + ": who spoke is no Weft program, or of another version");
+    if (!size) bad(where_ + ": the peer is not a Weft program, or has another version of Weft");
     auto said = first_message(exactly(*size, until));
-    if (!said) bad(where_ + ": the first message does not say who speaks");
+    if (!said) bad(where_ + ": the first message does not say who sent it");
     return *std::move(said);
   }
   // Gives both to a link, which takes them over.
@@ -403,7 +403,8 @@ class Connection {
       throw Unreachable("it was lost in the hand-shake");
     bad(where_ +
         " closed the connection before it had answered: it was killed, it refuses our "
-        "certificate (both need keys of one network: `weft net keys`), or is no Weft program");
+        "certificate (both need keys of one network: `weft net keys`), or it is not a Weft "
+        "program");
   }
   std::string exactly(std::size_t n, Clock::time_point until) {
     std::string all(n, '\0');

@@ -163,7 +163,7 @@ void put_array(const std::vector<std::size_t>& shape, const std::vector<T>& valu
                wire::Buffer& out) {
   if (product(shape) != values.size())
     weft::detail::bad_use("an array of " + std::to_string(values.size()) +
-                          " values has not the shape " + Any(shape).dump());
+                          " values does not have the shape " + Any(shape).dump());
   put_head(out, kTag, kObject);
   put_head(out, kList, 4);
   put_text(out, "numpy");
@@ -461,7 +461,7 @@ inline std::string kind_of(wire::Bytes in) {
   Any j;
   Takes all(in);
   if (!Plain<Any>::get(all, j))
-    return "an object, an array of numpy, an integer beyond 64 bits, or a map whose keys are no "
+    return "an object, an array of numpy, an integer beyond 64 bits, or a map whose keys are not "
            "texts";
   if (j.is_number_float()) return "a number with a fraction";
   if (j.is_number()) return "the integer " + j.dump();

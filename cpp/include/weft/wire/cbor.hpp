@@ -51,7 +51,7 @@ class CborCheck {
       case 3:
         if (n > in_.size()) return bad("a value that is cut off");
         if (major == 3 && !utf8(in_.first(static_cast<std::size_t>(n))))
-          return bad("a text that is no UTF-8");
+          return bad("a text that is not UTF-8");
         in_ = in_.subspan(static_cast<std::size_t>(n));
         return true;
       case 4:
@@ -65,11 +65,11 @@ class CborCheck {
         if (typed_ && n == 27) {
           if (key) return bad("an object as a key");
           if (in_.empty() || std::to_integer<std::uint8_t>(in_[0]) >> 5 != 4)
-            return bad("an object that is no array");
+            return bad("an object that is not an array");
           return item(depth + 1);
         }
         if ((n != 2 && n != 3) || in_.empty() || std::to_integer<std::uint8_t>(in_[0]) >> 5 != 2)
-          return bad("a tag that is no large integer's");
+          return bad("a tag that is not a large integer's");
         return item(depth + 1);
       default: break;
     }

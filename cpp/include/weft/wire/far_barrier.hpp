@@ -23,7 +23,9 @@ namespace detail {
 // Throws if the barrier has died; look() of FarWait throws for all other outcomes.
 inline void check_barrier(const Outcome& o, const char* verb, int guard) {
   if (o.status == Status::died && !o.lost)
-    throw PeerDied(std::string(verb) + ": the barrier has died with a space", guard);
+    throw PeerDied(
+        std::string(verb) + ": the barrier has died, with a program that had it or has made it",
+        guard);
 }
 
 // An arrival, or a message about the parties.

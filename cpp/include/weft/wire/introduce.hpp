@@ -87,7 +87,7 @@ class SocketIntroducer final : public Introducer,
     const Space::Step step(s);
     if (--users_ > 0) return false;
     for (const auto& weak : std::exchange(peers_, {}))
-      if (const auto p = weak.lock()) p->session.bye("the space has let go of the session");
+      if (const auto p = weak.lock()) p->session.bye("this program has closed the session");
     return true;
   }
   // Waits until the introduced sessions have ended. Must not be called in a step.

@@ -24,9 +24,10 @@ namespace weft::inline WEFT_ABI::wire {
 
 template <class E = std::byte>
 class Large {
-  static_assert(std::is_trivially_copyable_v<E> && !std::is_pointer_v<E> &&
-                    !std::is_same_v<E, bool> && alignof(E) <= 64,
-                "elements that are plain bytes, and may be any bytes");
+  static_assert(
+      std::is_trivially_copyable_v<E> && !std::is_pointer_v<E> && !std::is_same_v<E, bool> &&
+          alignof(E) <= 64,
+      "weft::wire::Large: the elements must be plain bytes of which every value is valid");
 
  public:
   using value_type = E;

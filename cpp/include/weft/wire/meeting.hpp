@@ -48,7 +48,7 @@ inline std::string meeting_path(const std::string& name, const MeetingOptions& o
   }
   struct stat s;
   if (::lstat(directory.c_str(), &s) != 0 || !S_ISDIR(s.st_mode))
-    no_meeting(name, directory + " is no directory");
+    no_meeting(name, directory + " is not a directory");
   if (!o.other_users && (s.st_uid != ::getuid() || (s.st_mode & 077) != 0))
     no_meeting(name, "others may enter its directory " + directory +
                          ": make it your own, with chmod 700, or set other_users");
@@ -92,7 +92,7 @@ class Meeting {
     struct stat s;
     if (::lstat(path_.c_str(), &s) == 0) {
       if (!S_ISSOCK(s.st_mode))
-        give_up(path_ + " is there and is no socket: remove it, or choose another name");
+        give_up(path_ + " is there and is not a socket: remove it, or choose another name");
       ::unlink(path_.c_str());  // the program that left it is dead: the lock was free
     }
     const sockaddr_un a = detail::address_of(path_);

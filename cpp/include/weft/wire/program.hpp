@@ -44,7 +44,8 @@ class Started final : public Fate {
   Started(const std::vector<std::string>& command, int socket) : name_(command[0]) {
     if (std::any_of(command.begin(), command.end(),
                     [](const std::string& a) { return a.find('\0') != std::string::npos; }))
-      weft::detail::bad_use("Program: a zero within the command, which ends it there");
+      weft::detail::bad_use(
+          "Program: the command has a zero byte in it, at which it would end: take the byte out");
     std::vector<std::string> variables{"WEFT_WIRE=" + std::to_string(socket)};
     for (char** e = environ; *e; ++e)
       if (std::strncmp(*e, "WEFT_WIRE=", 10) != 0) variables.emplace_back(*e);
@@ -135,7 +136,7 @@ class Started final : public Fate {
     if (wrong == ENOENT && there) return " (its interpreter, after the #!, is not there)";
     if (wrong == ENOENT && name_.find('/') == std::string::npos)
       return " (this is a path: PATH is not searched; \"/usr/bin/env\" does so)";
-    if (wrong == ENOEXEC) return " (it is no program of this machine; a script begins with #!)";
+    if (wrong == ENOEXEC) return " (it is not a program for this machine; a script begins with #!)";
     if (wrong == EACCES && there && S_ISDIR(at.st_mode)) return " (it is a directory)";
     return "";
   }
@@ -178,7 +179,9 @@ class ProgramOver {
   // Starts command[0], a path, with these arguments. Throws BadUse if it cannot be started, with
   // the path and the reason.
   ProgramOver(const std::shared_ptr<Space>& space, const std::vector<std::string>& command) {
-    if (command.empty()) weft::detail::bad_use("Program: no command");
+    if (command.empty())
+      weft::detail::bad_use(
+          "Program: the command is empty: give the path of a program, and its arguments");
     // The descriptors are not passed to a program that another thread starts meanwhile: it would
     // keep the session from ending.
     int ends[2];

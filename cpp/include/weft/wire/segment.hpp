@@ -88,10 +88,10 @@ class Segment {
     struct stat st;
     struct statfs fs;
     if (::fstat(fd.get(), &st) != 0 || ::fstatfs(fd.get(), &fs) != 0)
-      return "a descriptor that is none";
+      return "a descriptor that is not open";
     const int seals = ::fcntl(fd.get(), F_GET_SEALS);
     if (!S_ISREG(st.st_mode) || fs.f_type != TMPFS_MAGIC || seals < 0)
-      return "a descriptor that is no segment of memory";
+      return "a descriptor that is not of a segment of memory";
     if ((seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW))
       return "a segment that is not sealed against shrinking and growing";
     if (st.st_size != static_cast<off_t>(size)) return "a segment of another size than was agreed";

@@ -117,11 +117,11 @@ class FarSelect {
     Awaiter(FarSelect& s, runtime::ProcessBase* p) : FarWait(p, kKind), s_(s) {
       if (std::exchange(s.used_, true))
         weft::detail::bad_use("select: a FarSelect is used once: make another for the next");
-      if (s.guards_.empty()) weft::detail::bad_use("select: no end of a channel");
+      if (s.guards_.empty())
+        weft::detail::bad_use("select: add an end of a channel, by in() or out()");
       if (s.far_ == s.guards_.size())
         weft::detail::bad_use("select: all ends are of this program; weft::select is for those");
-      if (s.first_ >= s.number_)
-        weft::detail::bad_use("select: from() says a guard that there is not");
+      if (s.first_ >= s.number_) weft::detail::bad_use("select: from(i): there is no guard i");
       if (std::all_of(s.guards_.begin(), s.guards_.end(),
                       [](const FarGuard& g) { return g.off; }) &&
           std::none_of(s.others_.begin(), s.others_.end(),
@@ -129,9 +129,9 @@ class FarSelect {
         weft::detail::none_holds();
       if (s.spans_ && s.delegated())
         weft::detail::bad_use(
-            "select: a barrier is chosen beside channels that its own program has made, and beside "
-            "no guard that is off or told of a retirement: make them there, or wait for the "
-            "barrier in a process of its own");
+            "select: a barrier can be a guard only if its program has made the channels of all "
+            "other guards, and none of them is off or has ends(): make the channels there, or wait "
+            "for the barrier in a process of its own");
       // A home keeps to the order of the offer.
       if (s.first_ != 0 && !s.delegated()) s.spans_ = true;
       guards = std::span(s.guards_.begin(), s.guards_.size());
@@ -422,7 +422,7 @@ class FarSelect {
                            : ends_[static_cast<std::size_t>(chosen_)].room.get();
     if (!room || typeid(*room) != typeid(RoomOf<T>) || !room->full())
       weft::detail::bad_use(
-          "value(): no input of this type was chosen, or it was asked for already");
+          "value(): no input of this type was chosen, or its value was taken already");
     return static_cast<RoomOf<T>*>(room)->take();
   }
   // The value of output `guard` (an index), which was not sent: another guard was chosen, or the
@@ -438,7 +438,7 @@ class FarSelect {
       return static_cast<RoomOf<T>*>(room)->take();
     }
     weft::detail::bad_use(
-        "unsent(): this guard is no output of this type, or its value was sent or is taken "
+        "unsent(): this guard is not an output of this type, or its value was sent or is taken "
         "already");
   }
 
@@ -464,7 +464,7 @@ class FarSelect {
   FarGuard& last(const char* what) {
     if (guards_.empty() || ends_.back().number != static_cast<int>(number_) - 1)
       weft::detail::bad_use(std::string("select: ") + what +
-                            "() is of the end that was added last, and none was");
+                            "() belongs to an end: call it right after in() or out()");
     return guards_.back();
   }
   template <class T, class F>
@@ -482,7 +482,8 @@ class FarSelect {
     for (const End& other : ends_) {
       if (!other.far) continue;
       if (other.far->peer->space != e->peer->space)
-        weft::detail::bad_use("select: ends of two spaces of this program");
+        weft::detail::bad_use(
+            "select: the ends belong to two Spaces of this program: take ends of one Space");
       spans_ = spans_ || other.far->peer != e->peer;
     }
     if (far_ == guards_.size()) far_ = ends_.size();

@@ -59,7 +59,7 @@ inline void make_line(int fd, unsigned baud) {
   if (baud != 0) {
     const speed_t s = detail::speed_of(baud);
     if (s == B0 || ::cfsetspeed(&t, s) != 0)
-      weft::detail::bad_use("a serial line has no speed of " + std::to_string(baud) +
+      weft::detail::bad_use("a serial line cannot have a speed of " + std::to_string(baud) +
                             " baud: 9600, 19200, 38400, 57600, 115200, 230400, 460800 or 921600");
   }
   if (::tcsetattr(fd, TCSANOW, &t) != 0)
@@ -91,7 +91,8 @@ class SerialLink final : public LinkBase {
         line_(gentle(o)) {
     if (::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK) != 0 || ::pipe(bell_) != 0) {
       ::close(fd_);
-      weft::detail::bad_use("SerialLink: that is no line, or no descriptor is left");
+      weft::detail::bad_use(
+          "SerialLink: the descriptor is not of a serial line, or no more descriptors are left");
     }
     for (const int fd : bell_) {
       ::fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -102,7 +103,7 @@ class SerialLink final : public LinkBase {
   }
   // Ends the session: ends that the peer still holds there die.
   ~SerialLink() {
-    leave("the space has let go of the session");
+    leave("this program has closed the session");
     join();
     end();
     for (const int fd : {fd_, bell_[0], bell_[1]}) ::close(fd);

@@ -51,9 +51,10 @@ class Sealed {
 
 template <class E = std::byte>
 class SharedArray {
-  static_assert(std::is_trivially_copyable_v<E> && !std::is_pointer_v<E> &&
-                    !std::is_same_v<E, bool> && alignof(E) <= 64,
-                "elements that are plain bytes, and may be any bytes");
+  static_assert(
+      std::is_trivially_copyable_v<E> && !std::is_pointer_v<E> && !std::is_same_v<E, bool> &&
+          alignof(E) <= 64,
+      "weft::wire::SharedArray: the elements must be plain bytes of which every value is valid");
 
  public:
   using value_type = E;

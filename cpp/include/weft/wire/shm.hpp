@@ -45,7 +45,7 @@ class ShmLink final : public LinkBase, private Attended {
   }
   // Ends the session: ends that the peer still holds there die.
   ~ShmLink() {
-    leave("the space has let go of the session");
+    leave("this program has closed the session");
     join();
   }
 
@@ -79,7 +79,7 @@ class ShmLink final : public LinkBase, private Attended {
     int domain = -1;
     socklen_t size = sizeof(domain);
     if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX)
-      weft::detail::bad_use("ShmLink: that is no Unix socket");
+      weft::detail::bad_use("ShmLink: the descriptor is not of a Unix socket");
     mine_ = Segment::make(kSegment, Segment::Peers::write, for_peer_[0]);
     life_.make(for_peer_[1]);
     Direction* const d = ::new (static_cast<void*>(mine_.data())) Direction;
@@ -98,7 +98,7 @@ class ShmLink final : public LinkBase, private Attended {
     const bool sent = send_descriptors(socket, std::as_bytes(std::span(&hello, 1)), fds);
     // If the peer is gone already, that is reported as any other end.
     if (!sent && errno != EPIPE && errno != ECONNRESET)
-      return "that is no Unix socket, or it takes nothing";
+      return "the descriptor is not of a Unix socket, or nothing can be sent there";
     for_peer_ = {};
     const Served served;
     const Space::Step step(*peer_->space);

@@ -289,7 +289,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   Peer& operator=(const Peer&) = delete;
   ~Peer() {
     const Space::Step step(*space);
-    session.bye("the space has let go of the session");
+    session.bye("this program has closed the session");
     std::erase(space->peers_, this);
   }
 

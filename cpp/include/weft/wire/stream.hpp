@@ -44,7 +44,7 @@ class StreamLink final : public LinkBase {
   }
   // Ends the session: ends that the peer still holds there die.
   ~StreamLink() {
-    leave("the space has let go of the session");
+    leave("this program has closed the session");
     join();
     end();
     for (const int fd : {socket_, bell_[0], bell_[1]}) ::close(fd);
@@ -86,7 +86,8 @@ class StreamLink final : public LinkBase {
         option(SO_TYPE) != SOCK_STREAM || option(SO_ACCEPTCONN) != 0 || ::pipe(bell_) != 0) {
       ::close(socket_);
       weft::detail::bad_use(
-          "StreamLink: that is no stream socket, or one that listens, or no descriptor is left");
+          "StreamLink: the descriptor is not of a connected stream socket, or no more descriptors "
+          "are left");
     }
     passes_ = passes && address.ss_family == AF_UNIX;
     if (!passes_) peer_->session.may_lend();

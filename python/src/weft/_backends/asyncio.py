@@ -47,7 +47,7 @@ def _link_of(loop: Any) -> Any:
             loop.add_reader(link.fileno(), link.bell())
         except NotImplementedError:
             raise BadUse(
-                f"{type(loop).__name__} has no add_reader, by which Weft wakes a loop: use a loop that has"
+                f"{type(loop).__name__} has no add_reader, by which Weft wakes a loop: use a loop that has one"
             ) from None
         _links[loop] = link
         _watches[loop] = _native._watch_signals()
@@ -500,7 +500,7 @@ class TaskLimit:
         if not self._open:
             raise BadUse(f"{what} of a timeout whose block is not open: do it within the block")
         if asyncio.current_task() is not self._task:
-            raise BadUse(f"{what} of a timeout in another task than entered it: ask that task")
+            raise BadUse(f"{what} of a timeout that another task has entered: do it in that task")
 
     def _arm(self, when: float | None, relative: bool) -> None:
         if when is None:

@@ -194,10 +194,10 @@ def io(function: Callable[..., Any]) -> Callable[..., Any]:
         raise BadUse(why)
     if isinstance(function, _native.ProcessFunction):
         raise BadUse(
-            f"@io on {function!r}: a process is started; @io is for functions that it calls"
+            f"@io on {function!r}: it is a process function; @io is for functions that a process calls"
         )
     if isinstance(function, type) or not callable(function):
-        raise BadUse(f"@io on {function!r}: decorate a function")
+        raise BadUse(f"@io must decorate a function, not {function!r}")
     if is_coroutine(function):
         raise BadUse(f"@io on {function!r}: an `async def` does not block; await it")
     if yields(function):

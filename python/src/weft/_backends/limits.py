@@ -24,7 +24,7 @@ def _time(name: str, when: float | None) -> float | None:
         return None
     try:
         if math.isnan(when):
-            raise BadUse(f"{name}(nan): nan is no time")
+            raise BadUse(f"{name}(nan): nan is not a time")
     except OverflowError:  # an int too large for a float
         return math.inf if when > 0 else -math.inf
     return float(when)
@@ -75,7 +75,7 @@ class Timeout:
 
     def _enter(self, limit: Any) -> Timeout:
         if self._limit is not None:
-            raise BadUse(f"{self!r} is entered once: make another")
+            raise BadUse(f"{self!r} can be entered only once: make another")
         self._limit = limit
         try:
             limit.enter(self._when, self._relative)
@@ -101,7 +101,7 @@ class Timeout:
             return False
         if self._quiet:
             return True
-        raise TimeoutError(f"{self!r}: the time has come before the end of the block") from error
+        raise TimeoutError(f"{self!r}: the time was over before the block had ended") from error
 
     def __enter__(self) -> Timeout:
         if _native.where() in (_COROUTINE, _TASK):

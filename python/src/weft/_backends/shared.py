@@ -64,7 +64,9 @@ def statistics(channel: Any) -> ChannelStats:
         BadUse: `channel` is not a channel, or another program has made it (rule 14.8).
     """
     if not isinstance(channel, _native.Channel):
-        raise BadUse(f"statistics of {channel!r}: give a channel; an end has it as .channel")
+        raise BadUse(
+            f"statistics: expected a channel, got {channel!r}; the channel of an end is end.channel"
+        )
     stats: ChannelStats = channel.stats()
     return stats
 
@@ -82,9 +84,11 @@ def process_of(function: Any, plain: str) -> Any:
     if isinstance(function, _native.ProcessFunction):
         raise BadUse(f"@process twice on {function!r}: once is enough")
     if isinstance(function, type) or not callable(function):
-        raise BadUse(f"@process on {function!r}: decorate a function")
+        raise BadUse(f"@process must decorate a function, not {function!r}")
     if yields(function):
-        raise BadUse(f"@process on {function!r}: a process does not yield; give it a writer end")
+        raise BadUse(
+            f"@process on {function!r}: a process cannot be a generator; give it a writer end, and write the values there"
+        )
     name = getattr(function, "__name__", type(function).__name__)
     backend = "coroutines" if is_coroutine(function) else plain
     made: Any = _native.ProcessFunction(function, name, _KINDS[backend])
@@ -276,7 +280,7 @@ def retire(*ends: Any) -> None:
 def _check_each(verb: str, wanted: str, given: tuple[Any, ...], but: type | None = None) -> None:
     for one in given:
         if not hasattr(one, verb) or (but is not None and isinstance(one, but)):
-            raise BadUse(f"{verb} of {one!r}: give {wanted}")
+            raise BadUse(f"{verb}: expected {wanted}, got {one!r}")
 
 
 # --- setting up the extension module --------------------------------------------------------------

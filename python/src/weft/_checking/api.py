@@ -114,7 +114,7 @@ class Check:
             return lambda f: _checked(f, given, tokens)
         if not callable(function):
             raise BadUse(
-                f"weft.check: {function!r} cannot be called: give a function that builds and runs a network"
+                f"weft.check: {function!r} must be callable: give a function that builds and runs a network"
             )
         replay = given.pop("replay", None)
         if isinstance(function, Checked):
@@ -155,7 +155,7 @@ class Check:
 
 def _checked(f: Any, given: dict[str, Any] | None, tokens: tuple[str, ...]) -> Any:
     if not callable(f):
-        raise BadUse(f"weft.check: {f!r} is no function: write the decorator above a def")
+        raise BadUse(f"weft.check: {f!r} is not a function: write the decorator above a def")
     if isinstance(f, Checked):
         merged = (
             {**(f.given or {}), **(given or {})}

@@ -435,8 +435,7 @@ def _who() -> Any:
     return (threading.get_ident(), None if process is None else id(process))
 
 
-# --- what writes outside, or leaves the program
-# -----------------------------------------------------------------------
+# --- calls that write outside, or leave the program
 
 _OUTSIDE = {
     "socket.connect": "connects a socket",

@@ -89,8 +89,8 @@ class Watch:
     def _changed(self, change: _debug.Changed) -> None:
         """Rule 9.2: what was sent belongs to the receiver."""
         self.shared.append(
-            f"{change.sender} changes a {change.kind} after it has sent it on {change.channel}: orders of what is done to it "
-            "are not tried, so nothing is proven; send a copy, or make another"
+            f"{change.sender} changes a {change.kind} after it has sent it on {change.channel}: the check does "
+            "not try these changes in every order, so nothing is proven; send a copy, or make another"
         )
 
     def event(
@@ -128,8 +128,8 @@ class Watch:
         for it, one, other, before in self._found.values():
             if before is None or state_of(it) != before:
                 self.shared.append(
-                    f"{paths[one]} and {paths[other]} share a {type(it).__name__} that changes: orders of what they do to it "
-                    "are not tried, so nothing is proven; send it through a channel, or give each its own"
+                    f"{paths[one]} and {paths[other]} share a {type(it).__name__} that changes: the check "
+                    "does not try these changes in every order, so nothing is proven; send it through a channel, or give each its own"
                 )
         self._ended.clear()
         self._owner.clear()

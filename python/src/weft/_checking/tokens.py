@@ -93,7 +93,7 @@ def parse(token: str) -> list[Deviation] | list[ByNumber]:
     token = token.strip()
     if not re.match(r"w\d+(?![^-:])", token):
         raise BadUse(
-            f"{token!r} is no token: take the word that a report has after --replay, such as w1:clerk@3=van"
+            f"{token!r} is not a token: take the word that a report has after --replay, such as w1:clerk@3=van"
         )
     version = re.split("[-:]", token, maxsplit=1)[0]
     if version != VERSION:

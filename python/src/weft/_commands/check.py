@@ -238,7 +238,7 @@ def find(file: str, name: str) -> Callable[[], Any] | None:
     if isinstance(before, type):
         return None
     if not callable(holder) or isinstance(holder, type):
-        raise BadUse(f"{file}::{name} is no function; give one that builds and runs a network")
+        raise BadUse(f"{file}::{name} is not a function; give one that builds and runs a network")
     try:
         needed = [
             p.name

@@ -203,7 +203,7 @@ def _take_options(given: dict[str, str | None], args: Sequence[str]) -> tuple[st
 
 @weft_command.command("trace")
 @click.argument("file")
-@click.option("--json", "as_json", is_flag=True, help="The summary as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary, as JSON, on stdout.")
 @click.option(
     "--chrome", metavar="OUT", help="Write OUT in the Trace Event Format, a picture for Perfetto."
 )
@@ -280,7 +280,9 @@ def _print_summary(summary: _trace.Summary) -> None:
     context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
 )
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."
+)
 def bench_command(name: str | None, as_json: bool) -> int:
     """Measure Weft against its peers.
 
@@ -343,18 +345,18 @@ Exit status:
 
 @weft_command.command("build", epilog=BUILD_HELP)
 @click.argument("source")
-@click.option("-o", "--output", help="Where the library goes, besides the cache.")
+@click.option("-o", "--output", help="Write the library here too, besides the cache.")
 @click.option(
     "--debug",
     is_flag=True,
-    help="With symbols and assertions, not optimised; failures have the frames of C++.",
+    help="Build with symbols and assertions, not optimised; failures then show the frames of C++.",
 )
 @click.option(
     "--stub",
     is_flag=True,
     help="Write NAME.pyi too, for type checkers: beside the library of -o, or here.",
 )
-@click.option("--json", "as_json", is_flag=True, help="What was built as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was built, as JSON, on stdout.")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def build_command(
     source: str,

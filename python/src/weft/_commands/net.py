@@ -90,7 +90,12 @@ def until_stopped(what: str, serve: Callable[[], int]) -> int:
     metavar="HOST:PORT",
     help="Where it listens; port 0: a free one.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Where it is, as one line of JSON on stdout.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print where the server is, as one line of JSON, on stdout.",
+)
 def up(keys: str | None, address: str, as_json: bool) -> int:
     """Start a NATS server where programs meet, until Ctrl-C. Its keys are made if there are none.
 
@@ -150,7 +155,11 @@ def _say_up(server: _net_server.Server, folder: Path, as_json: bool) -> None:
 
 
 @click.command("ls", epilog=REFUSED_HELP)
-@click.option("--server", metavar="URL", help="Default: that which weft net up has noted.")
+@click.option(
+    "--server",
+    metavar="URL",
+    help="The server, nats://HOST:PORT (default: the one that `weft net up` has noted).",
+)
 @click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
 @click.option("--json", "as_json", is_flag=True, help="As JSON on stdout.")
 def ls(server: str | None, keys: str | None, as_json: bool) -> int:
@@ -206,7 +215,7 @@ _AGENT = (
         "--allow",
         metavar="MODULE:FUNCTION",
         multiple=True,
-        help="What it runs; once for each function.",
+        help="A function that the host runs; once for each.",
     ),
     click.option(
         "--hosts",
@@ -223,15 +232,17 @@ _AGENT = (
     click.option(
         "--trust",
         is_flag=True,
-        help="Pickles, with callers that say so too: each can make this machine run anything.",
+        help="Exchange pickles with callers that say so too: each of them can make this machine run anything.",
     ),
     click.option(
         "--memory-limit",
         type=click.IntRange(min=1),
         metavar="BYTES",
-        help="Of address space of each OS process.",
+        help="The most address space of each OS process.",
     ),
-    click.option("--nice", type=int, default=0, help="Added to their niceness."),
+    click.option(
+        "--nice", type=int, default=0, help="Add this to the niceness of its OS processes."
+    ),
 )
 
 
@@ -250,10 +261,12 @@ def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--join",
     "server",
     metavar="URL",
-    help="The server, nats://HOST:PORT. Default: that which weft net up has noted.",
+    help="The server, nats://HOST:PORT (default: the one that `weft net up` has noted).",
 )
 @click.option(
-    "--name", metavar="NAME", help="By which others find it (default: this machine's name)."
+    "--name",
+    metavar="NAME",
+    help="The name by which others find the host (default: this machine's name).",
 )
 @click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
 @click.option(
@@ -267,9 +280,14 @@ def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--attached",
     is_flag=True,
-    help="Ends with its standard input, or when that is silent for 30 s: for `weft up`.",
+    help="End when standard input closes, or says nothing for 30 s: `weft up` uses this.",
 )
-@click.option("--json", "as_json", is_flag=True, help="What it is, as one line of JSON on stdout.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print what the host is, as one line of JSON, on stdout.",
+)
 def host(
     server: str | None,
     name: str | None,
@@ -342,7 +360,7 @@ def host(
     help="A name that programs there may offer, BEGINNING/*, host=NAME or '*'; once for each "
     "(default: NAME/* and host=NAME, of --name).",
 )
-@click.option("--json", "as_json", is_flag=True, help="What was made as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was made, as JSON, on stdout.")
 def keys_command(
     folder: str, by: str | None, name: str | None, offers: tuple[str, ...], as_json: bool
 ) -> int:

@@ -207,7 +207,7 @@ def number_of(word: str | None) -> int:
     with contextlib.suppress(_visit.NoLook):
         near = did_you_mean(word, [_command_line(pid) for pid in _visit.doors()])
     raise BadUse(
-        f"'{word}' is no number of an OS process, nor in the command line of a Weft program{near}"
+        f"'{word}' is neither the number of an OS process nor a part of the command line of a Weft program{near}"
     )
 
 
@@ -506,7 +506,7 @@ def graph(
     kind = kind or by_name.get(Path(output or "").suffix, "dot")
     if kind not in _graph.FORMATS:
         raise BadUse(
-            f"--format {kind}: it is one of {', '.join(_graph.FORMATS)}{did_you_mean(kind, _graph.FORMATS)}"
+            f"--format {kind}: it must be one of {', '.join(_graph.FORMATS)}{did_you_mean(kind, _graph.FORMATS)}"
         )
     status: int = EXIT["ok"]
     if _is_trace(file):
@@ -542,7 +542,7 @@ def _drawn(trace: str, kind: str) -> str:
 
 
 @click.command("ps")
-@click.option("--json", "as_json", is_flag=True, help="The list as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the list, as JSON, on stdout.")
 def ps_command(as_json: bool) -> int:
     """List the Weft programs that run, and what their processes do.
 
@@ -557,9 +557,13 @@ def ps_command(as_json: bool) -> int:
 @click.option("--once", is_flag=True, help="Look once, print it and exit.")
 @click.option("--json", "as_json", is_flag=True, help="Look once, print it as JSON and exit.")
 @click.option(
-    "--interval", type=float, help="Seconds of a look (default: 0.1 if it looks once, else 1)."
+    "--interval",
+    type=float,
+    help="How many seconds a look takes (default: 0.1 if it looks once, else 1).",
 )
-@click.option("--sort", default="path", help="path, busy, reads, writes, time, ops or since.")
+@click.option(
+    "--sort", default="path", help="Sort by path, busy, reads, writes, time, ops or since."
+)
 @click.option(
     "--only", default="", metavar="TEXT", help="Show only processes and channels with TEXT."
 )
@@ -586,13 +590,17 @@ def top_command(
       weft top 4711 --json --interval 1
     """
     if sort not in SORTS:
-        raise BadUse(f"--sort {sort}: it is one of {', '.join(SORTS)}{did_you_mean(sort, SORTS)}")
+        raise BadUse(
+            f"--sort {sort}: it must be one of {', '.join(SORTS)}{did_you_mean(sort, SORTS)}"
+        )
     longest = 60
     interval = interval if interval is not None else 0.1 if once or as_json else 1.0
     if not 0 < interval <= longest:
-        raise BadUse(f"--interval {interval:g}: it is more than 0 and at most {longest} seconds")
+        raise BadUse(
+            f"--interval {interval:g}: it must be more than 0 and at most {longest} seconds"
+        )
     if most < 1:
-        raise BadUse(f"--most {most}: it is 1 or more")
+        raise BadUse(f"--most {most}: it must be 1 or more")
     return top(program, once, as_json, interval, sort, only, most)
 
 

@@ -51,7 +51,7 @@ def _server_of(server: str | None, folder: Path, nodes: list[_net_nodes.Node]) -
     """Returns the URL by which the nodes reach the server."""
     if server:
         if not re.fullmatch(r"(nats|tls)://[^\s/]+:\d+", server):
-            raise BadUse(f"a server is nats://HOST:PORT, not {server!r}")
+            raise BadUse(f"a server must be nats://HOST:PORT, not {server!r}")
         return server
     url = _net_keys.server_of(folder)
     host, port = _net_link.parted(url.partition("://")[2])
@@ -122,7 +122,9 @@ def _nodes_of(nodefile: str | None, ssh: tuple[str, ...]) -> list[_net_nodes.Nod
     context_settings={"allow_interspersed_args": False},
 )
 @click.option(
-    "--nodefile", metavar="FILE", help="A node a line: NODE, NODE:SLOTS or NODE slots=SLOTS."
+    "--nodefile",
+    metavar="FILE",
+    help="A file with a node on each line: NODE, NODE:SLOTS or NODE slots=SLOTS.",
 )
 @click.option(
     "--ssh",
@@ -134,7 +136,11 @@ def _nodes_of(nodefile: str | None, ssh: tuple[str, ...]) -> list[_net_nodes.Nod
     "--join", "server", metavar="URL", help="The server, nats://HOST:PORT, as nodes see it."
 )
 @click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
-@click.option("--remote-keys", metavar="FOLDER", help="The keys on the nodes (default: as there).")
+@click.option(
+    "--remote-keys",
+    metavar="FOLDER",
+    help="The folder of the keys on the nodes (default: the default there).",
+)
 @click.option(
     "--directory",
     metavar="FOLDER",
@@ -145,7 +151,7 @@ def _nodes_of(nodefile: str | None, ssh: tuple[str, ...]) -> list[_net_nodes.Nod
     default="weft",
     show_default=True,
     metavar="COMMAND",
-    help="What is `weft` on the nodes, for their shell.",
+    help="The command `weft` on the nodes, for their shell.",
 )
 @click.option(
     "--address",
@@ -160,14 +166,14 @@ def _nodes_of(nodefile: str | None, ssh: tuple[str, ...]) -> list[_net_nodes.Nod
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="For all agents to join.",
+    help="Seconds to wait until all agents have joined.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the commands, and start nothing.")
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="What has joined, as one line of JSON: on stdout, or on stderr with a PROGRAM.",
+    help="Print what has joined, as one line of JSON, on stdout; on stderr if there is a PROGRAM.",
 )
 @agent_options
 @click.argument("program", nargs=-1, type=click.UNPROCESSED)

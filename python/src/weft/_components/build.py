@@ -59,14 +59,14 @@ def compiler() -> list[str]:
         words = shlex.split(given)
     except ValueError as error:
         raise BadUse(
-            f"CXX={given!r} is no command ({error}): say which compiler, CXX=g++"
+            f"CXX={given!r} is not a command that can be run ({error}): name a compiler, as CXX=g++"
         ) from None
     names = [words[0]] if words else ["c++", "g++", "clang++"]
     for name in names:
         if shutil.which(name):
             return [name, *words[1:]]
     raise BadUse(
-        f"there is no C++ compiler ({', '.join(names)}): install one (on Debian: apt install g++), or say which: CXX=…"
+        f"there is no C++ compiler ({', '.join(names)}): install one (on Debian: apt install g++), or name one, as CXX=clang++"
     )
 
 
@@ -105,7 +105,7 @@ def build(
     if not path.is_file():
         raise BadUse(f"build: there is no file {path}; give the C++ source of a component")
     if isinstance(flags, str):
-        raise BadUse(f"build: flags is a list of options: [{flags!r}]")
+        raise BadUse(f"build: flags must be a list of options, as [{flags!r}]")
     kind = _DEBUG if debug else ("-O2", "-DNDEBUG")
     front = [*compiler(), *_FLAGS, *kind, *flags, f"-I{include_dir()}"]
     version = _run([*compiler(), "--version"], path)
@@ -121,8 +121,7 @@ def build(
                 made.replace(kept)
     except OSError as error:
         raise BadUse(
-            f"build: nothing can be kept in {kept.parent} ({error.strerror or error}): "
-            "$WEFT_CACHE says where else"
+            f"build: cannot write to {kept.parent} ({error.strerror or error}): set WEFT_CACHE to a folder that can be written to"
         ) from None
     if output is None:
         return kept

@@ -61,7 +61,7 @@ def _array(tp: Any, kind: tuple[Any, ...]) -> str:
         or not 1 <= dimensions <= 6
     ):
         raise BadUse(
-            f"{tp!r} is no array's type: Annotated[memoryview, 'float64'], "
+            f"{tp!r} is not the type of an array: use Annotated[memoryview, 'float64'], "
             f"or 'const float64', or with its dimensions, 1 to 6: 'float64', 2; of {', '.join(_ITEMS)}"
         )
     return f"a{'r' if found[1] else ''}{dimensions if dimensions > 1 else ''}{_ITEMS[found[2]]}"
@@ -118,11 +118,13 @@ def _text(tp: Any, within: tuple[Any, ...]) -> str:
         names = field_names(tp)
         if names is not None:
             if tp in within:
-                raise BadUse(f"{tp.__qualname__} holds itself: that is no type of a native channel")
+                raise BadUse(
+                    f"{tp.__qualname__} contains itself, so it cannot be the type of a native channel"
+                )
             return _aggregate(tp, names, within)
     raise BadUse(
-        f"{tp!r} is no type of a native channel: int, float, bool, str, bytes, None, list[T], tuple[T, U], dict[K, V], T | None, Any, "
-        "a dataclass or NamedTuple, or Annotated[memoryview, 'float64'] for an array"
+        f"{tp!r} cannot be the type of a native channel: use int, float, bool, str, bytes, None, list[T], tuple[T, U], dict[K, V], T | None, "
+        "Any, a dataclass or NamedTuple, or Annotated[memoryview, 'float64'] for an array"
     )
 
 
@@ -154,7 +156,7 @@ def claim(text: str, cls: type) -> None:
             return
     raise BadUse(
         f"{there.__module__}.{there.__qualname__} and {cls.__module__}.{cls.__qualname__} are both {_native._native_describe(text)}, "
-        "and Python can get that as objects of one class alone: use one of them, or give the other another name"
+        "and Python gets such values as objects of one class only: use one of them, or give the other another name"
     )
 
 
@@ -182,7 +184,9 @@ def _made_for(text: str, name: str, names: tuple[str, ...], kinds: tuple[str, ..
             name, fields, slots=True, namespace={"__weft_type__": text, "__reduce__": reduce}
         )
     except (TypeError, ValueError) as error:
-        raise BadUse(f"the aggregate {name} of a component is none of Python's: {error}") from error
+        raise BadUse(
+            f"the aggregate {name} of a component cannot be a class of Python: {error}"
+        ) from error
     made.__module__ = "weft.native"
     made.__doc__ = f"{_native._native_describe(text)}, an aggregate of native components."
     _made.add(made)

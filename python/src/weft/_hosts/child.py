@@ -293,7 +293,9 @@ def _untold(brief: str, error: BaseException) -> _pickling.Failure:
         text[:_SAID].encode("ascii", "backslashreplace").decode()
         for text in (brief, _foreign_exceptions.text_of(error))
     )
-    return _pickling.Failure(RuntimeError(f"{said} (it cannot be told as it was: {why})"))
+    return _pickling.Failure(
+        RuntimeError(f"{said} (the exception itself could not be sent: {why})")
+    )
 
 
 def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None) -> None:
@@ -434,7 +436,7 @@ def _refused(link: Any) -> bool:
     if why and _refusal.acquire(blocking=False):
         with contextlib.suppress(Exception):
             sys.stderr.write(
-                f"weft: this OS process ends, for it could not take what came: {why}\n"
+                f"weft: this OS process ends, because it could not read what it was sent: {why}\n"
             )
             sys.stderr.flush()
     return why != ""

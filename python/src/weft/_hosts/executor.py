@@ -124,13 +124,13 @@ class Executor(_Executor):
         own = (mp_context, initializer, max_tasks_per_child) != (None,) * 3 or initargs or preload
         if on is not None and (own or threads != 1):
             raise ValueError(
-                "Executor(on=…): how the OS processes of a host are started is said to its agent "
-                "(`weft host`): leave all arguments but max_workers out"
+                "Executor(on=…): the agent of a host (`weft host`) is told how to start its OS processes: "
+                "leave out all arguments but max_workers"
             )
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
         if isinstance(preload, str):
-            raise TypeError(f"preload is a list of modules: [{preload!r}]")
+            raise TypeError(f"preload must be a list of modules, as [{preload!r}]")
         if max_tasks_per_child is not None and max_tasks_per_child <= 0:
             raise ValueError("max_tasks_per_child must be >= 1")
         server = mp_context is not None and mp_context.get_start_method() == "forkserver"

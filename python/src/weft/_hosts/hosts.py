@@ -141,7 +141,9 @@ class Hosts(Elsewhere):
         mine = sorted(_host.cpus_of_this_process())
         n = len(mine) if n is None else n
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise BadUse(f"Hosts({n!r}): how many must be a whole number from 1 on")
+            raise BadUse(
+                f"Hosts({n!r}): the number of OS processes must be a whole number from 1 on"
+            )
         whole("Hosts: max_tasks", max_tasks, 1)
         whole("Hosts: threads", threads, 1)
         whole("Hosts: memory_limit", memory_limit, 1)
@@ -154,11 +156,11 @@ class Hosts(Elsewhere):
             raise BadUse(f"Hosts: start must be one of {', '.join(_host.WAYS)}, not {start!r}")
         if start == "fork" and max_tasks is not None:
             raise BadUse(
-                "Hosts: start='fork' starts no fresh host after max_tasks, for there are threads by then: "
+                "Hosts: start='fork' cannot start a fresh host after max_tasks, because there are threads by then: "
                 "leave max_tasks out, or use start='forkserver'"
             )
         if isinstance(preload, str):
-            raise BadUse(f"Hosts: preload is a list of modules: [{preload!r}]")
+            raise BadUse(f"Hosts: preload must be a list of modules, as [{preload!r}]")
         if affinity == "spread":
             affinity = [[cpu] for cpu in mine]
         if isinstance(affinity, str) or (affinity is not None and not affinity):

@@ -150,7 +150,7 @@ def _unpicklable(what: str, value: Any, error: BaseException) -> BaseException:
     kept = _foreign_exceptions.kind_of(value)
     instead = remedy(why, kept)
     wrong = BadUse(
-        f"{what}: a value of type {kept} cannot go to another OS process, for it cannot be pickled ({why})"
+        f"{what}: a value of type {kept} cannot go to another OS process, because it cannot be pickled ({why})"
         + (f": {instead}" if instead else "")
     )
     _foreign_exceptions.cause_set(wrong, error)
@@ -298,7 +298,7 @@ def _by_value(function: Any) -> bytes:
         why = (
             "was defined in an interactive interpreter, by -c or on the standard input"
             if typed
-            else "is no global name of a module"
+            else "is not a global name of a module"
         )
         raise BadUse(
             f"{_foreign_exceptions.name_of(function)} {why}, so another OS process cannot import it: "

@@ -352,7 +352,7 @@ class State(abc.ABC):
             if not came:
                 _rounds.calls_are_over(self, lot)
             if not self.feeders:  # the calls of other callers wait for the feeder as well
-                why = "who began its OS process was interrupted"
+                why = "the call that started its OS process was interrupted"
                 wrong = error if usual else BrokenProcessPool(why)
                 self._fail_all(lambda: wrong)
             if dropped or not usual:

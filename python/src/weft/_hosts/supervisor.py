@@ -70,7 +70,7 @@ class Supervisor:
             raise BadUse(f"Supervisor({hosts!r}): give it Hosts, one of them, or nothing")
         if hosts is not None and hosts._way == "fork":
             raise BadUse(
-                "Supervisor: Hosts(start='fork') start nobody again, for there are threads by then: "
+                "Supervisor: Hosts(start='fork') cannot start a host again, because there are threads by then: "
                 "use start='forkserver'"
             )
         _hosts.whole("Supervisor: restarts", restarts, 0)

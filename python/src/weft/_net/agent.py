@@ -122,7 +122,7 @@ class Agent:
         self.allow = sorted(set(allow))
         if len(json.dumps(self.allow)) > MOST_ALLOWED:
             raise BadUse(
-                f"what host {self.name} runs has more than {MOST_ALLOWED} bytes: let fewer functions do it"
+                f"the list of what host {self.name} runs has more than {MOST_ALLOWED} bytes: allow fewer functions"
             )
         network._meeting.check(_net_named.HOST + self.name)
         self._network = network
@@ -164,7 +164,7 @@ class Agent:
             try:
                 wrong.extend(self._hosts.call(_net_calls.unfit, (self.allow,), {}))
             except ProcessDied as error:
-                wrong.append(f"what imported its modules has died: {error}")
+                wrong.append(f"the OS process that imported its modules has died: {error}")
             except BaseException as error:
                 wrong.append(f"{type(error).__name__}: {error}")
 

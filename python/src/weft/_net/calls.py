@@ -89,7 +89,7 @@ def parted_run(run: Any) -> tuple[str, str]:
     module, colon, name = run.partition(":") if isinstance(run, str) else ("", "", "")
     parts = [*module.split("."), *name.split(".")]
     if not colon or len(run) > LONGEST or not all(p.isidentifier() for p in parts):
-        raise BadUse(f"what a host runs is MODULE:FUNCTION, as 'fractal:compute', not {run!r}")
+        raise BadUse(f"what a host runs must be MODULE:FUNCTION, as 'fractal:compute', not {run!r}")
     return module, name
 
 
@@ -152,7 +152,7 @@ def unfit(allow: list[str]) -> list[str]:
                 if source_of(module) is None:
                     why = f"there is no module {module!r}, or none in Python, in {Path.cwd()}"
                 elif not callable(_pickling.function_named(module, name)):
-                    why = "it is no function"
+                    why = "it is not a function"
         except (Exception, SystemExit) as error:
             why = f"{type(error).__name__}: {error}"
         if why:
@@ -174,7 +174,7 @@ def fault(host: str, run: str, said: dict[str, Any]) -> str:
     mine = versions()
     theirs = {v: str(said.get(v))[:20] for v in mine}
     return (
-        f"module {module!r} is another one on {host}: SHA-256 {here[:16]}… in {source} there, {there[:16]}… here "
+        f"module {module!r} is not the same on {host}: SHA-256 {here[:16]}… in {source} there, {there[:16]}… here "
         f"(Python {mine['python']} and Weft {mine['weft']} there, {theirs['python']} and {theirs['weft']} here). "
         "Bring the same source to both machines"
     )
@@ -233,7 +233,7 @@ def _unpacked(
             return args, keywords
     except (TypeError, ValueError, LookupError):
         pass
-    raise BadUse("what came are no arguments of a call: has the caller another version of Weft?")
+    raise BadUse("the arguments of a call came malformed: has the caller another version of Weft?")
 
 
 # --- failures -------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
     if isinstance(failure, _pickling.Failure):  # both peers trust each other
         return failure.exception()
     if not isinstance(failure, dict):
-        raise TypeError(f"a failure came that is none: {failure!r:.100}")
+        raise TypeError(f"a malformed failure has come: {failure!r:.100}")
     brief, kind = str(failure.get("brief")), failure.get("type")
     args, strength = failure.get("args"), failure.get("strength")
     error: BaseException | None = None

@@ -136,7 +136,7 @@ def make(
         )
         issuer = x509.load_pem_x509_certificate((authority / AUTHORITY).read_bytes())
         if not isinstance(signer, ec.EllipticCurvePrivateKey):
-            raise ValueError("its key is none of an elliptic curve")
+            raise ValueError("its key is not of an elliptic curve")
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise BadUse(
             f"{authority} has no authority to sign with ({error}): give the folder in which `weft net up` made its keys"

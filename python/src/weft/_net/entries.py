@@ -40,7 +40,7 @@ def of(packed: bytes, name: str) -> Entry:
             shown = {t: _net_said.shown(entry[t], SHOWN) for t in ("address", "host")}
             return {**entry, **shown}
     raise BadUse(
-        f"what stands under {name!r} in the bucket {BUCKET} is no entry of Weft's: another program writes there"
+        f"what stands under {name!r} in the bucket {BUCKET} is not an entry of Weft's: another program writes there"
     )
 
 

@@ -38,7 +38,7 @@ def _depth(packed: bytes) -> int:
 
 
 def _none(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")
 
 
 def _integer(digits: str) -> int | float:

@@ -133,7 +133,7 @@ class Session:
                 long; the session was closed.
         """
         if not isinstance(name, str) or not name or " " in name or len(name.encode()) > 60:
-            raise BadUse(f"give: a name has 1 to 60 bytes and no space, not {name!r}")
+            raise BadUse(f"give: a name must have 1 to 60 bytes and no space, not {name!r}")
         self._link.give(end, name)
 
     def take(self, name: str) -> Any:
@@ -172,7 +172,7 @@ class Session:
             with contextlib.suppress(BadUse):  # the loop has ended
                 _net_loop.call(self._loop, self._until_carried())
 
-    def _give_up(self, why: str = "the other program has given it up") -> None:
+    def _give_up(self, why: str = "the other program has given the session up") -> None:
         """Ends the session without waiting for what was asked for by it."""
         self._given_up = True
         self._link.close(why)
@@ -428,12 +428,12 @@ async def _heard(reader: asyncio.StreamReader) -> Said:
     try:
         magic, size = struct.unpack("<8sI", await reader.readexactly(12))
         if magic != MAGIC or size > _net_said.MOST:
-            raise Refused("who spoke is no Weft program, or of another version")
+            raise Refused("the peer is not a Weft program, or has another version of Weft")
         said = _net_said.parsed(await reader.readexactly(size))
     except ValueError as error:
-        raise Refused(f"the first message is no JSON as it should be: {error}") from None
+        raise Refused(f"the first message is not the JSON that it should be: {error}") from None
     if not isinstance(said, dict) or not isinstance(said.get("host"), str):
-        raise Refused("the first message does not say who speaks")
+        raise Refused("the first message does not say who sent it")
     return {**said, "host": _net_said.shown(said["host"], 60)}
 
 
@@ -456,7 +456,6 @@ async def _session(
 
 
 # --- connections that come, and connections that are made
-# ------------------------------------------
 
 
 class Welcome(NamedTuple):
@@ -539,7 +538,7 @@ def why(error: Exception, address: str) -> str:
         )
     return (
         f"{address} closed the connection before it had answered: it was killed, it refuses our certificate "
-        "(both need keys of one network: `weft net keys`), or is no Weft program"
+        "(both need keys of one network: `weft net keys`), or it is not a Weft program"
     )
 
 
@@ -561,7 +560,7 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
     except asyncio.TimeoutError:
         raise TimeoutError(f"nobody answers at {address}") from None
     except ValueError as error:  # an entry's address may be anything
-        raise ConnectionError(f"{host!r} is no machine: {error}") from None
+        raise ConnectionError(f"{host!r} is not the name of a machine: {error}") from None
     _watch_over(streams[1])
     return streams
 
@@ -581,7 +580,7 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
         way: Any = writer.transport
         if fingerprint is not None and _net_keys.fingerprint_of(way.shown) != fingerprint:
             raise BadUse(
-                f"{where} is not who was announced: its certificate has another fingerprint. "
+                f"{where} is not the program that was announced: its certificate has another fingerprint. "
                 "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"
             )
         # This must be checked before anything is sent: any member may have written the entry
@@ -663,7 +662,7 @@ def parted(address: str) -> tuple[str, int]:
     number = port.isascii() and port.isdigit() and len(port) <= 5
     if not colon or not host or not number or int(port) > 65535:
         raise BadUse(
-            f"an address is 'HOST:PORT', with a port from 0 to 65535, not {address!r:.100}"
+            f"an address must be 'HOST:PORT', with a port from 0 to 65535, not {address!r:.100}"
         )
     return host.removeprefix("[").removesuffix("]"), int(port)
 

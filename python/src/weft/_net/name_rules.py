@@ -74,7 +74,7 @@ def checked(name: Any) -> str:
     good = isinstance(name, str) and len(name) <= LONGEST
     if not good or not re.fullmatch(_NAME, name):
         raise BadUse(
-            f"a name is 1 to {LONGEST} letters, digits, - and _, in parts with / or . between, as 'lab/results'; not {name!r}"
+            f"a name must be 1 to {LONGEST} letters, digits, - and _, in parts with / or . between, as 'lab/results'; not {name!r}"
         )
     return str(name)
 

@@ -176,8 +176,8 @@ class Meeting:
         else:
             return
         raise BadUse(
-            f"no meeting place at {self.url} ({self._why}): is its server up (`weft net up` starts one for a developer), with TLS by the "
-            "authority of these keys, and with JetStream?"
+            f"the NATS server at {self.url} cannot be used ({self._why}): is it up (`weft net up` starts one for a developer), "
+            "and has it TLS by the authority of these keys, and JetStream?"
         )
 
     async def _connected(self, patience: float) -> None:
@@ -458,7 +458,7 @@ class Meeting:
             return await self._welcome_of(offer, said)
         if not offer.takes(said.get("ticket"), asyncio.get_running_loop().time()):
             raise _net_link.Refused(
-                f"the ticket for {name!r} is not good: each is good once, for {MEETING:.0f} seconds. Ask for the name again"
+                f"the ticket for {name!r} is not valid: each is valid once, for {MEETING:.0f} seconds. Ask for the name again"
             )
         if offer.lacks():
             self._renew_soon(offer)
@@ -668,15 +668,15 @@ class Meeting:
         except _LOST as error:
             if not self._nats.is_connected:
                 raise NotYet(
-                    f"the server at {self.url} does not answer ({error or type(error).__name__}), and who the home of {name!r} is says only "
-                    "that one. Channels that are joined go on"
+                    f"the server at {self.url} does not answer ({error or type(error).__name__}), "
+                    f"and that server alone knows the home of {name!r}. Channels that are joined go on"
                 ) from None
         raise NotYet(
             f"there was no host {name.removeprefix(HOST)!r} within {patience:g} seconds: `weft host --name` starts one, `weft net ls` shows them"
             if side == "host" and not seen
             else f"nobody has offered {name!r} within {patience:g} seconds: `weft net ls` shows the names"
             if not seen
-            else f"{seen}, the home of {name!r}, had no ticket within {patience:g} seconds: try again"
+            else f"{seen}, the home of {name!r}, gave no ticket within {patience:g} seconds: try again"
         )
 
     async def names(self) -> list[Named]:

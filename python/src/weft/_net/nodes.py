@@ -59,10 +59,10 @@ def is_node(target: str) -> bool:
 def _node(target: str, slots: str | None, where: str) -> Node:
     if not is_node(target):
         raise BadUse(
-            f"{where}: {target[:60]!r} is no node: give NODE, USER@NODE or NODE:SLOTS, a line each"
+            f"{where}: {target[:60]!r} is not a node: give NODE, USER@NODE or NODE:SLOTS, a line each"
         )
     if slots is not None and not (len(slots) <= 5 and 1 <= int(slots) <= 10_000):
-        raise BadUse(f"{where}: a node has 1 to 10000 slots, not {slots[:20]}")
+        raise BadUse(f"{where}: a node must have 1 to 10000 slots, not {slots[:20]}")
     return Node(target, None if slots is None else int(slots))
 
 
@@ -89,7 +89,7 @@ def named(names: Iterable[str]) -> list[Node]:
     for name in names:
         target, colon, slots = name.partition(":")
         if colon and not re.fullmatch("[0-9]+", slots):
-            raise BadUse(f"--ssh: {name!r} is no node: give NODE, USER@NODE or NODE:SLOTS")
+            raise BadUse(f"--ssh: {name!r} is not a node: give NODE, USER@NODE or NODE:SLOTS")
         nodes.append(_node(target, slots or None, "--ssh"))
     return _distinct(nodes, "--ssh")
 
@@ -104,7 +104,7 @@ def lines_of(path: str) -> list[Node]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
+        why = getattr(error, "strerror", None) or "it is not a text"
         raise BadUse(
             f"--nodefile: cannot read {path!r}: {why}; give a file with a node on each line"
         ) from None

@@ -163,7 +163,7 @@ class Relay:
             if not _SESSION.fullmatch(session) or not _PLACE.fullmatch(place):
                 raise ValueError
         except (ValueError, KeyError, TypeError):
-            answer = {"refused": "who asks says no session and no place"}
+            answer = {"refused": "the request does not say its session and where it comes from"}
         else:
             if session not in self._ways and self._shaking >= MOST:
                 answer = {"refused": "too many ask at once: try again"}
@@ -193,7 +193,7 @@ class Relay:
             OSError: the program is not there, or says nothing; also TLS's SSLError.
         """
         if not _PLACE.fullmatch(place):
-            raise ConnectionError("what its entry says is no place")
+            raise ConnectionError("its entry does not say where it can be reached")
         session = secrets.token_hex(16)
         way = self._ways[session] = Way(self, session, place, tls, server=False)
         try:
@@ -222,7 +222,7 @@ class Relay:
                 if loop.time() - self._since > BACK:  # else it may not be connected again yet
                     break
             except (ValueError, TypeError, KeyError):
-                raise ConnectionRefusedError("who answers is no Weft program") from None
+                raise ConnectionRefusedError("the answer is not from a Weft program") from None
             except ConnectionRefusedError:
                 raise
             except _LOST as error:
@@ -279,7 +279,7 @@ class Way(Tls):
         if self._over:
             return
         if not data:
-            self._end(ConnectionResetError("the other side has gone"))
+            self._end(ConnectionResetError("the peer has gone"))
             return
         if got := self._line.input(self._now(), data):
             self._heard(got)
@@ -360,7 +360,7 @@ class Way(Tls):
     def _tick(self) -> None:
         self._timer = None
         if not self._line.linked and self._loop.time() > self._begun + MEET:
-            self._lose(TimeoutError("the other side says nothing"))
+            self._lose(TimeoutError("the peer says nothing"))
             return
         self._line.passed(self._now())
         self._pump()

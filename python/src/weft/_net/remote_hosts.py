@@ -51,7 +51,7 @@ def _result_of(came: Any, host: str, asked: _net_calls.Asked) -> list[Any]:
     if pair and (came[1] is None or isinstance(came[1], (dict, _pickling.Failure))):
         return list(came)
     raise BadUse(
-        f"host {host} said what is no result of {asked.run}: {came!r:.100}. Has it another version of Weft?"
+        f"host {host} sent what is not a result of {asked.run}: {came!r:.100}. Has it another version of Weft?"
     )
 
 

@@ -145,7 +145,7 @@ def accepts(kind: type[T]) -> type[T]:
     asked: Any = kind
     shape = _shape_of(asked) if isinstance(kind, type) else None
     if shape is None:
-        raise BadUse(f"accepts: {kind!r} is no dataclass, NamedTuple or msgspec.Struct")
+        raise BadUse(f"accepts: expected a dataclass, NamedTuple or msgspec.Struct, got {kind!r}")
     if shape.wrong:
         raise BadUse(f"accepts: {kind.__qualname__} is a class {shape.wrong}")
     try:
@@ -180,7 +180,7 @@ def _object(content: list[Any]) -> Any:
     try:
         return msgspec.convert(fields, kind)
     except Exception as error:  # raised by msgspec, or by the class's own __post_init__
-        raise _Refused(f"an object of {name} has come that is none: {error}") from error
+        raise _Refused(f"a malformed object of {name} has come: {error}") from error
 
 
 # --- arrays ---------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def _array(content: list[Any], own: bytearray | None = None, at: int = 0) -> Any
         and isinstance(lengths, list)
         and all(type(n) is int and n >= 0 for n in lengths)
     ):
-        raise _Refused("an array has come that is none")
+        raise _Refused("a malformed array has come")
     try:
         import numpy
     except ImportError:
@@ -303,7 +303,9 @@ def _array(content: list[Any], own: bytearray | None = None, at: int = 0) -> Any
         if math.prod(lengths) * dtype.itemsize != len(data):
             raise _Refused(f"an array of {kind} has come whose bytes are not those of its shape")
         if data and not _each_may_be(data, dtype, numpy):
-            raise _Refused(f"an array of {kind} has come with bytes that none of them may have")
+            raise _Refused(
+                f"an array of {kind} has come with bytes that are no values of that type"
+            )
         # Make the array writable: it belongs to the reader.
         if own is not None:
             made = numpy.ndarray(tuple(lengths), dtype, own, at)
@@ -314,7 +316,7 @@ def _array(content: list[Any], own: bytearray | None = None, at: int = 0) -> Any
                 else numpy.empty(tuple(lengths), dtype)
             )
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
-        raise _Refused(f"an array has come that is none: {error}") from None
+        raise _Refused(f"a malformed array has come: {error}") from None
     return made[()] if shape is None else made
 
 

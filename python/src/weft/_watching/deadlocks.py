@@ -311,7 +311,7 @@ def watching_deadlocks(action: Action = "warn") -> Iterator[None]:
         BadUse: there is no such action.
     """
     if action not in ("warn", "raise"):
-        raise BadUse(f"a partial deadlock can be reported by 'warn' or 'raise', not {action!r}")
+        raise BadUse(f"a partial deadlock must be reported by 'warn' or 'raise', not {action!r}")
     check = _IdleCheck(action)
     try:
         check.begin()

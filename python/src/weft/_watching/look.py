@@ -57,12 +57,12 @@ def _answer(look: Look, request: dict[str, Any]) -> dict[str, Any]:
         case "look":
             interval, most = request.get("interval", 0.1), request.get("most", MOST)
             if not _is_number(interval) or not 0 <= interval <= LONGEST:
-                return {"error": f"the interval is from 0 to {LONGEST:g} s"}
+                return {"error": f"the interval must be from 0 to {LONGEST:g} s"}
             if type(most) is not int or most < 0:
-                return {"error": "the number of processes is 0 or more"}
+                return {"error": "the number of processes must be 0 or more"}
             return who() | look.over(interval, most)
         case _:
-            return {"error": 'what is asked is "who" or "look"'}
+            return {"error": 'the question must be "who" or "look"'}
 
 
 def _is_number(x: Any) -> bool:

@@ -60,7 +60,7 @@ def _content(data: bytes) -> dict[str, Any]:
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
-        raise BadMessage("a message that is no JSON") from None
+        raise BadMessage("a message that is not JSON") from None
     if not isinstance(content, dict) or "weft" not in content:
         raise BadMessage("a message that does not say which version of the protocol it is of")
     if content["weft"] != VERSION:

@@ -33,7 +33,7 @@ def on_signal(number: int = getattr(signal, "SIGUSR1", 10)) -> None:
         name = signal.Signals(number).name
     except ValueError:
         raise BadUse(
-            f"on_signal: {number!r} is no signal: take signal.SIGUSR1 or SIGUSR2"
+            f"on_signal: {number!r} is not a signal: take signal.SIGUSR1 or SIGUSR2"
         ) from None
     if name in fatal:
         raise BadUse(f"on_signal: {name} has a meaning of its own: take signal.SIGUSR1 or SIGUSR2")

@@ -311,14 +311,14 @@ def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
                 except ValueError:
                     if number == 1 or line.endswith("\n"):
                         raise BadUse(
-                            f"{name}:{number} is no line of a trace; make one by: weft run FILE --trace OUT"
+                            f"{name}:{number} is not a line of a trace; make one by: weft run FILE --trace OUT"
                         ) from None
                     cut_off = True
                     break
                 if number == 1:
                     if not isinstance(event, dict) or event.get("weft_trace") != SCHEMA:
                         raise BadUse(
-                            f"{name} is no trace of this version (its first line says weft_trace {SCHEMA}); "
+                            f"{name} is not a trace of this version (its first line says weft_trace {SCHEMA}); "
                             "make one by: weft run FILE --trace OUT"
                         )
                 else:

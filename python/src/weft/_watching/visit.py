@@ -56,7 +56,9 @@ def directory() -> Path:
     with contextlib.suppress(FileNotFoundError):
         info = path.stat()
         if info.st_uid != os.geteuid() or info.st_mode & 0o077:
-            raise NoLook(f"{path} is not this user's alone: chmod 700 it, or take it away")
+            raise NoLook(
+                f"{path} can be entered by other users: make it private (chmod 700), or remove it"
+            )
     if len(str(path)) > 90:
         raise NoLook(
             f"{path} is too long for a socket: set XDG_RUNTIME_DIR to a shorter path for the program "
@@ -172,7 +174,7 @@ def why_not(pid: int) -> str:
             where = theirs.decode(errors="replace") or "none"
             return f"OS process {pid} has another XDG_RUNTIME_DIR ({where}): set that one for weft"
     return (
-        f"OS process {pid} is no Weft program, or has not begun its first run: weft ps lists those that "
+        f"OS process {pid} is not a Weft program, or has not begun its first run: weft ps lists those that "
         "can be looked at"
     )
 

@@ -73,7 +73,7 @@ class Watchdog:
 
     def __enter__(self) -> Watchdog:
         if self._thread is not None:
-            raise BadUse("a watchdog is entered once: make another")
+            raise BadUse("a watchdog can be entered only once: make another")
         try:
             self._begin()
             _observers.begin_everywhere(self)

@@ -75,7 +75,7 @@ def create_registered_channel(name: str) -> Channel:
 def _parted(host_port: str) -> tuple[str, int]:
     host, _, port = str(host_port).rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 65536):
-        raise BadUse(f"an address is 'PORT' or 'HOST:PORT', not {host_port!r}")
+        raise BadUse(f"an address must be 'PORT' or 'HOST:PORT', not {host_port!r}")
     return host or "127.0.0.1", int(port)
 
 
@@ -147,7 +147,7 @@ class _Connection:
     def _began(self, said: dict[str, Any]) -> None:
         number = said.get("msgno")
         if not isinstance(number, int) or (number in self._asked and said.get("op") != "cancel"):
-            raise ValueError(f"{number!r} is no number of a new message")
+            raise ValueError(f"{number!r} is not the number of a new message")
         if said.get("op") == "cancel":
             if number in self._asked:
                 self._asked[number].cancel()

@@ -81,7 +81,7 @@ def _checked_action(action: Any) -> Any:
         )
     if not callable(action):
         raise InfoException(
-            f"the action {action!r} cannot be called: use a function, an action of @choice, or None"
+            f"the action {action!r} must be callable: use a function, an action of @choice, or None"
         )
     return action
 
@@ -190,7 +190,7 @@ def _flat(guards: Any) -> Any:
             yield g.g
         else:
             raise InfoException(
-                f"{g!r} is no guard: use {{end: action}}, {{(end, msg): action}}, (end, action) or (end, msg, action)"
+                f"{g!r} is not a guard: use {{end: action}}, {{(end, msg): action}}, (end, action) or (end, msg, action)"
             )
 
 

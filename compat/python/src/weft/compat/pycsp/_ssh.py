@@ -76,7 +76,7 @@ class Child:
 def joined(host: str, port: int) -> socket.socket:
     """A stream to the program with this port on another machine."""
     if not _net_nodes.is_node(host):
-        raise OSError(f"{host!r} is no name of a machine")
+        raise OSError(f"{host!r} is not the name of a machine")
     return Child(host, (), "join", str(port)).stream
 
 
@@ -137,10 +137,10 @@ class _Away(_Apart, abc.ABC):
 def _host_at(target: str, *options: str) -> Any:
     """
     Raises:
-        InfoException: that is no name of a machine; a package is missing.
+        InfoException: that is not the name of a machine; a package is missing.
     """
     if not _net_nodes.is_node(target):
-        raise InfoException(f"{target!r} is no name of a machine: HOST, or USER@HOST")
+        raise InfoException(f"{target!r} is not the name of a machine: HOST, or USER@HOST")
     try:
         from weft.compat.pycsp import _ssh_host
     except ImportError as error:

@@ -1,0 +1,166 @@
+"""GLOSSARY.md against use: its table is whole, and the words that it takes away are not used.
+
+A word of the third column is in one of two tables here. NOWHERE: nothing in this house has that
+name, so the word is in no source and on no page. ELSEWHERE: the word has another meaning too, which
+its line says; where it is in IN_MESSAGES, no message to a user has it all the same.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+from conftest import ROOT
+
+NOWHERE = {
+    "diagnosis",
+    "look out",
+    "participant",
+    "pull back",
+    "snapshot",
+    "take place",
+    "timestamp",
+}
+ELSEWHERE = {
+    "action": "what a reaction of Lingua Franca schedules",
+    "actor": "a word of microcontrollers",
+    "alternative": "the class",
+    "attach": "a descriptor to a frame, a channel to a type",
+    "branch": "of git, of a processor",
+    "broker": "what others have, and the relay is not",
+    "case": "of a test, of a letter, of C",
+    "cell": "where native arrays keep values",
+    "child": "of a fork, of a process of Weft",
+    "close": "a file, a door, a block",
+    "connection": "of Lingua Franca, of TCP",
+    "cycle": "of a processor, of imports",
+    "deadline": "the keyword, and that of a handler",
+    "decide": "what a home does, and a check",
+    "fiber": "of Boost",
+    "guest": "of asyncio's loop",
+    "hang": "what ends a room of tests",
+    "host": "defined here itself",
+    "hub": "of the package greenlet, of serial lines",
+    "interrupt": "of a processor, Ctrl-C",
+    "job": "of PBS and SLURM; what a farm's workers do",
+    "kill": "an OS process",
+    "kind": "of a type, of a frame",
+    "line": "of a text, of a source, of a serial port",
+    "loop": "of asyncio, of a program",
+    "module": "of Python",
+    "node": "of a cluster, of a graph, Node.js, of a list",
+    "nursery": "of trio, in the page for its users",
+    "other side": "of a channel: the side that an operation is not at",
+    "our own": "two words of plain English",
+    "owner": "of a file, of a reference, of a group",
+    "packet": "of a lossy link, of plug-and-play",
+    "partner": "the other party of a meeting",
+    "pipe": "of the system",
+    "port": "of TCP, of Lingua Franca, of a platform",
+    "process": "defined here itself",
+    "queue": "of asyncio, of events, a run queue",
+    "ready list": "of a standing alternative",
+    "register": "of a processor, of an object",
+    "remote": "a machine in names of modules",
+    "scope": "of a name",
+    "server": "of NATS",
+    "session": "of a link; defined here itself",
+    "sleep": "of a thread, the operation",
+    "slice": "of an array, of the system's scheduler",
+    "space": "WIRE.md's word, the class of C++",
+    "stranger": "names in the code: threads that may hold ends",
+    "suspend": "of a C++ coroutine",
+    "take": "to read a value, to accept",
+    "task": "of asyncio, ./run TASK",
+    "timeout": "the keyword",
+    "turn": "of a guest",
+    "way": "of a relay, how something is done",
+    "win": "a claim, in the models",
+    "wire": "the protocol",
+    "worker": "of a farm, of an executor",
+}
+# Messages speak to users, who have read the first column.
+IN_MESSAGES = {
+    "branch",
+    "broker",
+    "fiber",
+    "hang",
+    "hub",
+    "nursery",
+    "participant",
+    "partner",
+    "ready list",
+    "register",
+    "remote",
+    "slice",
+    "stranger",
+    "suspend",
+}
+SPEAKS = ("python/src/", "python/native/", "cpp/include/", "cpp/src/", "micropython/weft/")
+TEXTS = (".py", ".pyi", ".cpp", ".hpp", ".c", ".h", ".mjs", ".md", ".sh")
+# Other people's words: names of programs and libraries that are compared with or followed.
+OTHERS = ("bench/", "compat/", "theses/", "GLOSSARY.md", "tools/tests/test_glossary.py")
+LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+
+
+def files() -> list[str]:
+    out = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [f for f in out.stdout.split("\n") if f.endswith(TEXTS) and not f.startswith(OTHERS)]
+
+
+def rows() -> list[list[str]]:
+    text = (ROOT / "GLOSSARY.md").read_text(encoding="utf-8")
+    found = [
+        [c.strip() for c in r.strip("|").split("|")] for r in re.findall(r"(?m)^\|.*\|$", text)
+    ]
+    return [row for row in found if row[0] != "word" and set(row[0]) != {"-"}]
+
+
+def avoided() -> set[str]:
+    """The words of the third column."""
+    third = (re.sub(r"\([^)]*\)", "", row[2]) for row in rows())
+    return {word.strip() for cell in third for word in cell.split(",") if word.strip()}
+
+
+def matcher(words: set[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?i)\b({'|'.join(map(re.escape, sorted(words)))})s?\b")
+
+
+def test_the_table_is_whole_and_each_word_stands_once() -> None:
+    found = rows()
+    assert len(found) > 50
+    assert [row for row in found if len(row) != 3 or not row[0] or not row[1]] == []
+    words = [w.strip() for row in found for w in row[0].split(",")]
+    assert sorted(w for w in set(words) if words.count(w) > 1) == []
+
+
+def test_each_word_to_avoid_is_judged_here() -> None:
+    assert NOWHERE.isdisjoint(ELSEWHERE)
+    assert avoided() == NOWHERE | ELSEWHERE.keys()
+    assert avoided() >= IN_MESSAGES
+
+
+def test_words_without_another_meaning_are_not_used() -> None:
+    wrong = matcher(NOWHERE)
+    said = []
+    for name in files():
+        text = (ROOT / name).read_text(encoding="utf-8").lower()
+        if any(word in text for word in NOWHERE):  # quicker than the pattern
+            for number, line in enumerate(text.split("\n"), 1):
+                said += [f"{name}:{number}: {m}" for m in wrong.findall(line)]
+    assert said == []
+
+
+def test_messages_use_the_words_of_the_glossary() -> None:
+    wrong = matcher(IN_MESSAGES)
+    said = []
+    for name in files():
+        if not name.startswith(SPEAKS) or name.endswith((".md", ".pyi")):
+            continue
+        for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").split("\n"), 1):
+            if line.lstrip().startswith(("#", "//", "*")):
+                continue
+            for text in LITERAL.findall(line):
+                if text.count(" ") > 1 and (found := wrong.search(text)):
+                    said.append(f"{name}:{number}: {found[1]}: {text}")
+    assert said == []
