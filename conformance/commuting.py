@@ -49,6 +49,7 @@ class Action(NamedTuple):
     what: str  # read, write, select, close, die, poison, make, sync, enrol, resign
     guards: tuple[Guard, ...] = ()
     on: int = 0  # the channel; for close, the end
+    side: int = READ  # of make
 
 
 @dataclass
@@ -85,6 +86,22 @@ def worlds() -> Iterator[tuple[World, list[Action]]]:
                 for _ in range(ends if c == 0 else 1):
                     w.make_end(c, side)
         yield w, actions(w, ends)
+    for capacity in (0, 1):
+        yield three_channels(capacity)
+
+
+def three_channels(capacity: int) -> tuple[World, list[Action]]:
+    """Two selects that have one channel in common, and each one of its own."""
+    w = World()
+    w.chans = [Chan(capacity, "block"), Chan(0), Chan(0)]
+    w.barriers = [Barrier(2)]
+    r = [Guard("in", c, w.make_end(c, READ)[0]) for c in range(3)]
+    o = [Guard("out", c, w.make_end(c, WRITE)[0], value=7 + c) for c in range(3)]
+    found = [Action(f"read {c}", "read", (r[c],)) for c in range(3)]
+    found += [Action(f"write {c}", "write", (o[c],)) for c in range(3)]
+    found += [Action(f"select r0 r{c}", "select", (r[0], r[c])) for c in (1, 2)]
+    found += [Action(f"select w0 r{c}", "select", (o[0], r[c])) for c in (1, 2)]
+    return w, found
 
 
 def actions(w: World, ends: int) -> list[Action]:
@@ -117,6 +134,7 @@ def actions(w: World, ends: int) -> list[Action]:
         Action("select r0! r1", "select", (loud, r1)),
         Action("poison 0", "poison", on=0),
         Action("make r0", "make", on=0),
+        Action("make w0", "make", on=0, side=WRITE),
         Action("sync", "sync", (barrier,)),
         Action("enrol", "enrol"),
         Action("resign", "resign"),
@@ -130,8 +148,9 @@ def actions(w: World, ends: int) -> list[Action]:
 
 def steps(state: State, pid: int, action: Action) -> list[State]:
     """The states to which this step of a new process leads, one for each choice. None if the step
-    is bad use there.
+    is bad use there. A process writes its number, so that values differ.
     """
+    action = action._replace(guards=tuple(g._replace(value=pid) for g in action.guards))
     try:
         return list(_steps(state, pid, action))
     except BadUse:
@@ -160,7 +179,7 @@ def _steps(state: State, pid: int, action: Action) -> Iterator[State]:
             w.poison(action.on)
         elif action.what == "make":
             touched.append((("c", action.on), "make"))
-            w.make_end(action.on, READ)
+            w.make_end(action.on, action.side)
         elif action.what == "enrol":
             touched.append((("b", 0), "all"))
             w.enrol_party(0)
@@ -325,7 +344,9 @@ class Looked:
     differing: list[tuple[frozenset[Entry], str]] = field(default_factory=list)
 
 
-def look(conflicts: Any, depth: int = 1, sample: int = 0, seed: int = 0) -> Looked:
+def look(
+    conflicts: Any, depth: int = 1, sample: int = 0, seed: int = 0, thirds: bool = True
+) -> Looked:
     """Does all pairs of steps in both orders, in all states after at most `depth` steps. Where a
     third step decides a select of the pair, that step is done too.
 
@@ -339,7 +360,7 @@ def look(conflicts: Any, depth: int = 1, sample: int = 0, seed: int = 0) -> Look
         if 0 < sample < len(states):
             states = states[:1] + random.Random(seed).sample(states[1:], sample - 1)
         for state, a, b in itertools.product(states, doable, doable):
-            for third in (None, *doable):
+            for third in (None, *doable) if thirds else (None,):
                 _look(looked, conflicts, state, a, b, third)
     return looked
 
@@ -353,6 +374,8 @@ def _look(
             states = [after for s in states for after in steps(s, pid, action)]
         return states
 
+    if (a.what, b.what) == ("make", "make"):
+        return  # the numbers of the two ends are by their order, and mean nothing
     last = () if third is None else ((3, third),)
     if third is not None and "select" not in (a.what, b.what):
         return

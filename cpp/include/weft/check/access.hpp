@@ -43,12 +43,11 @@ class Relation {
     put(choose_write, {choose_write, all});
     put(close, {make, all, join, look});
     put(close_other, {make, all});
-    put(make, {all});
+    // When one side has gone, who takes its last value, or gives it one that it waits for, ends the
+    // channel: after that no end can be made.
+    put(make, {read, write, choice, choose_read, choose_write, all});
     put(all, {all, join, look});
     put(join, {look});
-    // When the last writer has gone, who takes the last value of a buffer ends the channel: after
-    // that no end can be made.
-    for (const Access a : {read, choice, choose_read}) flip(a, make, true);
     // The value that a writer leaves in a buffer is lost if the last reader has gone.
     for (const Access a : {write, choose_write, quiet_choice}) flip(a, close, true);
   }
