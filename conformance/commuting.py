@@ -294,7 +294,9 @@ def entries(state: State, a: int, b: int) -> set[Entry]:
     """The pairs of accesses of two steps at one place. If more processes arrive at the barrier than it
     has parties, their arrivals count as `all`.
     """
-    joined = sum(("b", 0) == place for t in state.touches.values() for place, how in t if how == "join")
+    joined = sum(
+        place == ("b", 0) for t in state.touches.values() for place, how in t if how == "join"
+    )
     crowded = joined > state.world.barriers[0].enrolled
     found = set()
     for place, how in state.touches[a]:

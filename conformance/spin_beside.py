@@ -67,16 +67,13 @@ def spin(model: str) -> Spin:
         said = _run(["./pan", "-m100000"], folder)
         searched = time.perf_counter()
     states = re.search(r"([\d.e+]+) states, stored", said)
-    assert states is not None, said
-    return Spin(
-        int(float(states[1])), "invalid end state" in said, made - began, searched - made
-    )
+    errors = re.search(r"errors: (\d+)", said)
+    assert states is not None and errors is not None, said
+    return Spin(int(float(states[1])), errors[1] != "0", made - began, searched - made)
 
 
 def _run(command: list[str], folder: str) -> str:
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, encoding="utf-8", check=False
-    )
+    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

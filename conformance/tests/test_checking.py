@@ -12,6 +12,7 @@ from conformance.checking import GROUPS, compare
 from conformance.commuting import Entry, entries_of, look, table, witnessed
 from conformance.witnesses import CAREFUL, NOWHERE, WITNESSES
 
+
 def without(entry: Entry) -> Callable[[str, str, bool], bool]:
     """The table with this entry made wrong."""
     return lambda a, b, buffered: table(a, b, buffered) != ((a, b, buffered) == entry)

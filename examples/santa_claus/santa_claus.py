@@ -109,7 +109,9 @@ def main(years, deer, elves, size, problems, as_json):
     if as_json:
         print(json.dumps({"example": "santa_claus", "delivered": delivered, "groups": groups}))
     else:
-        print(f"the toys were delivered {delivered} times, and {groups} groups of elves were helped")
+        print(
+            f"the toys were delivered {delivered} times, and {groups} groups of elves were helped"
+        )
 
 
 if __name__ == "__main__":

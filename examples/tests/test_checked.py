@@ -145,7 +145,9 @@ def test_farm_scale() -> None:
 # --- plug-and-play --------------------------------------------------------------------------------
 
 
-def stream(make: Callable[..., Any], *inputs: list[Any], outs: int = 1, grouped: bool = True) -> Any:
+def stream(
+    make: Callable[..., Any], *inputs: list[Any], outs: int = 1, grouped: bool = True
+) -> Any:
     """What a process writes to its outputs, given these inputs."""
     sources = [Channel(f"in {i}") for i in range(len(inputs))]
     sinks = [Channel(f"out {i}") for i in range(outs)]

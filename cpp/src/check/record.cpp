@@ -70,8 +70,7 @@ int Record::new_place() {
   Place& x = places[static_cast<std::size_t>(places_count)];
   x.capacity = 0;
   x.loses = false;
-  for (std::vector<int>* v : {&x.values, &x.free, &x.closers, &x.joined, &x.joiners})
-    v->clear();
+  for (std::vector<int>* v : {&x.values, &x.free, &x.closers, &x.joined, &x.joiners}) v->clear();
   x.parties = 0;
   x.next_value = x.next_free = 0;
   for (auto& side : x.selects) side.clear();

@@ -69,8 +69,7 @@ void CheckedChoice::looks_by_priority(std::uint64_t key) {
   since_->resize(c.n_, 0);
   for (std::uint32_t i = 0; i < c.n_; ++i) {
     core::Guard& g = c.guards_[i];
-    const bool ready =
-        g.enabled && g.kind <= core::Kind::output && g.state() == core::State::ready;
+    const bool ready = g.enabled && g.kind <= core::Kind::output && g.state() == core::State::ready;
     unsigned& since = (*since_)[i];
     since = !ready ? 0 : since ? since : std::max(1u, engine_.run.steps);
   }
@@ -82,11 +81,10 @@ void CheckedChoice::takes_by_priority() {
   for (std::uint32_t i = 0; i < since.size(); ++i) {
     if (!since[i] || engine_.run.steps - since[i] < engine_.starving()) continue;
     const weft::checking::Record& r = engine_.run.record;
-    engine_.starved.insert("guard " + std::to_string(i) + " of a select of " +
-                           r.path(r.running) + " (" + engine_.name_at(c.guards_[i].where) +
-                           ") was ready, and was passed over for " +
-                           std::to_string(engine_.starving()) +
-                           " steps: a select with priorities may never take it");
+    engine_.starved.insert(
+        "guard " + std::to_string(i) + " of a select of " + r.path(r.running) + " (" +
+        engine_.name_at(c.guards_[i].where) + ") was ready, and was passed over for " +
+        std::to_string(engine_.starving()) + " steps: a select with priorities may never take it");
   }
 }
 

@@ -63,7 +63,7 @@ class Checker final : public Points, public runtime::Chooser {
   weft::checking::Run run;
   const Services* services = nullptr;
   bool on = false;
-  std::uint64_t lost = 0;  // values
+  std::uint64_t lost = 0;                        // values
   std::map<std::string, std::uint64_t> lost_in;  // by the name of the channel
   std::set<std::string> starved;                 // sentences
   // Ordinary code has had an operation in a block of its own: it is no point.
