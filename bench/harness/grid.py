@@ -49,8 +49,8 @@ class Experiment:
 
 @dataclass
 class Found:
-    """What was measured: y by curve and point; the bytes of each process, if a program reports
-    them; and why a curve ended early.
+    """The figures of a measurement: y by curve and point; the bytes of each process, if a program
+    reports them; and why a curve ended early.
     """
 
     values: dict[str, dict[int, float]] = field(default_factory=dict)

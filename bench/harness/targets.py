@@ -124,7 +124,7 @@ def reach_at(reach: dict[str, float], milestone: str) -> float | None:
 
 @dataclasses.dataclass(frozen=True)
 class Targets:
-    """All that is defined."""
+    """All benches, targets and headlines that are defined."""
 
     milestone: str
     benches: dict[str, Bench]

@@ -50,7 +50,7 @@ def elements(source, sink, n):
 @process
 async def main(n, samples, per):
     before = in_use()
-    # One long stretch, which other programs interrupt: so the CPU time.
+    # This is one long stretch, which other programs interrupt, so the CPU time counts.
     began = time.process_time_ns()
     first, last = Channel(), Channel()
     ring = list(elements(first.reader(), last.writer(), n))

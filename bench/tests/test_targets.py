@@ -257,7 +257,7 @@ LOOSENED = {
 
 
 class Expansion(Folder):
-    """What targets.toml does not repeat is filled in."""
+    """Fields that targets.toml does not repeat are filled in."""
 
     def names(self, bench):
         return [c.name for c in bench.candidates], [t.name for t in bench.targets]

@@ -1,4 +1,4 @@
-"""What the tests of the old names share: see networks.py for the implementations of pycsp."""
+"""Fixtures for the tests of the old names; networks.py has the implementations of pycsp."""
 
 from __future__ import annotations
 

@@ -96,8 +96,8 @@ def test_sequence_and_nested_parallel(run: Any) -> None:
 
 
 def test_poison_that_the_program_raises_is_quiet_too(run: Any) -> None:
-    """Rule 7.1: the layers stay as quiet as what they stand for; Weft's own processes fail by it
-    (rule 3.5)."""
+    """Rule 7.1: processes of the layers end as quietly as the originals do; Weft's own processes
+    fail in such a case (rule 3.5)."""
 
     @process
     async def raises() -> None:
@@ -142,7 +142,7 @@ def test_a_poisoned_operation_without_process_leaves_parallel(run: Any) -> None:
 
 
 def test_poison_does_not_spread_through_arguments(run: Any) -> None:
-    """aPyCSP's processes shield: what they hold stays as it is."""
+    """aPyCSP's processes shield: the channels whose ends they hold stay as they are."""
 
     @process(verbose_poison=False)
     async def pass_on(cin: Any, cout: Any) -> None:
@@ -275,7 +275,8 @@ def test_buffered_channels_and_what_waits() -> None:
 
 @pytest.mark.parametrize("delta", [SeqDelta2, Delta2])
 def test_a_consumer_that_poisons_its_own_end_alone(run: Any, delta: Any) -> None:  # rule 10.1
-    """The delta ends by it, and the others would wait for ever: aPyCSP's network hangs there."""
+    """The delta ends by the poison, and the others would wait for ever: aPyCSP's network hangs
+    there."""
 
     async def network(all_of_them: bool) -> Any:
         a, b, c, d = (Channel(name) for name in "abcd")

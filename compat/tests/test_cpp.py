@@ -1,5 +1,5 @@
-"""C++CSP's names: the cases of cpp/*.cpp under sanitizers, that a value which does not fit is warned
-of, and the page about them."""
+"""C++CSP's names: the cases of cpp/*.cpp under sanitizers, the warning for a value that does not
+fit, and the page about the names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).with_name("cpp")
 BUILD = ROOT / ".build/compat/cpp"
-# As the core's sanitized build (cpp/tests/run).
+# The flags of the core's sanitized build (cpp/tests/run).
 FLAGS = (
     "-O0 -fsanitize=address,undefined -fno-sanitize=function -fno-sanitize-recover=all "
     "-fsanitize-trap=undefined -fno-sanitize-trap=vptr -mllvm -asan-instrumentation-with-call-threshold=0"
@@ -67,7 +67,7 @@ NARROWED = {
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_a_value_that_does_not_fit_is_warned_of(compiler: str, tmp_path: Path) -> None:
-    """Both compilers take the headers, too."""
+    """Both compilers accept the headers, too."""
     head = "#include <weft/compat/csp_plugnplay.hpp>\n#include <csp/csp.h>\n"
     functions = [
         f"void given_{i}(csp::chan_in<int> csp_in, csp::chan_out<int> csp_out) "

@@ -56,7 +56,7 @@ def test_listing_1_an_implementation_is_chosen_by_one_import(name: str) -> None:
 
 
 def test_listing_2_io_keeps_the_others_running(p: Any) -> None:
-    """Ten that wait at once: each is let go only when all have begun to wait."""
+    """Ten processes wait at once: each is let go only when all have begun to wait."""
     all_wait = threading.Barrier(10)
 
     @p.io
@@ -127,7 +127,8 @@ def test_listing_5_each_request_is_matched_once(p: Any) -> None:
 
 
 def test_listing_6_a_process_that_blocks_hands_over(p: Any) -> None:
-    """A ring: a token passes through every process in turn, though each blocks at once."""
+    """A ring: a token passes through every process in turn, although each process blocks at
+    once."""
     size, rounds = 30, 5
     ring = p.Channel() * size
 
@@ -225,7 +226,7 @@ def test_commstime(p: Any) -> None:
 
 
 def hits(seed: int, throws: int) -> int:
-    """How many of so many random points of the unit square lie within the circle."""
+    """Returns how many of n random points of the unit square lie within the circle."""
     random = Random(seed)
     return sum(random.random() ** 2 + random.random() ** 2 < 1 for _ in range(throws))
 
@@ -257,7 +258,7 @@ def test_monte_carlo_pi(p: Any) -> None:
 
 
 def row(y: int, width: int, height: int) -> list[int]:
-    """A line of the Mandelbrot set: steps until each point has left it, at most 50."""
+    """A line of the Mandelbrot set: the steps until each point has left it, at most 50."""
 
     def steps(c: complex) -> int:
         z = 0j
@@ -308,7 +309,8 @@ def test_mandelbrot_by_a_producer_that_is_the_consumer_too(p: Any) -> None:
 
 @pytest.mark.parametrize("tokens", [1, 4])
 def test_a_ring_with_several_tokens(p: Any, tokens: int) -> None:
-    """Each goes round so often; the one who sees the last token for the last time ends the ring."""
+    """Each token goes round n times; the process that sees the last token for the last time ends
+    the ring."""
     size, laps = 10, 6
     ring = p.Channel() * size
 
@@ -345,8 +347,8 @@ def test_a_ring_with_several_tokens(p: Any, tokens: int) -> None:
 
 
 def test_many_processes_each_read_one_value(p: Any) -> None:
-    """More than start at once (1,000): the rest start as these end. compat/docs/pycsp.md says what
-    a million takes."""
+    """There are more processes than start at once (1,000): the rest start as these end.
+    compat/docs/pycsp.md says what a million takes."""
     channel = p.Channel()
     seen: list[int] = []
     count = 2500
@@ -401,8 +403,8 @@ def test_sieve_grows_as_it_runs(p: Any) -> None:
 
 
 def test_philosophers_dine(p: Any) -> None:
-    """Five, four of them seated at a time; each takes and lays down its forks in either order. The
-    butler goes home."""
+    """Five philosophers, four of them seated at a time; each takes and lays down its forks in
+    either order. The butler goes home."""
     seats, steps = 5, 200
     left, right = p.Channel() * seats, p.Channel() * seats
     down, up = p.Channel() * seats, p.Channel() * seats
@@ -459,8 +461,8 @@ def test_philosophers_dine(p: Any) -> None:
 
 @pytest.mark.parametrize("end", ["poison", "retire"])
 def test_termination_races(p: Any, end: str) -> None:
-    """Five sources that end one channel when each is done: retire loses nothing, poison ends all at
-    the first."""
+    """Five sources that end one channel when each is done: retiring loses nothing, poison ends
+    all of them at the first."""
     channel = p.Channel()
 
     @p.process

@@ -1,4 +1,5 @@
-"""The old names on Weft: what they share with its own, and what its newer rules leave as it was."""
+"""The old names on Weft: what they share with Weft's own, and what Weft's newer rules leave
+unchanged."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def test_a_choice_of_pycsp_ends_with_the_first_channel_that_retires(select_of: s
 
 
 def test_calls_of_io_that_wait_for_each_other_all_run() -> None:
-    """Rule 7.9: also more calls than the pool has threads."""
+    """Rule 7.9: there may be more such calls than the pool has threads."""
     from weft.compat.pycsp import greenlets as pycsp
 
     many = _io.LIMIT + 7

@@ -1,5 +1,5 @@
-"""The distribution weft-compat beside weft: where weft.compat is found, and what is said without
-it; and its page."""
+"""The distribution weft-compat beside weft: where weft.compat is found, the error without it,
+and its page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OLD_NAMES = Path(weft.compat.__path__[0])
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Path:
-    """A folder with weft, as it is without weft-compat."""
+    """A folder with weft, without weft-compat."""
     for file in INSTALLED.iterdir():
         if file.name != "compat":
             (tmp_path / "weft").mkdir(exist_ok=True)
@@ -31,7 +31,7 @@ def alone(tmp_path: Path) -> Path:
 
 
 def said(code: str, *folders: Path) -> str:
-    """What the program prints, which finds weft in these folders."""
+    """Returns the output of the program, which finds weft in these folders."""
     path = os.pathsep.join(map(str, folders))
     command = [sys.executable, "-S", "-c", code]
     done = subprocess.run(
@@ -64,7 +64,7 @@ def test_beside_weft_it_is_found_as_a_package_of_weft(alone: Path) -> None:
 
 
 def test_in_another_folder_of_the_path_it_is_found_too(alone: Path) -> None:
-    """As where weft is the system's and weft-compat the user's."""
+    """So it is if weft is installed for the system and weft-compat for the user."""
     other = alone / "other"
     (other / "weft").mkdir(parents=True)
     (other / "weft/compat").symlink_to(OLD_NAMES)

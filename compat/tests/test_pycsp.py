@@ -1,4 +1,4 @@
-"""weft.compat.pycsp: what pycsp 0.9.2's names do, over each backend. The networks were written for
+"""weft.compat.pycsp: the names of pycsp 0.9.2, over each backend. The networks were written for
 Weft.
 
 The tests of choice are in test_pycsp_choice.py.
@@ -20,7 +20,7 @@ from weft.compat.pycsp import _remote, current
 
 @pytest.fixture(autouse=True, scope="module")
 def nobody_listens_afterwards() -> Iterator[None]:
-    """While other programs may come no run's virtual time goes on (rule 10.3)."""
+    """While other programs may come, no run's virtual time goes on (rule 10.3)."""
     yield
     _remote.shut()
 
@@ -281,7 +281,7 @@ raise ValueError("main")
 
 
 def test_a_process_that_returns_gives_up_nothing(p: Any) -> None:
-    """pycsp's ends are retired by retire alone: three writers return, a fourth writes on."""
+    """Only retire retires the ends of pycsp: three writers return, and a fourth one writes on."""
     channel = p.Channel()
 
     @p.process
@@ -496,7 +496,7 @@ def test_configuration_is_one(p: Any) -> None:
 
 
 def test_greenlets_have_no_other_interpreters(p: Any) -> None:
-    """What `multiprocess` does is in test_apart.py; `sshprocess` in test_ssh.py."""
+    """test_apart.py tests `multiprocess`, test_ssh.py `sshprocess`."""
     if p.version[3] == "greenlets":
         for refused in (p.multiprocess, p.MultiProcess, p.sshprocess, p.ClusterProcess):
             with pytest.raises(p.InfoException, match="not available for greenlets"):
@@ -521,7 +521,7 @@ def test_every_name_is_there(p: Any) -> None:
     assert current.version == p.version
     with pytest.raises(AttributeError, match="no 'nothing'"):
         current.nothing  # noqa: B018
-    # A program may raise them itself.
+    # A program may raise these exceptions itself.
     assert str(p.ChannelPoisonException()) and str(p.ChannelRetireException())
     assert p.FatalException("m").msg == p.InfoException("m").msg == "m"
 

@@ -10,7 +10,7 @@ import pytest
 
 
 def feed(p: Any, values: Any) -> Any:
-    """A buffered channel that holds `values`: its reading end."""
+    """Returns the reading end of a buffered channel that holds `values`."""
     channel = p.Channel(buffer=len(values) + 1)
     cout = channel.writer()
     for v in values:

@@ -35,7 +35,7 @@ export NODE=$node
 
 @pytest.fixture(autouse=True)
 def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """What `ssh` was given, a word a line."""
+    """The file with the arguments that `ssh` got, a word on each line."""
     (tmp_path / "ssh").write_text(SSH)
     (tmp_path / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -52,7 +52,7 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_what_it_prints_is_here_when_it_has_ended(
     monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
-    """However late it comes. A program that ended at once lost it."""
+    """The output arrives however late it comes. Once a program that ended at once lost it."""
     monkeypatch.setenv("LATE", "yes")
     p.Parallel(there.where())
     assert capfd.readouterr().err == "this is printed\n"
@@ -68,7 +68,7 @@ def test_ends_go_along() -> None:
 
 
 def test_where_it_runs(ssh: Path, capfd: Any) -> None:
-    """Values go and come by pickle; what it prints is printed here, as an error."""
+    """Values go and come by pickle; text that the process prints is printed here, as an error."""
     first, second = p.Parallel(there.where({1, 2}) * 2)
     assert (first[0], first[2]) == ("me@node1", {1, 2})
     assert len({os.getpid(), first[1], second[1]}) == 3
@@ -116,7 +116,10 @@ def test_wrong_nodes(tmp_path: Path, monkeypatch: Any) -> None:
     with pytest.raises(p.InfoException, match=r"\$NODES is not set"):
         p.Parallel(there.node())
     (tmp_path / "nodes").write_text("-oProxyCommand=x\n")
-    for nodefile, why in ((tmp_path / "none", "No such file"), (tmp_path / "nodes", "is no node")):
+    for nodefile, why in (
+        (tmp_path / "none", "No such file"),
+        (tmp_path / "nodes", "is not a node"),
+    ):
         with pytest.raises(p.InfoException, match=why):
             p.Parallel(there.node(), cluster_nodefile=str(nodefile))
     (tmp_path / "nodes").write_text("a\n")
@@ -151,7 +154,8 @@ def test_its_channels_are_found() -> None:
 
 @pytest.mark.parametrize("buffer", [0, 3])
 def test_a_program_that_ends_right_after_it_has_retired(buffer: int) -> None:
-    """What its channel holds is read, and who reads on learns how it had ended."""
+    """The values in its channel are read, and a reader that reads on learns how the channel had
+    ended."""
     port = free_port()
 
     @p.process

@@ -69,8 +69,8 @@ def test_tasks_whose_guards_retire(tasks: ApartDriver) -> None:
 
 
 def test_in_those_networks_selects_go_on_without_a_guard() -> None:
-    """Rule 5.6: otherwise those networks would show nothing. Counts the selects of which a guard
-    had retired, by their outcome.
+    """Rule 5.6. If no select went on after a guard retired, the tests of those networks would
+    compare nothing, so this counts such selects by their outcome.
     """
     came_to: Counter[str] = Counter()
     for seed in range(60):

@@ -258,7 +258,7 @@ struct Programs {
     }
     REQUIRE_THAT(!told_who_ran);
     for (const Program& p : all) {
-      // One that is killed may be the one who would have passed it on.
+      // A killed process may be the one that would have passed it on.
       REQUIRE_THAT(!p.was_due || p.struck || killed);
       for (const Program& q : all)
         for (const auto& [wire, mine] : p.links)

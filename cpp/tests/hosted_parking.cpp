@@ -55,7 +55,7 @@ void* begin_woken(Parking& p) {
   p.signal(Parking::woken);
   return &seen;
 }
-// Gives up the lock for the time of some yields, in which the peer signals at once.
+// step_aside() takes some time, as giving up a lock does, and signals before the thread sleeps.
 struct Aside {
   Parking* by = nullptr;
   int stepped = 0, back = 0;

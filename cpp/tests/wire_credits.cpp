@@ -443,8 +443,8 @@ TEST_CASE(
       {false, {w::Kind::put, 0, 0, 0, 0, 1, {}}, "without credits"},
       {false, {w::Kind::recalled, 0, 0, 0, 0, 0, {}}, "without credits"},
       {true, {w::Kind::put, 0, 7, 0, 0, 1, {}}, "without credits"},
-      {true, {w::Kind::put, 0, 0, 0, 0, 1ull << 40, {}}, "none of its channel's type"},
-      {true, {w::Kind::put, w::Flag::body, 0, 0, 0, 8, body}, "none of its channel's type"},
+      {true, {w::Kind::put, 0, 0, 0, 0, 1ull << 40, {}}, "not of its channel's type"},
+      {true, {w::Kind::put, w::Flag::body, 0, 0, 0, 8, body}, "not of its channel's type"},
   };
   for (const Bad& bad : all) {
     CAPTURE(bad.says);

@@ -170,7 +170,7 @@ TEST_CASE_TEMPLATE(
   {
     w::FarSelect s;
     CHECK_THROWS_WITH_AS(s.in(r).in(q.f->template reader<int>("e")),
-                         doctest::Contains("two spaces"), BadUse);
+                         doctest::Contains("two Spaces"), BadUse);
     CHECK_THROWS_AS((void)s.value<int>(), BadUse);
     w::FarSelect none;
     CHECK_THROWS_AS(none(), BadUse);

@@ -136,7 +136,7 @@ TEST_CASE(
                                                   &std::fclose);
   }
   CHECK_THROWS_WITH_AS(w::Meeting(a, "file", d.options()),
-                       doctest::Contains("is there and is no socket"), BadUse);
+                       doctest::Contains("is there and is not a socket"), BadUse);
 }
 
 TEST_CASE(

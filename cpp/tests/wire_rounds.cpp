@@ -299,7 +299,7 @@ void two_runs() {
 template <class L>
 void a_meeting_point() {
   char path[] = "/tmp/weft-test-XXXXXX";
-  if (!::mkdtemp(path)) return check(false, "no directory");
+  if (!::mkdtemp(path)) return check(false, "not a directory");
   {
     Starter<L> s;
     Channel<int> to{named("to")}, back{named("back")};

@@ -34,7 +34,7 @@ struct Hello {
   std::uint64_t magic = 0x324D485354464557, ring = kRing;
 };
 
-// A peer made by hand: it makes what a link makes, and may do anything with it.
+// A peer of the test's own: it has the same memory and descriptors as a link, and may misuse them.
 struct Hand {
   std::shared_ptr<w::Space> home = w::Space::make("home");
   int fds[2];
@@ -127,8 +127,7 @@ TEST_CASE(
   CHECK(p.now() == 75'000);
   p.came(P::kAnswer - 1'000);
   CHECK(p.now() == P::kAnswer);
-  // Quick answers between them change nothing. Once there are only quick ones, the usual time
-  // returns.
+  // Quick answers between them change nothing; with only quick ones the usual time returns.
   for (std::uint32_t i = 1; i < P::kSteady; ++i) {
     p.came(2'000);
     CHECK(p.now() == P::kAnswer);
@@ -164,8 +163,7 @@ TEST_CASE("wire 12.4: what is made is sealed, of its size and there: nobody take
 }
 
 TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a signal") {
-  // No file of this process may be large, so whatever this test finds, it takes no memory from
-  // others.
+  // No file of this process may be large, so this test takes no memory from others.
   rlimit size;
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &size) == 0);
   const auto signal = ::signal(SIGXFSZ, SIG_IGN);
@@ -176,8 +174,8 @@ TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a sign
                        doctest::Contains("cannot be had: File too large"), BadUse);
   CHECK_THROWS_WITH_AS(w::Segment::make(std::size_t{1} << 50, w::Segment::Peers::write, fd),
                        doctest::Contains("cannot be had: Cannot allocate"),
-                       // This is more than half of all memory: if it were requested, some process
-                       // would be killed.
+                       // This is more than half of all memory: if it were given, a process would be
+                       // killed.
                        BadUse);
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &size) == 0);
   ::signal(SIGXFSZ, signal);
@@ -417,8 +415,7 @@ TEST_CASE(
     while (h.in().tail.load() == 0) std::this_thread::yield();  // its HELLO has rung the bell
     std::uint64_t op = 0;
     for (const auto who : {w::Bell::standby, w::Bell::looking}) {
-      // If the bells' thread is just looking, the waiting thread sleeps by itself: then the test
-      // tries again.
+      // If the bells' thread looks just now, the waiter sleeps by itself: the test tries again.
       bool parked = false;
       for (int attempt = 0; !parked && attempt < 1000; ++attempt) {
         h.in().bell.who.store(who);
@@ -455,8 +452,7 @@ TEST_CASE(
     Reader<int> r = c.reader();
     h.say({w::Kind::offer, w::Flag::write, 0, 0, 1, 7, {}});
     CHECK(r() == 7);
-    // This write rings no bell. The home has lent the buffer's slots with the answer to the first
-    // write (WIRE.md 6.2).
+    // This write rings no bell: the first answer has lent the buffer's slots (WIRE.md 6.2).
     w::Buffer b;
     w::append(b, {w::Kind::put, 0, 0, 0, 0, 8, {}}, h.seq++);
     for (const std::byte x : b) h.segment.data()[kPage + (h.at++ & (kRing - 1))] = x;
@@ -622,9 +618,8 @@ TEST_CASE(
     }
     end(1);
     idle.join();
-    // The thread looks three times for the others, and then once each time that something comes
-    // while the other thread is awake: then it wakes nobody, and goes on looking. If it never
-    // stopped looking, each round trip would wake it.
+    // The thread looks three times, and again if something comes while the other one is awake: then
+    // it wakes nobody. If it never stopped looking, each round trip would wake it.
     CHECK(sleeps < kTimes / 2);
   }
   int status = 0;

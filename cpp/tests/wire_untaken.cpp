@@ -204,7 +204,7 @@ TEST_CASE("wire 14.2: who asks and does not read what he is answered comes to a 
   CHECK(a.at_home.session.why() == "more answers wait than a peer may leave unread");
   CHECK((op > 65'000 && op < 66'000));
   CHECK(a.at_home.session.queued() - before < 4'000'000);
-  // A reader comes to none of these.
+  // No reader comes to any of these.
   for (std::uint64_t i = 1; i < 150'000; ++i) {
     b.to_home({w::Kind::offer, 0, other, 0, i, 0, {}});
     b.pump();

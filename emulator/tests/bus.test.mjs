@@ -31,13 +31,14 @@ test('the non-striped alias shows the words of its bank (2.6.2)', () => {
 });
 
 /**
- * Two cores in loops over data of their own; the cycles core 0 took for its 1000 rounds.
+ * Runs loops on two cores, each over data of its own. Returns the cycles that core 0 took for its
+ * 1000 rounds.
  * @param {number} address0
  * @param {number} address1
  * @param {boolean} conflicts
  */
 function loops(address0, address1, conflicts) {
-  // Each core's code stands in its own scratch bank, so that only the data can meet.
+  // Each core's code is in its own scratch bank, so only accesses to data can conflict.
   const m = boot(
     `volatile uint32_t cycles;
      typedef void (*code)(uint32_t, uint32_t);
@@ -58,12 +59,12 @@ function loops(address0, address1, conflicts) {
 test('loads of two cores from different banks do not meet, from one bank they do (2.1.1, 2.6.2)', () => {
   const free = loops(0x20020000, 0x20020004, false);
   // Six loads in eleven cycles: two such loops on one bank want it twelve times, so they must wait
-  // at least once a round. Outside the loop core 0's caller is in striped SRAM and may meet core 1
-  // there, a few times.
+  // at least once a round. Outside the loop core 0's caller is in striped SRAM and may conflict
+  // with core 1 there, a few times.
   const waits = (/** @type {number} */ a0, /** @type {number} */ a1) => loops(a0, a1, true) - free;
   assert.ok(waits(0x21000000, 0x21010000) <= 8, 'a bank each');
   assert.ok(waits(0x21000000, 0x2100fe00) >= 1000, 'one bank');
-  // Striped, both walk through the banks one behind the other.
+  // In striped SRAM both go through the banks, one behind the other.
   assert.ok(waits(0x20020000, 0x20020100) <= 1000, 'striped');
 });
 

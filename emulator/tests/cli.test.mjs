@@ -142,10 +142,10 @@ test('--uart-socket: a program at the other end of the line, one at a time, and 
     });
   await says(first, 'one');
   const second = await plugged();
-  await new Promise((resolve) => second.on('close', resolve)); // turned away
+  await new Promise((resolve) => second.on('close', resolve)); // refused
   first.destroy();
   await new Promise((resolve) => first.on('close', resolve));
-  // The emulator may not have seen yet that the first has gone.
+  // The emulator may not have seen yet that the first program has disconnected.
   for (;;) {
     const third = await plugged();
     const gone = new Promise((resolve) => third.once('close', () => resolve('gone')));

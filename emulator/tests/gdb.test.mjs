@@ -39,7 +39,7 @@ function session(source, options) {
   const sent = [];
   const s = new Session(new Target(machine), (text) => sent.push(text));
   /**
-   * A command that lets time pass, up to its stop reply.
+   * Sends a command that lets time pass; returns at its stop reply.
    * @param {string} text
    * @param {number} [slices]
    */
@@ -206,7 +206,7 @@ test('both cores at one breakpoint: each is told of', () => {
   for (let i = 0; i < 40; i++) {
     const before = [machine.read32('n'), machine.read32(machine.address('n') + 4)];
     seen[Number(/thread:(\d)/.exec(String(go('c')))?.[1]) - 1]++;
-    // Nobody has come through more often than it was told of.
+    // Neither core passed the breakpoint more often than it was reported.
     assert.ok(
       machine.read32('n') - before[0] <= 1 &&
         machine.read32(machine.address('n') + 4) - before[1] <= 1,
@@ -229,7 +229,7 @@ test('a step is one instruction of one core; the other runs, or stands still if 
   for (let n = 0; n < 10; n++) go('vCont;s:1;c');
   assert.equal(zero.instructions, before[0] + 10);
   assert.ok(one.instructions > before[1] + 4);
-  // What stands still does not fall behind in time: it goes on from now.
+  // A core that was stopped does not fall behind in time: it goes on from now.
   for (let n = 0; n < 50; n++) go('vCont;s:1');
   assert.ok(one.t >= zero.t - 10, `${one.t} ${zero.t}`);
   s.receive('Hc1');
@@ -265,7 +265,7 @@ test('Ctrl-C stops a run; the program’s end and a deadlock stop it with a word
   s.interrupt();
   assert.equal(sent.pop(), 'T02thread:1;');
   assert.equal(s.running, false);
-  s.interrupt(); // nothing runs: nothing is said
+  s.interrupt(); // nothing runs, so nothing is sent
   assert.deepEqual(sent, []);
   /** @type {[string, RegExp][]} */
   const ends = [
@@ -427,7 +427,7 @@ async function client(port) {
   socket.on('error', () => {});
   await new Promise((resolve) => socket.once('connect', () => resolve(0)));
   /**
-   * The next event; null when the connection has ended.
+   * Returns the next event, or null when the connection has ended.
    * @returns {Promise<import('../src/gdb_packet.mjs').Event | null>}
    */
   const next = async () => {
@@ -481,15 +481,15 @@ test('over TCP: acknowledgements, a lost packet again, Ctrl-C, one client at a t
   const third = await client(n);
   assert.equal(await third.ask(`Z1,${machine.address('work').toString(16)},2`), 'OK');
   assert.equal(await third.ask('c'), 'T05thread:1;');
-  // The first client goes for good only now: that must not take what the third has set.
+  // The first client disconnects only now: that must not remove what the third has set.
   await new Promise((resolve) => first.socket.on('close', () => resolve(0)).end());
   for (let i = 0; i < 3; i++) assert.equal(await third.ask('qC'), 'QC1');
   assert.equal(machine.breakpoints.size, 1);
   assert.equal(await third.ask(`z1,${machine.address('work').toString(16)},2`), 'OK');
   third.socket.write(packet('c'));
-  third.socket.destroy(); // gone in the middle of a run: time stands still again
+  third.socket.destroy(); // disconnects in the middle of a run: time stands still again
   let fourth = await client(n);
-  // until the third is seen to be gone
+  // until the stub sees that the third has disconnected
   for (let reply = await fourth.ask('?'); reply === null; reply = await fourth.ask('?'))
     fourth = await client(n);
   const stood = machine.cycle;

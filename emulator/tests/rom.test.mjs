@@ -26,8 +26,8 @@ const back = machine.address('main');
 const half = (address) => machine.cores[0].load16(address);
 
 /**
- * Calls a function of the ROM on a core that has stood still; tells its cycles and that it kept
- * what it must keep.
+ * Calls a function of the ROM on a core that stands still; returns its result and its cycles.
+ * Asserts that it kept the registers that it must keep.
  * @param {number} place with the Thumb bit @param {number[]} args
  */
 function call(place, ...args) {

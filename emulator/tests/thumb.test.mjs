@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The instruction set against a second implementation, the package's own core, on random
- * instructions; and where that one errs.
+ * Compares the instruction set with a second implementation, the package's own core, on random
+ * instructions. The known errors of the second are left out.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ const CODE = 0x20000000;
 const DATA = 0x20008000;
 
 /**
- * A machine whose core 0 stands before one instruction.
+ * Makes a machine whose core 0 is about to execute one instruction.
  * @param {number[]} ops
  * @param {number[]} registers
  * @param {number} apsr

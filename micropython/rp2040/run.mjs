@@ -1,7 +1,7 @@
 // node run.mjs FIRMWARE.elf PROGRAM.py…: runs a program on MicroPython's firmware for the RP2040,
-// under emulator/, by the raw prompt on UART 0, as mpremote does; further ones each after a soft
-// reset, whatever core 1 does. Prints what the programs print; exit status 1 if one raises, or if
-// the board stops.
+// under emulator/, through the raw prompt on UART 0, as mpremote does. Before each further program
+// it makes a soft reset, whatever core 1 does. Prints what the programs print; exit status 1 if one
+// raises, or if the board stops.
 import { readFileSync } from 'node:fs';
 import { Machine } from '../../emulator/src/index.mjs';
 
@@ -15,7 +15,7 @@ const machine = new Machine({ uartDelay: true }).load(readFileSync(firmware));
 let said = '';
 machine.onUart((byte) => (said += String.fromCharCode(byte)));
 
-// Runs until the board has said that. Asleep for good is how a prompt waits for what is typed.
+// Runs until the board has written that text. A prompt that waits for input sleeps for ever.
 function until(text, seconds) {
   const end = machine.cycle + seconds * SECOND;
   for (;;) {
@@ -37,7 +37,7 @@ function until(text, seconds) {
   }
 }
 
-// One character at a time: the port's interrupt takes one, when the line has been quiet for 32
+// Sends one character at a time: the port's interrupt takes one when the line has been quiet for 32
 // bits.
 function send(text) {
   for (const character of text) {

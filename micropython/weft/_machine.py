@@ -93,7 +93,8 @@ class Thread(_proc.Process):
         global running
         if not on:
             mixed(
-                "process %s is of weft.threads, and the run of weft.coroutines: use one" % self.name
+                "process %s is of weft.threads, and the run of weft.coroutines: use one of the two"
+                % self.name
             )
         if self.done or self.k:
             raise bad("STARTED", self.where)
@@ -206,7 +207,10 @@ def fit(ps):
     have ends of weft.threads."""
     for p in ps:
         if not isinstance(p, Thread):
-            mixed("process %s is of weft.coroutines, and the run of weft.threads: use one" % p.name)
+            mixed(
+                "process %s is of weft.coroutines, and the run of weft.threads: use one of the two"
+                % p.name
+            )
         for x in list(p.args) + list(p.kw.values()):
             if isinstance(x, (core.Rd, core.Wr)):
                 mixed(

@@ -53,8 +53,8 @@ def why_not() -> str:
 
 
 class Losses:
-    """Draws losses. Of every 1/loss packets one is lost, and which one is drawn: so a test which
-    sends that many knows that some were lost. If each packet were drawn by itself, one run in
+    """Draws losses: of every 1/loss packets exactly one is lost, at a random place. So a test that
+    sends that many packets knows that some were lost. With a draw for each packet, one run in
     ninety would lose none.
     """
 

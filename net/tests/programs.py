@@ -116,7 +116,7 @@ def takes_what_never_comes(address: str, keys: str) -> None:
 
 
 def gives_pickles(address: str, keys: str) -> None:
-    """Says that it does not trust, and then sends pickles all the same."""
+    """Says that it does not trust, but then sends pickles."""
     from weft._net import link as _net_link
 
     made = _net_link._session

@@ -141,7 +141,7 @@ def test_an_address_that_does_not_answer(
 
 
 def test_an_address_that_python_does_not_reach(server, keys, cpp, monkeypatch):  # wire 17.17
-    """The home in C++ listens, and is reached through the relay all the same."""
+    """The home in C++ listens, but is reached through the relay."""
     p = cpp("writes_for_ever", server.url, keys, "c")
     assert p.heard() == "offered"
 

@@ -414,9 +414,9 @@ def test_what_killed_agents_leave_is_removed_by_the_next(agent, tmp_path, monkey
 def test_a_host_that_is_not_there(network):
     with pytest.raises(BadUse, match=r"there was no host 'gpu7' within 0\.2 seconds: `weft host"):
         th.run(parts.add.on(network.host("gpu7", patience=0.2))(1, 2))
-    with pytest.raises(BadUse, match="a name is 1 to 60"):
+    with pytest.raises(BadUse, match="a name must be 1 to 60"):
         network.host("gpu 1")
-    with pytest.raises(BadUse, match="patience is seconds"):
+    with pytest.raises(BadUse, match="patience must be a number of seconds"):
         network.host("gpu1", patience=-1)
 
 
@@ -586,7 +586,7 @@ def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
     p.process.send_signal(signal.SIGINT)
     assert p.heard() == ["ended", "KeyboardInterrupt"]
     assert p.ended() == 0
-    with net.join(server.url, keys=keys) as network:  # the OS process is free, and is the same one
+    with net.join(server.url, keys=keys) as network:  # the same OS process, now free
         assert th.run(parts.pid.on(network.host("gpu1"))()) == pid
 
 

@@ -364,7 +364,7 @@ def test_bad_use(server, keys):
         with pytest.raises(BadUse, match="not offered by this program"):
             network.withdraw("c")
         for patience in (0, -1, "1", True, float("nan")):
-            with pytest.raises(BadUse, match="patience is seconds"):
+            with pytest.raises(BadUse, match="patience must be a number of seconds"):
                 network.reader("c", patience=patience)
     network.close()
     with pytest.raises(BadUse, match="join again"):
@@ -475,7 +475,7 @@ def test_a_name_that_another_took_meanwhile(server, keys, monkeypatch):  # wire 
 
 
 def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, monkeypatch):
-    """As by a renewal that was cancelled while its message was under way. wire 17.3"""
+    """A renewal that was cancelled while its message was under way does this. wire 17.3"""
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         look, looks = network._meeting._there, []

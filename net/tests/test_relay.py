@@ -224,7 +224,7 @@ def test_keys_of_another_authority(server, keys, strange_keys, monkeypatch, apar
 
 @pytest.mark.parametrize("relay", ["", "always", None, True])
 def test_no_such_relay(server, keys, relay):
-    with pytest.raises(BadUse, match="relay is 'auto', 'only' or 'never'"):
+    with pytest.raises(BadUse, match="relay must be 'auto', 'only' or 'never'"):
         joined(server, keys, relay)
 
 

@@ -425,7 +425,7 @@ def test_who_answers_and_then_says_nothing(paired, monkeypatch):
     "wrong", [(0, 1, 1, 1, 1, 1), (1, 0, 1, 1, 1, 1), (1, 1, 1 << 20, 1, 1, 1), (1, 1, 1, 1, 1, 0)]
 )
 def test_no_line(wrong):
-    with pytest.raises(BadUse, match="_Line: a token"):
+    with pytest.raises(BadUse, match="_Line: the token"):
         _native._Line(*wrong)
 
 

@@ -273,9 +273,7 @@ def fails_when_cancelled(ready: Any, inp: Any) -> None:
 
 @process
 def reads_past_a_death(ready: Any, inp: Any, again: bool) -> Any:
-    """The first read meets a value that could not be rebuilt. Then the process reads on, or
-    ends.
-    """
+    """Its first read meets a value that cannot be rebuilt; then it reads on, or ends."""
     ready.write(None)
     try:
         inp.read()

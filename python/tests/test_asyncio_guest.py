@@ -123,7 +123,7 @@ def test_a_failure_cancels_the_block(play: Runner, waits_at: str) -> None:
 
 
 def test_a_block_that_goes_on_when_it_is_cancelled(play: Runner) -> None:
-    """Rules 7.5, 13.4: the task is asked once; the failure is raised all the same."""
+    """Rules 7.5, 13.4: the task is asked once; nevertheless the failure is raised."""
 
     async def main() -> int:
         turns = 0

@@ -274,7 +274,7 @@ def test_what_is_no_function_is_bad_use() -> None:
         weft.check(secnds=2)
     with pytest.raises(weft.BadUse, match="is no function"):
         weft.check()(3)
-    with pytest.raises(weft.BadUse, match="is no token"):
+    with pytest.raises(weft.BadUse, match="is not a token"):
         weft.check(programs.good, replay="hello")
 
 

@@ -149,7 +149,7 @@ def test_a_program_that_is_not_the_same_twice() -> None:
         (["--faults", "kil"], "did you mean 'kill'"),
         (["--replay", "w1:cle"], "not a whole token"),
         (["--replay", "w7:a@1=b"], "another version"),
-        (["--replay", "hello"], "is no token"),
+        (["--replay", "hello"], "is not a token"),
         (["-j", "0"], "jobs=0"),
         (["--stub", "nothing"], "module.function"),
         (["--svg", "/nonexistent/x.svg"], "cannot write /nonexistent/x.svg"),

@@ -61,10 +61,10 @@ def test_numbers_are_accepted() -> None:
 @pytest.mark.parametrize(
     ("token", "says"),
     [
-        ("", "is no token"),
-        ("hello", "is no token"),
-        ("w", "is no token"),
-        ("w1x", "is no token"),
+        ("", "is not a token"),
+        ("hello", "is not a token"),
+        ("w", "is not a token"),
+        ("w1x", "is not a token"),
         ("w2:clerk@3=van", "another version"),
         ("w12-31.2", "another version"),
         ("w1:", "not a whole token"),

@@ -281,7 +281,7 @@ def test_what_is_no_process(b):  # rule 11
     def generator():
         yield 1
 
-    with pytest.raises(BadUse, match="a process does not yield"):
+    with pytest.raises(BadUse, match="a process cannot be a generator"):
         b.weft.process(generator)
     with pytest.raises(BadUse, match="once is enough"):
         b.weft.process(b.weft.process(len))

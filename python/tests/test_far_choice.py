@@ -200,8 +200,7 @@ def test_a_choice_is_cancelled(tmp_path: Path) -> None:  # rules 6.1, 6.2
 
 @pytest.mark.parametrize("how", ["skip", "a timeout of 0"])
 def test_who_looks_is_cancelled_before_its_home_has_answered(how: str) -> None:
-    """Rule 6.1: the skip is not chosen, because not every home has been asked. Once it was
-    chosen."""
+    """Rule 6.1: the skip must not be chosen while a home has not answered."""
     over, here = Channel("over"), Channel("here", capacity=1)
 
     @co.process

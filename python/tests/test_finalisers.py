@@ -185,7 +185,7 @@ def test_what_a_handler_does_as_a_run_begins():  # rule 11.1: before there are p
     raised = ctypes.PyDLL(None)["raise"]
     raised.argtypes = [ctypes.c_int]
     before = signal.signal(signal.SIGUSR1, lambda *_: attempt(told, entered.__enter__))
-    try:  # by C code, with no bytecode before the run looks for signals
+    try:  # C code makes both calls, so that it is the run that calls the handler
         calls = [partial(raised, signal.SIGUSR1), partial(_native.run, (nothing(),), False)]
         list(map(partial.__call__, calls))
     finally:

@@ -101,7 +101,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_what_cannot_be_drawn(tmp_path: Path) -> None:
     for arguments, said in (
-        (["graph", "--format", "png", "x.py"], "--format png: it is one of svg, dot, mermaid"),
+        (["graph", "--format", "png", "x.py"], "--format png: it must be one of svg, dot, mermaid"),
         (["graph", str(tmp_path / "no.py")], "does not exist"),
     ):
         done = weft(*arguments)

@@ -1,4 +1,4 @@
-"""Programs that cannot be looked at, and data that are no message: the one who asks is told why,
+"""Programs that cannot be looked at, and data that are no message: the asker is told why,
 and the program goes on (rule 14.9)."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
         done = weft("top", word, "--once")
         assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
     assert "no Weft program of this user runs" in weft("top").stderr
-    assert "--sort bussy: it is one of" in weft("top", "--sort", "bussy").stderr
+    assert "--sort bussy: it must be one of" in weft("top", "--sort", "bussy").stderr
     assert "--interval 0: it must be more than 0" in weft("top", "--interval", "0").stderr
     assert "--most 0: it is 1 or more" in weft("top", "--most", "0").stderr
 
@@ -76,7 +76,7 @@ def test_one_that_dies_while_it_is_looked_at(home: Path, tmp_path: Path) -> None
 def test_c_code_that_keeps_the_lock(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 14.9: the program does not answer, and the one who asks is told why."""
+    """Rule 14.9: the program does not answer, and the asker is told why."""
     text = """
         import ctypes
         from weft import process, run

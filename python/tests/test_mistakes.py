@@ -183,8 +183,8 @@ def test_a_channel_is_used_through_its_ends(b):  # rule 11.2
             r"write on channel 'c' itself: take an end of it, channel\.writer\(\)",
         ),
         (lambda: c.retire(), r"retire on channel 'c' itself: .*reader\(\) or writer\(\)"),
-        (lambda: b.weft.retire(r, c), r"retire of <Channel c>: give ends of channels"),
-        (lambda: b.weft.poison(c, 5), r"poison of 5: give channels and ends"),
+        (lambda: b.weft.retire(r, c), r"retire: expected ends of channels"),
+        (lambda: b.weft.poison(c, 5), r"poison: expected channels and ends of channels, got 5"),
         (lambda: b.weft.statistics(r), r"the channel of an end is end\.channel"),
     ]:
         with pytest.raises(BadUse, match=says):

@@ -191,7 +191,7 @@ def test_a_coroutine_that_another_drives(how):  # rule 11.1: loud, and nobody ha
         @process
         async def attacker():
             await settled()
-            with pytest.raises(BadUse, match="is being awaited already"):
+            with pytest.raises(BadUse, match="is already being awaited"):
                 inner.send(None) if how == "send" else (
                     inner.throw(ValueError) if how == "throw" else inner.close()
                 )
@@ -212,7 +212,7 @@ def test_a_coroutine_that_another_task_drives(play: Runner, how):  # rules 11.1,
         owner = asyncio.ensure_future(inner)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        with pytest.raises(BadUse, match="is being awaited already"):
+        with pytest.raises(BadUse, match="is already being awaited"):
             inner.send(None) if how == "send" else inner.throw(ValueError)
         with pytest.raises(RuntimeError):
             await owner

@@ -178,7 +178,7 @@ def test_a_group_left_on_another_thread():  # rule 11.1: and the program's SIGIN
     t = threading.Thread(target=leave)
     t.start()
     t.join()
-    assert "another process, task or thread" in str(came[0])
+    assert "the process, task or thread that entered it" in str(came[0])
     w.write(1)
     assert not p.done
     w.retire()

@@ -320,7 +320,7 @@ def test_blocks_are_seen_as_single_operations(capacity: int, tmp_path: Path) -> 
 @BOTH
 @pytest.mark.parametrize("kind", ["read", "write", "select", "sleep", "sync"])
 def test_a_cancellation_is_a_withdrawal(on: str, kind: str, tmp_path: Path) -> None:
-    """Rules 6.1, 14.6: and the request is met by the process all the same."""
+    """Rules 6.1, 14.6. The process still meets the request."""
     a, b, log = th.Channel("a"), th.Channel("b"), th.Channel("log")
     unread = th.Channel("unread", overflow="unbounded")
     keep = [a.writer(), b.writer(), log.reader(), unread.reader()]

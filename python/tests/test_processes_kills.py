@@ -283,7 +283,9 @@ def opening(place: Any, pid: int, pick: random.Random) -> None:
 
 @th.process
 def jobs(out: Any, when: int, pid: int) -> None:
-    """Writes all values; kills the worker before one of them. Nobody is told of that here."""
+    """Writes all values; kills the worker before one of them. The supervisor starts the worker
+    again, so no write fails.
+    """
     for i in range(VALUES):
         if i == when:
             os.kill(pid, signal.SIGKILL)

@@ -108,7 +108,7 @@ def test_poison_of_its_own_poisons_what_it_holds(host: Hosts) -> None:  # rule 4
         assert (caught.value.strength, caught.value.met) == (7, True)
 
 
-# --- what stands in its place ---------------------------------------------------------------------
+# --- NoResult -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["reads_once_too_often", "reads_once_too_often_async"])

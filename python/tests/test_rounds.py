@@ -290,7 +290,7 @@ def test_one_that_hears_nothing_is_asked_all_the_same(hosts: Any) -> None:  # ru
 
 
 def test_a_handler_amid_this_threads_own_question_asks_nothing(hosts: Any) -> None:  # rule 6.7
-    """Such a program would take the answers for its own, and those that come for nobody's."""
+    """It would take the thread's answers for its own, and its own would then belong to nobody."""
     one = hosts()
     one.member.ask(_rounds.FOLLOW, "more")
     with _rounds._asking, _rounds._asking.lock:

@@ -32,7 +32,7 @@ KNOWN = (
     # Methods of the other style: one object serves both.
     r"\.(Group|Timeout)\.__a?(enter|exit)__ is not present in stub$",
     r"\.Reader\.__a?(iter|next)__ is not present in stub$",
-    # A reader takes no argument here, and says so itself.
+    # A reader takes no argument here; its own error says so.
     r"\.Reader\.__call__ is inconsistent, stub does not have \*args parameter",
 )
 

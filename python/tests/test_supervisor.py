@@ -127,7 +127,7 @@ def test_what_was_in_hand_is_reported() -> None:
 
 
 def test_a_value_that_cannot_be_unpickled_is_reported_as_its_error() -> None:
-    """Rule 7.13: the death is reported all the same."""
+    """Rule 7.13: the death is reported nevertheless."""
     jobs = Channel("jobs")
     told: list[Any] = []
 
@@ -297,8 +297,8 @@ def test_several_share_a_line_of_jobs() -> None:
         (lambda: Supervisor(backoff=float("nan")), "backoff"),
         (lambda: Supervisor("processes"), "give it Hosts"),
         (lambda: Supervisor(report=3), "report must be a function"),
-        (lambda: Supervisor(forks()), "start nobody again.*use start='forkserver'"),
-        (lambda: Supervisor(forks()[0]), "start nobody again.*use start='forkserver'"),
+        (lambda: Supervisor(forks()), "cannot start a host again.*use start='forkserver'"),
+        (lambda: Supervisor(forks()[0]), "cannot start a host again.*use start='forkserver'"),
     ],
 )
 def test_bad_arguments(wrong: Callable[[], Any], says: str) -> None:
@@ -335,7 +335,7 @@ def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> N
     @th.process
     def hears(inp: Any) -> None:
         for _ in range(3):
-            with inp.extended() as value:  # who said it goes on when it is noted
+            with inp.extended() as value:  # the worker goes on once this is noted
                 order.append(f"in the block of {value}")
 
     result = Parallel(

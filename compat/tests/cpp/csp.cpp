@@ -144,7 +144,7 @@ TEST_CASE("csp, Listings 14, 18: channels become ends; CommsTime of process obje
   };
   one2one_chan<unsigned long long> a, b, c, d;
   vector<unsigned long long> got;
-  // The consumer ends and the others wait for ever: said, where C++CSP hangs.
+  // The consumer ends and the others wait for ever: Weft reports it, where C++CSP hangs.
   const par network{csp::plugnplay::prefix<unsigned long long>(0, c, a),
                     csp::plugnplay::delta<unsigned long long>(a, {b, d}),
                     csp::plugnplay::successor<unsigned long long>(b, c), consumer(d, &got)};
@@ -489,7 +489,7 @@ TEST_CASE("csp, broken there: a poisoned writer gets an exception; strength and 
       }}();
   CHECK(writer == 2);
   CHECK(reader == 9);
-  // An alt selects what is poisoned; the read says so.
+  // An alt selects a poisoned channel; the read says so.
   alt a{c.in()};
   CHECK(a() == 0);
   CHECK_THROWS_AS(c(), poison_exception);
@@ -539,8 +539,8 @@ TEST_CASE("csp: the plug-and-play classes") {
   one2one_chan<chan_out<int>> config;
   std::ostringstream text;
   vector<int> got;
-  // Two streams added, doubled, without the first, printed; the network waits for ever in the end,
-  // and says so.
+  // Two streams are added, doubled, and printed without the first value. In the end the network
+  // waits for ever, and says so.
   const par network{[=] { a(1), a(2), a(3); },
                     [=] { b(10), b(20), b(30); },
                     csp::plugnplay::plus<int>(a, b, c),

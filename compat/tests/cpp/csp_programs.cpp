@@ -17,7 +17,7 @@ using std::function;
 using std::string;
 using std::vector;
 
-// What arrives when `send` writes to a channel, and then to a writer end.
+// Returns what arrives when `send` writes to a channel, and then to a writer end.
 template <class T, class F>
 vector<T> sent(F send) {
   one2one_chan<T> c;
@@ -56,7 +56,7 @@ struct OfAnything {
   OfAnything(int) {}
 };
 
-// The report of the deadlock in which f ends.
+// Returns the report of the deadlock in which f ends.
 template <class F>
 string report_of(F f) {
   try {

@@ -58,7 +58,7 @@ class BadUse final : public Error {
 
 namespace detail {
 
-// What runs on this thread: set by the run functions.
+// The call that runs on this thread; set by the run functions.
 struct Running {
   const weft_api* api = nullptr;
   weft_process* process = nullptr;

@@ -35,7 +35,7 @@ namespace weft::inline WEFT_ABI {
 // is empty.
 using Stuck = Waits;
 
-// What deadlocks() has found; converts to false if that is nothing.
+// The result of deadlocks(); converts to false if no process is stuck.
 class PartialDeadlock {
  public:
   std::vector<Stuck> processes;  // by path; without those that wait for stuck children only
@@ -316,7 +316,7 @@ class watchdog {
 
 // --- measuring -----------------------------------------------------------------------------------
 
-// What was measured at the channels of one name.
+// The counts of all channels with one name.
 struct ChannelCounts {
   std::string name;
   std::uint64_t channels = 0;

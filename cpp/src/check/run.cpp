@@ -1,4 +1,4 @@
-// One run of a checked program: what is asked of its strategy, and what is noted (run.hpp).
+// One run of a checked program: the questions to its strategy, and the record of events (run.hpp).
 #include "weft/check/run.hpp"
 
 #include <algorithm>

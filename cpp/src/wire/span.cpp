@@ -26,8 +26,8 @@ struct Span::Part {
   bool offered = false;
   bool ready = false;  // its home has said READY since it was tried last
   bool writes = false, some_off = false;
-  // All its guards are off: its home is asked whether their channels are open; if the home is lost
-  // they are not.
+  // All its guards are disabled: its home is asked whether their channels are open; if the home is
+  // lost they are not.
   bool off = true;
 
   void was_ready() {

@@ -5,10 +5,9 @@
 //       └──exception──► unwind(): leaves blocks (an extended read's is released), up to a try that
 //                       catches it; else the exception leaves the coroutine
 //
-// Limits (rule 7.12) are weft::Timeouts, whose TimedOut is Cancelled in the history, as in the
-// rules; the exception that leaves their block is Timeout. Where a network cancels a process by its
-// number, or asks for its end, each process is run by a Watch, within a process that ends as it
-// did.
+// Limits (rule 7.12) are weft::Timeouts. In the history their TimedOut is Cancelled, and Timeout
+// leaves their block. If a network cancels a process by its number, or asks for its end, a Watch
+// runs each process, within another process that ends as it did.
 //
 // A process holds its ends in its coroutine's parameters, so the library handles them when the
 // process ends. An end given to several processes (a slot of the maker) is a copy for each; closing
@@ -99,7 +98,6 @@ class Play {
     }
     say("{\"e\": \"run\", \"out\": " + out + "}");
   }
-  // Tells the counts when every channel has been counted.
   static void tell_dropped(const std::vector<std::uint64_t>& dropped) {
     std::string all;
     for (const std::uint64_t n : dropped) all += (all.empty() ? "" : ", ") + std::to_string(n);
@@ -133,14 +131,12 @@ class Play {
     if (!net_.handles) return made;
     return held(this, p.id, handles_.at(p.id).of(std::move(made)));
   }
-  // A process that can be cancelled, and whose end can be awaited. It ends as the process inside it
-  // did.
+  // A process that can be cancelled and awaited. It ends as the process inside it did.
   static Process held(Play* me, int pid, weft::Process inner) {
     try {
       co_await std::move(inner);
     } catch (const weft::Cancelled&) {
-      // The request may come when the process inside has ended (rule 7.2). The rules know only one
-      // process, and that has ended.
+      // The request may come when the process inside has ended, the only one in the rules.
       if (!me->has_returned(pid)) throw;
     }
     if (me->has_returned(pid)) co_return pid;
@@ -153,8 +149,7 @@ class Play {
   }
   std::exception_ptr what_left(int pid) {
     const std::lock_guard l(lock_);
-    // Both held() and runs_here() ask; the exception carries no end.
-    if (K::kSpread) return left_[pid];
+    if (K::kSpread) return left_[pid];  // both held() and runs_here() ask; it carries no end
     return std::exchange(left_[pid], nullptr);
   }
   // The process is about to be started: from then on a cancellation is for it.
@@ -180,8 +175,7 @@ class Play {
     const char* const words[] = {"returned", "retired", "poisoned", "cancelled", "failed"};
     return words[static_cast<int>(how)];
   }
-  // The result in the model's form: the process's number, or how it ended without a result (rule
-  // 7.1).
+  // The result in the model's form: the process's number, or how it ended (rule 7.1).
   static std::string result_of(const weft::Result<int>& r) {
     if (r) return std::to_string(*r);
     return r.missing() ? std::string("\"<") + word_of(r.missing()->how) + ">\"" : "null";
@@ -535,8 +529,7 @@ class Play {
     co_return pid;
   }
 
-  // Leaves blocks up to a try that catches the failure, or up to the limit that has raised it.
-  // Returns false if there is none.
+  // Leaves blocks up to a try that catches the failure, or the limit that raised it; false: none.
   static bool unwind(Play* me, int pid, std::vector<Frame>& frames, std::exception_ptr& failed) {
     std::string name = name_of(failed);
     while (!frames.empty()) {
@@ -694,11 +687,10 @@ class Play {
   std::atomic<unsigned> turns_{0};
   std::vector<weft::Barrier> barriers_;
   const std::optional<weft::Cores> pool_;
-  std::map<int, weft::Watch<int>> handles_;  // filled if the network needs handles
-  mutable std::mutex lock_;                  // protects the fields below
-  std::map<int, std::vector<Slot>*> live_;   // of the processes that run
-  // The exception that left a process, and the process.
-  std::vector<std::pair<std::exception_ptr, int>> failed_;
+  std::map<int, weft::Watch<int>> handles_;                 // filled if the network needs handles
+  mutable std::mutex lock_;                                 // protects the fields below
+  std::map<int, std::vector<Slot>*> live_;                  // of the processes that run
+  std::vector<std::pair<std::exception_ptr, int>> failed_;  // an exception, and the process it left
   std::set<int> begun_;
   std::set<int> returned_;                  // the processes run by held() that have returned
   std::map<int, std::exception_ptr> left_;  // the quiet ends of processes run by held()

@@ -350,7 +350,7 @@ void run() {
 }
 }  // namespace beside
 
-namespace never_waits {  // its operations complete at once: another process and an event come in between
+namespace never_waits {  // a process that never suspends still lets others and events run
 constinit Channel<Int, 2> newest{Overflow::drop_newest};
 constinit Channel<Int> gone;
 Int done, others, events_after;

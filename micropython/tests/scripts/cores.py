@@ -396,7 +396,7 @@ print(told(BadUse, core1.run(takes(+raw, 1))))
 try:
     run(numbers(-core1.Channel(), 1))
 except BadUse as e:
-    print("BadUse:", str(e)[:36])
+    print("BadUse:", str(e)[:23])
 print(told(BadUse, core1.run(feed(-c, 3))))
 
 

@@ -8,9 +8,8 @@
 //  1 Each function takes the GIL while it tells. None is called within an Operation, and none while
 //    nobody observes: the caller tests that flag.
 //  2 An observer that was told of no beginning is told of no outcome. At channels with ends in
-//    other OS
-//    processes operations are a Python thread's (component_abroad.cpp), and those tell of
-//    themselves.
+//    other OS processes operations are those of a Python thread (component_abroad.cpp), which tell
+//    of themselves.
 //  3 Values are not shown: they belong to the component. Observation does not change what the
 //    process gets: no request of a cancellation is used up here.
 #include "channels/marks.hpp"

@@ -30,7 +30,7 @@ PyObject* called(PyObject* f, PyObject* a = nullptr, PyObject* b = nullptr) noex
 // it.
 PyGILState_STATE enter_interpreter();
 
-void close_door() noexcept;  // the interpreter ends: a thread without the lock stays so
+void close_door() noexcept;  // the interpreter ends: a thread without the lock never gets it again
 // If so, the thread that ends the interpreter must not give the lock up.
 bool door_is_closed() noexcept;
 inline bool interpreter_ends() noexcept {

@@ -15,8 +15,7 @@
 //  1 `natives` is under `lock`, a leaf: a thread that ends does not have the GIL, and may not wait
 //    for the GIL, since the holder of the GIL may wait for that thread.
 //  2 A run that looks for strangers sets `asked` first. So a thread that ends either is not found,
-//    or
-//    sees that it must make the runs look again.
+//    or sees that it must make the runs look again.
 //  3 Without a GIL the states of other threads cannot be reached. There weft/_foreign_threads.py
 //    waits for Python threads; C threads that have not used Weft are not known. While `watching`,
 //    it asks _strangers_wanted() each time it has found no thread, before it gives up. So it

@@ -80,8 +80,8 @@ static bool quiet(PyObject* e) noexcept {
          is_met(e);
 }
 
-// Raises the failures: the one exception, or a group of them (rule 7.2). `also`: the exception of
-// the block, or null.
+// Raises the failure, or an exception group if there are several (rule 7.2). `also` is the exception
+// of the block, or null.
 PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also) {
   Owned list(PyList_New(0));
   if (also && !quiet(also)) append(list, Py_NewRef(also));

@@ -11,7 +11,7 @@ struct ThreadProcess final : runtime::ThreadProcess {
   // of a block in ordinary code: what it runs whenever it waits (home.cpp)
   runtime::Scheduler* home = nullptr;
 #ifdef Py_GIL_DISABLED
-  bool asleep = false;  // its frames stand still
+  bool asleep = false;  // so its frames do not change
 #endif
   ThreadProcess(runtime::Run* r, ProcessObject* o) noexcept
       : runtime::ThreadProcess(r), object(o) {}

@@ -3,13 +3,13 @@
  * The tunnelling ball as geometry: how the ball falls, what the photogates see, and whether the
  * ball fits through the turning disc.
  *
- * Lengths in metres, times in seconds, angles in radians. Everything comes from the device's
- * measures (thesis 8.1-8.3), nothing from a controller.
+ * Lengths in metres, times in seconds, angles in radians. All numbers follow from the
+ * dimensions of the device (thesis 8.1-8.3), none from a controller.
  *
  * Invariants
  * - The fall has one constant acceleration, the one that covers `fall` in the time measured on the
- *   device: gravity less the air that the ball pushes out of the tube. `fall` ends when the ball's
- *   lowest point is level with the tube's end, the disc's upper face.
+ *   device: gravity less the drag of the air that the ball pushes out of the tube. `fall` ends when
+ *   the ball's lowest point is level with the tube's end, the disc's upper face.
  * - "Arrival" is the ball's centre at the disc's middle plane. The ball's passage is symmetric in
  *   time about it, so that is the moment when a hole's centre should be under the tube.
  */
@@ -55,7 +55,7 @@ export function fallOf(g, fallTime = g.fallTime) {
 }
 
 /**
- * Whether the ball fits, seen from the disc: there it comes slanted, and sweeps t/tan(theta) +
+ * Whether the ball fits. Seen from the disc it comes at an angle theta, and sweeps t/tan(theta) +
  * d/sin(theta) of the hole's width.
  * @param {Geometry} g
  * @param {{ speed: number, turnsPerSecond: number, angle: number }} at speed of the ball, turns of
@@ -69,8 +69,8 @@ export function verdictOf(g, { speed, turnsPerSecond, angle }) {
   const theta = Math.atan2(speed, holeSpeed);
   const swept = g.thickness / Math.tan(theta) + g.ball / Math.sin(theta);
   /**
-   * What the ball may be off to either side before it touches; negative if the path is wider than
-   * the hole.
+   * How far the ball may be off to either side before it touches; negative if the path is wider
+   * than the hole.
    */
   const room = (g.hole - swept) / 2;
   /** What of it the ball's play in the tube and the alignment by eye may use up. */

@@ -66,8 +66,8 @@ function device(drop, g) {
   const parts = [];
   const x0 = 150;
   const top = 110;
-  const mm = 0.85; // pixels a millimetre, down the fall
-  const wide = 2.2; // across: the ball would be a dot otherwise
+  const mm = 0.85; // pixels per millimetre, vertically
+  const wide = 2.2; // horizontally: otherwise the ball would be a dot
   const y = (/** @type {number} */ metres) => top + metres * 1000 * mm;
   const tube = (g.tube * 1000 * wide) / 2;
   parts.push(text(40, 88, 'The fall', { 'font-weight': 'bold' }));
@@ -144,7 +144,7 @@ function device(drop, g) {
 }
 
 /**
- * The hole stays, the ball comes slanted: the thesis's figure 8.5.
+ * The passage in the frame of the disc, where the ball comes at an angle: the thesis's figure 8.5.
  * @param {import('./plant.mjs').Drop} drop
  * @param {import('./geometry.mjs').Geometry} g
  */
@@ -343,7 +343,7 @@ function timeline(drop) {
       trace(edges, pin, x, from, to, y),
     );
   // Toggle period over time.
-  const over = 16; // toggles: single ones come in whole microseconds
+  const over = 16; // toggles to average over, because each comes at a whole microsecond
   const periods = steps
     .slice(over)
     .map((e, i) => ({ at: e.at, us: (e.at - steps[i].at) / over }))
@@ -402,7 +402,8 @@ function timeline(drop) {
   const half = drop.verdict.budgetMicros;
   parts.push(text(710, 660, 'hole open', { 'text-anchor': 'end', 'font-size': 12 }));
   const inZoom = (/** @type {number} */ t) => Math.min(zto, Math.max(zfrom, t));
-  // Light: the ball clears the hole if tube and disc are aligned exactly; dark: as well as by eye.
+  // Light: the ball clears the hole if tube and disc are aligned exactly; dark: if they are aligned
+  // by eye.
   const room = drop.verdict.holeSpeed > 0 ? (drop.verdict.room / drop.verdict.holeSpeed) * 1e6 : 0;
   if (room > 0)
     parts.push(

@@ -4,11 +4,11 @@
  * button.
  *
  * Invariants
- * - The plant knows the controller by its pins alone: what it does follows from edges on them, from
- *   the geometry and from the seed.
+ * - The plant knows only the pins of the controller: what it does follows from the edges on them,
+ *   from the geometry and from the seed.
  * - Times are microseconds of the machine's virtual clock, fractional; an edge has its exact cycle.
- * - The disc follows the pulses (rising edges on STEP) evenly between them: a pulse asks for the
- *   next microstep, and the turning rotor is half a microstep behind it. It starts with a hole
+ * - The disc follows the pulses (rising edges on STEP) evenly between them: a pulse requests
+ *   the next microstep, and the turning rotor is half a microstep behind it. It starts with a hole
  *   under the tube.
  * - Pulses faster than the motor can follow without a load (thesis 8.2) lose steps: from then on
  *   the angle means nothing and every drop fails, `stalled`.

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * A seeded generator of numbers in [0, 1) (mulberry32), so that every drop can be had again.
+ * A seeded generator of numbers in [0, 1) (mulberry32), so that every drop can be repeated.
  * @param {number} seed
  */
 export function randomOf(seed) {

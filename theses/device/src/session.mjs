@@ -1,13 +1,12 @@
 // @ts-check
 /**
- * Somebody at the device: presses the button, waits, places balls, writes down what happened.
+ * The person who uses the device: presses the button, waits, places balls, records what happened.
  *
  * Invariants
- * - Nothing is waited for without a limit; what does not come is a SessionError that says what was
- *   expected.
- * - Lateness of an edge on STEP is measured from the pads, in cycles: against the due time the
- *   controller wrote down before the edge (symbol `step_due`, us), or, where there is no such
- *   symbol, against the periods that went through PIO's FIFO.
+ * - Every wait has a limit; when it is exceeded, a SessionError says what was expected.
+ * - Lateness of an edge on STEP is measured from the pads, in cycles: against the due time that the
+ *   controller recorded before the edge (symbol `step_due`, us), or, if there is no such symbol,
+ *   against the periods that went through PIO's FIFO.
  */
 import { readFileSync } from 'node:fs';
 import { Machine, parseImage } from '../../../emulator/src/index.mjs';
@@ -17,7 +16,8 @@ import { Plant, PINS } from './plant.mjs';
 export class SessionError extends Error {}
 
 /**
- * A controller of the user's. What is no ELF would be taken for bare instructions, and run for ever.
+ * A controller of the user's. A file that is not an ELF is refused: it would be taken for bare
+ * instructions, and run for ever.
  * @param {string} file
  */
 function own(file) {
@@ -141,7 +141,7 @@ export class Session {
   }
 
   /**
-   * Runs until a condition holds, looked at every millisecond.
+   * Runs until a condition holds; checks it every millisecond.
    * @param {() => boolean} holds
    * @param {number} seconds
    * @param {string} what
@@ -196,7 +196,7 @@ export class Session {
       'arm itself for the next drop',
     );
     plant.placeBall();
-    this.pass(1100000); // a press sooner counts as a bounce
+    this.pass(1100000); // an earlier press would count as a bounce
     this.last = null;
     this.edges = [];
     const said = this.text.length;

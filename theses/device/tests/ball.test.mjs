@@ -123,7 +123,7 @@ test('a second press within a second is a bounce: the device stays armed', () =>
   assert.equal(session.text, 'aiming\n');
   session.wait(() => session.plant.ball === 'none', 2, 'drop');
   session.wait(() => session.text.endsWith('armed\n'), 1, 'arm again');
-  session.plant.press(20000); // 0.4 s after the first: nothing
+  session.plant.press(20000); // 0.4 s after the first: has no effect
   session.pass(400000);
   assert.ok(session.text.endsWith('armed\n'), session.text.slice(-60));
 });

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The plant's geometry against the figures of the thesis (8.3), and the controllers' calibration
- * against the plant.
+ * Compares the plant's geometry with the figures of the thesis (8.3), and the controllers'
+ * calibration with the plant.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The ball's sensor path as processes (firmware/ball_sensors.cpp) before the simulated plant, and the
- * memory of the controller that is a program for LTA. All checks are exact.
+ * Tests the ball's sensor path as processes (firmware/ball_sensors.cpp) at the simulated plant, and
+ * the memory of the controller that is a program for LTA. All checks are exact.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -16,7 +16,7 @@ const MCU = fileURLToPath(new URL('../../../mcu', import.meta.url));
 const US = 125;
 
 /**
- * Builds a firmware of this device. Gives the path of its ELF.
+ * Builds a firmware of this device. Returns the path of its ELF.
  * @param {string} name
  * @param {string} folder
  * @param {string[]} options of make

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * What the experiments must come to: our own budgets, and how near to the thesis's chapter 6 the
- * conflict model must be.
+ * The limits that the experiments must meet: our own budgets, and how near the conflict model must
+ * be to the thesis's chapter 6.
  */
 
 /**

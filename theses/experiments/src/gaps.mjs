@@ -3,7 +3,7 @@
  * The overhead of an event of any runtime, from its image: the times from one action's end to the
  * next one's beginning, on pins 2 and 3, while there is more work than time.
  *
- *   node experiments/src/gaps.mjs IMAGE…     one line an image, with and without bus conflicts
+ *   node experiments/src/gaps.mjs IMAGE…     one line per image, with and without bus conflicts
  */
 import { readFileSync } from 'node:fs';
 import { Machine } from '../../../emulator/src/index.mjs';

@@ -1,10 +1,10 @@
 // @ts-check
 /**
  * The experiments of the thesis's chapters 5 to 7 as functions: each runs firmware on the emulated
- * RP2040 and gives its figures.
+ * RP2040 and returns its figures.
  *
- * Times are cycles of 125 MHz unless a name says otherwise. Every figure is exact and the same each
- * time.
+ * Times are cycles of 125 MHz unless a name says otherwise. Every figure is exact and the same in
+ * each run.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
@@ -47,7 +47,7 @@ export function image(name, { flash = false } = {}) {
   return bytes;
 }
 /**
- * bench/periodic.c, whose tasks are fixed when it is compiled: nothing is looked up between them.
+ * bench/periodic.c, whose tasks are fixed at compile time, so nothing is looked up between them.
  * @param {number} loops
  * @param {boolean} shared
  * @param {boolean} posts
@@ -136,7 +136,7 @@ export function tasks({
   });
   m.runMicros(ms * 1000);
   return edges.map((all) => {
-    const rises = all.map((e, i) => ({ ...e, i })).filter((e) => e.level && e.i >= 20); // from the tenth run on both cores are at work
+    const rises = all.map((e, i) => ({ ...e, i })).filter((e) => e.level && e.i >= 20); // both cores are at work from the tenth run on
     const complete = rises.slice(0, -1);
     return {
       execution: statistics(complete.map((e) => all[e.i + 1].cycle - e.cycle)),
@@ -150,7 +150,7 @@ export const holds = (cores) =>
   cores.every((core) => Math.abs(core.total.mean - 100 * US) < 1 && core.total.max <= 101 * US);
 
 /**
- * Most loops at which 10 kHz are held, by bisection.
+ * Finds by bisection the most loops at which the task still runs at 10 kHz.
  * @param {Omit<Parameters<typeof tasks>[0], 'loops'>} options
  */
 export function mostLoops(options) {

@@ -54,7 +54,7 @@ const wrap = (/** @type {string[]} */ parts) =>
 /**
  * @param {{ title: string, x: string, y: string, top?: number, series: { name: string, points:
  *   [number, number][], dashed?: boolean }[] }} chart
- *   top: of the y axis; what is above is cut off at it
+ *   top: of the y axis; higher values are cut off there
  */
 export function lines({ title, x: xName, y: yName, top, series }) {
   const all = series.flatMap((s) => s.points);

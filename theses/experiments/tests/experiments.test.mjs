@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The thesis's experiments in little, each against its budget (src/budgets.mjs); ./run thesis experiments
- * has them whole.
+ * The thesis's experiments, shortened, each against its budget (src/budgets.mjs). `./run thesis
+ * experiments` runs them in full.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

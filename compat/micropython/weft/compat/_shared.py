@@ -1,5 +1,5 @@
-"""Shared by the names of aPyCSP and of PyCSP-locksharing. There a channel has two fixed ends,
-`read` and `write`, and is ended by poison."""
+"""The parts that the names of aPyCSP and of PyCSP-locksharing share. There a channel has two
+fixed ends, `read` and `write`, and poison ends it."""
 
 from .. import _alt
 from ..errors import Poisoned
@@ -8,7 +8,7 @@ ChannelPoisonException = PoisonException = Poisoned
 
 
 class Guard:
-    """A guard of an Alternative. `guard()` gives the guard of Weft that it stands for."""
+    """A guard of an Alternative. `guard()` returns the guard of Weft that it stands for."""
 
 
 class Skip(Guard):
@@ -57,8 +57,8 @@ class ReadEnd(End, Guard):
 
 
 class AnyAlternative:
-    """select() gives the guard that was chosen and its value: the first one that is ready
-    (priority)."""
+    """A choice: select() returns the guard that was chosen, the first one that is ready
+    (priority), and its value."""
 
     def __init__(self, *guards):
         self.guards = guards

@@ -102,7 +102,7 @@ class Record {
   int place(const void* key, int by, int capacity, bool loses);
   // The place of this key. A place that was made before the run is made here, at its first use.
   int place_of(const void* key, int by);
-  // What had this key is gone: the key is free for another. Returns the place, or kNone.
+  // The object with this key is gone; another may get the key. Returns the place, or kNone.
   int gone(const void* key);
   std::string path(int process) const;
   // Is this the path of the process? A path without an index is that of the first of its name.

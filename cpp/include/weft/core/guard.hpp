@@ -21,7 +21,7 @@ namespace weft::inline WEFT_ABI::core {
 
 struct Guard;
 
-// What a look at a guard has found.
+// The result of a look at a guard.
 enum class State : std::uint8_t {
   blocked,
   ready,
@@ -29,7 +29,7 @@ enum class State : std::uint8_t {
   retired,
 };
 
-// What differs between the kinds of guards.
+// The operations that differ between the kinds of guards.
 struct GuardOps {
   Attempt (*scan)(Guard&) noexcept;
   Attempt (*enrol)(Guard&) noexcept;

@@ -447,7 +447,7 @@ class OneToOneEngine : public ChannelBase<P> {
   std::uint64_t capacity_ = 0;
   prim::atomic<std::uint32_t> look_{0};
   prim::atomic<std::uint64_t> dropped_{0};
-  // What is known of a side that sleeps (under the lock).
+  // A side that sleeps, as far as it is known (under the lock).
   struct Sleeper {
     Index slept_at = 0;      // the side's index when it last went to sleep
     Index fenced_at = 0;     // the other's index after the last heavy fence

@@ -18,7 +18,7 @@
 
 namespace weft::inline WEFT_ABI::core {
 
-// What remains to be done once the lock is released: wake parties, and destroy what was dropped.
+// The work that remains once the lock is released: wake parties, and destroy what was dropped.
 template <class T>
 struct AfterUnlock : Wakes {
   Ring<T> trash;

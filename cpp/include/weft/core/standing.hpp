@@ -127,7 +127,7 @@ class Standing : public Choosing<Standing> {
     status_ = Status::retired;
     return x.kind == g_[at].kind ? i : at;
   }
-  // If the select is over it stays so: the guard by which it is over stays ready (rule 5.6).
+  // Keeps the select over if it is over: the guard that ended it stays ready (rule 5.6).
   [[gnu::noinline, gnu::cold]] void stay_over() noexcept {
     if (const int at = over(g_, n_); at != none) choice.mark(&g_[at].node);
   }

@@ -56,7 +56,7 @@ struct Destroys {
 template <class T, void (*Destroy)(T*)>
 using Owned = std::unique_ptr<T, Destroys<T, Destroy>>;
 
-// What is written under a name, and its revision.
+// The value that is stored under a name, and its revision.
 struct Entry {
   Any said;
   std::uint64_t revision = 0;

@@ -446,7 +446,7 @@ struct Plain<std::pair<A, B>> {
   }
 };
 
-// What kind of value came, for people.
+// The kind of a value that came, in words for messages.
 inline std::string kind_of(wire::Bytes in) {
   Takes array(in);
   if (array.next().is(kTag) && array.head().n == kObject && array.head().n == 4 &&

@@ -72,7 +72,7 @@ class StealQueue {
  private:
   static constexpr std::uint32_t kSeen = 2 * kMost;
 
-  // What a thief sees of the queue, and which of these processes it takes.
+  // The part of the queue that a thief sees, and which of these processes it takes.
   struct Raid {
     core::Waker* waiting[kSeen];
     bool mine[kSeen] = {};

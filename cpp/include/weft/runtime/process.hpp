@@ -70,7 +70,7 @@ class WaitVisitor {
   virtual void ended(const core::SyncObject&, std::uint32_t /*guard*/) {}
   // The process waits for a time that never comes (rule 8.5).
   virtual void nowhere() {}
-  // The process waits for a time that comes.
+  // The process waits for a time that will come.
   virtual void timed() {}
 
  protected:

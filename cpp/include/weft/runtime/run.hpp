@@ -138,8 +138,8 @@ class Run final : public Activity {
     const std::lock_guard g(door_);
     return behind_the_door(f);
   }
-  // The same for a thread with a lock that other threads take in f: false also while another thread
-  // looks.
+  // The same for a thread with a lock that other threads take in f. Also returns false while
+  // another thread looks.
   template <class F>
   bool try_while_all_sleep(F&& f) {
     const std::unique_lock g(door_, std::try_to_lock);
@@ -163,8 +163,8 @@ class Run final : public Activity {
     return e != prim::forever && clock_ == Clock::steady && e <= prim::now();
   }
   void fire_due() noexcept;
-  // With virtual time, for who decides when it passes (chooser.hpp): is there a deadline; let the
-  // earliest come, that one alone.
+  // With virtual time, for the code that decides when it passes (chooser.hpp): is there a deadline;
+  // let the earliest come, that one alone.
   bool any_timer() noexcept {
     const std::lock_guard g(mutex_);
     timers_.drop_dead();
@@ -223,8 +223,8 @@ class Run final : public Activity {
   void cancel_everybody() noexcept;
   // On a nudge: withdraws the operations of this executor's processes that were cancelled.
   void serve_cancellations(Executor&) noexcept;
-  // The owner of blocks meets the requests of groups that failed while it was in these blocks (rule
-  // 7.5). Returns false if there was none.
+  // `owner` meets the requests of its blocks whose groups failed (rule 7.5). Returns false if there
+  // were none.
   bool meet_blocks(ProcessBase& owner) noexcept;
   // A block that asked has ended: takes the request back, unless another block asks too.
   void withdraw_block(ProcessBase& owner) noexcept;

@@ -155,8 +155,8 @@ class Together {
       word_.add(-1u, std::memory_order_release);
     }
   }
-  // One operation fewer is undecided. Returns true if it was the last and the process sleeps: the
-  // caller must wake the process, and touch nothing here.
+  // Counts one undecided operation fewer. Returns true if it was the last and the process sleeps:
+  // the caller must wake the process, and touch nothing here.
   bool one_decided(bool ended) noexcept {
     if (ended) {
       word_.raise(kEnded);

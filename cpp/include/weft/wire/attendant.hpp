@@ -527,14 +527,14 @@ class Attendant {
           quiet = now == seen ? quiet + 1 : 0;
           if (quiet == kQuiet) ticking_.store(false), put_off_.store(0), quiet = 0;
           seen = now;
-          pay();  // also for what was put off just before the ticking ended
+          pay();  // even if ticking has just ended: rings may have been put off before that
           for (Attended* l : links_) {
             if (l->late.load() && l->late.exchange(false) && l->outlet.unread()) ring(*l);
             if (l->left.load() && l->left.exchange(false) && l->busy()) look = true;
           }
         }
       }
-      // Until this is done, here or by the looker, which may just be leaving.
+      // Until somebody has looked: this thread, or the looker, which may just be leaving.
       if (look) {
         if (wanted_.load() == 0 && looks_.try_lock()) {
           say(Bell::looking);

@@ -105,7 +105,7 @@ class CborCheck {
 
 }  // namespace detail
 
-// What is wrong with `in` as one value; null if nothing is.
+// Says what is wrong with `in` as one value; null if nothing is.
 inline const char* cbor_fault(Bytes in, bool typed = false) noexcept {
   return detail::CborCheck(in, typed).whole();
 }

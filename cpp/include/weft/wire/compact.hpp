@@ -41,8 +41,8 @@ inline void narrow(Bytes whole, Buffer& out) {
 
 class Widener {
  public:
-  // Takes what has come, in any pieces; whole frames are appended to `out`. Returns null, or what
-  // is wrong: nothing is taken after that.
+  // Takes the bytes that have come, in any pieces, and appends whole frames to `out`. Returns null,
+  // or what is wrong; after that it takes nothing.
   const char* input(Bytes in, Buffer& out) {
     if (wrong_) return wrong_;
     put(rest_, in);

@@ -175,7 +175,7 @@ class Spare {
   Buffer kept_;  // empty, with its capacity
 };
 
-// What frames of a kind may carry.
+// The fields that frames of a kind may carry.
 struct Shape {
   bool known = false;
   std::uint8_t flags = 0;

@@ -20,7 +20,7 @@ namespace weft::inline WEFT_ABI::wire {
 
 class Lender final : public Decided, public std::enable_shared_from_this<Lender> {
  public:
-  // Made with n slots that have been lent, and that are told with the answer to a write.
+  // Begins with n slots that are already lent; the answer to a write tells the peer so.
   Lender(Home& h, Session& s, std::uint32_t end, std::shared_ptr<Port> p, std::uint32_t n);
 
   std::uint32_t lent() const noexcept { return lent_; }

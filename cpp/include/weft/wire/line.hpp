@@ -145,7 +145,7 @@ class Line {
     else if (again_at_ == kNever)
       again_at_ = now + wait_;
   }
-  // It is `now`: what was not acknowledged is sent again, and a lease may be over.
+  // Takes the time, `now`: sends again what was not acknowledged, and may end a lease.
   void passed(std::int64_t now) {
     if (!linked()) return;
     if (lease_ != 0 && now - heard_at_ >= lease_) lost_ = "nothing was heard of it for the lease";

@@ -72,7 +72,7 @@ class PortOf final : public Port {
       : Port(S == core::Side::out), end_(std::move(e)), core_(end_.checked("to hand out")) {
     core_->references.up();
   }
-  // One more count of an end that is open, also of a channel that has one end at a time (rule 1.8):
+  // Counts an end that is open once more, also of a channel that has one end at a time (rule 1.8):
   // there one of the two ends is destroyed at last.
   static End another_of(Engine& c) noexcept {
     if constexpr (S == core::Side::in)

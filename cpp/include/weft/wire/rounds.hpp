@@ -69,7 +69,7 @@ class Rounds final : private Asking {
   Rounds& operator=(const Rounds&) = delete;
   ~Rounds();
 
-  // What all programs that can be reached say of themselves now. Waits at most `patience` for the
+  // Asks all programs that can be reached for their state now. Waits at most `patience` for the
   // answers; if some are missing `whole` is false. From any thread; not in a coroutine, which it
   // would block.
   Everywhere everywhere(std::chrono::nanoseconds patience = std::chrono::seconds(1));

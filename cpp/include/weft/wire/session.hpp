@@ -33,7 +33,7 @@ struct Profile {
   static constexpr std::uint32_t places = 8;   // it knows credits at a rendezvous (WIRE.md 6.6)
 };
 
-// What a space says of itself (WIRE.md 2.3).
+// The fields with which a space introduces itself (WIRE.md 2.3).
 struct Greeting {
   std::uint64_t incarnation = 0;  // random; not zero
   std::string name;               // for people

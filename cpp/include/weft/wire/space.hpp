@@ -160,7 +160,7 @@ class Space : public std::enable_shared_from_this<Space> {
     if (++ranks_ == 0) ++ranks_;
     return ranks_;
   }
-  // One of these choices has gone.
+  // Called when one of these choices has gone.
   void reconsider();
 
   // --- what peers on other machines have sent (untaken.hpp), in a step ---

@@ -234,7 +234,8 @@ class Room {
   virtual Payload unload(Buffer& keep, Carrier&) const = 0;
   // What keeps a payload's own bytes where they are, also without the room; empty if nothing does.
   virtual Keeper keeper() const { return {}; }
-  // So many bytes are to come, in pieces. Returns false if such a value is load()ed whole.
+  // Announces the number of bytes that will come, in pieces. Returns false if such a value is
+  // load()ed whole.
   virtual bool will_come(std::size_t) { return false; }
   virtual void more(Bytes) {}
   virtual bool last(Bytes) { return false; }  // returns false if that was no value of the type

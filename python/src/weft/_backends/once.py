@@ -25,8 +25,8 @@ class Once(Coroutine[Any, Any, Any]):
 
     def _refuse(self) -> None:
         over = inspect.getcoroutinestate(self._inner) == inspect.CORO_CLOSED
-        how = "was awaited" if over else "is being awaited"
-        raise BadUse(f"{self._name} {how} already: make another for each")
+        how = "was awaited already" if over else "is already being awaited"
+        raise BadUse(f"{self._name} {how}: make another for each")
 
     def __await__(self) -> Generator[Any, Any, Any]:
         if inspect.getcoroutinestate(self._inner) != inspect.CORO_CREATED:

@@ -63,7 +63,7 @@ class Checked(Generic[P, R]):
         return check_function(function, chosen, replays, search=search)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """As a method of a class of tests."""
+        """Makes a checked method of a test class from the function."""
         if instance is None:
             return self
         bound = Checked(functools.partial(self.__wrapped__, instance), self.given, self.tokens)

@@ -66,7 +66,7 @@ def _sleep(seconds: float) -> bool:
     return True
 
 
-# What a native process raises where it is not on a thread of its own.
+# The error of a native process that is not on a thread of its own.
 _NATIVE = "a native process is run once"
 _BLOCKS = (2, 3)  # native.where(): a thread process, a greenlet
 _IN_BLOCK = (

@@ -110,9 +110,7 @@ def may_have_calls(caller: State) -> None:
 
 
 def calls_go_on(caller: State, lot: Any) -> None:
-    """Notes that calls have come. This function and calls_are_over() take no lock: see
-    _hosts/pool.py.
-    """
+    """Notes that calls have come; takes no lock, like calls_are_over() (_hosts/pool.py)."""
     _native._outside(True)  # first, so that there are never fewer of these than lots
     caller.lots.add(lot)
 
@@ -298,9 +296,7 @@ def _question(by: socket.socket) -> bytes:
 
 
 def where_in(pid: int, call: str, patience: float) -> list[str] | None:
-    """Returns where the processes of this call are, which runs in the host `pid` of this space.
-    None: the host does not answer.
-    """
+    """Returns where the processes of this call in the host `pid` are; None: it does not answer."""
     answers, _ = ask([m for m in members() if m.pid == pid], CALL, call, patience)
     return answers[0][1] if answers else None
 
@@ -330,9 +326,7 @@ def where(
 def ask(
     whom: list[Member], what: bytes, more: Any, patience: float
 ) -> tuple[list[tuple[Member, Any]], list[Member]]:
-    """Asks these hosts. Returns the answers, and the hosts that have not answered within `patience`
-    seconds.
-    """
+    """Asks these hosts. Returns the answers, and the hosts silent for `patience` seconds."""
     answers: list[tuple[Member, Any]] = []
     asked = list(whom)
     # A signal handler may ask in the middle of this thread's own asking.
@@ -342,8 +336,7 @@ def ask(
         try:  # a signal handler may raise as soon as this thread has the lock
             if not _asking.lock.acquire(timeout=patience):
                 return answers, asked
-            # A member that has left since then has no socket, and must not keep the others from
-            # being heard.
+            # A member that has left has no socket, and must not keep the others from being heard.
             asked = [member for member in whom if member.fileno() >= 0]
             until = time.monotonic() + patience
             for member in asked:
@@ -366,9 +359,7 @@ def ask(
 
 
 def _stuck() -> tuple[list[_call_names.Named], list[int]]:
-    """Returns for the parent who is stuck in this host and its own hosts, and the hosts that do not
-    answer.
-    """
+    """Returns for the parent who is stuck in this host and its hosts, and the silent hosts."""
     rows, silent = _stuck_in_hosts(PATIENCE / 2)
     here = [
         _deadlocks.to_tell(row, os.getpid()) for row in _deadlocks.stuck_here(_call_names.named)[0]
@@ -428,9 +419,7 @@ _native._ask_everywhere(_everywhere, _end_elsewhere)
 
 
 def standing() -> None:
-    """Says that a run of this space waits for other spaces. The extension calls this on any
-    thread.
-    """
+    """Tells that a run of this space waits for others. The extension calls it on any thread."""
     if _up is not None:
         with _lock, contextlib.suppress(OSError):
             _up.sendall(b"!")
@@ -691,9 +680,7 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
 
 
 def _forget() -> None:
-    """Resets the module in the child of a fork: the hosts, and the link to a parent, belong to the
-    original.
-    """
+    """In the child of a fork: resets the module, whose hosts and links are the parent's."""
     global _lock, _asking, _late, _server, _asked, _up, _bell, _answers
     _lock, _asking = threading.Lock(), Asking()
     _members.clear()

@@ -217,7 +217,7 @@ def _unpacked(
     """Returns the arguments of a call.
 
     Raises:
-        BadUse: what has come are not arguments.
+        BadUse: the message does not hold the arguments of a call.
     """
     if trusted:
         args, keywords = _pickling.load_values(said, take)

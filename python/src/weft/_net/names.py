@@ -234,9 +234,7 @@ class Meeting:
     # --- the home's side --------------------------------------------------------------------------
 
     def _has(self, offer: Offer) -> None:
-        """Notes that a program may come for the offer from now on, which wakes a run here
-        (17.16).
-        """
+        """A program may come for the offer from now on, which wakes a run here (17.16)."""
         self._offers[offer.name] = offer
         _net_loop.outside(True)
 
@@ -249,9 +247,7 @@ class Meeting:
                 self._start(self._deaf(offer.hears))
 
     async def _hear(self, offer: Offer) -> None:
-        """Makes the server tell _wrote() what is written to the entry, first what the entry is now.
-        If the server does so already, nothing changes.
-        """
+        """Makes the server tell _wrote() of this entry and later ones, unless it does so already."""
         with contextlib.suppress(*_LOST):
             if offer.hears is None:
                 inbox = self._nats.new_inbox()
@@ -382,9 +378,7 @@ class Meeting:
                     last = 0
 
     async def _there(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
-        """Returns the entry's revision and its content; {}: it is not an entry of Weft. None: there
-        is none.
-        """
+        """Returns an entry's revision and content ({}: none of Weft's); None: there is none."""
         said: dict[str, Any] = {}
         try:
             entry = await names.get(name)
@@ -439,8 +433,8 @@ class Meeting:
                     _net_steps.at("home.left")
                     return
                 except js_errors.BadRequestError as error:
-                    # The entry was written once more, perhaps by a renewal of this program that was
-                    # cancelled while its message was under way.
+                    # A renewal that was cancelled with its message under way may have written the
+                    # entry.
                     if error.err_code not in WRONG_LAST:
                         raise
 
@@ -562,9 +556,7 @@ class Meeting:
         return session
 
     async def fate(self, name: str, call: str) -> dict[str, Any] | None:
-        """Returns how the OS process died in which that call ran. None: it did not, or nobody
-        knows.
-        """
+        """Returns how the OS process of that call died. None: it did not, or nobody knows."""
         found = await self._asked_of(name, "fate", call)
         return found if isinstance(found, dict) else None
 
@@ -692,8 +684,7 @@ class Meeting:
         try:
             await self._connected(BACK)
             names = await self._names()
-            # This does not use a watcher: that of nats-py 2.16 may report the end of the list
-            # before its first item.
+            # The watcher of nats-py 2.16 may report the end of the list before its first item.
             info = await self._nats.jetstream().stream_info(f"KV_{BUCKET}", subjects_filter=">")
             for subject in info.state.subjects or ():
                 name = subject.removeprefix(f"$KV.{BUCKET}.")

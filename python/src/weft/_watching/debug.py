@@ -175,7 +175,7 @@ class _Sent:
 
 
 class Debug:
-    """What :func:`debug` returns.
+    """The object that :func:`debug` returns.
 
     Attributes: unwatched: names of types of objects that were sent and could not be watched.
     """

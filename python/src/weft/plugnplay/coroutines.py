@@ -279,7 +279,7 @@ async def _merge(sources: Sequence[Reader[Any]], out: Writer[Any], tag: bool) ->
 
 @process
 async def merge(sources: Sequence[Reader[Any]], out: Writer[Any]) -> None:
-    """Writes what any of the readers gives, fairly. It ends when all of them have retired."""
+    """Copies values from all the readers to `out`, fairly. It ends when all have retired."""
     await _merge(sources, out, False)
 
 

@@ -271,7 +271,7 @@ def _merge(sources: Sequence[Reader[Any]], out: Writer[Any], tag: bool) -> None:
 
 @process
 def merge(sources: Sequence[Reader[Any]], out: Writer[Any]) -> None:
-    """Writes what any of the readers gives, fairly. It ends when all of them have retired."""
+    """Copies values from all the readers to `out`, fairly. It ends when all have retired."""
     _merge(sources, out, False)
 
 

@@ -1,4 +1,5 @@
-"""The names and manners of aPyCSP and uaPyCSP: `from weft.compat.apycsp import *` in place of `from apycsp import *`."""
+"""The names and manners of aPyCSP and uaPyCSP. Write `from weft.compat.apycsp import *` in place
+of `from apycsp import *`."""
 
 from ... import _proc
 from ... import coroutines as weft
@@ -35,7 +36,8 @@ class ChannelReadEnd(ReadEnd):
 
 
 class ChannelWriteEnd(End):
-    """`cout(v)` writes when it is awaited, or run by a Parallel; an end has one value under way."""
+    """`cout(v)` writes when it is awaited, or when a Parallel runs it; an end has one value
+    under way."""
 
     value = None
 
@@ -66,7 +68,7 @@ class Channel:
         self.write = ChannelWriteEnd(self, self.native.writer())
 
     def poison(self):
-        """Awaited or not."""
+        """Poisons the channel; it may be awaited or not."""
         self.native.poison()
         return DONE
 
@@ -80,7 +82,7 @@ class BufferedChannel(Channel):
 
 
 def poison_channel(ch):
-    """Awaited or not."""
+    """Poisons the channel of the end; it may be awaited or not."""
     return ch.poison()
 
 
@@ -99,7 +101,7 @@ class Alternative(AnyAlternative):
 
 
 class Process(_proc.Process):
-    """May be awaited too, where it is then run."""
+    """A process, which may be awaited too; then it runs there."""
 
     def __getattr__(self, what):  # None where there is no result, too: no NoResult
         return self.value if what == "result" else super().__getattr__(what)
@@ -136,7 +138,7 @@ def process(function=True, verbose_poison=False):
 
 
 class _Left(Exception):
-    """Poison that left what is no @process: it ends the Parallel."""
+    """The poison that left something that is no @process: it ends the Parallel."""
 
 
 @weft.process
@@ -159,7 +161,8 @@ def _flat(things, out):
 
 
 async def Parallel(*processes):
-    """Runs processes, and whatever can be awaited, together; PoisonException if one of the latter was poisoned."""
+    """Runs processes, and anything that can be awaited, together. Raises PoisonException if one
+    that is no process was poisoned."""
     try:
         return await weft.Parallel(_flat(processes, []))
     except _Left as e:
@@ -183,5 +186,5 @@ def Spawn(process):
 
 
 def run_CSP(*processes):
-    """Runs them, in ordinary code; the result of one, or the list of results."""
+    """Runs processes in ordinary code; returns the result of one, or the list of results."""
     return weft.run(*_flat(processes, []))

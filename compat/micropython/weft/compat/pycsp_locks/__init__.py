@@ -1,4 +1,5 @@
-"""The names and manners of PyCSP-locksharing and uPyCSP: `from weft.compat.pycsp_locks import *` in place of `from pycsp import *`."""
+"""The names and manners of PyCSP-locksharing and uPyCSP. Write `from weft.compat.pycsp_locks
+import *` in place of `from pycsp import *`."""
 
 from ... import _proc
 from ... import threads as weft
@@ -104,7 +105,8 @@ def process(function=True, verbose_poison=False):
 
 
 def Parallel(*processes, check_poison=False):
-    """Runs them at once, and gives their results; `check_poison`: PoisonException if one was poisoned."""
+    """Runs processes at once, and returns their results. With `check_poison` it raises
+    PoisonException if one was poisoned."""
     ps = _proc.flatten(processes, [])
     results = weft.Parallel(ps)
     if check_poison:

@@ -1,5 +1,6 @@
-"""What the layers for aPyCSP and for PyCSP-locksharing share: both have one read end and one write
-end to a channel, poison without strength, and alternatives that take the first ready guard.
+"""The parts that the layers for aPyCSP and for PyCSP-locksharing share: both have one read end and
+one write end to a channel, poison without strength, and alternatives that take the first ready
+guard.
 
 Invariants
 - A channel keeps its two native ends for as long as it lives: nothing but poison ends it.
@@ -32,23 +33,25 @@ PoisonException = Poisoned
 
 
 class Guard:
-    """The base of what an alternative takes: a read end, a pending write, Skip, Timer.
+    """The base of the guards of an alternative: a read end, a pending write, Skip, Timer.
 
-    Guards of a program's own, with enable and disable, are not supported: a channel serves as well.
+    A program's own guards, with enable and disable, are not supported: a channel can replace
+    them.
     """
 
     _native: Any = None
 
 
 class Skip(Guard):
-    """Always ready."""
+    """A guard that is always ready."""
 
     def __init__(self) -> None:
         self._native = _weft.skip()
 
 
 class Timer(Guard):
-    """Ready when `seconds` have passed since the select began; may be used again."""
+    """A guard that is ready when `seconds` have passed since the select began; it may be used
+    again."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -87,7 +90,7 @@ class ChannelEnd:
 
 
 def born(frame: FrameType | None) -> str:
-    """The name of a channel without one, as Weft gives it (rule 1.7): where the program made it."""
+    """The name that Weft gives to a channel without one: where the program made it (rule 1.7)."""
     while frame and frame.f_globals.get("__name__", "").startswith("weft.compat"):
         frame = frame.f_back
     if frame is None:
@@ -96,7 +99,7 @@ def born(frame: FrameType | None) -> str:
 
 
 class AnyChannel:
-    """What the channels of both layers are; `name` is a label."""
+    """The base of the channels of both layers; `name` is a label."""
 
     _limit: dict[str, Any] = {}  # noqa: RUF012 - never changed; of the native channel
 
@@ -104,24 +107,26 @@ class AnyChannel:
         self._native: Any = _weft.Channel(name or born(sys._getframe(1)), **self._limit)
         self._reader = self._native.reader()
         self._writer = self._native.writer()
-        self._sent = 0  # of a buffered channel: the writes that are done
+        self._sent = 0  # of a buffered channel: how many writes are done
         self.name = name
         self.poisoned = False
 
     def queue_len(self) -> int:
-        """How many operations wait, and values in a buffered channel."""
+        """Says how many operations wait, and how many values are in a buffered channel."""
         s = self._native.stats()
         held = self._sent - s.transfers - s.dropped if self._limit else 0
         return int(s.waiting_readers + s.waiting_writers + held)
 
     @property
     def queue(self) -> collections.deque[str]:
-        """A picture of what waits: an "r" or a "w" for each operation."""
+        """Draws the operations that wait: an "r" or a "w" for each."""
         s = self._native.stats()
         return collections.deque("r" * s.waiting_readers + "w" * s.waiting_writers)
 
     def verify(self) -> bool:
-        """True: a channel never has readers and writers waiting, and a poisoned one nobody."""
+        """Returns True: a channel never has both readers and writers waiting, and nobody waits at a
+        poisoned one.
+        """
         s = self._native.stats()
         assert not (s.waiting_readers and s.waiting_writers)
         assert not (self.poisoned and (s.waiting_readers or s.waiting_writers))
@@ -157,7 +162,8 @@ class AnyAlternative:
         return native
 
     def _outcome(self, index: int, value: Any) -> tuple[Any, Any]:
-        """What a select gives: the guard, and what was read or what a write gives."""
+        """Returns the outcome of a select: the guard, and the value that was read or that a
+        write gives."""
         guard = self.guards[index]
         if not isinstance(guard, PendingChanWriteGuard):
             return guard, value

@@ -1,4 +1,4 @@
-"""What the `utils` of both newer implementations offer to benchmark programs."""
+"""The functions that the `utils` of both newer implementations offer to benchmark programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def handle_common_args(argspecs: Any = None) -> argparse.Namespace:
     `ArgumentParser.add_argument`.
 
     Raises:
-        SystemExit: they cannot be understood.
+        SystemExit: the arguments cannot be understood.
     """
     for args, kwargs in argspecs or ():
         argparser.add_argument(*args, **kwargs)

@@ -45,7 +45,8 @@ _opening = threading.Lock()
 
 
 def enter(backend: Any) -> None:
-    """Makes ordinary code the block of a group, with a host if `backend` needs one; again: nothing.
+    """Makes ordinary code the block of a group, with a host if `backend` needs one. A second call
+    does nothing.
 
     Raises:
         BadUse: another thread that is no process is in a session.
@@ -80,7 +81,7 @@ def _keep(backend: Any, arrivals: Any) -> None:
 
 
 def spawn(backend: Any, natives: list[Any]) -> None:
-    """Starts native processes that outlive the caller: with the session if there is one, else with
+    """Starts native processes that outlive the caller: in the session if there is one, else in
     the outermost run."""
     if current.get() is None:
         enter(backend)
@@ -92,15 +93,17 @@ def spawn(backend: Any, natives: list[Any]) -> None:
         for process in natives:
             try:
                 arrivals.write(process)
-            except BadUse:  # the main program has come to its end meanwhile, where it waits
+            # The main program has come to its end meanwhile, where it waits for processes.
+            except BadUse:
                 backend.Spawn(process)
 
 
 def leave(error: BaseException | None = None) -> None:
-    """Waits for what was spawned; `error` is what ends the block, if it is no quiet end.
+    """Waits for the spawned processes. `error` is the exception that ends the block, if it is no
+    quiet end.
 
     Raises:
-        what failed in a spawned process; Deadlock.
+        the failure of a spawned process; Deadlock.
     """
     global _session
     session = _session
@@ -116,7 +119,7 @@ def leave(error: BaseException | None = None) -> None:
 
 
 def _at_exit() -> None:
-    """Waits, or cancels what runs if an uncaught exception ends the program."""
+    """Waits for the processes, or cancels them if an uncaught exception ends the program."""
     error = getattr(sys, "last_value", None)
     if error is None:
         leave()
@@ -126,7 +129,7 @@ def _at_exit() -> None:
 
 
 def left_by(error: Cancelled) -> None:
-    """A cancellation reached an operation. In the main program it stands for a failure or a
-    deadlock: that is raised."""
+    """A cancellation has reached an operation. In the main program it stands for a failure or a
+    deadlock, which is raised."""
     if current.get() is None:
         leave(error)

@@ -1,7 +1,7 @@
 """aPyCSP's names on Weft: processes are coroutines inside asyncio (compat/docs/pycsp.md).
 
-`Parallel` runs its processes on Weft's scheduler, as guests of the running loop; what `Spawn` and
-asyncio itself start are asyncio's tasks, which use the channels too.
+`Parallel` runs its processes on Weft's scheduler, as guests of the running loop; `Spawn` and
+asyncio itself start tasks of asyncio, which use the channels too.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
 
 
 class Iterated:
-    """`async for` over what awaiting its call gives, until that is poisoned."""
+    """`async for` over the values that awaiting its call gives, until the end is poisoned."""
 
     __slots__ = ()
 
@@ -73,8 +73,8 @@ class Iterated:
 
 
 class ChannelReadEnd(ChannelEnd, Guard, Iterated):
-    """The read end: `await ch.read()`; `async for` until the channel is poisoned; as it is, an
-    input guard.
+    """The read end: `await ch.read()`; `async for` until the channel is poisoned. The end itself is
+    an input guard.
 
     `__call__` is a slot of the instance, which holds the native operation.
 
@@ -97,7 +97,7 @@ class ChannelReadEnd(ChannelEnd, Guard, Iterated):
 
 
 async def write(chan: Channel, val: Any) -> int:
-    """aPyCSP's write: Weft's, and then 0."""
+    """aPyCSP's write: it does Weft's write, and returns 0."""
     writer: Any = chan._writer
     await writer.write(val)
     chan._sent += 1
@@ -105,8 +105,9 @@ async def write(chan: Channel, val: Any) -> int:
 
 
 class _Write(Coroutine[Any, Any, int]):
-    """A write that is to be awaited, or to be a task. A deadlock report goes down from coroutine to
-    coroutine: this is none of Python's, so the report names the line that awaits it."""
+    """A write that will be awaited, or become a task. A deadlock report follows the coroutines
+    down; this object is no coroutine of Python's, so the report names the line that awaits
+    it."""
 
     __slots__ = ("_written",)
     __name__ = "write"
@@ -128,7 +129,7 @@ class _Write(Coroutine[Any, Any, int]):
 
 
 class ChannelWriteEnd(ChannelEnd):
-    """The write end: `await ch.write(value)`, which gives 0: a reader has the value, or a buffer.
+    """The write end: `await ch.write(value)` returns 0 once a reader, or a buffer, has the value.
 
     Raises:
         PoisonException.
@@ -153,7 +154,7 @@ class Channel(AnyChannel):
 
     Args:
         name: a label.
-        loop: passed over.
+        loop: ignored.
     """
 
     def __init__(self, name: str = "", loop: Any = None) -> None:
@@ -162,12 +163,12 @@ class Channel(AnyChannel):
         self.write = self._write = ChannelWriteEnd(self)
 
     async def poison(self) -> None:
-        """Every operation on the channel, also one that waits, raises PoisonException; what a
-        buffer holds is lost."""
+        """Poisons the channel: every operation on it, also one that waits, raises
+        PoisonException, and values in a buffer are lost."""
         self._poison()
 
     async def close(self) -> None:
-        """As poison."""
+        """Does the same as poison()."""
         self._poison()
 
     def __aiter__(self) -> ChannelReadEnd:
@@ -181,7 +182,7 @@ class BufferedChannel(Channel):
 
 
 async def poison_channel(ch: Any) -> None:
-    """Poisons a channel, or that of an end."""
+    """Poisons a channel, or the channel of an end."""
     await ch.poison()
 
 
@@ -189,11 +190,11 @@ class Alternative(AnyAlternative):
     """A choice: `g, value = await alt.select()`, or `async with alt as (g, value):`."""
 
     async def pri_select(self) -> tuple[Any, Any]:
-        """Waits for a guard, the first ready one first; gives it and the value read, 0 for a write,
-        None otherwise.
+        """Waits for a guard, the first ready one first. Returns the guard, and the value read, 0
+        for a write, None otherwise.
 
         Raises:
-            PoisonException; BadUse: both ends of one channel.
+            PoisonException; BadUse: the guards are both ends of one channel.
         """
         return self._outcome(*await _weft.select(*self._natives, mode="priority", ended="raise"))
 
@@ -210,8 +211,8 @@ class Alternative(AnyAlternative):
 
 
 class _Process(Coroutine[Any, Any, Any]):
-    """What a @process function gives: a coroutine that poison ends quietly, with None. It is
-    awaited, or a task, or `begin` makes a process of Weft of it.
+    """The result of calling a @process function: a coroutine that poison ends quietly, with None. A
+    program awaits it, or makes it a task, or `begin` makes a process of Weft of it.
 
     States:   fresh ──begin(), or the first send──► running; fresh ──close()──► closed
     """
@@ -263,7 +264,7 @@ class _Process(Coroutine[Any, Any, Any]):
 
 _begun = _weft.process(_Process._shielded)
 
-# asyncio.create_task(ch.read()): an operation has what a coroutine has.
+# This makes asyncio.create_task(ch.read()) work: an operation has the methods of a coroutine.
 Coroutine.register(_native.Operation)
 
 
@@ -292,8 +293,8 @@ def process(verbose_poison: Any = False) -> Any:
 
 
 class _PoisonLeft(Exception):
-    """A poison that left what is no @process. Weft ends such a process quietly; here it ends the
-    Parallel."""
+    """The poison that left something that is no @process. Weft ends such a process quietly; here
+    it ends the Parallel."""
 
     def __init__(self, poison: Any) -> None:
         super().__init__(poison)
@@ -317,10 +318,11 @@ def _native_of(proc: Any) -> Any:
 
 
 async def Parallel(*procs: Any) -> list[Any]:
-    """Runs coroutines together, each as a process; gives their results in order.
+    """Runs coroutines together, each as a process; returns their results in order.
 
     Raises:
-        what failed in them, after the others were cancelled; PoisonException: one that is no @process was poisoned.
+        the failure of one, after the others were cancelled; PoisonException: one that is no
+        @process was poisoned.
     """
     try:
         results: list[Any] = await _weft.Parallel([_native_of(p) for p in procs])
@@ -334,7 +336,7 @@ async def Parallel(*procs: Any) -> list[Any]:
 
 
 async def Sequence(*procs: Any) -> list[Any]:
-    """Awaits one after another; gives their results in order."""
+    """Awaits coroutines one after another; returns their results in order."""
     return [await p for p in procs]
 
 
@@ -346,7 +348,7 @@ _spawned: set[asyncio.Task[Any]] = set()
 
 
 def Spawn(proc: Any, track_ref: bool = True) -> asyncio.Task[Any]:
-    """Starts a coroutine in the background, as a task of the running loop, and gives the task.
+    """Starts a coroutine in the background, as a task of the running loop, and returns the task.
 
     Args:
         track_ref: keep the task from being collected while it runs.

@@ -4,16 +4,17 @@ message.
     there: register_channel(c, "results"), start_server(port)      {"op": "read", "name": …, "msgno": 7} ──► c.read()
     here:  setup_client("host:port"), get_channel_proxy("results") ◄── {"ack": 7, "ret": value, "exc": null}
 
-It has no keys and no encryption: whoever reaches the port may read, write and poison what is
-registered, so without a host name the server listens on this machine alone. `weft.net` has both,
-and ends that may stand in a choice.
+This module has no keys and no encryption: any program that reaches the port may read, write and
+poison the registered channels. So without a host name the server listens only on this machine.
+`weft.net` has both, and its ends may be guards of a choice.
 
 Invariants
-- Values are JSON's: of what another program says nothing is run.
-- An operation that a peer asked for is a task of its connection: when that ends, or the peer says
-  that nobody waits any more, it is cancelled, and leaves nothing behind in the channel. A value
-  that was read and not delivered by then is lost.
-- Each answer resolves the future of its number; the end of the connection those that are left.
+- Values are JSON: nothing that another program sends is executed.
+- An operation for which a peer asked is a task of its connection. When the connection ends, or
+  the peer says that nobody waits any more, the task is cancelled, and nothing of it stays in the
+  channel. A value that was read and not delivered by then is lost.
+- Each answer resolves the future with its number; the end of the connection resolves the
+  remaining futures.
 """
 
 from __future__ import annotations
@@ -42,11 +43,12 @@ LONGEST = 1 << 24  # bytes of a message
 POISON = "ChannelPoisonException"
 
 _registered: dict[str, Channel] = {}
-_connections: list[_Connection] = []  # at which get_channel_proxy asks, in the order they came
+# Where get_channel_proxy asks, in the order in which they came.
+_connections: list[_Connection] = []
 
 
 def register_channel(chan: Channel, name: str) -> None:
-    """Other programs get at the channel by this name from now on.
+    """From now on other programs find the channel by this name.
 
     Raises:
         BadUse: another channel has the name.
@@ -56,7 +58,7 @@ def register_channel(chan: Channel, name: str) -> None:
 
 
 def unregister_channel(name: str) -> None:
-    """Takes back register_channel.
+    """Undoes register_channel.
 
     Raises:
         BadUse: there is no such channel.
@@ -66,7 +68,7 @@ def unregister_channel(name: str) -> None:
 
 
 def create_registered_channel(name: str) -> Channel:
-    """A new channel, which is registered."""
+    """Makes a channel, and registers it."""
     chan = Channel(name)
     register_channel(chan, name)
     return chan
@@ -80,10 +82,10 @@ def _parted(host_port: str) -> tuple[str, int]:
 
 
 class _Connection:
-    """With one other program, which may ask and answer.
+    """A connection with one other program, which may ask and answer.
 
     Args:
-        serves: does what the other one asks for.
+        serves: this side does what the other program asks for.
     """
 
     def __init__(
@@ -114,7 +116,7 @@ class _Connection:
         except asyncio.CancelledError:
             if (
                 future.cancelled() or not future.done()
-            ):  # it is not to happen over there once nobody waits for it
+            ):  # the operation must not happen there once nobody waits for it
                 self._writer.write(_packed({"op": "cancel", "msgno": number}))
             raise
         finally:
@@ -126,7 +128,7 @@ class _Connection:
         return answer.get("ret")
 
     async def listen(self) -> None:
-        """Until the connection ends."""
+        """Reads messages until the connection ends."""
         why = "the other program has closed the connection"
         try:
             while line := await self._reader.readline():
@@ -169,7 +171,7 @@ class _Connection:
             await self._writer.drain()
 
     async def _done(self, said: dict[str, Any]) -> Any:
-        """What came of it."""
+        """Takes an answer: returns the result, or raises its exception."""
         op, name = said.get("op"), said.get("name")
         if op == "ping":
             return "ack"
@@ -188,7 +190,8 @@ class _Connection:
         return await (chan.write(said.get("msg")) if op == "write" else chan.poison())
 
     def close(self, why: str = "this program has closed the connection") -> None:
-        """Ends it: what waits for an answer gets ConnectionError. Again: nothing."""
+        """Ends the connection: operations that wait for an answer get ConnectionError. A second
+        call does nothing."""
         if self._over:
             return
         self._over = why
@@ -213,12 +216,12 @@ def _packed(message: dict[str, Any]) -> bytes:
 
 
 async def start_server(host_port: str = PORT) -> asyncio.Server:
-    """Serves what is registered. Closed, it takes nobody any more.
+    """Serves the registered channels. Once it is closed, no program can connect any more.
 
     Args:
         host_port: "HOST:PORT", or a port of this machine; port 0: a free one.
     Raises:
-        OSError: somebody has the port. BadUse: that is no address.
+        OSError: the port is in use. BadUse: `host_port` is no address.
     """
     host, port = _parted(host_port)
 
@@ -239,9 +242,9 @@ async def setup_client(
     """Connects with a server; get_channel_proxy asks there too.
 
     Args:
-        can_serve: the other program also gets at what is registered here.
+        can_serve: the other program can also use the channels that are registered here.
     Raises:
-        OSError: nobody listens there. BadUse: that is no address.
+        OSError: nobody listens there. BadUse: `host_port` is no address.
     """
     host, port = _parted(host_port)
     reader, writer = await asyncio.open_connection(host, port, limit=LONGEST)
@@ -283,8 +286,8 @@ class RemoteChannel:
     """A channel of another program; get_channel_proxy makes it.
 
     Attributes:
-        name: by which it is registered there.
-        read, write: its ends: `await c.read()`, `await c.write(value)`, which gives 0.
+        name: the name by which it is registered there.
+        read, write: its ends: `await c.read()`, `await c.write(value)`, which returns 0.
     """
 
     def __init__(self, name: str, connection: _Connection) -> None:
@@ -299,7 +302,7 @@ class RemoteChannel:
         return await self._connection.send_recv_cmd("write", name=self.name, msg=value)
 
     async def poison(self) -> None:
-        """Poisons it, for all programs."""
+        """Poisons the channel, for all programs."""
         await self._connection.send_recv_cmd("poison", name=self.name)
 
     def __aiter__(self) -> _End:
@@ -310,10 +313,10 @@ class RemoteChannel:
 
 
 async def get_channel_proxy(name: str) -> RemoteChannel:
-    """The channel with this name of the first program of those connected that has it.
+    """Returns the channel with this name, of the first connected program that has it.
 
     Raises:
-        BadUse: none has it.
+        BadUse: no program has it.
     """
     for connection in list(_connections):
         with contextlib.suppress(ConnectionError):

@@ -1,4 +1,4 @@
-"""aPyCSP's little processes that networks are made of."""
+"""aPyCSP's small processes, of which networks are made."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ Delta2 = ParDelta2
 
 @process
 async def Successor(cin: Any, cout: Any) -> None:
-    """Adds 1."""
+    """Adds 1 to each value."""
     async for t in cin:
         await cout(t + 1)
 
 
 @process
 async def SkipProcess() -> None:
-    """Ends."""
+    """Ends at once."""
 
 
 @process
 async def Mux2(cin1: Any, cin2: Any, cout: Any) -> None:
-    """Copies whichever input is ready, the first before the second."""
+    """Copies from the input that is ready, the first before the second."""
     alt = Alternative(cin1, cin2)
     while True:
         _, value = await alt.pri_select()
@@ -75,7 +75,7 @@ async def Mux2(cin1: Any, cin2: Any, cout: Any) -> None:
 
 @process
 async def poison_chans(*chans: Any, verbose: bool = False) -> None:
-    """Poisons the channels, or those of the ends, given."""
+    """Poisons the given channels, or the channels of the given ends."""
     for ch in chans:
         if verbose:
             print("poison_chans() - poison", ch)

@@ -1,4 +1,4 @@
-"""aPyCSP's helpers: a task group, aenumerate, and what its benchmark programs use."""
+"""aPyCSP's helpers: a task group, aenumerate, and the functions that its benchmark programs use."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ __all__ = ["CSPTaskGroup", "aenumerate", "argparser", "avg", "handle_common_args
 
 class CSPTaskGroup:
     """`async with CSPTaskGroup() as g:` with `g.spawn(coroutine)`: leaving the block waits for all
-    that it spawned.
+    tasks that it spawned.
 
     Args:
         name: for the texts of `verbose`.
         verbose: print when it waits and when it is done.
-        poison_shield: a poison that leaves the block, or one of the spawned, ends here; `poisoned` tells.
+        poison_shield: a poison that leaves the block, or a spawned task, ends here; `poisoned`
+        tells so.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class CSPTaskGroup:
         self.poisoned = False
 
     def spawn(self, proc: Any) -> Any:
-        """Starts a coroutine and gives its task."""
+        """Starts a coroutine and returns its task."""
         handle = Spawn(proc)
         self.group.append(handle)
         return handle

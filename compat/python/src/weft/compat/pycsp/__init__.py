@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from weft.compat.pycsp.parallel import *  # noqa: F403
 
 
-# At first use, so that importing another of pycsp's modules does not make `parallel` the current
-# one.
+# The names are imported at first use, so that importing another of pycsp's modules does not make
+# `parallel` the current one.
 def __getattr__(name: str) -> Any:
     if name == "__all__" or not name.startswith("_"):
         try:

@@ -7,8 +7,8 @@ process in an OS process of its own.
 Invariants
 - A pycsp end of a process that runs apart stays counted here (_channels.py): it is retired, and
   poisoned, here, when the end there asks.
-- What a far channel has there is one native end, lent for that process; that it is let go of with
-  the process ends nothing.
+- A far channel has one native end there, lent for that process; when the process lets go of it,
+  the channel does not end.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ __all__ = ["run_apart"]
 
 
 class _Lent(NamedTuple):
-    """A pycsp end on its way."""
+    """A pycsp end under way."""
 
     native: Any
     side: int
     name: str
     buffer: int
-    number: int  # by which it is asked for
+    number: int  # the number by which it is asked for
 
 
 # --- here -----------------------------------------------------------------------------------------
@@ -80,22 +80,23 @@ class _Lender:
 
 @threads.process
 def _serve(asked: Any, answers: Any, ends: list[ChannelEnd]) -> None:
-    """Does what the ends there ask for."""
+    """Does what the ends in the other process ask for."""
     try:
         for question, what, number in asked:
             end = ends[number]
             if what != "draining":
                 getattr(end, what)()
             answers.write((question, end.channel._draining))
-    except PeerDied:  # whoever called it says so
+    except PeerDied:  # the caller of the process reports it
         pass
 
 
 def run_apart(p: Any) -> Any:
-    """Runs a pycsp process in an OS process of its own: what it returned.
+    """Runs a pycsp process in an OS process of its own; returns its result.
 
     Raises:
-        what it raised; ProcessDied; BadUse: its function or an argument cannot go there; InfoException: a channel itself is among them.
+        the exception of the process; ProcessDied; BadUse: its function or an argument cannot go
+        there; InfoException: a channel itself is among them.
     """
     lender = _Lender()
     asked, answers = channels()

@@ -2,9 +2,9 @@
 question at a time.
 
 Invariants
-- Each question has a number, which its answer has too: who was cancelled as it waited leaves an
-  answer that nobody takes for its own.
-- Who answers waits for nobody: `answers` has a buffer without a bound.
+- A question and its answer have the same number. So if a process is cancelled while it waits, no
+  other process takes its answer for its own.
+- The side that answers never waits: `answers` has a buffer without a bound.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = ["Asking", "Turn", "channels"]
 
 
 def channels() -> tuple[Any, Any]:
-    """One for questions, (number, what, …), and one for answers, (number, answer)."""
+    """Returns a channel for questions, (number, what, …), and one for answers, (number, answer)."""
     return threads.Channel("asked"), threads.Channel("answers", capacity=16, overflow="unbounded")
 
 
 class Turn:
-    """One at a time, and who waits lets the other greenlets of its thread go on: a token in a
-    buffer."""
+    """A token in a buffer: one process asks at a time, and one that waits lets the other
+    greenlets of its thread go on."""
 
     def __init__(self) -> None:
         token: Any = threads.Channel("turn", capacity=1)
@@ -37,23 +37,23 @@ class Turn:
     def __exit__(self, *_: object) -> None:
         try:
             self._give.write(None)
-        except Cancelled:  # it had not given it back
+        except Cancelled:  # the process had not given the token back
             self._give.write(None)
             raise
 
 
 class Asking:
-    """The side that asks, by a writer end of the one channel and a reader end of the other."""
+    """The side that asks, with a writer end of one channel and a reader end of the other."""
 
     def __init__(self, asked: Any, answers: Any) -> None:
         self._asked, self._answers = asked, answers
         self._turn, self._number = Turn(), 0
 
     def ask(self, what: str, *more: Any) -> Any:
-        """The answer.
+        """Asks, and returns the answer.
 
         Raises:
-            Cancelled; PeerDied: who answers has ended.
+            Cancelled; PeerDied: the side that answers has ended.
         """
         with self._turn:
             self._number += 1

@@ -41,8 +41,8 @@ class Channel:
     """An any-to-any channel.
 
     Args:
-        name: a label. Two channels of one name are two channels.
-        buffer: how many values it holds; 0 is the rendezvous.
+        name: a label. Two channels may have the same name.
+        buffer: how many values the channel holds; 0: a rendezvous.
         connect: the `address` of a channel of this name, in this program or in another one of the same user on this machine: this becomes
             another handle of that channel.
     Raises:
@@ -94,15 +94,15 @@ class Channel:
             return channel
         return _remote.FarChannel(name, address)
 
-    _far = False  # it lives in another program
+    _far = False  # the channel lives in another program
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where other programs of this user find the channel by its name, and `connect=` here: this
-        machine, and a port of this program's.
+        """The address at which other programs of this user, and `connect=` here, find the channel
+        by its name: this machine, and a port of this program's.
 
         Raises:
-            ChannelBindException: the port that Configuration says is taken.
+            ChannelBindException: the port in Configuration is in use.
         """
         from weft.compat.pycsp import _remote
 
@@ -120,7 +120,7 @@ class Channel:
     __neg__ = writer
 
     def __mul__(self, n: int) -> list[Channel]:
-        """This channel and n - 1 more like it."""
+        """Returns this channel and n - 1 more like it."""
         return [
             self,
             *[type(self)(f"{self.name}[{i}]", buffer=self.buffer) for i in range(1, int(n))],
@@ -129,7 +129,7 @@ class Channel:
     __rmul__ = __mul__
 
     def disconnect(self) -> None:
-        """Nothing: there is no connection to give up."""
+        """Does nothing: there is no connection to give up."""
 
     def _join(self, side: int) -> bool:
         with _counting:
@@ -147,8 +147,8 @@ class Channel:
             self._ends[side].retire()
 
     def _poison(self, side: int) -> None:
-        # Written before the poison is read before it, as in pycsp: its pill goes through the
-        # buffer.
+        # A value that is written before the poison is read before it, as in pycsp, where the poison
+        # goes through the buffer too.
         if side == WRITE and self.buffer and not self._draining:
             self._draining = True
             self._ends[WRITE].retire()
@@ -156,11 +156,11 @@ class Channel:
             self._native.poison()
 
     def _lost(self, error: PeerDied, side: int) -> Exception:
-        """What an operation of that side raises whose other side died."""
+        """Returns the exception of an operation on that side whose other side died."""
         return error
 
     def _ended(self) -> Exception:
-        """What an operation on an ended side raises."""
+        """Returns the exception of an operation on a side that has ended."""
         if self._draining:
             return ChannelPoisonException(f"channel {self.name!r}: it was poisoned", self._native)
         return ChannelRetireException(f"channel {self.name!r}: this end has retired", self._native)
@@ -170,7 +170,7 @@ class Channel:
 
 
 class ChannelEnd:
-    """What both kinds of end have: poison, retire, disconnect, isReader, isWriter.
+    """The methods of both kinds of end: poison, retire, disconnect, isReader, isWriter.
 
     `__call__` is a slot of the instance. It holds the native operation, so that a communication
     runs no code of this layer; in a buffered channel, whose poison is translated, and once retired,
@@ -208,7 +208,7 @@ class ChannelEnd:
         raise self.channel._ended()
 
     def _failed(self, error: BaseException) -> NoReturn:
-        """Raises what pycsp raises where Weft raised `error`."""
+        """Raises pycsp's exception in place of Weft's `error`."""
         if self.channel._draining:
             raise self.channel._ended() from None
         raise error
@@ -218,14 +218,15 @@ class ChannelEnd:
         self.channel._poison(self._op)
 
     def retire(self) -> None:
-        """Give this end up; with the last one of its side the channel retires. Again: nothing."""
+        """Give this end up; with the last end of its side the channel retires. A second call
+        does nothing."""
         if not self._closed:
             self._closed = True
             self.__call__ = self._refuse
             self.channel._leave(self._op)
 
     def disconnect(self) -> None:
-        """Nothing: there is no connection to give up."""
+        """Does nothing: there is no connection to give up."""
 
     def isReader(self) -> bool:
         return self._op == READ

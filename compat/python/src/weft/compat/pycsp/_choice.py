@@ -7,8 +7,8 @@ Invariants
   TimeoutGuard.
 - Priority is rule 5.4's; everything else is fair, by the process and the guards, wherever the
   select stands.
-- An action that is a string is compiled and executed in the frame of the code that called us, as
-  pycsp did.
+- An action that is a string is compiled and executed in the frame of the code that called this
+  layer, as in pycsp.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class Choice:
 
 
 class _ChoiceFunction:
-    """What @choice makes of a function: called, it gives a Choice. It is itself no action."""
+    """The object that @choice makes of a function: calling it gives a Choice. It is itself no
+    action."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self._fn = fn
@@ -87,8 +88,8 @@ def _checked_action(action: Any) -> Any:
 
 
 def _execute_string(source: str, channel_input: tuple[Any, ...], outward: int) -> None:
-    """Executes `source` where the program called this layer, `outward` frames further out;
-    `channel_input`: of an input."""
+    """Executes `source` where the program called this layer, `outward` frames further out.
+    `channel_input`: the value of an input."""
     package = __name__.rpartition(".")[0]
     frame = sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(package):
@@ -111,10 +112,10 @@ class _Waits:
 
 
 class SkipGuard(_Waits):
-    """Always ready.
+    """A guard that is always ready.
 
     Args:
-        action: what execute() calls if this guard is chosen.
+        action: execute() calls it if this guard is chosen.
     """
 
     def __init__(self, action: Any = None) -> None:
@@ -122,11 +123,12 @@ class SkipGuard(_Waits):
 
 
 class TimeoutGuard(_Waits):
-    """Ready when `seconds` have passed since the select began; may be used again and again.
+    """A guard that is ready when `seconds` have passed since the select began; it may be used again
+    and again.
 
     Args:
         seconds: the span.
-        action: what execute() calls if this guard is chosen.
+        action: execute() calls it if this guard is chosen.
     """
 
     def __init__(self, seconds: float, action: Any = None) -> None:
@@ -145,13 +147,13 @@ def _checked_end(end: Any, op: int, guard: str, wanted: str) -> Any:
 
 
 class InputGuard:
-    """Ready when the end can be read; the read is part of the choice.
+    """A guard that is ready when the end can be read; the read is part of the choice.
 
     Args:
         ch_end_read: the end.
-        action: what execute() and the selects call with `channel_input`, the value.
+        action: execute() and the selects call it with the value, `channel_input`.
     Raises:
-        InfoException: it is no reading end, or the action cannot be called.
+        InfoException: `ch_end_read` is no reading end, or the action cannot be called.
     """
 
     def __init__(self, ch_end_read: Any, action: Any = None) -> None:
@@ -160,14 +162,14 @@ class InputGuard:
 
 
 class OutputGuard:
-    """Ready when `msg` can be written; the write is part of the choice.
+    """A guard that is ready when `msg` can be written; the write is part of the choice.
 
     Args:
         ch_end_write: the end.
         msg: the value.
-        action: what execute() and the selects call, without arguments.
+        action: execute() and the selects call it, without arguments.
     Raises:
-        InfoException: it is no writing end, or the action cannot be called.
+        InfoException: `ch_end_write` is no writing end, or the action cannot be called.
     """
 
     def __init__(self, ch_end_write: Any, msg: Any, action: Any = None) -> None:
@@ -176,7 +178,7 @@ class OutputGuard:
 
 
 def _flat(guards: Any) -> Any:
-    """Tuples (input, action) and (output, msg, action), from pycsp's forms."""
+    """Returns tuples (input, action) and (output, msg, action), made from pycsp's forms."""
     for g in guards:
         if isinstance(g, tuple):
             if g and isinstance(g[0], tuple):  # ((end, msg), action)
@@ -237,7 +239,7 @@ class Alternation:
             self.guards[error.guard][0]._failed(error)
             raise  # it has
         except BadUse:
-            for end in self._ends:  # closed by another process meanwhile
+            for end in self._ends:  # another process has closed an end meanwhile
                 if end._closed or (end._op == WRITE and end.channel._draining):
                     end._refuse()
             raise
@@ -246,7 +248,7 @@ class Alternation:
             raise
 
     def select(self) -> tuple[Any, Any]:
-        """Waits for a guard; gives it and, for an input, the value (else None).
+        """Waits for a guard; returns the guard and, for an input, the value (else None).
 
         Raises:
             ChannelPoisonException, ChannelRetireException: a guard's channel has ended; Deadlock in the main program;
@@ -256,12 +258,12 @@ class Alternation:
         return self.guards[index][0], value
 
     def execute(self) -> tuple[Any, Any]:
-        """As select, and does the action of the guard: calls it, with `channel_input=value` if it
-        is an input, or executes it, a string, as a part of the code that called this
-        (`channel_input` is a variable there).
+        """Does the same as select, and then the action of the guard: calls a function, with
+        `channel_input=value` for an input; executes a string as a part of the code that called
+        this (`channel_input` is a variable there).
 
         Raises:
-            as select, and what the action raises; SyntaxError: the string is no Python.
+            the exceptions of select and of the action; SyntaxError: the string is no Python.
         """
         index, value = self._choose()
         guard = self.guards[index]
@@ -301,20 +303,21 @@ def _select(guards: tuple[Any, ...], verb: str, priority: bool) -> tuple[Any, An
 
 
 def PriSelect(*guards: Any) -> tuple[Any, Any]:
-    """The first ready guard, its action called; gives the end or guard and, for an input, the
-    value.
+    """Chooses the first ready guard, and calls its action. Returns the end or guard and, for an
+    input, the value.
 
     Raises:
-        as Alternation.execute; InfoException: not one of the guard types.
+        the exceptions of Alternation.execute; InfoException: an argument is no guard.
     """
     return _select(guards, "PriSelect", True)
 
 
 def AltSelect(*guards: Any) -> tuple[Any, Any]:
-    """As PriSelect, but any ready guard: here a fair one."""
+    """Does the same as PriSelect, but with any ready guard; here the choice is fair."""
     return _select(guards, "AltSelect", False)
 
 
 def FairSelect(*guards: Any) -> tuple[Any, Any]:
-    """As PriSelect, but fair: a guard that stays ready is chosen within N selects (rule 5.4)."""
+    """Does the same as PriSelect, but fairly: a guard that stays ready is chosen within N
+    selects (rule 5.4)."""
     return _select(guards, "FairSelect", False)

@@ -1,7 +1,7 @@
 """The exceptions of pycsp 0.9.2.
 
-Poison and retirement are Weft's own exceptions under pycsp's names, so what a channel raises is
-caught without translation.
+Poison and retirement are Weft's own exceptions under pycsp's names, so programs catch the
+exceptions of a channel without translation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ChannelRetireException = Retired
 
 
 class ChannelSocketException(Exception):
-    """The base of what goes wrong between address spaces.
+    """The base of errors between address spaces.
 
     Attributes:
         addr: the address.

@@ -1,4 +1,4 @@
-"""What pycsp's modules have in common: all but the names that make and run processes."""
+"""The names that pycsp's modules have in common: all but those that make and run processes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ __all__ = [
     "retire",
 ]
 
-# And what each module makes for its own backend, by an Implementation.
+# The names that each module makes for its own backend, by an Implementation.
 OF_A_MODULE = [
     "ClusterProcess",
     "Io",

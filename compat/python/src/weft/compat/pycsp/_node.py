@@ -1,10 +1,11 @@
-"""What `ssh` starts on another machine (_ssh.py):
+"""The program that `ssh` starts on another machine (_ssh.py):
 
-    python -m weft.compat.pycsp._node run MODULE:FUNCTION DIGEST    runs a process for who has started it
-    python -m weft.compat.pycsp._node join PORT                     leads to a program of this machine
+    python -m weft.compat.pycsp._node run MODULE:FUNCTION DIGEST runs a process for the program
+    that has started it python -m weft.compat.pycsp._node join PORT connects to a program of this
+    machine
 
 Invariants
-- Standard input and output are the session's stream, and nothing else writes there: what is printed
+- Standard input and output are the session's stream, and nothing else writes there: printed text
   goes to standard error.
 - When the input ends, the session is over, and so is this program once its process has ended.
 """
@@ -28,7 +29,7 @@ __all__ = ["main"]
 
 
 def _first_line() -> bytes:
-    """By single bytes: what comes after it is the link's."""
+    """Reads a line, byte by byte, because the bytes after it belong to the link."""
     line = b""
     while not line.endswith(b"\n"):
         if not (more := os.read(0, 1)):
@@ -54,7 +55,7 @@ def _take_out(stream: socket.socket, out: int) -> None:
 
 def main(what: str, *words: str) -> int:
     out = os.dup(1)
-    os.dup2(2, 1)  # what is printed
+    os.dup2(2, 1)  # for printed text
     if what == "join":
         stream = socket.socket(socket.AF_UNIX)
         try:

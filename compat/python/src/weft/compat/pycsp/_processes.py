@@ -1,8 +1,8 @@
 """pycsp's processes over those of a backend: an `Implementation` is one of pycsp's modules.
 
-A pycsp process becomes a native one when it is started. What differs from a native process happens
-in `_body`: an uncaught poison (retirement) poisons (retires) every end in the arguments, and the
-process has ended quietly; a process that returns gives up nothing.
+A pycsp process becomes a native one when it is started. `_body` makes the difference from a
+native process: an uncaught poison (retirement) poisons (retires) every end in the arguments, and
+the process has ended quietly; a process that returns gives up nothing.
 
 States of a process:   made ──_begin()──► running ──_body ends──► made (it may be started again)
 """
@@ -24,23 +24,24 @@ from weft.errors import Cancelled
 
 __all__ = ["BaseProcess", "Implementation"]
 
-# Of processes that are spawned together no more than this start at once: a million that each read
-# one value are then some thousands at a time.
+# At most so many of the processes that are spawned together start at once. So a million processes
+# that each read one value run in batches of some thousands.
 _BATCH = 1000
 
 _ids = itertools.count(1)
-_ended = [0]  # how many processes have, roughly; for _start_all alone
+_ended = [0]  # roughly, how many processes have ended; only for _start_all
 
 
 class BaseProcess:
     """A process: a function with its arguments.
 
     Args:
-        fn: what it runs; @process makes the function that makes the process.
+        fn: the function that it runs; @process makes the function that makes the process.
         args, kwargs: for the function. The ends in them, and in lists, tuples and dictionaries in them, are what an
             uncaught poison or retirement passes on to.
     Attributes:
-        return_value: what the function returned; None before, and if poison or retirement ended it.
+        return_value: the result of the function; None before that, and if poison or retirement
+        ended it.
     """
 
     __slots__ = ("_id", "_running", "args", "fn", "kwargs", "return_value")
@@ -57,7 +58,7 @@ class BaseProcess:
 
     @property
     def id(self) -> str:
-        """A name that no other process has."""
+        """Returns a name that no other process has."""
         if self._id is None:
             self._id = f"{next(_ids)}.{self.name}"
         return self._id
@@ -67,11 +68,11 @@ class BaseProcess:
         return getattr(self.fn, "__name__", type(self.fn).__name__)
 
     def update(self, **kwargs: Any) -> BaseProcess:
-        """Nothing: an in-process process has no host and no port."""
+        """Does nothing: an in-process process has no host and no port."""
         return self
 
     def __mul__(self, n: float) -> list[BaseProcess]:
-        """This process and int(n) - 1 like it, each with ends of its own."""
+        """Returns this process and int(n) - 1 like it, each with ends of its own."""
         more = int(n) - 1
         return [
             self,
@@ -86,14 +87,14 @@ class BaseProcess:
     __rmul__ = __mul__
 
     def _settings(self) -> dict[str, Any]:
-        """Of where it runs, for another like it."""
+        """Returns the settings that say where it runs, for another process like it."""
         return {}
 
     def __repr__(self) -> str:
         return f"<Process {self.name}>"
 
     def _begin(self, spawned: bool = False) -> Any:
-        """The native process, not started."""
+        """Returns the native process, which is not started."""
         if self._running:
             raise InfoException(f"process {self.name} was started already and runs: make another")
         self._running = True
@@ -102,7 +103,7 @@ class BaseProcess:
 
 
 def _own_ends(args: Any) -> Any:
-    """A copy of `args` with a new end for every end in it, down to lists, tuples and
+    """Returns a copy of `args` with a new end for every end in it, also in lists, tuples and
     dictionaries."""
     if isinstance(args, ChannelEnd):
         return args.channel.reader() if isinstance(args, ChannelEndRead) else args.channel.writer()
@@ -114,7 +115,7 @@ def _own_ends(args: Any) -> Any:
 
 
 def _each_held(args: Any) -> Iterable[Any]:
-    """What can be poisoned and retired in `args`."""
+    """Yields the objects in `args` that can be poisoned and retired."""
     for a in args:
         if isinstance(a, ChannelEnd):
             yield a
@@ -126,7 +127,7 @@ def _each_held(args: Any) -> Iterable[Any]:
         elif inspect.ismethod(getattr(a, "poison", None)) and inspect.ismethod(
             getattr(a, "retire", None)
         ):
-            yield a  # the ends that trace wraps, and the like
+            yield a  # the ends that trace wraps, and similar objects
 
 
 def _run(p: BaseProcess) -> Any:
@@ -159,8 +160,8 @@ def _body(p: BaseProcess) -> Any:
 
 
 def _spawned_body(p: BaseProcess) -> Any:
-    """As `_body`; a failure is told at once: whoever spawned it may never come to where it is
-    raised."""
+    """Does the same as `_body`, but reports a failure at once: the spawner may never come to the
+    place where it is raised."""
     try:
         return _body(p)
     except Exception:
@@ -213,10 +214,11 @@ class _Apart(BaseProcess):
         self._place: Any = None  # None: on this machine
 
     def _begin(self, spawned: bool = False) -> Any:
-        """Its port is taken here and now, so that of two with one port the second is told.
+        """Takes the port at once, so that the second of two processes with the same port gets the
+        error.
 
         Raises:
-            ChannelBindException: somebody has it.
+            ChannelBindException: the port is in use.
         """
         if self._address is not None and not self._running:
             from weft.compat.pycsp import _remote
@@ -284,10 +286,10 @@ class Implementation:
     # --- making processes -------------------------------------------------------------------------
 
     def process(self, func: Callable[..., Any]) -> Callable[..., BaseProcess]:
-        """Makes a function that makes processes: called, it gives one that is not started.
+        """Makes a function that makes processes: a call returns a process that is not started.
 
         Raises:
-            InfoException: it is no plain function.
+            InfoException: `func` is no plain function.
         """
         return _maker(self.Process, func)
 
@@ -318,14 +320,15 @@ class Implementation:
     # --- running them -----------------------------------------------------------------------------
 
     def Parallel(self, *plist: Any, **settings: Any) -> list[Any]:
-        """Runs the processes, and those in lists, together; gives their results in order when all
+        """Runs the processes, and those in lists, together; returns their results in order when all
         have ended.
 
         Args:
             settings: for each of them, as its update() takes them.
 
         Raises:
-            what failed in them, after the others were cancelled; Deadlock; InfoException: one is no process.
+            the failure of a process, after the others were cancelled; Deadlock; InfoException: an
+            argument is not a process.
         """
         processes = _flat(plist, "Parallel")
         _update(processes, settings)
@@ -336,16 +339,17 @@ class Implementation:
             raise
 
     def Sequence(self, *plist: Any, **settings: Any) -> list[Any]:
-        """Runs the processes, and those in lists, one after another; gives their results in order.
+        """Runs the processes, and those in lists, one after another; returns their results in
+        order.
 
         Raises:
-            as Parallel; those after a failure are not run.
+            the exceptions of Parallel; processes after a failure are not run.
         """
         processes = _flat(plist, "Sequence")
         return [result for p in processes for result in self.Parallel(p, **settings)]
 
     def Spawn(self, *plist: Any, **settings: Any) -> None:
-        """Starts the processes and goes on. `shutdown`, or the Parallel that the spawner stands in,
+        """Starts the processes and goes on. `shutdown`, or the Parallel in which the spawner runs,
         waits for them.
 
         Raises:
@@ -359,8 +363,8 @@ class Implementation:
             _main.spawn(self._backend, [self._starter(processes).named("Spawn")])
 
     def _start_all(self, processes: list[BaseProcess]) -> None:
-        """Starts a batch, and the next when nothing has ended for a while: then those that run need
-        more of them."""
+        """Starts a batch, and the next one when no process has ended for a while: then the
+        running processes need more of them."""
         processes.reverse()
         with self._backend.Group() as group:
             while processes:
@@ -374,28 +378,29 @@ class Implementation:
                     self._backend.sleep(0.001)
 
     def shutdown(self) -> None:
-        """Waits for what the main program has spawned; then other programs find no channel here any
-        more. A program that does not call it does the same at its end.
+        """Waits for the processes that the main program has spawned; then other programs find no
+        channel here any more. A program that does not call this does the same at its end.
 
         Raises:
-            what failed in them; Deadlock; InfoException: called by a process.
+            the failure of a process; Deadlock; InfoException: called by a process.
         """
         if _main.current.get() is not None:
             raise InfoException(
                 "shutdown in a process: call it once, at the end of the main program"
             )
         _main.leave()
-        if remote := sys.modules.get("weft.compat.pycsp._remote"):  # else nobody was ever there
+        # Otherwise no other program ever came here.
+        if remote := sys.modules.get("weft.compat.pycsp._remote"):
             remote.shut()
 
     @staticmethod
     def current_process_id() -> str:
-        """The id of the process that calls; "__main__" in ordinary code."""
+        """Returns the id of the process that calls; "__main__" in ordinary code."""
         p = _main.current.get()
         return "__main__" if p is None else p.id
 
     def publish(self, module: dict[str, Any]) -> None:
-        """Makes this module what `weft.compat.pycsp.current` exports."""
+        """Makes this module the one that `weft.compat.pycsp.current` exports."""
         from weft.compat.pycsp import current
 
         current.__dict__.update({name: module[name] for name in module["__all__"]})

@@ -5,18 +5,18 @@
     here:  Channel(name, connect=(host, port)) ── the same user? ──► a link ──"asked", "answers"──►
            ends of the channel of that name ──its program ends: "last"──► how the channel had ended
 
-Nothing goes over the port itself: it makes an address that nobody else on this machine has. Values
-go by pickle, so only programs of one user meet: the sockets lie in a folder of the user's own, and
-both sides look whose the other is (WIRE.md 12.3). To another machine `ssh` leads (_ssh.py), as a
-user that its `sshd` knows.
+Nothing goes over the port itself: it makes an address that no other program on this machine has.
+Values go by pickle, so only programs of one user meet: the sockets are in a folder of the user's
+own, and each side checks the user of the other (WIRE.md 12.3). `ssh` connects to another machine
+(_ssh.py), as a user that its `sshd` knows.
 
 Invariants
 - A pycsp end of a far channel is counted where the channel lives (_channels.py): it is retired, and
   poisoned, there.
 - A far channel has a native end of a side as long as pycsp ends of that side are open here.
-- A program that ends says first how its channels had ended: who reads one of them later learns that
-  it has retired, and not that its program is lost. What the buffer of such a channel holds is read
-  before, for LAST seconds at most.
+- A program that ends first says how its channels had ended, so a later reader of a channel
+  learns that it has retired, and not that its program is lost. Before that, values in the
+  buffers of such channels are read, for LAST seconds at most.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LAST = 10.0  # seconds for others to read what buffers hold, once this program e
 
 
 def _folder() -> Path:
-    """That of this user's meeting points, which nobody else can enter."""
+    """Returns the folder of this user's meeting points, which no other user can enter."""
     given = os.environ.get("XDG_RUNTIME_DIR")
     folder = Path(given, "weft") if given else Path(tempfile.gettempdir(), f"weft-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -63,12 +63,13 @@ def _folder() -> Path:
 
 
 def meeting_point(port: int, far: bool) -> Path:
-    """The socket of a program's channels. `far`: for who comes from another machine."""
+    """Returns the path of the socket of a program's channels. `far`: the one for programs of
+    other machines."""
     return _folder() / f"pycsp-{port}{'.far' if far else ''}"
 
 
 def linked(connection: socket.socket, name: str, far: bool) -> Any:
-    """A link over it. Descriptors do not pass to another machine (WIRE.md 17.5)."""
+    """Makes a link over a socket. Descriptors do not pass to another machine (WIRE.md 17.5)."""
     return _native._Link(connection.detach(), name, False, False, 0, 0, 0, 2 if far else 0)
 
 
@@ -80,11 +81,11 @@ def _is_ours(connection: socket.socket) -> bool:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Takes a port of this machine, 0: any; closed, the socket gives it back. `host` is how other
-    machines call this one.
+    """Takes a port of this machine, or any free one for 0; closing the socket gives the port back.
+    `host` is the name of this machine for other machines.
 
     Raises:
-        ChannelBindException: somebody has it.
+        ChannelBindException: the port is in use.
     """
     taken = socket.socket()
     try:
@@ -110,7 +111,8 @@ class _Home:
 
     def _door(self, far: bool) -> tuple[socket.socket, Path, threading.Thread]:
         path = meeting_point(self.address[1], far)
-        path.unlink(missing_ok=True)  # of one that was killed: the port is ours now
+        # The file of a killed program, whose port this program has now.
+        path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(path))
         listener.listen()
@@ -124,7 +126,7 @@ class _Home:
         while True:
             try:
                 connection = listener.accept()[0]
-            except OSError:  # it was closed
+            except OSError:  # the socket was closed
                 return
             if not _is_ours(connection):
                 connection.close()
@@ -154,14 +156,14 @@ class _Peer:
     def __init__(self, link: Any) -> None:
         self._link = link
         self._found: list[_channels.Channel] = []
-        self._reads: dict[int, int] = {}  # numbers of what was found -> reader ends over there
+        self._reads: dict[int, int] = {}  # numbers of the channels found -> reader ends over there
         last: Any = _weft.Channel("last", capacity=1)
         self._last, self._heard = last.writer(), last.reader()
         self._serving = threading.Thread(target=self._serve, name="pycsp: a peer", daemon=True)
         self._serving.start()
 
     def _serve(self) -> None:
-        """Does what it asks for."""
+        """Does what the other program asks for."""
         asked, answers = _asking.channels()
         requests, told = asked.reader(), answers.writer()
         link, found = self._link, self._found
@@ -202,7 +204,8 @@ class _Peer:
             self._reads[number] = self._reads.get(number, 0) + more
 
     def say_last(self, until: float) -> None:
-        """How the channels that it has found have ended; once it has read what they hold."""
+        """Tells how the channels that the other program has found have ended, once it has read
+        the values in them."""
         for number, channel in enumerate(self._found):
             while (
                 self._serving.is_alive()
@@ -221,10 +224,11 @@ class _Peer:
 
 
 def _how_ended(channel: _channels.Channel) -> tuple[str, str]:
-    """For who reads, and for who writes: "retired", "poisoned", or "": it had not."""
+    """Returns, for a reader and for a writer, "retired", "poisoned", or "" if the channel had
+    not ended."""
     read, write = ("retired" if channel._over[1 - side] else "" for side in (0, 1))
     if not channel._over[_channels.READ]:
-        try:  # it may take a value that nobody will read any more
+        try:  # this may take a value that nobody will read any more
             _weft.select(
                 _weft.Input(channel._ends[_channels.READ], ended="raise"),
                 _weft.skip(),
@@ -249,10 +253,10 @@ def listen(address: Address, taken: socket.socket | None = None) -> None:
 
 
 def here() -> Address:
-    """This program's address; it listens from the first time on.
+    """Returns this program's address; the program listens from the first call on.
 
     Raises:
-        ChannelBindException: the port that Configuration says is taken.
+        ChannelBindException: the port in Configuration is in use.
     """
     global _home
     with _making:
@@ -265,7 +269,7 @@ def here() -> Address:
 
 
 def at() -> Address | None:
-    """The same if it listens."""
+    """Returns the same address, if the program listens."""
     return _home.address if _home is not None else None
 
 
@@ -273,27 +277,29 @@ def at() -> Address | None:
 
 
 class _Line:
-    """To one address."""
+    """A connection to one address."""
 
     def __init__(self, address: Address, link: Any) -> None:
         self.address, self._link = address, link
-        self.joining = _asking.Turn()  # of the counts of its far channels; asks are made with it
+        # Protects the counts of its far channels; questions are asked with it.
+        self.joining = _asking.Turn()
         last, asked, answers = (link.take(name) for name in ("last", "asked", "answers"))
-        if None in (last, asked, answers):  # it had been killed, and its socket still took us in
+        # The other program had been killed, and its socket still accepted the connection.
+        if None in (last, asked, answers):
             raise PeerDied("it ended before it had said anything")
         self._asking = _asking.Asking(asked, answers)
-        self._ended: list[tuple[str, str]] = []  # how its channels had, by their numbers
+        self._ended: list[tuple[str, str]] = []  # how its channels had ended, by their numbers
         self._watching = threading.Thread(
             target=self._watch, args=(last,), name="pycsp: a line", daemon=True
         )
         self._watching.start()
 
     def _watch(self, last: Any) -> None:
-        """A thread that is no process: as long as it waits no network is in a deadlock, for the
+        """A thread that is no process: while it waits no network is in a deadlock, because the
         other program may go on (rule 10.3)."""
         with contextlib.suppress(ChannelEnd, BadUse):
             self._ended = last.read()
-        with contextlib.suppress(BadUse):  # it was closed here
+        with contextlib.suppress(BadUse):  # the link was closed here
             self._link.wait()
         with _connecting:
             if _lines.get(self.address) is self:
@@ -308,8 +314,8 @@ class _Line:
             ) from None
 
     def ended(self, number: int, side: int) -> str:
-        """How a channel had ended for that side when its program did; "": it had not, or its
-        program is there."""
+        """Returns how a channel had ended for that side when its program ended. "": it had not
+        ended, or its program still runs."""
         with contextlib.suppress(ChannelLostException):
             self.ask("draining", number)
             return ""
@@ -368,7 +374,8 @@ def _line(address: Address) -> _Line:
 
 
 def _found(name: str, address: Address) -> tuple[_Line, int, int]:
-    """The line, the number and the buffer of a channel; tries for as long as Configuration says.
+    """Returns the connection, the number and the buffer of a channel; tries for as long as
+    Configuration says.
 
     Raises:
         ChannelConnectException: nobody listens there, or has no such channel.
@@ -388,7 +395,8 @@ def _found(name: str, address: Address) -> tuple[_Line, int, int]:
             raise ChannelConnectException(
                 address, f"no channel {name!r} is found ({why}); wanted at"
             )
-        # as in PyCSP: the program that has it may not have begun, and nothing tells when it does
+        # As in PyCSP, the program that has the channel may not have begun, and nothing tells when
+        # it does.
         time.sleep(settings.get(configuration.SOCKETS_CONNECT_RETRY_DELAY))
 
 
@@ -461,7 +469,7 @@ class FarChannel(_channels.Channel):
 
 
 def shut() -> None:
-    """Nobody is served or connected to any more: far channels are lost. What comes later begins
+    """From now on no program is served or connected to: far channels are lost. Later calls begin
     anew, at another address."""
     global _home
     for line in list(_lines.values()):

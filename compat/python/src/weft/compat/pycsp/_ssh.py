@@ -6,8 +6,9 @@
 
 Invariants
 - The session's bytes are the standard input and output of an `ssh` of the user's own, which asks
-  for no password. What the process over there prints comes on its standard error, and goes to ours.
-- Values go by pickle: who may use that `ssh` may run anything there, and it is the user's machine.
+  for no password. Text that the process over there prints comes on the standard error of `ssh`,
+  and goes to that of this program.
+- Values go by pickle: a user of that `ssh` may run anything there, and it is the user's machine.
 - An `ssh` ends when its session does: by the end of its input.
 """
 
@@ -38,7 +39,7 @@ LINES = 20
 
 
 class Child:
-    """An `ssh`, and our end of the stream to what runs there.
+    """Starts an `ssh`; returns it, and this end of the stream to the program there.
 
     Raises:
         OSError: there is no `ssh`.
@@ -74,14 +75,14 @@ class Child:
 
 
 def joined(host: str, port: int) -> socket.socket:
-    """A stream to the program with this port on another machine."""
+    """Returns a stream to the program with this port on another machine."""
     if not _net_nodes.is_node(host):
         raise OSError(f"{host!r} is not the name of a machine")
     return Child(host, (), "join", str(port)).stream
 
 
 class _Away(_Apart, abc.ABC):
-    """What runs on another machine; `_where` keeps how that is told."""
+    """The base of processes on another machine; `_where` keeps the place."""
 
     __slots__ = ("_where",)
 
@@ -110,7 +111,7 @@ class _Away(_Apart, abc.ABC):
             )
 
     def update(self, **settings: Any) -> Any:
-        """Sets where it runs, before it is started; gives the process.
+        """Sets where the process runs, before it is started; returns the process.
 
         Raises:
             InfoException: it was started, or has no such setting.
@@ -127,11 +128,11 @@ class _Away(_Apart, abc.ABC):
     def _begin(self, spawned: bool = False) -> Any:
         if not self._running:
             self._place = self._found()
-        return BaseProcess._begin(self, spawned)  # its port is another machine's
+        return BaseProcess._begin(self, spawned)  # the port belongs to another machine
 
     @abc.abstractmethod
     def _found(self) -> Any:
-        """Where it is to run, as `on` takes it."""
+        """Returns where the process runs, in the form that `on` takes."""
 
 
 def _host_at(target: str, *options: str) -> Any:
@@ -151,7 +152,7 @@ def _host_at(target: str, *options: str) -> Any:
 
 
 def _port(port: Any) -> tuple[str, ...]:
-    """For ssh; 22 is left to the user's own settings."""
+    """Returns the port for ssh; 22 is left to the user's own settings."""
     return () if int(port) == 22 else ("-p", str(int(port)))
 
 

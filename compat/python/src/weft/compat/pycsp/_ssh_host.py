@@ -1,6 +1,6 @@
 """A machine that `ssh` reaches, as a place where processes can run: what `@sshprocess` and
-`@clusterprocess` use (_ssh.py). It needs the packages of weft.net, whose calls these are (WIRE.md
-17.10, with trust): the session is another one.
+`@clusterprocess` use (_ssh.py). It needs the packages of weft.net: the calls are those of
+weft.net (WIRE.md 17.10, with trust), over another session.
 
 Invariant: each call has an `ssh` of its own, and an interpreter over there.
 """
@@ -23,11 +23,12 @@ from weft.errors import ProcessDied
 __all__ = ["SshHost"]
 
 GRACE = 5.0  # seconds for an `ssh` whose session is over to say why
-PATIENCE = 2.0  # seconds for what was printed over there: something may stay that has the stream
+# Seconds for the text printed over there: some process that stays may have the stream.
+PATIENCE = 2.0
 
 
 class _Session:
-    """As a _net_link.Session, for what _Far wants of it."""
+    """Has the parts of a _net_link.Session that _Far uses."""
 
     trusted = True
 
@@ -57,7 +58,7 @@ class SshHost(_net_hosts._Far):
         child = Child(self.target, self._options, "run", asked.run, asked.digest)
         main = _host._preparation(_host.Setting())
         said = {k: main[k] for k in ("path", "argv", "main_name", "main_path", "compiled_for")}
-        with contextlib.suppress(OSError):  # it has ended: the call says why
+        with contextlib.suppress(OSError):  # the `ssh` has ended: the call says why
             child.stream.sendall(json.dumps(said).encode() + b"\n")
         return self.target, _Session(child, str(next(self._numbers)))
 

@@ -1,4 +1,4 @@
-"""What `pycsp.current` is: the names of the module of pycsp that was imported last."""
+"""`pycsp.current`: the names of the module of pycsp that was imported last."""
 
 from collections.abc import Callable
 from typing import Any

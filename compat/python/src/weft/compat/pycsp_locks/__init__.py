@@ -55,8 +55,8 @@ __all__ = [
 
 
 class ChannelReadEnd(ChannelEnd, Guard):
-    """The read end: called it reads, iterated it reads until the channel is poisoned; as it is, an
-    input guard."""
+    """The read end: a call reads, and iterating reads until the channel is poisoned. The end
+    itself is an input guard."""
 
     def __init__(self, chan: Channel) -> None:
         super().__init__(chan)
@@ -86,7 +86,7 @@ class ChannelReadEnd(ChannelEnd, Guard):
 
 
 class ChannelWriteEnd(ChannelEnd):
-    """The write end: called with a value it writes, and gives 0."""
+    """The write end: a call with a value writes, and returns 0."""
 
     def __call__(self, val: Any) -> int:
         """Returns when a reader has the value.
@@ -110,7 +110,7 @@ class ChannelWriteEnd(ChannelEnd):
 
 
 class _BufferedWriteEnd(ChannelWriteEnd):
-    """The write end of a buffered channel: counts."""
+    """The write end of a buffered channel, which counts writes."""
 
     def __call__(self, val: Any) -> int:
         super().__call__(val)
@@ -127,8 +127,8 @@ class Channel(AnyChannel):
         self.write = self._write = ChannelWriteEnd(self)
 
     def poison(self) -> None:
-        """Every operation on the channel, also one that waits, raises PoisonException; what a
-        buffer holds is lost."""
+        """Poisons the channel: every operation on it, also one that waits, raises
+        PoisonException, and values in a buffer are lost."""
         self._poison()
 
     def __iter__(self) -> Iterator[Any]:
@@ -146,7 +146,7 @@ class BufferedChannel(Channel):
 
 
 def poison_channel(ch: Any) -> None:
-    """Poisons a channel, or that of an end."""
+    """Poisons a channel, or the channel of an end."""
     ch.poison()
 
 
@@ -154,15 +154,16 @@ class Alternative(AnyAlternative):
     """A choice: `g, value = alt.select()`, or `with alt as (g, value):`."""
 
     def select(self) -> tuple[Any, Any]:
-        """As pri_select."""
+        """Does the same as pri_select()."""
         return self.pri_select()
 
     def pri_select(self) -> tuple[Any, Any]:
-        """Waits for a guard, the first ready one first; gives it and the value read, 0 for a write,
-        None otherwise.
+        """Waits for a guard, the first ready one first. Returns the guard, and the value read, 0
+        for a write, None otherwise.
 
         Raises:
-            PoisonException; BadUse: both ends of one channel; Deadlock in the main program.
+            PoisonException; BadUse: the guards are both ends of one channel; Deadlock in the
+            main program.
         """
         try:
             return self._outcome(*_weft.select(*self._natives, mode="priority", ended="raise"))
@@ -182,7 +183,7 @@ class Alternative(AnyAlternative):
 
 @_weft.process
 def _body(p: Process, done: Any) -> Any:
-    """Runs p; the writer end `done` retires when it has ended, which is what join() waits for."""
+    """Runs p; the writer end `done` retires when p has ended, and join() waits for that."""
     token = _main.current.set(p)
     try:
         p.run()
@@ -195,11 +196,11 @@ class Process:
     """A function with its arguments, as a process.
 
     Args:
-        fn: what it runs.
-        verbose_poison: say so when poison ends it.
+        fn: the function that it runs.
+        verbose_poison: print a line when poison ends it.
         args, kwargs: for the function.
     Attributes:
-        retval: what it returned; None before, and if it was poisoned.
+        retval: its result; None before that, and if it was poisoned.
         poisoned: whether poison ended it.
     """
 
@@ -214,7 +215,7 @@ class Process:
         self._ended: Any = None
 
     def run(self) -> Any:
-        """Runs the function in the caller's process; gives this process."""
+        """Runs the function in the caller's process; returns this process."""
         self.retval = None
         try:
             self.retval = self.fn(*self.args, **self.kwargs)
@@ -232,7 +233,7 @@ class Process:
         return _body(self, done.writer()).named(self.name)
 
     def start(self) -> None:
-        """Starts it in the background.
+        """Starts the process in the background.
 
         Raises:
             BadUse: it was started before.
@@ -240,7 +241,7 @@ class Process:
         _main.spawn(_weft, [self._native()])
 
     def join(self) -> None:
-        """Waits until it has ended.
+        """Waits until the process has ended.
 
         Raises:
             BadUse: it was not started.
@@ -268,10 +269,10 @@ class Parallel(Process):
         self.check_poison = check_poison
 
     def run(self) -> Any:
-        """Runs them and waits for all.
+        """Runs the processes and waits for all.
 
         Raises:
-            what failed in them, after the others were cancelled; Deadlock.
+            the failure of one, after the others were cancelled; Deadlock.
         """
         natives = [p._native() for p in self.processes]
         try:
@@ -290,19 +291,19 @@ class Sequence(Process):
         self.processes = processes
 
     def run(self) -> Any:
-        """Runs them in the caller's process."""
+        """Runs the processes in the caller's process."""
         self.retval = [p.run().retval for p in self.processes]
         return self
 
 
 def CSP(*procs: Any) -> Any:
-    """Runs one process and gives its result; or several in parallel, and gives the list of
-    theirs."""
+    """Runs one process and returns its result; or several in parallel, and returns the list of
+    their results."""
     return procs[0].run().retval if len(procs) == 1 else Parallel(*procs).run().retval
 
 
 def Spawn(proc: Any) -> Any:
-    """Starts a process in the background and gives it."""
+    """Starts a process in the background and returns it."""
     proc.start()
     return proc
 
@@ -311,7 +312,7 @@ def process(verbose_poison: Any = False) -> Any:
     """@process, or @process(verbose_poison=True): makes a function that makes processes.
 
     Raises:
-        BadUse: it is on a coroutine function.
+        BadUse: the function is a coroutine function.
     """
 
     def decorate(

@@ -9,13 +9,13 @@ __all__ = ["CFuture"]
 
 
 class CFuture:
-    """A result that one thread waits for and another sets, both holding a lock that many futures
-    share.
+    """A result for which one thread waits and that another one sets, both holding a lock that many
+    futures share.
 
     `with CFuture() as f:` holds the lock. `f.wait()` in the block gives it up, and the block ends
-    without it; `f.set_result(…)` and `f.set_exception(…)` are called while holding it. Nothing in
-    Weft uses it: it is here for programs that do. A thread in `wait` is none that the deadlock
-    report knows.
+    without it; `f.set_result(…)` and `f.set_exception(…)` are called while holding it. Nothing
+    in Weft uses this class: it is here for programs that do. The deadlock report does not know a
+    thread in `wait`.
 
     Args:
         lock: an RLock; one that all futures share if none is given.
@@ -40,15 +40,16 @@ class CFuture:
         self._set.set()
 
     def set_exception(self, exc: BaseException) -> None:
-        """`wait` raises it."""
+        """Sets an exception, which `wait` raises."""
         self.exception = exc
         self._set.set()
 
     def wait(self) -> Any:
-        """Gives up the lock, waits, gives the result.
+        """Gives up the lock, waits, and returns the result.
 
         Raises:
-            RuntimeError: the caller is not in the future's block; what set_exception set.
+            RuntimeError: the caller is not in the future's block; or the exception of
+            set_exception.
         """
         if not self._holding or self.waited:
             raise RuntimeError(

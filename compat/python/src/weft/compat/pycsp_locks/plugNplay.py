@@ -1,4 +1,4 @@
-"""PyCSP-locksharing's little processes that networks are made of."""
+"""PyCSP-locksharing's small processes, of which networks are made."""
 
 from __future__ import annotations
 
@@ -69,19 +69,19 @@ Delta2 = ParDelta2
 
 @process
 def Successor(cin: Any, cout: Any) -> None:
-    """Adds 1."""
+    """Adds 1 to each value."""
     for t in cin:
         cout(t + 1)
 
 
 @process
 def SkipProcess() -> None:
-    """Ends."""
+    """Ends at once."""
 
 
 @process
 def Mux2(cin1: Any, cin2: Any, cout: Any) -> None:
-    """Copies whichever input is ready, the first before the second."""
+    """Copies from the input that is ready, the first before the second."""
     alt = Alternative(cin1, cin2)
     while True:
         _, value = alt.pri_select()
@@ -90,7 +90,7 @@ def Mux2(cin1: Any, cin2: Any, cout: Any) -> None:
 
 @process
 def poison_chans(*chans: Any, verbose: bool = False) -> None:
-    """Poisons the channels, or those of the ends, given."""
+    """Poisons the given channels, or the channels of the given ends."""
     for ch in chans:
         if verbose:
             print("poison_chans() - poison", ch)

@@ -1,4 +1,4 @@
-"""`pycsp.common.plugNplay`: the little processes that networks are made of."""
+"""`pycsp.common.plugNplay`: the small processes of which networks are made."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def Prefix(cin: Any, cout: Any, prefix: Any = None) -> None:
 
 @_process
 def Successor(cin: Any, cout: Any) -> None:
-    """Adds 1."""
+    """Adds 1 to each value."""
     while True:
         cout(cin() + 1)
 
@@ -76,12 +76,12 @@ def Pairs(cin: Any, cout: Any) -> None:
 
 @_process
 def SkipProcess() -> None:
-    """Ends."""
+    """Ends at once."""
 
 
 @_process
 def Mux2(cin1: Any, cin2: Any, cout: Any) -> None:
-    """Copies whichever input is ready."""
+    """Copies from the input that is ready."""
     alt = _pycsp.Alternation([{cin1: None, cin2: None}])
     while True:
         _, msg = alt.select()

@@ -15,13 +15,14 @@ __all__ = ["execute", "file_r", "file_w", "runner", "which"]
 
 
 def which(cmd: str) -> str | None:
-    """The path of a command; None if there is none."""
+    """Returns the path of a command; None if there is none."""
     return shutil.which(cmd)
 
 
 @_pycsp.io
 def _pieces(file: Any, sep: Any) -> list[Any]:
-    """The lines up to one that contains `sep`; at the end of the file what is left."""
+    """Returns the lines up to one that contains `sep`; at the end of the file, the remaining
+    lines."""
     lines: list[Any] = []
     while line := file.readline():
         lines.append(line)
@@ -43,8 +44,8 @@ def file_r(cout: Any, file: Any, retire_on_eof: bool = True, sep: str = "\n") ->
 
 @_pycsp.process
 def file_w(cin: Any, file: Any) -> None:
-    """Appends what it reads, strings and lists of strings, to a file (a name, or an open file,
-    which is closed)."""
+    """Appends the strings, and lists of strings, that it reads to a file (a name, or an open
+    file, which is closed)."""
     with Path(file).open("w") if isinstance(file, str) else file as target:
         while True:
             data = cin()
@@ -60,8 +61,8 @@ def execute(
     stderrChEnd: Any = None,
     retire_on_eof: bool = True,
 ) -> int:
-    """Runs a command (a list of its words), its streams connected to the channel ends given; its
-    status.
+    """Runs a command (a list of its words), with its streams connected to the given channel ends;
+    returns its status.
 
     Raises:
         OSError: it cannot be started.
@@ -92,8 +93,8 @@ def _wait(child: Any) -> int:
 
 @_pycsp.process
 def _feed(cin: Any, stream: Any) -> None:
-    """Bytes from a channel to a child's input, which is closed when the channel ends or the child
-    reads no more."""
+    """Passes bytes from a channel to a child's input, which is closed when the channel ends or
+    the child reads no more."""
     try:
         while True:
             stream.write(cin())

@@ -4,8 +4,8 @@ file.
     from weft.compat.pycsp.common.trace import *      after the import of .parallel or .greenlets
     TraceInit("trace.log")  …  TraceQuit()
 
-A line is a dictionary with "type" and what belongs to it, in the order in which things happened to
-be written; times are left out, as in pycsp's. Before TraceInit and after TraceQuit nothing is
+A line is a dictionary with "type" and its details. Lines are in the order in which they happened
+to be written; times are left out, as in pycsp. Before TraceInit and after TraceQuit nothing is
 written.
 """
 
@@ -58,7 +58,7 @@ def TraceInit(file: Any = None, stdout: bool = False) -> None:
 
     Args:
         file: a name, or an open file; "pycsp_trace.log" if none.
-        stdout: what is printed also goes into the trace.
+        stdout: printed text also goes into the trace.
     Raises:
         OSError: the file cannot be opened.
     """
@@ -89,7 +89,7 @@ def TraceMsg(s: Any) -> None:
 
 
 def process(func: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-redef]
-    """As the current @process; its start and end are traced."""
+    """The current module's @process; the start and end of its processes are traced."""
 
     @functools.wraps(func)
     def traced(*args: Any, **kwargs: Any) -> Any:
@@ -123,17 +123,17 @@ def _composed(name: str, plist: Any) -> Any:
 
 
 def Parallel(*plist: Any) -> Any:
-    """As the current Parallel; its beginning and end are traced."""
+    """The current module's Parallel; its beginning and end are traced."""
     return _composed("Parallel", plist)
 
 
 def Sequence(*plist: Any) -> Any:
-    """As the current Sequence; its beginning and end are traced."""
+    """The current module's Sequence; its beginning and end are traced."""
     return _composed("Sequence", plist)
 
 
 def Spawn(*plist: Any) -> None:
-    """As the current Spawn, traced."""
+    """The current module's Spawn, traced."""
     sendTrace({"type": "Spawn", "processes": _of(plist), "process_id": _pycsp.current_process_id()})
     _names["Spawn"](*plist)
 
@@ -194,7 +194,7 @@ class ChannelEndWriteTrace(_TracedEnd, _channels.ChannelEndWrite):
 
 
 class Channel(_channels.Channel):
-    """As the current Channel; it, its ends and their operations are traced."""
+    """The current module's Channel; it, its ends and their operations are traced."""
 
     __slots__ = ()
 
@@ -221,7 +221,7 @@ def _guard(at: Any) -> dict[str, str]:
 
 
 class Alternation(_choice.Alternation):
-    """As the current Alternation; it and its selects are traced."""
+    """The current module's Alternation; it and its selects are traced."""
 
     def __init__(self, guards: Any, ensurePriority: bool = False) -> None:
         super().__init__(guards, ensurePriority)
