@@ -266,7 +266,7 @@ def test_a_check_within_a_check_is_bad_use() -> None:
 
 def test_what_is_no_function_is_bad_use() -> None:
     for given in (3, "shop"):
-        with pytest.raises(weft.BadUse, match="cannot be called"):
+        with pytest.raises(weft.BadUse, match="must be callable"):
             weft.check(given)
     with pytest.raises(weft.BadUse, match="no option 'secnds'"):
         weft.check(programs.good, secnds=2)
