@@ -43,7 +43,7 @@ def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
     assert "no Weft program of this user runs" in weft("top").stderr
     assert "--sort bussy: it must be one of" in weft("top", "--sort", "bussy").stderr
     assert "--interval 0: it must be more than 0" in weft("top", "--interval", "0").stderr
-    assert "--most 0: it is 1 or more" in weft("top", "--most", "0").stderr
+    assert "--most 0: it must be 1 or more" in weft("top", "--most", "0").stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may be somebody else")

@@ -19,6 +19,7 @@ from typing import Any
 from weft._extension import native as _native
 from weft._watching import observers as _observers
 from weft._watching.look_frames import REQUEST, BadMessage, Reader, message
+from weft.errors import BadUse
 
 #: what a sample finds a process to do, in the order of look.cpp
 STATES = ("runs", "due", "reads", "writes", "either", "time", "barrier", "waits", "io")
@@ -61,8 +62,23 @@ def _answer(look: Look, request: dict[str, Any]) -> dict[str, Any]:
             if type(most) is not int or most < 0:
                 return {"error": "the number of processes must be 0 or more"}
             return who() | look.over(interval, most)
+        case "flight":
+            return who() | _flight(request.get("path"))
         case _:
-            return {"error": 'the question must be "who" or "look"'}
+            return {"error": 'the question must be "who", "look" or "flight"'}
+
+
+def _flight(path: Any) -> dict[str, Any]:
+    """Writes the flight recorder's file."""
+    if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
+        return {"error": "the path of the file must be absolute"}
+    from weft._watching import flight as _flight_recorder
+
+    try:
+        _flight_recorder.write(path)
+    except BadUse as error:
+        return {"error": str(error)}
+    return {"path": path}
 
 
 def _is_number(x: Any) -> bool:
