@@ -110,7 +110,7 @@ def test_tickets_that_are_stolen(url, lab, keys_of, program):  # wire 17.4
         # The thief is let in, but a session joins two programs, and this is one program.
         with pytest.raises(PeerDied):
             thief.shows(stolen[0], "lab/results").take("end")
-        with pytest.raises(BadUse, match="the ticket for 'lab/results' is not good"):
+        with pytest.raises(BadUse, match="the ticket for 'lab/results' is not valid"):
             thief.shows(stolen[0], "lab/results")
         program("names_writer", url, keys_of("client"), "lab/results", 3)
         assert [reader.read() for _ in range(3)] == [0, 1, 2]
@@ -127,11 +127,11 @@ def test_an_entry_that_is_written_again(url, lab, keys_of, program):  # wire 17.
         old = thief.entry("lab/one")
         p = program("names_writer", url, keys_of("client"), "lab/one", 1)
         assert (reader.read(), p.heard()) == (0, "written")
-        assert "ticket for 'lab/one' is not good" in thief.refused(
+        assert "ticket for 'lab/one' is not valid" in thief.refused(
             client, "lab/one", thief.puts(old)
         )
         other = {**thief.entry("lab/two"), "ticket": old["ticket"]}
-        assert "ticket for 'lab/two' is not good" in thief.refused(
+        assert "ticket for 'lab/two' is not valid" in thief.refused(
             client, "lab/two", thief.puts(other)
         )
         assert thief.got == []

@@ -95,7 +95,7 @@ def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wir
         )
         thief.put("lab/results", old)
         client.writer("lab/results").retire()  # by the ticket that nobody had shown
-        assert "ticket for 'lab/results' is not good" in thief.refused(
+        assert "ticket for 'lab/results' is not valid" in thief.refused(
             client, "lab/results", thief.puts(old)
         )
         for i in range(5):
@@ -114,13 +114,13 @@ def test_entries_that_are_written_again(server, keys_of, cpp, refused):  # wire 
     with Thief(server.url, keys_of("thief")) as thief:
         old, *_ = [thief.ticket("lab/one") for _ in range(3)]
         thief.shows(old, "lab/one").close()
-        with pytest.raises(BadUse, match="the ticket for 'lab/one' is not good"):
+        with pytest.raises(BadUse, match="the ticket for 'lab/one' is not valid"):
             thief.shows(old, "lab/one")
         p = cpp("tries", server.url, keys_of("client"), "lab/one", "writer", 60)
         assert p.heard() == ["ok", ""]
-        assert "ticket for 'lab/one' is not good" in refused(thief, "lab/one", thief.puts(old))
+        assert "ticket for 'lab/one' is not valid" in refused(thief, "lab/one", thief.puts(old))
         other = {**thief.entry("lab/two"), "ticket": old["ticket"]}
-        assert "ticket for 'lab/two' is not good" in refused(thief, "lab/two", thief.puts(other))
+        assert "ticket for 'lab/two' is not valid" in refused(thief, "lab/two", thief.puts(other))
         assert thief.got == []
     home.go()
     assert home.ended() == 0

@@ -177,7 +177,7 @@ def test_a_ticket_is_good_once(server, keys, program):  # wire 17.4
         with pytest.raises(BadUse, match="the ticket for 'lab' is not valid: each is valid once"):
             _reached(network, entry)
         for never in ("0" * 32, "", None, 7, ["a"]):
-            with pytest.raises(BadUse, match="the ticket for 'lab' is not good"):
+            with pytest.raises(BadUse, match="the ticket for 'lab' is not valid"):
                 _reached(network, entry, ticket=never)
         first._link.close()
         network.writer("lab").retire()  # a new ticket is there

@@ -106,8 +106,8 @@ def test_an_array_as_a_parameter(b):  # rule 16.6
 
 REFUSED = [
     ([1.0], r"expected array\[float64\], but \[1.0\] is of type list"),
-    (array.array("f", [1]), r"array\[float64\] is wanted.*format 'f', 4 bytes each"),
-    (array.array("q", [1]), r"array\[float64\] is wanted.*format 'q'"),
+    (array.array("f", [1]), r"expected array\[float64\].*format 'f', 4 bytes each"),
+    (array.array("q", [1]), r"expected array\[float64\].*format 'q'"),
     (memoryview(b"12345678").cast("d"), "not contiguous memory that may be written to"),
     (memoryview(array.array("d", [1, 2, 3]))[::2], "not contiguous memory"),
 ]

@@ -267,7 +267,7 @@ def test_an_argument_that_nests_too_deep_to_be_shown_is_refused(of):  # rule 11.
     """The argument is in place of an end, of a barrier and of a value. The error names its type."""
     value = nested(of)
     what = f"not an object of type {of}"
-    with pytest.raises(BadUse, match=f"'source' is a reader end of a channel of int; {what}"):
+    with pytest.raises(BadUse, match=f"'source' must be a reader end of a channel of int, {what}"):
         basics().ints(value, -threads.Channel())
     with pytest.raises(BadUse, match=f"'barrier' must be a Barrier, {what}"):
         parties().resigns(value)

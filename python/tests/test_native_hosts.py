@@ -336,7 +336,7 @@ def test_a_buffer_with_a_value_that_does_not_convert(host: Any) -> None:  # rule
     a, c = Channel("a", capacity=2), Channel("c")
     r = a.reader()
     th.run(targets_native.gives.on(host)(-a, ["x"]))
-    with pytest.raises(BadUse, match=r"a value that waits at channel 'a'.*int is wanted"):
+    with pytest.raises(BadUse, match=r"a value that waits at channel 'a'.*expected int"):
         basics().ints(r, -c)
     assert th.run(takes_here(r, 1)) == ["x"]  # it stays as it was
 

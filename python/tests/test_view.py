@@ -132,7 +132,7 @@ def test_what_a_browser_gets(home: Path, tmp_path: Path) -> None:
 
 
 def test_only_who_has_the_token_on_this_machine(home: Path, tmp_path: Path) -> None:
-    """Rule 14.14."""
+    """Rule 14.16."""
     with running(tmp_path, PIPE) as p, serving(p.pid) as server:
         here = f"127.0.0.1:{server.port}"
         token = server.token
@@ -167,7 +167,7 @@ def test_only_who_has_the_token_on_this_machine(home: Path, tmp_path: Path) -> N
 def test_browsers_that_come_and_go(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two look at once; one goes in the middle; while nobody is there, nobody looks (rule 14.14)."""
+    """Two look at once; one goes in the middle; while nobody is there, nobody looks (rule 14.16)."""
     monkeypatch.setattr(_server, "HEARTBEAT", 0.05)
     monkeypatch.setattr(_server, "BROWSERS", 2)
     asked = []

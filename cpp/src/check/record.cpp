@@ -225,6 +225,7 @@ void Record::woke_waiter(int n, const void* group) {
   if (!kept || current == kNone) return;
   follow(n, current);
   follows_ended(n, group);
+  group_ends_.erase(group);  // another group may come to lie at this address
 }
 void Record::follow_closers_of(Process& p) {
   for (int i = 0; i < places_count; ++i)

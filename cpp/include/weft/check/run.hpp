@@ -109,12 +109,13 @@ class Run {
   std::string difference;
 
  private:
+  void leave_out_who_yields(std::span<const int> ready);
   void decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on);
 
   Strategy* strategy_ = nullptr;
   Stopped stopped_ = Stopped::no;
   std::vector<int> ready_;
-  std::vector<unsigned> positions_;
+  std::vector<unsigned> positions_;          // of ready_, if some are left out
   std::vector<std::vector<int>> yields_to_;  // by process: who is to go before it
   unsigned yielding_ = 0;
   bool clock_ = false, goes_on_ = false;

@@ -20,6 +20,7 @@ from weft._extension import native as _native
 from weft._watching import deadlocks as _deadlocks
 from weft._watching import observers as _observers
 from weft._watching.look_frames import REQUEST, BadMessage, Reader, message
+from weft.errors import BadUse
 
 #: what a sample finds a process to do, in the order of look.cpp
 STATES = ("runs", "due", "reads", "writes", "either", "time", "barrier", "waits", "io")
@@ -65,8 +66,23 @@ def _answer(look: Look, request: dict[str, Any]) -> dict[str, Any]:
         case "stuck":
             found = _deadlocks.deadlocks().processes
             return {"stuck": [[one.path, one.pid, one.waits_for] for one in found]}
+        case "flight":
+            return who() | _flight(request.get("path"))
         case _:
-            return {"error": 'the question must be "who", "look" or "stuck"'}
+            return {"error": 'the question must be "who", "look", "stuck" or "flight"'}
+
+
+def _flight(path: Any) -> dict[str, Any]:
+    """Writes the flight recorder's file."""
+    if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
+        return {"error": "the path of the file must be absolute"}
+    from weft._watching import flight as _flight_recorder
+
+    try:
+        _flight_recorder.write(path)
+    except BadUse as error:
+        return {"error": str(error)}
+    return {"path": path}
 
 
 def _is_number(x: Any) -> bool:
