@@ -261,7 +261,9 @@ run(serves(c.reader()))
 
 
 def test_a_signal_and_weft_dump(home: Path, tmp_path: Path) -> None:
-    with child("-c", SERVES, stdin=subprocess.PIPE, env={**os.environ, "WEFT_FLIGHT": f"1M:{tmp_path}"}) as p:
+    with child(
+        "-c", SERVES, stdin=subprocess.PIPE, env={**os.environ, "WEFT_FLIGHT": f"1M:{tmp_path}"}
+    ) as p:
         assert p.stdout is not None and p.stderr is not None
         assert p.stdout.readline().strip()
         done = weft("dump", str(p.pid), "-o", str(tmp_path / "asked"))
@@ -281,7 +283,9 @@ def test_a_signal_and_weft_dump(home: Path, tmp_path: Path) -> None:
 
 
 def test_weft_run_writes_it_at_the_end(tmp_path: Path) -> None:
-    (tmp_path / "p.py").write_text("from weft import *\n@process\nasync def p(): pass\nprint(run(p()))\n")
+    (tmp_path / "p.py").write_text(
+        "from weft import *\n@process\nasync def p(): pass\nprint(run(p()))\n"
+    )
     done = weft("run", str(tmp_path / "p.py"), "--flight", str(tmp_path / "f"))
     assert done.returncode == 0 and (tmp_path / "f").exists()
     refused = weft("run", str(tmp_path / "p.py"), "--flight", str(tmp_path / "no" / "f"))

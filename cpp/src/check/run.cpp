@@ -17,6 +17,7 @@ void Run::begin(Strategy& strategy) {
   yielding_ = 0;
   record.kept = strategy.keeps_events();
   record.cancels = strategy.cancels();
+  record.crowds = strategy.crowds();
   record.any_time = settings.any_time;
   record.begin();
   strategy.begin(*this);

@@ -67,17 +67,22 @@ Known* the_running() {
 std::string plain_name(const core::SyncObject& place) {
   return place.line || !place.name ? runtime::name_of(place) : place.name;
 }
+// Tells a place from one that was at its address before, whose name may have had the same address.
+const void* identity(PyObject* name, const core::SyncObject& place) noexcept {
+  return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(PyObject_Hash(name)) +
+                                       place.line + 1);
+}
 Known* the_place(PyObject* target) {
   if (!target) return nullptr;
   if (is_end(target)) {
     ChannelObject* const c = reinterpret_cast<EndObject*>(target)->channel;
     const std::uint64_t drops = c->core.dropped() ? form::kDrops : 0;
-    return &recorder->lane.place(&c->core, c->core.name, drops,
+    return &recorder->lane.place(&c->core, identity(c->name, c->core), drops,
                                  [&] { return plain_name(c->core); });
   }
   if (Py_IS_TYPE(target, &BarrierType)) {
     auto* const b = reinterpret_cast<BarrierObject*>(target);
-    return &recorder->lane.place(&b->core, b->core.name, form::kBarrier,
+    return &recorder->lane.place(&b->core, identity(b->name, b->core), form::kBarrier,
                                  [&] { return plain_name(b->core); });
   }
   return nullptr;
@@ -244,7 +249,7 @@ void record_waits() {
       Known* place = nullptr;
       if (places.first && places.count == 1 && !places.barrier_) {
         const Engine& core = static_cast<const Engine&>(*places.first);
-        place = &recorder->lane.place(&core, core.name, 0, [&] { return plain_name(core); });
+        place = &recorder->lane.place(&core, nullptr, 0, [&] { return plain_name(core); });
         if (op == Op::select_other) op = places.writes ? Op::select_output : Op::select_input;
       }
       if (op == Op::other) recorder->lane.other(kind->verb);

@@ -54,6 +54,7 @@ class Strategy {
 
   virtual bool keeps_events() const noexcept { return false; }
   virtual bool cancels() const noexcept { return false; }  // Record::cancels
+  virtual bool crowds() const noexcept { return false; }   // Record::crowds
   virtual void begin(Run&) {}
   // Which of the run.options() options goes. It is asked only if there are several, or if events
   // are kept.

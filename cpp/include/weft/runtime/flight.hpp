@@ -298,12 +298,13 @@ class Lane {
     }
     return k;
   }
-  // A channel or barrier. `same` tells it from another one that was at this address.
+  // A channel or barrier. `same` tells it from another one that was at this address; null: it is the
+  // one that is known, if one is.
   template <class Name>
   Known& place(const void* key, const void* same, std::uint64_t flags, Name&& name) {
     Known& k = places_.find(reinterpret_cast<std::uintptr_t>(key), block_number_);
-    if (k.block != block_number_ || k.same != same) [[unlikely]] {
-      if (k.same != same || !k.first) {
+    if (k.block != block_number_ || (same && k.same != same)) [[unlikely]] {
+      if ((same && k.same != same) || !k.first) {
         k.same = same;
         k.first = ++place_number_;
         k.read = k.written = 0;

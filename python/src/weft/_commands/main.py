@@ -1,5 +1,5 @@
-"""The commands `weft run`, `weft ps`, `weft top`, `weft graph`, `weft trace`, `weft dump`, `weft
-bench`, `weft build`, `weft check`, `weft lf`, `weft net`, and `weft --version`.
+"""The commands `weft run`, `weft ps`, `weft top`, `weft view`, `weft graph`, `weft trace`, `weft
+dump`, `weft bench`, `weft build`, `weft check`, `weft lf`, `weft net`, and `weft --version`.
 
 Invariants
 - If the user did something wrong, one line on stderr says what to do, with exit status 2, before
@@ -66,6 +66,7 @@ class _Main(_Commands):
         "ps": "List the Weft programs that run, and what their processes do.",
         "top": "Show the network of a program that runs, and its bottleneck.",
         "trace": "Say what a trace says: who did how much, and where time was lost in waiting.",
+        "view": "Show it as a page in the browser.",
         **OF_NET,
     }
 
@@ -96,6 +97,10 @@ class _Main(_Commands):
             from weft._commands import trace as _commands_trace
 
             return _commands_trace.COMMANDS[cmd_name]
+        if cmd_name == "view":
+            from weft._commands import view as _commands_view
+
+            return _commands_view.view_command
         if cmd_name in self.ELSEWHERE:
             from weft._commands import see as _see
 
