@@ -49,6 +49,7 @@ class Action(NamedTuple):
     what: str  # read, write, select, close, die, poison, make, sync, enrol, resign
     guards: tuple[Guard, ...] = ()
     on: int = 0  # the channel; for close, the end
+    side: int = READ  # of make
 
 
 @dataclass
@@ -75,6 +76,7 @@ def worlds() -> Iterator[tuple[World, list[Action]]]:
         (0, 2, "block"),
         (1, 1, "block"),
         (1, 2, "block"),
+        (1, 1, "drop_oldest"),
     ):
         w = World()
         w.chans = [Chan(capacity, overflow), Chan(0)]
@@ -84,6 +86,22 @@ def worlds() -> Iterator[tuple[World, list[Action]]]:
                 for _ in range(ends if c == 0 else 1):
                     w.make_end(c, side)
         yield w, actions(w, ends)
+    for capacity in (0, 1):
+        yield three_channels(capacity)
+
+
+def three_channels(capacity: int) -> tuple[World, list[Action]]:
+    """Two selects that have one channel in common, and each one of its own."""
+    w = World()
+    w.chans = [Chan(capacity, "block"), Chan(0), Chan(0)]
+    w.barriers = [Barrier(2)]
+    r = [Guard("in", c, w.make_end(c, READ)[0]) for c in range(3)]
+    o = [Guard("out", c, w.make_end(c, WRITE)[0], value=7 + c) for c in range(3)]
+    found = [Action(f"read {c}", "read", (r[c],)) for c in range(3)]
+    found += [Action(f"write {c}", "write", (o[c],)) for c in range(3)]
+    found += [Action(f"select r0 r{c}", "select", (r[0], r[c])) for c in (1, 2)]
+    found += [Action(f"select w0 r{c}", "select", (o[0], r[c])) for c in (1, 2)]
+    return w, found
 
 
 def actions(w: World, ends: int) -> list[Action]:
@@ -116,6 +134,7 @@ def actions(w: World, ends: int) -> list[Action]:
         Action("select r0! r1", "select", (loud, r1)),
         Action("poison 0", "poison", on=0),
         Action("make r0", "make", on=0),
+        Action("make w0", "make", on=0, side=WRITE),
         Action("sync", "sync", (barrier,)),
         Action("enrol", "enrol"),
         Action("resign", "resign"),
@@ -129,8 +148,9 @@ def actions(w: World, ends: int) -> list[Action]:
 
 def steps(state: State, pid: int, action: Action) -> list[State]:
     """The states to which this step of a new process leads, one for each choice. None if the step
-    is bad use there.
+    is bad use there. A process writes its number, so that values differ.
     """
+    action = action._replace(guards=tuple(g._replace(value=pid) for g in action.guards))
     try:
         return list(_steps(state, pid, action))
     except BadUse:
@@ -159,7 +179,7 @@ def _steps(state: State, pid: int, action: Action) -> Iterator[State]:
             w.poison(action.on)
         elif action.what == "make":
             touched.append((("c", action.on), "make"))
-            w.make_end(action.on, READ)
+            w.make_end(action.on, action.side)
         elif action.what == "enrol":
             touched.append((("b", 0), "all"))
             w.enrol_party(0)
@@ -198,8 +218,9 @@ def _arrival(s: State, pid: int, action: Action, chosen: int | None, ready: int)
         return [(("b", 0), "join")]
     touched: list[Touch] = []
     if len(guards) == 1:
-        touched.append((("c", guards[0].on), action.what))
-        return touched + _looks(s, pid, guards[0].on, side_of(guards[0]))
+        drops = s.world.chans[guards[0].on].overflow != "block"
+        touched.append((("c", guards[0].on), "all" if drops else action.what))
+        return touched + _looks(s, pid, guards[0].on, None if drops else side_of(guards[0]))
     can = not any(g.kind == "skip" for g in guards) and len({g.on for g in guards}) == len(guards)
     parked = chosen is None and s.world.ops[pid].state == "waiting"
     for i, g in enumerate(guards):
@@ -214,6 +235,8 @@ def _arrival(s: State, pid: int, action: Action, chosen: int | None, ready: int)
             if can and not parked and not _ends(g)
             else "choice"
         )
+        if s.world.chans[g.on].overflow != "block":
+            how, here = "all", False
         touched.append((("c", g.on), how))
         touched += _looks(s, pid, g.on, side if here else None)
         if parked:
@@ -268,12 +291,19 @@ def _over(s: State, pid: int, touched: list[Touch], waiting: set[int]) -> State:
 
 
 def entries(state: State, a: int, b: int) -> set[Entry]:
-    """The pairs of accesses of two steps at one place."""
+    """The pairs of accesses of two steps at one place. If more processes arrive at the barrier than it
+    has parties, their arrivals count as `all`.
+    """
+    joined = sum(
+        place == ("b", 0) for t in state.touches.values() for place, how in t if how == "join"
+    )
+    crowded = joined > state.world.barriers[0].enrolled
     found = set()
     for place, how in state.touches[a]:
         for other, as_well in state.touches[b]:
             if place == other:
-                x, y = sorted((how, as_well), key=ACCESSES.index)
+                both = ["all" if crowded and it == "join" else it for it in (how, as_well)]
+                x, y = sorted(both, key=ACCESSES.index)
                 found.add((x, y, place[0] == "c" and state.world.chans[place[1]].capacity > 0))
     return found
 
@@ -316,7 +346,9 @@ class Looked:
     differing: list[tuple[frozenset[Entry], str]] = field(default_factory=list)
 
 
-def look(conflicts: Any, depth: int = 1, sample: int = 0, seed: int = 0) -> Looked:
+def look(
+    conflicts: Any, depth: int = 1, sample: int = 0, seed: int = 0, thirds: bool = True
+) -> Looked:
     """Does all pairs of steps in both orders, in all states after at most `depth` steps. Where a
     third step decides a select of the pair, that step is done too.
 
@@ -329,10 +361,8 @@ def look(conflicts: Any, depth: int = 1, sample: int = 0, seed: int = 0) -> Look
         states = reachable(world, doable, depth)
         if 0 < sample < len(states):
             states = states[:1] + random.Random(seed).sample(states[1:], sample - 1)
-        for state, (a, b) in itertools.product(
-            states, itertools.combinations_with_replacement(doable, 2)
-        ):
-            for third in (None, *doable):
+        for state, a, b in itertools.product(states, doable, doable):
+            for third in (None, *doable) if thirds else (None,):
                 _look(looked, conflicts, state, a, b, third)
     return looked
 
@@ -346,6 +376,8 @@ def _look(
             states = [after for s in states for after in steps(s, pid, action)]
         return states
 
+    if (a.what, b.what) == ("make", "make"):
+        return  # the numbers of the two ends are by their order, and mean nothing
     last = () if third is None else ((3, third),)
     if third is not None and "select" not in (a.what, b.what):
         return
@@ -373,9 +405,44 @@ def _look(
         )
 
 
+class Witness(NamedTuple):
+    """A pair of steps whose order makes a difference, and by what steps it comes to that state."""
+
+    world: int  # of worlds()
+    before: tuple[str, ...]  # steps of other processes
+    state: int  # which of the states after these, if their choices lead to several
+    first: str
+    second: str
+    third: str | None = None  # a step that decides a select of the pair
+
+
+def witnessed(conflicts: Any, witness: Witness) -> Looked:
+    """Does this pair in both orders."""
+    world, doable = list(worlds())[witness.world]
+    by_name = {action.name: action for action in doable}
+    states = [State(world)]
+    for n, name in enumerate(witness.before):
+        states = [after for s in states for after in steps(s, 10 + n, by_name[name])]
+    looked = Looked()
+    third = None if witness.third is None else by_name[witness.third]
+    pair = by_name[witness.first], by_name[witness.second]
+    _look(looked, conflicts, states[witness.state], *pair, third)
+    return looked
+
+
 def needed(looked: Looked) -> set[Entry]:
     """The entries that, for some pair, are the only one to say that two steps conflict."""
     return {next(iter(saying)) for saying, _ in looked.differing if len(saying) == 1}
+
+
+def entries_of(conflicts: Any) -> set[Entry]:
+    """All pairs of accesses of which a table says that they conflict."""
+    return {
+        (a, b, buffered)
+        for a, b in itertools.combinations_with_replacement(ACCESSES, 2)
+        for buffered in (False, True)
+        if conflicts(a, b, buffered)
+    }
 
 
 def table(a: str, b: str, buffered: bool) -> bool:

@@ -35,6 +35,7 @@ MODULES = (
     "weft.errors",
     "weft.native",
     "weft.net",
+    "weft.metrics",
     "weft.observe",
     "weft.plugnplay.coroutines",
     "weft.processes",

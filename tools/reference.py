@@ -32,6 +32,7 @@ is called and returns at once. `weft` exports the names of the chosen backend. W
 """
 # The other modules whose public names are listed, each under its own heading.
 MODULES = (
+    "weft.metrics",
     "weft.observe",
     "weft.toolkit",
     "weft.native",

@@ -158,6 +158,10 @@ AGREED = {
     ],
     "cpp-stressedalt": [],
     "cpp-create": [],
+    "cpp-check": [
+        ("walk", None, "ns", "min", 3333),
+        ("analysed", None, "ns", "min", 10000),
+    ],
     "cpp-montecarlo": [
         ("2 workers", "2 independent", "ns", "min", 1.03),
     ],

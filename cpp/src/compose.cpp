@@ -177,7 +177,13 @@ void execute(const RunOptions& o, StartOf start) {
     execute(o, *t->run, *t, start);
     return;
   }
+#if WEFT_CHECKED
+  if (runtime::points && (o.on || o.cores.number() != 1))
+    runtime::points->refuses("a network on an executor of its own (cores, or on)");
+  runtime::Run run(runtime::points ? Clock::virtual_time : o.clock);
+#else
   runtime::Run run(o.clock);
+#endif
   run.on_deadlock = o.deadlocked;
   runtime::ThreadProcess self(&run);
   self.function = "main";

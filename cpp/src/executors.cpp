@@ -46,6 +46,7 @@ static std::unique_ptr<runtime::RunExecutor> hired(runtime::Run& run, const Wher
   return cores;
 }
 runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w) {
+  WEFT_POINT(refuses("a process on another executor, p.on(…) or p.pinned(…)"));
   if (!w) bad_use("this executor was moved away: use the one to which it was moved");
   const runtime::RunsAt at = run.hire(w, [&] { return hired(run, *w); });
   if (at == runtime::RunsAt::group)

@@ -10,6 +10,7 @@
 namespace weft::inline WEFT_ABI {
 
 signals::signals(std::initializer_list<int> which) {
+  WEFT_POINT(refuses("weft::signals"));
   if (::pipe2(pipe_, O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "weft::signals: pipe");
   ::fcntl(pipe_[1], F_SETFL, O_NONBLOCK);

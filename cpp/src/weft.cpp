@@ -4,6 +4,8 @@
 //
 // CMake's weft::weft compiles each source by itself.
 #include "channel.cpp"
+#include "check.cpp"
+#include "checker.cpp"
 #include "compose.cpp"
 #include "coroutine.cpp"
 #include "errors.cpp"
@@ -32,7 +34,15 @@
 #include "runtime/waiting.cpp"
 #include "standstill.cpp"
 #include "stopping.cpp"
+#include "tokens.cpp"
 #include "usual.cpp"
+#if WEFT_CHECKED  // a check has one address space
+#include "check/races.cpp"
+#include "check/record.cpp"
+#include "check/reduced.cpp"
+#include "check/run.cpp"
+#include "check/strategies.cpp"
+#else
 #include "wire/asking.cpp"
 #include "wire/everywhere.cpp"
 #include "wire/far.cpp"
@@ -47,4 +57,5 @@
 #if defined(__linux__)
 #include "wire/shared.cpp"
 #include "wire/slot.cpp"
+#endif
 #endif

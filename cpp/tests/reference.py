@@ -46,6 +46,7 @@ FUNCTION = re.compile(
     r"^(?:\[\[.*?\]\] ?)?(?:inline |constexpr |explicit |static |virtual )*[\w:<>,&*. ]+? ?[&*]?(\b\w+)\((?!\*)"
 )
 WORDS = {
+    "WEFT_POINT",  # a statement
     "converted",  # clang-format 14 lays a private member of blocks.hpp out like a function
     "reserve",
     "if",

@@ -113,7 +113,7 @@ export class Pace {
     for (const cable of this.cables) cable.exchange();
     const end = machine.clock.cycleOf(machine.clock.nanos + SLICE * 1000);
     // a byte that comes may wake two cores that would sleep for ever
-    const cancel = machine.at(end, () => {});
+    const cancel = machine.at(end + 1, () => {});
     const stop = machine.run(Math.min(end, limit));
     cancel();
     for (const cable of this.cables) cable.exchange();

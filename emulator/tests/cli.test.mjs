@@ -158,6 +158,12 @@ test('--uart-socket: a program at the other end of the line, one at a time, and 
   assert.equal(existsSync(path), false);
 });
 
+test('--uart-socket: cores that sleep until somebody writes do not end the run', () => {
+  const path = join(directory, 'asleep.sock');
+  const r = weft('run', asleep, '--uart-socket', path, '--max-us', '20000');
+  assert.equal(r.status, 0, r.stderr);
+});
+
 test('a socket that cannot be made is status 2', () => {
   const r = weft('run', echo, '--uart-socket', '/no/such/dir/uart.sock');
   assert.equal(r.status, 2);

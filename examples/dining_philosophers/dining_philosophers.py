@@ -3,6 +3,7 @@
     weft run examples/dining_philosophers/dining_philosophers.py
     weft run examples/dining_philosophers/dining_philosophers.py --table greedy
     weft run examples/dining_philosophers/dining_philosophers.py --table ordered --on threads
+    weft check examples/dining_philosophers/dining_philosophers.py::secured
 
 A fork is a process: it is taken by reading from it and put back by writing to it, so a fork that is
 in use cannot be taken.
@@ -94,6 +95,11 @@ async def dinner(table, guests, meals):
         at_table = [philosopher(*both(i), meals, held) for i in range(guests)]
         staff = []
     return (await Parallel(at_table, forks, staff))[:guests]
+
+
+def secured():
+    """A dinner with a butler of which every order is checked."""
+    return run(dinner("butler", 3, 1))
 
 
 @click.command(

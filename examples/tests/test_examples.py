@@ -66,7 +66,9 @@ SMALL = {
     "farm_scale": ["--hosts", "3", "--jobs", "2"],
     "grid_node": ["--seconds", "2"],
     "mandelbrot": ["--size", "20", "--jobs", "4", "--iterations", "600"],
+    "santa_claus": ["--years", "2", "--problems", "2"],
     "sieve": ["--primes", "10"],
+    "sleeping_barber": ["--customers", "8"],
     "token_ring": ["--size", "10", "--rounds", "2"],
     "wordcount": ["--top", "3"],
 }

@@ -15,7 +15,7 @@ from conftest import HERE, Write, model, run
 
 from weft_lf import cli
 from weft_lf.build import Wanted, build, project
-from weft_lf.conform import TIERS, conform, results, tier_of
+from weft_lf.conform import TIERS, Way, conform, results, tier_of
 from weft_lf.emit import Options, emit
 from weft_lf.errors import LfError
 from weft_lf.fills import Fills
@@ -62,7 +62,9 @@ def test_an_error_of_the_c_compiler_names_the_line_of_the_program(write: Write) 
     )
     with pytest.raises(LfError) as caught:
         build(model(path), Wanted(quick=True))
-    assert f"{path}:5:9: error: " in caught.value.problems[0].message
+    first = caught.value.problems[0]
+    assert (first.span.file, first.span.line, first.span.column) == (str(path), 5, 9)
+    assert "‘nothing’ undeclared" in first.message
 
 
 def test_lines_of_the_generated_file_are_its_own(write: Write) -> None:
@@ -251,12 +253,24 @@ def test_the_runner(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[
     write("target C\nmain reactor { reaction(startup) {= exit(3); =} }\n", "suite/Exit.lf")
     write("target C\nmain reactor {", "suite/Syntax.lf")
     write("target C\nreactor Lib {}\n", "suite/Lib.lf")
+    write("target Python\nmain reactor { }\n", "suite/Other_target.lf")
+    write("target C\nmain reactor { timer t(0, 1 msec) reaction(t) {= =} }\n", "suite/Endless.lf")
+    (endless,) = results(folder, ["Endless"], way=Way(limit=0.2, bounded=True))
+    assert endless.stopped and endless.passed
+    (folder / "Endless.lf").unlink()
     found = {r.path.stem: r for r in results(folder)}
     assert {name for name, r in found.items() if r.passed} == {"Good"}
     assert "exit status 3" in found["Exit"].text and "trace differs" in found["Wrong"].text
-    assert "Lib" not in found
-    assert conform(folder, ["Good"], None) == 0
-    assert "1 passed, 0 failed" in capsys.readouterr().out
+    assert "Lib" not in found and "Other_target" not in found
+    assert conform([folder], ["Good"], None) == 0
+    out = capsys.readouterr().out
+    assert f"passed  {folder}/Good.lf" in out and f"1 passed, 0 failed in {folder}" in out
+    other = tmp_path / "other"
+    other.mkdir()
+    write(HELLO, "other/Good.lf")
+    assert cli.main(["test", str(folder), str(other), "Good", "--build"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [str(folder), "1", "1", "0", "1"] in rows and [str(other), "1", "1", "0", "1"] in rows
     assert not (folder / "src-gen").exists()
 
 

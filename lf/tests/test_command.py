@@ -168,3 +168,28 @@ reactor B { input[0] i: int
 main reactor { a = new A()  b = new B()  a.o -> b.i }
 """)
     assert run(path)[0] == "0\n"
+
+
+def test_the_options_of_upstreams_compiler(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They stand for properties of the target block."""
+    path = write('target C\nmain reactor { reaction(startup) {= lf_print_log("told"); =} }\n')
+    out = tmp_path / "out"
+    options = ["--workers", "2", "--build-type", "Debug", "--logging", "LOG", "--lint"]
+    assert cli.main(["build", "-o", str(out), *options, str(path)]) == 0
+    program = out / "bin" / "Main"
+    assert capsys.readouterr().out.split() == [str(program)]
+    assert subprocess.run([program], capture_output=True, text=True).stdout == "LOG: told\n"
+    text = (out / "src-gen" / "Main" / "Main.c").read_text()
+    assert "#define NUMBER_OF_WORKERS 2" in text and not (path.parent / "bin").exists()
+    old = out / "src-gen" / "Main" / "old"
+    old.touch()
+    assert cli.main(["build", "-n", "--clean", "-o", str(out), str(path)]) == 0
+    assert not old.exists()
+    assert cli.main(["build", "--compiler", "no-such-cc", str(path)]) == 1
+    assert "no-such-cc is not installed" in capsys.readouterr().err
+    for wrong in (["--workers", "-1"], ["--build-type", "fast"], ["--logging", "loud"]):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(["build", *wrong, str(path)])
+        assert caught.value.code == 2

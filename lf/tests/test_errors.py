@@ -171,9 +171,9 @@ CASES = {
     ),
     "state without anything": ("main reactor { state x }", 2, 22, "neither type nor value"),
     "name twice": (
-        "main reactor { timer t  state t: int = 0 }",
+        "main reactor { timer t  logical action t }",
         2,
-        31,
+        40,
         "something else called 't'",
     ),
     "reactor twice": (
@@ -216,7 +216,7 @@ CASES = {
     "order of a reaction": (
         "main reactor { timer t\n reaction(t) {= =} -> t }",
         3,
-        2,
+        20,
         "wrong place",
     ),
     "mutation": ("main reactor { mutation(startup) {= =} }", 2, 16, "not supported"),
@@ -393,7 +393,6 @@ def test_imports(write: Write, tmp_path: Path) -> None:
         ("target Python", "target Python is not supported"),
         ("target CCpp", "CCpp is not supported"),
         ("target C { docker: true }", "'docker' is not supported"),
-        ("target C { coordination: centralized }", "'coordination' is not supported"),
         ("target C { timeuot: 1 sec }", "no target property 'timeuot'"),
         ("target C { timeout: 5 }", "expected a time"),
         ("target C { fast: maybe }", "true or false"),

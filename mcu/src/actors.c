@@ -7,6 +7,10 @@
  */
 #include "weft_mcu/actors.h"
 
+#if WEFT_DEBUG
+const void *weft_serves[WEFT_CORES];
+#endif
+
 void weft_stop_(weft_queue *q) {
   weft_irq_t irq = weft_lock(q->lock);
   q->stop = 1;

@@ -97,9 +97,9 @@ int event_queue_init(event_queue_t *q, size_t max_size, size_t num_actors) {
   unsigned number = 0;
   for (event_queue_t *other = queues; other; other = other->next) number++;
   if (number >= WEFT_LTA_QUEUES || max_size > SIZE_MAX / 2 / sizeof(lta_event) ||
-      num_actors > SIZE_MAX / 4)
+      num_actors > SIZE_MAX / 4 / sizeof(weft_actor))
     return 1;
-  lta_event *events = take(max_size * sizeof(lta_event) + num_actors);
+  lta_event *events = take(max_size * sizeof(lta_event) + num_actors * sizeof(weft_actor));
   if (!events) return 1;
   q->memory = events;
   q->actors = (weft_actor *)&events[max_size];
@@ -109,7 +109,7 @@ int event_queue_init(event_queue_t *q, size_t max_size, size_t num_actors) {
     events[i] = (lta_event){.event = {.action = invoke}, .arg = q->unused};
     q->unused = &events[i];
   }
-  for (size_t i = 0; i < num_actors; i++) q->actors[i].mark = 0;
+  for (size_t i = 0; i < num_actors; i++) q->actors[i] = (weft_actor)WEFT_ACTOR(0);
   weft_list_init(&q->queue, WEFT_SPINLOCK(WEFT_SPINLOCKS - 1 - number));
   q->next = queues;
   queues = q;

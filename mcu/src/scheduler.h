@@ -65,15 +65,35 @@ WEFT_INLINE void weft_check_owner(weft_queue *q) {
   else if (q->owner != (int32_t)weft_core())
     weft_panic("weft: a queue without a lock is used by two cores; give it a lock of its own");
 }
+/* A time this far past (us) is no late post but one beyond the horizon: 4.5 minutes. */
+enum { WEFT_PAST = 1 << 28 };
 WEFT_INLINE void weft_check_release(uint32_t release) {
-  if ((int32_t)(release - weft_now32()) < -(1 << 30))
-    weft_panic("weft: a release time beyond the horizon of 2^31 us (or 2^30 us past)");
+  if ((int32_t)(release - weft_now32()) < -WEFT_PAST)
+    weft_panic(
+        "weft: a release time beyond the horizon of 2^31 us (or 2^28 us past); use weft_far_post");
+}
+WEFT_INLINE void weft_check_actor(weft_queue *q, weft_event *e) {
+  if (e->actor->queue == q) return;
+  if (e->actor->queue)
+    weft_panic(
+        "weft: the events of an actor are posted to two queues; an actor belongs to one (rule M3)");
+  e->actor->queue = q;
+}
+/* The queue that each core serves, or 0. */
+extern const void *weft_serves[WEFT_CORES];
+WEFT_INLINE void weft_check_serves(const void *q) {
+  if (q && weft_serves[weft_core()])
+    weft_panic(
+        "weft: weft_work is called in an action, or from an interrupt; an action must return");
+  weft_serves[weft_core()] = q;
 }
 WEFT_INLINE void weft_check_stack(void) {
   if (!weft_stack_ok())
     weft_panic("weft: the stack of this core has overflowed; its guard word is overwritten");
 }
 #else
+#define weft_check_actor(q, e) ((void)0)
+#define weft_check_serves(q) ((void)0)
 #define weft_check_owner(q) ((void)0)
 #define weft_check_release(release) ((void)0)
 #define weft_check_stack() ((void)0)
@@ -122,6 +142,7 @@ WEFT_INLINE int weft_post_rare_with(weft_queue *q, weft_event *e, uint32_t relea
 }
 WEFT_INLINE int weft_post_with(weft_queue *q, weft_event *e, uint32_t release) {
   weft_check_owner(q);
+  weft_check_actor(q, e);
   weft_check_release(release);
   weft_lock_t *lock = q->lock;
   weft_irq_t irq = weft_lock(lock);
@@ -155,6 +176,7 @@ WEFT_INLINE bool weft_withdraw(weft_queue *q, weft_event *e) {
 WEFT_INLINE int weft_post_as_with(weft_queue *q, weft_event *e, uint32_t release,
                                   weft_policy policy) {
   weft_check_owner(q);
+  if (!e->next) weft_check_actor(q, e);
   weft_check_release(release);
   weft_irq_t irq = weft_lock(q->lock);
   int code = WEFT_OK;
@@ -220,6 +242,7 @@ WEFT_INLINE void weft_work_with(weft_queue *q) {
   unsigned core = weft_core();
   weft_wait_init();
   weft_check_owner(q);
+  weft_check_serves(q);
   weft_lock_thread(q->lock);
   while (!q->stop) {
     weft_event *e = WEFT_OP(take)(q);
@@ -254,7 +277,11 @@ WEFT_INLINE void weft_work_with(weft_queue *q) {
 #if WEFT_STATS
       weft_count_action(q, core, release, started);
 #endif
-      if (__builtin_expect(!again, 1) || weft_posted_meanwhile(e)) {
+#if WEFT_DEBUG
+      if ((int32_t)again < 0)
+        weft_panic("weft: an action returns a delay beyond the horizon; use weft_far_post");
+#endif
+      if (__builtin_expect((int32_t)again <= 0, 1) || weft_posted_meanwhile(e)) {
         weft_release(actor);
         break;
       }
@@ -277,6 +304,7 @@ WEFT_INLINE void weft_work_with(weft_queue *q) {
     }
   }
   weft_unlock_thread(q->lock);
+  weft_check_serves(0);
 }
 
 WEFT_INLINE void weft_queue_init(weft_queue *q, weft_lock_t *lock) {

@@ -1,10 +1,11 @@
 // weft_native: the core in C. It has the parts that every communication uses: the run queue,
 // resuming a process, and a plain read or write at an open rendezvous. It takes the place of
 // weft/_plain.py; ../README.md ("Inside") specifies each part. The Python functions that hooks()
-// registers handle all other cases: buffers, selects, ends of channels, cancellation.
+// registers handle all other cases: ends of channels, cancellation, and what is below.
 //
 // This source has two builds. A user C module is linked into the firmware. A natmod (.mpy) is
-// loaded at run time, and reaches MicroPython only through its function table. weft_native.h has
+// loaded at run time, and reaches MicroPython only through its function table. Buffers, and a select
+// of readers, are in the user C module only: a natmod lies in RAM, and is to be 4 KB at most. weft_native.h has
 // the objects, the run queue and the waiting queues.
 //
 // Invariants
@@ -33,11 +34,29 @@
 
 #include "weft_native.h"
 
-#define ABI (1)
+#define ABI (2)
 
 // --- reading and writing
 
 static mp_obj_t or_none(proc_t* p) { return p == NULL ? mp_const_none : MP_OBJ_FROM_PTR(p); }
+
+enum { AT_ONCE = 1000 };  // the most operations of a process in a row that complete at once
+
+// Counts an operation of p that completed at once, for which no other process waited. Returns true
+// if there were too many in a row, so that other processes must run first (rule 7.7).
+static bool at_once(proc_t* p) {
+  if (S.who != p) {
+    S.who = p;
+    S.left = AT_ONCE;
+  }
+  if (--S.left >= 0) {
+    return false;
+  }
+  S.left = AT_ONCE;
+  return true;
+}
+
+static bool is_end(mp_obj_t v) { return IS(v, rd_type) || IS(v, wr_type); }
 
 // One step of a read. Returns the value, or MP_OBJ_NULL if the process must be suspended.
 static mp_obj_t rd_step(end_t* e) {
@@ -56,6 +75,31 @@ static mp_obj_t rd_step(end_t* e) {
         line_up(&c->r, &c->rt, p);
         return MP_OBJ_NULL;
       }
+#if !NATMOD
+      if (c->q != mp_const_none) {
+        buf_t* b = BUF(c->q);
+        if (b->count == 0) {
+          p->at = MP_OBJ_FROM_PTR(e);
+          line_up(&c->r, &c->rt, p);
+          return MP_OBJ_NULL;
+        }
+        if (!is_end(b->values[b->first])) {
+          p->v = buf_take(b);
+          if (c->w != mp_const_none) {
+            proc_t* w = take_first(&c->w);
+            w->at = mp_const_none;
+            buf_put(b, w->v);
+            push(w);
+          }
+          if (!at_once(p)) {
+            return p->v;
+          }
+          p->at = MP_OBJ_FROM_PTR(e);  // as if p had waited and a writer had come
+          push(p);
+          return MP_OBJ_NULL;
+        }
+      }
+#endif
     } else if (p->at == MP_OBJ_FROM_PTR(e)) {
       p->at = mp_const_none;
       return p->v;
@@ -84,22 +128,223 @@ static mp_obj_t rd_iternext(mp_obj_t self) {
 #endif
 }
 
+#if !NATMOD
+// --- select: the core does a fair select of readers of plain channels, of which none has anything
+// but processes in its waiting queues. One that waits is in no queue: `ok` of each of its channels
+// is the sel_t itself. A writer that comes commits it. Whatever else touches one of the channels,
+// or asks where the process waits, is Python code: chan_attr() and proc_attr() see it, and put an
+// Alternative of weft/_alt.py in the place of the sel_t first (sel_settle).
+
+static chan_t* sel_chan(sel_t* s, mp_int_t i) { return s->guards[s->size + i]; }
+
+static void sel_unmark(sel_t* s) {
+  for (mp_int_t i = 0; i < s->size; i++) {
+    sel_chan(s, i)->ok = mp_const_true;
+  }
+}
+
+static void sel_commit(sel_t* s, chan_t* c, mp_obj_t v) {
+  sel_unmark(s);
+  for (s->won = 0; sel_chan(s, s->won) != c; s->won++) {
+  }
+  s->v = v;
+  push(s->p);
+}
+
+static void sel_settle(sel_t* s) {
+  if (s->won < 0) {
+    sel_unmark(s);
+  }
+  s->p->at = mp_const_none;
+  mp_obj_t args[4] = {mp_obj_new_tuple(s->size, (const mp_obj_t*)s->guards), MP_OBJ_FROM_PTR(s->p),
+                      MP_OBJ_NEW_SMALL_INT(s->won), s->v};
+  s->alt = mp_call_function_n_kw(S.settle, 4, 0, args);
+}
+
+// The entry of this select in the process's table `rots`: where the next scan begins. NULL: there
+// is no such table yet, or it is full.
+static mp_map_elem_t* sel_turn(sel_t* s, proc_t* p) {
+  mp_obj_t rots = mp_load_attr(p->x, MP_QSTR_rots);
+  if (!mp_obj_is_type(rots, &mp_type_dict)) {
+    return NULL;
+  }
+  mp_map_t* map = mp_obj_dict_get_map(rots);
+  mp_int_t mark = (mp_int_t)s->guards[0] ^ (mp_int_t)s->guards[s->size - 1];
+  mp_obj_t key = MP_OBJ_NEW_SMALL_INT(mark + s->size);  // as weft/_alt.py has it
+  mp_map_elem_t* found = mp_map_lookup(map, key, MP_MAP_LOOKUP);
+  if (found == NULL && map->used < 8) {
+    found = mp_map_lookup(map, key, MP_MAP_LOOKUP_ADD_IF_NOT_FOUND);
+    found->value = MP_OBJ_NEW_SMALL_INT(0);
+  }
+  return found;
+}
+
+static mp_obj_t sel_result(sel_t* s, mp_map_elem_t* turn, mp_int_t i, mp_obj_t v) {
+  turn->value = MP_OBJ_NEW_SMALL_INT(i + 1 < s->size ? i + 1 : 0);
+  mp_obj_t pair[2] = {MP_OBJ_NEW_SMALL_INT(i), v};
+  return mp_make_stop_iteration(mp_obj_new_tuple(2, pair));
+}
+
+// Whether the process that runs may select here; notes the channels.
+static bool sel_open(sel_t* s) {
+  proc_t* p = S.cur;
+  if (p == NULL || p->at != mp_const_none || p->x == mp_const_none) {
+    return false;
+  }
+  for (mp_int_t i = 0; i < s->size; i++) {
+    chan_t* c = ((end_t*)s->guards[i])->c;
+    if (c->ok != mp_const_true) {
+      return false;
+    }
+    s->guards[s->size + i] = c;
+  }
+  return true;
+}
+
+static mp_obj_t sel_iternext(mp_obj_t self) {
+  sel_t* s = MP_OBJ_TO_PTR(self);
+  proc_t* p = S.cur;
+  if (s->alt != mp_const_none) {  // an Alternative, or the coroutine of the select in Python
+    if (s->p == NULL) {
+      mp_obj_t ret = MP_OBJ_NULL;
+      mp_vm_return_kind_t kind = mp_resume(s->alt, mp_const_none, MP_OBJ_NULL, &ret);
+      if (kind == MP_VM_RETURN_YIELD) {
+        return ret;
+      }
+      if (kind == MP_VM_RETURN_EXCEPTION) {
+        nlr_raise(ret);
+      }
+      return mp_make_stop_iteration(ret);
+    }
+    mp_obj_t pair = mp_call_function_2(S.chosen, s->alt, MP_OBJ_FROM_PTR(p));
+    mp_map_elem_t* turn = sel_turn(s, p);
+    if (turn != NULL) {
+      mp_int_t i = MP_OBJ_SMALL_INT_VALUE(((mp_obj_tuple_t*)MP_OBJ_TO_PTR(pair))->items[0]);
+      turn->value = MP_OBJ_NEW_SMALL_INT(i + 1 < s->size ? i + 1 : 0);
+    }
+    return mp_make_stop_iteration(pair);
+  }
+  if (s->p != NULL) {
+    p->at = mp_const_none;
+    return sel_result(s, sel_turn(s, p), s->won, s->v);
+  }
+  bool open = sel_open(s);
+  mp_map_elem_t* turn = open ? sel_turn(s, p) : NULL;
+  if (turn != NULL) {
+    mp_int_t i = MP_OBJ_SMALL_INT_VALUE(turn->value);
+    for (mp_int_t n = 0; n < s->size; n++) {
+      chan_t* c = sel_chan(s, i);
+      if (c->w != mp_const_none) {
+        proc_t* w = take_first(&c->w);
+        w->at = mp_const_none;
+        push(w);
+        return sel_result(s, turn, i, w->v);
+      }
+      open = open && c->r == mp_const_none;
+      i = i + 1 < s->size ? i + 1 : 0;
+    }
+    for (mp_int_t k = 0; open && k < s->size; k++) {
+      open = sel_chan(s, k)->ok == mp_const_true;  // false: two guards are of one channel
+      if (!open) {
+        while (k > 0) {
+          sel_chan(s, --k)->ok = mp_const_true;
+        }
+        break;
+      }
+      sel_chan(s, k)->ok = self;
+    }
+    if (open) {
+      s->p = p;
+      p->at = self;
+      return mp_const_none;
+    }
+  }
+  s->alt = mp_call_function_n_kw(S.slow, s->size, 0, (const mp_obj_t*)s->guards);
+  return sel_iternext(self);
+}
+
+static mp_obj_t core_select(size_t n_args, const mp_obj_t* args, mp_map_t* kw) {
+  bool plain = kw->used == 0 && n_args > 0;
+  for (size_t i = 0; plain && i < n_args; i++) {
+    plain = IS(args[i], rd_type);
+  }
+  if (!plain) {
+    mp_obj_t all[16];
+    if (n_args + 2 * kw->used > 16) {
+      mp_raise_msg(&mp_type_TypeError, MP_ERROR_TEXT("select: too many guards"));
+    }
+    for (size_t i = 0; i < n_args; i++) {
+      all[i] = args[i];
+    }
+    size_t at = n_args;
+    for (size_t i = 0; i < kw->alloc; i++) {
+      if (mp_map_slot_is_filled(kw, i)) {
+        all[at++] = kw->table[i].key;
+        all[at++] = kw->table[i].value;
+      }
+    }
+    return mp_call_function_n_kw(S.slow, n_args, kw->used, all);
+  }
+  sel_t* s = m_malloc(sizeof(sel_t) + 2 * n_args * sizeof(s->guards[0]));
+  s->base.type = &sel_type;
+  s->p = NULL;
+  s->alt = s->v = mp_const_none;
+  s->won = -1;
+  s->size = (mp_int_t)n_args;
+  for (size_t i = 0; i < n_args; i++) {
+    s->guards[i] = MP_OBJ_TO_PTR(args[i]);
+  }
+  if (!sel_open(s)) {
+    return mp_call_function_n_kw(S.slow, n_args, 0, args);
+  }
+  return MP_OBJ_FROM_PTR(s);
+}
+static MP_DEFINE_CONST_FUN_OBJ_KW(core_select_obj, 0, core_select);
+
+static mp_obj_t core_choices(mp_obj_t slow, mp_obj_t settle, mp_obj_t chosen) {
+  S.slow = slow;
+  S.settle = settle;
+  S.chosen = chosen;
+  return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_3(core_choices_obj, core_choices);
+#endif
+
 static mp_obj_t wr_write(mp_obj_t self, mp_obj_t v) {
   end_t* e = MP_OBJ_TO_PTR(self);
   chan_t* c = e->c;
   proc_t* p = S.cur;
-  if (p != NULL && p->at == mp_const_none && c->ok == mp_const_true && !IS(v, rd_type) &&
-      !IS(v, wr_type)) {
-    if (c->r != mp_const_none) {
-      proc_t* r = take_first(&c->r);
-      r->v = v;
-      push(r);
-      return DONE;
+  if (p != NULL && p->at == mp_const_none && !is_end(v)) {
+    bool open = c->ok == mp_const_true;
+#if !NATMOD
+    if (!open) {
+      if (IS(c->ok, sel_type)) {
+        sel_commit(MP_OBJ_TO_PTR(c->ok), c, v);
+        return DONE;
+      }
+      open = c->q != mp_const_none && (S.who != p || S.left != 0);  // else it is the hook's turn
+      bool room = open && BUF(c->q)->count < BUF(c->q)->size;
+      if (room) {
+        (void)at_once(p);
+        if (c->r == mp_const_none) {
+          buf_put(BUF(c->q), v);
+          return DONE;
+        }
+      }
     }
-    p->at = self;
-    p->v = v;
-    line_up(&c->w, &c->wt, p);
-    return ONCE;
+#endif
+    if (open) {
+      if (c->r != mp_const_none) {
+        proc_t* r = take_first(&c->r);
+        r->v = v;
+        push(r);
+        return DONE;
+      }
+      p->at = self;
+      p->v = v;
+      line_up(&c->w, &c->wt, p);
+      return ONCE;
+    }
   }
   mp_obj_t args[3] = {self, v, or_none(p)};
   return mp_call_function_n_kw(S.write, 3, 0, args);
@@ -184,6 +429,11 @@ static void proc_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
   mp_obj_t* field;
   if (attr == MP_QSTR_at) {
     field = &p->at;
+#if !NATMOD
+    if (IS(p->at, sel_type)) {
+      sel_settle(MP_OBJ_TO_PTR(p->at));
+    }
+#endif
   } else if (attr == MP_QSTR_v) {
     field = &p->v;
   } else if (attr == MP_QSTR_x) {
@@ -215,6 +465,11 @@ static mp_obj_t chan_make_new(const mp_obj_type_t* type, size_t n_args, size_t n
 
 static void chan_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
   chan_t* c = MP_OBJ_TO_PTR(self);
+#if !NATMOD
+  if (attr != MP_QSTR_x && IS(c->ok, sel_type)) {
+    sel_settle(MP_OBJ_TO_PTR(c->ok));
+  }
+#endif
   mp_obj_t* field;
   if (attr == MP_QSTR_ok) {
     field = &c->ok;
@@ -228,6 +483,8 @@ static void chan_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
     field = &c->wt;
   } else if (attr == MP_QSTR_x) {
     field = &c->x;
+  } else if (attr == MP_QSTR_q) {
+    field = &c->q;
   } else {
     return;
   }
@@ -235,6 +492,47 @@ static void chan_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
     use_field(field, dest);
   }
 }
+
+#if !NATMOD
+// Buf(k, n): a buffer for the channel k. It takes n values; the channel counts them.
+static mp_obj_t buf_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw,
+                             const mp_obj_t* args) {
+  mp_arg_check_num(n_args, n_kw, 2, 2, false);
+  size_t n = (size_t)mp_obj_get_int(args[1]);
+  buf_t* b = m_malloc(sizeof(buf_t) + n * sizeof(mp_obj_t));
+  b->base.type = TYPE(buf_type);
+  b->first = b->count = 0;
+  b->size = n;
+  for (size_t i = 0; i < n; i++) {
+    b->values[i] = mp_const_none;
+  }
+  return MP_OBJ_FROM_PTR(b);
+}
+
+static mp_obj_t buf_append(mp_obj_t self, mp_obj_t v) {
+  buf_put(BUF(self), v);
+  return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(buf_append_obj, buf_append);
+
+static mp_obj_t buf_popleft(mp_obj_t self) { return buf_take(BUF(self)); }
+static MP_DEFINE_CONST_FUN_OBJ_1(buf_popleft_obj, buf_popleft);
+
+static void buf_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
+  if (dest[0] == MP_OBJ_NULL && (attr == MP_QSTR_append || attr == MP_QSTR_popleft)) {
+    dest[0] = attr == MP_QSTR_append ? MP_OBJ_FROM_PTR(&buf_append_obj)
+                                     : MP_OBJ_FROM_PTR(&buf_popleft_obj);
+    dest[1] = self;
+  }
+}
+
+static mp_obj_t buf_unary_op(mp_unary_op_t op, mp_obj_t self) {
+  if (op == MP_UNARY_OP_BOOL) {
+    return mp_obj_new_bool(BUF(self)->count != 0);
+  }
+  return op == MP_UNARY_OP_LEN ? MP_OBJ_NEW_SMALL_INT(BUF(self)->count) : MP_OBJ_NULL;
+}
+#endif
 
 static mp_obj_t end_make(const mp_obj_type_t* type, size_t n_args, size_t n_kw,
                          const mp_obj_t* args) {
@@ -375,16 +673,6 @@ static void report(mp_obj_t hook, proc_t* p, mp_obj_t what) {
   mp_call_function_n_kw(hook, 2, 0, args);
 }
 
-static mp_obj_t bad_yield(void) {
-  static const char text[] = "a process yields a read or a write of Weft, or awaits";
-  mp_obj_t message = mp_obj_new_str(text, sizeof(text) - 1);
-#if NATMOD
-  return mp_call_function_n_kw(mp_load_global(MP_QSTR_TypeError), 1, 0, &message);
-#else
-  return mp_obj_new_exception_arg1(&mp_type_TypeError, message);
-#endif
-}
-
 // One step of a process: runs it until it parks or ends.
 static void turn(proc_t* p) {
   mp_obj_t send = mp_const_none;
@@ -412,12 +700,13 @@ static void turn(proc_t* p) {
         ret = MP_OBJ_NULL;
         continue;
       }
-      if (got == mp_const_none || got == ONCE) {
+      if (got == ONCE || (got == mp_const_none && (p->at != mp_const_none || p->rn != NULL))) {
         return;
       }
       if (!IS(got, rd_type)) {
-        report(S.failed, p, bad_yield());
-        return;
+        mp_obj_t args[2] = {MP_OBJ_FROM_PTR(p), got};
+        ret = mp_call_function_n_kw(S.strange, 2, 0, args);
+        continue;
       }
     }
     mp_obj_t rd = ret;
@@ -478,6 +767,11 @@ static mp_obj_t core_waiting(void) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_0(core_waiting_obj, core_waiting);
 
+static mp_obj_t core_at_once(mp_obj_t p) {
+  return mp_obj_new_bool(at_once(p == mp_const_none ? NULL : PROC(p)));
+}
+static MP_DEFINE_CONST_FUN_OBJ_1(core_at_once_obj, core_at_once);
+
 static mp_obj_t core_room(mp_obj_t n) {  // the queue needs no room: its links are in the processes
   return mp_const_none;
 }
@@ -488,9 +782,10 @@ static mp_obj_t core_hooks(size_t n_args, const mp_obj_t* args) {
   S.write = args[1];
   S.ended = args[2];
   S.failed = args[3];
+  S.strange = args[4];
   return mp_const_none;
 }
-static MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(core_hooks_obj, 4, 4, core_hooks);
+static MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(core_hooks_obj, 5, 5, core_hooks);
 
 static mp_obj_t core_methods(mp_obj_t reader, mp_obj_t writer) {
   S.reader = reader;
@@ -506,7 +801,7 @@ static MP_DEFINE_CONST_FUN_OBJ_2(core_methods_obj, core_methods);
   X(Wr, TYPE(wr_type)) X(CLOSED, &closed) X(DONE, &done_object) X(ONCE, &once_object) \
   X(push, &core_push_obj) X(cur, &core_cur_obj) X(setcur, &core_setcur_obj) \
   X(waiting, &core_waiting_obj) X(room, &core_room_obj) X(loop, &core_loop_obj) \
-  X(hooks, &core_hooks_obj) X(methods, &core_methods_obj)
+  X(hooks, &core_hooks_obj) X(methods, &core_methods_obj) X(at_once, &core_at_once_obj)
 // clang-format on
 
 #if NATMOD
@@ -545,7 +840,7 @@ mp_obj_t mpy_init(mp_obj_fun_bc_t* self, size_t n_args, size_t n_kw, mp_obj_t* a
   done_object.type = TYPE(done_type);
   once_object.type = TYPE(once_type);
   mp_obj_t none = mp_const_none;
-  closed = (chan_t){{TYPE(chan_type)}, mp_const_false, none, none, none, none, none};
+  closed = (chan_t){{TYPE(chan_type)}, mp_const_false, none, none, none, none, none, none};
   mp_obj_t ends[2] = {MP_OBJ_FROM_PTR(&rd_type), MP_OBJ_FROM_PTR(&wr_type)};
   S.stop = mp_call_function_n_kw(mp_load_global(MP_QSTR_StopIteration), 1, 0, &none);
   S.stop_args = MP_OBJ_TO_PTR(mp_load_attr(S.stop, MP_QSTR_args));
@@ -581,6 +876,10 @@ MP_DEFINE_CONST_OBJ_TYPE(done_type, MP_QSTR_DONE, MP_TYPE_FLAG_ITER_IS_ITERNEXT,
                          done_iternext);
 MP_DEFINE_CONST_OBJ_TYPE(once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_ITERNEXT, iter,
                          once_iternext);
+MP_DEFINE_CONST_OBJ_TYPE(buf_type, MP_QSTR_Buf, MP_TYPE_FLAG_NONE, make_new, buf_make_new, attr,
+                         buf_attr, unary_op, buf_unary_op);
+MP_DEFINE_CONST_OBJ_TYPE(sel_type, MP_QSTR_select, MP_TYPE_FLAG_ITER_IS_ITERNEXT, iter,
+                         sel_iternext);
 
 #define X(name, value) {MP_ROM_QSTR(MP_QSTR_##name), MP_ROM_PTR(value)},
 static const mp_rom_map_elem_t weft_native_globals_table[] = {
@@ -590,6 +889,9 @@ static const mp_rom_map_elem_t weft_native_globals_table[] = {
     {MP_ROM_QSTR(MP_QSTR_NATIVE), MP_ROM_TRUE},
     {MP_ROM_QSTR(MP_QSTR_REQ), MP_ROM_QSTR(MP_QSTR_cancelled)},
     {MP_ROM_QSTR(MP_QSTR_ENDS), MP_ROM_PTR(&ends)},
+    {MP_ROM_QSTR(MP_QSTR_Buf), MP_ROM_PTR(&buf_type)},
+    {MP_ROM_QSTR(MP_QSTR_select), MP_ROM_PTR(&core_select_obj)},
+    {MP_ROM_QSTR(MP_QSTR_choices), MP_ROM_PTR(&core_choices_obj)},
     EXPORTS(X)};
 #undef X
 static MP_DEFINE_CONST_DICT(weft_native_globals, weft_native_globals_table);
@@ -602,6 +904,6 @@ MP_REGISTER_MODULE(MP_QSTR_weft_native, weft_native_module);
 // For a natmod, mpy_ld scans the text of this file for names and does not see those behind X(). So
 // they are listed here: MP_QSTR_Proc MP_QSTR_Chan MP_QSTR_Rd MP_QSTR_Wr MP_QSTR_DONE MP_QSTR_ONCE
 // MP_QSTR_push MP_QSTR_cur MP_QSTR_setcur MP_QSTR_waiting MP_QSTR_room MP_QSTR_loop MP_QSTR_hooks
-// MP_QSTR_methods MP_QSTR_CLOSED
+// MP_QSTR_methods MP_QSTR_CLOSED MP_QSTR_at_once
 
 #endif

@@ -31,8 +31,14 @@ typedef struct _proc_t {
 
 typedef struct {
   mp_obj_base_t base;
-  mp_obj_t ok, r, rt, w, wt, x;
+  mp_obj_t ok, r, rt, w, wt, x, q;
 } chan_t;
+
+typedef struct {  // the buffer of a channel: a ring of values
+  mp_obj_base_t base;
+  size_t first, count, size;
+  mp_obj_t values[];
+} buf_t;
 
 typedef struct {  // a reader end (Rd) or a writer end (Wr)
   mp_obj_base_t base;
@@ -40,10 +46,23 @@ typedef struct {  // a reader end (Rd) or a writer end (Wr)
   mp_obj_t h, x;
 } end_t;
 
+typedef struct {  // a select that the core does by itself
+  mp_obj_base_t base;
+  proc_t* p;     // the process that waits; NULL: it does not wait yet
+  mp_obj_t alt;  // the Alternative that has taken its place, or None
+  mp_obj_t v;    // the value, once `won` says of which guard
+  mp_int_t won;  // -1: none yet
+  mp_int_t size;
+  void* guards[];  // the ends, then their channels: an end may be closed while the select waits
+} sel_t;
+
 typedef struct {
   proc_t *head, *tail, *cur;
-  mp_obj_t read, write, ended, failed;  // hooks()
-  mp_obj_t reader, writer;              // methods()
+  proc_t* who;                                   // at_once(): the process that is counted
+  mp_int_t left;                                 // how many more it may do
+  mp_obj_t read, write, ended, failed, strange;  // hooks()
+  mp_obj_t slow, settle, chosen;                 // choices()
+  mp_obj_t reader, writer;                       // methods()
   mp_obj_t stop;  // natmod: the StopIteration that carries values; stop_args are its arguments
   mp_obj_tuple_t* stop_args;
 } state_t;
@@ -57,13 +76,15 @@ chan_t closed;
 #define TYPE(t) ((mp_obj_type_t*)&t)
 #define TRUE_OBJECT (mp_const_true)
 #else
-MP_REGISTER_ROOT_POINTER(void* weft_state[12]);
-typedef char state_fits[sizeof(state_t) <= 12 * sizeof(void*) ? 1 : -1];
+MP_REGISTER_ROOT_POINTER(void* weft_state[18]);
+typedef char state_fits[sizeof(state_t) <= 18 * sizeof(void*) ? 1 : -1];
 #define S (*(state_t*)MP_STATE_VM(weft_state))
-extern const mp_obj_type_t proc_type, chan_type, rd_type, wr_type, done_type, once_type;
+extern const mp_obj_type_t proc_type, chan_type, rd_type, wr_type, done_type, once_type, buf_type,
+    sel_type;
 static const mp_obj_base_t done_object = {&done_type}, once_object = {&once_type};
 static const chan_t closed = {
-    {&chan_type}, MP_ROM_FALSE, MP_ROM_NONE, MP_ROM_NONE, MP_ROM_NONE, MP_ROM_NONE, MP_ROM_NONE,
+    {&chan_type}, MP_ROM_FALSE, MP_ROM_NONE, MP_ROM_NONE,
+    MP_ROM_NONE,  MP_ROM_NONE,  MP_ROM_NONE, MP_ROM_NONE,
 };
 static const mp_rom_obj_tuple_t ends = {
     {&mp_type_tuple}, 2, {MP_ROM_PTR(&rd_type), MP_ROM_PTR(&wr_type)}};
@@ -72,6 +93,7 @@ static const mp_rom_obj_tuple_t ends = {
 #define DONE (MP_OBJ_FROM_PTR(&done_object))
 #define ONCE (MP_OBJ_FROM_PTR(&once_object))
 #define IS(o, t) (mp_obj_is_obj(o) && ((mp_obj_base_t*)MP_OBJ_TO_PTR(o))->type == TYPE(t))
+#define BUF(o) ((buf_t*)MP_OBJ_TO_PTR(o))
 #define PROC(o) ((proc_t*)MP_OBJ_TO_PTR(o))
 
 // --- the run queue
@@ -115,3 +137,22 @@ static inline proc_t* take_first(mp_obj_t* head) {
   p->nx = mp_const_none;
   return p;
 }
+
+#if !NATMOD
+// --- buffers
+
+static void buf_put(buf_t* b, mp_obj_t v) {
+  size_t at = b->first + b->count++;
+  b->values[at < b->size ? at : at - b->size] = v;
+}
+
+static mp_obj_t buf_take(buf_t* b) {
+  mp_obj_t v = b->values[b->first];
+  b->values[b->first] = mp_const_none;
+  if (++b->first == b->size) {
+    b->first = 0;
+  }
+  b->count--;
+  return v;
+}
+#endif

@@ -25,7 +25,7 @@ def failed(p, e):
     raise e
 
 
-core.hooks(nothing, nothing, ended, failed)
+core.hooks(nothing, nothing, ended, failed, nothing)
 
 
 async def prefix(into, out):

@@ -43,7 +43,13 @@ def hook_failed(p, e):
     log.append((p.x, type(e).__name__))
 
 
-core.hooks(hook_read, hook_write, hook_ended, hook_failed)
+def hook_strange(p, what):
+    gc.collect()
+    log.append((p.x, "strange", what))
+    return ValueError(what)
+
+
+core.hooks(hook_read, hook_write, hook_ended, hook_failed, hook_strange)
 
 
 class ReaderMethods:
@@ -432,14 +438,25 @@ def test_ends_and_failures():
         yield 12
 
     start("odd", odd())
-    same(run(), [("odd", "TypeError")])
+    same(run(), [("odd", "strange", 12), ("odd", "ValueError")])
+
+    def told():
+        for what in (None, 5):  # None: it suspends itself, and nothing of Weft knows of it
+            try:
+                yield what
+            except ValueError:
+                pass
+        return "went on"
+
+    start("told", told())
+    same(run(), [("told", "strange", None), ("told", "strange", 5), ("told", "went on")])
 
 
 def test_what_a_hook_raises_leaves_the_loop():
     def loud(p, e):
         raise e
 
-    core.hooks(hook_read, hook_write, hook_ended, loud)
+    core.hooks(hook_read, hook_write, hook_ended, loud, hook_strange)
 
     async def raises():
         raise OSError(5)
@@ -457,7 +474,7 @@ def test_what_a_hook_raises_leaves_the_loop():
     same(core.cur(), None)
     same(core.waiting(), 1)
     same(run(), [(2, 1)])
-    core.hooks(hook_read, hook_write, hook_ended, hook_failed)
+    core.hooks(hook_read, hook_write, hook_ended, hook_failed, hook_strange)
 
 
 def test_hooks_are_exchanged_while_processes_wait():
@@ -465,7 +482,7 @@ def test_hooks_are_exchanged_while_processes_wait():
         return 1
 
     start(1, fine())
-    core.hooks(hook_read, hook_write, hook_ended, hook_failed)
+    core.hooks(hook_read, hook_write, hook_ended, hook_failed, hook_strange)
     same(core.waiting(), 1)
     same(run(), [(1, 1)])
 

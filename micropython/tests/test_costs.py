@@ -5,6 +5,8 @@ of theses/UPYCSP.md."""
 from __future__ import annotations
 
 import functools
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -83,6 +85,32 @@ def test_a_parallel_delta_costs_no_more_than_the_rescheduling_futures(
     """Weft starts two processes for each value; the baselines' futures start two tasks, by
     `gather`."""
     assert 0 < ratio(where, "parallel", "await", "rescheduling") <= most
+
+
+@functools.cache
+def channel_costs(where: str) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(__file__).with_name("channel_costs.py")
+        return board.figures(board.run(where, program, Path(folder)))
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "most"),
+    [
+        ("board-native", "buffered 1", 1.5),
+        ("board-native", "buffered 8", 1.5),
+        ("board-native", "select, two writers", 4),
+        ("board-native", "select, one writer", 4),
+        ("board-pure", "buffered 1", 3),
+        ("board-pure", "buffered 8", 3),
+    ],
+)
+def test_a_buffer_and_a_select_beside_a_plain_communication(
+    where: str, what: str, most: float
+) -> None:
+    """Once they were 22 and 52 times as dear (rules 1.5, 5.4)."""
+    costs = channel_costs(where)
+    assert 0 < costs[what] <= most * costs["plain"]
 
 
 def test_a_larger_heap_takes_more_processes_on_the_board() -> None:

@@ -148,7 +148,7 @@ def test_a_natmod_for_another_processor_is_left_alone() -> None:
 
 
 def test_a_native_core_of_another_edition_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "weft_native.py").write_text("ABI = 2\n")
+    (tmp_path / "weft_native.py").write_text("ABI = 1\n")
     text = tiers.run(
         "pure", "-c", "from weft import _core; print(_core.NATIVE)", folders=(tmp_path,)
     )

@@ -334,12 +334,13 @@ class _Task:
     def send(self, _):
         self.w.wake()
         self.w.woken = True
+        return core.ONCE
 
     go = send
 
     def throw(self, e):
         self.e = e
-        self.send(None)
+        return self.send(None)
 
 
 async def write(wr, v):
@@ -417,7 +418,7 @@ async def select(guards, mode, ended):
     point()
     alt = _alt.Alternative(*guards, ended=ended)
     me = _Task()
-    begun = _time.now_ms()
+    begun = _time.later(1) - 1
     alt.check()
     alt.begun = begun
     soonest = None

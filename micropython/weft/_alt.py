@@ -387,7 +387,7 @@ class Alt:
         self.holds()
         self.live = True
         self.t = None
-        self.begun = time.now_ms()
+        self.begun = time.later(1) - 1  # never early, whatever time a guard adds
         for n in self.nodes:
             if not n.on:
                 continue
@@ -674,3 +674,30 @@ class Alternative(Alt):
 
     def timed(self):
         return [n for n in self.nodes if n.kind >= TIME and n.on]
+
+
+def _settle(guards, p, won, v):
+    """An Alternative in the place of a select that the native core does: p waits at it from now on,
+    or it has committed to the guard `won`, with the value v."""
+    alt = Alt(guards, "silent")
+    if won < 0:
+        alt.enrol(p)
+    else:
+        alt.won, alt.v, alt.p = won, v, p
+        p.at = alt
+    return alt
+
+
+def _chosen(alt, p):
+    """Ends the wait of p at that Alternative."""
+    resume(p)
+    alt.pending = False
+    if alt.e is not None:
+        alt.e.met = True
+        raise alt.e
+    return alt.won, alt.v
+
+
+if hasattr(core, "choices"):
+    core.choices(select, _settle, _chosen)
+    select = core.select

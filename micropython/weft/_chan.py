@@ -5,7 +5,8 @@ Invariants
 - A channel has a queue of waiting readers (`k.r` … `k.rt`) and one of waiting writers (`k.w` …
   `k.wt`), linked by `nx`, first come, first served. A queue holds Procs and Nodes. A Node stands
   for a guard of a choice or for an extended read (`alt`).
-- `k.ok` is False whenever a plain operation must look at more than the head of a queue (`_look`).
+- `k.ok` is False whenever a plain operation must look at more than the head of a queue (`_look`);
+  `k.q` is None whenever one at a channel with a buffer must look at more than that and the buffer.
 - An operation that has committed is out of its queue. A Proc that has committed and is still held
   waits with `at` HELD.
 - No process holds an end while the end is in a channel as a value or on its way: its `h` is 0, and
@@ -28,10 +29,13 @@ ENDS = (core.Rd, core.Wr)
 Proc = core.Proc
 
 
+ours = None  # in a plain run: the Task that _foreign has put in the place of asyncio's
+
+
 def outsider():
     """The module _aio if a task of asyncio calls, else None. _aio does the operations of tasks."""
     aio = sys.modules.get("asyncio.core")
-    if aio is not None and getattr(aio, "cur_task", None) is not None:
+    if aio is not None and getattr(aio, "cur_task", None) not in (None, ours):
         from . import _aio
 
         return _aio
@@ -77,17 +81,25 @@ class Channel:
         if capacity != 0 or overflow != "block":
             from ._full import furnish
 
+            self.k = core.Chan(self)
             furnish(self, capacity, overflow)
-        self.k = core.Chan(self)
+        else:
+            self.k = core.Chan(self)
         self._look()
 
     def __repr__(self):
         return "<channel %r>" % self.name
 
     def _look(self):
-        self.k.ok = not (
-            self.cap or self.over or self.pz or self.nodes or self.nr == 0 or self.nw == 0
-        )
+        # A select that the native core does by itself is in no queue, and takes part in nothing
+        # that is done here. Whoever reads or sets a field of `k` has an Alternative put in its
+        # place; a state that such an Alternative looks at is changed after that.
+        k = self.k
+        k.r  # noqa: B018
+        out = self.pz or self.nodes or self.nr == 0 or self.nw == 0
+        k.ok = not (out or self.cap or self.over)
+        if self.cap:
+            k.q = None if out or self.over or self.held or self.owed else self.buf
 
     def reader(self):
         """A new reader end. Raises Retired, Poisoned or PeerDied if the channel has ended (2.5)."""
@@ -116,8 +128,9 @@ class Channel:
             raise bad("STRENGTH", strength)
         if strength <= self.pz or strength < self.imm:
             return
+        self.k.r  # noqa: B018 (a select that the native core does becomes an Alternative, see _look)
         was, self.pz = self.pz, strength
-        self.k.ok = False
+        self._look()
         self._drop()
         if not was:
             self._tell(False)
@@ -153,7 +166,7 @@ class Channel:
         x.nx = None
         if not isinstance(x, Proc):
             self.nodes += 1
-            k.ok = False
+            self._look()
         if out:
             if k.w is None:
                 k.w = x
@@ -253,6 +266,7 @@ class Channel:
 
     def _left(self, out, died):
         """A writer end (`out`) or a reader end was closed."""
+        self.k.r  # noqa: B018 (as in spoil)
         if out:
             self.nw -= 1
             self.dw = self.dw or died
@@ -333,22 +347,7 @@ def resume(p):
     p.at = REQ if p.x.asked else None
 
 
-AT_ONCE = 1000  # the most operations of a process in a row that complete at once
-_who = None  # the process of the last such operation
-_left = 0  # how many more it may do
-
-
-def at_once(p):
-    """Counts an operation of p that completed at once, for which no other process waited. Returns
-    True if there were too many in a row, so that other processes must run first (7.7)."""
-    global _who, _left
-    if _who is not p:
-        _who, _left = p, AT_ONCE
-    _left -= 1
-    if _left >= 0:
-        return False
-    _left = AT_ONCE
-    return True
+at_once = core.at_once
 
 
 def turn(p, e=None):
@@ -485,8 +484,21 @@ class _Reader:
         return Ext(self)
 
 
+def strange(p, what):
+    """The core calls this for a process that has suspended itself, but not by an operation of Weft:
+    it has yielded `what`. Returns the error to raise in the process."""
+    if p.x is None:
+        return TypeError(what)
+    if ours is not None and what is None:
+        from ._foreign import renew
+
+        renew()
+        return bad("FOREIGN", p.x.where)
+    return bad("STRANGE", p.x.where)
+
+
 def install(ended, failed):
-    core.hooks(read, write, ended, failed)
+    core.hooks(read, write, ended, failed, strange)
     core.methods(_Reader, _End)
 
 

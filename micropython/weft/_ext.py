@@ -77,6 +77,7 @@ class Ext:
         if self.slot:
             self.slot = False
             c.held -= 1
+            c._look()
             if not c.pz:
                 c.refill()
                 c.serve()

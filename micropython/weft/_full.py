@@ -8,8 +8,6 @@ Invariants
   by an extended read (`held`) or by a value that has still to be made (`owed`).
 """
 
-from collections import deque
-
 from . import _chan
 from . import _core as core
 from ._chan import HELD, LATER, NOTHING, Channel, fail, keep, moved
@@ -30,7 +28,7 @@ def furnish(c, capacity, overflow):
     c.cap, c.over = capacity, OVERFLOWS.index(overflow)
     if capacity or c.over:
         c.size = capacity or 4
-        c.buf = deque((), c.size)
+        c.buf = core.Buf(c.k, c.size)
 
 
 class Node:
@@ -107,6 +105,7 @@ def get(self, p, to, ext=None):
         if ext:
             ext.slot = True
             self.held += 1
+            self._look()
         else:
             self.refill()
         return keep(p, v)
@@ -141,6 +140,7 @@ def refill(self):
         if isinstance(y, Node):
             if y.make:
                 self.owed += 1
+                self._look()
                 y.alt.to = self.pay
             else:
                 self.enter(moved(y.v))
@@ -153,10 +153,11 @@ def refill(self):
 def enter(self, v):
     if len(self.buf) >= self.size:
         n = self.size * 2
-        more = deque((), n)
+        more = core.Buf(self.k, n)
         while self.buf:
             more.append(self.buf.popleft())
         self.buf, self.size = more, n
+        self._look()
     self.buf.append(v)
     self.note(False)
 
@@ -177,6 +178,7 @@ def pay(self, v, e):
     """Puts the value for which a slot was kept into the buffer, or frees the slot if the value
     could not be made (e)."""
     self.owed -= 1
+    self._look()
     if self.pz or (self.nr == 0 and self.first(False) is None):
         if e is None:
             self.dropped += 1
@@ -230,6 +232,7 @@ def hand(self, x, v, p):
             if self.cap or self.over:
                 alt.slot = True
                 self.held += 1
+                self._look()
             elif p is not None:
                 alt.writer = p
         alt.v = keep(alt.p, v)
@@ -244,6 +247,7 @@ def claim(self):
     x = None if self.buf else self.first(False)
     if x is None or self.cap or self.over:
         self.owed += 1
+        self._look()
         return self.pay, None
     if isinstance(x, Node):
         alt = x.alt

@@ -121,7 +121,7 @@ def later(seconds):
     if seconds is None:
         return None
     n = _time.ms(seconds)
-    return n if n >= _time.FAR else _time.now_ms() + n
+    return n if n >= _time.FAR else _time.later(n)
 
 
 class _Late(Limit):

@@ -163,10 +163,11 @@ class Thread(_proc.Process):
     def send(self, _):
         self.wake()
         self.poke()
+        return core.ONCE  # it waits in a way of its own
 
     # The natmod resumes by __next__ if it can. Without this method __getattr__ would raise.
     def __next__(self):
-        self.send(None)
+        return self.send(None)
 
     def wake(self):
         """Marks the process as woken; it goes on once it is poked. Call `poke` without the lock if
@@ -177,7 +178,7 @@ class Thread(_proc.Process):
 
     def throw(self, e):
         self.e = e
-        self.send(None)
+        return self.send(None)
 
     def poke(self):
         sem = self.sem

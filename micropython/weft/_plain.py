@@ -10,13 +10,16 @@ Invariants
 - `y` of a Proc is the reader at which it waits by `yield`, else None.
 - Only three things allocate here: the StopIteration of an awaited read, the iterator over ONCE, and
   a run queue that grows.
+- `q` of a Chan is None, or the buffer of a channel to which nothing but Procs and a full or empty
+  buffer can happen; `n` is then its capacity, and `ok` is False. While a reader waits, the buffer
+  is empty; while a writer waits, it is full.
 - `_cur` is `_nobody` while no process runs. The `at` of `_nobody` is not None, so that every
   operation goes to its hook.
 """
 
 from collections import deque
 
-ABI = 1
+ABI = 2
 NATIVE = False
 
 
@@ -45,7 +48,7 @@ class Proc:
 
 
 class Chan:
-    rt = wt = None
+    rt = wt = q = None
 
     def __init__(self, x):
         self.x = x
@@ -92,6 +95,11 @@ class Rd:
                 w.at = None
                 _push(w)
                 raise _Stop(w.v)
+            if c.q is not None:
+                w = _from_buffer(c, p, self)
+                if w is None:
+                    return ONCE
+                raise _Stop(p.v)
         elif at is self:
             p.at = None
             raise _Stop(p.v)
@@ -128,10 +136,99 @@ class Wr:
                 r.v = v
                 _push(r)
                 return DONE
+            if c.q is not None and v.__class__ is not Rd and v.__class__ is not Wr:
+                r = _into_buffer(c, p, self, v)
+                if r is not None:
+                    return r
         return _write(self, v, None if p is _nobody else p)
 
     closed, channel = Rd.closed, Rd.channel
     __call__ = write
+
+
+def Buf(k, n):
+    """A buffer for at most n values. It has the methods `append` and `popleft`, and a length."""
+    k.n = n
+    return deque((), n)
+
+
+AT_ONCE = 1000  # the most operations of a process in a row that complete at once
+_who = None  # the process of the last such operation
+_left = 0  # how many more it may do
+
+
+def at_once(p):
+    """Counts an operation of p that completed at once, for which no other process waited. Returns
+    True if there were too many in a row, so that other processes must run first (7.7)."""
+    global _who, _left
+    if _who is not p:
+        _who, _left = p, AT_ONCE
+    _left -= 1
+    if _left >= 0:
+        return False
+    _left = AT_ONCE
+    return True
+
+
+def _from_buffer(c, p, rd):
+    """A read at a channel with a buffer. The value is p.v; None: p waits."""
+    global _who, _left
+    q = c.q
+    if not q:
+        p.at = rd
+        p.nx = None
+        w = c.r
+        if w is None:
+            c.r = p
+        else:
+            _last(w, c.rt).nx = c.rt = p
+        return None
+    v = q.popleft()
+    w = c.w
+    if w is not None:
+        c.w = w.nx
+        w.at = None
+        _push(w)
+        q.append(w.v)
+    if v.__class__ is Rd or v.__class__ is Wr:
+        v.h += 1
+        p.x.ends.append(v)
+    p.v = v
+    if _who is p and _left:
+        _left -= 1
+    elif at_once(p):
+        p.at = rd  # as if p had waited and a writer had come
+        _push(p)
+        return None
+    return p
+
+
+def _into_buffer(c, p, wr, v):
+    """A write at a channel with a buffer: DONE, ONCE, or None if the hook must do it."""
+    global _who, _left
+    if _who is not p:
+        _who, _left = p, AT_ONCE
+    if not _left:
+        return None
+    r = c.r
+    if r is not None:
+        c.r = r.nx
+        r.v = v
+        _push(r)
+    elif len(c.q) < c.n:
+        c.q.append(v)
+    else:
+        p.at = wr
+        p.v = v
+        p.nx = None
+        r = c.w
+        if r is None:
+            c.w = p
+        else:
+            _last(r, c.wt).nx = c.wt = p
+        return ONCE
+    _left -= 1
+    return DONE
 
 
 def _last(head, last):
@@ -167,12 +264,12 @@ _size = 16
 _queue = deque((), _size)
 _push = _queue.append
 _pop = _queue.popleft
-_read = _write = _quiet = _loud = None
+_read = _write = _quiet = _loud = _strange = None
 
 
-def hooks(read, write, ended, failed):
-    global _read, _write, _quiet, _loud
-    _read, _write, _quiet, _loud = read, write, ended, failed
+def hooks(read, write, ended, failed, strange):
+    global _read, _write, _quiet, _loud, _strange
+    _read, _write, _quiet, _loud, _strange = read, write, ended, failed, strange
 
 
 def methods(reader, writer):
@@ -224,6 +321,23 @@ def _hooked(p, y):
         return p.go(v[0])
     p.y = y
     return None
+
+
+def _odd(p, y):
+    """p has yielded y, which is none of the core's. Raises the error of the hook `strange` in p,
+    and returns what p yields next; ONCE if p has suspended itself by means of Weft after all."""
+    if y is None and (p.g is None or p.e is not None or _queued(p)):
+        return ONCE
+    return p.g.throw(_strange(p, y))
+
+
+def _queued(p):
+    found = False
+    for _ in range(len(_queue)):
+        x = _pop()
+        found = found or x is p
+        _push(x)
+    return found
 
 
 def _counted(pop, left):
@@ -285,14 +399,17 @@ def loop(limit):
                             w.at = None
                             _push(w)
                             y = go(w.v)
+                        elif c.q is not None and p.at is None:
+                            if _from_buffer(c, p, y) is None:
+                                p.y = y
+                                break
+                            y = go(p.v)
                         else:
                             y = _hooked(p, y)
-                    elif y is None:
+                    elif y is None and p.at is not None:
                         break
                     else:
-                        from ._sentences import YIELDS
-
-                        raise TypeError(YIELDS)
+                        y = _odd(p, y)
         except StopIteration as stop:
             _cur = _nobody
             _quiet(p, stop.value)

@@ -10,6 +10,7 @@ Invariants
   processes that have not finished.
 """
 
+import sys
 from builtins import hasattr, int, isinstance, len
 
 from . import _chan
@@ -82,6 +83,11 @@ class Process:
 
     def __repr__(self):
         return "<process %s>" % self.path
+
+    def __iter__(self):
+        raise bad("AWAITED", name_of(self.fn))
+
+    __await__ = __iter__
 
     def start(self, party):
         global _roomy
@@ -460,6 +466,10 @@ def open_run(processes, clock):
 
         _time.begin(clock)
     _all.clear()
+    if "asyncio.core" in sys.modules:
+        from . import _foreign
+
+        _foreign.enter()
     _run = Party(None)
     _run.n = len(ps)
     try:
@@ -469,6 +479,8 @@ def open_run(processes, clock):
         _run.stop()
         core.loop(0)
         _run = None
+        if _chan.ours is not None:
+            _foreign_leave()
         raise
     return _run
 
@@ -485,7 +497,8 @@ def close_run(party):
 def abandon():
     """Clears up after a run, however it ended, so that no process is left over."""
     global _run
-    _run = _chan._who = None
+    _run = None
+    core.at_once(None)
     core.setcur(None)
     try:
         for x in _all[:]:  # left over by a second Ctrl-C, or by an error in a hook
@@ -496,10 +509,18 @@ def abandon():
     finally:  # Ctrl-C may come once more, or there is no memory
         if core.time:
             core.time.leave()
+        if _chan.ours is not None:
+            _foreign_leave()
         _all.clear()
         core.setcur(None)
         while core.waiting():
             drain()
+
+
+def _foreign_leave():
+    from ._foreign import leave
+
+    leave()
 
 
 def report():
@@ -510,6 +531,6 @@ def report():
 
 def drain():
     nothing = lambda p, v: None  # noqa: E731
-    core.hooks(_chan.read, _chan.write, nothing, nothing)
+    core.hooks(_chan.read, _chan.write, nothing, nothing, _chan.strange)
     core.loop(1)
-    core.hooks(_chan.read, _chan.write, ended, failed)
+    core.hooks(_chan.read, _chan.write, ended, failed, _chan.strange)

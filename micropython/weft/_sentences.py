@@ -12,6 +12,14 @@ OUTSIDE = "%s outside a run, or a Group's block"
 NOBODY = "ordinary code is not a process"
 PROCESS = "expected a process, got %r (@process?)"
 WITHIN = "a run within a run: await Parallel(...)"
-YIELDS = "a process yields a read or a write of Weft, or awaits"  # weft_native.c has it too
+FOREIGN = (
+    "%s awaited something of asyncio: run the network inside an asyncio loop, by await run_async(...)"
+    " in a task or by run(..., host='asyncio')"
+)
+STRANGE = "%s awaited or yielded what is not an operation of Weft"
+AWAITED = (
+    "a process is not awaited: `await Parallel(%s(...))` runs it; of one that was started"
+    " `await p.ended().wait()` waits for its end"
+)
 
 MISFIT = "weft: weft_native is for another processor or version; going on in pure Python"

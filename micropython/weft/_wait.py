@@ -100,13 +100,13 @@ class _Sleep:
 
 
 async def sleep_ms(n):
-    await sleep_until(_time.now_ms() + n)
+    await sleep_until(_time.later(n))
 
 
 async def sleep(seconds):
     """Sleeps for at least `seconds` (8.5)."""
     n = _time.ms(seconds)
-    await sleep_until(n if n >= _time.FAR else _time.now_ms() + n)
+    await sleep_until(n if n >= _time.FAR else _time.later(n))
 
 
 async def sleep_until(t):
@@ -141,7 +141,7 @@ class Timer:
         self.period = _time.ms(period)
         if self.period <= 0:
             raise BadUse("a timer's period is more than 0")
-        self.next = _time.now_ms() + self.period
+        self.next = _time.later(self.period)
 
     async def tick(self):
         """Waits for the next tick. Returns the number of ticks since the last call: missed ticks

@@ -188,6 +188,7 @@ class _ToMain(_Line):
     def settle(self):
         """Moves the last values after core 1 has ended, whether or not there is room for them."""
         self.here.over = 3
+        self.here._look()
         self.move()
 
     def awaits(self):
@@ -322,7 +323,7 @@ class _Core1(IOBase):
             raise BadUse("core1.sleep_ms is for processes on core 1")
         if p.at is not None:
             self.ask(_begins, p, None, None)
-        p.v = ticks_add(ticks_ms(), n)
+        p.v = ticks_add(ticks_ms(), n + 1 if n > 0 else n)  # never early (8.5)
         p.at = self.sleeping
         p.nx = self.sleeping.first
         self.sleeping.first = p
@@ -657,6 +658,13 @@ def _failed(p, e):
     core1.ask(_failed_, p, e, None)
 
 
+_STRANGE = BadUse("a process of core 1 yields a read or a write of its core, or core1.sleep_ms")
+
+
+def _strange(p, _):  # core 1 makes nothing, so this error was made on core 0
+    return _STRANGE
+
+
 def _boom(p, _):
     """Takes the place of Proc._boom: the bound method p.g.send is made on core 0."""
     e = p.e
@@ -689,5 +697,5 @@ for _end in (core1_.Rd, core1_.Wr):
     _end.poison = _told(chan1._End.poison)
 core1_.Rd.__iter__ = core1_.Rd.__await__ = core1_.Rd.__aiter__ = _refuse
 core1_.Proc._boom = _boom
-core1_.hooks(_read, _write, _ended, _failed)
+core1_.hooks(_read, _write, _ended, _failed, _strange)
 proc1.shell = _whole

@@ -73,6 +73,7 @@ class Ring(IOBase):
         """Ends the ring: the reader gets the values in it, then Retired."""
         if self._c is not None and not self._w.closed:
             self._c.over = 3  # unbounded: the values in the slots need no room in the buffer
+            self._c._look()
             self.look()
             _time.source(self, False)
             self._w.retire()

@@ -243,7 +243,7 @@ class Link:
                 if g.on:
                     if timer is not None:
                         raise BadUse("link.select: more than one timeout")
-                    timer = _Timeout(self, g.v if g.end is not None else _time.now_ms() + g.v, i)
+                    timer = _Timeout(self, g.v if g.end is not None else _time.later(g.v), i)
                 continue
             if g.on and g.end.x:
                 raise _chan.closed(g.end, "link.select, guard %d" % i)

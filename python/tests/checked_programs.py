@@ -23,6 +23,7 @@ from weft.coroutines import (
     process,
     run,
     select,
+    skip,
     sleep,
     yield_,
 )
@@ -414,3 +415,95 @@ def quiet() -> None:
             return
 
     run(stops(c.reader()), writes(c.writer()))
+
+
+# --- starvation, blocks, checks within a run ------------------------------------------------------
+
+
+@process
+async def prefers(first, second, out):
+    while True:
+        await out.write((await select(first, second, mode="priority"))[1])
+
+
+def starves_a_guard() -> None:
+    """Somebody always waits at the first guard, so the second one is not taken until the end."""
+    a, b, c = Channel("a"), Channel("b"), Channel("c")
+    run(
+        *(writes(a.writer(), *range(400)) for _ in range(2)),
+        writes(b.writer(), 1),
+        prefers(a.reader(), b.reader(), c.writer()),
+        reads(c.reader()),
+    )
+
+
+@process
+async def polls(source, times):
+    for _ in range(times):
+        await select(source, skip(), mode="priority")
+
+
+def starves_a_process() -> None:
+    """Who polls never waits, and goes on and on."""
+    c = Channel("c")
+    writer = c.writer()
+    run(polls(c.reader(), 1500), quiet_writer(writer))
+
+
+@process
+async def quiet_writer(out):
+    await yield_()
+
+
+def fair_enough() -> None:
+    """The same without priorities."""
+    a, b, c = Channel("a"), Channel("b"), Channel("c")
+
+    @process
+    async def takes(first, second, out):
+        while True:
+            await out.write((await select(first, second))[1])
+
+    run(
+        *(writes(a.writer(), *range(400)) for _ in range(2)),
+        writes(b.writer(), 1),
+        takes(a.reader(), b.reader(), c.writer()),
+        reads(c.reader()),
+    )
+
+
+def works_in_a_block() -> Any:
+    """Ordinary code has operations of its own while a group runs."""
+    c = threads.Channel("c")
+    with threads.Group() as group:
+        group.start(thread_writes(c.writer(), 1, 2))
+        reader = c.reader()
+        return [reader.read(), reader.read()]
+
+
+@threads.process
+def thread_writes(out, *values):
+    for value in values:
+        out.write(value)
+
+
+def only_starts_in_a_block() -> None:
+    c = threads.Channel("c")
+    with threads.Group() as group:
+        group.start(thread_writes(c.writer(), 1))
+        group.start(thread_reads(c.reader()))
+
+
+@threads.process
+def thread_reads(source):
+    return list(source)
+
+
+def loses_in_two() -> None:
+    c, d = Channel("c", capacity=2), Channel("d", capacity=2)
+
+    @process
+    async def gone(*ends):
+        pass
+
+    run(writes(c.writer(), 1, 2), writes(d.writer(), 3), gone(c.reader(), d.reader()))

@@ -19,7 +19,7 @@ import pytest
 from components import basics, collect, needs_compiler, source
 
 import weft
-from weft import threads
+from weft import coroutines, threads
 from weft._checking.report import CheckFailed, Report
 
 QUICK: dict[str, Any] = {"seconds": 60}  # at most: each of these searches ends by itself
@@ -158,6 +158,57 @@ def test_a_process_is_left_in_some_order() -> None:
     assert "main/writes" in report.what and "Retired" in report.what
 
 
+def test_the_channels_that_lost_values_are_named() -> None:
+    """Rule 17.5."""
+    report = weft.check(programs.loses_a_value, **QUICK)
+    assert report.what == "1 value that nobody took, in c"
+    report = weft.check(programs.loses_in_two, keep_going=True, **QUICK)
+    whats = [report.what, *(other.what for other in report.more)]
+    assert "3 values that nobody took, in c: 2, d: 1" in whats, whats
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (programs.starves_a_guard, "guard 1 of a select of main/prefers (b) was ready"),
+        (programs.starves_a_process, "main/quiet_writer could go on, and did not for 1300 steps"),
+        (programs.fair_enough, ""),
+    ],
+)
+def test_who_starves_in_the_usual_order_is_told(function: Any, says: str) -> None:
+    """Rule 17.6."""
+    report = weft.check(function, schedules=1, **QUICK)
+    told = [sentence for sentence in report.told if sentence.startswith("starvation: ")]
+    assert bool(told) == bool(says) and says in "".join(told), report.text
+    assert weft.check(function, schedules=1, strict=True, **QUICK).failed == bool(says)
+
+
+def test_operations_of_ordinary_code_in_a_block_are_told_and_nothing_is_proven() -> None:
+    """Rule 17.7."""
+    report = weft.check(programs.works_in_a_block, **QUICK)
+    assert not report.failed and not report.complete, report.text
+    assert any("with Group()" in sentence for sentence in report.told)
+    report = weft.check(programs.only_starts_in_a_block, **QUICK)
+    assert report.complete and report.told == [], report.text
+
+
+def test_a_check_that_a_process_starts_is_bad_use() -> None:
+    """Rule 17.9."""
+
+    @coroutines.process
+    async def checks() -> None:
+        weft.check(programs.good)
+
+    @threads.process
+    def blocks() -> None:
+        weft.check(programs.good)
+
+    with pytest.raises(weft.BadUse, match="is called by main/checks, which is a process"):
+        coroutines.run(checks())
+    with pytest.raises(weft.BadUse, match="is called by main/blocks, which is a process"):
+        threads.run(blocks())
+
+
 # --- what cannot be checked -----------------------------------------------------------------------
 
 
@@ -215,7 +266,7 @@ def test_a_check_within_a_check_is_bad_use() -> None:
 
 def test_what_is_no_function_is_bad_use() -> None:
     for given in (3, "shop"):
-        with pytest.raises(weft.BadUse, match="cannot be called"):
+        with pytest.raises(weft.BadUse, match="must be callable"):
             weft.check(given)
     with pytest.raises(weft.BadUse, match="no option 'secnds'"):
         weft.check(programs.good, secnds=2)

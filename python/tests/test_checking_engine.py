@@ -465,3 +465,98 @@ def test_many_processes_are_no_livelock() -> None:
     (outcome,) = search
     assert (outcome.kind, outcome.cut) == ("ok", "size") and outcome.steps > 20_000
     assert not search.complete and search.cut == {"size"}
+
+
+def _lossy(how: str, guards: int) -> tuple[Any, ...]:
+    """A reader and a writer at a full buffer that drops values: a select with so many guards."""
+    c, d, e = coroutines.Channel("c", capacity=1, overflow=how), *map(coroutines.Channel, "de")
+    kept = d.writer(), e.writer()
+
+    @coroutines.process
+    async def writes(out: Any, other: Any) -> None:
+        for i in range(4):
+            await coroutines.select(coroutines.Output(out, i), *([other] if guards > 1 else []))
+
+    @coroutines.process
+    async def reads(source: Any, other: Any) -> tuple[Any, ...]:
+        guard = (source, other) if guards > 1 else (source,)
+        return tuple([(await coroutines.select(*guard))[1] for _ in range(2)])
+
+    value: Any = coroutines.run(writes(c.writer(), d.reader()), reads(c.reader(), e.reader()))[1]
+    assert len(kept) == 2
+    return value if isinstance(value, tuple) else ("ended",)
+
+
+@pytest.mark.parametrize("guards", [1, 2])
+@pytest.mark.parametrize("how", ["drop_oldest", "drop_newest"])
+def test_a_select_at_a_buffer_that_drops_values_does_not_commute(how: str, guards: int) -> None:
+    """Rule 17.7. A read before the write saves the value that the write would drop."""
+    outcomes = [
+        {outcome.value for outcome in searched(partial(_lossy, how, guards), search)[1]}
+        for search in ("all", "reduced")
+    ]
+    assert outcomes[0] == outcomes[1] and len(outcomes[0]) > 2
+
+
+def _crowd() -> None:
+    """A barrier of two parties, at which three processes arrive four times."""
+    barrier = coroutines.Barrier(2)
+
+    @coroutines.process
+    async def arrives(times: int) -> None:
+        for _ in range(times):
+            await barrier.sync()
+
+    coroutines.run(arrives(1), arrives(1), arrives(2))
+
+
+def test_arrivals_at_a_barrier_with_fewer_parties_than_processes_do_not_commute() -> None:
+    """Rules 8.1, 17.7. The one that arrives twice has to be in the first phase."""
+    search, outcomes = searched(_crowd)
+    assert search.complete and {outcome.kind for outcome in outcomes} == {"ok", "deadlock"}
+
+
+def _drained(through_select: bool) -> str:
+    """Whoever takes the last value ends the channel. Then nobody can make an end of it."""
+    c, told = coroutines.Channel("c", capacity=1), coroutines.Channel("told")
+    first, second = coroutines.Channel("first"), coroutines.Channel("second")
+
+    @coroutines.process
+    async def writes(out: Any, *goes: Any) -> None:
+        await out.write(1)
+        out.retire()
+        for go in goes:
+            await go.write(None)
+
+    @coroutines.process
+    async def makes(go: Any, tell: Any) -> str:
+        await go.read()
+        try:
+            c.reader()
+        except weft.Retired:
+            return "retired"
+        finally:
+            await tell.write(None)
+        return "made"
+
+    @coroutines.process
+    async def takes(go: Any, source: Any, told: Any) -> None:
+        await go.read()
+        await (coroutines.select(source) if through_select else source.read())
+        await told.read()
+
+    kept = c.reader()
+    made: str = coroutines.run(
+        writes(c.writer(), first.writer(), second.writer()),
+        makes(first.reader(), told.writer()),
+        takes(second.reader(), c.reader(), told.reader()),
+    )[1]
+    kept.retire()
+    return made
+
+
+@pytest.mark.parametrize("through_select", [False, True])
+def test_the_last_value_of_a_buffer_and_a_new_end_do_not_commute(through_select: bool) -> None:
+    """Rules 2.5, 17.7."""
+    search, outcomes = searched(partial(_drained, through_select))
+    assert search.complete and {o.value for o in outcomes} == {"made", "retired"}

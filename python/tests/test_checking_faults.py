@@ -288,3 +288,47 @@ def test_faults_need_hosts() -> None:
     assert report.kind == "refused" and "no process runs on a host" in report.what
     with pytest.raises(weft.BadUse):
         weft.check(network, faults="kill:many")
+
+
+async def awaits_jobs(jobs: Any, done: Any) -> None:
+    async for job in jobs:
+        await done.write(job * job)
+
+
+@pytest.mark.parametrize("fault", ["kill:1", "partition"])
+def test_a_coroutine_on_a_host_dies_before_each_of_its_operations(fault: str) -> None:
+    """Rule 17.10. What was done before the death says where it happened: before any operation, or
+    after one or two jobs.
+    """
+    seen: set[int] = set()
+
+    def network() -> None:
+        ended: list[int] = []
+        jobs, done = threads.Channel("jobs"), threads.Channel("done")
+
+        @threads.process
+        def asks(out: Any, source: Any) -> int:
+            got = 0
+            try:
+                for job in range(2):
+                    out.write(job)
+                    assert source.read() == job * job
+                    got += 1
+            except (PeerDied, Retired):
+                pass
+            finally:
+                ended.append(got)
+            return got
+
+        @threads.process
+        def tends(worker: Any) -> None:
+            with contextlib.suppress(ProcessDied):
+                threads.Parallel(worker)
+
+        away = processes.process(awaits_jobs)
+        threads.run(asks(jobs.writer(), done.reader()), tends(away(jobs.reader(), done.writer())))
+        seen.update(ended)
+
+    report = weft.check(network, faults=fault, **QUICK)
+    assert not report.failed and report.complete, report.text
+    assert seen == {0, 1, 2}

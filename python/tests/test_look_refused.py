@@ -133,12 +133,12 @@ def test_answers_that_are_none(home: Path, answer: bytes, said: str) -> None:
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        ({"ask": "what"}, 'the question must be "who" or "look"'),
+        ({"ask": "what"}, 'the question must be "who", "look", "stuck" or "flight"'),
         ({"ask": "look", "interval": -1}, "the interval must be from 0 to 60 s"),
         ({"ask": "look", "interval": 1e999}, "the interval must be from 0 to 60 s"),
         ({"ask": "look", "interval": True}, "the interval must be from 0 to 60 s"),
         ({"ask": "look", "interval": 0, "most": "x"}, "the number of processes must be 0 or more"),
-        ({}, 'the question must be "who" or "look"'),
+        ({}, 'the question must be "who", "look", "stuck" or "flight"'),
     ],
 )
 def test_requests_that_are_none(request_: dict[str, Any], said: str) -> None:

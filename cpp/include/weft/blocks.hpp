@@ -146,8 +146,13 @@ par(std::vector<X>) -> par<std::vector<detail::AsProcess<X>>>;
 namespace detail {
 template <class X>
 auto PromiseBase::await_transform(std::vector<X>&& v, std::uint32_t at) {
+  using All = One<std::vector<X>, par<std::vector<AsProcess<X>>>>;
+#if WEFT_CHECKED
+  return checked(at, [this, &v] { return All(std::move(v), this); });
+#else
   line.at(at);
-  return One<std::vector<X>, par<std::vector<AsProcess<X>>>>(std::move(v), this);
+  return All(std::move(v), this);
+#endif
 }
 }  // namespace detail
 

@@ -21,6 +21,7 @@
 #include "core/stored.hpp"
 #include "errors.hpp"
 #include "here.hpp"
+#include "runtime/points.hpp"
 #include "runtime/pool.hpp"
 #include "runtime/thread.hpp"
 
@@ -206,6 +207,7 @@ EngineFor<V, P>* make_plain_core() {
 }
 template <class V, class P>
 void destroy(EngineFor<V, P>* c) noexcept {
+  WEFT_POINT(gone(*c, c->poison_strength() == 0 ? c->dropped() : 0));
   if constexpr (core::one_to_one<P>) {
     V* const data = c->storage();
     c->discard(*c);
@@ -285,6 +287,7 @@ inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side
 // so these functions throw BadUse then.
 runtime::ThreadProcess& blocking_guest(const char* what);
 inline runtime::ThreadProcess& blocking_caller(const char* what) {
+  WEFT_POINT(refuses(what));
   if (runtime::ThreadProcess* p = runtime::ThreadProcess::plain()) [[likely]]
     return *p;
   return blocking_guest(what);
@@ -318,6 +321,7 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
 // look at the channel as it goes on: then the storage stays (rules 3.2, 11.3).
 template <class V, class P>
 [[gnu::noinline]] void give_up(EngineFor<V, P>* c, core::Side side, bool died) noexcept {
+  WEFT_POINT(closes(*c, (side == core::Side::in ? c->reader_ends() : c->writer_ends()) == 1, died));
   const bool stays = c->references.is_last() && c->waited();
   if (side == core::Side::in)
     c->drop_reader(died);
@@ -328,7 +332,10 @@ template <class V, class P>
 // An end is destroyed: it retires, or spreads a poison (rule 4.3).
 template <class V, class P>
 [[gnu::noinline]] void drop(EngineFor<V, P>* c, core::Side side) noexcept {
-  if (const std::uint8_t s = poison_under_way()) c->poison(s);
+  if (const std::uint8_t s = poison_under_way()) {
+    WEFT_POINT(touches(*c, runtime::Access::all));
+    c->poison(s);
+  }
   give_up<V, P>(c, side, false);
 }
 
@@ -352,6 +359,7 @@ template <class V, class P>
 // the end.
 template <class V, class P>
 [[gnu::noinline]] void count_end(EngineFor<V, P>* c, core::Side side, bool met) {
+  WEFT_POINT(touches(*c, runtime::Access::make));
   const bool reads = side == core::Side::in;
   const char* const name = reads ? "reader" : "writer";
   const std::uint8_t only_one = reads ? 2 : 1;  // a bit of ChannelKind
@@ -380,7 +388,9 @@ class EndOf {
   // 255.
   void poison(Count strength = 1) const {
     const std::uint8_t s = strength_of(strength, "poison: the strength");
-    checked("poison")->poison(s);
+    Engine* const c = checked("poison");
+    WEFT_POINT(touches(*c, runtime::Access::all));
+    c->poison(s);
   }
   // Closes the end; its channel retires if it was the last of its side (rule 3). Does nothing if
   // the end is closed.
@@ -409,6 +419,7 @@ class EndOf {
     Engine* const c = own();
     if (c->restricted & kOnlyOne) [[unlikely]]
       one_too_many(c, kName);
+    WEFT_POINT(touches(*c, runtime::Access::make));
     if constexpr (kReads)
       c->another_reader();
     else
@@ -613,6 +624,7 @@ class Channel {
   // and names is not compiled then.
   explicit Channel(Here at = Here::now()) : core_(detail::make_plain_core<core::Stored<T>, P>()) {
     core_->references.up();
+    WEFT_POINT(made(*core_, 0, false));
     detail::made_at(*core_, at);
   }
   // Makes a channel with a buffer, a name or another option. Throws BadUse if the options do not
@@ -620,6 +632,8 @@ class Channel {
   explicit Channel(ChannelOptions o, Here at = Here::now())
       : core_(detail::make_core<core::Stored<T>, P>(o)) {
     core_->references.up();
+    WEFT_POINT(made(*core_, o.overflow == Overflow::unbounded ? 8 : o.capacity.up_to_32_bits(""),
+                    o.overflow != Overflow::block));
     detail::made_at(*core_, at);
     if (o.name) core_->name = detail::intern(o.name), core_->line = 0;
     if (!core::one_to_one<P>) core_->restricted = static_cast<std::uint8_t>(o.kind);
@@ -644,13 +658,21 @@ class Channel {
 
   // Poisons the channel (rule 4). Throws BadUse if `strength` is not 1 to 255.
   void poison(detail::Count strength = 1) const {
-    core_->poison(detail::strength_of(strength, "poison: the strength"));
+    const std::uint8_t s = detail::strength_of(strength, "poison: the strength");
+    WEFT_POINT(touches(*core_, runtime::Access::all));
+    core_->poison(s);
   }
   // The channel's name in quotes, or file:line of its making.
   std::string name() const { return runtime::name_of(*core_); }
   // How many values have passed so far, and how many the buffer has dropped (rules 1.4, 3.3, 4.2).
-  std::uint64_t transfers() const noexcept { return core_->transfers(); }
-  std::uint64_t dropped() const noexcept { return core_->dropped(); }
+  std::uint64_t transfers() const noexcept {
+    WEFT_POINT(touches(*core_, runtime::Access::all));
+    return core_->transfers();
+  }
+  std::uint64_t dropped() const noexcept {
+    WEFT_POINT(touches(*core_, runtime::Access::all));
+    return core_->dropped();
+  }
   Engine* core() const noexcept { return core_; }
 
  private:

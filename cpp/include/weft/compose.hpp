@@ -146,6 +146,9 @@ class ThreadTask {
   template <class Slot>
   void start(runtime::Group& g, Slot* result) {
     if (!f_) started_twice();
+    WEFT_POINT(
+        refuses("a process on a thread of its own (weft::thread, or a function that returns "
+                "no process)"));
     auto* t = new ThreadRunner<F, result_type>(g.run, std::move(*f_), cpu_, result);
     f_.drop();
     t->function = function_;
@@ -442,8 +445,12 @@ struct One : BlockAwaiter<Block> {
 };
 template <class R>
 auto PromiseBase::await_transform(BasicProcess<R>&& child, std::uint32_t at) {
+#if WEFT_CHECKED
+  return checked(at, [this, &child] { return One<BasicProcess<R>>(std::move(child), this); });
+#else
   line.at(at);
   return One<BasicProcess<R>>(std::move(child), this);
+#endif
 }
 }  // namespace detail
 template <class R>

@@ -5,6 +5,7 @@
 // hand.
 //
 //   -DWEFT_CHECKS=1     debug checks (rule 11.2); off by default, whether NDEBUG is defined or not
+//   -DWEFT_CHECKED=1    operations ask a check who goes first (weft/check.hpp); for tests alone
 //   -DWEFT_NO_FUTEX     on Linux, the standard library's condition variables instead of the futex
 //   -DWEFT_NO_BIAS      no biased locks
 //
@@ -21,6 +22,15 @@
 #define WEFT_ABI_CHECKS _checks
 #else
 #define WEFT_ABI_CHECKS
+#endif
+
+#ifndef WEFT_CHECKED
+#define WEFT_CHECKED 0
+#endif
+#if WEFT_CHECKED
+#define WEFT_ABI_CHECKED _checked
+#else
+#define WEFT_ABI_CHECKED
 #endif
 
 // On hosted systems a function with this mark is always inlined: that costs only space. On a
@@ -86,11 +96,11 @@
 #define WEFT_TSAN 0
 #endif
 
-#define WEFT_ABI_JOINED(major, minor, checks, futex, bias, sanitizer) \
-  v##major##_##minor##checks##futex##bias##sanitizer
+#define WEFT_ABI_JOINED(major, minor, checks, checked, futex, bias, sanitizer) \
+  v##major##_##minor##checks##checked##futex##bias##sanitizer
 #define WEFT_ABI_JOIN(...) WEFT_ABI_JOINED(__VA_ARGS__)
-#define WEFT_ABI                                                                         \
-  WEFT_ABI_JOIN(WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_ABI_CHECKS, WEFT_ABI_FUTEX, \
-                WEFT_ABI_BIAS, WEFT_ABI_SANITIZER)
+#define WEFT_ABI                                                                           \
+  WEFT_ABI_JOIN(WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_ABI_CHECKS, WEFT_ABI_CHECKED, \
+                WEFT_ABI_FUTEX, WEFT_ABI_BIAS, WEFT_ABI_SANITIZER)
 
 #include "version.hpp"

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "channel.hpp"
+#include "checked.hpp"
 #include "result.hpp"
 #include "runtime/function_info.hpp"
 
@@ -197,6 +198,9 @@ class PlainAwaiter {
   PlainAwaiter& operator=(const PlainAwaiter&) = delete;
   [[gnu::always_inline]] bool await_ready() const noexcept { return !p->op; }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
+#if WEFT_CHECKED
+  bool has_ended() const noexcept { return p->status != Status::ok; }
+#endif
 
  protected:
   [[gnu::always_inline]] PlainAwaiter() noexcept {}
@@ -209,6 +213,8 @@ class PlainAwaiter {
       if (!is_no_place(place) && static_cast<Engine*>(place)->waits_elsewhere()) [[unlikely]]
         not_at_home(place, S == core::Side::in ? "read" : "write");
 #endif
+    WEFT_POINT(
+        arrives(*me, *place, S == core::Side::in ? runtime::Access::read : runtime::Access::write));
     if (!me->id.is_uncancelled(S == core::Side::in ? place->last_reader : place->last_writer))
         [[unlikely]] {
       p = begin_in_full<Engine, S>(place, &room, at);
@@ -285,6 +291,7 @@ concept Operation = requires(A a, runtime::ProcessBase* p) {
 };
 
 class Executor;
+struct YieldOp;
 template <class R>
 class Placed;
 template <class R>
@@ -314,12 +321,27 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   std::suspend_always initial_suspend() const noexcept { return {}; }
   void ended_well() noexcept { ::new (static_cast<void*>(&slot)) std::exception_ptr; }
   static const runtime::ProcessOps kOps;
+#if WEFT_CHECKED
+  static const runtime::ProcessOps kEnds;  // of a process that is to let go of its ends
+#endif
 
   // At the end the process first lets go of its ends (the frame), then tells its group (rule 7.7).
   struct Final {
     bool await_ready() const noexcept { return false; }
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> h) const noexcept {
+#if WEFT_CHECKED
+      PromiseBase& me = h.promise();
+      if (runtime::points && runtime::points->ends_later(me)) {
+        me.op = &paused_op;
+        me.runs_by(kEnds);
+        return;
+      }
+      end(h);
+    }
+    template <class Promise>
+    static void end(std::coroutine_handle<Promise> h) noexcept {
+#endif
       PromiseBase& p = h.promise();
       runtime::Group* g = p.group;
       std::exception_ptr left = std::move(p.left());
@@ -331,6 +353,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
       g->unlink(p);
       h.destroy();
       c.dying = 0;
+      WEFT_POINT(ended(g, how));
       c.running = nullptr;
       g->finished(order, std::move(left), how);
     }
@@ -342,6 +365,43 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   // The process has ended without a co_return, so without a result.
   void gave_nothing() noexcept;
 
+#if WEFT_CHECKED
+  // The same operations as below, each of which waits for its turn.
+  template <class T, class P>
+  auto await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
+    auto* const place = reinterpret_cast<core::SyncObject*>(o);
+    return checked(at, [this, place, at] { return ReadAwaiter<T, P>(this, place, at); });
+  }
+  template <class T, class P>
+  auto await_transform(NextOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
+    auto* const place = reinterpret_cast<core::SyncObject*>(o);
+    return checked(at, [this, place, at] { return NextAwaiter<T, P>(this, place, at); });
+  }
+  template <class T, class P>
+  auto await_transform(WriteOp<T, P>&& o, std::uint32_t at = __builtin_LINE()) {
+    return checked(at, [this, &o, at] {
+      core::SyncObject* const place = o.place;
+      if constexpr (!std::is_trivially_copyable_v<T>) o.place = &spent_place;
+      return WriteAwaiter<T, P>(this, place, std::move(o.value), at);
+    });
+  }
+  template <Operation A>
+  auto await_transform(A&& a, std::uint32_t at = __builtin_LINE()) {
+    line.at(at);
+    using Inner = decltype(std::forward<A>(a).bind(this));
+    if constexpr (requires { Inner::is_checked; })
+      return std::forward<A>(a).bind(this);
+    else
+      return checked(
+          at, [this, &a] { return std::forward<A>(a).bind(this); },
+          std::is_same_v<std::remove_cvref_t<A>, YieldOp>);
+  }
+  template <class Make>
+  Checked<Make> checked(std::uint32_t at, Make make, bool yields = false) {
+    line.at(at);
+    return Checked<Make>(this, handle(), yields, std::move(make));
+  }
+#else
   template <class T, class P>
   [[gnu::always_inline]] ReadAwaiter<T, P> await_transform(ReadOp<T, P>* o,
                                                            std::uint32_t at = __builtin_LINE()) {
@@ -364,6 +424,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     line.at(at);
     return std::forward<A>(a).bind(this);
   }
+#endif
   template <class R>
   auto await_transform(BasicProcess<R>&& p, std::uint32_t at = __builtin_LINE());
   // A vector of anything that may stand for a process, as in par(std::move(v)) (blocks.hpp).
@@ -436,6 +497,15 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
 
 inline const runtime::ProcessOps PromiseBase::kOps{
     {&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::home};
+#if WEFT_CHECKED
+inline const runtime::ProcessOps PromiseBase::kEnds{{&PromiseBase::wake,
+                                                     [](core::Waker* w) {
+                                                       runtime::this_context->running = self(w);
+                                                       Final::end(self(w)->handle());
+                                                     },
+                                                     nullptr, 0},
+                                                    &PromiseBase::home};
+#endif
 
 // The ops of a promise. They say where its frame begins, which is known once its type is complete.
 template <class Promise>
@@ -563,6 +633,7 @@ class BasicProcess {
     p.at = at;
     p.runs_by(home.ops_here(p.ops_with_frame()));
     g.add(p);
+    WEFT_POINT(starts(p));
     home.post(&p);
   }
   // Throws BadUse if the process could not be started there.

@@ -81,6 +81,7 @@ struct EndOf : Conditional<EndOf> {
     bool begin() {
       detail::meet_request(*p);
       p->place = static_cast<core::SyncObject*>(&state->latch);
+      WEFT_POINT(arrives(*p, state->latch, runtime::Access::look));
       p->status = state->latch.begin_wait(*p);
       if (p->status == Status::ok) return true;
       p->op = &detail::end_op;

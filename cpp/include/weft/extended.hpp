@@ -19,6 +19,7 @@ class Extended {
   Extended& operator=(const Extended&) = delete;
   ~Extended() {
     if (!state_) return;
+    WEFT_POINT(touches(*core_, runtime::Access::all));
     core_->end_extended(state_->guards[0].node);
     state_->slot.value.~T();
     detail::release<T, P>(core_);

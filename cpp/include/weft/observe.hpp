@@ -128,6 +128,7 @@ class Watchers final : public runtime::Observer {
     {
       const std::lock_guard g(mutex_);
       tools_.push_back(std::move(t));
+      any_.store(true, std::memory_order_release);
       runtime::observer.store(this, std::memory_order_release);
     }
     if (runtime::Scheduler* s = runtime::Scheduler::current()) s->heed();
@@ -136,15 +137,38 @@ class Watchers final : public runtime::Observer {
   void remove(const std::shared_ptr<Tool>& t) {
     std::unique_lock g(mutex_);
     std::erase(tools_, t);
-    if (tools_.empty()) runtime::observer.store(nullptr, std::memory_order_release);
+    stand_down();
     if (idling() != t.get()) left_.wait(g, [&] { return t->busy_ == 0; });
   }
 
+  // The flight recorder (flight.hpp) is told without the lock. Returns false if there is one.
+  bool record(runtime::Observer* recorder) {
+    {
+      const std::lock_guard g(mutex_);
+      runtime::Observer* none = nullptr;
+      if (!recorder_.compare_exchange_strong(none, recorder)) return false;
+      runtime::observer.store(this, std::memory_order_release);
+    }
+    if (runtime::Scheduler* s = runtime::Scheduler::current()) s->heed();
+    return true;
+  }
+  void record_no_more() {
+    const std::lock_guard g(mutex_);
+    recorder_.store(nullptr);
+    stand_down();
+  }
+
   void resumes(runtime::ProcessBase& p, const void* where) noexcept override {
+    if (runtime::Observer* const r = recorder_.load(std::memory_order_acquire))
+      r->resumes(p, where);
+    if (!any_.load(std::memory_order_acquire)) return;
     const std::lock_guard g(mutex_);
     for (const auto& t : tools_) t->resumes(p, where);
   }
   void suspended(runtime::ProcessBase* p, const void* where) noexcept override {
+    if (runtime::Observer* const r = recorder_.load(std::memory_order_acquire))
+      r->suspended(p, where);
+    if (!any_.load(std::memory_order_acquire)) return;
     const std::lock_guard g(mutex_);
     for (const auto& t : tools_) t->suspended(p, where);
   }
@@ -168,9 +192,16 @@ class Watchers final : public runtime::Observer {
     static thread_local const Tool* t = nullptr;
     return t;
   }
+  void stand_down() noexcept {
+    any_.store(!tools_.empty(), std::memory_order_release);
+    if (tools_.empty() && !recorder_.load())
+      runtime::observer.store(nullptr, std::memory_order_release);
+  }
   std::mutex mutex_;
   std::condition_variable left_;
   std::vector<std::shared_ptr<Tool>> tools_;
+  std::atomic<bool> any_{false};  // is there a tool?
+  std::atomic<runtime::Observer*> recorder_{nullptr};
 };
 
 class IdleLook final : public Tool {

@@ -42,6 +42,7 @@ class Outside {
 
  private:
   void enter() {
+    WEFT_POINT(refuses("weft::Outside"));
     detail::look_at_standstills();
     runtime::Outsiders::all().enter(due_, link_);
   }

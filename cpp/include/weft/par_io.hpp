@@ -64,6 +64,7 @@ struct TogetherOp {
     auto await_resume() { return work.finish(all); }
   };
   Awaiter bind(runtime::ProcessBase* p) && {
+    WEFT_POINT(refuses(Work::name));
     if (std::exchange(spent, true)) awaited_twice(Work::name);
     return Awaiter(std::move(work), p);
   }

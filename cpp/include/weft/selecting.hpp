@@ -152,6 +152,9 @@ class SelectingWith {
   }
 
   int begin_choice() {
+#if WEFT_CHECKED
+    if (runtime::points) return begin_checked(*runtime::points);
+#endif
     return arm_if_parked(engine.begin(p, [this] { return run_of(*p).now(); }));
   }
   // Called after a wake-up, in the owner's context.
@@ -185,6 +188,23 @@ class SelectingWith {
     }
     return k;
   }
+
+#if WEFT_CHECKED
+  int begin_checked(runtime::Points& points) {
+    constexpr bool once = std::is_same_v<Engine, core::Select>;
+    bool any = false;
+    if constexpr (once) any = engine.takes_any();
+    const int taken = points.selects(
+        *p, {engine.guards(), engine.size(), any,
+             [](const void* e) noexcept { return static_cast<const Engine*>(e)->committed_to(); },
+             &engine});
+    if constexpr (once)
+      if (any) engine.begin_at(taken < 0 ? 0 : static_cast<std::uint32_t>(taken));
+    const int k = arm_if_parked(engine.begin(p, [this] { return run_of(*p).now(); }));
+    points.selected(*p, k, k != Engine::parked && is_end(engine.status()));
+    return k;
+  }
+#endif
 
   bool armed = false;
 };

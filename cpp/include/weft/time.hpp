@@ -35,6 +35,7 @@ struct Sleep {
   static constexpr runtime::OpKind kind{"sleep", &withdraw, &visit, &undecided};
 
   void begin(runtime::ProcessBase& p, std::int64_t deadline) {
+    WEFT_POINT(sleeps(p));
     choice.waker = &p;
     choice.arm();
     p.place = this;
@@ -56,6 +57,7 @@ struct Sleep {
 // The time in ns, on the clock of the run that this process belongs to; outside any run on the
 // steady clock.
 inline std::int64_t now() {
+  WEFT_POINT(reads_clock());
   runtime::ProcessBase* p = runtime::this_process();
   if (p && p->group) return p->group->run.now();
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run)
@@ -140,6 +142,7 @@ class Barrier {
       : core_(new Engine(parties.up_to_32_bits("Barrier: the parties"))) {
     detail::made_at(*core_, at, "a barrier that the standard library made");
     core_->references.up();
+    WEFT_POINT(made(*core_, 0, false));
   }
   Barrier(const Barrier& o) noexcept : core_(o.core_) { core_->references.up(); }
   Barrier& operator=(const Barrier& o) noexcept {
@@ -149,19 +152,32 @@ class Barrier {
   }
   ~Barrier() {
     // While a party waits that had this handle by reference, the storage stays (rule 11.3).
-    if (core_->references.down() && !core_->waited()) delete core_;
+    if (core_->references.down() && !core_->waited()) {
+      WEFT_POINT(gone(*core_, 0));
+      delete core_;
+    }
   }
 
   // Enrols one more party (rule 8).
-  void enrol() const noexcept { core_->enrol_party(); }
+  void enrol() const noexcept {
+    WEFT_POINT(touches(*core_, runtime::Access::all));
+    core_->enrol_party();
+  }
   // Takes one party out. Throws BadUse if nobody is enrolled.
   void resign() const {
+    WEFT_POINT(touches(*core_, runtime::Access::all));
     if (!core_->resign())
       detail::bad_use(
           "Barrier::resign: nobody is enrolled: make it with parties, or enrol() first");
   }
-  std::uint32_t parties() const noexcept { return core_->enrolled(); }
-  std::uint64_t phases() const noexcept { return core_->phases(); }
+  std::uint32_t parties() const noexcept {
+    WEFT_POINT(touches(*core_, runtime::Access::all));
+    return core_->enrolled();
+  }
+  std::uint64_t phases() const noexcept {
+    WEFT_POINT(touches(*core_, runtime::Access::all));
+    return core_->phases();
+  }
   Engine* core() const noexcept { return core_; }
 
   struct Sync {
@@ -190,6 +206,7 @@ class Barrier {
         detail::bad_use(
             "Barrier::sync: nobody is enrolled: make it with parties, or enrol() first");
       p.status = Status::ok;
+      WEFT_POINT(arrives(p, *c, runtime::Access::join));
       if (c->begin_sync(p) != Status::pending) return true;
       p.op = &kind;
       return false;

@@ -92,11 +92,15 @@ class Watch {
   }
   // How the process ended. Throws BadUse if it has not ended yet.
   Ended<R> get() const {
+    WEFT_POINT(touches(state()->latch, runtime::Access::look));
     if (!state()->latch.ready())
       detail::bad_use("get() of a process that has not ended: wait for ended() first");
     return {state_->how, std::static_pointer_cast<const R>(state_->result), state_->error};
   }
-  bool done() const { return state()->latch.ready(); }
+  bool done() const {
+    WEFT_POINT(touches(state()->latch, runtime::Access::look));
+    return state()->latch.ready();
+  }
   // Asks the process to end (rule 6), also before it has started. May be called from any thread.
   void cancel() const {
     const std::lock_guard g(state()->mutex);
@@ -133,6 +137,7 @@ class Watch {
       s.how = how;
       s.error = std::move(error);
     }
+    WEFT_POINT(touches(s.latch, runtime::Access::all));
     s.latch.set();
   }
   template <class P>

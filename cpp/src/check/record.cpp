@@ -1,6 +1,8 @@
 // How a run is recorded: what each of its steps follows, and what it touches (record.hpp).
 #include "weft/check/record.hpp"
 
+#include <algorithm>
+
 namespace weft::checking {
 
 namespace {
@@ -31,7 +33,7 @@ void Record::begin() {
   woken_.clear();
   current = weakened_ = clock_ = kNone;
   running = 0;
-  cancelled = false;
+  cancelled = crowded = false;
   Process& main = at(new_process());
   main.uid = kMain;
   main.name = "main";
@@ -68,7 +70,8 @@ int Record::new_place() {
   Place& x = places[static_cast<std::size_t>(places_count)];
   x.capacity = 0;
   x.loses = false;
-  for (std::vector<int>* v : {&x.values, &x.free, &x.closers, &x.joined}) v->clear();
+  for (std::vector<int>* v : {&x.values, &x.free, &x.closers, &x.joined, &x.joiners}) v->clear();
+  x.parties = 0;
   x.next_value = x.next_free = 0;
   for (auto& side : x.selects) side.clear();
   x.touched.clear();
@@ -225,6 +228,7 @@ void Record::woke_waiter(int n, const void* group) {
   if (!kept || current == kNone) return;
   follow(n, current);
   follows_ended(n, group);
+  group_ends_.erase(group);  // another group may come to lie at this address
 }
 void Record::follow_closers_of(Process& p) {
   for (int i = 0; i < places_count; ++i)
@@ -239,13 +243,18 @@ void Record::follow_closers_of(Process& p) {
 void Record::arrives(const void* key, Access how) {
   woken_.clear();
   if (!kept) return;
-  Process& p = at(running);
   const int n = place_of(key, running);
+  at(running).select = 0;
   const bool plain = how == Access::read || how == Access::write;
-  const bool loses = places[static_cast<std::size_t>(n)].loses || (any_time && p.limited);
-  touch(n, plain && loses ? Access::all : how);
-  p.select = 0;
+  touch(n, plain ? at_place(n, how) : how == Access::join && crowds ? Access::all : how);
   look_at_selects(n, how);
+}
+
+// What an operation is at this place. If a full buffer drops values, a read and a write do not
+// commute; nor do they if a limit of time may end one of them at any moment.
+Access Record::at_place(int n, Access how) const noexcept {
+  const bool lone = places[static_cast<std::size_t>(n)].loses || (any_time && at(running).limited);
+  return lone ? Access::all : how;
 }
 
 // Looks at the selects that wait at the other side, or have waited there: this step may decide
@@ -264,16 +273,7 @@ void Record::passes(int n, const void* key, Begun how, Access what) {
   woken_.clear();
 }
 void Record::meets(int n, Place& x, Begun how, Access what) {
-  if (what == Access::join) {
-    x.joined.push_back(current);
-    if (how == Begun::parked) return;
-    for (const int e : x.joined) {
-      follow(n, e);
-      for (const int w : woken_) follow(w, e);
-    }
-    x.joined.clear();
-    return;
-  }
+  if (what == Access::join) return joins(n, x, how);
   if (how == Begun::raised)
     for (const int e : x.closers) follow(n, e);
   if (x.capacity == 0) {
@@ -294,6 +294,20 @@ void Record::meets(int n, Place& x, Begun how, Access what) {
   }
 }
 
+void Record::joins(int n, Place& x, Begun how) {
+  if (std::find(x.joiners.begin(), x.joiners.end(), n) == x.joiners.end()) x.joiners.push_back(n);
+  x.joined.push_back(current);
+  if (how != Begun::parked) {
+    for (const int e : x.joined) {
+      follow(n, e);
+      for (const int w : woken_) follow(w, e);
+    }
+    if (!x.parties || x.joined.size() < x.parties) x.parties = x.joined.size();
+    x.joined.clear();
+  }
+  crowded = crowded || (x.parties && x.joiners.size() > x.parties);
+}
+
 void Record::select_begins() {
   woken_.clear();
   if (!kept) return;
@@ -305,6 +319,7 @@ void Record::select_begins() {
 void Record::select_at(const void* key, Access how) {
   if (!kept) return;
   const int n = place_of(key, running);
+  if (how != Access::look) how = at_place(n, how);
   touch(n, how);
   look_at_selects(n, how == Access::choose_read    ? Access::read
                      : how == Access::choose_write ? Access::write

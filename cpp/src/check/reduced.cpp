@@ -166,8 +166,11 @@ bool Reduced::advance() {
 }
 
 bool Reduced::restarts(const Run& run) {
-  if (with_cancels || !run.record.cancelled) return false;
-  with_cancels = true;
+  const bool cancels = run.record.cancelled && !with_cancels;
+  const bool crowds = run.record.crowded && !with_crowds;
+  if (!cancels && !crowds) return false;
+  with_cancels |= cancels;
+  with_crowds |= crowds;
   forget();
   return true;
 }

@@ -17,6 +17,7 @@ void Run::begin(Strategy& strategy) {
   yielding_ = 0;
   record.kept = strategy.keeps_events();
   record.cancels = strategy.cancels();
+  record.crowds = strategy.crowds();
   record.any_time = settings.any_time;
   record.begin();
   strategy.begin(*this);
@@ -41,19 +42,14 @@ void Run::decided(Kind kind, int choice, unsigned options, unsigned index, bool 
 
 unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
   if (stopped()) return 0;
-  ready_.clear();
   positions_.clear();
-  const auto yields = [&](int p) {
-    return yielding_ && static_cast<std::size_t>(p) < yields_to_.size() &&
-           !yields_to_[static_cast<std::size_t>(p)].empty();
-  };
-  const bool all = std::all_of(ready.begin(), ready.end(), yields);
-  for (unsigned i = 0; i < ready.size(); ++i) {
-    if (!all && yields(ready[i])) continue;
-    ready_.push_back(ready[i]);
-    positions_.push_back(i);
+  if (yielding_ == 0) {
+    ready_.assign(ready.begin(), ready.end());
+    goes_on_ = goes_on;
+  } else {
+    leave_out_who_yields(ready);
+    goes_on_ = goes_on && !positions_.empty() && positions_[0] == 0;
   }
-  goes_on_ = goes_on && !positions_.empty() && positions_[0] == 0;
   clock_ = ready.empty() || (settings.any_time && timer && early < settings.early);
   early_cut = early_cut || (settings.any_time && timer && !clock_);
   if (++steps > settings.limit + settings.limit_each * static_cast<unsigned>(record.count)) {
@@ -66,7 +62,20 @@ unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
   const bool clock = i >= ready_.size();
   if (options() > 1)
     decided(clock ? Kind::time : Kind::go, clock ? kNone : ready_[i], options(), i, goes_on_);
-  return clock ? static_cast<unsigned>(ready.size()) : positions_[i];
+  return clock ? static_cast<unsigned>(ready.size()) : positions_.empty() ? i : positions_[i];
+}
+void Run::leave_out_who_yields(std::span<const int> ready) {
+  ready_.clear();
+  const auto yields = [&](int p) {
+    return static_cast<std::size_t>(p) < yields_to_.size() &&
+           !yields_to_[static_cast<std::size_t>(p)].empty();
+  };
+  const bool all = std::all_of(ready.begin(), ready.end(), yields);
+  for (unsigned i = 0; i < ready.size(); ++i) {
+    if (!all && yields(ready[i])) continue;
+    ready_.push_back(ready[i]);
+    positions_.push_back(i);
+  }
 }
 
 void Run::goes(int n) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <weft/runtime/group.hpp>
+#include <weft/runtime/points.hpp>
 #include <weft/runtime/report.hpp>
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -134,6 +135,7 @@ std::vector<std::exception_ptr> Group::take_failures(Group* then) {
 }
 
 void Group::cancel() noexcept {
+  WEFT_POINT(cancels());
   CancelLine& line = cancel_line;
   if (line.at_work) {
     if (!std::exchange(in_line_, true)) next_in_line_ = std::exchange(line.first, this);

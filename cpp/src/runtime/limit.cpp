@@ -1,9 +1,11 @@
 // The definitions of runtime/limit.hpp.
 #include <weft/runtime/limit.hpp>
+#include <weft/runtime/points.hpp>
 
 namespace weft::inline WEFT_ABI::runtime {
 
 void Limit::open(ProcessBase& p, std::int64_t deadline) {
+  WEFT_POINT(limits(true));
   Run& r = run_of(p);
   const std::lock_guard g(r.mutex_);
   Limit* const first = innermost_of(p, r);
@@ -23,6 +25,7 @@ bool Limit::innermost(ProcessBase& p) noexcept {
 }
 
 void Limit::close() noexcept {
+  WEFT_POINT(limits(false));
   Run& r = *run_;
   bool fired;
   {

@@ -23,9 +23,10 @@ HERE = "#line @HERE@"
 
 
 def code_lines(code: tree.Code) -> list[str]:
-    """The lines of a piece of code, between a `#line` to the program's file and one back."""
+    """The lines of a piece of code, between a `#line` to the program's file and one back. Its first
+    line is moved to its own column, which the compiler's messages name."""
     file = code.span.file.replace("\\", "\\\\").replace('"', '\\"')
-    return [f'#line {code.span.line} "{file}"', code.text, HERE]
+    return [f'#line {code.span.line} "{file}"', " " * (code.span.column - 1) + code.text, HERE]
 
 
 class Bodies:
@@ -173,11 +174,13 @@ class Bodies:
 
     @functools.cached_property
     def varying_deadlines(self) -> list[tuple[int, Placed]]:
-        """The reactions whose deadline differs between instances, with their numbers."""
+        """The reactions whose deadline differs between instances, or may change, with their numbers."""
         found = []
         for at, placed in enumerate(self.cls.of(tree.Reaction)):
             values = {made.reactions[at].deadline for made in self.layout.of[self.cls]}
-            if len(values) > 1:
+            decl = placed.decl
+            assert isinstance(decl, tree.Reaction)
+            if len(values) > 1 or (decl.deadline_code is not None and updates(decl)):
                 found.append((at, placed))
         return found
 
@@ -199,6 +202,10 @@ class Bodies:
                 else f"{one.deadline}LL"
             )
             check = f"  WEFT_RX_DEADLINE(instance, {interval}, {name}_late);"
+        if updates(decl) and decl.deadline_code is not None:
+            check += f" int64_t *const weft_rx_deadline_here = &self->_lf_deadline_{at};"
+        elif updates(decl):  # only lf_check_deadline in this body asks about it
+            check += " int64_t weft_rx_own = -1, *const weft_rx_deadline_here = &weft_rx_own;"
         if decl.code is None:
             return lines + self.bodyless(name, decl, names, check)
         return lines + self.function(name, decl.code, names, mutable, check)
@@ -223,6 +230,9 @@ class Bodies:
             f", {k.port} **{p.name}" if p.width is not None else f", {k.port} *{p.name}"
             for p, k in zip(tokens, kinds, strict=False)
         )
+        limit = ", weft_rx_limit_here, weft_rx_deadline_here" if check else ""
+        if check:
+            given += ", weft_rx_limit weft_rx_limit_here, int64_t *weft_rx_deadline_here"
         lines.append(f"static void {name}_body({self.self_t} *self, void *instance{given}) {{")
         lines += [line for n, line in names.by_name if n not in {p.name for p in tokens}]
         lines += [*code_lines(code), "}"]
@@ -239,7 +249,9 @@ class Bodies:
             else:
                 lines.append(f"  {kind.port} {n}_copy = *self->_lf_{n}, *{n} = &{n}_copy;")
                 lines.append(f"  weft_rx_make_mutable({n}, self->_lf_{n}_last);")
-        lines.append(f"  {name}_body(self, instance{''.join(', ' + p.name for p in tokens)});")
+        lines.append(
+            f"  {name}_body(self, instance{''.join(', ' + p.name for p in tokens)}{limit});"
+        )
         for port in tokens:
             n = port.name
             if port.width is not None:
@@ -382,6 +394,11 @@ class Names:
             )
         else:
             self.add(name, f"  {kind.port} *{name} = self->_lf_{name};")
+
+
+def updates(decl: tree.Reaction) -> bool:
+    """Whether the reaction's body sets its deadline."""
+    return decl.code is not None and "lf_update_deadline" in decl.code.text
 
 
 def declared(kind: tree.Type | None, name: str, cls: Class, init: tree.Expr | None) -> str:

@@ -1,25 +1,32 @@
 """Builds a program: writes the C to src-gen/NAME/ and the executable to bin/NAME.
 
 Invariants
-- The build writes only to src-gen/ and bin/ of the project. The project is the folder above the
+- The build writes only to src-gen/ and bin/ of the project, or of the folder that is asked for; and
+  to include/ if a reaction without a body calls a C function. The project is the folder above the
   nearest `src`, or else the folder of the file.
 - A program for this machine (target `host`) takes one call of the compiler, unless it has CMake
   code of its own (`cmake-include`).
-- Messages of the C compiler name the `.lf` file and its lines.
+- Messages of the C compiler about bodies are problems at lines of the `.lf` file; those about
+  generated code are shown only if the build fails by nothing else.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from weft_lf import diagnostics
 from weft_lf.braces import unmatched
-from weft_lf.device import Image, quoted, uses_sdk
+from weft_lf.device import QUIET, CMake, Image, quoted, uses_sdk
 from weft_lf.emit import Options, emit
 from weft_lf.errors import NOWHERE, LfError, Problem, Span, fail
 from weft_lf.model import Model
@@ -27,10 +34,22 @@ from weft_lf.target import BUILD_TYPES
 from weft_lf.ticks import check, tick_of
 
 TARGETS = ("host", "rp2040", "an521")
+UTILITIES = "/lib/c/reactor-c/util/"
+DEVICES = {  # the compiler that reads bodies, without the rest of a build
+    "rp2040": "arm-none-eabi-gcc -mcpu=cortex-m0plus -mthumb",
+    "an521": "arm-none-eabi-gcc -mcpu=cortex-m33 -mthumb -ffreestanding",
+}
+FILES = 200  # how many files of one kind the cache keeps
+Run = Callable[[list[str], Path], None]
 
 
 class Refused(LfError):
-    """A tool, such as the C compiler, ended with an error."""
+    """A tool, such as the C compiler, ended with an error. `output` is what it said."""
+
+    def __init__(self, output: str) -> None:
+        text = f"the C of this program does not compile:\n{output.strip()}"
+        super().__init__(Problem(NOWHERE, text, "the lines are those of the .lf file"))
+        self.output = output
 
 
 @dataclass
@@ -42,6 +61,8 @@ class Wanted:
     flash: bool = False
     compile: bool = True
     table: bool = True  # use a static schedule, if the program's timing is known
+    output: Path | None = None  # the folder of src-gen/ and bin/; None: the project
+    clean: bool = False  # first remove what was built of the program
     quick: bool = False  # compile without optimisation, for tests that build many programs
 
 
@@ -82,7 +103,13 @@ def project(path: Path) -> tuple[Path, Path]:
 
 def find(name: str, span: Span, root: Path) -> Path:
     """The path of a file that the target block names. The name is relative to the `.lf` file that
-    contains it, or else to the project."""
+    contains it, or else to the project. A utility that comes with upstream's runtime is ours."""
+    if name.startswith(UTILITIES) and "/" not in name[len(UTILITIES) :]:
+        own = Path(__file__).with_name("util")
+        if (own / name[len(UTILITIES) :]).is_file():
+            return own / name[len(UTILITIES) :]
+        known = ", ".join(sorted(p.name for p in own.iterdir() if p.suffix != ".cmake"))
+        raise fail(span, f"the utility '{name}' is not here", f"of upstream's there are: {known}")
     for base in (Path(span.file).parent, root, root / "src"):
         if (base / name).exists():
             return (base / name).resolve()
@@ -112,10 +139,14 @@ def build(model: Model, wanted: Wanted) -> Built:
         where = Span(str(program.path))
         text = f"the name of the file has a {odd[0]!r}, which no tool accepts"
         raise fail(where, text, "rename it")
+    config.check_for(target)
     tick = tick_of(config, target)
     warnings = check(model, tick)
     root, folder = project(program.path)
-    place = root / "src-gen" / folder / program.name
+    out = wanted.output.resolve() if wanted.output else root
+    place = out / "src-gen" / folder / program.name
+    if wanted.clean and place.exists():
+        shutil.rmtree(place)
     place.mkdir(parents=True, exist_ok=True)
     for name, span in config.files:
         source = find(name, span, root)
@@ -134,27 +165,62 @@ def build(model: Model, wanted: Wanted) -> Built:
     if shared:
         (place / header).parent.mkdir(parents=True, exist_ok=True)
         _write(place / header, shared)
-    if not wanted.compile:
+        _write_headers(model, place / header, [place, out])
+    if not wanted.compile or config.no_compile:
         return Built(source, None, warnings)
-    bin_folder = root / "bin"
-    bin_folder.mkdir(exist_ok=True)
+    bin_folder = out / "bin"
+    bin_folder.mkdir(parents=True, exist_ok=True)
+    said: list[str] = []
+
+    def run(command: list[str], cwd: Path) -> None:
+        said.append(run_tool(command, cwd))
+
     try:
-        return Built(source, _compiled(model, source, bin_folder, wanted, target, sdk), warnings)
+        made = _compiled(model, source, bin_folder, wanted, target, sdk, run)
     except Refused as error:
-        brackets = unmatched(model)
-        if not brackets:
-            raise
-        raise LfError([*brackets, *(_beginning(p) for p in error.problems)]) from None
+        raise _told(model, error) from None
+    return Built(source, made, [*warnings, *diagnostics.problems(model, "\n".join(said))])
+
+
+def _write_headers(model: Model, header: Path, places: list[Path]) -> None:
+    """Writes, as upstream, a header include/FILE/REACTOR.h for each reactor, where FILE.lf has the
+    reactor: in the program's folder, and in the project, where C files look for it by `../`."""
+    for place in places:
+        for cls in model.classes:
+            names = {Path(cls.file.tree.path).stem, model.program.name}
+            for own in (place / "include" / name / f"{cls.name}.h" for name in sorted(names)):
+                if own == header:
+                    continue
+                own.parent.mkdir(parents=True, exist_ok=True)
+                _write(own, f'#include "{os.path.relpath(header, own.parent)}"\n')
+
+
+def _told(model: Model, error: Refused) -> LfError:
+    """The error with the compiler's problems at their places, if they are in bodies."""
+    brackets = unmatched(model)
+    placed = diagnostics.problems(model, error.output)
+    if not any(p.severity == "error" for p in placed):
+        placed = [_beginning(p) for p in error.problems] if brackets else error.problems
+    # Once a compiler has missed a bracket, its later errors mean nothing.
+    return LfError([*brackets, *(placed[:2] if brackets else placed)])
 
 
 def _compiled(
-    model: Model, source: Path, bin_folder: Path, wanted: Wanted, target: str, sdk: bool
+    model: Model,
+    source: Path,
+    bin_folder: Path,
+    wanted: Wanted,
+    target: str,
+    sdk: bool,
+    run: Run,
 ) -> Path:
-    if target == "host" and model.program.config.cmake_include:
-        return _by_cmake(model, source.parent, bin_folder, project(model.program.path)[0])
+    root, place = project(model.program.path)[0], source.parent
+    if target == "host" and not model.program.config.has_cmake:
+        return _by_cc(model, source, bin_folder, wanted, run)
+    cmake = _cmake(model, root, place)
     if target == "host":
-        return _by_cc(model, source, bin_folder, wanted)
-    image = Image(model, source.parent, bin_folder, runtime(), flags(model), run_tool)
+        return _by_cmake(model, place, bin_folder, cmake, run)
+    image = Image(model, place, bin_folder, runtime(), root, flags(model), cmake, run)
     if target == "an521":
         return image.for_an521()
     return image.with_sdk() if sdk else image.bare(wanted.flash)
@@ -193,7 +259,13 @@ def includes(place: Path) -> list[str]:
     return [*(f"-I{f}" for f in folders), f"-idirafter{Path(__file__).with_name('include')}"]
 
 
-def run_tool(command: list[str], cwd: Path) -> None:
+def run_tool(command: list[str], cwd: Path) -> str:
+    """Runs a tool, and returns what it said.
+
+    Raises:
+        LfError: it is not installed.
+        Refused: it ended with an error.
+    """
     try:
         ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, errors="replace")
     except FileNotFoundError:
@@ -205,23 +277,90 @@ def run_tool(command: list[str], cwd: Path) -> None:
             )
         ) from None
     if ran.returncode:
-        text = (ran.stderr + ran.stdout).strip()
-        raise Refused(
-            Problem(
-                NOWHERE,
-                f"the C of this program does not compile:\n{text}",
-                "the lines are those of the .lf file",
-            )
-        )
+        raise Refused(ran.stderr + ran.stdout)
+    return ran.stderr + ran.stdout
 
 
-def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted) -> Path:
+def _cc(model: Model) -> list[str]:
+    return shlex.split(model.program.config.compiler or os.environ.get("CC") or "cc")
+
+
+def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
+    """The problems that the C compiler finds in the program's bodies, without building anything;
+    None if only CMake knows how they are compiled. What was found is kept in the user's cache.
+
+    Raises:
+        LfError: a file that the target block names is missing.
+    """
+    config, target = model.program.config, target_of(model, wanted)
+    if config.has_cmake or (target == "rp2040" and uses_sdk(model)):
+        return None
+    mcu, root = runtime(), project(model.program.path)[0]
+    options = Options(target != "host", False, tick_of(config, target))
+    texts = emit(model, options, "shared.h")
+    others = [find(name, span, root) for name, span in config.files]
+    folders = [f for one in others for f in (one.parent, one)]
+    if target == "host":
+        command, given, rest = _cc(model), flags(model), includes(root)
+    else:
+        command = [*DEVICES[target].split(), *QUIET.split()]
+        given = [f for f in flags(model) if f.startswith("-D")] + config.c_flags
+        rest = [f"-I{mcu / 'include'}", f"-I{mcu / 'ports' / target}"]
+    command += ["-std=gnu11", "-fsyntax-only", *given, *rest, *(f"-I{f}" for f in folders)]
+    if shutil.which(command[0]) is None:
+        return None
+    read = (p for one in others for p in ([one] if one.is_file() else sorted(one.rglob("*"))))
+    stamps = [(str(p), p.stat().st_mtime_ns) for p in (*read, *sorted(mcu.rglob("*.h")))]
+    key = hashlib.sha256(repr((texts, command, stamps)).encode()).hexdigest()
+    kept = cache("lf-bodies", key)
+    if kept is not None and kept.exists():
+        output = kept.read_text(encoding="utf-8")
+    else:
+        output = _only_read(command, *texts)
+        if kept is not None:
+            keep(kept, output)
+    return diagnostics.problems(model, output)
+
+
+def _only_read(command: list[str], text: str, shared: str) -> str:
+    """What the compiler says about a program that it only reads."""
+    with tempfile.TemporaryDirectory(prefix="weft-lf-") as folder:
+        place = Path(folder)
+        _write(place / "program.c", text)
+        _write(place / "shared.h", shared)
+        try:
+            return run_tool([*command, f"-I{place}", str(place / "program.c")], place)
+        except Refused as error:
+            return error.output
+
+
+def cache(kind: str, key: str) -> Path | None:
+    """A file of the user's cache; None if there can be none. Of a kind, the FILES newest stay."""
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft" / kind
+    try:
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return None
+    return root / key
+
+
+def keep(path: Path, text: str) -> None:
+    """Writes a file of the cache, whole or not at all, and removes the oldest beyond FILES."""
+    with contextlib.suppress(OSError):
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as f:
+            f.write(text)
+        Path(f.name).replace(path)
+        kept = sorted(path.parent.iterdir(), key=lambda p: p.stat().st_mtime_ns)
+        for old in kept[:-FILES]:
+            old.unlink()
+
+
+def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted, run: Run) -> Path:
     mcu = runtime()
     program = bin_folder / model.program.name
     command = [
-        *shlex.split(os.environ.get("CC") or "cc"),
+        *_cc(model),
         "-std=gnu11",
-        "-w",
         *flags(model),
         *includes(source.parent),
         str(source),
@@ -229,31 +368,46 @@ def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted) -> Path
     command += [str(mcu / "ports" / "posix" / "port.c"), "-o", str(program), "-pthread", "-lm"]
     if wanted.quick:
         command += ["-O0", "-g0"]
-    run_tool(command, source.parent)
+    run(command, source.parent)
     return program
 
 
-def _by_cmake(model: Model, place: Path, bin_folder: Path, root: Path) -> Path:
+def _cmake(model: Model, root: Path, place: Path) -> CMake:
+    """The program's own CMake code. Its files are copied to `place`."""
+    config = model.program.config
+
+    def included(files: list[tuple[str, Span]]) -> list[str]:
+        # Several files of a program may name one: each is included once.
+        sources = list(dict.fromkeys(find(text, span, root) for text, span in files))
+        for found in sources:
+            shutil.copy(found, place / found.name)
+        return [f"include(${{CMAKE_CURRENT_LIST_DIR}}/{found.name})" for found in sources]
+
+    arguments = [f"-D{name}={value}" for name, value in config.cmake_args.items()]
+    if config.compiler:
+        arguments.append(f"-DCMAKE_C_COMPILER={config.compiler}")
+    return CMake(included(config.cmake_init), included(config.cmake_include), arguments)
+
+
+def _by_cmake(model: Model, place: Path, bin_folder: Path, cmake: CMake, run: Run) -> Path:
     """Builds a program that has CMake code of its own. LF_MAIN_TARGET is the name of CMake's
     target, as upstream."""
-    name, config = model.program.name, model.program.config
+    name = model.program.name
     lines = [
         "cmake_minimum_required(VERSION 3.13)",
+        *cmake.before,
         f"project({name} C)",
         "set(CMAKE_C_STANDARD 11)",
         "set(CMAKE_C_EXTENSIONS ON)",
         f"set(LF_MAIN_TARGET {name})",
         "find_package(Threads REQUIRED)",
         f"add_executable(${{LF_MAIN_TARGET}} {name}.c {runtime() / 'ports' / 'posix' / 'port.c'})",
-        f"target_compile_options(${{LF_MAIN_TARGET}} PRIVATE -w {' '.join(quoted(f) for f in [*flags(model), *includes(place)])})",
+        f"target_compile_options(${{LF_MAIN_TARGET}} PRIVATE {' '.join(quoted(f) for f in [*flags(model), *includes(place)])})",
         "target_link_libraries(${LF_MAIN_TARGET} PRIVATE Threads::Threads m)",
         f"set_target_properties(${{LF_MAIN_TARGET}} PROPERTIES RUNTIME_OUTPUT_DIRECTORY {bin_folder})",
     ]
-    for text, span in config.cmake_include:
-        found = find(text, span, root)
-        shutil.copy(found, place / found.name)
-        lines.append(f"include(${{CMAKE_CURRENT_SOURCE_DIR}}/{found.name})")
+    lines += cmake.after
     _write(place / "CMakeLists.txt", "\n".join(lines) + "\n")
-    run_tool(["cmake", "-S", str(place), "-B", str(place / "build")], place)
-    run_tool(["cmake", "--build", str(place / "build"), "-j2"], place)
+    run(["cmake", "-S", str(place), "-B", str(place / "build"), *cmake.arguments], place)
+    run(["cmake", "--build", str(place / "build"), "-j2"], place)
     return bin_folder / name

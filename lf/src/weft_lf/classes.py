@@ -61,15 +61,19 @@ class Classes:
     def get(
         self, file: Loaded, decl: tree.Reactor, arguments: list[tree.Type], span: Span
     ) -> Class:
+        if arguments and not decl.type_params:
+            text = f"'{decl.name}' has no type parameters; what stands in <…> is ignored"
+            told = Problem(span, text, "leave <…> away", severity="warning")
+            if told not in self.program.warnings:
+                self.program.warnings.append(told)
+            arguments = []
         if len(arguments) != len(decl.type_params):
             wants = len(decl.type_params)
             text = f"'{decl.name}' has {wants} type parameter{'s' * (wants != 1)}, and {len(arguments)} are given"
             raise fail(
                 span,
                 text,
-                f"write new {decl.name}<{', '.join(p.name for p in decl.type_params)}>(…)"
-                if wants
-                else "leave <…> away",
+                f"write new {decl.name}<{', '.join(p.name for p in decl.type_params)}>(…)",
             )
         texts = tuple(c_type(a, {}) for a in arguments)
         found = self.made.get((id(decl), texts))
@@ -166,11 +170,10 @@ class Classes:
             if member.name in RESERVED:
                 text = f"'{member.name}' is a word of C and cannot be a name"
                 self.problems.append(Problem(member.span, text, "choose another"))
-            key = (
-                member.name,
-                placed.mode if not isinstance(member, (tree.Port, tree.State)) else "",
-            )
-            if (key in names or (member.name, "") in names) and not isinstance(member, tree.Port):
+            # Bodies reach states as self->x and all else as x, so these are two name spaces.
+            own = f"self->{member.name}" if isinstance(member, tree.State) else member.name
+            key = (own, placed.mode if not isinstance(member, (tree.Port, tree.State)) else "")
+            if (key in names or (own, "") in names) and not isinstance(member, tree.Port):
                 text = f"'{cls.name}' has something else called '{member.name}'"
                 self.problems.append(Problem(member.span, text, "rename one of the two"))
             elif member.name in cls.params:

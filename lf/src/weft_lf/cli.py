@@ -24,11 +24,17 @@ from weft_lf.errors import LfError, Problem, Span, as_json, fail, rendered
 from weft_lf.model import Model
 
 
-def model_of(path: Path) -> Model:
+def model_of(path: Path, given: argparse.Namespace | None = None) -> Model:
+    """The model of a program. Options of the command line stand for properties of its target
+    block."""
     from weft_lf.elaborate import elaborate
     from weft_lf.load import load
 
-    return elaborate(load(path))
+    program = load(path)
+    for name in ("workers", "build_type", "logging", "compiler"):
+        if getattr(given, name, None) is not None:
+            setattr(program.config, name, getattr(given, name))
+    return elaborate(program)
 
 
 def _tell(problems: Sequence[Problem]) -> None:
@@ -65,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
             action="store_true",
             help="let the program write its trace to the file that WEFT_RX_TRACE names",
         )
+        _lfc(command)
     for command in (build, check):
         command.add_argument(
             "--target",
@@ -75,20 +82,64 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--flash", action="store_true", help="rp2040: build an image for flash, not for SRAM"
     )
-    build.add_argument("--no-compile", action="store_true", help="write only the C")
+    build.add_argument("-n", "--no-compile", action="store_true", help="write only the C")
+    build.add_argument(
+        "-o",
+        "--output-path",
+        type=Path,
+        metavar="FOLDER",
+        help="where src-gen/ and bin/ go (default: the project)",
+    )
     run.add_argument(
         "arguments", nargs=argparse.REMAINDER, help="-o 5 sec, -f true, -k true, -w 2, …"
     )
     check.add_argument(
         "--json", action="store_true", help="problems as JSON on stdout, for editors"
     )
+    check.add_argument(
+        "--no-bodies",
+        dest="bodies",
+        action="store_false",
+        help="leave the C of the bodies unread: quicker",
+    )
     graph.add_argument(
         "-o", "--output", type=Path, help="the file to write, .svg or .dot (default: FILE.svg)"
     )
     test.add_argument("folder", type=Path)
-    test.add_argument("words", nargs="*", help="run only files whose path contains one of these")
+    test.add_argument(
+        "words",
+        nargs="*",
+        help="more folders; or words: run only files whose path contains one of these",
+    )
+    test.add_argument("--build", action="store_true", help="only build, each for its own platform")
+    test.add_argument(
+        "--limit",
+        type=float,
+        metavar="SECONDS",
+        help="stop a program then; one without a timeout may run on (default: 300 s for all)",
+    )
+    test.add_argument("-j", "--jobs", type=int, default=2, help="how many at a time (default: 2)")
     test.add_argument("--list", type=Path, help="a file that lists the tests to run")
     return parser
+
+
+def _lfc(command: argparse.ArgumentParser) -> None:
+    """Adds options that upstream's compiler has too, so that scripts written for it run."""
+    from weft_lf.target import BUILD_TYPES, LOGGING, WORKERS
+
+    def workers(text: str) -> int:
+        if not text.isdigit() or int(text) > WORKERS:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 to {WORKERS}")
+        return int(text)
+
+    command.add_argument("--workers", type=workers, metavar="N", help="0: as many as suit")
+    command.add_argument("--build-type", type=str.lower, choices=BUILD_TYPES, metavar="TYPE")
+    command.add_argument("--logging", type=str.lower, choices=LOGGING, metavar="LEVEL")
+    command.add_argument("--compiler", metavar="CC", help="the C compiler of the host")
+    command.add_argument(
+        "--clean", action="store_true", help="first remove what was built of this program"
+    )
+    command.add_argument("--lint", action="store_true", help=argparse.SUPPRESS)  # always done
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -141,16 +192,27 @@ def _become(program: Path, arguments: Sequence[str]) -> int:
 
 def _do(given: argparse.Namespace) -> int:
     if given.command == "test":
-        from weft_lf.conform import conform
+        from weft_lf.conform import LIMIT, Way, conform
 
-        return conform(given.folder, given.words, given.list)
-    model = model_of(given.file)
+        folders = [given.folder, *(Path(w) for w in given.words if Path(w).is_dir())]
+        words = [w for w in given.words if not Path(w).is_dir()]
+        way = Way(given.limit or LIMIT, given.limit is not None, given.build, given.jobs)
+        return conform(folders, words, given.list, way)
+    model = model_of(given.file, given)
     if given.command == "check":
-        from weft_lf.build import target_of
+        from weft_lf.build import check_bodies, target_of
         from weft_lf.ticks import check, tick_of
 
         tick = tick_of(model.program.config, target_of(model, given.target))
+        model.program.config.check_for(target_of(model, given.target))
         warnings = [*model.program.warnings, *check(model, tick)]
+        bodies = check_bodies(model, given.target) if given.bodies else []
+        if bodies is None and not given.json:
+            text = "the bodies were not looked at: that takes a build"
+            print(f"weft lf: {given.file}: {text}", file=sys.stderr)
+        warnings += bodies or []
+        if any(p.severity == "error" for p in warnings):
+            raise LfError(warnings)
         if given.json:
             print(as_json(warnings))
         else:
@@ -168,13 +230,20 @@ def _do(given: argparse.Namespace) -> int:
 
     if given.command == "build":
         wanted = Wanted(
-            given.target, given.trace, given.flash, not given.no_compile, table=given.table
+            given.target,
+            given.trace,
+            given.flash,
+            not given.no_compile,
+            table=given.table,
+            output=given.output_path,
+            clean=given.clean,
         )
         built = build(model, wanted)
         _tell(built.warnings)
         print(built.program or built.source)
         return 0
-    built = build(model, Wanted("host", given.trace, table=given.table))
+    built = build(model, Wanted("host", given.trace, table=given.table, clean=given.clean))
+    _tell(built.warnings)
     assert built.program is not None
     return _become(built.program, given.arguments)
 

@@ -1,4 +1,5 @@
-"""The conformance runner: builds and runs every `.lf` file of a folder and prints a table by tier.
+"""The conformance runner: builds and runs every `.lf` file of target C in some folders, and prints a
+table by tier, or by folder if there are several.
 
 A test passes if it builds, ends with status 0, and agrees with its references, if it has any. The
 file FILE.out beside the test has the expected output. FILE.trace, or the `//= TIME MICROSTEP NAME`
@@ -6,7 +7,9 @@ lines in the test, have the expected trace: the reactions of each tag, in order 
 
 Invariants
 - A test writes only to a temporary folder of its own; the folder of tests is only read.
-- A test that has not ended after LIMIT seconds is stopped and has failed.
+- Each test is printed as it ends, with its path.
+- A test that has not ended at the limit is stopped. It has failed, but for one case: with a limit
+  of the caller's, a program whose text names no `timeout` may run on, and is told as stopped.
 - The tier of a test follows from the features that its text uses; lf/README.md has the list.
 """
 
@@ -18,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +55,19 @@ class Result:
     tier: str
     passed: bool
     text: str = ""
+    folder: Path = Path()
+    built: bool = True
+    stopped: bool = False  # it still ran at the limit, and nothing says that it ends
+
+
+@dataclass
+class Way:
+    """How the tests are run: up to `limit` seconds, or only built (`build`)."""
+
+    limit: float = LIMIT
+    bounded: bool = False  # the limit is the caller's
+    build: bool = False
+    jobs: int = 2
 
 
 def tier_of(text: str) -> str:
@@ -71,14 +87,16 @@ def tests_in(folder: Path, words: Sequence[str], names: Path | None) -> list[Pat
     if names is not None:
         return found
     skipped = {"lib", "util", "federated", "docker", "failing", "src-gen", "bin"}
-    return [p for p in found if not skipped & set(p.relative_to(folder).parts) and has_main(p)]
+    return [p for p in found if not skipped & set(p.relative_to(folder).parts) and is_program(p)]
 
 
-def has_main(path: Path) -> bool:
-    return (
-        re.search(r"\b(main|federated)\s+(realtime\s+)?reactor\b", path.read_text(errors="replace"))
-        is not None
-    )
+def is_program(path: Path) -> bool:
+    """Whether the file has a main reactor and the target C, or no target at all."""
+    text = path.read_text(errors="replace")
+    target = re.search(r"^\s*target\s+(\w+)", text, re.M)
+    if target is not None and target[1] != "C":
+        return False
+    return re.search(r"\b(main|federated)\s+(realtime\s+)?reactor\b", text) is not None
 
 
 def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
@@ -90,7 +108,7 @@ def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def run_one(path: Path, project: Path, place: Path) -> Result:
+def run_one(path: Path, project: Path, place: Path, way: Way) -> Result:
     """Builds and runs the test `path` in a copy, under `place`, of the folder `project`, whose
     other files the test may use."""
     text = path.read_text(errors="replace")
@@ -104,23 +122,28 @@ def run_one(path: Path, project: Path, place: Path) -> Result:
     expected = [line[len(MARK) :] for line in text.splitlines() if line.startswith(MARK)]
     if path.with_suffix(".trace").exists():
         expected = path.with_suffix(".trace").read_text().splitlines()
+    target = "" if way.build else "host"
     try:
-        built = build(elaborate(load(here)), Wanted("host", trace=bool(expected)))
+        built = build(elaborate(load(here)), Wanted(target, trace=bool(expected)))
     except LfError as error:
-        return Result(path, tier, False, "\n".join(rendered(p) for p in error.problems)[-3000:])
-    assert built.program is not None
+        told = "\n".join(rendered(p) for p in error.problems)
+        return Result(path, tier, False, told[-3000:], built=False)
+    if way.build or built.program is None:  # None: the program asks for no compilation
+        return Result(path, tier, True)
     traced = place / "trace"
     traced.unlink(missing_ok=True)
     try:
         ran = subprocess.run(
             [str(built.program)],
+            stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=LIMIT,
+            timeout=way.limit,
             cwd=here.parent,
             env={**os.environ, "WEFT_RX_TRACE": str(traced)} if expected else None,
         )
     except subprocess.TimeoutExpired:
-        return Result(path, tier, False, f"no end in {LIMIT} s")
+        ends = not way.bounded or re.search(r"\btimeout\s*:", text) is not None
+        return Result(path, tier, not ends, f"no end in {way.limit:g} s", stopped=not ends)
     output = ran.stdout.decode(errors="replace")
     if ran.returncode:
         tail = "\n".join((output + ran.stderr.decode(errors="replace")).splitlines()[-8:])
@@ -144,51 +167,87 @@ def difference(expected: Sequence[str], got: Sequence[str]) -> str:
     return f"the trace has {len(got)} entries, expected were {len(expected)}"
 
 
+def project_of(path: Path, folder: Path) -> Path:
+    """The folder that a test needs: the one above the nearest `src`, else `folder`."""
+    for above in path.parents:
+        if above.name == "src":
+            return above.parent
+    return folder
+
+
 def results(
-    folder: Path, words: Sequence[str] = (), names: Path | None = None, jobs: int = 2
+    folder: Path,
+    words: Sequence[str] = (),
+    names: Path | None = None,
+    way: Way | None = None,
+    ended: Callable[[Result], None] = lambda _: None,
 ) -> list[Result]:
-    tests = tests_in(folder, words, names)
+    """The results of the tests of `folder`; `ended` gets each as the test ends."""
     root = folder.resolve()
-    root = (
-        root.parent if root.name == "src" else root
-    )  # upstream's tests use files that lie beside src
+    how = way or Way()
 
     def one(path: Path) -> Result:
         with tempfile.TemporaryDirectory(prefix="weft-lf-") as place:
-            return run_one(path.resolve(), root, Path(place))
+            at = path.resolve()
+            result = run_one(at, project_of(at, root), Path(place), how)
+        result.folder = folder
+        ended(result)
+        return result
 
-    with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(one, tests))
+    with ThreadPoolExecutor(how.jobs) as pool:
+        return list(pool.map(one, tests_in(folder, words, names)))
 
 
-def conform(folder: Path, words: Sequence[str], names: Path | None) -> int:
-    """Runs the tests; prints those that failed, then the table.
+def told(result: Result) -> None:
+    """Prints a test that has ended: a line, and below it what was wrong."""
+    word = "stopped" if result.stopped else "passed" if result.passed else "FAILED"
+    lines = [f"{word:8}{result.path}"]
+    if not result.passed:
+        lines += ["    " + line for line in result.text.splitlines()]
+    print("\n".join(lines), flush=True)
+
+
+def table(found: Sequence[Result], of: Callable[[Result], str], head: str) -> list[str]:
+    """A line for each group of results that `of` makes: how many were built, ended well or were
+    stopped, and how many there are."""
+    lines = [f"{head:52} built passed stopped    of"]
+    for name in sorted({of(r) for r in found}):
+        own = [r for r in found if of(r) == name]
+        built, stopped = sum(r.built for r in own), sum(r.stopped for r in own)
+        passed = sum(r.passed for r in own) - stopped
+        lines.append(f"{name:52} {built:5} {passed:6} {stopped:7} {len(own):5}")
+    return lines
+
+
+def conform(
+    folders: Sequence[Path], words: Sequence[str], names: Path | None, way: Way | None = None
+) -> int:
+    """Runs the tests; prints each as it ends, then the table.
 
     Args:
-        folder: the folder of tests.
+        folders: the folders of tests.
         words: if not empty, only tests whose path contains one of these words run.
         names: a file that lists the tests to run, or None for all.
+        way: how they are run.
 
     Returns:
         The exit status: 0 if all passed, 1 if some failed, 2 if there are no tests.
     """
-    if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "there is no such folder"
-        print(f"weft lf: {folder}: {what}", file=sys.stderr)
-        return 2
-    found = results(folder, words, names)
+    for folder in folders:
+        if not folder.is_dir():
+            what = "is not a folder" if folder.exists() else "there is no such folder"
+            print(f"weft lf: {folder}: {what}", file=sys.stderr)
+            return 2
+    found: list[Result] = []
+    for folder in folders:
+        found += results(folder, words, names, way, told)
     if not found:
         what = "no test there has any of these words" if words else "there are no tests"
-        print(f"weft lf: {folder}: {what}", file=sys.stderr)
+        print(f"weft lf: {', '.join(map(str, folders))}: {what}", file=sys.stderr)
         return 2
-    for result in found:
-        if not result.passed:
-            print(f"FAIL {result.path.name}")
-            print("\n".join("    " + line for line in result.text.splitlines()))
-    print(f"{'tier':52} passed    of")
-    for tier in sorted({r.tier for r in found}):
-        of = [r for r in found if r.tier == tier]
-        print(f"{tier:52} {sum(r.passed for r in of):6} {len(of):5}")
+    several = len(folders) > 1
+    by_folder = table(found, lambda r: str(r.folder), "folder")
+    print("\n".join(by_folder if several else table(found, lambda r: r.tier, "tier")))
     passed = sum(r.passed for r in found)
-    print(f"{passed} passed, {len(found) - passed} failed")
+    print(f"{passed} passed, {len(found) - passed} failed in {', '.join(map(str, folders))}")
     return int(passed != len(found))

@@ -36,6 +36,34 @@ class Names(Protocol):
     def port_named(self, ref: tree.Ref, inside: Instance) -> tree.Port: ...
 
 
+# C's types of numbers → what they are on any of the targets: kind and bytes
+NUMBERS = {
+    **dict.fromkeys(("int", "signed", "signed int", "int32_t", "unsigned", "uint32_t"), ("i4",)),
+    **dict.fromkeys(("unsigned int", "uint", "microstep_t"), ("i4",)),
+    **dict.fromkeys(("char", "signed char", "unsigned char", "int8_t", "uint8_t"), ("i1",)),
+    **dict.fromkeys(("short", "unsigned short", "int16_t", "uint16_t"), ("i2",)),
+    **dict.fromkeys(("long", "unsigned long", "size_t", "intptr_t", "uintptr_t"), ("i4", "i8")),
+    **dict.fromkeys(("long long", "unsigned long long", "int64_t", "uint64_t"), ("i8",)),
+    **dict.fromkeys(("interval_t", "instant_t", "time"), ("i8",)),
+    "bool": ("b1",),
+    "float": ("f4",),
+    "double": ("f8",),
+    "string": ("string",),
+}
+
+
+def _may_be_one(left: str, right: str) -> bool:
+    """Whether a value of the one type may be read as the other: two pointers, two numbers of one
+    kind and size, or types of which nothing is known here."""
+    sides = [" ".join(t.replace("const ", "").split()) for t in (left, right)]
+    if any(s.endswith("]") for s in sides):
+        return False
+    ends = [("pointer",) if s.endswith("*") else NUMBERS.get(s) for s in sides]
+    if ends[0] is None or ends[1] is None:
+        return ("pointer",) not in ends
+    return bool(set(ends[0]) & set(ends[1]))
+
+
 @dataclass
 class _Made:
     made: Forward
@@ -130,6 +158,8 @@ class Wiring:
         self.same_type(source, sink, decl)
         name = mode.decl.name if mode else ""
         if sink.source is not None or sink.delay is not None:
+            if self.again(source, sink, decl, delay, made, mode):
+                return
             if (
                 mode is None
                 or not sink.linked_in
@@ -173,6 +203,25 @@ class Wiring:
         else:
             sink.source = source
 
+    def again(
+        self,
+        source: Channel,
+        sink: Channel,
+        decl: tree.Connection,
+        delay: int | None,
+        made: Instance,
+        mode: ModeOf | None,
+    ) -> bool:
+        """Whether a reactor repeats a connection that it inherits: then it is one connection."""
+        first = sink.via
+        inherited = first is not None and all(m is not first for m in made.cls.decl.members)
+        if not inherited or sink.linked_in != (mode.decl.name if mode else ""):
+            return False
+        if sink.delay is None:
+            return sink.source is source and delay is None and not decl.physical
+        same = (sink.delay.source, sink.delay.ns, sink.delay.physical)
+        return same == (source, delay, decl.physical)
+
     def forward(
         self, made: Instance, source: Channel, sink: Channel, mode: ModeOf, decl: tree.Connection
     ) -> None:
@@ -183,7 +232,8 @@ class Wiring:
         right = c_type(sink.port.decl.type, sink.port.instance.cls.types)
         if left.replace(" ", "") != right.replace(" ", ""):
             text = f"'{source}' is of type {left}, '{sink}' of type {right}"
-            self.say(decl.span, text, "make the two types the same")
+            severity = "warning" if _may_be_one(left, right) else "error"
+            self.say(decl.span, text, "make the two types the same", severity)
 
     def check_circles(self, instances: list[Instance]) -> None:
         """Checks that no undelayed connections form a circle. order.py does not find such a circle,

@@ -3,7 +3,10 @@ AN521 (in QEMU).
 
 Invariants
 - A program uses the pico-sdk if a preamble includes one of the SDK's headers (`hardware/…`,
-  `pico/…`); it is linked with the libraries of these headers.
+  `pico/…`), or if it needs what only the SDK has: a board, CMake code of its own, or C's printf
+  and <stdio.h>, unless a preamble includes "board.h". It is linked with the libraries of these
+  headers.
+- Every property of the target block is obeyed in each form, or refused by Config.check_for.
 - The build takes place in the program's folder of src-gen/. bin/ gets NAME.elf, and for an RP2040
   also NAME.uf2 and NAME.bin.
 """
@@ -21,12 +24,35 @@ from pathlib import Path
 from weft_lf import tree
 from weft_lf.errors import NOWHERE, LfError, Problem
 from weft_lf.model import Model
+from weft_lf.target import BUILD_TYPES
 
 SDK_HEADER = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"](hardware|pico)/(\w+)", re.M)
 AN521 = (
-    "-std=gnu11 -w -mcpu=cortex-m33 -mthumb -O2 -g -ffreestanding -fno-tree-loop-distribute-patterns "
+    "-std=gnu11 -mcpu=cortex-m33 -mthumb -O2 -g -ffreestanding -fno-tree-loop-distribute-patterns "
     "-ffunction-sections -fdata-sections -nostdlib -Wl,--gc-sections -Wl,--no-warn-rwx-segments"
 )
+
+
+QUIET = "-Wno-all -Wno-extra"  # the warnings are those that the compiler gives unasked
+CMAKE_TYPES = {
+    "debug": "Debug",
+    "release": "Release",
+    "relwithdebinfo": "RelWithDebInfo",
+    "minsizerel": "MinSizeRel",
+    "test": "Debug",
+}
+STDIO = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<stdio\.h>|(?<!\w)printf[ \t]*\(", re.M)
+BARE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]board\.h", re.M)
+
+
+@dataclass
+class CMake:
+    """The program's own CMake code: lines for before and after its target is declared, and
+    arguments of cmake."""
+
+    before: list[str]
+    after: list[str]
+    arguments: list[str]
 
 
 def _codes(model: Model) -> Iterator[str]:
@@ -45,11 +71,27 @@ def sdk_libraries(model: Model) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def why_sdk(model: Model) -> str:
+    """What the program needs the pico-sdk for; empty if it does without."""
+    config = model.program.config
+    if libraries := sdk_libraries(model):
+        return f"it includes headers of {libraries[0]}"
+    if config.has_cmake or config.board:
+        return "it names a board" if config.board else "it has CMake code or arguments"
+    if any(BARE.search(code) for code in _codes(model)):
+        return ""
+    reactions = (p.decl for cls in model.classes for p in cls.of(tree.Reaction))
+    bodies = (d.code.text for d in reactions if isinstance(d, tree.Reaction) and d.code)
+    if any(STDIO.search(code) for code in (*_codes(model), *bodies)):
+        return "it uses printf or includes <stdio.h>"
+    return ""
+
+
 def uses_sdk(model: Model) -> bool:
-    return bool(sdk_libraries(model))
+    return bool(why_sdk(model))
 
 
-def sdk_folder() -> Path:
+def sdk_folder(why: str) -> Path:
     """The folder of the pico-sdk: $PICO_SDK_PATH, or where `./run setup mcu` puts it.
 
     Raises:
@@ -63,7 +105,7 @@ def sdk_folder() -> Path:
     raise LfError(
         Problem(
             NOWHERE,
-            "the program includes headers of the pico-sdk, which is not found",
+            f"the program needs the pico-sdk, which is not found: {why}",
             "set PICO_SDK_PATH to its folder; in a checkout ./run setup mcu fetches it",
         )
     )
@@ -72,14 +114,16 @@ def sdk_folder() -> Path:
 @dataclass
 class Image:
     """Builds an image of `model`. `place` is the folder of the generated C, `bin` that of the
-    image, `mcu` that of weft_mcu; `run` runs a command in a folder, and raises an LfError if the
+    image, `mcu` that of weft_mcu, `root` that of the project; `run` runs a command in a folder, and raises an LfError if the
     command fails."""
 
     model: Model
     place: Path
     bin: Path
     mcu: Path
+    root: Path
     flags: list[str]
+    cmake: CMake
     run: Callable[[list[str], Path], None]
 
     @property
@@ -87,8 +131,13 @@ class Image:
         return self.model.program.name
 
     @property
-    def definitions(self) -> list[str]:
-        return [f for f in self.flags if f.startswith("-D")]
+    def options(self) -> list[str]:
+        """The compiler's options: of the flags, those for the host's default build type are left
+        out, because each form of a device has its own."""
+        if self.model.program.config.build_type:
+            return self.flags
+        host = BUILD_TYPES["relwithdebinfo"]
+        return self.flags[len(host) :]
 
     def write(self, name: str, lines: list[str]) -> None:
         path, text = self.place / name, "\n".join(lines) + "\n"
@@ -105,7 +154,7 @@ class Image:
         lines = [
             f"PROGRAM = {self.name}",
             f"SOURCES = {self.name}.c",
-            f"CFLAGS = -w -std=gnu11 -I. {' '.join(_shell(f) for f in self.definitions)}",
+            f"CFLAGS = {QUIET} -std=gnu11 -I. {' '.join(_shell(f) for f in self.options)}",
             f"include {self.mcu}/program.mk",
         ]
         self.write("Makefile", lines)
@@ -115,24 +164,41 @@ class Image:
     def with_sdk(self) -> Path:
         """Builds for an RP2040 with the pico-sdk, in flash. Output goes to the SDK's stdio on
         UART 0."""
-        name = self.name
-        libraries = " ".join(f"{one}" for one in sdk_libraries(self.model))
+        name, config = self.name, self.model.program.config
+        libraries = " ".join(sdk_libraries(self.model))
+        board, _, stdio = config.board.partition(":")
+        boards = " ".join(quoted(str(p)) for p in (self.model.program.path.parent, self.root))
         lines = [
             "cmake_minimum_required(VERSION 3.13)",
-            f"include({sdk_folder()}/pico_sdk_init.cmake)",
+            *self.cmake.before,
+            *(
+                [f"set(PICO_BOARD {board})", f"set(PICO_BOARD_HEADER_DIRS {boards})"]
+                if board
+                else []
+            ),
+            f"include({sdk_folder(why_sdk(self.model))}/pico_sdk_init.cmake)",
             f"project({name} C CXX ASM)",
             "set(CMAKE_C_STANDARD 11)",
             "pico_sdk_init()",
+            f"set(LF_MAIN_TARGET {name})",
             f"add_subdirectory({self.mcu} weft_mcu)",
             f"add_executable({name} {name}.c)",
-            f"target_compile_options({name} PRIVATE -w {' '.join(quoted(f) for f in self.definitions)})",
+            f"set_source_files_properties({name}.c PROPERTIES COMPILE_OPTIONS {_items([*QUIET.split(), *self.options])})",
+            f"target_compile_definitions({name} PUBLIC {' '.join(quoted(f[2:]) for f in self.options if f.startswith('-D'))})",
             f"target_include_directories({name} PRIVATE ${{CMAKE_CURRENT_SOURCE_DIR}})",
-            f"target_link_libraries({name} pico_stdlib weft_mcu {libraries})",
-            f"pico_enable_stdio_uart({name} 1)",
+            f"target_link_libraries({name} PUBLIC pico_stdlib weft_mcu)",
+            f"foreach(one {libraries})",
+            "  if(TARGET ${one})",
+            f"    target_link_libraries({name} PUBLIC ${{one}})",
+            "  endif()",
+            "endforeach()",
+            f"pico_enable_stdio_{'usb' if stdio == 'usb' else 'uart'}({name} 1)",
+            *self.cmake.after,
         ]
         self.write("CMakeLists.txt", lines)
         made = self.place / "build-sdk"
-        options = ["-DPICO_NO_PICOTOOL=1", "-DCMAKE_BUILD_TYPE=Release"]
+        kind = CMAKE_TYPES[config.build_type or "release"]
+        options = ["-DPICO_NO_PICOTOOL=1", f"-DCMAKE_BUILD_TYPE={kind}", *self.cmake.arguments]
         self.run(["cmake", "-S", str(self.place), "-B", str(made), *options], self.place)
         self.run(["cmake", "--build", str(made), "-j2"], self.place)
         kinds = [str(made / f"{name}.{kind}") for kind in ("elf", "uf2", "bin")]
@@ -145,10 +211,15 @@ class Image:
         sources = [f"{self.name}.c", str(port / "port.c")]
         sources.append(str(self.mcu / "ports" / "freestanding" / "memory.c"))
         folders = [f"-I{self.place}", f"-I{self.mcu / 'include'}", f"-I{port}"]
-        command = ["arm-none-eabi-gcc", *AN521.split(), *self.definitions, *folders, *sources]
+        command = ["arm-none-eabi-gcc", *AN521.split(), *self.options, *folders, *sources]
         command += ["-T", str(port / "an521.ld"), "-lgcc", "-o", str(program)]
         self.run(command, self.place)
         return program
+
+
+def _items(texts: list[str]) -> str:
+    """A list of CMake, as one quoted argument."""
+    return quoted(";".join(t.replace(";", "\\;") for t in texts))
 
 
 def quoted(text: str) -> str:
@@ -160,4 +231,4 @@ def _shell(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-__all__ = ["Image", "quoted", "sdk_folder", "sdk_libraries", "uses_sdk"]
+__all__ = ["CMake", "Image", "quoted", "sdk_folder", "sdk_libraries", "uses_sdk", "why_sdk"]

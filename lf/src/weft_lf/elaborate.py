@@ -32,7 +32,7 @@ from weft_lf.order import put_in_order
 from weft_lf.parser import FOREVER
 from weft_lf.values import number, resolved
 
-LIMIT = 200_000
+LIMIT = 4_000_000
 POLICIES = ("defer", "drop", "replace", "update")
 BANK = tree.Param("bank_index", tree.Type("int"), tree.Literal("int", "0"))
 

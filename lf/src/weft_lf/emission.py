@@ -189,9 +189,26 @@ class Emission:
         else:
             span = value.expr.span
             file = span.file.replace("\\", "\\\\").replace('"', '\\"')
+            # The code may be an initialiser, or a macro for one: C takes it only in a declaration.
+            own = kind is not None and (kind.array is not None or kind.stars)
+            if text.startswith("{") and own and cls_param(made, name):
+                assert kind is not None
+                base = base_of(kind, made.cls)
+                base = base if kind.array is not None else base[:-1]
+                given = (
+                    f"const {base} values[] = {text};"
+                    f" static {base} list[sizeof values / sizeof *values];"
+                    f" memcpy(list, values, sizeof values); {target} = list;"
+                )
+            elif text.startswith("{") and own:
+                given = (
+                    f"__typeof__({target}) value = {text}; memcpy(&{target}, &value, sizeof value);"
+                )
+            else:
+                given = f"__typeof__({target}) value = {text}; {target} = value;"
             lines += [
                 f'#line {span.line} "{file}"' if span.line else "",
-                f"    {target} = ({text}); }}",
+                f"    {given} }}",
                 HERE,
             ]
         self.start += lines

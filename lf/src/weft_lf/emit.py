@@ -22,7 +22,6 @@ from weft_lf.model import (
     Instance,
     Model,
     ReactionOf,
-    driver,
 )
 from weft_lf.modes import Modes
 from weft_lf.oracle import name_of
@@ -203,6 +202,8 @@ class Emitter(Emission):
         decl, layout = one.decl, self.layout
         text, numbers = self.trigger(one)
         spacing, policy = one.spacing or 0, POLICIES[one.policy]
+        if one.spacing == 0 and one.policy != "defer":
+            spacing, policy = 1, f"{policy} | WEFT_RX_SAME"
         home = layout.enclave(made)
         origin = f"WEFT_RX_PHYSICAL_IN({home})" if decl.physical else "WEFT_RX_LOGICAL"
         rest = f"{text}, {one.delay}LL, {spacing}LL, {policy}, {origin}"
@@ -244,7 +245,7 @@ class Emitter(Emission):
             elif port.is_input:
                 text, numbers = layout.address(channels[0])
                 fills.put(array, slot, f"._lf_{name}", text, *numbers)
-                if port.mutable and layout.mutable_count.get(driver(channels[0]), 0) <= 1:
+                if port.mutable and layout.read_once(channels[0]):
                     fills.put(array, slot, f"._lf_{name}_last", "true")
             elif name in uses.written:
                 self.out_port(array, slot, f"._lf_{name}", channels[0])
@@ -384,6 +385,7 @@ class Emitter(Emission):
             "WEFT_RX_FAST": int(self.options.device and config.fast),
             "WEFT_RX_EVENTS": events,
             "WEFT_RX_PHYSICAL": int(physical),
+            "WEFT_RX_SPACING_0": int(any(a.spacing == 0 and a.policy != "defer" for a in actions)),
             "WEFT_RX_DELAYS": int(delays > 0),
             "WEFT_RX_TOKENS": events * 2 + 8 if tokens else 0,
             "WEFT_RX_MODES": int(bool(layout.modes)),

@@ -86,7 +86,8 @@ class Layout:
         # the timers, as an ordered set of (offset, period, mode, enclave)
         self.timers: dict[tuple[int, int, ModeOf | None, int], None] = {}
         self.readers: dict[object, list[int]] = {}
-        self.mutable_count: dict[Channel, int] = {}
+        # what holds a value → how often it is read: by reactions, once for each channel, and by delays
+        self.reads_of: dict[Channel | Delay, int] = {}
         self.modes: list[ModeOf] = []
         self.mode_slot: dict[ModeOf, int] = {}
         self.modal: list[Instance] = []
@@ -209,9 +210,16 @@ class Layout:
                         kind.pool += 1
 
     def address(self, channel: Channel) -> tuple[str, tuple[int, ...]]:
-        """The C address of a channel's port: a template, and the numbers that fill its {}."""
+        """The C address of a channel's port: a template, and the numbers that fill its {}. It is of
+        the channel's own type, which a connection may change."""
         at = driver(channel)
-        kind = self.port_type(at)
+        kind, wanted = self.port_type(at), self.port_type(channel)
+        if at in self.delayed:
+            kind = self.port_type(self.delayed[at][0].sinks[0])
+        text, numbers = self.place(at, kind)
+        return (text if kind is wanted else f"({wanted.port} *)(void *){text}"), numbers
+
+    def place(self, at: Channel, kind: PortType) -> tuple[str, tuple[int, ...]]:
         if at in self.inline:
             made = at.port.instance
             return f"&lf_s_{made.cls.key}[{{}}]._lf_{at.port.decl.name}", (self.slot[made],)
@@ -245,8 +253,7 @@ class Layout:
             for trigger in dict.fromkeys(one.triggers):
                 key: object
                 if isinstance(trigger, Channel):
-                    at = driver(trigger)
-                    key = self.delayed[at][0] if at in self.delayed else at
+                    key = self.holder(trigger)
                 elif isinstance(trigger, TimerOf):
                     mode = self.around(trigger)
                     key = (trigger.offset, trigger.period, mode, self.enclave(one.instance))
@@ -258,13 +265,25 @@ class Layout:
                 numbers = self.readers.setdefault(key, [])
                 if not numbers or numbers[-1] != self.number[one]:
                     numbers.append(self.number[one])
-            for channel in dict.fromkeys(driver(c) for c in one.reads):
-                self.mutable_count[channel] = self.mutable_count.get(channel, 0) + 1
+            for channel in dict.fromkeys(one.reads):
+                self.read(self.holder(channel))
         for delay in self.model.delays:
-            at = driver(delay.source)
-            source = self.delayed[at][0] if at in self.delayed else at
+            source = self.holder(delay.source)
             self.readers.setdefault(source, []).append(self.number[delay])
-            self.mutable_count[at] = self.mutable_count.get(at, 0) + 1
+            self.read(source)
+
+    def holder(self, channel: Channel) -> Channel | Delay:
+        """What holds the value that `channel` shows: the channel that reactions write, or a delay,
+        which may have several sinks."""
+        at = driver(channel)
+        return self.delayed[at][0] if at in self.delayed else at
+
+    def read(self, holder: Channel | Delay) -> None:
+        self.reads_of[holder] = self.reads_of.get(holder, 0) + 1
+
+    def read_once(self, channel: Channel) -> bool:
+        """Whether nobody but one reaction reads the value that `channel` shows, by one port."""
+        return self.reads_of.get(self.holder(channel), 0) <= 1
 
     def enclave(self, made: Instance) -> int:
         return self.enclaves.of.get(made, 0)

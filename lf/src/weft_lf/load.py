@@ -207,6 +207,8 @@ def load(path: Path, text: str | None = None) -> Program:
             loader.problems += error.problems
             continue
         config.files += [item for item in theirs.files if item not in config.files]
+        config.given = {**theirs.given, **config.given}
+        config.cmake_init += [i for i in theirs.cmake_init if i not in config.cmake_init]
         config.cmake_include += [i for i in theirs.cmake_include if i not in config.cmake_include]
     errors = [p for p in loader.problems if p.severity == "error"]
     if errors:

@@ -58,7 +58,7 @@ class Value:
     index: int | None = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Channel:
     """One channel of a port."""
 

@@ -415,9 +415,12 @@ class Oracle:
             return 0
         tag = self.after(action.delay + max(0, extra))
         spacing = action.spacing or 0
-        if spacing > 0 and action in self.last and tag[0] < self.last[action] + spacing:
-            newest = self.newest[action]
-            waits = newest if any(e is newest for e in self.queue) else None
+        newest = self.newest.get(action)
+        waits = newest if any(e is newest for e in self.queue) else None
+        early = action in self.last and tag[0] < self.last[action] + spacing
+        if action.spacing == 0 and action.policy != "defer":
+            early = waits is not None and tag[0] == self.last[action]
+        if early:
             if action.policy == "drop":
                 return 0
             if action.policy == "replace" and waits is not None:

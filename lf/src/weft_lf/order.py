@@ -3,7 +3,8 @@ impossible.
 
 Invariants
 - Reaction r comes before reaction s if r writes a channel that s reads, or if both belong to one
-  reactor and r is declared first.
+  reactor and r is declared first; but not if no tag can run both: they, or reactors that contain
+  them, are in two modes of one reactor.
 - `level` is the length of the longest chain before a reaction; reactions of one level do not depend
   on each other.
 - The order of the whole program is by level, then by instance, then by declaration. If there are
@@ -15,10 +16,11 @@ Invariants
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 
 from weft_lf.errors import LfError, Problem
 from weft_lf.load import Program
-from weft_lf.model import Channel, Instance, ReactionOf, driver
+from weft_lf.model import Channel, Instance, ModeOf, ReactionOf, driver
 from weft_lf.parser import FOREVER
 
 
@@ -37,13 +39,12 @@ def put_in_order(instances: list[Instance], program: Program) -> tuple[list[Reac
     before = dict.fromkeys(reactions, 0)
 
     def edge(first: ReactionOf, second: ReactionOf, channel: Channel | None) -> None:
-        if second not in after[first]:
+        if second not in after[first] and not _exclusive(first, second):
             after[first][second] = channel
             before[second] += 1
 
     for made in instances:
-        for first, second in zip(made.reactions, made.reactions[1:], strict=False):
-            edge(first, second, None)
+        _in_order_of_declaration(made, edge)
     for one in reactions:
         for channel in dict.fromkeys(one.reads):
             for writer in writers.get(driver(channel), []):
@@ -74,6 +75,44 @@ def put_in_order(instances: list[Instance], program: Program) -> tuple[list[Reac
     for number, one in enumerate(ordered):
         one.order = number
     return ordered, 1 + max((r.level for r in reactions), default=-1)
+
+
+def _in_order_of_declaration(
+    made: Instance, edge: Callable[[ReactionOf, ReactionOf, Channel | None], None]
+) -> None:
+    """Adds the edges between the reactions of one reactor, from each to the next. Those of one mode
+    are a chain, from the last reaction outside modes to the next one."""
+    outside: ReactionOf | None = None
+    within: dict[ModeOf, ReactionOf] = {}
+    for one in made.reactions:
+        if one.mode is not None:
+            before = within.get(one.mode, outside)
+            earlier = [] if before is None else [before]
+            within[one.mode] = one
+        else:
+            earlier = [*within.values()] or ([] if outside is None else [outside])
+            outside, within = one, {}
+        for before in earlier:
+            edge(before, one, None)
+
+
+def _modes(one: ReactionOf) -> dict[Instance, ModeOf]:
+    """The modes that must be active for the reaction to run, by their reactors."""
+    found = {} if one.mode is None else {one.mode.instance: one.mode}
+    at: Instance | None = one.instance
+    while at is not None:
+        if at.mode is not None:
+            found[at.mode.instance] = at.mode
+        at = at.parent
+    return found
+
+
+def _exclusive(first: ReactionOf, second: ReactionOf) -> bool:
+    """Whether the two can never run in one tag: a mode changes between tags."""
+    if first.mode is None and first.instance.within() is None:
+        return False
+    others = _modes(second)
+    return any(others.get(made, mode) is not mode for made, mode in _modes(first).items())
 
 
 def _by_deadline(

@@ -58,6 +58,8 @@ NAMES = {  # terminal of the grammar → how error messages call it
     "STAR": "'*'",
     "COLONS": "'::'",
     "TIMETYPE": "a type",
+    "TRUE_UPPER": "'true'",
+    "FALSE_UPPER": "'false'",
     "LPAR": "'('",
     "RPAR": "')'",
     "LBRACE": "'{'",
@@ -231,7 +233,7 @@ class _Builder(Transformer):  # type: ignore[type-arg]
 
     def do_typaram(self, children: list[Any], span: Span) -> tree.TypeParam:
         code = _token(children, "CODE")
-        words = code[2:-2].split() if code else [_token(children, "ID")]
+        words = code[2:-2].split() if code else [str(t) for t in _tokens(children, "ID")]
         if not words:
             raise fail(span, "an empty type parameter", "give it a name: reactor Hello<T>")
         return tree.TypeParam(words[-1], span)
@@ -355,19 +357,6 @@ class _Builder(Transformer):  # type: ignore[type-arg]
 
     def do_reaction(self, children: list[Any], span: Span) -> tree.Reaction:
         name, attributes, where = _tagged(children, "head")
-        order = ("triggers", "sources", "effects", "code", "deadline", "tardy")
-        last = -1
-        for part in children[1:]:
-            kind = "code" if isinstance(part, Token) else part[0]
-            if kind not in order:
-                continue
-            if order.index(kind) <= last:
-                raise fail(
-                    self.at(part) if isinstance(part, Token) else where,
-                    f"the {kind} of this reaction stands in the wrong place",
-                    "the order is: reaction(triggers) sources -> effects {= code =} deadline",
-                )
-            last = order.index(kind)
         deadline = _tagged(children, "deadline", [])
         codes = _tokens(children, "CODE")
         return tree.Reaction(
@@ -420,11 +409,8 @@ class _Builder(Transformer):  # type: ignore[type-arg]
     def do_typed(self, children: list[Any], span: Span) -> _Tagged:
         return _Tagged(("typed", children[0]))
 
-    def do_param_ref(self, children: list[Any], span: Span) -> tree.Literal | tree.Name:
-        name = str(children[0])
-        if name in ("True", "False"):
-            return tree.Literal("bool", name.lower(), span)
-        return tree.Name(name, span)
+    def do_param_ref(self, children: list[Any], span: Span) -> tree.Name:
+        return tree.Name(str(children[0]), span)
 
     def do_code(self, children: list[Any], span: Span) -> tree.Code:
         return self.code_of(children[0])
@@ -465,16 +451,21 @@ class _Builder(Transformer):  # type: ignore[type-arg]
             "FLOAT": "float",
             "TRUE": "bool",
             "FALSE": "bool",
+            "TRUE_UPPER": "bool",
+            "FALSE_UPPER": "bool",
         }
         kind = kinds.get(token.type, "int")
         if kind == "int":
             _whole(str(token), span)
-        return tree.Literal(kind, str(token), span)
+        return tree.Literal(kind, str(token).lower() if kind == "bool" else str(token), span)
 
     def do_type(self, children: list[Any], span: Span) -> tree.Type:
         code = _token(children, "CODE")
         if code:
-            return tree.Type(code[2:-2].strip(), is_code=True, span=span)
+            text, array = code[2:-2].strip(), None
+            if found := re.fullmatch(r"([^\[\]]+?)\s*\[\s*(\d*)\s*\]", text):
+                text, array = found.groups()
+            return tree.Type(text, array=array, is_code=True, span=span)
         if _tokens(children, "TIMETYPE"):
             return tree.Type("time", span=span)
         name = "".join(str(t) for t in _tagged(children, "dotted", []))
@@ -557,6 +548,9 @@ def _syntax_error(error: UnexpectedInput, text: str, file: str) -> list[Any]:
         span = Span(file, token.line or 1, token.column or 1, max(1, len(word)))
         if text.startswith("{=", token.start_pos or 0):
             return [Problem(span, "this code block does not end", "close it with =}")]
+        if word == "->" and text[: token.start_pos or 0].rstrip().endswith("=}"):
+            hint = "the order is: reaction(triggers) sources -> effects {= code =} deadline"
+            return [Problem(span, "the effects of this reaction stand in the wrong place", hint)]
         hint = _expected(error.accepts or error.expected)
         return [Problem(span, f"'{_short(word)}' cannot stand here", hint)]
     last = len(lines)

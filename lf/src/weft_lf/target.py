@@ -2,7 +2,9 @@
 
 Invariants
 - A property that this compiler cannot honour gives an error that names the property. A property
-  that upstream has, but that has no effect here, gives a warning.
+  that upstream has, but that has no effect here, gives a warning. What only some targets can honour
+  is in ELSEWHERE, and refused for the others when they are built.
+- The case of a property's name does not matter, as upstream.
 - A value of the wrong kind is an error at the value.
 """
 
@@ -31,29 +33,34 @@ TAKEN = [
     "logging",
     "build-type",
     "files",
-    "cmake-include",
     "compile-definitions",
     "platform",
     "cflags",
+    "no-compile",
 ]
 REFUSED = {
     "docker": "run the built program in a container of your own",
-    "auth": "it belongs to federated programs",
-    "coordination": "it belongs to federated programs",
-    "coordination-options": "it belongs to federated programs",
-    "clock-sync": "it belongs to federated programs",
-    "clock-sync-options": "it belongs to federated programs",
-    "tracing-federated": "it belongs to federated programs",
+}
+# property → the targets that cannot honour it, and what to do there
+ELSEWHERE = {
+    "cmake-include": (("an521",), "no CMake builds for an521; take it out"),
+    "cmake-init-include": (("an521",), "no CMake builds for an521; take it out"),
+    "cmake-args": (("an521",), "no CMake builds for an521; take it out"),
+    "compiler": (("rp2040", "an521"), "the device's compiler is arm-none-eabi-gcc; take it out"),
+    "board": (("host", "an521"), "only the pico-sdk knows boards; take it out"),
 }
 UNUSED = [
+    "auth",
     "build",
-    "cmake-init",
-    "cmake-init-include",
-    "compiler",
+    "clock-sync",
+    "clock-sync-options",
+    "coordination",
+    "coordination-options",
+    "tracing-federated",
+    "dnet",
     "export-dependency-graph",
     "export-to-yaml",
     "external-runtime-path",
-    "no-compile",
     "no-runtime-validation",
     "no-source-mapping",
     "print-statistics",
@@ -73,7 +80,6 @@ UNUSED = [
     "ros2-dependencies",
     "python-version",
     "trust-on-first-use",
-    "cmake-args",
     "msgspec",
     "no-inline",
     "comm-type",
@@ -107,6 +113,12 @@ class Config:
     cmake_include: list[tuple[str, Span]] = field(default_factory=list)
     definitions: dict[str, str] = field(default_factory=dict)
     c_flags: list[str] = field(default_factory=list)
+    cmake_init: list[tuple[str, Span]] = field(default_factory=list)
+    cmake_args: dict[str, str] = field(default_factory=dict)
+    compiler: str = ""
+    board: str = ""  # the pico-sdk's name, and after a colon what stdio is: uart or usb
+    no_compile: bool = False
+    given: dict[str, Span] = field(default_factory=dict)  # property of ELSEWHERE → its place
     span: Span = NOWHERE
     timeout_span: Span = NOWHERE
 
@@ -117,6 +129,22 @@ class Config:
         if self.single_threaded or self.workers is None:
             return 1
         return self.workers or 4
+
+    @property
+    def has_cmake(self) -> bool:
+        """Whether the program is built by CMake: it has CMake code or arguments of its own."""
+        return bool(self.cmake_include or self.cmake_init or self.cmake_args)
+
+    def check_for(self, target: str) -> None:
+        """Checks that `target` honours every property.
+
+        Raises:
+            LfError: it does not; the message names the property.
+        """
+        for name, span in self.given.items():
+            targets, hint = ELSEWHERE[name]
+            if target in targets:
+                raise fail(span, f"'{name}' is not supported for the target {target}", hint)
 
 
 def _bool(value: tree.Value) -> bool:
@@ -141,6 +169,12 @@ def _text(value: tree.Value) -> str:
 def _texts(value: tree.Value) -> list[tuple[str, Span]]:
     items = value.items if isinstance(value, tree.Values) else [value]
     return [(_text(item), item.span) for item in items]
+
+
+def _definitions(value: tree.Value) -> dict[str, str]:
+    if not isinstance(value, tree.Pairs):
+        raise fail(value.span, "expected definitions", "write { NAME: value }")
+    return {p.name: _text(p.value) for p in value.pairs}
 
 
 def _time(value: tree.Value) -> int:
@@ -182,9 +216,9 @@ def configured(target: tree.Target | None, file: str) -> tuple[Config, list[Prob
     problems: list[Problem] = []
     seen: set[str] = set()
     for pair in target.config.pairs:
-        if pair.name in seen:
+        if pair.name.lower() in seen:
             problems.append(Problem(pair.span, f"'{pair.name}' stands here twice", "keep one"))
-        seen.add(pair.name)
+        seen.add(pair.name.lower())
         try:
             problems += _take(config, pair)
         except LfError as error:
@@ -195,7 +229,7 @@ def configured(target: tree.Target | None, file: str) -> tuple[Config, list[Prob
 
 
 def _take(config: Config, pair: tree.Pair) -> list[Problem]:
-    name, value = pair.name, pair.value
+    name, value = pair.name.lower(), pair.value
     if name == "timeout":
         config.timeout = _time(value)
         config.timeout_span = value.span
@@ -217,12 +251,22 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
         config.files += _texts(value)
     elif name in ("cmake-include", "cmake"):
         config.cmake_include += _texts(value)
+        config.given["cmake-include"] = pair.span
+    elif name in ("cmake-init-include", "cmake-init"):
+        config.cmake_init += _texts(value)
+        config.given["cmake-init-include"] = pair.span
+    elif name == "cmake-args":
+        config.cmake_args.update(_definitions(value))
+        config.given["cmake-args"] = pair.span
+    elif name == "compiler":
+        config.compiler = _text(value)
+        config.given["compiler"] = pair.span
+    elif name == "no-compile":
+        config.no_compile = _bool(value)
     elif name in ("cflags", "flags"):
         config.c_flags += [t for text, _ in _texts(value) for t in text.split()]
     elif name == "compile-definitions":
-        if not isinstance(value, tree.Pairs):
-            raise fail(value.span, "expected definitions", "write { NAME: value }")
-        config.definitions.update({p.name: _text(p.value) for p in value.pairs})
+        config.definitions.update(_definitions(value))
     elif name == "platform":
         return _platform(config, value)
     elif name in REFUSED:
@@ -230,9 +274,10 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
     elif name in UNUSED:
         return [Problem(pair.span, f"'{name}' has no effect here", severity="warning")]
     else:
-        near = difflib.get_close_matches(name, [*TAKEN, *UNUSED, *REFUSED], n=1)
+        known = [*UNUSED, *REFUSED, *ELSEWHERE, *TAKEN]
+        near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else "lf/README.md lists the properties"
-        raise fail(pair.span, f"there is no target property '{name}'", hint)
+        raise fail(pair.span, f"there is no target property '{pair.name}'", hint)
     return []
 
 
@@ -249,9 +294,12 @@ def _workers(value: tree.Value) -> int:
 def _platform(config: Config, value: tree.Value) -> list[Problem]:
     problems: list[Problem] = []
     if isinstance(value, tree.Pairs):
-        named = [p for p in value.pairs if p.name == "name"]
+        named = [p for p in value.pairs if p.name.lower() == "name"]
         for pair in value.pairs:
-            if pair.name != "name":
+            if pair.name.lower() == "board":
+                config.board = _text(pair.value)
+                config.given["board"] = pair.span
+            elif pair.name.lower() != "name":
                 text = f"'{pair.name}' of a platform has no effect here"
                 problems.append(Problem(pair.span, text, severity="warning"))
         if not named:

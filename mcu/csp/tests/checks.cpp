@@ -394,7 +394,7 @@ std::uint32_t tick(weft_event*, std::uint32_t) {
   events_after = done;
   return WEFT_DONE;
 }
-constinit weft_actor actor{0};
+constinit weft_actor actor{};
 constinit weft_event event WEFT_EVENT(&tick, &actor);
 Process other(Scheduler&) {
   others = done;

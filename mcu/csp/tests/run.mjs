@@ -176,13 +176,18 @@ for (const name of ['commstime', 'checks', 'two_cores']) {
   m.run(20e6);
   check('two_cores: values, wrong, dropped, end (M20)', text().trim(), `200 0 0 ${RETIRED}`);
 }
-for (const [image, wanted] of [
-  ['mistake', 'refused\n'],
-  ['mistake-debug', 'weft: no room in the arena for a process; give its scheduler a larger one'],
+for (const [image, rule, wanted] of [
+  ['mistake', 'no room in the arena (M21)', 'refused\n'],
+  ['mistake-1-debug', 'no room in the arena (M21)', 'weft: no room in the arena for a process'],
+  ['mistake-2-debug', 'a deadlock (rule 10.1)', 'weft: deadlock: every process of this scheduler'],
+  ['mistake-3', 'a port is not connected (M20)', 'refused\n'],
+  ['mistake-3-debug', 'a port is not connected (M20)', 'weft: a value is posted to a port that is'],
+  ['mistake-4', 'an hour is not early (rule 8.5)', 'the value\n'],
+  ['mistake-4-debug', 'an hour is not early (rule 8.5)', 'the value\n'],
 ]) {
   const { m, text } = load(image);
   m.run(20e6);
-  check(`${image}: no room in the arena (M21)`, JSON.stringify(text()), JSON.stringify(wanted));
+  check(`${image}: ${rule}`, JSON.stringify(text().slice(0, wanted.length)), JSON.stringify(wanted));
 }
 // ---- an interrupt at every instruction ----------------------------------------------------------
 {

@@ -123,8 +123,18 @@ typedef struct weft_ring {
   }
 int weft_ring_put_(weft_any q, weft_ring *r, const void *message);
 bool weft_ring_get_(weft_queue *q, weft_ring *r, void *message);
-#define weft_ring_put(q, r, message) weft_ring_put_(weft_any_of(q), (r), (message))
-#define weft_ring_get(q, r, message) weft_ring_get_(weft_base(q), (r), (message))
+#if WEFT_DEBUG
+#define WEFT_RING_FITS(r, message)                                                          \
+  ((void)(sizeof *(message) == (r)->bytes                                                   \
+              ? 0                                                                           \
+              : (weft_panic("weft: a message of another size than those of its ring"), 0)))
+#else
+#define WEFT_RING_FITS(r, message) ((void)0)
+#endif
+#define weft_ring_put(q, r, message) \
+  (WEFT_RING_FITS((r), (message)), weft_ring_put_(weft_any_of(q), (r), (message)))
+#define weft_ring_get(q, r, message) \
+  (WEFT_RING_FITS((r), (message)), weft_ring_get_(weft_base(q), (r), (message)))
 
 /* Deadline: if the action cannot start by release + within, `missed` is called instead, for the
  * same actor and by the same rules. 28 bytes. */

@@ -33,9 +33,22 @@ extern "C" {
  * and has the lowest priority. */
 typedef struct weft_actor {
   uint8_t mark; /* bit 0: busy; bits 1-7: priority */
+#if WEFT_DEBUG
+  const void *queue; /* the queue to which it belongs; 0: not known yet */
+#endif
 } weft_actor;
 enum { WEFT_BUSY = 1, WEFT_PRIORITY_SHIFT = 1, WEFT_PRIORITY_MAX = 127 };
-#define WEFT_ACTOR(priority) {(uint8_t)((priority) << WEFT_PRIORITY_SHIFT)}
+/* An actor of a priority from 0 to WEFT_PRIORITY_MAX. A constant that is not in that range does not
+ * compile: the array below would have a negative size. */
+#if WEFT_DEBUG
+#define WEFT_ACTOR(priority) {WEFT_PRIORITY_MARK(priority), 0}
+#else
+#define WEFT_ACTOR(priority) {WEFT_PRIORITY_MARK(priority)}
+#endif
+#define WEFT_PRIORITY_MARK(priority) \
+  (uint8_t)(((priority) << WEFT_PRIORITY_SHIFT) + 0 * WEFT_IN_RANGE((priority), WEFT_PRIORITY_MAX))
+#define WEFT_IN_RANGE(x, most) \
+  sizeof(char[__builtin_constant_p(x) && (unsigned long)(x) > (most) ? -1 : 1])
 
 typedef struct weft_node {
   union {
@@ -52,7 +65,8 @@ typedef struct weft_event weft_event;
  * event may already have been posted again). It runs outside any lock with interrupts on, and
  * one at a time per actor. It must not block. The event is idle while its action runs. The
  * action returns 0 (WEFT_DONE), or after how many us, counted from `release`, the same event is
- * to be released again: 1 … 2^31-1. That is how a periodic actor is written: it does not drift,
+ * to be released again: 1 … 2^31-1. More than that, such as (uint32_t)-1, is WEFT_DONE (a debug
+ * build panics). That is how a periodic actor is written: it does not drift,
  * and costs half of a weft_post. If the action has already posted the event, that post counts (a
  * debug build panics). */
 typedef uint32_t (*weft_action)(weft_event *event, uint32_t release);
@@ -155,7 +169,7 @@ static inline weft_queue *weft_base(weft_heap *q) { return &q->queue; }
  * released at once. Returns WEFT_OK or WEFT_E_QUEUED; a heap may also return WEFT_E_ARENA. All
  * release times in a queue must lie within 2^31 us of each other, so post less than WEFT_HORIZON
  * (35.5 minutes) ahead. Because times have 32 bits, a time beyond the horizon looks like a past
- * one: a debug build panics if it is more than 2^30 us past. weft_post_in and weft_post_at always
+ * one: a debug build panics if it is more than 2^28 us (4.5 minutes) past. weft_post_in and weft_post_at always
  * check and return WEFT_E_HORIZON; weft_far_post takes any time. Cost in a list: 44 cycles before
  * all other events, 66 behind the event posted last, or, from the head, 11 more for each entry
  * passed; in a heap: see RESULTS.md. */

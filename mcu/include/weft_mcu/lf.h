@@ -59,6 +59,8 @@ typedef char *string;
 #define FOREVER_MICROSTEP UINT32_MAX
 #define NEVER_TAG ((tag_t){.time = NEVER, .microstep = NEVER_MICROSTEP})
 #define FOREVER_TAG ((tag_t){.time = FOREVER, .microstep = FOREVER_MICROSTEP})
+#define NEVER_TAG_INITIALIZER {.time = NEVER, .microstep = NEVER_MICROSTEP}
+#define FOREVER_TAG_INITIALIZER {.time = FOREVER, .microstep = FOREVER_MICROSTEP}
 #define ZERO_TAG ((tag_t){.time = 0, .microstep = 0u})
 #define BILLION 1000000000LL
 #define PRINTF_TIME "%" PRIi64
@@ -68,6 +70,10 @@ typedef char *string;
 #define SUPPRESS_UNUSED_WARNING(x) ((void)(x))
 #endif
 #define LF_UNUSED(x) ((void)(x))
+#ifndef LF_MAX
+#define LF_MAX(a, b) (((a) > (b)) ? (a) : (b))
+#define LF_MIN(a, b) (((a) < (b)) ? (a) : (b))
+#endif
 
 /* ---- time ------------------------------------------------------------------------------------ */
 instant_t lf_time_logical_(void);
@@ -78,6 +84,7 @@ instant_t lf_time_start(void);
 tag_t lf_tag_(void);
 void lf_request_stop_(void);
 void lf_sleep(interval_t ns);
+#define lf_nanosleep(ns) (lf_sleep(ns), 0)
 /* Upstream's functions take an environment, reaction bodies pass none; both forms work. */
 #define lf_time_logical(...) lf_time_logical_()
 #define lf_time_logical_elapsed(...) lf_time_logical_elapsed_()
@@ -110,8 +117,50 @@ static inline tag_t lf_delay_tag(tag_t tag, interval_t interval) {
                       : (tag_t){tag.time, tag.microstep + 1};
 }
 
+static inline tag_t lf_tag_max(tag_t a, tag_t b) { return lf_tag_compare(a, b) > 0 ? a : b; }
+static inline tag_t lf_tag_min(tag_t a, tag_t b) { return lf_tag_compare(a, b) < 0 ? a : b; }
+/* The last tag before `tag`; NEVER_TAG and FOREVER_TAG stay. */
+static inline tag_t lf_tag_latest_earlier(tag_t tag) {
+  if (tag.time == NEVER || !lf_tag_compare(tag, FOREVER_TAG)) return tag;
+  if (tag.microstep) return (tag_t){tag.time, tag.microstep - 1};
+  return (tag_t){tag.time - 1, FOREVER_MICROSTEP};
+}
+/* The last tag before `tag` delayed by `interval`; without a delay (interval < 0) the tag itself. */
+static inline tag_t lf_delay_strict(tag_t tag, interval_t interval) {
+  if (tag.time == NEVER || interval < 0) return tag;
+  tag_t later = lf_delay_tag(tag, interval);
+  return interval ? lf_tag_latest_earlier(later) : tag;
+}
+#define LF_TIME_BUFFER_LENGTH 80
+
 /* ---- printing, ends, tests ------------------------------------------------------------------- */
+#define LOG_LEVEL_ERROR 0
+#define LOG_LEVEL_WARNING 1
+#define LOG_LEVEL_INFO 2
+#define LOG_LEVEL_LOG 3
+#define LOG_LEVEL_DEBUG 4
+#define LOG_LEVEL_ALL 255
+#define ATTRIBUTE_FORMAT_PRINTF(f, s) __attribute__((format(printf, f, s)))
 #if WEFT_LF_STDIO
+#include <stdarg.h>
+/* Write a time with its units, or with commas, into a buffer of LF_TIME_BUFFER_LENGTH; returns the
+ * number of characters. */
+size_t lf_readable_time(char *buffer, instant_t time);
+size_t lf_comma_separated_time(char *buffer, instant_t time);
+/* The time of a number and a unit, as the options of a program have them; -1: not a number, -2: not
+ * a unit. */
+int lf_time_parse(const char *number, const char *unit, interval_t *result);
+/* `function` gets the messages up to `level` in place of the standard output; 0: nobody does. */
+typedef void(print_message_function_t)(const char *format, va_list arguments);
+void lf_register_print_function(print_message_function_t *function, int level);
+void lf_vprint(const char *format, va_list list);
+void lf_vprint_info(const char *format, va_list list);
+void lf_vprint_log(const char *format, va_list list);
+void lf_vprint_debug(const char *format, va_list list);
+void lf_vprint_warning(const char *format, va_list list);
+void lf_vprint_error(const char *format, va_list list);
+WEFT_NORETURN void lf_vprint_error_and_exit(const char *format, va_list list);
+void lf_print_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void lf_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void lf_print_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void lf_print_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -124,6 +173,7 @@ WEFT_NORETURN void lf_print_error_and_exit(const char *format, ...)
 #define LF_PRINT_DEBUG(...) lf_print_debug(__VA_ARGS__)
 #else /* a device without a C library: what is printed is lost, an error stops */
 #define lf_print(...) ((void)0)
+#define lf_print_info(...) ((void)0)
 #define lf_print_log(...) ((void)0)
 #define lf_print_debug(...) ((void)0)
 #define lf_print_warning(...) ((void)0)
@@ -136,6 +186,7 @@ WEFT_NORETURN void lf_print_error_and_exit(const char *format, ...)
   } while (0)
 #define lf_assert(condition, ...) LF_TEST(condition, __VA_ARGS__)
 #define LF_ASSERT(condition, ...) LF_TEST(condition, __VA_ARGS__)
+#define LF_ASSERTN(condition, ...) LF_TEST(!(condition), __VA_ARGS__)
 #define LF_ASSERT_NON_NULL(pointer) LF_TEST((pointer) != 0, "a pointer is null")
 
 /* ---- threads (a host) ------------------------------------------------------------------------ */
@@ -143,18 +194,35 @@ WEFT_NORETURN void lf_print_error_and_exit(const char *format, ...)
 #include <pthread.h>
 typedef pthread_t lf_thread_t;
 typedef pthread_mutex_t lf_mutex_t;
-typedef pthread_cond_t lf_cond_t;
+typedef struct { pthread_cond_t cond; lf_mutex_t *mutex; } lf_cond_t;
 #define lf_thread_create(thread, fn, arg) pthread_create((thread), 0, (fn), (arg))
 #define lf_thread_join(thread, result) pthread_join((thread), (result))
-#define lf_mutex_init(m) pthread_mutex_init((m), 0)
-#define lf_mutex_lock(m) pthread_mutex_lock(m)
-#define lf_mutex_unlock(m) pthread_mutex_unlock(m)
-#define lf_cond_wait(c, m) pthread_cond_wait((c), (m))
-#define lf_cond_signal(c) pthread_cond_signal(c)
-#define lf_cond_broadcast(c) pthread_cond_broadcast(c)
-#define LF_MUTEX_INIT(m) lf_mutex_init(&(m))
-#define LF_MUTEX_LOCK(m) lf_mutex_lock(&(m))
-#define LF_MUTEX_UNLOCK(m) lf_mutex_unlock(&(m))
+#define lf_thread_self() pthread_self()
+int lf_thread_id(void); /* from 0, in the order in which threads ask for theirs */
+static inline int lf_mutex_init(lf_mutex_t *m) { /* may be locked again by its owner, as upstream */
+  pthread_mutexattr_t kind;
+  pthread_mutexattr_init(&kind);
+  pthread_mutexattr_settype(&kind, 1 /* PTHREAD_MUTEX_RECURSIVE, whose name needs _GNU_SOURCE */);
+  int failed = pthread_mutex_init(m, &kind);
+  pthread_mutexattr_destroy(&kind);
+  return failed;
+}
+static inline int lf_mutex_lock(lf_mutex_t *m) { return pthread_mutex_lock(m); }
+static inline int lf_mutex_unlock(lf_mutex_t *m) { return pthread_mutex_unlock(m); }
+static inline int lf_cond_init(lf_cond_t *c, lf_mutex_t *m) {
+  c->mutex = m;
+  return pthread_cond_init(&c->cond, 0);
+}
+static inline int lf_cond_wait(lf_cond_t *c) { return pthread_cond_wait(&c->cond, c->mutex); }
+static inline int lf_cond_signal(lf_cond_t *c) { return pthread_cond_signal(&c->cond); }
+static inline int lf_cond_broadcast(lf_cond_t *c) { return pthread_cond_broadcast(&c->cond); }
+#define LF_MUTEX_INIT(m) LF_ASSERTN(lf_mutex_init(m), "a mutex cannot be made")
+#define LF_MUTEX_LOCK(m) LF_ASSERTN(lf_mutex_lock(m), "a mutex cannot be locked")
+#define LF_MUTEX_UNLOCK(m) LF_ASSERTN(lf_mutex_unlock(m), "a mutex cannot be unlocked")
+#define LF_COND_INIT(c, m) LF_ASSERTN(lf_cond_init(c, m), "a condition cannot be made")
+#define LF_COND_WAIT(c) LF_ASSERTN(lf_cond_wait(c), "a condition cannot be waited for")
+#define LF_COND_SIGNAL(c) LF_ASSERTN(lf_cond_signal(c), "a condition cannot be signalled")
+#define LF_COND_BROADCAST(c) LF_ASSERTN(lf_cond_broadcast(c), "a condition cannot be broadcast")
 #define lf_available_cores() ((int)sysconf(_SC_NPROCESSORS_ONLN))
 #include <unistd.h>
 #endif
@@ -162,6 +230,12 @@ void lf_critical_section_enter_(void);
 void lf_critical_section_exit_(void);
 #define lf_critical_section_enter(...) lf_critical_section_enter_()
 #define lf_critical_section_exit(...) lf_critical_section_exit_()
+#define LF_CRITICAL_SECTION_ENTER(...) lf_critical_section_enter_()
+#define LF_CRITICAL_SECTION_EXIT(...) lf_critical_section_exit_()
+/* Events of the user's own in a trace: there is no trace of them, as upstream without tracing. */
+#define register_user_trace_event(self, text) ((void)(self), (void)(text), 0)
+#define tracepoint_user_event(self, text) ((void)(self), (void)(text))
+#define tracepoint_user_value(self, text, value) ((void)(self), (void)(text), (void)(value))
 
 /* ---- ports, actions, tokens, modes: in the program's file ------------------------------------ */
 #if WEFT_LF_PROGRAM
@@ -191,7 +265,17 @@ typedef weft_rx_token_port lf_port_base_t;
   weft_rx_token_for((port_or_action), (value), (size_t)(n))
 #define lf_writable_copy(port) weft_rx_writable(port)
 #define lf_set_mode(mode) weft_rx_change_mode((mode), _lf_##mode##_change_type)
-#define lf_check_deadline(self, invoke) weft_rx_check((self), &weft_rx_limit_here, (invoke))
+/* Where the deadline of the reaction is, if its body sets it: in its reactor, or only in the body if
+ * it was declared without one. */
+static int64_t *const weft_rx_deadline_here __attribute__((unused)) = 0;
+#define lf_update_deadline(self, limit) \
+  ((void)(self), (void)(weft_rx_deadline_here ? *weft_rx_deadline_here = (limit) : 0))
+#define lf_check_deadline(self, invoke)                                                           \
+  weft_rx_check((self),                                                                           \
+                weft_rx_deadline_here                                                             \
+                    ? &(weft_rx_limit){*weft_rx_deadline_here, weft_rx_limit_here.missed}          \
+                    : &weft_rx_limit_here,                                                        \
+                (invoke))
 #define lf_reactor_name(self) ((self)->_lf_name)
 #define lf_reactor_full_name(self) ((self)->_lf_full_name)
 /* Schedule an action with an int as its value. Whatever arithmetic type of up to 8 bytes the action

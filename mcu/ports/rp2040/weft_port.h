@@ -16,6 +16,10 @@
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
+#if (defined(PICO_RP2350) && PICO_RP2350) || (defined(__ARM_ARCH) && __ARM_ARCH > 6) || defined(__riscv)
+#error \
+    "weft_mcu's port rp2040 is for the RP2040: the timer and the locks of the RP2350 are at other addresses, and there is no port for it yet. Build for PICO_BOARD=pico, or write a port (mcu/README.md)"
+#endif
 #include "rp2040_regs.h"
 
 #define WEFT_CORES 2

@@ -29,6 +29,9 @@ void (*fake_interrupt)(void), (*fake_quiet)(void), (*fake_outside)(void);
 uint64_t fake_outside_at;
 int fake_stack_broken;
 const char *fake_panicked;
+#if WEFT_DEBUG
+extern const void *weft_serves[WEFT_CORES];
+#endif
 jmp_buf fake_outside_panic;
 
 uint32_t fake_random(uint32_t n) { /* xorshift64* */
@@ -171,6 +174,9 @@ void fake_reset(uint64_t seed, uint64_t start) {
   outside_due = false;
   fake_stack_broken = 0;
   fake_panicked = 0;
+#if WEFT_DEBUG
+  for (int i = 0; i < WEFT_CORES; i++) weft_serves[i] = 0; /* a panic may have left weft_work */
+#endif
   fake_local.held = 0;
   for (int i = 0; i < 8; i++) fake_locks[i].held = 0;
   current = 0;

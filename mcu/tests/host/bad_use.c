@@ -69,6 +69,66 @@ static void beyond_the_horizon(void) {
   CHECK(!a.next);
   CHECK(queue.head.next == &queue.head);
 }
+/* M15, M7: an action returns a delay that 32 bits cannot hold. */
+static uint32_t minus(weft_event *e, uint32_t release) {
+  return (void)e, (void)release, ran++ < 3 ? (uint32_t)-1 : WEFT_DONE;
+}
+static void returns_a_delay_beyond_the_horizon(void) {
+  begin(&lock);
+  a.action = minus;
+  weft_post(&queue, &a, (uint32_t)fake_now() + 10);
+  (void)fake_run(serve, 0, 100000);
+#if WEFT_DEBUG
+  CHECK(fake_panicked && strstr(fake_panicked, "horizon"));
+#endif
+  CHECK(ran == 1); /* never early (rule 8.5): the event is done */
+}
+/* M15, M1: an hour from now looks like 11 minutes ago. */
+static void posted_for_an_hour_from_now(void) {
+#if WEFT_DEBUG
+  begin(&lock);
+  MISTAKE(weft_post(&queue, &a, (uint32_t)fake_now() + 3600u * 1000000u), 0, "horizon");
+#endif
+}
+/* M15, M3 */
+static void actor_in_two_queues(void) {
+#if WEFT_DEBUG
+  weft_queue second;
+  weft_list_init(&second, &lock);
+  begin(&lock);
+  CHECK(weft_post(&queue, &a, (uint32_t)fake_now() + 50) == WEFT_OK);
+  MISTAKE(weft_post(&second, &b, (uint32_t)fake_now() + 50), 0, "two queues");
+#endif
+}
+/* M15 */
+static uint32_t serves(weft_event *e, uint32_t release) {
+  (void)e, (void)release, ran++;
+  if (ran == 1) weft_work(&queue);
+  return WEFT_DONE;
+}
+static void works_inside_an_action(void) {
+#if WEFT_DEBUG
+  begin(&lock);
+  a.action = serves;
+  weft_post(&queue, &a, (uint32_t)fake_now() + 10);
+  (void)fake_run(serve, 0, 100000);
+  CHECK(fake_panicked && strstr(fake_panicked, "weft_work is called in an action"));
+#else
+  (void)serves;
+#endif
+}
+/* M15, M18 */
+static uint32_t slots[4];
+static weft_ring ring = WEFT_RING(slots, count, &actor);
+static void message_of_another_size(void) {
+#if WEFT_DEBUG
+  begin(&lock);
+  uint64_t wide = 1;
+  MISTAKE(weft_ring_put(&queue, &ring, &wide), 0, "another size");
+#else
+  (void)ring;
+#endif
+}
 /* Another core uses a queue that has no lock. */
 static int second_core_code;
 static void post_from_core1(void) { second_core_code = weft_post(&queue, &b, weft_now32() + 10); }
@@ -179,6 +239,11 @@ int main(void) {
   TEST(posted_twice);
   TEST(moved_while_in_another_queue);
   TEST(beyond_the_horizon);
+  TEST(returns_a_delay_beyond_the_horizon);
+  TEST(posted_for_an_hour_from_now);
+  TEST(actor_in_two_queues);
+  TEST(works_inside_an_action);
+  TEST(message_of_another_size);
   TEST(queue_without_lock_shared);
   TEST(stack_overflow);
   TEST(posts_itself_and_returns_a_delay);

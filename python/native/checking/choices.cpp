@@ -62,6 +62,32 @@ int CheckedChoice::taken_of(std::uint64_t key, std::uint32_t from) {
   return taken;
 }
 
+// Notes which guards of a select with priorities are ready.
+void CheckedChoice::looks_by_priority(std::uint64_t key) {
+  const Choice& c = *choice_;
+  since_ = &waits_since_[key];
+  since_->resize(c.n_, 0);
+  for (std::uint32_t i = 0; i < c.n_; ++i) {
+    core::Guard& g = c.guards_[i];
+    const bool ready = g.enabled && g.kind <= core::Kind::output && g.state() == core::State::ready;
+    unsigned& since = (*since_)[i];
+    since = !ready ? 0 : since ? since : std::max(1u, engine_.run.steps);
+  }
+}
+void CheckedChoice::takes_by_priority() {
+  const Choice& c = *choice_;
+  std::vector<unsigned>& since = *std::exchange(since_, nullptr);
+  if (c.chosen_ >= 0) since[static_cast<std::size_t>(c.chosen_)] = 0;
+  for (std::uint32_t i = 0; i < since.size(); ++i) {
+    if (!since[i] || engine_.run.steps - since[i] < engine_.starving()) continue;
+    const weft::checking::Record& r = engine_.run.record;
+    engine_.starved.insert(
+        "guard " + std::to_string(i) + " of a select of " + r.path(r.running) + " (" +
+        engine_.name_at(c.guards_[i].where) + ") was ready, and was passed over for " +
+        std::to_string(engine_.starving()) + " steps: a select with priorities may never take it");
+  }
+}
+
 int CheckedChoice::begins(ProcessObject*, Choice& choice, std::uint32_t from, std::uint64_t key) {
   choice_ = &choice;
   weft::checking::Record& r = engine_.run.record;
@@ -81,12 +107,17 @@ int CheckedChoice::begins(ProcessObject*, Choice& choice, std::uint32_t from, st
   ready_ = 2;  // they were not looked at: there may be several
   const bool decides =
       choice.mode_ == Mode::fair && choice.n_ > 1 && !choice.far_ && !choice.standing_;
+  since_ = nullptr;
+  if (engine_.fair && choice.mode_ == Mode::priority && choice.n_ > 1 && !choice.far_ &&
+      !choice.standing_)
+    looks_by_priority(key);
   return decides ? taken_of(key, from) : -1;
 }
 
 const void* CheckedChoice::begun(Begun how, Access& at) {
   const Choice& c = *choice_;
   weft::checking::Record& r = engine_.run.record;
+  if (since_) takes_by_priority();
   const bool parked = how == Begun::parked, can = commutes();
   for (std::uint32_t i = 0; i < c.n_; ++i) {
     const core::Guard& g = c.guards_[i];

@@ -10,13 +10,24 @@ namespace weft::py {
 using weft::checking::kNone;
 using weft::checking::Stopped;
 
+// The name of a channel, or the line where it was made.
+std::string Checker::name_at(const void* place) const {
+  const auto& c = *static_cast<const core::SyncObject*>(place);
+  if (!c.name) return "?";
+  std::string_view name = c.name;
+  if (!c.line) return std::string(name);
+  return std::string(name.substr(name.rfind('/') + 1)) + ":" + std::to_string(c.line);
+}
+
 void Checker::begin(weft::checking::Strategy& strategy) {
   numbers_.clear();
   last_ = nullptr;
   decided_ = nullptr;
   program_ = nullptr;
-  cancelled_ = false;
+  cancelled_ = in_block = false;
   lost = 0;
+  lost_in.clear();
+  starved.clear();
   marked.clear();
   run.begin(strategy);
   on = true;
@@ -128,9 +139,23 @@ core::Waker* Checker::decide(core::RunQueue& queue, int goes_on) noexcept {
         continue;
       }
     }
+    if (fair && !run.stopped()) note_who_waits(i);
     queue.take(wakers_[i]);
     run.goes(ready_[i]);
     return wakers_[i];
+  }
+}
+
+// The ready processes but the chosen one are passed over at this step.
+void Checker::note_who_waits(std::size_t chosen) noexcept {
+  of(ready_[chosen]).ready_since = 0;
+  for (std::size_t i = 0; i < ready_.size(); ++i) {
+    if (i == chosen) continue;
+    unsigned& since = of(ready_[i]).ready_since;
+    if (!since) since = run.steps;
+    if (run.steps - since == starving())
+      starved.insert(run.record.path(ready_[i]) + " could go on, and did not for " +
+                     std::to_string(starving()) + " steps of others");
   }
 }
 
@@ -178,8 +203,9 @@ void Checker::call_marked(const ProcessBase* p) noexcept {
 bool Checker::pauses(ProcessObject* p, const void* operation, bool yields) noexcept {
   const int n = number(p);
   if (n == kNone) return false;
-  if (!marked.empty() && !operation && !run.stopped()) call_marked(&p->base);
   Checked& c = of(n);
+  if (!marked.empty() && !(operation && c.paused == operation) && !run.stopped())
+    call_marked(&p->base);
   if (operation && c.paused == operation) {
     c.paused = nullptr;
     return false;
@@ -211,6 +237,7 @@ int Checker::selects(ProcessObject* p, Choice& choice, std::uint32_t from,
   const int n = number(p);
   if (n == kNone) return -1;
   of(n).arrival = {nullptr, Access::all, true, true};
+  run.record.at(n).limited = p->base.is(core::NodeFlags::limited);
   return of(n).choice.begins(p, choice, from, key);
 }
 
@@ -250,7 +277,9 @@ void Checker::made(const void* place, std::uint32_t capacity, bool loses) noexce
 }
 void Checker::gone(const void* place, std::uint64_t dropped) noexcept {
   const int n = run.record.gone(place);
-  if (n != kNone && !run.record.places[static_cast<std::size_t>(n)].loses) lost += dropped;
+  if (n == kNone || !dropped || run.record.places[static_cast<std::size_t>(n)].loses) return;
+  lost += dropped;
+  lost_in[name_at(place)] += dropped;
 }
 void Checker::touches(const void* place, Access how) noexcept {
   if (!run.record.kept) return;

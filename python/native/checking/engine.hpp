@@ -11,8 +11,10 @@
 //    anything else is decided.
 //  3 After the run has stopped all processes are cancelled, and go in the order of the queue.
 #pragma once
-#include <deque>
+#include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -35,16 +37,25 @@ class CheckedChoice final : public weft::checking::Waiting {
   // there; null: at none.
   const void* begun(Begun, Access& how);
   void decided() override;
-  void forget() noexcept { passed_over_.clear(); }
+  void forget() noexcept {
+    passed_over_.clear();
+    waits_since_.clear();
+  }
 
  private:
   bool commutes() const noexcept;
   int taken_of(std::uint64_t key, std::uint32_t from);
+  void looks_by_priority(std::uint64_t key);
+  void takes_by_priority();
 
   Checker& engine_;
   Choice* choice_ = nullptr;
   std::size_t ready_ = 0;  // how many guards were ready when it began
   std::unordered_map<std::uint64_t, std::vector<unsigned>> passed_over_;
+  // Of a select with priorities, in a fair order: the step at which each guard was first passed over
+  // although it was ready; 0: it was not ready, or was taken, the last time.
+  std::unordered_map<std::uint64_t, std::vector<unsigned>> waits_since_;
+  std::vector<unsigned>* since_ = nullptr;  // that of the select that has begun
 };
 
 class Checker final : public Points, public runtime::Chooser {
@@ -52,7 +63,11 @@ class Checker final : public Points, public runtime::Chooser {
   weft::checking::Run run;
   const Services* services = nullptr;
   bool on = false;
-  std::uint64_t lost = 0;  // values
+  std::uint64_t lost = 0;                        // values
+  std::map<std::string, std::uint64_t> lost_in;  // by the name of the channel
+  std::set<std::string> starved;                 // sentences
+  // Ordinary code has had an operation in a block of its own: it is no point.
+  bool in_block = false;
   // What is called before each operation of a process with a stack of its own (faults).
   std::unordered_map<const ProcessBase*, Owned<PyObject>> marked;
 
@@ -76,6 +91,16 @@ class Checker final : public Points, public runtime::Chooser {
   void cancels() noexcept override;
   void limits(ProcessObject*, bool open) noexcept override;
   void reads_clock() noexcept override;
+  void in_ordinary_code() noexcept override { in_block = true; }
+
+  std::string name_at(const void* place) const;  // of a channel
+
+  // Starvation (rule 17.6) is looked for only in orders that are fair: the usual one, and random
+  // ones. How many steps of others it takes to be sure of it.
+  bool fair = false;
+  unsigned starving() const noexcept {
+    return 1000 + run.settings.limit_each * static_cast<unsigned>(run.record.count);
+  }
 
  private:
   // What the operation that begins has told.
@@ -90,7 +115,7 @@ class Checker final : public Points, public runtime::Chooser {
     void begin_anew(ProcessBase* p) noexcept {
       base = p;
       paused = nullptr;
-      yields = yielded_at = 0;
+      yields = yielded_at = ready_since = 0;
       arrival = {};
       choice.forget();
     }
@@ -98,6 +123,7 @@ class Checker final : public Points, public runtime::Chooser {
     const void* paused = nullptr;  // the operation before which it lets others go
     unsigned yields = 0;           // how often it has yielded since another process went
     unsigned yielded_at = 0;
+    unsigned ready_since = 0;  // the step at which another first went before it; 0: none has
     Arrival arrival;
     CheckedChoice choice;
   };
@@ -113,6 +139,7 @@ class Checker final : public Points, public runtime::Chooser {
   bool is_spinning(int n) noexcept;
   void call_marked(const ProcessBase*) noexcept;
   void wake(int n) noexcept;
+  void note_who_waits(std::size_t chosen) noexcept;
 
   std::vector<std::unique_ptr<Checked>> processes_;  // by number
   std::unordered_map<const ProcessBase*, int> numbers_;

@@ -55,6 +55,7 @@ PyObject* f_configure(PyObject*, PyObject* args) {
   s.park = park != 0;
   checker->run.settings = s;
   const std::string_view way = search;
+  checker->fair = way == "plain" || way == "walk" || way == "replay";
   walk.seed = priorities.seed = seed;
   priorities.depth = depth;
   if (way == "plain") {
@@ -73,7 +74,7 @@ PyObject* f_configure(PyObject*, PyObject* args) {
     strategy = &bounded;
   } else if (way == "reduced") {
     reduced.forget();
-    reduced.with_cancels = false;
+    reduced.with_cancels = reduced.with_crowds = false;
     strategy = &reduced;
   } else {
     return refuse("there is no such search");
@@ -96,6 +97,7 @@ PyObject* f_seed(PyObject*, PyObject* args) {
 PyObject* f_follow(PyObject*, PyObject* list) {
   replay.deviations.clear();
   replay.numbers.clear();
+  checker->fair = PySequence_Size(list) == 0;
   for (Py_ssize_t i = 0; i < PySequence_Size(list); ++i) {
     const Owned o(PySequence_GetItem(list, i));
     if (!o) return nullptr;
@@ -146,6 +148,22 @@ PyObject* f_end(PyObject*, PyObject*) {
                        static_cast<unsigned long long>(checker->lost), run.early, cut, run.chances);
 }
 
+// noted() -> ([(channel, values lost)…], [sentence about starvation…], had ordinary code an operation
+// in a block?): of the last run.
+PyObject* f_noted(PyObject*, PyObject*) {
+  Owned lost(PyList_New(0)), starved(PyList_New(0));
+  if (!lost || !starved) return nullptr;
+  for (const auto& [name, values] : checker->lost_in) {
+    const Owned one(Py_BuildValue("NK", to_str(name), static_cast<unsigned long long>(values)));
+    if (!one || PyList_Append(lost.get(), one.get()) < 0) return nullptr;
+  }
+  for (const std::string& sentence : checker->starved) {
+    const Owned one(to_str(sentence));
+    if (!one || PyList_Append(starved.get(), one.get()) < 0) return nullptr;
+  }
+  return Py_BuildValue("OOO", lost.get(), starved.get(), checker->in_block ? Py_True : Py_False);
+}
+
 PyObject* f_advance(PyObject*, PyObject*) {
   return strategy ? PyBool_FromLong(strategy->advance()) : refuse("nothing is configured");
 }
@@ -194,8 +212,8 @@ PyObject* f_steps(PyObject*, PyObject*) {
   return PyLong_FromUnsignedLong(checker->on ? checker->run.steps : 0);
 }
 
-// mark(callback): the callback is called before each operation of the process that calls mark(),
-// which has a stack of its own. None: no longer.
+// mark(callback): the callback is called before each operation of the process that calls mark().
+// None: no longer.
 PyObject* f_mark(PyObject*, PyObject* callback) {
   const ProcessBase* const p = checker->on ? checker->services->running() : nullptr;
   if (!p) return refuse("only a process of a checked run is marked");
@@ -241,6 +259,7 @@ PyMethodDef functions[] = {{"configure", f_configure, METH_VARARGS, nullptr},
                            {"follow", f_follow, METH_O, nullptr},
                            {"begin", f_begin, METH_NOARGS, nullptr},
                            {"end", f_end, METH_NOARGS, nullptr},
+                           {"noted", f_noted, METH_NOARGS, nullptr},
                            {"advance", f_advance, METH_NOARGS, nullptr},
                            {"restarts", f_restarts, METH_NOARGS, nullptr},
                            {"difference", f_difference, METH_NOARGS, nullptr},

@@ -39,6 +39,7 @@ const Services services{
 }  // namespace
 
 void CheckedCall::begin(bool yields) noexcept {
+  if (!process_) return checking->in_ordinary_code();
   if (checking->pauses(process_, nullptr, yields)) checking->stops(process_);
 }
 

@@ -54,6 +54,8 @@ class Points {
   virtual void cancels() noexcept = 0;
   virtual void limits(ProcessObject*, bool open) noexcept = 0;
   virtual void reads_clock() noexcept = 0;
+  // Ordinary code has an operation, in a block of its own (rule 7.5). It is no point.
+  virtual void in_ordinary_code() noexcept = 0;
 
  protected:
   ~Points() = default;
@@ -63,7 +65,7 @@ extern Points* checking;
 
 // What the engine may ask of the extension.
 struct Services {
-  static constexpr unsigned kVersion = 1;
+  static constexpr unsigned kVersion = 2;
   static constexpr const char* kCapsule = "weft._native._checking";
   unsigned version;
   void (*install)(Points*, runtime::Chooser*);  // null: nothing is checked any more
@@ -93,7 +95,7 @@ class CheckedCall {
  public:
   explicit CheckedCall(ProcessObject* greenlet, bool yields = false) noexcept
       : process_(checking ? greenlet : nullptr) {
-    if (process_) [[unlikely]]
+    if (checking) [[unlikely]]
       begin(yields);
   }
   CheckedCall(const CheckedCall&) = delete;

@@ -41,6 +41,7 @@
 #include "rounds/report.hpp"
 #include "rounds/rounds.hpp"
 #include "sequences.hpp"
+#include "watching/flight.hpp"
 #include "watching/observe.hpp"
 
 namespace weft::py {
@@ -211,6 +212,7 @@ bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::excepti
   else
     return false;
   failures.clear();
+  if (outermost) flight_failed();
   return true;
 }
 

@@ -359,7 +359,7 @@ PyObject* f_rows(PyObject*, PyObject* args) {
 
 // _look_channels(look): ({channel: (name, values passed since the last time, values dropped, values
 // in the buffer, capacity, samples in which somebody waited to read, to write, how many wait to
-// read now, to write)}, how many samples there were). The round is over.
+// read now, to write, id() of the channel)}, how many samples there were). The round is over.
 PyObject* f_channels(PyObject*, PyObject* o) {
   Look* const look = look_in(o);
   if (!look) return nullptr;
@@ -385,10 +385,11 @@ PyObject* f_channels(PyObject*, PyObject* o) {
     if (transfers < f.transfers) f.transfers = 0;  // another channel at its address
     if (dropped < f.dropped) f.dropped = 0;
     const auto now = f.sample == look->samples ? f.line : std::array<std::uint32_t, 2>{};
-    const Owned row(Py_BuildValue("NKKKIIIII", to_str(channel_name(channel_of_core(c))),
+    ChannelObject* const channel = channel_of_core(c);
+    const Owned row(Py_BuildValue("NKKKIIIIIK", to_str(channel_name(channel)),
                                   transfers - f.transfers, dropped - f.dropped, buffered,
                                   c.ring ? c.ring->capacity : 0u, f.waits[0], f.waits[1], now[0],
-                                  now[1]));
+                                  now[1], reinterpret_cast<std::uintptr_t>(channel)));
     const Owned key(row ? key_of(it->first) : nullptr);
     if (!key || PyDict_SetItem(by_key.get(), key.get(), row.get()) < 0) return nullptr;
     f.transfers = transfers;

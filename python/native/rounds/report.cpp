@@ -29,6 +29,7 @@
 #include "rounds/facts.hpp"
 #include "rounds/rounds.hpp"
 #include "rounds/runs.hpp"
+#include "watching/flight.hpp"
 #include "watching/look.hpp"
 #include "watching/observe.hpp"
 #include "watching/steps.hpp"
@@ -507,6 +508,7 @@ void forget_threads() noexcept {
   sleepers = nullptr;
   sleeper.next = sleeper.before = nullptr;
   forget_steps();
+  forget_flight();
   forget_look_door();
   forget_strangers();
   forget_outside();

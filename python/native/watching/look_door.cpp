@@ -186,19 +186,21 @@ bool open_door() {
   return false;
 }
 
-// --- a signal that asks where every process is (weft/_watching/on_signal.py) ---------------------
+// --- signals that ask where every process is (weft/_watching/on_signal.py), or for the flight
+// recorder's file ---------------------------------------------------------------------------------
 
-std::atomic<int> bell{-1};        // the end of a pipe that the handler writes to
-File bell_file{-1};               // the file of `bell`; it is set before `bell` is
-std::atomic<pid_t> rings_for{0};  // the OS process whose thread reads from that pipe
-bool asked = false;               // was on_signal() called, perhaps in the parent of a fork?
+std::atomic<int> bell{-1};          // the end of a pipe that the handler writes to
+File bell_file{-1};                 // the file of `bell`; it is set before `bell` is
+std::atomic<pid_t> rings_for{0};    // the OS process whose thread reads from that pipe
+bool asked = false;                 // was on_signal() called, perhaps in the parent of a fork?
+std::atomic<int> writes_flight{0};  // the signal at which the flight recorder's file is written
 
-void ring(int) {
+void ring(int number) {
   const int error = errno;
   // A child of a fork has its parent's pipe until it has a thread of its own that answers.
   if (const int to = bell.load();
       to >= 0 && rings_for.load() == getpid() && File(to) == bell_file) {
-    [[maybe_unused]] const auto n = write(to, "?", 1);
+    [[maybe_unused]] const auto n = write(to, number == writes_flight ? "!" : "?", 1);
   }
   errno = error;
 }
@@ -210,9 +212,11 @@ void* answer_bell(void* of) {
   char rung[64];
   while (File(from) == mine) {
     const auto n = read(from, rung, sizeof rung);
-    if (n > 0)
-      as_helper("weft._watching.on_signal", "say", nullptr);
-    else if (n == 0 || errno != EINTR)
+    if (n > 0) {
+      const auto size = static_cast<std::size_t>(n);
+      if (std::memchr(rung, '?', size)) as_helper("weft._watching.on_signal", "say", nullptr);
+      if (std::memchr(rung, '!', size)) as_helper("weft._watching.flight", "say", nullptr);
+    } else if (n == 0 || errno != EINTR)
       return nullptr;
   }
   return nullptr;
@@ -233,22 +237,25 @@ bool hang_bell() {
   return true;
 }
 
-// _on_signal(number): when this signal comes, weft._watching.on_signal.say() is called on a helper
-// thread.
-PyObject* f_on_signal(PyObject*, PyObject* o) {
-  const long number = PyLong_AsLong(o);
-  if (number == -1 && PyErr_Occurred()) return nullptr;
+// _on_signal(number, flight=False): when this signal comes, weft._watching.on_signal.say() is called
+// on a helper thread, or weft._watching.flight.say().
+PyObject* f_on_signal(PyObject*, PyObject* args) {
+  int number, flight = 0;
+  if (!PyArg_ParseTuple(args, "i|p", &number, &flight)) return nullptr;
   asked = true;
+  if (flight)
+    writes_flight = number;
+  else if (writes_flight == number)
+    writes_flight = 0;
   if (rings_for.load() != getpid() && !hang_bell()) return PyErr_SetFromErrno(PyExc_OSError);
   struct sigaction a {};
   a.sa_handler = &ring;
   a.sa_flags = SA_RESTART;
   sigfillset(&a.sa_mask);
-  if (sigaction(static_cast<int>(number), &a, nullptr) != 0)
-    return PyErr_SetFromErrno(PyExc_OSError);
+  if (sigaction(number, &a, nullptr) != 0) return PyErr_SetFromErrno(PyExc_OSError);
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_on_signal", gated<f_on_signal>, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {{"_on_signal", gated<f_on_signal>, METH_VARARGS, nullptr}, {}};
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include "processes/run.hpp"
 #include "rounds/runs.hpp"
 #include "sequences.hpp"
+#include "watching/flight.hpp"
 #include "watching/steps.hpp"
 
 namespace weft::py {
@@ -49,10 +50,7 @@ PyObject* f_set_observer(PyObject*, PyObject* f) {
   if (on && !PyCallable_Check(f))
     return PyErr_Format(PyExc_TypeError, "an observer must be callable, not %R", f);
   Py_XSETREF(observer, on ? Py_NewRef(f) : nullptr);
-  observer_is_set.store(on, std::memory_order_relaxed);
-  observe_operations(on);
-  observe_selects(on);
-  observe_groups(on);
+  observe_more();
   Py_RETURN_NONE;
 }
 
@@ -108,7 +106,20 @@ PyMethodDef functions[] = {{"_set_observer", gated<f_set_observer>, METH_O, null
 
 }  // namespace
 
+void observe_more() noexcept {
+  const bool on = observer || flying();
+  observer_is_set.store(on, std::memory_order_relaxed);
+  observe_operations(on);
+  observe_selects(on);
+  observe_groups(on);
+}
+
 void observe(const char* what, const char* op, PyObject* target, PyObject* detail) noexcept {
+  if (flying()) {
+    if (*what == 'c') flight_over(op, target, detail, nullptr);
+    if (*what == 'p') flight_parks();
+  }
+  if (!observer) return;
   const SavedException kept;
   call(what, running(), op, target, detail);
 }
@@ -118,6 +129,7 @@ void raised(const char* op, PyObject* target) noexcept {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   if (t) PyErr_NormalizeException(&t, &v, &tb);
+  if (flying()) flight_over(op, target, nullptr, v);
   call("raise", running(), op, target, v);
   PyErr_Restore(t, v, tb);
 }
@@ -137,6 +149,7 @@ void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept {
   observe("park", kind.verb, nullptr, nullptr);
 }
 void observe_start(ProcessObject* p) noexcept {
+  if (flying()) flight_starts(p);
   const SavedException kept;
   call("start", reinterpret_cast<PyObject*>(p), nullptr, nullptr, nullptr);
 }
@@ -147,6 +160,7 @@ void observe_end(ProcessObject* p, PyObject* result) noexcept {
     PyErr_NormalizeException(&t, &v, &tb);
     if (tb) PyException_SetTraceback(v, tb);
   }
+  if (flying()) flight_ends(p, v);
   call(result ? "end" : "left", reinterpret_cast<PyObject*>(p), nullptr, nullptr,
        result ? result : v);
   if (!result) PyErr_Restore(t, v, tb);

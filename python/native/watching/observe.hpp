@@ -44,6 +44,9 @@ PyObject* observed(const char* op, PyObject* target, PyObject* value, F&& f) {
   return r;
 }
 
+// The flight recorder was switched on or off: hears who hears of operations.
+void observe_more() noexcept;
+
 // Each is in the file that has the functions to exchange.
 void observe_operations(bool on) noexcept;
 void observe_selects(bool on) noexcept;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft._watching.deadlocks import PartialDeadlock, Stuck, deadlocks, watching_deadlocks
 from weft._watching.debug import Changed, Debug, debug
+from weft._watching.flight import flight
 from weft._watching.measure import ChannelMeasure, Measurement, measure, measuring
 from weft._watching.on_signal import on_signal
 from weft._watching.trace import tracing
@@ -22,6 +23,7 @@ __all__ = [
     "WeftWarning",
     "deadlocks",
     "debug",
+    "flight",
     "measure",
     "measuring",
     "on_signal",

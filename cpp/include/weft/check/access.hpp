@@ -43,7 +43,9 @@ class Relation {
     put(choose_write, {choose_write, all});
     put(close, {make, all, join, look});
     put(close_other, {make, all});
-    put(make, {all});
+    // When one side has gone, who takes its last value, or gives it one that it waits for, ends the
+    // channel: after that no end can be made.
+    put(make, {read, write, choice, choose_read, choose_write, all});
     put(all, {all, join, look});
     put(join, {look});
     // The value that a writer leaves in a buffer is lost if the last reader has gone.

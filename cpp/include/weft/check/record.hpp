@@ -76,6 +76,8 @@ struct Place {
   std::vector<int> values, free;  // queues of events that left a value, that made room
   std::size_t next_value = 0, next_free = 0;
   std::vector<int> closers, joined;  // events that closed an end, that arrived at a barrier
+  std::vector<int> joiners;          // the processes that have ever arrived at the barrier
+  std::size_t parties = 0;           // the fewest that a phase of the barrier had; 0: none is over
   struct Select {
     int process;
     Uid uid;
@@ -91,6 +93,7 @@ class Record {
   bool kept = false;      // are events kept? If not, steps are only counted
   bool any_time = false;  // may times come although a process could run?
   bool cancels = false;   // does a cancellation conflict with every step?
+  bool crowds = false;    // do two arrivals at a barrier conflict?
 
   void begin();
 
@@ -162,6 +165,9 @@ class Record {
   int current = kNone;  // the event under way
   int running = 0;      // its process
   bool cancelled = false;
+  // More processes have arrived at a barrier than it has parties. Then it makes a difference which of
+  // them come first.
+  bool crowded = false;
 
  private:
   int before(int process) const noexcept;
@@ -170,6 +176,7 @@ class Record {
   int new_process();
   int new_place();
   int place_by_uid(Uid uid);
+  Access at_place(int place, Access how) const noexcept;
   void look_at_selects(int place, Access how);
   void look_at_select(Place::Select s) {
     if (s.process != running) touch_uid(s.uid, Access::look);
@@ -177,6 +184,7 @@ class Record {
   void follow_closers_of(Process& p);
   bool closes_now() const noexcept;
   void meets(int process, Place& x, Begun how, Access what);
+  void joins(int process, Place& x, Begun how);
 
   std::vector<Touch> touch_pool_;
   std::vector<int> follow_pool_;

@@ -22,17 +22,19 @@ namespace weft::checking {
 class Reduced final : public Strategy {
  public:
   Relation relation;
-  bool with_cancels = false;
+  bool with_cancels = false, with_crowds = false;
 
   bool keeps_events() const noexcept override { return true; }
   bool cancels() const noexcept override { return with_cancels; }
+  bool crowds() const noexcept override { return with_crowds; }
   void begin(Run&) override;
   unsigned go(Run&) override;
   unsigned take(Run&, unsigned options, Kind) override;
   void end(Run&) override;
   bool advance() override;
-  // True: the run had the first cancellation. Cancellations conflict with every step, and no step
-  // so far has noted that: the search begins anew, and notes it.
+  // True: the run had the first cancellation, or the first barrier at which more processes arrive
+  // than it has parties. Cancellations conflict with every step, and arrivals at such a barrier with
+  // one another; no step so far has noted that: the search begins anew, and notes it.
   bool restarts(const Run&) override;
   void forget();  // for another program
 

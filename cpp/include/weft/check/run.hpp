@@ -54,6 +54,7 @@ class Strategy {
 
   virtual bool keeps_events() const noexcept { return false; }
   virtual bool cancels() const noexcept { return false; }  // Record::cancels
+  virtual bool crowds() const noexcept { return false; }   // Record::crowds
   virtual void begin(Run&) {}
   // Which of the run.options() options goes. It is asked only if there are several, or if events
   // are kept.
@@ -109,12 +110,13 @@ class Run {
   std::string difference;
 
  private:
+  void leave_out_who_yields(std::span<const int> ready);
   void decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on);
 
   Strategy* strategy_ = nullptr;
   Stopped stopped_ = Stopped::no;
   std::vector<int> ready_;
-  std::vector<unsigned> positions_;
+  std::vector<unsigned> positions_;          // of ready_, if some are left out
   std::vector<std::vector<int>> yields_to_;  // by process: who is to go before it
   unsigned yielding_ = 0;
   bool clock_ = false, goes_on_ = false;

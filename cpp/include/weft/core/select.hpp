@@ -49,6 +49,14 @@ class Select : public Choosing<Select> {
     counted_ = false;
   }
   std::uint32_t next_start() const noexcept { return start_; }
+#if WEFT_CHECKED
+  // A check decides which guard is taken (runtime/points.hpp).
+  bool takes_any() const noexcept { return mode_ != Mode::priority && n_ > 1; }
+  void begin_at(std::uint32_t i) noexcept {
+    mode_ = Mode::fair;  // a random select, too: any guard that is ready is the check's to take
+    start_ = i;
+  }
+#endif
   // The state of the random numbers of Mode::random; the caller seeds it.
   std::uint64_t seed = 0x9E3779B97F4A7C15ull;
 

@@ -116,6 +116,9 @@ struct Node : Link {
   // foreign: how many calls of WakerOps::tell were made, modulo 256; promised: 1 if the reader is
   // to be withdrawn (channel's lock)
   std::uint8_t told = 0;
+#if WEFT_CHECKED
+  int checked = -1;  // the process's number in a check (runtime/points.hpp)
+#endif
 
   bool is(std::uint16_t f) const noexcept { return (flags & f) != 0; }
   void set(std::uint16_t f) noexcept { flags = static_cast<std::uint16_t>(flags | f); }

@@ -89,7 +89,10 @@ class Alternative {
       chosen_ = select_.enrol();
     }
     if (chosen_ != core::Select::parked) return false;
-    if (limited) event_.post(me->scheduler(), select_.choice, deadline);
+    if (limited) {
+      event_.until = deadline;
+      event_.post(me->scheduler(), select_.choice);
+    }
     return true;
   }
   int finish() noexcept {
@@ -101,7 +104,7 @@ class Alternative {
 
   core::Guard guards_[N];
   core::Select select_;
-  detail::Deadline event_{};
+  detail::Deadline event_{0};
   Process::promise_type* me_ = nullptr;
   int chosen_ = 0;
   Mode mode_;

@@ -63,26 +63,43 @@ struct Plain {
   Status await_resume() const noexcept { return me->status; }
 };
 
+// A time that is less than kPast before now is past; any other one is to come, up to 67 minutes
+// ahead. So a deadline beyond WEFT_HORIZON is not early (rule 8.5). kHop: a queue compares times
+// over 2^31 us, so the event of a far deadline is released before its time and moves on.
+inline constexpr std::uint32_t kPast = 1u << 28, kHop = 1u << 30;
+
+inline bool is_past(std::uint32_t t) noexcept { return weft_now32() - t < kPast; }
+
 // An event that ends a choice by its deadline.
 struct Deadline : weft_event {
-  core::Choice* choice;
-  void post(Scheduler& s, core::Choice& c, std::uint32_t release) noexcept {
+  core::Choice* choice = nullptr;
+  std::uint32_t until;
+
+  constexpr explicit Deadline(std::uint32_t t) noexcept : weft_event{}, until(t) {}
+  void post(Scheduler& s, core::Choice& c) noexcept {
     next = nullptr;
     action = &fire;
     actor = s.actor();
     choice = &c;
-    weft_post(s.queue(), this, release);
+    const std::uint32_t now = weft_now32();
+    s.outside(+1);
+    weft_post(s.queue(), this, until - now < kHop || now - until < kPast ? until : now + kHop);
   }
   // Called in an action of the same actor. So the event is still queued, or its action has ended; a
   // core cannot have committed to it.
   void end(Scheduler& s) noexcept {
-    if (next) weft_cancel(s.queue(), this);
+    if (!next) return;
+    weft_cancel(s.queue(), this);
+    s.outside(-1);
   }
-  static std::uint32_t fire(weft_event* e, std::uint32_t) noexcept {
-    core::Choice* c = static_cast<Deadline*>(e)->choice;
+  static std::uint32_t fire(weft_event* e, std::uint32_t release) noexcept {
+    Deadline* d = static_cast<Deadline*>(e);
+    if (release != d->until) return d->until - release < kHop ? d->until - release : kHop;
+    core::Choice* c = d->choice;
     core::Waker* w = c->waker;
+    Scheduler& s = static_cast<Process::promise_type*>(w)->scheduler();
+    s.outside(-1);
     if (c->finish_as(core::TIMED_OUT)) {
-      Scheduler& s = static_cast<Process::promise_type*>(w)->scheduler();
       s.push(w);
       s.run_runnable();
     }
@@ -90,20 +107,15 @@ struct Deadline : weft_event {
   }
 };
 
-inline bool is_past(std::uint32_t t) noexcept {
-  return static_cast<std::int32_t>(t - weft_now32()) <= 0;
-}
-
 // A read or write that an event may end at a deadline.
 template <class T, Side S>
 struct Timed {
   ChannelEngine<T>* channel;
   std::conditional_t<S == Side::in, T*, T> value;
-  std::uint32_t deadline;
+  Deadline event;
   Process::promise_type* me = nullptr;
   core::Node node{};
   core::Choice choice{};
-  Deadline event{};
 
   bool await_ready() const noexcept { return false; }
   bool await_suspend(Process::Handle h) noexcept {
@@ -117,13 +129,13 @@ struct Timed {
     node.belongs_to(&choice);
     core::Attempt t = channel->template scan<S>(node);
     if (t == core::Attempt::not_ready) {
-      if (is_past(deadline)) return over(Status::timed_out);
+      if (is_past(event.until)) return over(Status::timed_out);
       choice.arm();
       t = channel->template enrol<S>(node);
     }
     if (t == core::Attempt::committed) return over(Status::ok);
     if (t == core::Attempt::ended) return over(node.status);
-    event.post(me->scheduler(), choice, deadline);
+    event.post(me->scheduler(), choice);
     return true;
   }
   Status await_resume() noexcept {
@@ -144,15 +156,14 @@ struct Timed {
 
 // Sleeping: an event without a channel.
 struct Sleep {
-  std::uint32_t until;
+  Deadline event;
   core::Choice choice{};
-  Deadline event{};
   bool await_ready() const noexcept { return false; }
   bool await_suspend(Process::Handle h) noexcept {
-    if (is_past(until)) return h.promise().gives_way();
+    if (is_past(event.until)) return h.promise().gives_way();
     choice.waker = &h.promise();
     choice.arm();
-    event.post(h.promise().scheduler(), choice, until);
+    event.post(h.promise().scheduler(), choice);
     return true;
   }
   void await_resume() const noexcept {}
@@ -222,10 +233,10 @@ class Reader : public detail::End<T, Side::in> {
   [[nodiscard]] auto read(T &to) const noexcept {
     return detail::Plain<T, Side::in>{{this->core_}, &to};
   }
-  // The same, or timed_out at the microsecond `deadline` (less than WEFT_HORIZON ahead). A value
-  // that is there is read even after the deadline.
+  // The same, or timed_out at the microsecond `deadline` (at most 67 minutes ahead; 4.5 minutes ago
+  // or more counts as ahead). A value that is there is read even after the deadline.
   [[nodiscard]] auto read_until(T &to, std::uint32_t deadline) const noexcept {
-    return detail::Timed<T, Side::in>{this->core_, &to, deadline};
+    return detail::Timed<T, Side::in>{this->core_, &to, detail::Deadline{deadline}};
   }
 
  private:
@@ -243,7 +254,7 @@ class Writer : public detail::End<T, Side::out> {
     return detail::Plain<T, Side::out>{{this->core_}, value};
   }
   [[nodiscard]] auto write_until(T value, std::uint32_t deadline) const noexcept {
-    return detail::Timed<T, Side::out>{this->core_, value, deadline};
+    return detail::Timed<T, Side::out>{this->core_, value, detail::Deadline{deadline}};
   }
 
  private:
@@ -253,7 +264,9 @@ class Writer : public detail::End<T, Side::out> {
 };
 
 // co_await sleep_until(t) returns at the microsecond t, or at once if t is past.
-[[nodiscard]] inline auto sleep_until(std::uint32_t t) noexcept { return detail::Sleep{t}; }
+[[nodiscard]] inline auto sleep_until(std::uint32_t t) noexcept {
+  return detail::Sleep{detail::Deadline{t}};
+}
 
 // A channel: a rendezvous (N = 0) or a buffer of N values; `overflow` says what a full buffer does.
 // For static storage with constant initialisation.

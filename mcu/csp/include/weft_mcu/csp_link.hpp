@@ -84,6 +84,7 @@ class Pc : weft_link_uart {
 
   void start() noexcept {
     queue = scheduler_->queue();
+    scheduler_->outside(+1);
     weft_link_uart_start(this);
   }
   // True: the operation is under way.

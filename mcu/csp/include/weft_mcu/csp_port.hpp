@@ -38,10 +38,12 @@ class Port : core::Node {
     channel_ = out.release();
     ops_.home = scheduler_->home;
     ops = &ops_;
+    ended_ = false;
+    scheduler_->outside(+1);
   }
 
-  // Puts a value into the ring. False: the ring was full or the channel has ended; the value is
-  // dropped and counted. May be called from any core, interrupt or action; if another core calls
+  // Puts a value into the ring. False: the ring was full, the channel has ended, or the port is not
+  // connected yet (a debug build panics); the value is dropped and counted. May be called from any core, interrupt or action; if another core calls
   // it, the scheduler's queue must have a lock.
   bool post_value(T value) noexcept {
     weft_queue* q = scheduler_->queue();
@@ -55,6 +57,8 @@ class Port : core::Node {
       ++dropped_;
     }
     weft_unlock(q->lock, irq);
+    if (!room && !ops)
+      (void)WEFT_MISTAKE(0, "a value is posted to a port that is not connected; connect() it first");
     if (room && !WEFT_PEEK(waiting_)) weft_post_as(q, &event_, weft_now32(), WEFT_KEEP);
     return room;
   }
@@ -105,7 +109,10 @@ class Port : core::Node {
     dropped_ += in_ - out_;
     out_ = in_;
     weft_unlock(q->lock, irq);
-    if (ChannelEngine<T>* c = std::exchange(channel_, nullptr)) c->drop_writer();
+    if (ChannelEngine<T>* c = std::exchange(channel_, nullptr)) {
+      scheduler_->outside(-1);
+      c->drop_writer();
+    }
   }
 
   core::WakerOps ops_;
@@ -115,7 +122,7 @@ class Port : core::Node {
   // destructor.
   ChannelEngine<T>* channel_ = nullptr;
   std::uint32_t in_ = 0, out_ = 0, dropped_ = 0;
-  bool waiting_ = false, ended_ = false, closing_ = false;
+  bool waiting_ = false, ended_ = true, closing_ = false;  // connect() ends `ended_`
   T ring_[N] = {};
 };
 

@@ -104,6 +104,13 @@ class Scheduler : public core::WakerOps {
   // is runnable.
   constexpr weft_actor* actor() noexcept { return &actor_; }
   void push(core::Waker* w) noexcept { runnable_.push(w); }
+  // Counts what may wake a process from outside the channels: deadlines, ports, links. Only a debug
+  // build needs it.
+#if WEFT_DEBUG
+  void outside(int by) noexcept { outside_ += by; }
+#else
+  void outside(int) noexcept {}
+#endif
   void run_runnable() noexcept;
 
  private:
@@ -128,8 +135,11 @@ class Scheduler : public core::WakerOps {
 
   core::RunQueue runnable_;
   weft_queue* events_;
-  weft_actor actor_{0};
+  weft_actor actor_{};
   bool stop_at_end_ = false;
+#if WEFT_DEBUG
+  int outside_ = 0;
+#endif
   Turn turn_{WEFT_EVENT(&turn, &actor_), this};
   unsigned char* arena_;
   std::uint32_t bytes_, top_ = 0, used_ = 0, last_ = 0, live_ = 0;
@@ -215,6 +225,12 @@ inline void Scheduler::run_runnable() noexcept {
       return;
     }
   }
+#if WEFT_DEBUG
+  if (stop_at_end_ && live_ != 0 && outside_ == 0)
+    weft_panic(
+        "weft: deadlock: every process of this scheduler waits for another one, and no deadline, "
+        "port or link can wake any (rule 10.1)");
+#endif
 }
 
 inline std::uint32_t Scheduler::turn(weft_event* e, std::uint32_t) noexcept {

@@ -136,18 +136,21 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
   weft_rx_event *last = a->last;
   int64_t now = weft_rx_in_full(env), full = now + (weft_rx_distance)(*t - env->now),
           due = weft_rx_last_in_full(a) + (int64_t)a->min_spacing;
-  if (a->spaced && full < due) { /* R8 */
+  const bool same = WEFT_RX_SPACING_0 && (a->policy & WEFT_RX_SAME); /* only an event that still waits is in the way */
+  const unsigned policy =
+      WEFT_RX_SPACING_0 ? a->policy & ~(unsigned)WEFT_RX_SAME : a->policy;
+  if (a->spaced && full < due && (!same || (last && full == due - (int64_t)a->min_spacing))) { /* R8 */
     if (last && env->stop.fire && !env->stop_soon && weft_rx_before(env->stop.time, last->time))
       last = 0; /* its time is after the timeout: it will never happen */
-    if (a->policy == WEFT_RX_DROP) return 0;
-    if (a->policy == WEFT_RX_REPLACE && last) {
+    if (policy == WEFT_RX_DROP) return 0;
+    if (policy == WEFT_RX_REPLACE && last) {
       if (last->has_value) weft_rx_discard_payload(a->flags, a->size, &last->payload);
       last->payload = e->payload;
       last->has_value = e->has_value;
       e->has_value = 0;
       return 0;
     }
-    if (a->policy == WEFT_RX_UPDATE && last) {
+    if (policy == WEFT_RX_UPDATE && last) {
       if (last->time == env->now) { /* it is in `soon`: take it out there */
         weft_rx_event **at = &env->soon, *before = 0;
         while (*at && *at != last) before = *at, at = (weft_rx_event **)(void *)&(*at)->next;

@@ -23,6 +23,12 @@ int weft_rx_schedule_int(weft_rx_action *a, int64_t extra, int value) {
 }
 #ifdef WEFT_POSIX
 #include <time.h>
+int lf_thread_id(void) {
+  static int count;
+  static __thread int own;
+  if (!own) own = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+  return own - 1;
+}
 static pthread_mutex_t lf_critical = PTHREAD_MUTEX_INITIALIZER;
 void lf_critical_section_enter_(void) { pthread_mutex_lock(&lf_critical); }
 void lf_critical_section_exit_(void) { pthread_mutex_unlock(&lf_critical); }
@@ -43,31 +49,93 @@ void lf_sleep(interval_t ns) {
 #ifndef LOG_LEVEL /* 0 error, 1 warning, 2 info, 3 log, 4 debug */
 #define LOG_LEVEL 2
 #endif
-static void lf_say(FILE *file, const char *before, const char *format, va_list list) {
+static print_message_function_t *lf_printer;
+static int lf_printer_level = -1;
+void lf_register_print_function(print_message_function_t *function, int level) {
+  lf_printer = function, lf_printer_level = level;
+}
+/* Say a message of `level` if the program's level, or that of its print function, asks for it. */
+static void lf_say(FILE *file, int level, const char *before, const char *format, va_list list) {
+  if (level > LOG_LEVEL && level > lf_printer_level) return;
+  if (lf_printer) {
+    size_t size = strlen(before) + strlen(format) + 2;
+    char *whole = (char *)malloc(size);
+    if (!whole) weft_panic("weft: no memory for a message");
+    snprintf(whole, size, "%s%s\n", before, format);
+    lf_printer(whole, list);
+    free(whole);
+    return;
+  }
   fputs(before, file);
   vfprintf(file, format, list);
   fputc('\n', file);
 }
-#define LF_SAYS(name, level, file, before)            \
-  void name(const char *format, ...) {                \
-    if (LOG_LEVEL < (level)) return;                  \
-    va_list list;                                     \
-    va_start(list, format);                           \
-    lf_say(file, before, format, list);               \
-    va_end(list);                                     \
+#define LF_SAYS(name, vname, level, file, before)                     \
+  void vname(const char *format, va_list list) {                      \
+    lf_say(file, level, before, format, list);                        \
+  }                                                                   \
+  void name(const char *format, ...) {                                \
+    va_list list;                                                     \
+    va_start(list, format);                                           \
+    vname(format, list);                                              \
+    va_end(list);                                                     \
   }
-LF_SAYS(lf_print, 0, stdout, "")
-LF_SAYS(lf_print_log, 3, stdout, "LOG: ")
-LF_SAYS(lf_print_debug, 4, stdout, "DEBUG: ")
-LF_SAYS(lf_print_warning, 1, stderr, "WARNING: ")
-LF_SAYS(lf_print_error, 0, stderr, "ERROR: ")
+LF_SAYS(lf_print, lf_vprint, 0, stdout, "")
+LF_SAYS(lf_print_info, lf_vprint_info, 2, stdout, "")
+LF_SAYS(lf_print_log, lf_vprint_log, 3, stdout, "LOG: ")
+LF_SAYS(lf_print_debug, lf_vprint_debug, 4, stdout, "DEBUG: ")
+LF_SAYS(lf_print_warning, lf_vprint_warning, 1, stderr, "WARNING: ")
+LF_SAYS(lf_print_error, lf_vprint_error, 0, stderr, "ERROR: ")
+void lf_vprint_error_and_exit(const char *format, va_list list) {
+  fflush(stdout);
+  lf_say(stderr, 0, "FATAL ERROR: ", format, list);
+  exit(EXIT_FAILURE);
+}
 void lf_print_error_and_exit(const char *format, ...) {
   va_list list;
   va_start(list, format);
-  fflush(stdout);
-  lf_say(stderr, "FATAL ERROR: ", format, list);
-  va_end(list);
-  exit(EXIT_FAILURE);
+  lf_vprint_error_and_exit(format, list);
 }
+size_t lf_comma_separated_time(char *buffer, instant_t time) {
+  char digits[24], *to = buffer;
+  int count = snprintf(digits, sizeof digits, "%lld", (long long)time);
+  for (int at = 0; at < count; at++) {
+    *to++ = digits[at];
+    int left = count - 1 - at;
+    if (left && left % 3 == 0 && digits[at] != '-') *to++ = ',';
+  }
+  *to = 0;
+  return (size_t)(to - buffer);
+}
+size_t lf_readable_time(char *buffer, instant_t time) {
+  static const struct { const char *one; int64_t ns;
+  } units[] = {{"week", 604800 * BILLION}, {"day", 86400 * BILLION}, {"hour", 3600 * BILLION},
+               {"minute", 60 * BILLION},   {"second", BILLION}};
+  char *to = buffer;
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+    int64_t many = time / units[i].ns;
+    time %= units[i].ns;
+    if (many <= 0) continue;
+    to += lf_comma_separated_time(to, many);
+    to += sprintf(to, " %s%s%s", units[i].one, many > 1 ? "s" : "", time ? ", " : "");
+  }
+  if (!time && to != buffer) return (size_t)(to - buffer);
+  const char *unit = "ns";
+  if (time && time % 1000000 == 0) unit = "ms", time /= 1000000;
+  else if (time && time % 1000 == 0) unit = "us", time /= 1000;
+  to += lf_comma_separated_time(to, time);
+  to += sprintf(to, " %s", unit);
+  return (size_t)(to - buffer);
+}
+#if WEFT_RX_HOST
+#include "weft_mcu/reactors/host.h"
+int lf_time_parse(const char *number, const char *unit, interval_t *result) {
+  if (weft_rx_duration(number, "ns") < 0) return -1;
+  int64_t ns = weft_rx_duration(number, unit);
+  if (ns < 0) return -2;
+  *result = ns;
+  return 0;
+}
+#endif
 #endif
 #endif

@@ -19,7 +19,7 @@ bool weft_rx_late(int64_t ns) {
 }
 bool weft_rx_check(void *self, const weft_rx_limit *limit, bool invoke) {
   if (limit->ns < 0 || !weft_rx_late(limit->ns)) return false;
-  if (invoke) limit->missed(self);
+  if (invoke && limit->missed) limit->missed(self);
   return true;
 }
 

@@ -108,7 +108,12 @@ void *memset(void *, int, size_t);
 #endif
 
 enum { WEFT_E_FULL = -5 };
-enum { WEFT_RX_DEFER, WEFT_RX_DROP, WEFT_RX_REPLACE, WEFT_RX_UPDATE };
+/* WEFT_RX_SAME with another: the spacing asks only about events of one time (R8). A program that
+ * uses it defines WEFT_RX_SPACING_0 as 1. */
+#ifndef WEFT_RX_SPACING_0
+#define WEFT_RX_SPACING_0 0
+#endif
+enum { WEFT_RX_DEFER, WEFT_RX_DROP, WEFT_RX_REPLACE, WEFT_RX_UPDATE, WEFT_RX_SAME };
 enum { WEFT_RX_AFTER, WEFT_RX_PHYSICAL_CONNECTION };
 enum { WEFT_RX_RESET = 1, WEFT_RX_HISTORY = 2 };
 #define WEFT_RX_LOGICAL 0

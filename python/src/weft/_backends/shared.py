@@ -292,6 +292,10 @@ if hasattr(_native, "_set_watch"):  # a Python without the GIL
     _native._set_watch(_foreign_threads.watch)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native._after_fork_in_child)
+if os.environ.get("WEFT_FLIGHT", "0") not in ("", "0"):
+    from weft._watching import flight as _flight
+
+    _flight._from_environment()
 if os.environ.get("WEFT_DEBUG", "0") not in ("", "0"):  # other OS processes inherit the variable
     from weft._watching import debug as _debug
 

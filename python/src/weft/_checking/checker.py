@@ -69,6 +69,10 @@ def _sleep(seconds: float) -> bool:
 # The error of a native process that is not on a thread of its own.
 _NATIVE = "a native process is run once"
 _BLOCKS = (2, 3)  # native.where(): a thread process, a greenlet
+_IN_BLOCK = (
+    "ordinary code has operations in a block (with Group()): they are done in one order only, so nothing is proven; put "
+    "them into a process"
+)
 
 
 @dataclass
@@ -112,6 +116,12 @@ def check_function(
     """
     if _engine.is_checking():
         raise BadUse("weft.check within a checked function: check one function at a time")
+    process = _native.current_process()
+    if process is not None:
+        raise BadUse(
+            f"weft.check is called by {process.path}, which is a process: a check runs networks of its own, one after the "
+            "other, so call it in ordinary code, outside of run(…)"
+        )
     check = _Check(function, options, name, command, progress or (lambda text: None), world)
     return check.go(tokens, search)
 
@@ -266,6 +276,11 @@ class _Check:
         error = _words.innermost(outcome.error, (_patches.NeverBack, _patches.Refused))
         if error is not None:
             raise self._refused(str(error))
+        for sentence in outcome.starved:
+            self.world.tell(f"starvation: {sentence}")
+        if outcome.in_block:
+            self.shared = True
+            self.world.tell(_IN_BLOCK)
 
     def _refused(self, what: str) -> _End:
         self.report.kind, self.report.what = "refused", what
@@ -326,7 +341,14 @@ class _Check:
         if outcome.kind != "ok":
             return "", ""
         if outcome.lost:
-            return "lost values", f"{counted(outcome.lost, 'value')} that nobody took"
+            channels = ", ".join(
+                f"{name}: {values}" if len(outcome.lost_in) > 1 else name
+                for name, values in outcome.lost_in
+            )
+            return (
+                "lost values",
+                f"{counted(outcome.lost, 'value')} that nobody took, in {channels}",
+            )
         if self.options.same and not _words.equal(outcome.value, self.first_value):
             return (
                 "depends on the order",

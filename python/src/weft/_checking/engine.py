@@ -93,6 +93,9 @@ class Outcome:
     steps: int = 0
     decisions: tuple[Decision, ...] = ()
     lost: int = 0  #: values in blocking buffers that nobody took, without poison
+    lost_in: tuple[tuple[str, int], ...] = ()  #: by the name of the channel
+    starved: tuple[str, ...] = ()  #: sentences about who was passed over (rule 17.6)
+    in_block: bool = False  #: ordinary code had an operation in a block, which is no point
     early: int = 0  #: times that came although a process could run
     cut: str = ""  #: a bound that this run met: "early", "limit", "size"
     difference: str = ""  #: of a replay: the first deviation that does not fit, which is no failure
@@ -138,17 +141,20 @@ def run_once(function: Function) -> Outcome:
         if collects:
             gc.enable()
     kind = _KINDS.get(stopped, kind)
+    lost_in, starved, in_block = _engine.noted()
     return Outcome(
         kind,
         value,
         error,
         steps,
-        (),
-        lost,
-        early,
-        cut,
-        _engine.difference() if stopped == 1 else "",
-        chances,
+        lost=lost,
+        lost_in=tuple(lost_in),
+        starved=tuple(starved),
+        in_block=in_block,
+        early=early,
+        cut=cut,
+        difference=_engine.difference() if stopped == 1 else "",
+        chances=chances,
     )
 
 
@@ -393,9 +399,9 @@ def steps() -> int:
 
 
 def mark(callback: Callable[[], None] | None) -> None:
-    """Called by a process with a stack of its own, in a run of a check. From now on `callback` is
-    called in that process before each of its operations begins, and before others may go first;
-    None ends that. The callback may call choose() and have operations. What the callback raises
-    does not reach the process.
+    """Called by a process, in a run of a check. From now on `callback` is called in that process
+    before each of its operations begins, and before others may go first; None ends that. The
+    callback may call choose(), and in a process with a stack of its own it may have operations.
+    What the callback raises does not reach the process.
     """
     _engine.mark(callback)

@@ -20,6 +20,7 @@ Invariants
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import inspect
 import io
@@ -142,22 +143,20 @@ class Here:
         own: list[Any] | None = [] if attempt is not None and not attempt.last else None
         args, keywords = _copied((args, keywords), f"the arguments of {name}", own)
         mortal = _Mortal(own if own is not None else list(_ends_in((args, keywords))))
-        if _run.faults:
-            _engine.mark(mortal.before_operation)
         try:
             if inspect.iscoroutinefunction(function):
                 from weft import threads
                 from weft.coroutines import process as coroutine
 
-                value = threads.Parallel(coroutine(function)(*args, **keywords))[0]
+                marked = coroutine(_marked(function, mortal))
+                value = threads.Parallel(marked(*args, **keywords))[0]
             else:
-                value = function(*args, **keywords)
+                with mortal:
+                    value = function(*args, **keywords)
         except BaseException:
             if not mortal.dead:
                 raise
         finally:
-            if _run.faults:
-                _engine.mark(None)
             for end in own or ():
                 end.retire()
         if mortal.dead:
@@ -167,15 +166,40 @@ class Here:
         return _copied(value, f"the result of {name}")
 
 
+def _marked(function: Any, mortal: _Mortal) -> Any:
+    """The coroutine function, as one whose process faults may befall."""
+
+    @functools.wraps(function)
+    async def marked(*args: Any, **named: Any) -> Any:
+        mortal.waits = False
+        with mortal:
+            return await function(*args, **named)
+
+    return marked
+
+
 class _Mortal:
-    """A process that faults may befall."""
+    """A process that faults may befall: the one that is in its `with` block.
+
+    Attributes:
+        waits: the process has a stack of its own, so it can wait where it is (`slow`).
+    """
 
     def __init__(self, ends: list[Any]) -> None:
+        self.waits = True
         self.dead = False
         self.why = ""  #: why the session with it has ended
         self._ends = ends
         self._slow: bool | None = None
         self._within = False  # in the operation that keeps a slow process waiting
+
+    def __enter__(self) -> None:
+        if _run.faults:
+            _engine.mark(self.before_operation)
+
+    def __exit__(self, *_: object) -> None:
+        if _run.faults:
+            _engine.mark(None)
 
     def before_operation(self) -> None:
         """The engine calls this in the process, before each of its operations."""
@@ -188,7 +212,7 @@ class _Mortal:
             _run.partitions -= 1
             self.why = "a partition, made by the check"
             return self._die()
-        if self._slow is None and _run.faults.slow:
+        if self._slow is None and _run.faults.slow and self.waits:
             self._slow = bool(_run.slow and _engine.choose(2, "fault"))
             _run.slow -= self._slow
         if self._slow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 
 
@@ -36,7 +37,7 @@ def alike(what: str, other: str) -> bool:
 
 
 def _without_numbers(what: str) -> str:
-    return what.split(":", 1)[0] if ":" in what else what.split(",", 1)[0].lstrip("0123456789, ")
+    return re.split("[:,]", what, maxsplit=1)[0].lstrip("0123456789 ")
 
 
 def traceback_of(error: BaseException) -> str:

@@ -1,5 +1,5 @@
-"""The commands `weft run`, `weft ps`, `weft top`, `weft graph`, `weft trace`, `weft bench`,
-`weft build`, `weft check`, `weft lf`, `weft net`, and `weft --version`.
+"""The commands `weft run`, `weft ps`, `weft top`, `weft view`, `weft graph`, `weft trace`, `weft
+dump`, `weft bench`, `weft build`, `weft check`, `weft lf`, `weft net`, and `weft --version`.
 
 Invariants
 - If the user did something wrong, one line on stderr says what to do, with exit status 2, before
@@ -11,19 +11,15 @@ The invariants of _commands/program.py hold too.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import click
 
 from weft._commands.bad_use import BadUse, did_you_mean
 from weft._commands.program import BACKENDS, run_program
 from weft.cli import EXIT
-
-if TYPE_CHECKING:
-    from weft._watching import trace as _trace
 
 EXIT_HELP = """\b
 Exit status:
@@ -65,9 +61,12 @@ class _Main(_Commands):
     }
     ELSEWHERE: ClassVar = {
         "check": "Run a network in one order after the other, and find one that fails.",
+        "dump": "Write the last events of a program that runs to a file.",
         "graph": "Run a program, and draw its network.",
         "ps": "List the Weft programs that run, and what their processes do.",
         "top": "Show the network of a program that runs, and its bottleneck.",
+        "trace": "Say what a trace says: who did how much, and where time was lost in waiting.",
+        "view": "Show it as a page in the browser.",
         **OF_NET,
     }
 
@@ -94,6 +93,14 @@ class _Main(_Commands):
             from weft._commands import check as _commands_check
 
             return _commands_check.check_command
+        if cmd_name in ("dump", "trace"):
+            from weft._commands import trace as _commands_trace
+
+            return _commands_trace.COMMANDS[cmd_name]
+        if cmd_name == "view":
+            from weft._commands import view as _commands_view
+
+            return _commands_view.view_command
         if cmd_name in self.ELSEWHERE:
             from weft._commands import see as _see
 
@@ -142,6 +149,11 @@ def weft_command(ctx: click.Context, version: bool) -> None:
     "--trace", metavar="OUT", help="Write what happens to the file OUT (see: weft trace)."
 )
 @click.option(
+    "--flight",
+    metavar="OUT",
+    help="Keep the last events, and write them to OUT when the program ends (WEFT_FLIGHT: how much).",
+)
+@click.option(
     "--verbose",
     is_flag=True,
     help="Name on stderr each process that the end of a channel left, and each guard that fell silent.",
@@ -149,7 +161,12 @@ def weft_command(ctx: click.Context, version: bool) -> None:
 @click.argument("file")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def run_command(
-    backend: str | None, trace: str | None, verbose: bool, file: str, args: tuple[str, ...]
+    backend: str | None,
+    trace: str | None,
+    flight: str | None,
+    verbose: bool,
+    file: str,
+    args: tuple[str, ...],
 ) -> int:
     """Run the Python program FILE on a backend.
 
@@ -159,26 +176,32 @@ def run_command(
       weft run hello.py --on threads
       weft run --on threads wordcount.py --top 5 text.txt
       weft run hello.py --trace out.jsonl
+      weft run hello.py --flight out.flight
       weft run hello.py --verbose
 
-    FILE runs as `python FILE ARGS…` would, with the backend chosen before its first line. --on and --trace may stand
-    before FILE or among ARGS, --verbose before FILE; everything else after FILE is FILE's own (also --help). After a lone -- all is FILE's own.
+    FILE runs as `python FILE ARGS…` would, with the backend chosen before its first line. --on, --trace and --flight
+    may stand before FILE or among ARGS, --verbose before FILE; everything else after FILE is FILE's own (also --help).
+    After a lone -- all is FILE's own.
 
     A program written with `await` that imports `weft` and no event loop (asyncio, trio, …) runs on the others too: its
     `async` and `await` are left out when it is read. Write `from weft.coroutines import …` to keep them.
 
     Ctrl-C cancels every process, lets it clean up, and says where each one was.
     """
-    given = {"--on": backend, "--trace": trace}
+    given = {"--on": backend, "--trace": trace, "--flight": flight}
     args = _take_options(given, args)
-    return run_program(file, args, given["--on"], given["--trace"], verbose)
+    return run_program(file, args, given["--on"], given["--trace"], verbose, given["--flight"])
 
 
-_NEEDS = {"--on": f"a backend after it: {', '.join(BACKENDS)}", "--trace": "a file after it"}
+_NEEDS = {
+    "--on": f"a backend after it: {', '.join(BACKENDS)}",
+    "--trace": "a file after it",
+    "--flight": "a file after it",
+}
 
 
 def _take_options(given: dict[str, str | None], args: Sequence[str]) -> tuple[str, ...]:
-    """Moves Weft's own options, `--on BACKEND` and `--on=BACKEND` (also `--trace`), from the
+    """Moves Weft's own options, `--on BACKEND` and `--on=BACKEND` (also `--trace`, `--flight`), from the
     arguments after FILE into `given`. Returns the arguments that are left.
     """
     rest: list[str] = []
@@ -198,81 +221,11 @@ def _take_options(given: dict[str, str | None], args: Sequence[str]) -> tuple[st
     return tuple(rest)
 
 
-# --- weft trace -----------------------------------------------------------------------------------
-
-
-@weft_command.command("trace")
-@click.argument("file")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary, as JSON, on stdout.")
-@click.option(
-    "--chrome", metavar="OUT", help="Write OUT in the Trace Event Format, a picture for Perfetto."
-)
-@click.option("--picture", metavar="OUT", help="Write OUT, a picture (SVG) of who met whom.")
-def trace_command(file: str, as_json: bool, chrome: str | None, picture: str | None) -> int:
-    """Say what the trace FILE says: who did how much, and where time was lost in waiting.
-
-    \b
-    Examples:
-      weft run hello.py --trace out.jsonl
-      weft trace out.jsonl
-      weft trace out.jsonl --picture out.svg    then open out.svg in a browser
-      weft trace out.jsonl --chrome out.json    then open out.json in Perfetto
-    """
-    from weft._watching import picture as _picture
-    from weft._watching import trace as _trace
-    from weft.errors import BadUse as NoTrace
-
-    try:
-        events, cut_off = _trace.read(file)
-    except NoTrace as error:
-        raise BadUse(str(error)) from None
-    if chrome is not None:
-        write_text(chrome, json.dumps(_trace.chrome(events)))
-    if picture is not None:
-        write_text(picture, _picture.svg(events))
-    summary = _trace.summarise(events, cut_off)
-    if as_json:
-        rows = {k: [r._asdict() for r in getattr(summary, k)] for k in ("processes", "channels")}
-        click.echo(json.dumps(summary._asdict() | rows))
-    else:
-        _print_summary(summary)
-    return EXIT["ok"]
-
-
 def write_text(path: str, text: str) -> None:
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadUse(f"cannot write {path}: {error.strerror}") from None
-
-
-def _print_summary(summary: _trace.Summary) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    console = Console(highlight=False, width=None if terminal else 160)
-    for title, rows in (("processes", summary.processes), ("channels", summary.channels)):
-        table = Table(title=title)
-        table.add_column(title, overflow="fold")
-        headings = ("operations", "withdrawn", "ended", "waited to read", "to write", "in all")
-        for heading in headings:
-            table.add_column(heading, justify="right")
-        for row in rows:
-            counts = (row.operations, row.withdrawn, row.ended)
-            times = (row.waited_reading, row.waited_writing, row.waited)
-            table.add_row(row.name, *map(str, counts), *(f"{s:.6f} s" for s in times))
-        console.print(table)
-    console.print(f"{summary.events} events in {summary.seconds:.6f} s")
-    console.print(f"where the time goes: {summary.verdict}")
-    if summary.unfinished:
-        console.print(f"had not ended: {', '.join(summary.unfinished)}")
-    for pid in summary.lost:
-        console.print(f"OS process {pid} was lost, with what it had not yet sent")
-    for where in summary.unseen:
-        console.print(f"{where} ran processes: what they did there is not in this trace")
-    if summary.cut_off:
-        console.print("the last line is cut off: the program was killed")
 
 
 @weft_command.command(

@@ -84,12 +84,14 @@ def run_program(
     backend: str | None,
     trace: str | None = None,
     verbose: bool = False,
+    flight: str | None = None,
 ) -> int:
     """Runs the file `name` as `__main__` on `backend` and returns the exit status.
 
     Args:
         trace: a file to which everything that happens is written.
         verbose: whether stderr names the processes and guards that ended quietly.
+        flight: a file to which the last events are written when the program ends.
     Raises:
         BadUse: there is no such file or backend, the file is not Python, or the trace cannot be
             written.
@@ -106,10 +108,14 @@ def run_program(
 
         with contextlib.suppress(weft.BadUse):  # the pure fallback has none
             on_signal()
+    tracing = contextlib.ExitStack()
     try:
-        tracing = contextlib.nullcontext() if trace is None else weft.tracing(trace)
-        tracing.__enter__()
+        if flight is not None:
+            tracing.enter_context(_flight_to(flight))
+        if trace is not None:
+            tracing.enter_context(weft.tracing(trace))
     except weft.BadUse as error:
+        tracing.close()
         raise BadUse(str(error)) from None
     from weft._watching import quiet_ends as _quiet_ends
 
@@ -139,12 +145,19 @@ def run_program(
     finally:
         with warnings.catch_warnings(record=True) as cut_off:
             warnings.simplefilter("always")
-            tracing.__exit__(None, None, None)
+            tracing.close()
         naming.end()
         sys.argv, sys.path[:], sys.modules["__main__"] = saved
     for warning in cut_off:
         click.echo(f"weft: {warning.message}", err=True)
     return EXIT["failed"] if cut_off and status == EXIT["ok"] else status
+
+
+def _flight_to(path: str) -> contextlib.AbstractContextManager[None]:
+    from weft._watching import flight as _flight
+
+    size = os.environ.get("WEFT_FLIGHT", "0").partition(":")[0]
+    return _flight.flight(path, _flight.USUAL if size in ("", "0") else _flight.size_of(size))
 
 
 def _execute(

@@ -16,7 +16,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -335,19 +334,18 @@ def as_text(
     return "\n\n".join(parts)
 
 
-def as_json(network: _visit.Network) -> str:
+def as_dict(network: _visit.Network) -> dict[str, Any]:
+    """What `--json` and the page of `weft view` have of a look."""
     verdict = network.verdict
-    return json.dumps(
-        {
-            "verdict": {"kind": verdict.kind, "names": verdict.names, "text": verdict.text},
-            "seconds": network.seconds,
-            "processes": [asdict(row) for row in network.rows],
-            "channels": [asdict(pipe) for pipe in network.pipes],
-            "os_processes": [asdict(one) for one in network.os_processes],
-            "silent": network.silent,
-            "left_out": network.left_out,
-        }
-    )
+    return {
+        "verdict": {"kind": verdict.kind, "names": verdict.names, "text": verdict.text},
+        "seconds": network.seconds,
+        "processes": [vars(row) for row in network.rows],
+        "channels": [vars(pipe) for pipe in network.pipes],
+        "os_processes": [vars(one) for one in network.os_processes],
+        "silent": network.silent,
+        "left_out": network.left_out,
+    }
 
 
 def top(
@@ -363,7 +361,7 @@ def top(
     pid = number_of(word)
     with _said(), _visit.Looking(pid) as looking:
         if json_wanted:
-            click.echo(as_json(looking.look(interval, most)))
+            click.echo(json.dumps(as_dict(looking.look(interval, most))))
         elif once or not (sys.stdout.isatty() and sys.stdin.isatty()):
             click.echo(as_text(looking.look(interval, most), pid, sort, only))
         else:

@@ -41,6 +41,7 @@ from weft._hosts import log_records as _log_records
 from weft._hosts import pickling as _pickling
 from weft._hosts import remote_observers as _remote_observers
 from weft._hosts import user_values as _user_values
+from weft._watching import deaths as _deaths
 from weft._watching import observers as _observers
 from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied, Retired
 
@@ -512,6 +513,7 @@ class Host:
 
     def _died(self, name: str) -> ProcessDied:
         refused = why_refused(self._link)
+        _deaths.note("deaths")
         self._link.close("it has died")
         _rounds.leave(self._member)
         status = self._child.wait()

@@ -20,6 +20,7 @@ from typing import Any
 from weft._extension import native as _native
 from weft._hosts import host as _host
 from weft._hosts import hosts as _hosts
+from weft._watching import deaths as _deaths
 from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Supervisor"]
@@ -108,6 +109,7 @@ class Supervisor:
                 if attempt.cancelled is not None:  # the process was asked to end, and has
                     raise attempt.cancelled from error
                 deaths += 1
+                _deaths.note("restarts")
                 import logging
 
                 logging.getLogger("weft").warning(

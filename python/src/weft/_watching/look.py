@@ -1,5 +1,5 @@
-"""The program's part of a look from outside (rules 14.9, 14.10): answers what `weft ps` and `weft
-top` ask.
+"""The program's part of a look from outside (rules 14.9, 14.10): answers what `weft ps`, `weft
+top` and `weft view` ask.
 
 python/native/watching/look_door.cpp calls serve() on a helper thread when somebody has connected;
 it imports this module only then. What processes do is sampled (python/native/rounds/look.cpp): a
@@ -17,8 +17,10 @@ import time
 from typing import Any
 
 from weft._extension import native as _native
+from weft._watching import deadlocks as _deadlocks
 from weft._watching import observers as _observers
 from weft._watching.look_frames import REQUEST, BadMessage, Reader, message
+from weft.errors import BadUse
 
 #: what a sample finds a process to do, in the order of look.cpp
 STATES = ("runs", "due", "reads", "writes", "either", "time", "barrier", "waits", "io")
@@ -61,8 +63,26 @@ def _answer(look: Look, request: dict[str, Any]) -> dict[str, Any]:
             if type(most) is not int or most < 0:
                 return {"error": "the number of processes must be 0 or more"}
             return who() | look.over(interval, most)
+        case "flight":
+            return who() | _flight(request.get("path"))
+        case "stuck":
+            found = _deadlocks.deadlocks().processes
+            return {"stuck": [[one.path, one.pid, one.waits_for] for one in found]}
         case _:
-            return {"error": 'the question must be "who" or "look"'}
+            return {"error": 'the question must be "who", "look", "stuck" or "flight"'}
+
+
+def _flight(path: Any) -> dict[str, Any]:
+    """Writes the flight recorder's file."""
+    if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
+        return {"error": "the path of the file must be absolute"}
+    from weft._watching import flight as _flight_recorder
+
+    try:
+        _flight_recorder.write(path)
+    except BadUse as error:
+        return {"error": str(error)}
+    return {"path": path}
 
 
 def _is_number(x: Any) -> bool:
@@ -89,18 +109,11 @@ class Look:
     def over(self, interval: float, most: int = MOST) -> dict[str, Any]:
         """What every process did in this interval, by samples, and where it is now."""
         start = time.perf_counter()
-        _native._look_base(self._native)
-        self._sample(start, interval)
+        self.begin()
+        self._samples(start, interval)
         rows = self._rows(most)
-        by_key, samples = _native._look_channels(self._native)
-        seconds = max(time.perf_counter() - start, 1e-9)
+        channels, samples, seconds = self.channels(start)
         count = _native._look(self._native) if len(rows) >= most else len(rows)
-        own = {channel.name for channel in list(_observers._own.values())}  # Weft's own channels
-        channels = {
-            str(key): _channel(row, seconds, samples)
-            for key, row in by_key.items()
-            if row[0].strip("'") not in own
-        }
         calls, away = _elsewhere(rows)
         processes = [_process(row) for row in rows]
         _operations(processes, channels)
@@ -114,9 +127,34 @@ class Look:
             "away": away,
         }
 
-    def _sample(self, start: float, interval: float) -> None:
+    def begin(self) -> None:
+        """An interval begins: what has passed and was sampled before does not count."""
+        _native._look_base(self._native)
+
+    def channels(self, start: float) -> tuple[dict[str, Any], int, float]:
+        """The channels by keys; the number of samples, and the seconds since `start`, when the
+        interval began. It ends here.
+        """
+        by_key, samples = _native._look_channels(self._native)
+        seconds = max(time.perf_counter() - start, 1e-9)
+        channels = {
+            str(key): _channel(row, seconds, samples)
+            for key, row in by_key.items()
+            if row[-1] not in _observers._own
+        }
+        return channels, samples, seconds
+
+    def now(self, most: int) -> list[str]:
+        """The state of each process at this moment."""
+        return [STATES[row[4]] for row in self._rows(most)]
+
+    def sample(self) -> None:
+        """Takes one sample."""
+        _native._look(self._native)
+
+    def _samples(self, start: float, interval: float) -> None:
         for n in range(1, SAMPLES + 1):
-            _native._look(self._native)
+            self.sample()
             now = time.perf_counter() - start
             if now >= interval:
                 break
@@ -154,7 +192,7 @@ def _process(row: Any) -> dict[str, Any]:
 
 
 def _channel(row: Any, seconds: float, samples: int) -> dict[str, Any]:
-    name, passed, dropped, depth, capacity, reading, writing, readers, writers = row
+    name, passed, dropped, depth, capacity, reading, writing, readers, writers, _ = row
     return {
         "name": name.strip("'"),
         "passed": passed,

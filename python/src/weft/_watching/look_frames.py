@@ -2,6 +2,8 @@
 length.
 
     request   {"weft": 1, "ask": "who"} │ {"weft": 1, "ask": "look", "interval": 0.1, "most": 2000}
+              │ {"weft": 1, "ask": "flight", "path": "/tmp/out.flight"}
+              │ {"weft": 1, "ask": "stuck"}
     answer    {"weft": 1, …} │ {"weft": 1, "error": "a sentence"}
 
 Invariants

@@ -88,8 +88,10 @@ def hide() -> Callable[[], None]:
     """
     key = key_of(_native.current_process())
     _hidden[key] = _hidden.get(key, 0) + 1
+    _native._flight_hide(True)
 
     def show() -> None:
+        _native._flight_hide(False)
         _hidden[key] -= 1
         if not _hidden[key]:
             del _hidden[key]
@@ -102,8 +104,10 @@ def elsewhere(where: int | str, *channels: Any) -> Callable[[], None]:
     function that this returns is called. What the process does here is Weft's own, and so are these
     channels.
     """
-    if _observers and (process := _native.current_process()) is not None:
-        _call("away", process, None, None, where)
+    if (process := _native.current_process()) is not None:
+        _native._flight_away(f"OS process {where}" if isinstance(where, int) else where)
+        if _observers:
+            _call("away", process, None, None, where)
     show = hide()
     for channel in channels:
         own(channel)

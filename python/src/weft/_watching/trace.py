@@ -408,10 +408,15 @@ def summarise(events: Iterable[dict[str, Any]], cut_off: bool = False) -> Summar
 
 def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Returns the trace in the Trace Event Format (a "JSON object" with complete events), which
-    Perfetto and chrome://tracing read. The format's processes are OS processes (this one has number
-    1), its threads are Weft's processes.
+    Perfetto and chrome://tracing read.
     """
-    out: list[dict[str, Any]] = []
+    return {"traceEvents": list(chrome_events(events)), "displayTimeUnit": "ns"}
+
+
+def chrome_events(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The events of that format, one by one. The format's processes are OS processes (this one has
+    number 1), its threads are Weft's processes.
+    """
     paths: dict[int, str] = {}
     started: dict[int, float] = {}
     begun: dict[int, tuple[float, str]] = {}
@@ -420,17 +425,15 @@ def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     def track(key: int) -> dict[str, int]:
         return {"pid": of[key], "tid": key if of[key] == 1 else key % (1 << 32)}
 
-    def complete(key: int, name: str, since: float, until: float, **args: Any) -> None:
-        out.append(
-            {
-                "name": name,
-                "ph": "X",
-                **track(key),
-                "ts": since,
-                "dur": max(until - since, 0.0),
-                "args": args,
-            }
-        )
+    def complete(key: int, name: str, since: float, until: float, **args: Any) -> dict[str, Any]:
+        return {
+            "name": name,
+            "ph": "X",
+            **track(key),
+            "ts": since,
+            "dur": max(until - since, 0.0),
+            "args": args,
+        }
 
     last = 0.0
     for event in events:
@@ -445,7 +448,7 @@ def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
                 started[key] = at
             case "end":
                 if key in started:
-                    complete(key, event["p"], started.pop(key), at, how=event["how"])
+                    yield complete(key, event["p"], started.pop(key), at, how=event["how"])
                 begun.pop(key, None)
             case "begin":
                 begun[key] = (at, event["op"])
@@ -453,12 +456,11 @@ def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
                 since, operation = begun.pop(key, (at, event["op"]))
                 place = event.get("c")
                 name = f"{operation} {place}" if place else operation
-                complete(key, name, since, at, outcome=event.get("why", event["e"]))
+                yield complete(key, name, since, at, outcome=event.get("why", event["e"]))
     for key, since in started.items():
-        complete(key, paths[key], since, last, how="had not ended")
+        yield complete(key, paths[key], since, last, how="had not ended")
     for key, path in paths.items():
-        out.append({"name": "thread_name", "ph": "M", **track(key), "args": {"name": path}})
+        yield {"name": "thread_name", "ph": "M", **track(key), "args": {"name": path}}
     for pid in {pid for pid in of.values() if pid != 1}:
         name = {"name": f"OS process {pid}"}
-        out.append({"name": "process_name", "ph": "M", "pid": pid, "args": name})
-    return {"traceEvents": out, "displayTimeUnit": "ns"}
+        yield {"name": "process_name", "ph": "M", "pid": pid, "args": name}

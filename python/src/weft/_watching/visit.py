@@ -302,6 +302,8 @@ class Row:
     rate: float | None  #: operations a second
     reads_from: list[str]  #: names of channels
     writes_to: list[str]
+    holds: list[tuple[str, bool]]  #: its ends: Pipe.id, and whether it writes
+    waits: list[tuple[str, bool]]  #: those at which it waits
 
     def part(self, *states: str) -> float:
         return sum(self.share.get(state, 0.0) for state in states)
@@ -311,6 +313,7 @@ class Row:
 class Pipe:
     """A channel of the network."""
 
+    id: str  #: two channels may have one name
     name: str
     pid: int
     rate: float
@@ -333,6 +336,15 @@ class OsProcess:
 
 
 @dataclass
+class Stuck:
+    """A process that can never go on (rule 14.3)."""
+
+    path: str
+    pid: int
+    waits_for: list[str]  #: paths of the processes that hold ends where it waits
+
+
+@dataclass
 class Network:
     seconds: float
     rows: list[Row]
@@ -341,6 +353,7 @@ class Network:
     nodes: list[_verdict.Node]
     silent: list[str]  #: a sentence for each OS process that did not answer
     left_out: int = 0  #: how many processes have no row
+    stuck: list[Stuck] = field(default_factory=list)  #: only if asked for
 
     @property
     def verdict(self) -> _verdict.Verdict:
@@ -396,6 +409,18 @@ class Looking:
             except NoLook as error:
                 self._lost(pid, error, silent)
         return together(self.pid, answers, silent, before)
+
+    def stuck(self) -> list[Stuck]:
+        """The processes that can never go on. The program finds them, its hosts included.
+
+        Raises:
+            NoLook: the program does not answer, or is too old to know.
+        """
+        answer = self._visits[self.pid].ask("stuck")
+        return [
+            Stuck(path, self.pid if pid is None else pid, waits_for)
+            for path, pid, waits_for in answer["stuck"]
+        ]
 
     def _meet_all(self) -> list[str]:
         silent: list[str] = []
@@ -500,7 +525,7 @@ def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) 
 
 
 def _add_pipe(pipes: dict[str, Pipe], key: str, pid: int, c: dict[str, Any]) -> None:
-    pipe = pipes.setdefault(key, Pipe(c["name"], pid, 0.0, 0, c["capacity"], 0, 0.0, 0.0))
+    pipe = pipes.setdefault(key, Pipe(key, c["name"], pid, 0.0, 0, c["capacity"], 0, 0.0, 0.0))
     pipe.rate = max(pipe.rate, c["rate"])
     pipe.depth = max(pipe.depth, c["depth"])
     pipe.capacity = max(pipe.capacity, c["capacity"])
@@ -534,6 +559,8 @@ def _row(
         one["rate"],
         [names[key] for key in reads_from],
         [names[key] for key in writes_to],
+        [(ids[key], writes) for key, writes in one["holds"] if key in ids],
+        [(ids[key], writes) for key, writes in one["waits"] if key in ids],
     )
     both = share.get("either", 0.0) / 2
     busy = share.get("runs", 0.0)

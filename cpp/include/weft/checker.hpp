@@ -1,0 +1,135 @@
+// A Checker is what the points of a checked program call (runtime/points.hpp), and what the scheduler asks
+// who goes next (runtime/chooser.hpp). The engine of weft/check decides.
+//
+//   scheduler ──next()──► decide(): who is ready? ──Run::go()──► out of the queue, its step begins
+//   operation ──pauses(), begun()──► decide() ──itself──► it goes on at once
+//                                       └──another──► it is suspended; next() gives the other
+//
+// Invariants
+//  1 A process that is in the run queue is `ready` in the record, from when it is first seen there.
+//  2 `decided_` has been taken out of the queue already. The scheduler asks for it next, before
+//    anything else is decided.
+//  3 After the run has stopped all processes are cancelled, and go in the order of the queue.
+#pragma once
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "check/run.hpp"
+#include "runtime/chooser.hpp"
+#include "runtime/points.hpp"
+#include "runtime/scheduler.hpp"
+
+#if WEFT_CHECKED
+namespace weft::inline WEFT_ABI::runtime {
+
+// A select as the engine sees it: what its arrival conflicts with.
+//
+// If a select could have taken nobody but its partner, it makes no difference which of the two came
+// first. Then the select counts as a plain party at the guard that it took. Its other guards
+// conflict with every arrival, but not with the retirement of a channel that is no buffer. This
+// does not hold if the select has a skip, a time that may come at any moment, a second guard that
+// is ready, or two guards at one place. While a select waits it counts as one that may take any
+// guard. Once its partner is known that is weakened, for the search for races.
+class CheckedSelect final : public checking::Waiting {
+ public:
+  explicit CheckedSelect(checking::Run& run) noexcept : run_(run) {}
+  // The select begins. Returns the ready guard that it is to take, or -1.
+  int begins(const SelectBegins&);
+  int committed() const noexcept { return select_.committed(select_.engine); }
+  // It has begun, and has taken this guard, or none. Returns the place at which it has committed,
+  // and sets `how` to what it is there; null: at none.
+  const core::SyncObject* begun(int taken, Begun, Access& how);
+  void decided() override;
+  void forget() noexcept { passed_over_.clear(); }
+
+ private:
+  bool commutes() const noexcept;
+  int taken_of();
+
+  checking::Run& run_;
+  SelectBegins select_{};
+  std::size_t ready_ = 0;  // how many guards were ready when it began
+  // By the places of a select: how often each guard was passed over while it was ready (rule 5.4).
+  std::unordered_map<std::uint64_t, std::vector<unsigned>> passed_over_;
+};
+
+class Checker final : public Points, public Chooser {
+ public:
+  // An operation in the story of a run.
+  struct Told {
+    int process;
+    std::string what, at;
+    Begun how = Begun::done;
+    std::size_t until = 0;  // how long the story was when another let it go on; 0: none did
+    int guard = -1;         // that a select has taken
+  };
+
+  checking::Run run;
+  std::uint64_t lost = 0;  // values
+  std::string refused;     // what cannot be checked
+  bool telling = false;    // is the story kept, and a deadlock reported by rule 10.2?
+  std::vector<Told> story;
+
+  void begin(checking::Strategy&);
+  void end();
+
+  core::Waker* next(Scheduler&, core::RunQueue&) noexcept override;
+
+  void starts(ProcessBase&) noexcept override;
+  bool ends_later(ProcessBase&) noexcept override;
+  void ended(const Group*, Ending) noexcept override;
+  bool pauses(ProcessBase&, bool yields) noexcept override;
+  void begins(ProcessBase&) noexcept override;
+  void arrives(ProcessBase&, const core::SyncObject&, Access) noexcept override;
+  void sleeps(ProcessBase&) noexcept override;
+  int selects(ProcessBase&, const SelectBegins&) noexcept override;
+  void selected(ProcessBase&, int guard, bool ended) noexcept override;
+  bool begun(ProcessBase&, Begun) noexcept override;
+  void made(const core::SyncObject&, std::uint32_t capacity, bool loses) noexcept override;
+  void gone(const core::SyncObject&, std::uint64_t lost) noexcept override;
+  void touches(const core::SyncObject&, Access) noexcept override;
+  void closes(const core::SyncObject&, bool last, bool died) noexcept override;
+  void cancels() noexcept override;
+  void limits(bool open) noexcept override;
+  void reads_clock() noexcept override;
+  void refuses(const char* what) override;
+
+ private:
+  // A process, and what its operation has told as it began.
+  struct Checked {
+    explicit Checked(checking::Run& run) noexcept : select(run) {}
+    ProcessBase* base = nullptr;
+    const core::SyncObject* place = nullptr;
+    Access how = Access::all;
+    bool selects = false, ended = false;
+    int taken = -1;
+    unsigned yields = 0;  // how often it has yielded since another process went
+    unsigned yielded_at = 0;
+    int told = -1;  // its last operation in the story
+    CheckedSelect select;
+  };
+
+  Checked& of(int n) noexcept { return *processes_[static_cast<std::size_t>(n)]; }
+  int here() const noexcept;
+  core::Waker* look(core::RunQueue&) noexcept;
+  core::Waker* decide(core::RunQueue&, int goes_on) noexcept;
+  bool another_goes(ProcessBase&, bool goes_on) noexcept;
+  bool is_spinning(int n) noexcept;
+  void tell(ProcessBase&, std::string what);
+  Told* told(Checked& c) noexcept {
+    return c.told < 0 ? nullptr : &story[static_cast<std::size_t>(c.told)];
+  }
+
+  std::vector<std::unique_ptr<Checked>> processes_;  // by number
+  // The processes that are ready, and their numbers.
+  std::vector<core::Waker*> wakers_;
+  std::vector<int> ready_;
+  core::Waker* decided_ = nullptr;
+  Run* program_ = nullptr;
+  bool cancelled_ = false;
+};
+
+}  // namespace weft::inline WEFT_ABI::runtime
+#endif

@@ -1,0 +1,178 @@
+// The flight recorder (rule 14.14): the last waits of a program, in a ring of bytes, written to a
+// file that `weft trace` reads.
+//
+//   weft::flight recorder("out.flight");   // in main, before run
+//   weft::run(…);                          // the file is written when the recorder ends
+//
+// Invariants
+//  1 Each thread writes a lane of its own, without a lock.
+//  2 What is recorded is what an observer is told (runtime/observer.hpp): that a process has waited,
+//    where it has committed, and that it has ended. Operations that did not wait are not.
+#pragma once
+#include <fcntl.h>
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "observe.hpp"
+#include "runtime/flight.hpp"
+
+namespace weft::inline WEFT_ABI {
+
+namespace detail {
+
+namespace form = runtime::flight;
+
+class Flight final : public runtime::Observer {
+ public:
+  explicit Flight(std::size_t size) : ring_(size), number_(++last_) {}
+
+  void suspended(runtime::ProcessBase* p, const void* where) noexcept override {
+    if (p && p->op) {
+      const std::uint64_t now = form::Clock::now();
+      slot(p->id).store(now << kIdBits | (p->id & kIdMask), std::memory_order_relaxed);
+    } else if (!p && where) {
+      // resumes() has defined it in this block, and left room.
+      Mine& mine = here();
+      const std::uint32_t id = std::exchange(mine.running, 0);
+      if (!id) return;
+      form::Known& me = mine.lane->process(id, [] { return std::string(); });
+      mine.lane->end(form::Clock::now(), me, 0, {});
+    }
+  }
+  void resumes(runtime::ProcessBase& p, const void*) noexcept override {
+    Mine& mine = here();
+    mine.running = p.id;
+    const runtime::OpKind* const kind = p.op;
+    form::Lane& lane = *mine.lane;
+    lane.room();
+    form::Known& me = lane.process(p.id, [&] { return runtime::path_of(p); });
+    if (!kind) return;
+    const std::uint64_t now = form::Clock::now();
+    const std::uint64_t since = slot(p.id).exchange(0, std::memory_order_relaxed);
+    if ((since & kIdMask) == (p.id & kIdMask) && since) {
+      me.op = 0;
+      me.since = now - ((now - (since >> kIdBits)) & (~0ull >> kIdBits));
+    }
+    runtime::Passed at;
+    if (kind->passed) kind->passed(p, at);
+    form::Known* place = nullptr;
+    if (at.place)
+      place = &lane.place(at.place, at.place->name, 0, [&] { return name_of(*at.place); });
+    const form::Op op = op_of(*kind, at.writing, place);
+    if (op == form::Op::other) lane.other(kind->verb);
+    const bool selects = op >= form::Op::select_input && op <= form::Op::select_other;
+    lane.over(now, me, op, form::Outcome::commit, place, 0, selects);
+  }
+  void idle(runtime::Run&, runtime::Executor&) noexcept override {}
+
+  // Writes the file beside its name, then renames it. Returns 0, or the error's number.
+  int write(const std::string& path) {
+    const std::string beside = path + ".part";
+    const int fd = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) return errno;
+    int error = form::write_file(fd, ring_, began_, name_of_program());
+    ::close(fd);
+    if (!error && std::rename(beside.c_str(), path.c_str()) != 0) error = errno;
+    if (error) std::remove(beside.c_str());
+    return error;
+  }
+
+ private:
+  struct Mine {  // of a thread
+    std::uint64_t recorder = 0;
+    std::unique_ptr<form::Lane> lane;
+    std::uint32_t running = 0;
+  };
+  Mine& here() {
+    static thread_local Mine mine;
+    if (mine.recorder != number_) [[unlikely]] {
+      mine.recorder = number_;
+      mine.lane = std::make_unique<form::Lane>(ring_);
+      mine.running = 0;
+    }
+    return mine;
+  }
+  static std::string name_of(const core::SyncObject& place) {
+    return place.line || !place.name ? runtime::name_of(place) : place.name;
+  }
+  static std::string name_of_program() {
+#ifdef __GLIBC__
+    return program_invocation_name;
+#else
+    return "";
+#endif
+  }
+  static form::Op op_of(const runtime::OpKind& kind, bool writes,
+                        const form::Known* place) noexcept {
+    static thread_local std::pair<const char*, form::Op> last{nullptr, form::Op::other};
+    if (kind.verb != last.first) {
+      static constexpr std::pair<std::string_view, form::Op> kinds[] = {
+          {"read", form::Op::read}, {"write", form::Op::write}, {"select", form::Op::select_other},
+          {"sync", form::Op::sync}, {"sleep", form::Op::sleep}, {"wait for", form::Op::wait_for}};
+      last = {kind.verb, form::Op::other};
+      for (const auto& [verb, op] : kinds)
+        if (verb == kind.verb) last.second = op;
+    }
+    if (last.second != form::Op::select_other || !place) return last.second;
+    return writes ? form::Op::select_output : form::Op::select_input;
+  }
+
+  // When a process parked, by its id; it may go on on another thread. Two processes in one slot:
+  // how long one of them waited is not known.
+  static constexpr unsigned kIdBits = 24;
+  static constexpr std::uint64_t kIdMask = (1u << kIdBits) - 1;
+  std::atomic<std::uint64_t>& slot(std::uint32_t id) noexcept { return since_[id % kSlots]; }
+
+  static inline std::atomic<std::uint64_t> last_{0};
+  form::Ring ring_;
+  form::Moment began_;
+  const std::uint64_t number_;
+  static constexpr std::uint32_t kSlots = 1 << 16;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> since_ {
+    new std::atomic<std::uint64_t>[ kSlots ]()
+  };
+};
+
+}  // namespace detail
+
+// While this object lives, the last events are kept; its end writes them to the file. So the file
+// is there too if an exception that somebody catches, a Deadlock for example, leaves the block. If
+// the file cannot be written then, stderr says so.
+class flight {
+ public:
+  // `size`: how many bytes are kept. Throws BadUse if there is a recorder already, or the size is
+  // less than 256 KB.
+  explicit flight(std::string path, std::size_t size = 16u << 20)
+      : path_(std::move(path)), recorder_(std::make_unique<detail::Flight>(size)) {
+    if (size < runtime::flight::kLeast) detail::bad_use("flight: a recorder has at least 256 KB");
+    if (!detail::Watchers::all().record(recorder_.get()))
+      detail::bad_use("flight: there is a recorder already: one is enough for a program");
+  }
+  flight(const flight&) = delete;
+  flight& operator=(const flight&) = delete;
+  ~flight() {
+    if (const int error = recorder_->write(path_))
+      std::fprintf(stderr, "weft: flight: cannot write %s: %s\n", path_.c_str(),
+                   std::strerror(error));
+    detail::Watchers::all().record_no_more();
+    // Another thread may be in it for a moment yet: it is kept for good.
+    static_cast<void>(recorder_.release());
+  }
+  // Writes what there is so far. Throws std::system_error if it cannot.
+  void write() {
+    if (const int error = recorder_->write(path_))
+      throw std::system_error(error, std::generic_category(), "flight: cannot write " + path_);
+  }
+
+ private:
+  std::string path_;
+  std::unique_ptr<detail::Flight> recorder_;
+};
+
+}  // namespace weft::inline WEFT_ABI

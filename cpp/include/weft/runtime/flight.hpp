@@ -1,0 +1,496 @@
+// The flight recorder: the last events of a program, in a ring of blocks of bytes, and the file that
+// they are written to. docs/flight.md of the Python package specifies the bytes.
+//
+// Invariants
+//  1 A block can be read without any other: it says when it begins, and defines each process and
+//    place before the first event that names it. So the ring drops whole blocks, and is bounded.
+//  2 One lane is written by one thread at a time. Blocks of a lane are in order.
+//  3 Who writes a file meanwhile sees a prefix of a block that is being filled: `used` is stored
+//    last. A block is taken from the ring under the lock only.
+//  4 Times are in units of a clock that only ascends; the file says what a unit is, by two moments.
+#pragma once
+#include <unistd.h>
+
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../prim.hpp"
+#include "../version.hpp"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
+
+namespace weft::inline WEFT_ABI::runtime::flight {
+
+// --- the format ----------------------------------------------------------------------------------
+
+inline constexpr unsigned char kMagic[8] = {0x89, 'W',  'E',  'F',
+                                            'T',  '\n', 0x1A, 1};  // the version
+inline constexpr std::size_t kPieceHead = 5;  // a letter, and how long it is, in 4 bytes
+
+enum class Op : std::uint8_t {
+  read,
+  write,
+  extended,
+  select_input,  // a select that committed to read
+  select_output,
+  select_other,  // to a guard of another kind, or withdrawn
+  sync,
+  sleep,
+  tick,
+  yield,
+  wait_for,
+  other,
+};
+inline constexpr std::uint8_t kOps = 12;
+enum class Outcome : std::uint8_t { commit, withdrawn, ended };
+enum class Why : std::uint8_t { retired, poisoned, peer_died, bad_use };
+
+// A record begins with a tag. Of an operation that is over: the Op, the Outcome, and these bits.
+inline constexpr std::uint8_t kOpBits = 0x0F, kOutcomeShift = 4, kWaited = 0x40;
+// The others.
+enum Tag : std::uint8_t {
+  kProcess = 0x80,  // number (zigzag), path
+  kPlace,           // number, flags, values read before, values written before, name
+  kStart,           // time, process
+  kEnd,             // time, process, how, text
+  kAway,            // time, process, text: where
+  kWaits,           // time, process, Op, place + 1, for how long: it waited when this was written
+  kOther,           // text: what the operation of the next record is, if its Op is `other`
+  kTags
+};
+inline constexpr std::uint64_t kDrops = 1;    // of a place: it drops values
+inline constexpr std::uint64_t kBarrier = 2;  // of a place: it is no channel
+inline constexpr std::uint8_t kLost = 5;      // how a process ended, after the five of Ending
+inline constexpr std::size_t kText = 400;     // a text has at most so many bytes
+
+inline std::size_t put_varint(unsigned char* to, std::uint64_t v) noexcept {
+  std::size_t n = 0;
+  while (v >= 0x80) {
+    to[n++] = static_cast<unsigned char>(v | 0x80);
+    v >>= 7;
+  }
+  to[n++] = static_cast<unsigned char>(v);
+  return n;
+}
+// Reads a varint; returns what is behind it, or null: it is cut off, or is longer than 64 bits.
+inline const unsigned char* take_varint(const unsigned char* p, const unsigned char* end,
+                                        std::uint64_t& v) noexcept {
+  if (p < end && *p < 0x80) [[likely]] {
+    v = *p;
+    return p + 1;
+  }
+  v = 0;
+  for (unsigned shift = 0; p < end && shift < 70; shift += 7) {
+    const unsigned char b = *p++;
+    if (shift == 63 && b > 1) return nullptr;
+    v |= static_cast<std::uint64_t>(b & 0x7F) << shift;
+    if (b < 0x80) return p;
+  }
+  return nullptr;
+}
+inline std::uint64_t zigzag(std::int64_t v) noexcept {
+  return (static_cast<std::uint64_t>(v) << 1) ^ static_cast<std::uint64_t>(v >> 63);
+}
+inline std::int64_t unzigzag(std::uint64_t v) noexcept {
+  return static_cast<std::int64_t>(v >> 1) ^ -static_cast<std::int64_t>(v & 1);
+}
+
+// --- the clock -----------------------------------------------------------------------------------
+
+// A time in units: of the processor's counter where it is steady, else of the steady clock.
+class Clock {
+ public:
+  static std::uint64_t now() noexcept {
+#if defined(__x86_64__)
+    if (steady_counter()) return __rdtsc() >> kShift;
+#elif defined(__aarch64__)
+    std::uint64_t t;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(t));
+    return t;
+#endif
+    return static_cast<std::uint64_t>(prim::now()) >> 3;
+  }
+
+ private:
+  static constexpr unsigned kShift = 4;  // a unit is some 5 to 16 ns
+#if defined(__x86_64__)
+  static bool steady_counter() noexcept {
+    static const bool is = [] {
+      unsigned a = 0, b = 0, c = 0, d = 0;
+      return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8));
+    }();
+    return is;
+  }
+#endif
+};
+
+// --- the ring ------------------------------------------------------------------------------------
+
+inline constexpr std::size_t kBlock = 1 << 16;
+inline constexpr std::size_t kLeast = 4 * kBlock;  // the smallest ring
+inline constexpr std::size_t kRoom = 4 * kText;    // more than a record and its definitions
+
+struct Block {
+  std::uint64_t lane = 0;
+  std::uint64_t number = 0;  // among all; 0: it is empty
+  std::uint64_t start = 0;   // in units
+  std::atomic<std::uint32_t> used{0};
+  std::uint32_t events = 0;  // of a full block
+  unsigned char bytes[kBlock];
+};
+
+// The blocks of all lanes: a new block takes the place of the oldest.
+class Ring {
+ public:
+  explicit Ring(std::size_t size) : most_(std::max(size, kLeast) / sizeof(Block)) {}
+
+  Block* next(std::uint64_t lane, const Block* full) {
+    const std::lock_guard g(mutex_);
+    if (full) events_ += full->events;
+    std::unique_ptr<Block> b;
+    if (blocks_.size() < most_) {
+      b = std::make_unique_for_overwrite<Block>();
+    } else {
+      // The oldest that is nobody's current block.
+      std::size_t i = 0;
+      while (i < blocks_.size() && current_of(*blocks_[i])) ++i;
+      if (i == blocks_.size()) {
+        b = std::make_unique_for_overwrite<Block>();  // more lanes than blocks
+      } else {
+        b = std::move(blocks_[i]);
+        blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
+        dropped_ += b->events;
+      }
+    }
+    b->lane = lane;
+    b->number = ++number_;
+    b->start = Clock::now();
+    b->events = 0;
+    b->used.store(0, std::memory_order_relaxed);
+    if (lane >= current_.size()) current_.resize(lane + 1);
+    current_[lane] = b.get();
+    blocks_.push_back(std::move(b));
+    return blocks_.back().get();
+  }
+  std::uint64_t new_lane() {
+    const std::lock_guard g(mutex_);
+    return lanes_++;
+  }
+  void drop_all() {
+    const std::lock_guard g(mutex_);
+    blocks_.clear();
+    current_.assign(current_.size(), nullptr);
+    dropped_ = events_ = 0;
+  }
+  std::uint64_t dropped() const noexcept { return dropped_; }
+
+  // Calls f(block, used) for each block, oldest first. No block is taken meanwhile.
+  template <class F>
+  bool each(F&& f) {
+    const std::lock_guard g(mutex_);
+    for (const auto& b : blocks_)
+      if (const std::uint32_t n = b->used.load(std::memory_order_acquire); n && !f(*b, n))
+        return false;
+    return true;
+  }
+
+ private:
+  bool current_of(const Block& b) const noexcept {
+    return b.lane < current_.size() && current_[b.lane] == &b;
+  }
+  const std::size_t most_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Block>> blocks_;  // oldest first
+  std::vector<const Block*> current_;           // by lane
+  std::uint64_t number_ = 0, lanes_ = 0, dropped_ = 0, events_ = 0;
+};
+
+// --- a lane --------------------------------------------------------------------------------------
+
+// A process or place that a lane knows.
+struct Known {
+  std::uint64_t key = 0;       // 0: the slot is free
+  std::uint64_t block = 0;     // in which it was defined last
+  std::uint32_t local = 0;     // its number there
+  std::uint32_t op = kIdle;    // a process: the Op in which it waits
+  std::uint64_t since = 0;     // a process: since when
+  const void* same = nullptr;  // a place: tells it from one that was at this address before
+  std::uint64_t first = 0;     // a place: its number, and values read; a process: where it waits
+  std::uint64_t read = 0, written = 0;
+  std::uint32_t hidden = 0;  // a process: what it does is not recorded
+  static constexpr std::uint32_t kIdle = ~0u;
+};
+
+// A table of what is known, by key; open addressing. References hold until the next call of find().
+class Table {
+ public:
+  Table() : slots_(1 << 8) {}
+  Known& find(std::uint64_t key, std::uint64_t block) {
+    std::size_t i = place_of(key);
+    for (; slots_[i].key; i = (i + 1) & (slots_.size() - 1))
+      if (slots_[i].key == key) return slots_[i];
+    if (++used_ * 2 > slots_.size()) {
+      tidy(block);
+      return find(key, block);
+    }
+    slots_[i] = Known{};
+    slots_[i].key = key;
+    return slots_[i];
+  }
+  template <class F>
+  void each(F&& f) {
+    for (Known& k : slots_)
+      if (k.key) f(k);
+  }
+
+ private:
+  std::size_t place_of(std::uint64_t key) const noexcept {
+    return (key * 0x9E3779B97F4A7C15u) >> (64 - std::countr_zero(slots_.size()));
+  }
+  // Forgets what the last two blocks did not name, and is idle. Grows if much is left.
+  void tidy(std::uint64_t block) {
+    std::vector<Known> old = std::move(slots_);
+    std::size_t left = 0;
+    const auto stays = [&](const Known& k) {
+      return k.key && (k.block + 1 >= block || k.op != Known::kIdle || k.hidden);
+    };
+    for (const Known& k : old) left += stays(k);
+    slots_.assign(std::bit_ceil(std::max<std::size_t>(4 * left, 1 << 8)), Known{});
+    used_ = 0;
+    for (const Known& k : old)
+      if (stays(k)) {
+        std::size_t i = place_of(k.key);
+        while (slots_[i].key) i = (i + 1) & (slots_.size() - 1);
+        slots_[i] = k;
+        ++used_;
+      }
+  }
+  std::vector<Known> slots_;
+  std::size_t used_ = 0;
+};
+
+class Lane {
+ public:
+  explicit Lane(Ring& ring) : ring_(ring), number_(ring.new_lane()) { turn(); }
+
+  // A process or thread; `path` gives its path when it is asked for.
+  template <class Path>
+  Known& process(std::int64_t id, Path&& path) {
+    Known& k = processes_.find(zigzag(id) + 1, block_number_);
+    if (k.block != block_number_) [[unlikely]] {
+      k.block = block_number_;
+      k.local = local_processes_++;
+      *at_++ = kProcess;
+      at_ += put_varint(at_, zigzag(id));
+      text(path());
+    }
+    return k;
+  }
+  // A channel or barrier. `same` tells it from another one that was at this address.
+  template <class Name>
+  Known& place(const void* key, const void* same, std::uint64_t flags, Name&& name) {
+    Known& k = places_.find(reinterpret_cast<std::uintptr_t>(key), block_number_);
+    if (k.block != block_number_ || k.same != same) [[unlikely]] {
+      if (k.same != same || !k.first) {
+        k.same = same;
+        k.first = ++place_number_;
+        k.read = k.written = 0;
+      }
+      k.block = block_number_;
+      k.local = local_places_++;
+      *at_++ = kPlace;
+      at_ += put_varint(at_, k.first);
+      at_ += put_varint(at_, flags);
+      at_ += put_varint(at_, k.read);
+      at_ += put_varint(at_, k.written);
+      text(name());
+    }
+    return k;
+  }
+
+  // Makes room for one record and its definitions. Called before process() and place().
+  void room() {
+    if (at_ > end_) [[unlikely]]
+      turn();
+  }
+  void over(std::uint64_t now, Known& process, Op op, Outcome outcome, Known* place,
+            std::uint64_t more, bool has_more) noexcept {
+    const std::uint64_t waited = process.op == Known::kIdle ? 0 : now - process.since + 1;
+    process.op = Known::kIdle;
+    *at_++ = static_cast<unsigned char>(static_cast<unsigned>(op) |
+                                        static_cast<unsigned>(outcome) << kOutcomeShift |
+                                        (waited ? kWaited : 0));
+    stamp(now);
+    at_ += put_varint(at_, process.local);
+    at_ += put_varint(at_, place ? place->local + 1u : 0);
+    if (has_more) at_ += put_varint(at_, more);
+    if (waited) at_ += put_varint(at_, waited - 1);
+    if (place && outcome == Outcome::commit)
+      ++(op == Op::write || op == Op::select_output ? place->written : place->read);
+    done();
+  }
+  void start(std::uint64_t now, const Known& process) noexcept {
+    *at_++ = kStart;
+    stamp(now);
+    at_ += put_varint(at_, process.local);
+    done();
+  }
+  void end(std::uint64_t now, Known& process, std::uint8_t how, std::string_view why) noexcept {
+    process.op = Known::kIdle;
+    *at_++ = kEnd;
+    stamp(now);
+    at_ += put_varint(at_, process.local);
+    *at_++ = how;
+    text(why);
+    done();
+  }
+  void away(std::uint64_t now, const Known& process, std::string_view where) noexcept {
+    *at_++ = kAway;
+    stamp(now);
+    at_ += put_varint(at_, process.local);
+    text(where);
+    done();
+  }
+  void other(std::string_view what) noexcept {
+    *at_++ = kOther;
+    text(what);
+  }
+  // As of now; it is in no block of the ring afterwards than the current one.
+  void waits(std::uint64_t now, const Known& process, Op op, const Known* place,
+             std::uint64_t span) noexcept {
+    *at_++ = kWaits;
+    stamp(now);
+    at_ += put_varint(at_, process.local);
+    *at_++ = static_cast<unsigned char>(op);
+    at_ += put_varint(at_, place ? place->local + 1u : 0);
+    at_ += put_varint(at_, span);
+    done();
+  }
+  template <class F>
+  void each_process(F&& f) {
+    processes_.each(f);
+  }
+  // Begins anew: nothing is known, and nothing recorded.
+  void forget() {
+    processes_ = Table();
+    places_ = Table();
+    block_ = nullptr;
+    turn();
+  }
+
+ private:
+  void turn() {
+    block_ = ring_.next(number_, block_);
+    block_number_ = block_->number;
+    at_ = block_->bytes;
+    end_ = block_->bytes + (kBlock - kRoom);
+    last_ = block_->start;
+    local_processes_ = local_places_ = 0;
+  }
+  void stamp(std::uint64_t now) noexcept {
+    const std::uint64_t t = now > last_ ? now : last_;
+    at_ += put_varint(at_, t - last_);
+    last_ = t;
+  }
+  void text(std::string_view s) noexcept {
+    std::size_t n = std::min(s.size(), kText);
+    while (n < s.size() && n && (static_cast<unsigned char>(s[n]) & 0xC0) == 0x80) --n;
+    at_ += put_varint(at_, n);
+    std::memcpy(at_, s.data(), n);
+    at_ += n;
+  }
+  void done() noexcept {
+    ++block_->events;
+    block_->used.store(static_cast<std::uint32_t>(at_ - block_->bytes), std::memory_order_release);
+  }
+
+  Ring& ring_;
+  const std::uint64_t number_;
+  Block* block_ = nullptr;
+  unsigned char* at_ = nullptr;
+  unsigned char* end_ = nullptr;
+  std::uint64_t last_ = 0, block_number_ = 0, place_number_ = 0;
+  std::uint32_t local_processes_ = 0, local_places_ = 0;
+  Table processes_, places_;
+};
+
+// --- the file ------------------------------------------------------------------------------------
+
+// The moment at which a recorder began, by both clocks.
+struct Moment {
+  std::uint64_t units = Clock::now();
+  std::int64_t ns = prim::now();
+};
+
+// Writes what the ring has to a file that is open. Returns 0, or the error's number.
+inline int write_file(int fd, Ring& ring, const Moment& began, std::string_view program) {
+  const auto put = [fd](const void* data, std::size_t n) {
+    const char* p = static_cast<const char*>(data);
+    while (n) {
+      const ssize_t w = ::write(fd, p, n);
+      if (w < 0 && errno == EINTR) continue;
+      if (w <= 0) return false;
+      p += w;
+      n -= static_cast<std::size_t>(w);
+    }
+    return true;
+  };
+  const auto piece = [&](char letter, const std::string& head, const void* rest, std::size_t n) {
+    const auto size = static_cast<std::uint32_t>(head.size() + n);
+    const unsigned char start[kPieceHead] = {
+        static_cast<unsigned char>(letter), static_cast<unsigned char>(size),
+        static_cast<unsigned char>(size >> 8), static_cast<unsigned char>(size >> 16),
+        static_cast<unsigned char>(size >> 24)};
+    return put(start, sizeof start) && put(head.data(), head.size()) && put(rest, n);
+  };
+  const auto number = [](std::string& s, std::uint64_t v) {
+    unsigned char b[10];
+    s.append(reinterpret_cast<const char*>(b), put_varint(b, v));
+  };
+  const auto text = [&](std::string& s, std::string_view t) {
+    number(s, std::min(t.size(), kText));
+    s.append(t.substr(0, kText));
+  };
+  const Moment now;
+  // The system's time less the steady clock's: for traces of several machines.
+  const std::int64_t system = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                  std::chrono::system_clock::now().time_since_epoch())
+                                  .count();
+  char host[65] = "";
+  gethostname(host, sizeof host - 1);
+  std::string head;
+  number(head, began.units);
+  number(head, static_cast<std::uint64_t>(began.ns));
+  number(head, now.units);
+  number(head, static_cast<std::uint64_t>(now.ns));
+  number(head, static_cast<std::uint64_t>(system));
+  number(head, static_cast<std::uint64_t>(getpid()));
+  number(head, ring.dropped());
+  text(head, host);
+  text(head, program);
+  text(head, WEFT_VERSION);
+  errno = 0;
+  bool well = put(kMagic, sizeof kMagic) && piece('H', head, nullptr, 0);
+  well = well && ring.each([&](const Block& b, std::uint32_t used) {
+    std::string at;
+    number(at, b.lane);
+    number(at, b.start);
+    return piece('B', at, b.bytes, used);
+  });
+  well = well && piece('Z', {}, nullptr, 0);
+  return well ? 0 : errno ? errno : EIO;
+}
+
+}  // namespace weft::inline WEFT_ABI::runtime::flight

@@ -1,0 +1,410 @@
+// The definitions of checker.hpp.
+#include <weft/config.hpp>
+
+#if WEFT_CHECKED
+#include <algorithm>
+#include <weft/checker.hpp>
+
+#include <weft/compose.hpp>
+#include <weft/runtime/names.hpp>
+
+namespace weft::inline WEFT_ABI::runtime {
+
+using checking::Kind;
+using checking::kNone;
+using checking::Stopped;
+
+// --- a select -----------------------------------------------------------------------------------
+
+namespace {
+bool at_channel(const core::Guard& g) noexcept { return g.enabled && g.kind <= core::Kind::output; }
+bool writes(const core::Guard& g) noexcept { return g.kind == core::Kind::output; }
+// Does the retirement of this guard's channel make a difference to the select? That of the outputs
+// may end the select although it has inputs (rule 5.6).
+bool ends(const core::Guard& g) noexcept { return g.ends || writes(g); }
+}  // namespace
+
+bool CheckedSelect::commutes() const noexcept {
+  for (std::uint32_t i = 0; i < select_.count; ++i) {
+    const core::Guard& g = select_.guards[i];
+    if (!g.enabled) continue;
+    if (g.kind == core::Kind::skip || (g.kind == core::Kind::timer && run_.settings.any_time))
+      return false;
+    for (std::uint32_t k = 0; k < i; ++k)
+      if (select_.guards[k].enabled && g.where && g.where == select_.guards[k].where) return false;
+  }
+  return true;
+}
+
+// Takes one of the ready guards that rule 5.4 allows: no guard is passed over as often as there are
+// guards. Returns -1 if none is ready.
+int CheckedSelect::taken_of() {
+  std::vector<unsigned> ready, due;
+  std::uint64_t key = select_.count;
+  for (std::uint32_t i = 0; i < select_.count; ++i) {
+    core::Guard& g = select_.guards[i];
+    key = checking::mixed(key, reinterpret_cast<std::uintptr_t>(g.where));
+    if (!g.enabled || g.kind >= core::Kind::timer) continue;
+    const core::State s = g.state();
+    if (s == core::State::ready || s == core::State::ended || (s == core::State::retired && g.ends))
+      ready.push_back(i);
+  }
+  ready_ = ready.size();
+  std::vector<unsigned>& passed = passed_over_[key];
+  passed.resize(select_.count, 0);
+  for (const unsigned i : ready)
+    if (passed[i] + 1 >= select_.count) due.push_back(i);
+  const std::vector<unsigned>& may = due.empty() ? ready : due;
+  int taken = -1;
+  if (!may.empty())
+    taken = static_cast<int>(may[run_.take(static_cast<unsigned>(may.size()), Kind::guard)]);
+  std::vector<unsigned> now(select_.count, 0);
+  for (const unsigned i : ready)
+    if (static_cast<int>(i) != taken) now[i] = passed[i] + 1;
+  passed = std::move(now);
+  return taken;
+}
+
+int CheckedSelect::begins(const SelectBegins& s) {
+  select_ = s;
+  checking::Record& r = run_.record;
+  r.select_begins();
+  for (std::uint32_t i = 0; i < s.count; ++i) {
+    const core::Guard& g = s.guards[i];
+    if (!g.enabled) continue;
+    if (g.kind == core::Kind::timer)
+      r.arms();
+    else if (g.kind == core::Kind::latch)
+      r.select_at(g.where, Access::look);
+    else if (g.kind == core::Kind::barrier)
+      r.select_at(g.where, Access::all);
+    else if (at_channel(g) && s.count == 1)
+      r.select_at(g.where, g.node.is(core::NodeFlags::extended) ? Access::all
+                           : writes(g)                          ? Access::write
+                                                                : Access::read);
+  }
+  ready_ = 2;  // they were not looked at: there may be several
+  return s.any ? taken_of() : -1;
+}
+
+const core::SyncObject* CheckedSelect::begun(int taken, Begun how, Access& at) {
+  checking::Record& r = run_.record;
+  const bool parked = how == Begun::parked, can = commutes();
+  for (std::uint32_t i = 0; i < select_.count; ++i) {
+    const core::Guard& g = select_.guards[i];
+    if (!at_channel(g)) continue;
+    if (select_.count > 1) {
+      const bool here = !parked && can && ready_ == 1 && static_cast<int>(i) == taken;
+      r.select_at(g.where, here ? writes(g) ? Access::choose_write : Access::choose_read
+                           : can && !parked && !ends(g) ? Access::quiet_choice
+                                                        : Access::choice);
+    }
+    if (parked) r.waits_at(g.where, writes(g), ends(g));
+    if (how == Begun::raised) r.saw_closed(g.where);
+  }
+  if (parked) {
+    if (can && select_.count > 1) r.select_parks(this);
+    return nullptr;
+  }
+  if (taken < 0 || !at_channel(select_.guards[taken])) return nullptr;
+  at = writes(select_.guards[taken]) ? Access::write : Access::read;
+  return select_.guards[taken].where;
+}
+
+void CheckedSelect::decided() {
+  const int chosen = committed();
+  if (chosen < 0) return;  // a time or a cancellation has decided it
+  for (std::uint32_t i = 0; i < select_.count; ++i) {
+    const core::Guard& g = select_.guards[i];
+    if (at_channel(g))
+      run_.record.weaken(g.where, static_cast<int>(i) != chosen
+                                      ? ends(g) ? Access::choice : Access::quiet_choice
+                                  : writes(g) ? Access::choose_write
+                                              : Access::choose_read);
+  }
+}
+
+// --- one run ------------------------------------------------------------------------------------
+
+void Checker::begin(checking::Strategy& strategy) {
+  decided_ = nullptr;
+  program_ = nullptr;
+  cancelled_ = false;
+  lost = 0;
+  refused.clear();
+  story.clear();
+  run.begin(strategy);
+  points = this;
+  chooser = this;
+}
+void Checker::end() {
+  points = nullptr;
+  chooser = nullptr;
+  run.end();
+}
+
+int Checker::here() const noexcept { return this_process() ? run.record.running : 0; }
+
+void Checker::starts(ProcessBase& p) noexcept {
+  const int n = run.record.process(here(), p.function ? p.function : "?");
+  p.checked = n;
+  while (processes_.size() <= static_cast<std::size_t>(n))
+    processes_.push_back(std::make_unique<Checked>(run));
+  Checked& c = of(n);
+  c.base = &p;
+  c.yields = c.yielded_at = 0;
+  c.told = -1;
+  c.select.forget();
+}
+
+// --- deciding -----------------------------------------------------------------------------------
+
+// Notes which processes are ready. A waker that is no process goes first: it is returned.
+core::Waker* Checker::look(core::RunQueue& queue) noexcept {
+  core::Waker* other = nullptr;
+  wakers_.clear();
+  ready_.clear();
+  queue.each([&](core::Waker* w) {
+    const int n = w->checked;
+    if (n == kNone) {
+      if (!other) other = w;
+      return;
+    }
+    wakers_.push_back(w);
+    ready_.push_back(n);
+    if (run.record.at(n).ready) return;
+    const ProcessBase& p = *of(n).base;
+    if (p.op == &weft::detail::wait_op)
+      run.record.woke_waiter(n, p.place);
+    else
+      run.record.woke(n);
+    if (Told* const t = told(of(n)); t && !run.stopped()) {
+      t->until = story.size();
+      if (of(n).selects) t->guard = of(n).select.committed();
+    }
+  });
+  return other;
+}
+
+// Takes the one that goes next out of the queue, and returns it. `goes_on`: a process that has just
+// been put into the queue, and that the usual order goes on with; kNone: there is none.
+core::Waker* Checker::decide(core::RunQueue& queue, int goes_on) noexcept {
+  for (;;) {
+    if (program_->deadlocked()) run.stop(Stopped::deadlock);
+    core::Waker* const other = look(queue);
+    if (run.stopped() && !std::exchange(cancelled_, true)) {
+      program_->cancel_everybody();
+      continue;
+    }
+    if (other) {
+      queue.take(other);
+      return other;
+    }
+    if (queue.empty()) {
+      if (run.stopped()) return nullptr;
+      if (!program_->any_timer()) {
+        if (telling) return nullptr;  // the run concludes that it is deadlocked, and reports it
+        run.stop(Stopped::deadlock);
+        continue;
+      }
+      run.go({}, false, true);
+      if (run.stopped()) continue;
+      run.time_comes(false);
+      program_->fire_one();
+      continue;
+    }
+    const auto first = std::find(ready_.begin(), ready_.end(), goes_on);
+    const bool can = goes_on != kNone && first != ready_.end();
+    if (can) {
+      const auto w = wakers_.begin() + (first - ready_.begin());
+      std::rotate(wakers_.begin(), w, w + 1);
+      std::rotate(ready_.begin(), first, first + 1);
+    }
+    unsigned i = 0;
+    if (!run.stopped()) {
+      const bool timer = run.settings.any_time && program_->any_timer();
+      i = run.go(ready_, can, timer);
+      if (run.stopped()) continue;
+      if (i == ready_.size()) {
+        run.time_comes(true);
+        program_->fire_one();
+        continue;
+      }
+    }
+    queue.take(wakers_[i]);
+    run.goes(ready_[i]);
+    return wakers_[i];
+  }
+}
+
+core::Waker* Checker::next(Scheduler& s, core::RunQueue& queue) noexcept {
+  program_ = &s.run;
+  if (decided_) return std::exchange(decided_, nullptr);
+  return decide(queue, kNone);
+}
+
+// Puts the process that runs into the queue. Does another go before it goes on?
+bool Checker::another_goes(ProcessBase& p, bool goes_on) noexcept {
+  core::RunQueue& queue = *core::current_run_queue;
+  run.record.ready(p.checked);
+  queue.push(&p);
+  core::Waker* const w = decide(queue, goes_on ? p.checked : kNone);
+  if (w == &p) return false;
+  decided_ = w;
+  return true;
+}
+
+// --- points -------------------------------------------------------------------------------------
+
+// Does this process yield again and again while no other goes? In the reduced search only then are
+// the ready processes made to go first: a yield that does so depends on everybody, and no step
+// would commute with it. In the other searches every yield does so.
+bool Checker::is_spinning(int n) noexcept {
+  if (!run.record.kept) return true;
+  Checked& c = of(n);
+  c.yields = c.yielded_at == run.switches ? c.yields + 1 : 0;
+  c.yielded_at = run.switches;
+  return c.yields >= 5;
+}
+
+bool Checker::pauses(ProcessBase& p, bool yields) noexcept {
+  if (p.checked == kNone || (run.settings.park && !yields)) return false;
+  const bool lets_go = yields && is_spinning(p.checked);
+  if (lets_go) {
+    look(*core::current_run_queue);
+    run.yields(p.checked, ready_);
+  }
+  return another_goes(p, !lets_go);
+}
+
+void Checker::begins(ProcessBase& p) noexcept {
+  if (p.checked == kNone) return;
+  Checked& c = of(p.checked);
+  c.place = nullptr;
+  c.how = Access::all;
+  c.selects = c.ended = false;
+  c.taken = -1;
+  c.told = -1;
+  run.record.at(p.checked).limited = p.is(core::NodeFlags::limited);
+  run.record.select_over(p.checked);
+  run.record.forget_woken();
+}
+
+void Checker::arrives(ProcessBase& p, const core::SyncObject& place, Access how) noexcept {
+  if (p.checked == kNone || weft::detail::is_no_place(&place)) return;
+  of(p.checked).place = &place;
+  of(p.checked).how = how;
+  run.record.arrives(&place, how);
+  if (!telling) return;
+  const char* const verb = how == Access::read    ? "read "
+                           : how == Access::write ? "write "
+                           : how == Access::join  ? "sync "
+                                                  : "wait for ";
+  tell(p, verb + name_of(place));
+}
+
+void Checker::sleeps(ProcessBase& p) noexcept {
+  if (p.checked == kNone) return;
+  run.record.select_begins();
+  run.record.arms();
+  if (telling) tell(p, "sleep");
+}
+
+int Checker::selects(ProcessBase& p, const SelectBegins& s) noexcept {
+  if (p.checked == kNone) return -1;
+  Checked& c = of(p.checked);
+  c.selects = true;
+  const int taken = c.select.begins(s);
+  if (!telling) return taken;
+  std::string what = "select";
+  for (std::uint32_t i = 0; i < s.count; ++i) {
+    const core::Guard& g = s.guards[i];
+    if (!g.enabled) continue;
+    what += what.size() == 6 ? " " : ", ";
+    what += g.kind == core::Kind::skip    ? "skip"
+            : g.kind == core::Kind::timer ? "a time"
+                                          : (writes(g) ? "!" : "") + name_of(*g.where);
+  }
+  tell(p, std::move(what));
+  return taken;
+}
+void Checker::selected(ProcessBase& p, int guard, bool has_ended) noexcept {
+  if (p.checked == kNone) return;
+  of(p.checked).taken = guard;
+  of(p.checked).ended = has_ended;
+}
+
+bool Checker::begun(ProcessBase& p, Begun how) noexcept {
+  const int n = p.checked;
+  if (n == kNone) return false;
+  Checked& c = of(n);
+  if (telling && c.told < 0 && how == Begun::parked) tell(p, "wait for its processes");
+  if (how == Begun::done && c.ended) how = Begun::raised;
+  if (Told* const t = told(c)) {
+    t->how = how;
+    t->guard = c.taken;
+  }
+  if (how != Begun::parked) c.told = -1;
+  if (run.stopped()) return false;
+  if (run.record.kept) look(*core::current_run_queue);  // notes whom the operation has woken
+  if (c.selects) c.place = c.select.begun(c.taken, how, c.how);
+  run.record.passes(n, c.place, how, c.how);
+  if (how == Begun::parked) return false;
+  run.record.select_over(n);
+  return !run.settings.park && another_goes(p, true);
+}
+
+bool Checker::ends_later(ProcessBase& p) noexcept {
+  if (p.checked == kNone || run.stopped() || run.settings.park) return false;
+  return another_goes(p, true);
+}
+
+void Checker::ended(const Group* group, Ending how) noexcept {
+  if (how == Ending::failed) cancels();
+  run.record.ended(group);
+  if (telling && !run.stopped())
+    story.push_back({run.record.running, how == Ending::failed ? "fails" : "ends", "", {}, 0, -1});
+}
+
+// --- what a step does besides -------------------------------------------------------------------
+
+void Checker::made(const core::SyncObject& place, std::uint32_t capacity, bool loses) noexcept {
+  run.record.place(&place, here(), static_cast<int>(capacity), loses);
+}
+void Checker::gone(const core::SyncObject& place, std::uint64_t dropped) noexcept {
+  const int n = run.record.gone(&place);
+  if (n != kNone && !run.record.places[static_cast<std::size_t>(n)].loses && !run.stopped())
+    lost += dropped;
+}
+void Checker::touches(const core::SyncObject& place, Access how) noexcept {
+  if (!run.record.kept) return;
+  if (how == Access::all) return run.record.does_all(&place, here());
+  run.record.touch(run.record.place_of(&place, here()), how);
+}
+// The death of an end is an outcome for a select, as poison is.
+void Checker::closes(const core::SyncObject& place, bool last, bool died) noexcept {
+  run.record.closes(&place, died ? Access::all : last ? Access::close : Access::close_other);
+}
+void Checker::cancels() noexcept {
+  if (!run.stopped()) run.record.cancel();
+}
+void Checker::limits(bool open) noexcept {
+  if (run.stopped()) return;
+  if (!open) return run.record.disarms();
+  run.record.cancel();
+  run.record.arms();
+}
+void Checker::reads_clock() noexcept { run.record.reads_clock(); }
+void Checker::refuses(const char* what) {
+  if (refused.empty()) refused = what;
+  throw BadUse(std::string("weft::check cannot check this: ") + what);
+}
+
+void Checker::tell(ProcessBase& p, std::string what) {
+  if (run.stopped()) return;
+  of(p.checked).told = static_cast<int>(story.size());
+  story.push_back({p.checked, std::move(what), where(p), Begun::done, 0, -1});
+}
+
+}  // namespace weft::inline WEFT_ABI::runtime
+#endif

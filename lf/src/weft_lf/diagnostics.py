@@ -1,0 +1,114 @@
+"""Reads what a C compiler says about a generated program: its errors and warnings about bodies, as
+problems at lines of the `.lf` files.
+
+Invariants
+- A problem is told once, however often its body was compiled (a generic reactor's is, for each list
+  of type arguments), and without the macros on its way: its place is where the body names the
+  outermost macro. Where a name is not known, what else the compiler says of that line is left out.
+- Warnings about generated code and about other C files are left out. So are errors there, if there
+  is one in a `.lf` file.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from weft_lf import tree
+from weft_lf.errors import Problem, Span
+from weft_lf.model import Class, Model
+
+TOLD = re.compile(
+    r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:(?P<column>\d+):)? "
+    r"(?P<kind>fatal error|error|warning|note): (?P<text>.*)$"
+)
+CARET = re.compile(r"^\s*\|?[ ~]*\^(~*)")
+UNKNOWN = re.compile(r"‘(\w+)’ undeclared|undeclared identifier '(\w+)'")
+
+
+@dataclass
+class _Record:
+    """One message of the compiler, with its place as far as the lines read so far tell it."""
+
+    span: Span
+    text: str
+    severity: str
+    placed: bool  # its place is in a .lf file
+    drawn: bool = False  # the line with its caret was read
+
+
+def _records(output: str) -> list[_Record]:
+    records: list[_Record] = []
+    for line in output.split("\n"):
+        found = TOLD.match(line)
+        last = records[-1] if records else None
+        if found is None:
+            caret = CARET.match(line)
+            if caret and last is not None and not last.drawn:
+                last.drawn = True
+                last.span = replace(last.span, length=1 + len(caret[1]))
+            continue
+        span = Span(found["file"], int(found["line"]), int(found["column"] or 1))
+        placed = found["file"].endswith(".lf")
+        if found["kind"] != "note":
+            severity = "warning" if found["kind"] == "warning" else "error"
+            records.append(_Record(span, found["text"], severity, placed))
+        elif last is not None and placed and not last.placed and "macro" in found["text"]:
+            last.span, last.placed, last.drawn = span, True, False
+        elif last is not None:
+            last.drawn = True  # what follows is drawn for the note
+    return records
+
+
+def problems(model: Model, output: str) -> list[Problem]:
+    """The problems of bodies that the compiler's `output` tells."""
+    records = [r for r in _records(output) if r.placed]
+    unknown = {(r.span.file, r.span.line) for r in records if UNKNOWN.search(r.text)}
+    found = [
+        Problem(r.span, r.text, _hint(model, r.span, r.text), r.severity)
+        for r in records
+        if (r.span.file, r.span.line) not in unknown or UNKNOWN.search(r.text)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _hint(model: Model, span: Span, text: str) -> str:
+    """What to do about a name that the compiler does not know, but the reactor does."""
+    found = UNKNOWN.search(text)
+    if found is None:
+        return ""
+    name = found[1] or found[2]
+    for cls in model.classes:
+        for placed in cls.of(tree.Reaction):
+            decl = placed.decl
+            assert isinstance(decl, tree.Reaction)
+            for code in (decl.code, decl.deadline_code):
+                if code is None or code.span.file != span.file:
+                    continue
+                if code.span.line <= span.line <= code.span.line + code.text.count("\n"):
+                    return _named(cls, name)
+    return ""
+
+
+def _named(cls: Class, name: str) -> str:
+    """How a reaction of `cls` names `name`; empty if the reactor has nothing of that name."""
+    if name in cls.ports and not cls.ports[name].is_input:
+        return f"it is an output: name it as an effect, reaction(…) -> {name} {{= … =}}"
+    if name in cls.ports:
+        return f"it is an input: name it as a trigger or source, reaction({name}) {{= … =}}"
+    if any(m.name == name for m in cls.modes):
+        return f"it is a mode: name it as an effect, reaction(…) -> reset({name}) {{= … =}}"
+    for placed in cls.members:
+        decl = placed.decl
+        if isinstance(decl, tree.State) and decl.name == name:
+            return f"it is a state: write self->{name}"
+        if isinstance(decl, tree.Action) and decl.name == name:
+            return "it is an action: name it as a trigger to read it, and behind -> to schedule it"
+        if isinstance(decl, tree.Instance) and decl.name == name:
+            return f"it is a reactor: name its ports, reaction({name}.out) or -> {name}.in"
+    if name in cls.params:
+        return f"it is a parameter: write self->{name}"
+    return ""
+
+
+__all__ = ["problems"]

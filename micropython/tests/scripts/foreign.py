@@ -1,0 +1,81 @@
+# In a plain run there is no loop that serves asyncio's awaitables: the process that awaits one is
+# told, and goes on if it likes. Once the C code of asyncio's queues wrote through None.
+import asyncio
+
+from weft.coroutines import Channel, Parallel, process, run
+
+event = asyncio.Event()
+lock = asyncio.Lock()
+
+
+async def other():
+    pass
+
+
+@process
+async def awaits(how):
+    for _ in range(2):
+        try:
+            await how()
+        except Exception as e:
+            print(type(e).__name__, e)
+    return "went on"
+
+
+@process
+async def beside(how):
+    return await Parallel(awaits(how), awaits(how))
+
+
+async def held():
+    await lock.acquire()
+    print(run(awaits(lambda: asyncio.sleep(0.001)), awaits(lock.acquire)))
+    lock.release()
+    await asyncio.sleep(0)  # the loop goes on
+
+
+for how in (lambda: asyncio.sleep(0.001), event.wait):
+    print(run(beside(how)))
+asyncio.run(held())
+event.set()  # wakes what is left in its queue
+asyncio.run(other())
+print(run(awaits(lambda: asyncio.sleep(0.001)), host="asyncio"))
+
+
+@process
+def suspends():
+    yield
+
+
+@process
+def yields():
+    yield 12
+
+
+for made in (suspends, yields):
+    try:
+        run(made())
+    except Exception as e:
+        print(type(e).__name__, e)
+
+
+@process
+async def writes(out):
+    await out.write(1)
+
+
+@process
+async def parent(out):
+    await writes(out)
+
+
+@process
+async def reads(source):
+    return await source
+
+
+c = Channel("c")
+try:
+    run(parent(-c), reads(+c))
+except Exception as e:
+    print(type(e).__name__, e)

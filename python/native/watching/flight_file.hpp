@@ -1,0 +1,124 @@
+// Reads files of the flight recorder: one or several, as one sequence of events in the order of
+// their times, forwards or backwards.
+//
+// Invariants
+//  1 Only one block of each lane is in memory, whatever the size of a file.
+//  2 Nothing that a file says is trusted: numbers are looked up, lengths are compared with what is
+//    there. What was read before a fault counts; `fault` says where the rest is missing.
+//  3 A file that is cut off anywhere is read up to there.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/runtime/flight.hpp"
+
+namespace weft::py::flight_file {
+
+namespace form = runtime::flight;
+
+inline constexpr std::uint32_t kNone = ~0u;
+
+struct Event {
+  std::int64_t t = 0;  // ns
+  std::int64_t waited = 0;
+  std::uint32_t process = 0;
+  std::uint32_t place = kNone;
+  std::uint32_t guard = kNone;
+  std::uint64_t number = 0;  // of a commit: among the reads, or the writes, of its place
+  std::string_view text;     // until the next event of this lane
+  form::Op op = form::Op::other;
+  form::Outcome outcome = form::Outcome::commit;
+  form::Why why = form::Why::retired;
+  std::uint8_t what = 0;  // a form::Tag; kOther stands for an operation that is over
+  std::uint8_t how = 0;
+  bool parked = false;
+  bool reads() const noexcept {
+    return op == form::Op::read || op == form::Op::extended || op == form::Op::select_input;
+  }
+  bool writes() const noexcept { return op == form::Op::write || op == form::Op::select_output; }
+};
+
+struct Process {
+  std::string path;
+  std::int64_t id = 0;
+  std::uint32_t file = 0;
+};
+struct Place {
+  std::string name;
+  std::uint32_t file = 0;
+  std::uint64_t flags = 0, read = 0, written = 0;
+};
+struct Head {
+  std::uint64_t units0 = 0, ns0 = 0, units1 = 0, ns1 = 0, system = 0, pid = 0, dropped = 0;
+  std::string host, program, version;
+};
+// Not a trace that can be read: the sentence says why.
+struct NoTrace : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Files {
+ public:
+  explicit Files(const std::vector<std::string>& names);
+  ~Files();
+  Files(const Files&) = delete;
+
+  void rewind(bool backwards);
+  // The next event, or null. It stays until the next call.
+  const Event* next();
+
+  std::vector<Process> processes;
+  std::vector<Place> places;
+  std::vector<Head> heads;
+  std::string fault;  // empty: the files are whole
+  std::int64_t first() const noexcept { return first_; }
+
+ private:
+  struct Where {  // a block
+    std::uint64_t at;
+    std::uint32_t size;
+  };
+  struct Lane {
+    std::uint32_t file;
+    std::vector<Where> blocks;
+    std::size_t block = 0;  // the next one to read
+    std::vector<unsigned char> bytes;
+    const unsigned char* p = nullptr;
+    const unsigned char* end = nullptr;
+    std::uint64_t units = 0;
+    std::vector<std::uint32_t> processes, places;  // by their numbers in the block
+    std::string_view other;
+    Event event;
+    std::vector<Event> events;  // backwards: of the block, the next one last
+  };
+  void open(const std::string& name);
+  void index(std::uint32_t file, const std::string& name);
+  bool load(Lane& lane);
+  bool decode(Lane& lane);
+  bool advance(Lane& lane);
+  void faulty(const Lane& lane);
+  std::int64_t ns_of(std::uint32_t file, std::uint64_t units) const noexcept;
+  std::uint32_t process_of(std::uint32_t file, std::int64_t id, std::string_view path);
+  std::uint32_t place_of(std::uint32_t file, std::uint64_t number);
+
+  struct Open {
+    int fd;
+    std::string name;
+    double slope;
+    std::int64_t shift;  // added to its ns
+  };
+  std::vector<Open> files_;
+  std::vector<Lane> lanes_;
+  std::vector<Lane*> heap_;
+  std::vector<std::unordered_map<std::int64_t, std::uint32_t>> process_numbers_;
+  std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> place_numbers_;
+  bool backwards_ = false, taken_ = false;
+  std::int64_t first_ = 0;
+};
+
+}  // namespace weft::py::flight_file

@@ -1,0 +1,308 @@
+"""The server of `weft view`: looks at a program, and tells browsers on this machine what it saw.
+
+    Looks (a thread) ──look()──► the program's door
+      │ publishes an event
+      ▼
+    one thread for each browser: GET /TOKEN/looks, server-sent events
+
+Invariants
+- It listens on loopback alone. A request without the token, with the name of another host (DNS
+  that was bent), or from a page of another origin, gets a sentence and nothing of the program.
+- Nobody looks at the program while no browser listens.
+- A browser gets the newest look. If it is slow, it misses some; nothing is kept for it. One that
+  has gone is noticed at the next event, or within HEARTBEAT.
+- The token is compared in constant time, and is in no log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import http.server
+import json
+import secrets
+import socket
+import socketserver
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+from weft._commands.see import as_dict
+from weft._watching import visit as _visit
+
+PAGE = Path(__file__).parent / "page"
+FILES = {
+    "": ("index.html", "text/html; charset=utf-8"),
+    "page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "page.css": ("page.css", "text/css; charset=utf-8"),
+    "licenses.txt": ("licenses.txt", "text/plain; charset=utf-8"),
+}
+HEARTBEAT = 5.0  #: seconds after which a browser is told that nothing is new
+BROWSERS = 16  #: how many may listen at once
+REQUESTS = 64  #: how many connections may be open at once
+FIRST = 0.2  #: the first look is short: somebody waits for it
+SELDOM = 5.0  #: seconds between two looks at most
+STANDS = 1.0  #: seconds for which a process has waited before it may be stuck
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Looks:
+    """Looks at one program for all browsers, as long as one listens."""
+
+    def __init__(self, pid: int, interval: float, most: int) -> None:
+        self.pid = pid
+        self.interval = interval
+        self.most = most
+        self.ended = threading.Event()  #: the program has ended, and the last browser was told
+        self._changed = threading.Condition()
+        self._browsers = 0  # under _changed, like what follows
+        self._number = 0
+        self._event = b""
+        self._over = False
+        self._looking: _visit.Looking | None = None  # of the thread alone, like what follows
+        self._knows_stuck = True
+        self._stuck: list[_visit.Stuck] = []
+        self._asked = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Does a browser listen?"""
+        with self._changed:
+            return self._browsers > 0
+
+    def start(self) -> None:
+        threading.Thread(target=self._work, name="weft view", daemon=True).start()
+
+    def listens(self, tell: Callable[[bytes], None]) -> bool:
+        """Gives every event to `tell`, until the program has ended or `tell` raises OSError. False
+        if too many listen already.
+        """
+        with self._changed:
+            if self._browsers >= BROWSERS:
+                return False
+            # What was seen before nobody listened is old.
+            seen = self._number if self._browsers == 0 and not self._over else 0
+            self._browsers += 1
+            self._changed.notify_all()
+        try:
+            while True:
+                with self._changed:
+                    if self._number == seen and not self._over:
+                        self._changed.wait(HEARTBEAT)
+                    news = self._number > seen
+                    seen, event, over = self._number, self._event, self._over
+                tell(event if news else b": nothing new\n\n")
+                if over:
+                    return True
+        finally:
+            with self._changed:
+                self._browsers -= 1
+                self._changed.notify_all()
+
+    def _publish(self, kind: str, content: dict[str, Any], over: bool = False) -> None:
+        text = json.dumps(content, separators=(",", ":"))
+        with self._changed:
+            self._event = f"event: {kind}\ndata: {text}\n\n".encode()
+            self._number += 1
+            self._over = over
+            self._changed.notify_all()
+
+    def _work(self) -> None:
+        while True:
+            if not self.busy:
+                self._forget()
+            with self._changed:
+                self._changed.wait_for(lambda: self._browsers > 0)
+            start = time.monotonic()
+            try:
+                self._publish("look", self._look())
+                # A look that costs much is made seldom.
+                late = time.monotonic() - start - self.interval
+                time.sleep(min(max(2 * late, 0.0), SELDOM) if late > 0.1 else 0)
+            except _visit.NoLook as error:
+                self._forget()
+                alive = Path(f"/proc/{self.pid}").exists() and "has ended" not in str(error)
+                self._publish("silent" if alive else "ended", {"text": str(error)}, not alive)
+                if not alive:
+                    break
+                time.sleep(0.5)
+        with self._changed:
+            self._changed.wait_for(lambda: self._browsers == 0, 2.0)
+        self.ended.set()
+
+    def _forget(self) -> None:
+        if self._looking is not None:
+            self._looking.__exit__()
+            self._looking = None
+
+    def _look(self) -> dict[str, Any]:
+        fresh = self._looking is None
+        if self._looking is None:
+            self._looking = _visit.Looking(self.pid)
+        network = self._looking.look(FIRST if fresh else self.interval, self.most)
+        network.stuck = self._stuck_now(self._looking, network)
+        return {
+            **as_dict(network),
+            "at": time.time(),
+            "pid": self.pid,
+            "interval": self.interval,
+            "since": _visit.seconds_since_start(self.pid),
+            "stuck": [vars(one) for one in network.stuck],
+        }
+
+    def _stuck_now(self, looking: _visit.Looking, network: _visit.Network) -> list[_visit.Stuck]:
+        """Who can never go on. The program is asked only if somebody has waited for long, and for
+        at most a tenth of the time: the answer takes some microseconds for each process.
+        """
+        waits = any(row.waits and row.seconds > STANDS for row in network.rows)
+        if not waits or not self._knows_stuck:
+            self._stuck = []
+        elif time.monotonic() >= self._asked:
+            start = time.monotonic()
+            try:
+                self._stuck = looking.stuck()
+            except _visit.NoLook as error:
+                if " says: " not in str(error):
+                    raise
+                self._knows_stuck = False  # a program of an older version
+            self._asked = time.monotonic() + 10 * (time.monotonic() - start)
+        return self._stuck
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves the page on loopback. `address` is what a browser opens.
+
+    Raises:
+        OSError: the port is taken, or may not be had.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 16
+
+    def __init__(self, looks: Looks, port: int) -> None:
+        self.looks = looks
+        self.token = secrets.token_urlsafe(24)
+        self.slots = threading.BoundedSemaphore(REQUESTS)
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.port = self.server_address[1]
+        self.hosts = {f"127.0.0.1:{self.port}", f"localhost:{self.port}"}
+        self.address = f"http://127.0.0.1:{self.port}/{self.token}/"
+
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)  # HTTPServer's asks the DNS for a name
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self.slots.acquire(blocking=False):
+            self.shutdown_request(request)  # more than any browser opens
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.slots.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing: a browser that goes away in the middle is no error."""
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Server
+    timeout = 20.0  # seconds for a request to come whole, or for a browser to take what it gets
+    server_version = "weft"
+    sys_version = ""
+    protocol_version = "HTTP/1.1"
+    error_message_format = "%(explain)s\n"
+    error_content_type = "text/plain; charset=utf-8"
+    _WRONG: ClassVar = {
+        "token": "This address has no token, or a wrong one. `weft view` prints the right one each time it starts.",
+        "host": "This page is for a browser on the same machine: open the address that `weft view` printed.",
+        "many": "Too many pages look at this program already: close one, and load this page again.",
+    }
+
+    def setup(self) -> None:
+        super().setup()
+        with contextlib.suppress(OSError):
+            self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def do_GET(self) -> None:
+        name = self._allowed()
+        if name == "looks":
+            self._listen()
+        elif name is not None:
+            file, kind = FILES[name]
+            self._answer(200, kind, (PAGE / file).read_bytes())
+
+    def _allowed(self) -> str | None:
+        """The name of what is asked for. None if it may not be had; that is answered."""
+        origin = self.headers.get("Origin")
+        own = {f"http://{host}" for host in self.server.hosts}
+        from_elsewhere = self.headers.get("Sec-Fetch-Site", "none") in ("cross-site", "same-site")
+        if self.headers.get("Host") not in self.server.hosts or (origin and origin not in own):
+            self._refuse(403, "host")
+            return None
+        _, _, rest = self.path.partition("?")[0].partition("/")
+        token, slash, name = rest.partition("/")
+        if not hmac.compare_digest(token.encode(), self.server.token.encode()):
+            self._refuse(403, "token")
+            return None
+        # A link to the page may stand anywhere; what the page loads is asked for by the page alone.
+        if from_elsewhere and name:
+            self._refuse(403, "host")
+            return None
+        if not slash:
+            self.send_response(308)
+            self.send_header("Location", f"/{self.server.token}/")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return None
+        if name not in FILES and name != "looks":
+            self._answer(404, "text/plain; charset=utf-8", b"There is no such file here.\n")
+            return None
+        return name
+
+    def _refuse(self, status: int, why: str) -> None:
+        self._answer(status, "text/plain; charset=utf-8", (self._WRONG[why] + "\n").encode())
+
+    def _answer(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self._send_headers(kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _send_headers(self, kind: str) -> None:
+        self.send_header("Content-Type", kind)
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+
+    def _listen(self) -> None:
+        begun = False
+
+        def tell(event: bytes) -> None:
+            nonlocal begun
+            if not begun:
+                begun = True
+                self.send_response(200)
+                self._send_headers("text/event-stream; charset=utf-8")
+                self.send_header("Connection", "close")
+                self.end_headers()
+            self.wfile.write(event)
+
+        self.close_connection = True
+        if not self.server.looks.listens(tell):
+            self._refuse(503, "many")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing: the requests have the token."""

@@ -1,0 +1,15 @@
+"""How many processes were lost with their OS process, and how often one was started again: for
+`weft.metrics`. Both happen seldom, so they are counted always.
+"""
+
+from __future__ import annotations
+
+import threading
+
+_lock = threading.RLock()  # a signal handler may start a process
+counts = {"deaths": 0, "restarts": 0}
+
+
+def note(what: str) -> None:
+    with _lock:
+        counts[what] += 1

@@ -1,0 +1,280 @@
+"""Reads files of the flight recorder (docs/flight.md): what `weft trace` says of them.
+
+    file ──► python/native/watching/flight_file.cpp ──► sums, the critical path │ events
+                                                              lines(): those of a trace ◄──┘
+
+Invariants
+- The events of a file are never all in memory.
+- lines() gives what a trace of the same run would have (docs/observing.md), but for the beginnings
+  of operations that did not wait: their time is that of their outcome.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from weft._extension import native as _native
+from weft._watching import shares as _shares
+from weft._watching import trace as _trace
+from weft._watching import verdict as _verdict
+from weft.errors import BadUse
+
+MAGIC = b"\x89WEFT\n\x1a"
+# the tags of runtime/flight.hpp
+START, END, AWAY, WAITS, OVER = 0x82, 0x83, 0x84, 0x85, 0x86
+OPS = (
+    "read",
+    "write",
+    "extended read",
+    "select",
+    "select",
+    "select",
+    "sync",
+    "sleep",
+    "tick",
+    "yield_",
+    "wait for",
+    "",
+)
+OUTCOMES = ("commit", "withdraw", "ended")
+WHYS = ("Retired", "Poisoned", "PeerDied", "BadUse")
+HOWS = ("returned", "Retired", "Poisoned", "Cancelled", "failed", "lost")
+KINDS = {3: "input", 4: "output"}
+DROPS, BARRIER = 1, 2
+WRITES = (1, 4)
+_WAITS = ("reads", "writes", "time", "io", "waits")  # in the order of flight_read.cpp
+_AT_A_TIME = 10_000
+
+
+class Event(NamedTuple):
+    t: int  #: ns since the first event
+    tag: int
+    process: int
+    op: int
+    place: int  #: -1: none
+    outcome: int  #: of END: how
+    why: int
+    guard: int  #: -1: none
+    waited: int  #: ns; -1: it did not wait
+    number: int  #: of a commit: among the reads, or the writes, of its place
+    text: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """A process's share of the critical path, in seconds."""
+
+    path: str
+    busy: float
+    time: float  #: it waited for time, or for what is no process
+    late: float  #: it could go on, and did not run yet
+    unknown: float  #: it waited for somebody who is not in the file
+
+
+@dataclass(frozen=True)
+class Path_:
+    """The critical path: the chain of hand-overs that the end of the run waited for."""
+
+    seconds: float
+    steps: list[Step]  #: the longest first
+    hands: list[tuple[str, str, str, int]]  #: (channel, from, to, how often), the most first
+
+    def text(self) -> str:
+        """One sentence."""
+        if not self.steps or not self.seconds:
+            return "critical path: nothing waited for anything"
+
+        def share(seconds: float) -> str:
+            return _verdict.percent(seconds / self.seconds)
+
+        parts = []
+        for one in self.steps[:3]:
+            does = [
+                f"{word} {share(seconds)}"
+                for word, seconds in (
+                    ("busy", one.busy),
+                    ("waits for time", one.time),
+                    ("due", one.late),
+                    ("waits for others", one.unknown),
+                )
+                if seconds / self.seconds >= 0.01
+            ]
+            if does:
+                parts.append(f"`{one.path}` ({', '.join(does)})")
+        said = f"critical path of {self.seconds:.6f} s: {', '.join(parts) or 'very short steps'}"
+        count = sum(n for *_, n in self.hands)
+        if count:
+            channel, giver, taker, n = self.hands[0]
+            said += f"; {count} hand-overs, most at '{channel}' ({giver} → {taker}, {n})"
+        return said
+
+
+def is_binary(path: str | os.PathLike[str]) -> bool:
+    """Is it no text, so that it may be a file of the flight recorder? An empty one may be, too."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(1) in (b"", MAGIC[:1])
+    except OSError:
+        return False
+
+
+class Recorded:
+    """Files of the flight recorder, read as one.
+
+    Raises:
+        BadUse: one of them cannot be read, or is no such file.
+    """
+
+    def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
+        try:
+            self._files = _native._flight_open([os.fspath(p) for p in paths])
+        except ValueError as error:
+            raise BadUse(str(error)) from None
+        self.several = len(paths) > 1
+        self._names()
+
+    def _names(self) -> None:
+        processes, places, self.heads, self.fault = _native._flight_names(self._files)
+        self.processes: list[tuple[str, int, int]] = processes
+        self.places: list[tuple[str, int]] = places
+
+    def label(self, process: int) -> str:
+        path, _, file = self.processes[process]
+        return f"{path} in OS process {self.heads[file][0]}" if self.several else path
+
+    # --- sums -------------------------------------------------------------------------------------
+
+    def summary(self) -> _trace.Summary:
+        events, first, last, processes, places = _native._flight_summary(self._files)
+        self._names()
+        shares = _shares.Shares()
+        shares.seen(None, "", None, first)
+        del shares._all[None]
+        shares._last = last
+        rows, unfinished = [], []
+        for i, (start, end, ended, done, waits, ins, outs, what, since) in enumerate(processes):
+            path, number, file = self.processes[i]
+            rows.append(_totals(self.label(i), done, waits))
+            if number < 0:
+                continue
+            if not ended:
+                unfinished.append(self.label(i))
+            one = _shares._One(path, file, start, end if ended else None)
+            one.waits = dict(zip(_WAITS, waits, strict=True))
+            one.inputs = {self.places[p][0] for p in ins}
+            one.outputs = {self.places[p][0] for p in outs}
+            if what >= 0:
+                one.since, one.what = since, _WAITS[what]
+            shares._all[i] = one
+        by_name: dict[str, tuple[list[int], list[int]]] = {}
+        for (name, flags), (done, waits) in zip(self.places, places, strict=True):
+            if not flags & BARRIER:
+                sums = by_name.setdefault(name, ([0] * 3, [0] * 5))
+                for total, more in zip(sums, (done, waits), strict=True):
+                    total[:] = map(sum, zip(total, more, strict=True))
+        return _trace.Summary(
+            events,
+            (last - first) * 1e-9,
+            sorted(rows, key=lambda row: (-row.waited, row.name)),
+            sorted(
+                (_totals(name, *sums) for name, sums in by_name.items()),
+                key=lambda row: (-row.waited, row.name),
+            ),
+            sorted(unfinished),
+            bool(self.fault),
+            [],
+            [],
+            _verdict.verdict(shares.nodes()).text,
+        )
+
+    def critical(self) -> Path_:
+        whole, steps, hands = _native._flight_path(self._files)
+        self._names()
+        return Path_(
+            whole * 1e-9,
+            sorted(
+                (
+                    Step(self.label(p), busy * 1e-9, time * 1e-9, late * 1e-9, unknown * 1e-9)
+                    for p, busy, time, unknown, late in steps
+                ),
+                key=lambda step: -(step.busy + step.time + step.late + step.unknown),
+            ),
+            sorted(
+                (
+                    (self.places[place][0], self.label(giver), self.label(taker), n)
+                    for place, giver, taker, n in hands
+                ),
+                key=lambda hand: (-hand[3], hand[:3]),
+            ),
+        )
+
+    # --- one after the other ----------------------------------------------------------------------
+
+    def events(self) -> Iterator[Event]:
+        """All events in the order of their times. One at a time may be read."""
+        _native._flight_rewind(self._files)
+        while some := _native._flight_next(self._files, _AT_A_TIME):
+            self._names()
+            yield from map(Event._make, some)
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """The events as the lines of a trace (docs/observing.md)."""
+        for event in self.events():
+            yield from self._lines_of(event)
+
+    def _lines_of(self, event: Event) -> Iterator[dict[str, Any]]:
+        path, number, file = self.processes[event.process]
+        who: dict[str, Any] = {"id": number, "p": path}
+        if self.several:
+            sign = 1 if number >= 0 else -1
+            who = {
+                "id": number + sign * ((file + 1) << 32),
+                "p": path,
+                "pid": self.heads[file][0],
+            }
+        match event.tag:
+            case 0x82:
+                yield {"t": event.t, "e": "start", **who}
+            case 0x83:
+                line = {"t": event.t, "e": "end", **who, "how": HOWS[min(event.outcome, 5)]}
+                yield line | ({"error": event.text} if event.text else {})
+            case 0x84:
+                inside = event.text.removeprefix("OS process ")
+                where = int(inside) if inside.isdecimal() else event.text
+                yield {"t": event.t, "e": "away", **who, "in": where}
+            case 0x85:
+                yield {"t": event.t - event.waited, "e": "begin", **who, **self._at(event)}
+            case _:
+                at = self._at(event)
+                begin = {
+                    key: at[key] for key in ("op", "c") if key in at and event.op not in (3, 4)
+                }
+                yield {"t": event.t - max(event.waited, 0), "e": "begin", **who} | (
+                    begin or {"op": "select"}
+                )
+                line = {"t": event.t, "e": OUTCOMES[event.outcome], **who, **at}
+                line["waited"] = max(event.waited, 0)
+                if event.outcome:
+                    line["why"] = "Cancelled" if event.outcome == 1 else WHYS[event.why]
+                yield line
+
+    def _at(self, event: Event) -> dict[str, Any]:
+        found: dict[str, Any] = {"op": OPS[event.op] or event.text or "?"}
+        if event.place >= 0 and not self.places[event.place][1] & BARRIER:
+            found["c"] = self.places[event.place][0]
+        if event.guard >= 0:
+            found["guard"] = event.guard
+            if event.op in KINDS:
+                found["kind"] = KINDS[event.op]
+        return found
+
+
+def _totals(name: str, done: Sequence[int], waits: Sequence[int]) -> _trace.Totals:
+    commit, withdrawn, ended = done
+    return _trace.Totals(
+        name, commit, withdrawn, ended, waits[0] * 1e-9, waits[1] * 1e-9, sum(waits) * 1e-9
+    )

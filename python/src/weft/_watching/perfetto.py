@@ -1,0 +1,159 @@
+"""A file of the flight recorder in Perfetto's own format (`weft trace --perfetto`): a track for
+each process of Weft, below the track of its OS process, and an arrow for each hand-over.
+
+The bytes are messages of protobuf, made by hand: the numbers are those of the fields in Perfetto's
+public schema (protos/perfetto/trace: trace.proto, trace_packet.proto, track_event.proto,
+track_descriptor.proto, process_descriptor.proto, interned_data.proto). The tests read them with
+the classes of the package `perfetto`.
+
+Invariants
+- Each slice that begins ends, and slices of a track are nested. A process that had not ended ends
+  with the last event.
+- The two ends of an arrow have one flow id. The arrow begins at a write and ends, later, at the
+  read that has got its value. Of a place that drops values there are none.
+- Names are interned, so a packet has a few bytes. Nothing of the events is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weft._watching import flight_read as _read
+
+# The fields of the messages, by their numbers.
+_PACKET = 1  # Trace
+_TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 8, 10, 11, 12, 13, 60
+_NAME_IID, _TYPE, _TRACK, _FLOWS, _ENDING_FLOWS = 10, 9, 11, 47, 48
+_EVENT_NAMES = 2  # InternedData
+_BEGIN, _END, _INSTANT = 1, 2, 3
+_INCREMENTAL, _NEEDS = 1, 2  # what TracePacket.sequence_flags says
+_OURS = 0x77656674  # the sequence, and the root of the tracks' numbers
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _fixed(field: int, value: int) -> bytes:
+    return _varint(field << 3 | 1) + value.to_bytes(8, "little")
+
+
+def _bytes(field: int, value: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(value)) + value
+
+
+def _text(field: int, value: str) -> bytes:
+    return _bytes(field, value.encode("utf-8", "replace"))
+
+
+class _Writer:
+    def __init__(self, recorded: _read.Recorded) -> None:
+        self._recorded = recorded
+        self._names: dict[str, int] = {}
+        self._tracks: set[int] = set()
+        self._open: dict[
+            int, list[int]
+        ] = {}  # process → when its slice began; its last slice ended
+        self._fresh = True
+
+    def _packet(self, content: bytes) -> bytes:
+        flags = _NEEDS | (_INCREMENTAL if self._fresh else 0)
+        self._fresh = False
+        return _bytes(
+            _PACKET, content + _number(_SEQUENCE, _OURS & 0xFFFF) + _number(_FLAGS, flags)
+        )
+
+    def head(self) -> Iterator[bytes]:
+        for file, (pid, host, program, _, _) in enumerate(self._recorded.heads):
+            process = _number(1, pid & 0x7FFFFFFF) + _text(6, f"{program or 'weft'} on {host}")
+            track = _number(1, self._file_track(file)) + _bytes(3, process)
+            yield self._packet(_bytes(_DESCRIPTOR, track))
+
+    def _file_track(self, file: int) -> int:
+        return _OURS << 24 | file
+
+    def _track(self, process: int) -> int:
+        return _OURS << 32 | process + 1
+
+    def _described(self, process: int) -> Iterator[bytes]:
+        if process in self._tracks:
+            return
+        self._tracks.add(process)
+        path, _, file = self._recorded.processes[process]
+        track = _number(1, self._track(process)) + _text(2, path)
+        track += _number(5, self._file_track(file))
+        yield self._packet(_bytes(_DESCRIPTOR, track))
+
+    def _event(self, t: int, kind: int, process: int, name: str | None, more: bytes = b"") -> bytes:
+        content = _number(_TIMESTAMP, max(t, 0))
+        event = _number(_TYPE, kind) + _number(_TRACK, self._track(process))
+        if name is not None:
+            number = self._names.get(name)
+            if number is None:
+                number = self._names[name] = len(self._names) + 1
+                interned = _bytes(_EVENT_NAMES, _number(1, number) + _text(2, name))
+                content += _bytes(_INTERNED, interned)
+            event += _number(_NAME_IID, number)
+        return self._packet(content + _bytes(_TRACK_EVENT, event + more))
+
+    def event(self, e: _read.Event) -> Iterator[bytes]:
+        yield from self._described(e.process)
+        path = self._recorded.processes[e.process][0]
+        if e.tag == _read.START:
+            self._open[e.process] = [e.t, e.t]
+            yield self._event(e.t, _BEGIN, e.process, path)
+        elif e.tag == _read.END:
+            if self._open.pop(e.process, None) is not None:
+                yield self._event(e.t, _END, e.process, None)
+        elif e.tag in (_read.OVER, _read.WAITS):
+            yield from self._slice(e)
+
+    def _slice(self, e: _read.Event) -> Iterator[bytes]:
+        begin = e.t - max(e.waited, 0)
+        within = self._open.get(e.process)
+        if within is not None:  # clocks are rounded: a slice does not reach into the one before it
+            begin = min(max(begin, within[1]), e.t)
+            within[1] = e.t
+        name = _read.OPS[e.op] or e.text or "?"
+        flow = None
+        if e.place >= 0:
+            place, flags = self._recorded.places[e.place]
+            name += f" {place}"
+            commits = e.tag == _read.OVER and e.outcome == 0
+            if commits and not flags & (_read.DROPS | _read.BARRIER):
+                flow = (e.place + 1) << 40 | e.number + 1
+        if e.tag == _read.WAITS:
+            name += " (waits still)"
+        elif e.outcome:
+            name += f": {'Cancelled' if e.outcome == 1 else _read.WHYS[e.why]}"
+        gives = flow is not None and e.op in _read.WRITES
+        yield self._event(
+            begin, _BEGIN, e.process, name, _fixed(_FLOWS, flow) if gives and flow else b""
+        )
+        if flow is not None and not gives:
+            yield self._event(e.t, _INSTANT, e.process, "takes", _fixed(_ENDING_FLOWS, flow))
+        yield self._event(e.t, _END, e.process, None)
+
+    def end(self, last: int) -> Iterator[bytes]:
+        for process in list(self._open):
+            yield self._event(last, _END, process, None)
+
+
+def packets(recorded: _read.Recorded) -> Iterator[bytes]:
+    """The file, in pieces."""
+    writer = _Writer(recorded)
+    yield from writer.head()
+    last = 0
+    for event in recorded.events():
+        last = max(last, event.t)
+        yield from writer.event(event)
+    yield from writer.end(last)

@@ -1,0 +1,75 @@
+// The last minute: the looks, and for every name the shares of its processes at each look.
+//
+// Invariants
+//  - It is bounded: by SECONDS, and by ROWS for the looks that are kept whole, so that an older
+//    moment can be drawn again. Of looks beyond that the shares are left.
+//  - A look is kept once, in the order in which it came.
+
+import { mean, names } from './model.mjs';
+
+/** @import { Look, Name, Process, Shares } from './types.d.ts' */
+/** @typedef {{ at: number, seconds: number, kind: string, verdict: string, look: Look | null, shares: Map<string, Shares>, rates: Map<string, number> }} Moment */
+
+export const SECONDS = 60;
+const ROWS = 120_000;
+const NAMES = 2_000; // for how many names the shares are kept
+
+export class History {
+  constructor() {
+    /** @type {Moment[]} */
+    this.moments = [];
+  }
+
+  /** @param {Look} look */
+  add(look) {
+    const { verdict } = look;
+    this.moments.push({
+      at: look.at,
+      seconds: look.seconds,
+      kind: look.stuck.length ? 'stuck' : verdict.kind,
+      verdict: verdict.text,
+      look,
+      shares: shares(look),
+      rates: new Map(look.channels.slice(0, NAMES).map((one) => [one.id, one.rate])),
+    });
+    while (look.at - this.moments[0].at > SECONDS) this.moments.shift();
+    let rows = 0;
+    for (let i = this.moments.length - 1; i >= 0; i--) {
+      rows += this.moments[i].look?.processes.length ?? 0;
+      if (rows > ROWS && i < this.moments.length - 1) this.moments[i].look = null;
+    }
+  }
+
+  /** The shares that the names had, over the whole time: the heaviest first.
+   * @param {string[]} ids */
+  heaviest(ids) {
+    const weight = new Map(ids.map((id) => [id, 0]));
+    for (const moment of this.moments)
+      for (const id of ids) {
+        const { runs = 0, time = 0, io = 0 } = moment.shares.get(id) ?? {};
+        weight.set(id, (weight.get(id) ?? 0) + runs + time + io);
+      }
+    return [...ids].sort((a, b) => (weight.get(b) ?? 0) - (weight.get(a) ?? 0) || (a < b ? -1 : 1));
+  }
+}
+
+/**
+ * The mean shares of every name, of the first NAMES from the root on.
+ * @param {Look} look
+ */
+export function shares(look) {
+  /** @type {Map<string, Shares>} */
+  const found = new Map();
+  let next = [names(look.processes)];
+  while (next.length && found.size < NAMES) {
+    for (const one of next.slice(0, NAMES - found.size)) {
+      found.set(one.id, mean(all(one)));
+      if (one.rows.length && one.below.length) found.set(`${one.id}.`, mean(one.rows));
+    }
+    next = next.flatMap((one) => one.below);
+  }
+  return found;
+}
+
+/** @param {Name} of @returns {Process[]} */
+const all = (of) => (of.below.length ? [...of.rows, ...of.below.flatMap(all)] : of.rows);

@@ -1,0 +1,93 @@
+// Where boxes, lines and frames are drawn: dagre lays the network out in layers, from left to right.
+//
+// Invariant: the place of everything depends on the shape of the drawing alone, never on figures, so
+// nothing moves while the same processes and channels are there.
+
+import { Graph, layout } from '@dagrejs/dagre';
+
+/** @import { Drawing } from './types.d.ts' */
+/** @typedef {{ x: number, y: number, width: number, height: number }} Rectangle  centre and size */
+/** @typedef {{ points: { x: number, y: number }[], x: number, y: number }} Route  and the label's place */
+
+export const BOX = { width: 192, height: 64 };
+export const HUB = { width: 128, height: 36 };
+export const LABEL = { width: 116, height: 40 };
+const TITLE = 34; // of a grid, above its boxes
+const GAP = 14; // between the boxes of a grid, and around them
+
+/**
+ * @param {Drawing} drawing
+ * @returns {{ boxes: Map<string, Rectangle>, frames: Map<string, Rectangle>, routes: Map<string, Route>, width: number, height: number }}
+ */
+export function place(drawing) {
+  const graph = new Graph({ compound: true, multigraph: true });
+  graph.setGraph({
+    rankdir: 'LR',
+    nodesep: drawing.frames.size ? 50 : 30,
+    ranksep: 36,
+    edgesep: 18,
+    marginx: 30,
+    marginy: 30,
+  });
+  graph.setDefaultEdgeLabel(() => ({}));
+  const frames_ = [...drawing.frames.values()].filter((frame) => !frame.id.startsWith('grid '));
+  for (const frame of frames_) graph.setNode(frame.id, {});
+  for (const frame of frames_) if (frame.up) graph.setParent(frame.id, frame.up);
+  for (const box of drawing.boxes.values()) {
+    if (box.frame.startsWith('grid ')) continue; // it has its place within the grid
+    graph.setNode(
+      box.id,
+      box.kind === 'grid' ? gridSize(box) : { ...(box.kind === 'hub' ? HUB : BOX) },
+    );
+    if (box.frame) graph.setParent(box.id, box.frame);
+  }
+  for (const line of drawing.lines.values())
+    graph.setEdge(line.from, line.to, line.label ? { ...LABEL, labelpos: 'c' } : {}, line.id);
+  layout(graph);
+  /** @type {Map<string, Rectangle>} */
+  const boxes = new Map();
+  /** @type {Map<string, Rectangle>} */
+  const frames = new Map();
+  for (const box of drawing.boxes.values()) {
+    if (box.frame.startsWith('grid ')) continue;
+    const at = rectangle(graph.node(box.id));
+    boxes.set(box.id, at);
+    if (box.kind !== 'grid') continue;
+    frames.set(`grid ${box.id}`, at);
+    const across = columns(box.cells.length);
+    box.cells.forEach((id, i) => {
+      const x = at.x - at.width / 2 + GAP + BOX.width / 2 + (i % across) * (BOX.width + GAP);
+      const y =
+        at.y - at.height / 2 + TITLE + BOX.height / 2 + Math.floor(i / across) * (BOX.height + GAP);
+      boxes.set(id, { x, y, ...BOX });
+    });
+  }
+  for (const { id } of frames_) frames.set(id, rectangle(graph.node(id)));
+  /** @type {Map<string, Route>} */
+  const routes = new Map();
+  for (const line of drawing.lines.values()) {
+    const edge = graph.edge(line.from, line.to, line.id);
+    const points = edge.points ?? [];
+    const middle = points[points.length >> 1] ?? { x: 0, y: 0 };
+    routes.set(line.id, { points, x: edge.x ?? middle.x, y: edge.y ?? middle.y });
+  }
+  const { width = 0, height = 0 } = graph.graph();
+  return { boxes, frames, routes, width, height };
+}
+
+/** How many boxes a grid has side by side: it is a little wider than high. @param {number} n */
+const columns = (n) =>
+  Math.max(1, Math.round(Math.sqrt((n * 1.4 * (BOX.height + GAP)) / (BOX.width + GAP))));
+
+/** @param {import('./types.d.ts').Box} box */
+function gridSize({ cells }) {
+  const across = columns(cells.length);
+  const down = Math.ceil(cells.length / across);
+  return {
+    width: across * (BOX.width + GAP) + GAP,
+    height: TITLE + down * (BOX.height + GAP),
+  };
+}
+
+/** @param {any} of @returns {Rectangle} */
+const rectangle = ({ x = 0, y = 0, width = 0, height = 0 }) => ({ x, y, width, height });
