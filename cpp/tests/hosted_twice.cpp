@@ -170,7 +170,7 @@ TEST_CASE("rule 11.2: what was moved away says so") {
     }
     weft::Watch<void> gone;
     auto watch = std::move(gone);
-    CHECK_THROWS_WITH_AS((void)gone.ended(), doctest::Contains("a Watch that was moved away"),
+    CHECK_THROWS_WITH_AS((void)gone.ended(), doctest::Contains("Watch was moved away"),
                          weft::BadUse);
     CHECK_THROWS_AS(gone.cancel(), weft::BadUse);
     CHECK_THROWS_AS((void)gone.done(), weft::BadUse);
@@ -252,7 +252,7 @@ TEST_CASE(
     }
     const double nan = std::numeric_limits<double>::quiet_NaN();
     CHECK_THROWS_WITH_AS(co_await weft::sleep(duration<double>(nan)),
-                         doctest::Contains("no number"), weft::BadUse);
+                         doctest::Contains("not a number"), weft::BadUse);
     CHECK_THROWS_AS((void)weft::after(duration<float>(nan)), weft::BadUse);
     CHECK_THROWS_AS(weft::Timeout{duration<double>(nan)}, weft::BadUse);
     CHECK_THROWS_AS(weft::Timer{hours(0)}, weft::BadUse);

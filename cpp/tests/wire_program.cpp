@@ -105,7 +105,7 @@ TEST_CASE(
       {{"/nowhere/filter"}, "'/nowhere/filter' cannot be started: No such file or directory"},
       {{"weft-no-such-filter"}, "PATH is not searched"},
       {{""}, "No such file"},
-      {{}, "no command"},
+      {{}, "the command is empty"},
       {{"/tmp"}, "'/tmp' cannot be started: Permission denied (it is a directory)"},
       {{"/etc/passwd"}, "'/etc/passwd' cannot be started: Permission denied"},
       {{no_head.path}, "a script begins with #!"},

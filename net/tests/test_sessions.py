@@ -413,7 +413,9 @@ def test_rubbish_first(keys, program, first):  # wire 17.2
     with net.listen(keys=keys) as door:
         answer = _answer_to(door, keys, first)
         assert (
-            answer is None or "first message" in answer["refused"] or "no Weft" in answer["refused"]
+            answer is None
+            or "first message" in answer["refused"]
+            or "not a Weft" in answer["refused"]
         )
         program("echoes", door.address, keys)
         with door.next() as session:

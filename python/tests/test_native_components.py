@@ -555,7 +555,9 @@ def test_wrong_arguments_are_told_at_the_call(b):  # rule 16.2
     f = basics()
     with pytest.raises(TypeError, match=r"scale\(\) of component basics: missing"):
         f.scale()
-    with pytest.raises(BadUse, match="argument 'samples' is a reader end of a channel of float"):
+    with pytest.raises(
+        BadUse, match="argument 'samples' must be a reader end of a channel of float"
+    ):
         f.scale(-b.weft.Channel(), -b.weft.Channel())
     with pytest.raises(BadUse, match="argument 'factor': expected float, but 'x'"):
         f.scale(+b.weft.Channel(), -b.weft.Channel(), "x")

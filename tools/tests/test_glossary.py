@@ -19,7 +19,6 @@ NOWHERE = {
     "pull back",
     "snapshot",
     "take place",
-    "timestamp",
 }
 ELSEWHERE = {
     "action": "what a reaction of Lingua Franca schedules",
@@ -73,6 +72,7 @@ ELSEWHERE = {
     "take": "to read a value, to accept",
     "task": "of asyncio, ./run TASK",
     "timeout": "the keyword",
+    "timestamp": "of a record of Perfetto, of a log",
     "turn": "of a guest",
     "way": "of a relay, how something is done",
     "win": "a claim, in the models",

@@ -187,7 +187,11 @@ for (const [image, rule, wanted] of [
 ]) {
   const { m, text } = load(image);
   m.run(20e6);
-  check(`${image}: ${rule}`, JSON.stringify(text().slice(0, wanted.length)), JSON.stringify(wanted));
+  check(
+    `${image}: ${rule}`,
+    JSON.stringify(text().slice(0, wanted.length)),
+    JSON.stringify(wanted),
+  );
 }
 // ---- an interrupt at every instruction ----------------------------------------------------------
 {
