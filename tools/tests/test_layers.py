@@ -327,8 +327,11 @@ IMPORTING = {  # folder: the package in it
 LOADED_LATE = {
     ("weft.errors", "weft._none"),
     ("weft.errors", "weft._rare"),
-    *(("weft._chan", f"weft.{part}") for part in ("_aio", "_alt", "_ext", "_full")),
-    *(("weft._proc", f"weft.{part}") for part in ("_aio", "_ended", "_limits", "_report")),
+    *(("weft._chan", f"weft.{part}") for part in ("_aio", "_alt", "_ext", "_foreign", "_full")),
+    *(
+        ("weft._proc", f"weft.{part}")
+        for part in ("_aio", "_ended", "_foreign", "_limits", "_report")
+    ),
 }
 
 
