@@ -328,7 +328,10 @@ LOADED_LATE = {
     ("weft.errors", "weft._none"),
     ("weft.errors", "weft._rare"),
     *(("weft._chan", f"weft.{part}") for part in ("_aio", "_alt", "_ext", "_foreign", "_full")),
-    *(("weft._proc", f"weft.{part}") for part in ("_aio", "_ended", "_limits", "_report")),
+    *(
+        ("weft._proc", f"weft.{part}")
+        for part in ("_aio", "_ended", "_foreign", "_limits", "_report")
+    ),
 }
 
 
