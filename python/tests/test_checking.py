@@ -272,7 +272,7 @@ def test_what_is_no_function_is_bad_use() -> None:
         weft.check(programs.good, secnds=2)
     with pytest.raises(weft.BadUse, match="no option 'secnds'"):
         weft.check(secnds=2)
-    with pytest.raises(weft.BadUse, match="is no function"):
+    with pytest.raises(weft.BadUse, match="is not a function"):
         weft.check()(3)
     with pytest.raises(weft.BadUse, match="is not a token"):
         weft.check(programs.good, replay="hello")

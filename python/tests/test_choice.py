@@ -437,7 +437,7 @@ def test_one_barrier_twice(b):
 
 @pytest.mark.parametrize("guard", [42, None, "c"])
 def test_no_guard_at_all(b, guard):
-    _select_raises(b, lambda: b.weft.select(guard), "is no guard")
+    _select_raises(b, lambda: b.weft.select(guard), "must be a guard")
 
 
 def test_a_bare_writer_is_no_guard(b):
@@ -460,7 +460,7 @@ def test_guards_and_modes_are_checked(b):
         (lambda: b.weft.Input(w), "needs a reader"),
         (lambda: b.weft.Output(r, 1), "needs a writer"),
         (lambda: b.weft.Output(w), "either the value to write or make="),
-        (lambda: b.weft.Output(w, make=3), "cannot be called"),
+        (lambda: b.weft.Output(w, make=3), "make must be callable"),
         (lambda: b.weft.select(r, mode="best"), "mode must be"),
         (lambda: b.weft.Alternative(r, mode=1), "mode must be"),
         (lambda: b.weft.after(float("nan")), "nan"),
