@@ -65,6 +65,9 @@ int CheckedSelect::taken_of() {
   return taken;
 }
 
+// A kind of guard that was forgotten here would be left out of the search for orders.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wswitch"
 int CheckedSelect::begins(const SelectBegins& s) {
   select_ = s;
   checking::Record& r = run_.record;
@@ -72,20 +75,24 @@ int CheckedSelect::begins(const SelectBegins& s) {
   for (std::uint32_t i = 0; i < s.count; ++i) {
     const core::Guard& g = s.guards[i];
     if (!g.enabled) continue;
-    if (g.kind == core::Kind::timer)
-      r.arms();
-    else if (g.kind == core::Kind::latch)
-      r.select_at(g.where, Access::look);
-    else if (g.kind == core::Kind::barrier)
-      r.select_at(g.where, Access::all);
-    else if (at_channel(g) && s.count == 1)
-      r.select_at(g.where, g.node.is(core::NodeFlags::extended) ? Access::all
-                           : writes(g)                          ? Access::write
-                                                                : Access::read);
+    switch (g.kind) {
+      case core::Kind::timer: r.arms(); break;
+      case core::Kind::latch: r.select_at(g.where, Access::look); break;
+      case core::Kind::barrier: r.select_at(g.where, Access::all); break;
+      case core::Kind::input:
+      case core::Kind::output:
+        if (s.count == 1)  // begun() records those of several
+          r.select_at(g.where, g.node.is(core::NodeFlags::extended) ? Access::all
+                               : writes(g)                          ? Access::write
+                                                                    : Access::read);
+        break;
+      case core::Kind::skip: break;
+    }
   }
   ready_ = 2;  // they were not looked at: there may be several
   return s.any ? taken_of() : -1;
 }
+#pragma GCC diagnostic pop
 
 const core::SyncObject* CheckedSelect::begun(int taken, Begun how, Access& at) {
   checking::Record& r = run_.record;

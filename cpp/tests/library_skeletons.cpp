@@ -516,5 +516,5 @@ TEST_CASE(
 
   CHECK_THROWS_WITH_AS(
       sk::feedback(0, sk::each([](int x) { return x; }), [](int) { return false; }),
-      doctest::Contains("at least one value"), weft::BadUse);
+      doctest::Contains("width is 0, it must be 1 or more"), weft::BadUse);
 }

@@ -157,7 +157,7 @@ MUTANTS = [
     skeletons(
         "s19",
         "feedback of width nought is let through",
-        'if (most == 0) weft::detail::bad_use("feedback: at least one value at a time");',
+        'if (most == 0) weft::detail::bad_use("feedback: width is 0, it must be 1 or more (values in the stage at a time)");',
         "",
     ),
     skeletons(

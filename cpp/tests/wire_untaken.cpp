@@ -100,11 +100,11 @@ TEST_CASE("wire 14.5: what was announced counts at once, for room is made for it
 TEST_CASE("wire 14.5: writes that wait count, with what a guard takes, until somebody reads them") {
   Many t;
   for (std::uint64_t op = 1; op <= 4; ++op) t.says(0, write(op, kKilo));
-  CHECK(t.held() == 4 * (1024 + w::Home::kGuest));
+  CHECK(t.held() == 4 * (1024 + w::Home::kVisitor));
   CHECK(t.r().size() == 1024);
-  CHECK(t.held() == 3 * (1024 + w::Home::kGuest));
+  CHECK(t.held() == 3 * (1024 + w::Home::kVisitor));
   t.says(0, {w::Kind::withdraw, 0, 0, 0, 2, 0, {}});
-  CHECK(t.held() == 2 * (1024 + w::Home::kGuest));
+  CHECK(t.held() == 2 * (1024 + w::Home::kVisitor));
   for (std::uint64_t op = 5; op <= 20; ++op) t.says(0, write(op, kKilo));
   CHECK(is_much(t.why(0)));
   CHECK(t.held() == 0);
@@ -115,7 +115,7 @@ TEST_CASE("wire 14.5: so do choices that span, and reads") {
   Wire& one = t.wires[0];
   t.says(0,
          {w::Kind::offer, w::Flag::write | w::Flag::spans | w::Flag::body, 0, 7, 1, 1024, kKilo});
-  CHECK(t.held() == 1024 + w::Home::kGuest);
+  CHECK(t.held() == 1024 + w::Home::kVisitor);
   t.says(0, {w::Kind::gone, 0, 0, 0, 1, 0, {}});
   CHECK(t.held() == 0);
   const std::uint32_t end = one.give(t.c.reader());

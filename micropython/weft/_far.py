@@ -82,7 +82,8 @@ class Far(_chan.Channel):
     def get(self, p, to, ext=None):
         if ext:
             raise BadUse(
-                "extended reads of channel %r, which leads to the PC, are not built" % self.name
+                "an extended read of channel %r is not supported, because the channel leads to "
+                "the PC: use read()" % self.name
             )
         return NOTHING
 

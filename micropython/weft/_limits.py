@@ -78,8 +78,10 @@ class Limit:
             TimeoutError: the same, of a limit made by `timeout` or `deadline`.
             BadUse: this is another process, or an inner limit has not been left.
         """
-        if not proc.limits or proc.limits[-1] is not self:
-            raise BadUse("a limit is left in the process that entered it, the innermost first")
+        if self not in proc.limits:
+            raise BadUse("this limit was entered by another process: leave it there")
+        if proc.limits[-1] is not self:
+            raise BadUse("a limit entered within this one is still open: leave that first")
         proc.limits = proc.limits[:-1]
         if self.t is not None:
             _time.disarm(self)

@@ -208,8 +208,8 @@ def raises_at_the_first(a: Any, b: Any) -> list[str]:
 
 @process
 def alternative(a: Any, b: Any, mode: str, n: int) -> list[int]:
-    """Returns the guards that were chosen of a standing alternative over two far readers that are
-    always ready.
+    """Returns which guards a standing alternative has chosen, over two far readers that are always
+    ready: `n` times, and once more while the first guard is disabled.
     """
     chosen = []
     with Alternative(a, b, after(280), mode=mode) as alt:

@@ -201,7 +201,8 @@ def test_rule_15_11_a_lack_of_memory_in_a_host_is_told(tmp_path: Path, fails_onc
     )
     fails = f"memfd_create={errno.ENOMEM}"
     assert program(tmp_path, text, env=failing(fails_once, fails)).stdout == (
-        "weft.BadUse: a segment of 69632 bytes cannot be had: Cannot allocate memory\n"
+        "weft.BadUse: no shared memory of 69632 bytes: Cannot allocate memory: "
+        "free memory, or raise the limit of open descriptors\n"
     )
 
 

@@ -49,8 +49,8 @@ class SelectOp {
     }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     auto await_resume() {
-      // Also if the guard that was chosen throws the end of its channel: so the other guards get
-      // their turn.
+      // Rotates even if the chosen guard throws because its channel has ended, so that the others
+      // get their turn.
       detail::Rotations::next(key, engine.next_start());
       op.use_.end();
       return inner->await_resume();

@@ -359,7 +359,9 @@ auto feedback(weft::detail::Count width, S s, Again again) {
   static_assert(std::is_same_v<detail::In<S>, detail::Out<S>>,
                 "weft: feedback: what comes out must be what goes in");
   const std::uint32_t most = width.up_to_32_bits("feedback: the values at a time");
-  if (most == 0) weft::detail::bad_use("feedback: at least one value at a time");
+  if (most == 0)
+    weft::detail::bad_use(
+        "feedback: width is 0, it must be 1 or more (values in the stage at a time)");
   return detail::stage<detail::In<S>, detail::In<S>>(
       [=](Reader<detail::In<S>> r, Writer<detail::In<S>> w) {
         return detail::feeding_back<S, Again>(most, s, again, std::move(r), std::move(w));

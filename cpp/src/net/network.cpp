@@ -125,7 +125,8 @@ bool Network::write(Offer& o) {
       return true;
     }
     const auto there = names_.there(o.name);
-    // an entry of this home that was overwritten with rubbish may be written again
+    // The name was taken over, if the entry is another home's. An entry of this home that was
+    // overwritten with rubbish may be written again.
     if (there && there->home != home_ && (!there->home.empty() || o.revision == 0)) return false;
     last = there ? there->revision : 0;
   }

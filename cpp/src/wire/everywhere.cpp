@@ -222,7 +222,8 @@ struct Waiting {
     for (std::uint32_t m = 0; m < rows.size() && id != 0; ++m)
       if (rows[m].program == &p && rows[m].process->id == id) there.insert(m);
   }
-  // The processes that have the writing side, or the reading one.
+  // Adds the rows of the processes on one side of channel `key`: its writers if `writers`, else its
+  // readers.
   void other_side(const std::vector<InProgram>& all, Key key, bool writers,
                   std::set<std::uint32_t>& there) const {
     for (std::uint32_t m = 0; m < rows.size(); ++m)

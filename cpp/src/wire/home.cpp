@@ -300,7 +300,7 @@ const char* Home::asked(const Frame& f) {
     for (const Before& b : before_) bytes += b.size;
   if (const char* wrong = seats(f, at, dead)) return wrong;
   if (dead) return nullptr;
-  bytes += kGuest * at.size();
+  bytes += kVisitor * at.size();
   if (counts)
     if (const char* wrong = space.relieve(*this, bytes)) return wrong;
   const bool spanning = (f.flags & Flag::spans) != 0;
@@ -335,8 +335,8 @@ const char* Home::asked(const Frame& f) {
   return nullptr;
 }
 
-// The guards of an OFFER. `dead`: one end had died before the peer got it, and that has been
-// answered.
+// Fills `at` with the seats for an OFFER's guards. Returns null, or what is wrong. Sets `dead` if an
+// end had died before the peer got it; the OFFER has then been answered.
 const char* Home::seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& dead) {
   static constexpr const char* kSides =
       "an OFFER to write at a reader end, or to read at a writer end";

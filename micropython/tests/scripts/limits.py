@@ -1,6 +1,7 @@
 # Rule 7.12 beyond the scenarios: requests that come at the same moment, and operations after a
 # request was met. Rule 7.11: fairness.
 from weft.coroutines import (
+    BadUse,
     Cancelled,
     Channel,
     Group,
@@ -139,3 +140,28 @@ async def pair():
 
 
 print(run(pair(), clock="virtual"))
+
+
+async def leaves(scope):
+    try:
+        await scope.__aexit__(None, None, None)
+    except BadUse as e:
+        print(e)
+
+
+@process
+async def leaves_anothers(scope):
+    await leaves(scope)
+
+
+@process
+async def leaves_out_of_order():  # rule 11.1: bad use changes nothing
+    async with move_on_after(1) as outer:
+        await Parallel(leaves_anothers(outer))
+        async with move_on_after(50):
+            await leaves(outer)
+            await sleep(100)
+    return outer.expired
+
+
+print(run(leaves_out_of_order(), clock="virtual"))

@@ -88,6 +88,9 @@ void CheckedChoice::takes_by_priority() {
   }
 }
 
+// A kind of guard that was forgotten here would be left out of the search for orders.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wswitch"
 int CheckedChoice::begins(ProcessObject*, Choice& choice, std::uint32_t from, std::uint64_t key) {
   choice_ = &choice;
   weft::checking::Record& r = engine_.run.record;
@@ -95,14 +98,17 @@ int CheckedChoice::begins(ProcessObject*, Choice& choice, std::uint32_t from, st
   for (std::uint32_t i = 0; i < choice.n_; ++i) {
     const core::Guard& g = choice.guards_[i];
     if (!g.enabled) continue;
-    if (g.kind == core::Kind::timer)
-      r.arms();
-    else if (g.kind == core::Kind::latch)
-      r.select_at(g.where, Access::look);
-    else if (g.kind == core::Kind::barrier)
-      r.select_at(g.where, Access::all);
-    else if (g.kind <= core::Kind::output && choice.n_ == 1)
-      r.select_at(g.where, g.kind == core::Kind::input ? Access::read : Access::write);
+    switch (g.kind) {
+      case core::Kind::timer: r.arms(); break;
+      case core::Kind::latch: r.select_at(g.where, Access::look); break;
+      case core::Kind::barrier: r.select_at(g.where, Access::all); break;
+      case core::Kind::input:
+      case core::Kind::output:
+        if (choice.n_ == 1)  // begun() records those of several
+          r.select_at(g.where, g.kind == core::Kind::input ? Access::read : Access::write);
+        break;
+      case core::Kind::skip: break;
+    }
   }
   ready_ = 2;  // they were not looked at: there may be several
   const bool decides =
@@ -113,6 +119,7 @@ int CheckedChoice::begins(ProcessObject*, Choice& choice, std::uint32_t from, st
     looks_by_priority(key);
   return decides ? taken_of(key, from) : -1;
 }
+#pragma GCC diagnostic pop
 
 const void* CheckedChoice::begun(Begun how, Access& at) {
   const Choice& c = *choice_;

@@ -216,7 +216,7 @@ PyObject* f_steps(PyObject*, PyObject*) {
 // None: no longer.
 PyObject* f_mark(PyObject*, PyObject* callback) {
   const ProcessBase* const p = checker->on ? checker->services->running() : nullptr;
-  if (!p) return refuse("only a process of a checked run is marked");
+  if (!p) return refuse("mark() was called outside a process of a checked run");
   if (callback == Py_None)
     checker->marked.erase(p);
   else

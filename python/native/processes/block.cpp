@@ -15,10 +15,10 @@
 // Invariant: `innermost` lists each owner's open blocks, linked by `around`; it owns a block that
 // is `left`.
 //
-// A block of ordinary code is an outermost run, whose thread is a process of it (`home`) until the
-// block ends: the thread can be cancelled, and it counts when nothing can go on. Whenever it waits
-// it runs the coroutines and greenlets of the run (home.cpp); so do blocks and Parallels within the
-// block.
+// A block of ordinary code is an outermost run, whose thread is a process of it (`own_group`) until
+// the block ends: the thread can be cancelled, and it counts when nothing can go on. Whenever it
+// waits it runs the coroutines and greenlets of the run (block_thread.cpp); so do blocks and
+// Parallels within the block.
 #include "processes/block.hpp"
 
 #include "checking/points.hpp"
@@ -35,11 +35,11 @@
 #include "interpreter/strangers.hpp"
 #include "keywords.hpp"
 #include "processes/asyncio.hpp"
+#include "processes/block_thread.hpp"
 #include "processes/caller.hpp"
 #include "processes/greenlet.hpp"
 #include "processes/group.hpp"
 #include "processes/guests.hpp"
-#include "processes/home.hpp"
 #include "processes/life.hpp"
 #include "processes/limit.hpp"
 #include "processes/loops.hpp"
@@ -163,10 +163,10 @@ void leave_with(GroupObject* g, PyObject* e) {
   run_deferred();
   g->state = GroupState::left;
   g->group->close_block();
-  if (g->home) {
-    g->home->unlink(g->outermost->run.self);
+  if (g->own_group) {
+    g->own_group->unlink(g->outermost->run.self);
     g->outermost->run.self.group = nullptr;
-    delete std::exchange(g->home, nullptr);
+    delete std::exchange(g->own_group, nullptr);
   }
   // A signal's handler raised this exception, and no operation of the block has raised it yet.
   const bool interrupted = g->outermost && g->outermost->run.interrupt;
@@ -206,23 +206,23 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e);
 
 // Sets the block's scheduler and groups, in a thread or in ordinary code.
 void open_in_thread(GroupObject* g, runtime::ThreadProcess* t) {
-  runtime::Scheduler* const home = home_here(*t);
+  runtime::Scheduler* const of_block = scheduler_of_block(*t);
   // A thread that has no scheduler gets one only to wait for the end, unless this is a new block in
   // ordinary code.
-  g->scheduler = home ? home : new runtime::Scheduler(*t->run, g->outermost ? nullptr : t);
-  g->borrowed = home != nullptr;
+  g->scheduler = of_block ? of_block : new runtime::Scheduler(*t->run, g->outermost ? nullptr : t);
+  g->borrowed = of_block != nullptr;
   // Coroutine processes of a group in a thread run on the scheduler of the outermost run, because
   // this thread is busy with the block.
   runtime::Group* spawned = run_of(*t->run).spawned;
   g->group = new runtime::Group(*t->run, spawned ? spawned->executor : g->scheduler, t);
   if (g->outermost) {
-    enter_home(g->outermost->run.self, *g->scheduler);
+    join_scheduler(g->outermost->run.self, *g->scheduler);
     g->spawned = new runtime::Group(*t->run, g->scheduler, t);
     g->spawned->also = g->group;  // the two fail as one (rule 7.4)
     g->group->also = g->spawned;
     g->outermost->run.spawned = g->spawned;
-    g->home = new runtime::Group(*t->run, g->scheduler, nullptr);
-    g->home->add(*t);
+    g->own_group = new runtime::Group(*t->run, g->scheduler, nullptr);
+    g->own_group->add(*t);
   }
 }
 
@@ -273,7 +273,7 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e) {
     for (auto& f : g->spawned->take_failures()) failures.push_back(std::move(f));
   delete std::exchange(g->group, nullptr);
   delete std::exchange(g->spawned, nullptr);
-  if (g->outermost) leave_home(g->outermost->run.self);
+  if (g->outermost) leave_scheduler(g->outermost->run.self);
   if (!g->borrowed) delete g->scheduler;
   g->scheduler = nullptr;
   PyObject* r = nullptr;

@@ -1,6 +1,6 @@
 // Who calls an operation that blocks, and how it waits. Threads and greenlets differ only here.
 //
-//   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_home()
+//   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_in_block()
 //                 │    ordinary code that nobody could wake, or can any more: BadUse instead
 //                 │    (rule 11.2); ordinary code that waits long: told (10.6)
 //                 └──► a greenlet: parked (op says on what) ──woken──► run again
@@ -19,8 +19,8 @@
 #include "interpreter/outside.hpp"
 #include "interpreter/pending.hpp"
 #include "interpreter/strangers.hpp"
+#include "processes/block_thread.hpp"
 #include "processes/greenlet.hpp"
-#include "processes/home.hpp"
 #include "processes/limit.hpp"
 #include "processes/loops.hpp"
 #include "processes/outcome.hpp"
@@ -180,7 +180,7 @@ Caller::Caller(const char* verb) noexcept {
   // of the interpreter may meet this thread as soon as it is enrolled. One slot for a thread is
   // enough, since a thread is in one operation at a time.
   static thread_local Value away;
-  if (home_here(t)) slot_ = &away;
+  if (scheduler_of_block(t)) slot_ = &away;
 }
 
 Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
@@ -191,8 +191,8 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   if (observing()) [[unlikely]]
     observe_park(*process_, kind);
   if (thread_) {
-    if (home_here(*thread_)) {
-      wait_home(*thread_, kind);
+    if (scheduler_of_block(*thread_)) {
+      wait_in_block(*thread_, kind);
     } else if (waits_for_ever(*thread_, kind)) [[unlikely]] {
       Owned e(told_so(*thread_, kind));
       if (kind.withdraw(*thread_)) thrown_ = std::move(e);  // always succeeds: nobody else is there
@@ -214,7 +214,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   return process_->status;
 }
 
-bool Caller::sleeps_here() const noexcept { return thread_ && !home_here(*thread_); }
+bool Caller::sleeps_here() const noexcept { return thread_ && !scheduler_of_block(*thread_); }
 void Caller::settle() noexcept {
   if (Feed::owes()) [[unlikely]]
     send_said(nullptr);
@@ -239,7 +239,7 @@ void Caller::yield() noexcept {
   PyThreadState* const state = give_up_lock();
   sched_yield();
   take_lock(state);
-  if (home_here(*thread_)) yield_home(*thread_);
+  if (scheduler_of_block(*thread_)) yield_in_block(*thread_);
 }
 
 PyObject* Caller::withdrawn(PyObject* value) {
@@ -257,8 +257,8 @@ PyObject* Caller::give_way(PyObject* owned) noexcept {
   if (greenlet_) {
     runtime::Scheduler::current()->give_way(process_);
     run_others();
-  } else if (home_here(*thread_)) {
-    yield_home(*thread_);
+  } else if (scheduler_of_block(*thread_)) {
+    yield_in_block(*thread_);
   }
   return kept.take();
 }

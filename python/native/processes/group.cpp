@@ -26,10 +26,10 @@
 #include "interpreter/unawaited.hpp"
 #include "processes/awaiting.hpp"
 #include "processes/block.hpp"
+#include "processes/block_thread.hpp"
 #include "processes/caller.hpp"
 #include "processes/generators.hpp"
 #include "processes/greenlet.hpp"
-#include "processes/home.hpp"
 #include "processes/life.hpp"
 #include "processes/limit.hpp"
 #include "processes/loops.hpp"
@@ -191,10 +191,10 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
       run_deferred();
     }
   }
-  if (spawned || !home_here(self)) return;                // nothing runs after the last group
+  if (spawned || !scheduler_of_block(self)) return;       // nothing runs after the last group
   const bool gives_way = !waited && self.line.at_once();  // rule 7.7
   if (waited || gives_way) self.line.begin_anew();
-  if (gives_way) yield_home(self);
+  if (gives_way) yield_in_block(self);
 }
 
 bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures,
@@ -227,8 +227,8 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost*
   std::exception_ptr left;
   {
     std::optional<runtime::Scheduler> own;
-    runtime::Scheduler* const home = home_here(self);  // set within a block in ordinary code
-    runtime::Scheduler& scheduler = home ? *home : own.emplace(run, &self);
+    runtime::Scheduler* const of_block = scheduler_of_block(self);
+    runtime::Scheduler& scheduler = of_block ? *of_block : own.emplace(run, &self);
     const auto groups = std::array{std::make_unique<runtime::Group>(run, &scheduler, &self),
                                    std::make_unique<runtime::Group>(run, &scheduler, &self)};
     runtime::Group& group = *groups[0];
@@ -304,7 +304,7 @@ GroupObject* new_group(Owned<> list) {
   g->outermost = nullptr;
   g->scheduler = nullptr;
   g->spawned = nullptr;
-  g->home = nullptr;
+  g->own_group = nullptr;
   g->guest = nullptr;
   g->owner = nullptr;
   g->around = nullptr;

@@ -32,8 +32,8 @@ struct GroupObject {
   Outermost* outermost;          // the outermost run that the block is, in ordinary code
   runtime::Scheduler* scheduler;
   runtime::Group* spawned;
-  runtime::Group* home;  // the group of the run's own thread, while the block lasts
-  GuestObject* guest;    // the network that the block is, in an asyncio task
+  runtime::Group* own_group;  // the group of the run's own thread, while the block lasts
+  GuestObject* guest;         // the network that the block is, in an asyncio task
   // The process, or the asyncio task, that entered the block and has to leave it.
   const void* owner;
   GroupObject* around;  // the enclosing block of the same owner

@@ -8,8 +8,8 @@ namespace weft::py {
 struct ThreadProcess final : runtime::ThreadProcess {
   ProcessObject* object;
   PyThreadState* state = nullptr;
-  // of a block in ordinary code: what it runs whenever it waits (home.cpp)
-  runtime::Scheduler* home = nullptr;
+  // of a block in ordinary code: what it runs whenever it waits (block_thread.cpp)
+  runtime::Scheduler* block_scheduler = nullptr;
 #ifdef Py_GIL_DISABLED
   bool asleep = false;  // so its frames do not change
 #endif

@@ -56,7 +56,8 @@ PyObject* unsent_native(PyObject* cell) noexcept;
 PyObject* plain_native(ChannelObject* c, PyObject* value);
 // Makes the native value of an object that was read there; -1 with an exception.
 int value_native(ChannelObject* c, const NativeType* t, PyObject* o, weft_value& to);
-// The channel is being wired: the cells that wait at it become objects, which pack() takes.
+// Called while a channel is being wired: turns the cells that wait there into Python objects, because
+// pack() takes only these. Returns -1 with an exception.
 int cells_to_objects(ChannelObject* c);
 
 }  // namespace weft::py

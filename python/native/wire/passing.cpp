@@ -157,8 +157,9 @@ pollfd polled(int fd, bool in, bool out) noexcept {
   return {events ? fd : -1, events, 0};  // else poll would report the end again and again
 }
 
-// Waits, without the interpreter's lock, until something can go on; does the work that needs no
-// Python. False: the passing is over.
+// Waits until bytes come or can be sent, and takes and sends them; does so without the interpreter's
+// lock where that is possible. Returns false when the passing is over: the bell has rung, or the time
+// has run out.
 bool Passing::wait() {
   const bool hears = !heard_all_ && to_link_.empty();
   const bool listens = !said_all_ && to_tcp_.empty();

@@ -209,7 +209,8 @@ class Crew {
       ~Resume() {
         crew.resume_all(me);
         crew.serving_.store(0, std::memory_order_seq_cst);
-        // other workers took this one for a worker that serves
+        // While `serving_` was set, other workers left new cancellations to this one, so it has to
+        // look again.
         if (crew.pending_.load(std::memory_order_seq_cst) != 0) me.parking_.signal(Parking::nudged);
       }
     } resume{*this, me};

@@ -34,9 +34,9 @@ class StealQueue {
     return lock_.enter_cheaply() ? push_inside(w) : 0;
   }
 
-  // Takes the oldest process that is wholly suspended (one that was woken before its worker has let
-  // go of it may be in the queue already). From now on it runs on the worker of that mark. Returns
-  // null if there is none.
+  // Takes the oldest process that is fully suspended, and records `mark` as the worker it runs on.
+  // Returns null if there is none. (A process can be queued while its last worker is still
+  // suspending it; that one is not taken.)
   [[gnu::always_inline]] ProcessBase* take(std::uint8_t mark) noexcept {
     if (size() == 0) return nullptr;
     if (!lock_.enter_cheaply()) [[unlikely]]

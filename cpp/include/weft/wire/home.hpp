@@ -146,7 +146,7 @@ class Back final : public Decided {
 class Home {
  public:
   static constexpr std::size_t kOffers = 4096;  // open at a time
-  static constexpr std::size_t kGuest = 256;    // bytes that a guard takes, beside its value
+  static constexpr std::size_t kVisitor = 256;  // bytes that a guard takes, beside its value
   static constexpr std::size_t kEnds = 65'536;  // held by the peer at a time
   // the first of the numbers that the peer chooses (WIRE.md 7.4)
   static constexpr std::uint32_t kAdopted = std::uint32_t{1} << 31;

@@ -107,8 +107,9 @@ class Segment {
   explicit operator bool() const noexcept { return at_ != nullptr; }
 
   [[noreturn]] static void no_room(std::size_t size, int error) {
-    weft::detail::bad_use("a segment of " + std::to_string(size) +
-                          " bytes cannot be had: " + std::strerror(error));
+    weft::detail::bad_use("no shared memory of " + std::to_string(size) +
+                          " bytes: " + std::strerror(error) +
+                          ": free memory, or raise the limit of open descriptors");
   }
 
  private:

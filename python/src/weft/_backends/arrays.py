@@ -43,7 +43,7 @@ def _room(what: str, n: int) -> list[Any]:
         BadUse: n is less than 0.
     """
     if n < 0:
-        raise BadUse(f"{what} * {n}: the number of processes must be an int from 0 on")
+        raise BadUse(f"{what} * {n}: the number must be an int from 0 on")
     return [None] * n
 
 

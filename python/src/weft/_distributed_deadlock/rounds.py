@@ -302,7 +302,7 @@ def where_in(pid: int, call: str, patience: float) -> list[str] | None:
 
 
 def _where_of(call: str) -> list[str]:
-    """Returns where the processes of this call of the parent are."""
+    """Returns where the processes are that run the parent's call `call`."""
     rows = _call_names.rows_of(call)
     return _call_names.lines(where(rows, PATIENCE / 2, {number for number, _, _ in rows}))
 

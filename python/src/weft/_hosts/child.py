@@ -467,7 +467,8 @@ def _serve_beside(
     finally:
         show()
         _at_work.at_work(-1)
-        _rounds.standing()  # perhaps no run is left here to say so
+        # Says that this program waits: no run may be left that would say it.
+        _rounds.standing()
 
 
 def _see_ends_off() -> None:

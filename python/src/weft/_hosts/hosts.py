@@ -318,7 +318,8 @@ class Hosts(Elsewhere):
                 return place.host
             if self._restarts is not None and place.deaths > self._restarts:
                 raise BadUse(
-                    f"a host has died {place.deaths} times, and these Hosts start one {self._restarts} times again (restarts)"
+                    f"a host has died {place.deaths} times; restarts={self._restarts} allows {self._restarts}: "
+                    "raise restarts=, or see its standard error for why it dies"
                 )
             place.starter = me
             return None

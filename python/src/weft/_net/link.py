@@ -584,7 +584,7 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
                 "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"
             )
         # This must be checked before anything is sent: any member may have written the entry
-        # (17.3).
+        # (17.3), so the name may have been taken over by a program that may not hold it.
         name = said.get("name")
         if name is not None and not (member := way.member()).may_hold(name):
             raise NotHis(

@@ -404,7 +404,7 @@ class Meeting:
             await self._write(offer)
             if not offer.is_heard:  # the server came back without the bucket
                 self._start(self._hear(offer))
-        except js_errors.KeyWrongLastSequenceError:  # another home has the name now
+        except js_errors.KeyWrongLastSequenceError:  # the name was taken over by another home
             self._had(offer)
             taken = f"is taken{await self._by_whom(offer.name)}"
             _logger.warning("%r, which this program has offered, %s", offer.name, taken)

@@ -141,10 +141,10 @@ class AnyChannel:
 
 
 class AnyAlternative:
-    """A choice between guards, the first ready one first.
+    """A choice between guards. If several are ready, the first in the list is taken.
 
     Raises:
-        BadUse: no guard, or an object that is none.
+        BadUse: there is no guard, or one of the objects is no guard.
     """
 
     def __init__(self, *guards: Any) -> None:

@@ -45,8 +45,8 @@ _opening = threading.Lock()
 
 
 def enter(backend: Any) -> None:
-    """Makes ordinary code the block of a group, with a host if `backend` needs one. A second call
-    does nothing.
+    """Opens a group for ordinary code. For a backend other than threads, also starts a thread
+    process in it that runs what is spawned on that backend. A second call does nothing.
 
     Raises:
         BadUse: another thread that is no process is in a session.
