@@ -52,6 +52,16 @@ def test_the_reduced_search_has_the_outcomes_of_all_schedules_and_no_others(seed
     assert compared.wrong == ""
 
 
+def test_a_deadline_that_moves_makes_the_old_one_void() -> None:
+    """So the reduced search also has the order in which the old one comes first. This network of a
+    soak showed that the order was missing.
+    """
+    times, features = GROUPS[364 % len(GROUPS)]
+    compared = compare(364, features, size=2, times=times)
+    assert compared.all is not None and len(compared.all.outcomes) == 3
+    assert compared.wrong == ""
+
+
 def test_some_of_these_networks_are_compared() -> None:
     compared = [
         compare(seed, GROUPS[seed % len(GROUPS)][1], size=2, most=600, seconds=2.0).all

@@ -47,6 +47,9 @@ void Limit::close() noexcept {
 }
 
 bool Limit::move(std::int64_t deadline) {
+  // The old deadline might have come first, and now it never will.
+  WEFT_POINT(limits(false));
+  WEFT_POINT(limits(true));
   Run& r = *run_;
   bool fired;
   {

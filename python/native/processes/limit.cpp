@@ -150,6 +150,10 @@ PyObject* limit_move(PyObject* o, PyObject* when) {
   if (check_mine(l, "reschedule") < 0) return nullptr;
   std::int64_t ns;
   if (!deadline_of(when, true, *owner(), ns)) return nullptr;
+  if (checking) [[unlikely]] {  // the old deadline might have come first, and now never will
+    checking->limits(process_object(this_process()), false);
+    checking->limits(process_object(this_process()), true);
+  }
   if (!l->limit.move(ns))
     return bad_use("reschedule of a timeout that has expired and ended its block: make another");
   Py_RETURN_NONE;
