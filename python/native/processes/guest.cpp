@@ -507,7 +507,8 @@ PyObject* guest_finish(PyObject* o, PyObject* args) {
   PyObject* block;
   int asked;
   if (!PyArg_ParseTuple(args, "Op:finish", &block, &asked)) return nullptr;
-  if (!g->ended || !g->run) return bad_use("finish() of a guest that still runs: wait until it has ended");
+  if (!g->ended || !g->run)
+    return bad_use("finish() of a guest that still runs: wait until it has ended");
   PyObject* also = block == Py_None ? nullptr : block;
   std::vector<std::exception_ptr> failures = g->group->take_failures();
   for (auto& f : g->spawned->take_failures()) failures.push_back(std::move(f));
