@@ -109,8 +109,8 @@ def test_what_comes_of_a_program(name: str, status: int, says: str) -> None:
         ("needs_arguments", r"needs arguments \(n\)"),
         ("nothing_there", "has no function 'nothing_there'"),
         ("no_netwrk", "did you mean 'no_network'"),
-        ("_calls", "is no function"),
-        ("TestMethods", "is no function"),
+        ("_calls", "is not a function"),
+        ("TestMethods", "is not a function"),
         ("test_with_fixture", "did you mean 'test_with_a_fixture'"),
     ],
 )

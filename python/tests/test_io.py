@@ -520,7 +520,7 @@ def a_generator():
         (dict, "decorate a function"),
         (a_coroutine, "an `async def` does not block"),
         (a_generator, "return a list"),
-        (gr.process(print), "a process is started"),
+        (gr.process(print), "it is a process function"),
     ],
 )
 def test_what_it_is_not_for(function, said):  # rule 11.1

@@ -283,9 +283,9 @@ def test_a_group_left_by_another_process():  # rule 11.1
 
     @coroutines.process
     async def leaves(g):
-        with pytest.raises(BadUse, match=r"another process|left already"):
+        with pytest.raises(BadUse, match=r"another process|already ending"):
             g.__aexit__(None, None, None)
-        with pytest.raises(BadUse, match=r"another process|left already"):
+        with pytest.raises(BadUse, match=r"another process|already ending"):
             g.__exit__(None, None, None)
         await w.write(1)
         w.retire()
