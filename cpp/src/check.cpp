@@ -211,7 +211,8 @@ void Check::found(const Outcome& o) {
     report_.failures.push_back(std::move(f));
     return;
   }
-  tell(std::move(f), shortened(o, f.least));
+  const Outcome shorter = shortened(o, f.least);  // before `f` moves
+  tell(std::move(f), shorter);
 }
 
 // The same failure with as few deviations as can be: first some are left out, then all schedules
