@@ -141,9 +141,9 @@ TEST_CASE("rule 10.3: another run's process that waits for a signal holds up no 
 namespace {
 
 // Collects the reports of standstills while it lives: the names of channels.
-class Told {
+class ToldChannels {
  public:
-  Told() {
+  ToldChannels() {
     weft::on_standstill(
         [this](const weft::Standstill& s) {
           const std::lock_guard g(mutex_);
@@ -153,9 +153,9 @@ class Told {
         },
         1ms);
   }
-  Told(const Told&) = delete;
-  Told& operator=(const Told&) = delete;
-  ~Told() { weft::on_standstill(nullptr, 2s); }
+  ToldChannels(const ToldChannels&) = delete;
+  ToldChannels& operator=(const ToldChannels&) = delete;
+  ~ToldChannels() { weft::on_standstill(nullptr, 2s); }
 
   bool of(const std::string& channel) {
     const std::lock_guard g(mutex_);
@@ -177,7 +177,7 @@ class Told {
 
 // Waits until another run, begun now, stands still and this is reported. By then enough time has
 // passed for the first one.
-void another_is_told(Told& told) {
+void another_is_told(ToldChannels& told) {
   weft::Channel<int> c(weft::named("another"));
   std::thread ends([outside = weft::Outside(), w = c.writer(), &told] {
     told.wait_for("'another'");
@@ -192,7 +192,7 @@ void another_is_told(Told& told) {
 TEST_CASE("rule 10.6: no standstill while a process waits for a signal; one once it does not") {
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
-    Told told;
+    ToldChannels told;
     weft::signals stop{SIGUSR1};
     weft::Channel<int> c(weft::named("c"));
     std::thread other([outside = weft::Outside(), w = c.writer(), &told] {

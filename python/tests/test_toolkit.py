@@ -304,10 +304,10 @@ def test_clones_that_cannot_be() -> None:
 
     p = says()
     run(p)
-    with pytest.raises(BadUse, match="started already"):
+    with pytest.raises(BadUse, match="already started"):
         p * 2
     q = says()
-    with pytest.raises(BadUse, match="how many"):
+    with pytest.raises(BadUse, match="the number must be"):
         q * -1
     with pytest.raises(TypeError):
         q * "x"  # type: ignore[operator]
@@ -334,7 +334,7 @@ def test_channel_arrays() -> None:
     cs.poison()
     with pytest.raises(Poisoned):
         cs[2].reader()
-    with pytest.raises(BadUse, match="how many"):
+    with pytest.raises(BadUse, match="the number must be"):
         Channel() * -1
     with pytest.raises(TypeError):
         Channel() * 1.5  # type: ignore[operator]
