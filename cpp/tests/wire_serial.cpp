@@ -678,7 +678,7 @@ TEST_CASE(
     other.join();
     f.reset();
     CHECK_THROWS_AS(r(), PeerDied);
-    CHECK(h->wait().find("let go") != std::string::npos);
+    CHECK(h->wait().find("closed the session") != std::string::npos);
   }
 }
 

@@ -171,9 +171,9 @@ TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a sign
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
   w::Descriptor fd;
   CHECK_THROWS_WITH_AS(w::Segment::make(2 << 20, w::Segment::Peers::write, fd),
-                       doctest::Contains("cannot be had: File too large"), BadUse);
+                       doctest::Contains("bytes: File too large"), BadUse);
   CHECK_THROWS_WITH_AS(w::Segment::make(std::size_t{1} << 50, w::Segment::Peers::write, fd),
-                       doctest::Contains("cannot be had: Cannot allocate"),
+                       doctest::Contains("bytes: Cannot allocate"),
                        // This is more than half of all memory: if it were given, a process would be
                        // killed.
                        BadUse);
