@@ -481,7 +481,7 @@ def test_a_channel_goes_to_boards_or_to_processes_and_a_given_end_is_closed() ->
         pc.give("there", mine)
         with pytest.raises(BadUse, match="closed"):
             mine()
-        with pytest.raises(BadUse, match="no end"):
+        with pytest.raises(BadUse, match="expected a channel end"):
             pc.give("x", c)
         with pytest.raises(BadUse, match="no space"):
             pc.give("two words", to)

@@ -14,10 +14,12 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "observe.hpp"
 #include "runtime/flight.hpp"
@@ -143,7 +145,8 @@ class Flight final : public runtime::Observer {
 
 // While this object lives, the last events are kept; its end writes them to the file. So the file
 // is there too if an exception that somebody catches, a Deadlock for example, leaves the block. If
-// the file cannot be written then, stderr says so.
+// the file cannot be written then, stderr says so. The memory stays the program's, so a program has
+// few recorders in its life.
 class flight {
  public:
   // `size`: how many bytes are kept. Throws BadUse if there is a recorder already, or the size is
@@ -161,8 +164,7 @@ class flight {
       std::fprintf(stderr, "weft: flight: cannot write %s: %s\n", path_.c_str(),
                    std::strerror(error));
     detail::Watchers::all().record_no_more();
-    // Another thread may be in it for a moment yet: it is kept for good.
-    static_cast<void>(recorder_.release());
+    keep(std::move(recorder_));
   }
   // Writes what there is so far. Throws std::system_error if it cannot.
   void write() {
@@ -171,6 +173,14 @@ class flight {
   }
 
  private:
+  // Another thread may be in the recorder for a moment yet: its memory stays for good.
+  static void keep(std::unique_ptr<detail::Flight> recorder) {
+    static std::mutex mutex;
+    static auto& kept = *new std::vector<std::unique_ptr<detail::Flight>>;
+    const std::lock_guard g(mutex);
+    kept.push_back(std::move(recorder));
+  }
+
   std::string path_;
   std::unique_ptr<detail::Flight> recorder_;
 };

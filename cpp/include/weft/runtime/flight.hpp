@@ -11,6 +11,7 @@
 #pragma once
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -409,8 +410,7 @@ class Lane {
     std::size_t n = std::min(s.size(), kText);
     while (n < s.size() && n && (static_cast<unsigned char>(s[n]) & 0xC0) == 0x80) --n;
     at_ += put_varint(at_, n);
-    std::memcpy(at_, s.data(), n);
-    at_ += n;
+    at_ = std::copy_n(s.data(), n, at_);  // data() may be null if n is 0
   }
   void done() noexcept {
     ++block_->events;
