@@ -149,7 +149,7 @@ CASES = {
         24,
         "not known at compile time",
     ),
-    "width too large": ("reactor A {}\nmain reactor { a = new[3000000] A() }", 3, 24, "too large"),
+    "width too large": ("reactor A {}\nmain reactor { a = new[5000000] A() }", 3, 24, "too large"),
     "contains itself": (
         "reactor A { a = new A() }\nmain reactor { a = new A() }",
         2,
@@ -265,9 +265,9 @@ CASES = {
             for n in range(1, 40)
         )
         + "main reactor { a = new A39(p = {1, 2}) }",
-        25,
+        21,
         42,
-        "262144 values",
+        "4194304 values",
     ),
     "a word of C": ("main reactor { state int: int = 0 }", 2, 22, "word of C"),
 }

@@ -417,7 +417,7 @@ class Oracle:
         spacing = action.spacing or 0
         newest = self.newest.get(action)
         waits = newest if any(e is newest for e in self.queue) else None
-        early = action in self.last and tag[0] < self.last[action] + spacing
+        early = spacing > 0 and action in self.last and tag[0] < self.last[action] + spacing
         if action.spacing == 0 and action.policy != "defer":
             early = waits is not None and tag[0] == self.last[action]
         if early:
