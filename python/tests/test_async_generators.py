@@ -348,7 +348,9 @@ def test_a_group_or_a_limit_that_it_has_open_is_its_first_process() -> None:
         await sleep(3600)
 
     for function in limited, grouped:
-        with pytest.raises(BadUse, match=r"asyncgen .*(another process has entered|that entered it)"):
+        with pytest.raises(
+            BadUse, match=r"asyncgen .*(another process has entered|that entered it)"
+        ):
             run(main(function))
 
 
