@@ -10,12 +10,12 @@
 
 namespace weft::py {
 
-Points* checking = nullptr;
+constinit Checking checking;
 
 namespace {
 
 void install(Points* points, runtime::Chooser* chooser) {
-  checking = points;
+  checking.set(points);
   runtime::chooser = chooser;
   check_operations(points != nullptr);
   check_selects(points != nullptr);

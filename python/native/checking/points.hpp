@@ -8,12 +8,14 @@
 //   process:    starts() ──► … ──► ends_later() ──► ended()
 //
 // Invariants
-//  1 `checking` is null but in a run of a check. Such a run is on one thread, and all functions
-//    here are called on that thread.
+//  1 `checking` is false but in a run of a check, and on every thread but that of the run. So what
+//    other threads do meanwhile, networks of their own included, is no part of the check.
 //  2 The engine is a module of its own, which sees no variable of the extension: it uses Services.
 //  3 While nothing is checked no operation of a coroutine process pays for it, but an io call, which
 //    tests `checking`. What the interpreter calls (am_send) is exchanged, as it is for observers.
 #pragma once
+#include <atomic>
+
 #include "processes/process.hpp"
 #include "weft/check/access.hpp"
 #include "weft/runtime/chooser.hpp"
@@ -61,7 +63,24 @@ class Points {
   ~Points() = default;
 };
 
-extern Points* checking;
+// The points of the check that is under way; false if there is none, or it is another thread's.
+class Checking {
+ public:
+  explicit operator bool() const noexcept {
+    return points_.load(std::memory_order_relaxed) && thread_ == PyThread_get_thread_ident();
+  }
+  Points* operator->() const noexcept { return points_.load(std::memory_order_relaxed); }
+  // Called on the thread of the check. Null: the check is over.
+  void set(Points* points) noexcept {
+    thread_ = PyThread_get_thread_ident();
+    points_.store(points, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<Points*> points_{nullptr};
+  unsigned long thread_ = 0;
+};
+extern Checking checking;
 
 // What the engine may ask of the extension.
 struct Services {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "channels/fork.hpp"
+#include "checking/points.hpp"
 #include "declare.hpp"
 #include "interpreter/errors.hpp"
 #include "interpreter/pending.hpp"
@@ -35,6 +36,10 @@ PyObject* outside_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   int due = 0;
   if (!PyArg_ParseTupleAndKeywords(args, kw, "|$p:Outside", const_cast<char**>(names), &due))
     return nullptr;
+  if (checking)
+    return bad_use(
+        "weft.Outside stands for something outside that will wake the network, and in a check "
+        "nothing is outside: leave it out, or put a process in the place of what it stands for");
   PyObject* const o = type->tp_alloc(type, 0);
   if (!o) return nullptr;
   OutsideObject* const t = self_of(o);

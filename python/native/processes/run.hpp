@@ -39,6 +39,8 @@ struct PyRun {
   std::vector<LeftOpen> left_open;                                  // at a deadlock
   bool in_block() const noexcept { return self.group != nullptr; }  // for a block of ordinary code
   std::vector<PoolThread*> pool;  // the run's threads of the pool; protected by the GIL
+  // Made by a check: nothing outside can wake it (rule 17.9).
+  const bool checked;
   explicit PyRun(runtime::Clock c);
   PyRun(const PyRun&) = delete;
   PyRun& operator=(const PyRun&) = delete;

@@ -8,6 +8,7 @@
 
 #include "channels/held.hpp"
 #include "channels/marks.hpp"
+#include "checking/points.hpp"
 #include "choice/watch.hpp"
 #include "components/components.hpp"
 #include "gate.hpp"
@@ -377,7 +378,8 @@ bool thread_outside(runtime::Run& run) noexcept {
 bool anything_outside(runtime::Run& run) noexcept {
   if (ends_pending()) return true;  // the thread that retires those ends asks again
   if (wake_owners()) return true;   // these owners ask again too, once they have slept
-  return thread_outside(run) || run_of(run).loop_acts || handlers_may_act();
+  const PyRun& r = run_of(run);
+  return !r.checked && (thread_outside(run) || r.loop_acts || handlers_may_act());
 }
 
 PyObject* f_shutdown(PyObject*, PyObject*) {
@@ -388,7 +390,7 @@ PyMethodDef shutdown_def{"_shutdown", gated<f_shutdown>, METH_NOARGS, nullptr};
 
 }  // namespace
 
-PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) {
+PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr), checked(checking) {
 #ifdef Py_GIL_DISABLED
   counted = is_counted(PyThreadState_Get());
   thread = PyThread_get_thread_ident();
@@ -396,7 +398,8 @@ PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) {
   watch_standstill(run);
   runs.insert(this);
   can_be_looked_at();
-  runtime::Outsiders::all().join(run);  // links to other OS processes count as outside
+  // Links to other OS processes count as outside, and so do open tokens.
+  if (!checked) runtime::Outsiders::all().join(run);
 }
 PyRun::~PyRun() {
   forget_generators(*this);

@@ -20,6 +20,7 @@ import functools
 import gc
 import io
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -114,16 +115,38 @@ def check_function(
     Raises:
         BadUse: a token cannot be read, or a check is under way already.
     """
-    if _engine.is_checking():
-        raise BadUse("weft.check within a checked function: check one function at a time")
-    process = _native.current_process()
-    if process is not None:
+    with _alone():
+        process = _native.current_process()
+        if process is not None:
+            raise BadUse(
+                f"weft.check is called by {process.path}, which is a process: a check runs networks of its own, one after "
+                "the other, so call it in ordinary code, outside of run(…)"
+            )
+        check = _Check(function, options, name, command, progress or (lambda text: None), world)
+        return check.go(tokens, search)
+
+
+_going_on = threading.Lock()  # a check; the engine is one for the whole program
+_thread = 0  # the thread of that check
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Raises BadUse if a check is under way."""
+    global _thread
+    here = threading.get_ident()
+    if not _going_on.acquire(blocking=False):
+        if _thread == here:
+            raise BadUse("weft.check within a checked function: check one function at a time")
         raise BadUse(
-            f"weft.check is called by {process.path}, which is a process: a check runs networks of its own, one after the "
-            "other, so call it in ordinary code, outside of run(…)"
+            "weft.check is called while another thread of this program checks: one check at a time; wait for that one, or "
+            "start the second in an OS process of its own"
         )
-    check = _Check(function, options, name, command, progress or (lambda text: None), world)
-    return check.go(tokens, search)
+    try:
+        _thread = here
+        yield
+    finally:
+        _going_on.release()
 
 
 class _Check:
