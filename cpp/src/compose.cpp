@@ -3,6 +3,7 @@
 #include <weft/runtime/cores.hpp>
 #include <weft/runtime/outside.hpp>
 #include <weft/runtime/own_thread.hpp>
+#include <weft/runtime/points.hpp>
 #include <weft/runtime/scheduler.hpp>
 
 namespace weft::inline WEFT_ABI {
@@ -191,7 +192,12 @@ void execute(const RunOptions& o, StartOf start) {
   const runtime::ThreadProcess::Scope scope(self);
   struct Join {
     runtime::Run& r;
-    explicit Join(runtime::Run& to) : r(to) { runtime::Outsiders::all().join(r); }
+    explicit Join(runtime::Run& to) : r(to) {
+#if WEFT_CHECKED
+      if (runtime::points) return;  // nothing outside wakes a checked network (rule 17.9)
+#endif
+      runtime::Outsiders::all().join(r);
+    }
     ~Join() {
       r.dismiss();
       r.join_threads();

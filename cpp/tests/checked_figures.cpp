@@ -260,6 +260,17 @@ TEST_CASE("rule 17.9: a program that is not the same twice") {
     CHECK(r.text.find("not the same twice") != std::string::npos);
   }
 }
+TEST_CASE("rule 17.9: a token of outside keeps no checked network from its deadlock") {
+  const weft::Outside token, due(weft::Outside::due);
+  const auto r = weft::check([] {
+    Channel<int> c;
+    const auto mine = c.writer();
+    weft::run(reads(c.reader(), 1));
+  });
+  REQUIRE(r.failures.size() == 1);
+  CHECK(r.failures[0].kind == "deadlock");
+}
+
 TEST_CASE("rule 17.9: what cannot be checked is refused by name") {
   const auto refused = [](auto f, const char* why) {
     CAPTURE(std::string(why));
