@@ -14,123 +14,6 @@ using checking::Kind;
 using checking::kNone;
 using checking::Stopped;
 
-// --- a select -----------------------------------------------------------------------------------
-
-namespace {
-bool at_channel(const core::Guard& g) noexcept { return g.enabled && g.kind <= core::Kind::output; }
-bool writes(const core::Guard& g) noexcept { return g.kind == core::Kind::output; }
-// Does the retirement of this guard's channel make a difference to the select? That of the outputs
-// may end the select although it has inputs (rule 5.6).
-bool ends(const core::Guard& g) noexcept { return g.ends || writes(g); }
-}  // namespace
-
-bool CheckedSelect::commutes() const noexcept {
-  for (std::uint32_t i = 0; i < select_.count; ++i) {
-    const core::Guard& g = select_.guards[i];
-    if (!g.enabled) continue;
-    if (g.kind == core::Kind::skip || (g.kind == core::Kind::timer && run_.settings.any_time))
-      return false;
-    for (std::uint32_t k = 0; k < i; ++k)
-      if (select_.guards[k].enabled && g.where && g.where == select_.guards[k].where) return false;
-  }
-  return true;
-}
-
-// Takes one of the ready guards that rule 5.4 allows: no guard is passed over as often as there are
-// guards. Returns -1 if none is ready.
-int CheckedSelect::taken_of() {
-  std::vector<unsigned> ready, due;
-  std::uint64_t key = select_.count;
-  for (std::uint32_t i = 0; i < select_.count; ++i) {
-    core::Guard& g = select_.guards[i];
-    key = checking::mixed(key, reinterpret_cast<std::uintptr_t>(g.where));
-    if (!g.enabled || g.kind >= core::Kind::timer) continue;
-    const core::State s = g.state();
-    if (s == core::State::ready || s == core::State::ended || (s == core::State::retired && g.ends))
-      ready.push_back(i);
-  }
-  ready_ = ready.size();
-  std::vector<unsigned>& passed = passed_over_[key];
-  passed.resize(select_.count, 0);
-  for (const unsigned i : ready)
-    if (passed[i] + 1 >= select_.count) due.push_back(i);
-  const std::vector<unsigned>& may = due.empty() ? ready : due;
-  int taken = -1;
-  if (!may.empty())
-    taken = static_cast<int>(may[run_.take(static_cast<unsigned>(may.size()), Kind::guard)]);
-  std::vector<unsigned> now(select_.count, 0);
-  for (const unsigned i : ready)
-    if (static_cast<int>(i) != taken) now[i] = passed[i] + 1;
-  passed = std::move(now);
-  return taken;
-}
-
-// A kind of guard that was forgotten here would be left out of the search for orders.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic error "-Wswitch"
-int CheckedSelect::begins(const SelectBegins& s) {
-  select_ = s;
-  checking::Record& r = run_.record;
-  r.select_begins();
-  for (std::uint32_t i = 0; i < s.count; ++i) {
-    const core::Guard& g = s.guards[i];
-    if (!g.enabled) continue;
-    switch (g.kind) {
-      case core::Kind::timer: r.arms(); break;
-      case core::Kind::latch: r.select_at(g.where, Access::look); break;
-      case core::Kind::barrier: r.select_at(g.where, Access::all); break;
-      case core::Kind::input:
-      case core::Kind::output:
-        if (s.count == 1)  // begun() records those of several
-          r.select_at(g.where, g.node.is(core::NodeFlags::extended) ? Access::all
-                               : writes(g)                          ? Access::write
-                                                                    : Access::read);
-        break;
-      case core::Kind::skip: break;
-    }
-  }
-  ready_ = 2;  // they were not looked at: there may be several
-  return s.any ? taken_of() : -1;
-}
-#pragma GCC diagnostic pop
-
-const core::SyncObject* CheckedSelect::begun(int taken, Begun how, Access& at) {
-  checking::Record& r = run_.record;
-  const bool parked = how == Begun::parked, can = commutes();
-  for (std::uint32_t i = 0; i < select_.count; ++i) {
-    const core::Guard& g = select_.guards[i];
-    if (!at_channel(g)) continue;
-    if (select_.count > 1) {
-      const bool here = !parked && can && ready_ == 1 && static_cast<int>(i) == taken;
-      r.select_at(g.where, here ? writes(g) ? Access::choose_write : Access::choose_read
-                           : can && !parked && !ends(g) ? Access::quiet_choice
-                                                        : Access::choice);
-    }
-    if (parked) r.waits_at(g.where, writes(g), ends(g));
-    if (how == Begun::raised) r.saw_closed(g.where);
-  }
-  if (parked) {
-    if (can && select_.count > 1) r.select_parks(this);
-    return nullptr;
-  }
-  if (taken < 0 || !at_channel(select_.guards[taken])) return nullptr;
-  at = writes(select_.guards[taken]) ? Access::write : Access::read;
-  return select_.guards[taken].where;
-}
-
-void CheckedSelect::decided() {
-  const int chosen = committed();
-  if (chosen < 0) return;  // a time or a cancellation has decided it
-  for (std::uint32_t i = 0; i < select_.count; ++i) {
-    const core::Guard& g = select_.guards[i];
-    if (at_channel(g))
-      run_.record.weaken(g.where, static_cast<int>(i) != chosen
-                                      ? ends(g) ? Access::choice : Access::quiet_choice
-                                  : writes(g) ? Access::choose_write
-                                              : Access::choose_read);
-  }
-}
-
 // --- one run ------------------------------------------------------------------------------------
 
 void Checker::begin(checking::Strategy& strategy) {
@@ -328,9 +211,10 @@ int Checker::selects(ProcessBase& p, const SelectBegins& s) noexcept {
     const core::Guard& g = s.guards[i];
     if (!g.enabled) continue;
     what += what.size() == 6 ? " " : ", ";
-    what += g.kind == core::Kind::skip    ? "skip"
-            : g.kind == core::Kind::timer ? "a time"
-                                          : (writes(g) ? "!" : "") + name_of(*g.where);
+    what += g.kind == core::Kind::skip ? "skip"
+            : g.kind == core::Kind::timer
+                ? "a time"
+                : (g.kind == core::Kind::output ? "!" : "") + name_of(*g.where);
   }
   tell(p, std::move(what));
   return taken;

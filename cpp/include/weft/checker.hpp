@@ -13,10 +13,9 @@
 #pragma once
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "check/run.hpp"
+#include "checked_select.hpp"
 #include "runtime/chooser.hpp"
 #include "runtime/points.hpp"
 #include "runtime/scheduler.hpp"
@@ -24,35 +23,22 @@
 #if WEFT_CHECKED
 namespace weft::inline WEFT_ABI::runtime {
 
-// A select as the engine sees it: what its arrival conflicts with.
-//
-// If a select could have taken nobody but its partner, it makes no difference which of the two came
-// first. Then the select counts as a plain party at the guard that it took. Its other guards
-// conflict with every arrival, but not with the retirement of a channel that is no buffer. This
-// does not hold if the select has a skip, a time that may come at any moment, a second guard that
-// is ready, or two guards at one place. While a select waits it counts as one that may take any
-// guard. Once its partner is known that is weakened, for the search for races.
-class CheckedSelect final : public checking::Waiting {
+// A select of the program. The places of its guards tell it from other selects of its process.
+class BegunSelect final : public CheckedSelect {
  public:
-  explicit CheckedSelect(checking::Run& run) noexcept : run_(run) {}
-  // The select begins. Returns the ready guard that it is to take, or -1.
-  int begins(const SelectBegins&);
-  int committed() const noexcept { return select_.committed(select_.engine); }
-  // It has begun, and has taken this guard, or none. Returns the place at which it has committed,
-  // and sets `how` to what it is there; null: at none.
-  const core::SyncObject* begun(int taken, Begun, Access& how);
-  void decided() override;
-  void forget() noexcept { passed_over_.clear(); }
+  explicit BegunSelect(checking::Run& run) noexcept : CheckedSelect(run) {}
+  // Returns the ready guard that the select is to take, or -1.
+  int begins(const SelectBegins& s) {
+    select_ = s;
+    std::uint64_t key = s.count;
+    for (std::uint32_t i = 0; i < s.count; ++i)
+      key = checking::mixed(key, reinterpret_cast<std::uintptr_t>(s.guards[i].where));
+    return CheckedSelect::begins(s.guards, s.count, 0, key, s.any);
+  }
+  int committed() const noexcept override { return select_.committed(select_.engine); }
 
  private:
-  bool commutes() const noexcept;
-  int taken_of();
-
-  checking::Run& run_;
   SelectBegins select_{};
-  std::size_t ready_ = 0;  // how many guards were ready when it began
-  // By the places of a select: how often each guard was passed over while it was ready (rule 5.4).
-  std::unordered_map<std::uint64_t, std::vector<unsigned>> passed_over_;
 };
 
 class Checker final : public Points, public Chooser {
@@ -108,7 +94,7 @@ class Checker final : public Points, public Chooser {
     unsigned yields = 0;  // how often it has yielded since another process went
     unsigned yielded_at = 0;
     int told = -1;  // its last operation in the story
-    CheckedSelect select;
+    BegunSelect select;
   };
 
   Checked& of(int n) noexcept { return *processes_[static_cast<std::size_t>(n)]; }

@@ -238,7 +238,7 @@ int Checker::selects(ProcessObject* p, Choice& choice, std::uint32_t from,
   if (n == kNone) return -1;
   of(n).arrival = {nullptr, Access::all, true, true};
   run.record.at(n).limited = p->base.is(core::NodeFlags::limited);
-  return of(n).choice.begins(p, choice, from, key);
+  return of(n).choice.begins(choice, from, key);
 }
 
 bool Checker::begun(ProcessObject* p, Begun how) noexcept {

@@ -22,36 +22,31 @@
 #include "owned.hpp"
 #include "weft/check/reduced.hpp"
 #include "weft/check/strategies.hpp"
+#include "weft/checked_select.hpp"
 
 namespace weft::py {
 
 class Checker;
 
-// A select as the engine sees it (choices.cpp).
-class CheckedChoice final : public weft::checking::Waiting {
+// A choice of Python's processes, of which one may starve a guard (choices.cpp).
+class CheckedChoice final : public CheckedSelect {
  public:
-  explicit CheckedChoice(Checker& engine) noexcept : engine_(engine) {}
-  // The select begins. Returns the ready guard that it is to take, or -1.
-  int begins(ProcessObject*, Choice&, std::uint32_t from, std::uint64_t key);
-  // The select has begun. Returns the place at which it has committed, and sets `how` to what it is
-  // there; null: at none.
+  explicit CheckedChoice(Checker& engine) noexcept;
+  // Returns the ready guard that the choice is to take, or -1.
+  int begins(Choice&, std::uint32_t from, std::uint64_t key);
   const void* begun(Begun, Access& how);
-  void decided() override;
+  int committed() const noexcept override;
   void forget() noexcept {
-    passed_over_.clear();
+    CheckedSelect::forget();
     waits_since_.clear();
   }
 
  private:
-  bool commutes() const noexcept;
-  int taken_of(std::uint64_t key, std::uint32_t from);
   void looks_by_priority(std::uint64_t key);
   void takes_by_priority();
 
   Checker& engine_;
   Choice* choice_ = nullptr;
-  std::size_t ready_ = 0;  // how many guards were ready when it began
-  std::unordered_map<std::uint64_t, std::vector<unsigned>> passed_over_;
   // Of a select with priorities, in a fair order: the step at which each guard was first passed over
   // although it was ready; 0: it was not ready, or was taken, the last time.
   std::unordered_map<std::uint64_t, std::vector<unsigned>> waits_since_;

@@ -76,14 +76,11 @@ class Watch:
     @contextlib.contextmanager
     def observing(self) -> Iterator[None]:
         changes = _debug.Debug(self._changed) if self._objects else None
-        seeing = [self.event] if changes is None else [self.event, changes._event]
-        for see in seeing:
-            _observers.add(see)
+        also = [] if changes is None else [changes._event]
         try:
-            yield
+            with _observers.observing_this_thread(self.event, *also):
+                yield
         finally:
-            for see in seeing:
-                _observers.remove(see)
             self._finish()
 
     def _changed(self, change: _debug.Changed) -> None:

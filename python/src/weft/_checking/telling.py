@@ -64,11 +64,10 @@ class Teller:
 
     @contextlib.contextmanager
     def observing(self) -> Iterator[None]:
-        _observers.add(self.event)
         try:
-            yield
+            with _observers.observing_this_thread(self.event):
+                yield
         finally:
-            _observers.remove(self.event)
             for line in self.lines:
                 line.path = self._paths.get(line.key, "main")
 

@@ -18,10 +18,11 @@ _hosts/remote_observers.py, which the first of them imports, does the rest.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Protocol
 
@@ -195,6 +196,28 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+@contextlib.contextmanager
+def observing_this_thread(*observers: Observer) -> Iterator[None]:
+    """Within the block the observers see what the calling thread does, and nothing of others."""
+    here = threading.get_ident()
+
+    def of_this_thread(observer: Observer) -> Observer:
+        def see(what: str, process: Any, operation: str | None, target: Any, detail: Any) -> None:
+            if threading.get_ident() == here:
+                observer(what, process, operation, target, detail)
+
+        return see
+
+    seeing = [of_this_thread(observer) for observer in observers]
+    for see in seeing:
+        add(see)
+    try:
+        yield
+    finally:
+        for see in seeing:
+            remove(see)
 
 
 def key_of(process: Any) -> int:
