@@ -23,7 +23,7 @@ These options are for blocks in C++:
     --first weft/weft.hpp         parses this header once, which saves compile time; each block must
                                   still include a header of Weft
     --single                      compiles the blocks and the library with weft_single.hpp
-                                  (tools/single.py) in place of <weft/…>
+                                  (tools/single.py) in place of <weft/…>, which is parsed once
 
 All blocks of a file share one scratch folder, in which they run unless `in=root` is given.
 `timeout=SECONDS` replaces the default of 280. Blocks whose info string says neither `run` nor
@@ -214,6 +214,7 @@ def make(first: str | None, library: str, folder: Path, one: bool = False) -> Ma
         library, source = single.OUT, folder / "single.cpp"
         (folder / single.OUT).write_text(single.single(), encoding="utf-8")
         source.write_text(f'#define WEFT_IMPLEMENTATION\n#include "{single.OUT}"\n')
+        first = single.OUT
     todo = [(library, [*before, "-x", "c++", "-c", str(source), "-o", *after])]
     if first:
         own = folder / "first.hpp"

@@ -27,7 +27,9 @@ class CheckedSelect : public checking::Waiting {
   // The select has begun, and has taken this guard, or none. Returns the place at which it has
   // committed, and sets `at` to what it is there; null: at none.
   const core::SyncObject* begun(int taken, checking::Begun how, checking::Access& at);
-  void decided() override;
+  // `inline` here, so that only files that use the class have it: the library without checks has no
+  // Record.
+  inline void decided() override;
   // The guard to which it has committed, or a negative number: a time or a cancellation decided it.
   virtual int committed() const noexcept = 0;
   void forget() noexcept { passed_over_.clear(); }
