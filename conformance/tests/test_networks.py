@@ -52,12 +52,12 @@ def tasks(request: pytest.FixtureRequest) -> Iterator[ApartDriver]:
     on.close()
 
 
-@pytest.mark.parametrize("first", range(0, 16 * EACH, EACH))
+@pytest.mark.parametrize("first", range(0, 4 * EACH, EACH))
 def test_random_networks(driver: ApartDriver, first: int) -> None:
     conforms(driver, first)
 
 
-@pytest.mark.parametrize("first", range(0, 2 * EACH, EACH))
+@pytest.mark.parametrize("first", [0])
 def test_networks_whose_guards_retire(driver: ApartDriver, first: int) -> None:
     """Rule 5.6: selects that lose guards one by one while they go on."""
     conforms(driver, first, "retiring")
@@ -90,7 +90,7 @@ def test_in_those_networks_selects_go_on_without_a_guard() -> None:
     assert came_to["Retired"] >= 40, came_to
 
 
-@pytest.mark.parametrize("first", range(0, 4 * EACH, EACH))
+@pytest.mark.parametrize("first", [0, EACH])
 def test_random_networks_of_tasks(tasks: ApartDriver, first: int) -> None:
     """Rules 6.3, 6.6, 13.7: the tasks are cancelled when a process fails, by number, and at a
     deadlock."""

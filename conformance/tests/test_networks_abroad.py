@@ -25,12 +25,16 @@ from conformance.shrink import report
 from conformance.tests.kit import agrees, net, proc
 from conformance.tests.test_networks import BUDGET, out, select, within
 
-KINDS = ("processes", "processes+threads", "processes+coroutines+greenlets+threads")
+KINDS = (
+    "processes",
+    pytest.param("processes+threads", marks=pytest.mark.soak),
+    "processes+coroutines+greenlets+threads",
+)
 FEATURES = DEFAULT | {"cancel", "ended", "watched"}
-EACH = 24
+EACH = 12
 # How many processes of each test's networks must run in other OS processes; with fewer the test
 # would show nothing.
-WENT = {"processes": 25, "processes+threads": 10, "processes+coroutines+greenlets+threads": 4}
+WENT = {"processes": 12, "processes+threads": 5, "processes+coroutines+greenlets+threads": 2}
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -132,7 +136,7 @@ FOUND = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_networks_abroad_that_disagreed(abroad: ApartDriver, name: str) -> None:
-    for seed in range(8):
+    for seed in range(3):
         history = abroad.run(FOUND[name], seed)
         found = check(FOUND[name], history, abroad.grain, clock=abroad.clock)
         assert found and not found.unknown, report(FOUND[name], history, found.why)

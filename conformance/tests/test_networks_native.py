@@ -30,10 +30,10 @@ pytestmark = pytest.mark.skipif(
     not any(shutil.which(name) for name in ("c++", "g++", "clang++")), reason="no C++ compiler"
 )
 FEATURES = DEFAULT - {"mobile"}  # a native channel carries no ends (16.4)
-EACH = 25
+EACH = 12
 # How many processes of each test's networks must run in a component; with fewer the test would show
 # nothing.
-WERE = {"native": 50, "native+coroutines": 20, "native+coroutines+greenlets+threads": 10}
+WERE = {"native": 24, "native+coroutines": 10, "native+coroutines+greenlets+threads": 5}
 
 
 @pytest.fixture(scope="module", params=WERE)
@@ -54,7 +54,7 @@ def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
     """
     on = ApartDriver("native+coroutines", FEATURES | {"cancel", "ended", "watched", "limit"})
     try:
-        agrees(on, EACH, 10, budget=BUDGET)
+        agrees(on, EACH, 5, budget=BUDGET)
     finally:
         on.close()
 
@@ -102,7 +102,7 @@ FOUND = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_networks_of_components(native: ApartDriver, name: str) -> None:
-    for seed in range(10):
+    for seed in range(3):
         history = native.run(FOUND[name], seed)
         found = check(FOUND[name], history, native.grain, clock=native.clock)
         assert found and not found.unknown, report(FOUND[name], history, found.why)

@@ -17,7 +17,7 @@ import pytest
 from conformance.scenarios import BACKENDS, load
 
 RACES = {backend: load("races", backend) for backend in BACKENDS}
-TOTAL = int(os.environ.get("CANCELLATIONS", "8000"))
+TOTAL = int(os.environ.get("CANCELLATIONS", "3000"))
 SEED = int(os.environ.get("SEED", "20261121"))
 RACE = 2000  # cancellations in one race
 

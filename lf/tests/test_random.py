@@ -18,7 +18,7 @@ from weft_lf.conform import by_reactor
 from weft_lf.oracle import Oracle
 
 SEED = int(os.environ.get("WEFT_LF_SEED", "1"))
-BATCHES = int(os.environ.get("WEFT_LF_BATCHES", "4"))
+BATCHES = int(os.environ.get("WEFT_LF_BATCHES", "2"))
 PAIRS = int(os.environ.get("WEFT_LF_PAIRS", "1"))  # the number of batches with two workers
 SIZE = int(os.environ.get("WEFT_LF_SIZE", "40"))
 
