@@ -1,5 +1,5 @@
 """Programs, agents, their OS processes and the server are killed at each step of the protocol
-(`weft._net.kill_points`; WIRE.md 17.22). WEFT_KILLS=all: at every step; else at every fifth.
+(`weft._net.kill_points`; WIRE.md 17.22). WEFT_KILLS=all: at every step; else at every tenth.
 
 Each time the step was reached, the program that waited for the killed one gets an error of Weft and
 goes on, and the next program that comes gets a session.
@@ -27,7 +27,7 @@ from weft._net import server as _net_server
 from weft.errors import BadUse, ChannelEnd
 
 HERE = Path(__file__).resolve().parent
-EVERY = slice(None) if os.environ.get("WEFT_KILLS") == "all" else slice(1, None, 5)
+EVERY = slice(None) if os.environ.get("WEFT_KILLS") == "all" else slice(1, None, 10)
 TOLD = (BadUse, ConnectionError, ChannelEnd)  # the errors that a program may get that waited
 
 

@@ -26,7 +26,7 @@ from weft import threads as th
 from weft._net import server as _net_server
 
 WHY_NOT = machines.why_not()
-MESSAGES = int(os.environ.get("WEFT_MESSAGES", "3000"))
+MESSAGES = int(os.environ.get("WEFT_MESSAGES", "1000"))
 RESTARTS = int(os.environ.get("WEFT_RESTARTS", "2"))
 
 Lan = Machines | Loopback

@@ -24,7 +24,7 @@ from conformance.shrink import report
 from weft import net
 from weft._net import server as _net_server
 
-EACH = int(os.environ.get("WEFT_NETWORKS", "8"))
+EACH = int(os.environ.get("WEFT_NETWORKS", "4"))
 SCHEDULES = 100  # how many schedules the model tries to find a deadlock
 FEATURES = (DEFAULT | {"cancel", "watched"}) - {"barrier", "mobile"}
 # Without trust a caller learns of a failure, and not which object it was.
