@@ -19,9 +19,11 @@ from conformance.python_driver import ApartDriver
 from conformance.python_names import PURE
 from conformance.scenarios import collect
 
+pytestmark = pytest.mark.together  # the outcomes are kept by the lane
+
 ALL = list(collect("coroutines"))
 RUN = [name for name in ALL if name not in pure.LEFT_OUT]
-EACH, OF_THREADS = 100, 20  # networks in each test; threads cost more
+EACH, OF_THREADS = 40, 10  # networks in each test; threads cost more
 ALL_FEATURES = DEFAULT | {"limit", "cancel", "ended", "watched"}
 
 

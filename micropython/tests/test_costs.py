@@ -15,6 +15,9 @@ from micropython.bench.on_board import fits, instructions, measured
 from . import board
 
 
+pytestmark = pytest.mark.together  # what was counted is kept by the lane
+
+
 @functools.cache
 def least(where: str, bench: str, way: str) -> int:
     return min(instructions(where, bench, way))

@@ -30,6 +30,8 @@ CORES = {
 }
 HERE = Path(__file__).parent
 
+pytestmark = pytest.mark.together  # what a program printed is kept by the lane
+
 
 def wasm(program: Path, folder: Path) -> str:
     """Runs a program on MicroPython's WebAssembly port, in node; returns what it prints."""

@@ -15,6 +15,8 @@ from conformance import micropython as converter
 
 from . import tiers
 
+pytestmark = pytest.mark.together  # what a tier says of a file of scenarios is kept by the lane
+
 SCENARIOS = tiers.MADE / "scenarios"
 THREADS = ("pure", "native", "gil", "cpython", "pypy")  # threads are Python over either core
 

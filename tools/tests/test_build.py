@@ -62,7 +62,7 @@ def test_the_bench_runs_on_the_installed_package(built: House) -> None:
     "file",
     [
         "python/src/weft/cli.py",
-        "python/native/native.cpp",
+        pytest.param("python/native/native.cpp", marks=pytest.mark.soak),
         # This builds everything again.
         pytest.param("cpp/include/weft/version.hpp", marks=pytest.mark.soak),
     ],
@@ -73,7 +73,9 @@ def test_a_change_is_built_and_installed(built: House, file: str) -> None:
     assert built.run("build").stderr == ""
 
 
-@pytest.mark.parametrize("package", ["weft", "weft/compat"])
+@pytest.mark.parametrize(
+    "package", ["weft", pytest.param("weft/compat", marks=pytest.mark.soak)]
+)
 def test_a_package_that_was_removed_is_installed_again(built: House, package: str) -> None:
     (installed,) = built.path.glob(f".venv/lib/python3*/site-packages/{package}/__init__.py")
     installed.unlink()

@@ -60,7 +60,8 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "way",
     [
-        "add_subdirectory",
+        # The builds of cpp/tests and of net/tests take the sources in this way too.
+        pytest.param("add_subdirectory", marks=pytest.mark.soak),
         pytest.param("fetch_content", marks=pytest.mark.soak),
         pytest.param("add_subdirectory compiled shared", marks=pytest.mark.soak),
     ],
@@ -80,7 +81,7 @@ def test_a_consumer_of_the_sources(way: str, tmp_path: Path) -> None:
     [
         ("Ninja", "weft"),
         pytest.param("Unix Makefiles", "weft", marks=pytest.mark.soak),
-        ("Ninja", "compiled"),
+        pytest.param("Ninja", "compiled", marks=pytest.mark.soak),
     ],
 )
 def test_a_consumer_of_the_installed_package(
@@ -106,6 +107,7 @@ int main() {
 """
 
 
+@pytest.mark.soak
 def test_a_program_for_cppcsp_is_a_consumer_of_the_installed_package(
     prefix: Path, tmp_path: Path
 ) -> None:
@@ -223,7 +225,9 @@ def test_the_extension_without_its_sources_is_a_clear_error(tmp_path: Path) -> N
     assert "python/native is not here" in output
 
 
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize(
+    "compiler", ["g++", pytest.param("clang++", marks=pytest.mark.soak)]
+)
 def test_the_version_in_the_preprocessor_and_in_constexpr(compiler: str, tmp_path: Path) -> None:
     if subprocess.run(["which", compiler], capture_output=True).returncode:
         pytest.skip(f"{compiler} is not installed")
