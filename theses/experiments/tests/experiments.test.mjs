@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * The thesis's experiments, shortened, each against its budget (src/budgets.mjs). `./run thesis
- * experiments` runs them in full.
+ * experiments` runs them in full. Those that take long are left to ./run soak.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -30,6 +30,7 @@ const worst = (
   /** @type {'mean' | 'deviation' | 'max'} */ which,
 ) => Math.max(...cores.map((c) => c[what][which]));
 const all = [{}, { shared: true }];
+const long = { skip: process.env.WEFT_SOAK ? false : 'left to ./run soak' };
 
 test('7.3: the unit of work is the thesis’s: 90.0 us alone, about 103.9 in flash with both cores busy', () => {
   within({ unit: worst(tasks({ loops: 250, ms: 10 }), 'execution', 'mean') / US });
@@ -59,7 +60,7 @@ test('7.3: overhead at saturation, queues each and shared, conflicts off and on'
   }
 });
 
-test('7.4, 7.5: start deviation at 10 and at 210 loops', () => {
+test('7.4, 7.5: start deviation at 10 and at 210 loops', long, () => {
   for (const kind of all) {
     for (const conflicts of [false, true])
       within({
@@ -73,7 +74,7 @@ test('7.4, 7.5: start deviation at 10 and at 210 loops', () => {
   }
 });
 
-test('7.5: 10 kHz held, and the measure can say no', () => {
+test('7.5: 10 kHz held, and the measure can say no', long, () => {
   for (const kind of all) within({ heldOff: mostLoops(kind) });
   within({ heldOn: mostLoops({ conflicts: true, flash: true }) });
   assert.ok(!holds(tasks({ loops: 300, ms: 10 })));
@@ -89,33 +90,38 @@ test('chapter 5: bytes, as many actors as fit, code', () => {
   assert.ok(code.runtime > 300, `${code.runtime} bytes: the list of functions was not understood`);
 });
 
-test('chapter 6: fib(14) and matrices, core 1 idle, the same, in a loop; stacks in scratch, striped, on one bank', () => {
-  const run = (/** @type {'fib' | 'matrices'} */ work, /** @type {object} */ options) =>
-    interference({ work, amount: work === 'fib' ? 14 : 2, runs: 30, core1: 'same', ...options });
-  const idle = run('fib', { core1: 'idle' });
-  const same = run('fib', {});
-  const loop = run('fib', { core1: 'loop' });
-  assert.equal(idle.result, 377);
-  within({
-    fibOrder: Number(idle.mean < same.mean && same.mean < loop.mean),
-    fibLoopLoss: 1 - idle.mean / loop.mean,
-    fibStriped: run('fib', { stacks: 'striped' }).mean / same.mean - 1,
-  });
-  within({
-    fibBlocked:
-      run('fib', { flash: false, stacks: 'blocked' }).mean / run('fib', { flash: false }).mean - 1,
-  });
-  const product = run('matrices', {});
-  within({
-    matrixStacks:
-      Math.max(
-        run('matrices', { stacks: 'striped' }).mean,
-        run('matrices', { stacks: 'blocked' }).mean,
-      ) /
-        product.mean -
-      1,
-  });
-});
+test(
+  'chapter 6: fib(14) and matrices, core 1 idle, the same, in a loop; stacks in scratch, striped, on one bank',
+  long,
+  () => {
+    const run = (/** @type {'fib' | 'matrices'} */ work, /** @type {object} */ options) =>
+      interference({ work, amount: work === 'fib' ? 14 : 2, runs: 30, core1: 'same', ...options });
+    const idle = run('fib', { core1: 'idle' });
+    const same = run('fib', {});
+    const loop = run('fib', { core1: 'loop' });
+    assert.equal(idle.result, 377);
+    within({
+      fibOrder: Number(idle.mean < same.mean && same.mean < loop.mean),
+      fibLoopLoss: 1 - idle.mean / loop.mean,
+      fibStriped: run('fib', { stacks: 'striped' }).mean / same.mean - 1,
+    });
+    within({
+      fibBlocked:
+        run('fib', { flash: false, stacks: 'blocked' }).mean / run('fib', { flash: false }).mean -
+        1,
+    });
+    const product = run('matrices', {});
+    within({
+      matrixStacks:
+        Math.max(
+          run('matrices', { stacks: 'striped' }).mean,
+          run('matrices', { stacks: 'blocked' }).mean,
+        ) /
+          product.mean -
+        1,
+    });
+  },
+);
 
 test('chapter 6: without the model of conflicts the cores do not feel each other', () => {
   const times = /** @type {const} */ (['idle', 'same', 'loop']).map(
