@@ -14,7 +14,8 @@ at the end, and each lane has temporary files of its own.
 
 Tests marked `soak` (`@pytest.mark.soak`, or a parameter with `marks=pytest.mark.soak`) repeat
 others, or take much time for what they show. They are left out, and counted, unless WEFT_SOAK is
-set, as by `./run soak`. Each test is reported as it begins and ends (progress.py). A test that has
+set, as by `./run soak`. Of a test marked `spread` each value of each parameter is in at least one
+case that runs; its other combinations count as marked `soak`. Each test is reported as it begins and ends (progress.py). A test that has
 been under way for five minutes hangs: its lane says where each thread is and ends; the test has
 failed, and tests that had passed in that lane count.
 
@@ -34,6 +35,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,10 +81,12 @@ class Lane:
             with self.kept.open("a") as file:
                 file.write(json.dumps([name in self.passed, name]) + "\n")
 
+    @pytest.hookimpl(tryfirst=True)  # pytest's own looks at the marks after it (-m soak)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
         """Leaves out the tests marked `soak`. The first lane says how many there are."""
+        spread(items)
         left = [item for item in items if item.get_closest_marker("soak")]
         if not left or os.environ.get(SOAK):
             return
@@ -116,6 +120,26 @@ class Lane:
             except FileExistsError:
                 continue
             yield from bundle
+
+
+def spread(items: list[pytest.Item]) -> None:
+    """Marks `soak` the combinations of parameters that tests marked `spread` can do without."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("spread") and not item.get_closest_marker("soak"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for those in cases.values():
+        # In an order that does not follow the parameters: else the first values would be in most.
+        rest = sorted(those, key=lambda item: zlib.crc32(item.nodeid.encode()))
+        # The name that pytest gives to each value; `callspec.id` has them joined.
+        values = {item: set(enumerate(vars(item)["callspec"]._idlist)) for item in rest}
+        missing = set().union(*values.values())
+        while missing:
+            best = max(rest, key=lambda item: len(values[item] & missing))
+            missing -= values[best]
+            rest.remove(best)
+        for item in rest:
+            item.add_marker(pytest.mark.soak)
 
 
 def bundles(items: list[pytest.Item]) -> list[list[pytest.Item]]:
