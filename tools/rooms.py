@@ -443,6 +443,8 @@ def report(
             )
             for line in [*result.failures, *result.excerpt]:
                 say(f"  {line}")
+    if kind == "test":
+        say("\nMore seeds, builds, compilers and mutants: ./run soak, ./run portability")
     say(f"\n{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 
