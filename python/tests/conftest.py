@@ -26,6 +26,34 @@ from weft._watching import observers as _observers
 MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenlets": greenlets}
 
 
+# Files whose cases each start a program, an OS process or a component, or run on every event loop.
+# A case there takes up to a second, and a few combinations of parameters tell as much as all.
+SPREAD = (
+    "asyncio",
+    "awaited_left",
+    "checking_command",
+    "cli",
+    "ends_abroad",
+    "far_",
+    "forks",
+    "main_program",
+    "misuse_",
+    "native_",
+    "processes_",
+    "received_ends",
+    "signals",
+    "standstill",
+    "supervisor",
+)
+
+
+@pytest.hookimpl(tryfirst=True)  # before tools/pytest_room.py, which looks at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.name.removeprefix("test_").startswith(SPREAD):
+            item.add_marker("spread")
+
+
 class _Done:
     """An awaitable that is done: the operation has blocked, and is over."""
 
