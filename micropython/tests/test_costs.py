@@ -14,7 +14,6 @@ from micropython.bench.on_board import fits, instructions, measured
 
 from . import board
 
-
 pytestmark = pytest.mark.together  # what was counted is kept by the lane
 
 

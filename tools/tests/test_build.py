@@ -73,9 +73,7 @@ def test_a_change_is_built_and_installed(built: House, file: str) -> None:
     assert built.run("build").stderr == ""
 
 
-@pytest.mark.parametrize(
-    "package", ["weft", pytest.param("weft/compat", marks=pytest.mark.soak)]
-)
+@pytest.mark.parametrize("package", ["weft", pytest.param("weft/compat", marks=pytest.mark.soak)])
 def test_a_package_that_was_removed_is_installed_again(built: House, package: str) -> None:
     (installed,) = built.path.glob(f".venv/lib/python3*/site-packages/{package}/__init__.py")
     installed.unlink()

@@ -225,9 +225,7 @@ def test_the_extension_without_its_sources_is_a_clear_error(tmp_path: Path) -> N
     assert "python/native is not here" in output
 
 
-@pytest.mark.parametrize(
-    "compiler", ["g++", pytest.param("clang++", marks=pytest.mark.soak)]
-)
+@pytest.mark.parametrize("compiler", ["g++", pytest.param("clang++", marks=pytest.mark.soak)])
 def test_the_version_in_the_preprocessor_and_in_constexpr(compiler: str, tmp_path: Path) -> None:
     if subprocess.run(["which", compiler], capture_output=True).returncode:
         pytest.skip(f"{compiler} is not installed")
