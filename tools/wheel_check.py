@@ -85,7 +85,9 @@ def check(interpreter: str, wheel: Path, compat: Path) -> None:
     call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", wheel)
     listed = call(python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check")
     more = [
-        line for line in listed.split() if not re.match(r"(pip|setuptools|wheel|weft-csp)[= ]", line)
+        line
+        for line in listed.split()
+        if not re.match(r"(pip|setuptools|wheel|weft-csp)[= ]", line)
     ]
     if [
         line

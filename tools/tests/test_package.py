@@ -194,7 +194,15 @@ def test_the_metadata_of_the_wheel_says_what_is_needed_and_needs_no_repository(w
     assert len(core) == 1 and core[0].startswith("exceptiongroup>=1.1;")
     extras = {extra for want in wants for extra in re.findall(r"extra == ['\"](\w+)", want)}
     assert extras == {
-        "cli", "compat", "greenlets", "lf", "metrics", "net", "processes", "serial", "top",
+        "cli",
+        "compat",
+        "greenlets",
+        "lf",
+        "metrics",
+        "net",
+        "processes",
+        "serial",
+        "top",
     }
     assert "Processes and channels for Python" in metadata  # the page is there
     assert links_that_lead_nowhere(metadata) == []

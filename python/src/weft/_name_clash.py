@@ -8,19 +8,18 @@ last has overwritten files of the other.
 from __future__ import annotations
 
 import os
-import re
 import sys
-
-_ANOTHER = re.compile(r"weft-[^-]+\.(dist|egg)-info")  # weft-csp is weft_csp-…
 
 
 def tell_of_another(package: str) -> None:
     """Prints one line if another distribution named weft is installed beside the folder `package`."""
-    beside = os.path.dirname(package)
+    beside = os.path.dirname(package)  # noqa: PTH120 (pathlib would be imported for this alone)
     try:
-        found = sorted(filter(_ANOTHER.fullmatch, os.listdir(beside)))
+        installed = os.listdir(beside)  # noqa: PTH208
     except OSError:  # in an archive
         return
+    # The files of weft-csp are in weft_csp-….dist-info.
+    found = [name for name in installed if name.startswith("weft-") and name.endswith("-info")]
     if found:
         print(
             f"weft: another package named weft is installed in {beside} too ({found[0]}), and one of "
