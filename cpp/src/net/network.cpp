@@ -177,8 +177,7 @@ void Network::renew_all() {
   }
 }
 
-// --- programs that connect
-// ------------------------------------------------------------------------
+// --- programs that connect -----------------------------------------------------------------------
 
 void Network::listen(const std::string& address) {
   std::string why = "nothing is found there";
@@ -325,8 +324,7 @@ std::shared_ptr<detail::Link> Network::keep(std::shared_ptr<Link> link) {
   return link;
 }
 
-// --- connecting to other programs
-// -----------------------------------------------------------------
+// --- connecting to other programs ----------------------------------------------------------------
 
 std::shared_ptr<detail::Link> Network::come(const std::string& name, const char* side,
                                             double patience) {

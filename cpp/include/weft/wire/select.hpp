@@ -225,8 +225,7 @@ class FarSelect {
       return seen;
     }
 
-    // --- with a timer, a process's end or a value made after the commit: see the top of the file
-    // ---
+    // --- with a timer, a process's end or a value made later: see the top of the file ---
 
     static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
