@@ -1,7 +1,7 @@
 // The definitions of check.hpp: the search through the schedules, how a failure is shortened, and
 // how it is reported.
 //
-//     first run ──runs no network, or cannot be checked──► BadUse
+//   first run ──runs no network, or cannot be checked──► BadUse
 //     └► tokens, each replayed ──► the search ──a schedule fails──► made short ──► told
 #include <weft/config.hpp>
 
