@@ -1,12 +1,12 @@
 // weft_native: the core in C. It has the parts that every communication uses: the run queue,
 // resuming a process, and a plain read or write at an open rendezvous. It takes the place of
 // weft/_plain.py; ../README.md ("Inside") specifies each part. The Python functions that hooks()
-// registers handle all other cases: ends of channels, cancellation, and what is below.
+// registers handle all other cases: ends of channels, cancellation, and the cases named below.
 //
 // This source has two builds. A user C module is linked into the firmware. A natmod (.mpy) is
-// loaded at run time, and reaches MicroPython only through its function table. Buffers, and a select
-// of readers, are in the user C module only: a natmod lies in RAM, and is to be 4 KB at most. weft_native.h has
-// the objects, the run queue and the waiting queues.
+// loaded at run time, and reaches MicroPython only through its function table. Buffers, and a
+// select of readers, are in the user C module only, since a natmod lies in RAM and should not
+// exceed 4 KB. weft_native.h has the objects, the run queue and the waiting queues.
 //
 // Invariants
 // - A process is at most once in the run queue. Its `rn` is NULL exactly when it is not in the
@@ -129,11 +129,11 @@ static mp_obj_t rd_iternext(mp_obj_t self) {
 }
 
 #if !NATMOD
-// --- select: the core does a fair select of readers of plain channels, of which none has anything
-// but processes in its waiting queues. One that waits is in no queue: `ok` of each of its channels
-// is the sel_t itself. A writer that comes commits it. Whatever else touches one of the channels,
-// or asks where the process waits, is Python code: chan_attr() and proc_attr() see it, and put an
-// Alternative of weft/_alt.py in the place of the sel_t first (sel_settle).
+// --- select: the core does a fair select of readers of plain channels whose waiting queues have
+// nothing but processes in them. A select that waits is in no queue: `ok` of each of its channels
+// is the sel_t itself. A writer that arrives commits it. Any other code that touches one of the
+// channels, or asks where the process waits, is Python code: chan_attr() and proc_attr() notice
+// that, and first replace the sel_t by an Alternative of weft/_alt.py (sel_settle).
 
 static chan_t* sel_chan(sel_t* s, mp_int_t i) { return s->guards[s->size + i]; }
 
@@ -161,8 +161,8 @@ static void sel_settle(sel_t* s) {
   s->alt = mp_call_function_n_kw(S.settle, 4, 0, args);
 }
 
-// The entry of this select in the process's table `rots`: where the next scan begins. NULL: there
-// is no such table yet, or it is full.
+// Returns the entry of this select in the process's table `rots`, which says where the next scan
+// begins; NULL if there is no such table yet, or it is full.
 static mp_map_elem_t* sel_turn(sel_t* s, proc_t* p) {
   mp_obj_t rots = mp_load_attr(p->x, MP_QSTR_rots);
   if (!mp_obj_is_type(rots, &mp_type_dict)) {
@@ -170,7 +170,7 @@ static mp_map_elem_t* sel_turn(sel_t* s, proc_t* p) {
   }
   mp_map_t* map = mp_obj_dict_get_map(rots);
   mp_int_t mark = (mp_int_t)s->guards[0] ^ (mp_int_t)s->guards[s->size - 1];
-  mp_obj_t key = MP_OBJ_NEW_SMALL_INT(mark + s->size);  // as weft/_alt.py has it
+  mp_obj_t key = MP_OBJ_NEW_SMALL_INT(mark + s->size);  // the key that weft/_alt.py uses
   mp_map_elem_t* found = mp_map_lookup(map, key, MP_MAP_LOOKUP);
   if (found == NULL && map->used < 8) {
     found = mp_map_lookup(map, key, MP_MAP_LOOKUP_ADD_IF_NOT_FOUND);
@@ -185,7 +185,7 @@ static mp_obj_t sel_result(sel_t* s, mp_map_elem_t* turn, mp_int_t i, mp_obj_t v
   return mp_make_stop_iteration(mp_obj_new_tuple(2, pair));
 }
 
-// Whether the process that runs may select here; notes the channels.
+// Returns whether the process that runs may select here; notes the channels.
 static bool sel_open(sel_t* s) {
   proc_t* p = S.cur;
   if (p == NULL || p->at != mp_const_none || p->x == mp_const_none) {
@@ -244,7 +244,7 @@ static mp_obj_t sel_iternext(mp_obj_t self) {
       i = i + 1 < s->size ? i + 1 : 0;
     }
     for (mp_int_t k = 0; open && k < s->size; k++) {
-      open = sel_chan(s, k)->ok == mp_const_true;  // false: two guards are of one channel
+      open = sel_chan(s, k)->ok == mp_const_true;  // false if two guards are of one channel
       if (!open) {
         while (k > 0) {
           sel_chan(s, --k)->ok = mp_const_true;
@@ -322,7 +322,7 @@ static mp_obj_t wr_write(mp_obj_t self, mp_obj_t v) {
         sel_commit(MP_OBJ_TO_PTR(c->ok), c, v);
         return DONE;
       }
-      open = c->q != mp_const_none && (S.who != p || S.left != 0);  // else it is the hook's turn
+      open = c->q != mp_const_none && (S.who != p || S.left != 0);  // otherwise the hook handles it
       bool room = open && BUF(c->q)->count < BUF(c->q)->size;
       if (room) {
         (void)at_once(p);
@@ -494,7 +494,7 @@ static void chan_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
 }
 
 #if !NATMOD
-// Buf(k, n): a buffer for the channel k. It takes n values; the channel counts them.
+// Buf(k, n) makes a buffer for the channel k. It holds n values; the channel counts them.
 static mp_obj_t buf_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw,
                              const mp_obj_t* args) {
   mp_arg_check_num(n_args, n_kw, 2, 2, false);
@@ -654,7 +654,7 @@ static __attribute__((noinline)) mp_vm_return_kind_t resume(mp_obj_t g, mp_obj_t
   return MP_VM_RETURN_EXCEPTION;
 }
 
-// Does rd_step() for a process that yielded an Rd. An exception of the hook is stored in *raised,
+// Calls rd_step() for a process that yielded an Rd. An exception of the hook is stored in *raised,
 // to be raised in the process.
 static __attribute__((noinline)) mp_obj_t guarded_step(end_t* e, mp_obj_t volatile* raised) {
   nlr_room_t nlr;
