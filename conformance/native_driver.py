@@ -192,10 +192,10 @@ class _Played:
             except StopIteration:
                 self.returned.add(self.pid)
                 return "return"
-            except Said as said:
-                if said.name in ("BadUse", "Fail"):
-                    return f"throw {said.name}"
-                return f"rethrow {said.kept}"
+            except Said as outcome:
+                if outcome.name in ("BadUse", "Fail"):
+                    return f"throw {outcome.name}"
+                return f"rethrow {outcome.kept}"
             except Exception as error:
                 return f"throw {self.names.name_of(error).split(':')[0]}"
             result, failure = None, None

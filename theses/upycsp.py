@@ -70,12 +70,12 @@ HEAP = "8m"
 SPACE = 64 * 2**20
 
 
-def figures(said: str) -> list[float]:
+def figures(output: str) -> list[float]:
     """Returns the figures of the `ns` line, in µs. Raises ValueError if there is no such line."""
-    for line in said.splitlines():
+    for line in output.splitlines():
         if line.startswith("ns "):
             return [float(v) / 1000 for v in line.split()[1:]]
-    raise ValueError(f"no figures in {said!r}")
+    raise ValueError(f"no figures in {output!r}")
 
 
 def named(module: str, where: str, experiment: str, runs: int, per: int) -> list[float]:
@@ -137,14 +137,14 @@ def fits(what: str, where: str, heap: str, n: int = 0, folders: tuple[Path, ...]
     """Returns what room_on_device.py prints; "does not load" if the heap is too small even for
     the package."""
     try:
-        said = tiers.run(
+        output = tiers.run(
             where, BENCH / "room_on_device.py", what, str(n), heap=heap, folders=folders
         )
     except AssertionError as e:
         if "MemoryError" in str(e):
             return "does not load"
         raise
-    return said.split(": ")[1].strip()
+    return output.split(": ")[1].strip()
 
 
 def room(quick: bool) -> str:

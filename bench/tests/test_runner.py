@@ -220,15 +220,15 @@ class Memory(unittest.TestCase):
 
     def test_who_leaves_too_little_is_ended(self):
         with tempfile.TemporaryDirectory() as place:
-            said = Path(place, "pid")
+            pid_file = Path(place, "pid")
             with self.assertRaisesRegex(
                 runner.RunError, "left less than .* of the machine's memory"
             ):
                 self.run_once(
-                    f"import os, signal; open({str(said)!r}, 'w').write(str(os.getpid())); signal.pause()",
+                    f"import os, signal; open({str(pid_file)!r}, 'w').write(str(os.getpid())); signal.pause()",
                     1 << 60,
                 )
-            pid = said.read_text(encoding="ascii") if said.exists() else ""
+            pid = pid_file.read_text(encoding="ascii") if pid_file.exists() else ""
             while pid and not gone(int(pid)):  # "": it was ended before it began
                 os.sched_yield()
 
@@ -270,9 +270,9 @@ class Stopped(unittest.TestCase):
 
         before = signal.getsignal(signal.SIGTERM)
         self.addCleanup(signal.signal, signal.SIGTERM, before)
-        with contextlib.redirect_stderr(io.StringIO()) as said:
+        with contextlib.redirect_stderr(io.StringIO()) as errors:
             self.assertEqual(runner.stopped_by(fails, "x", "half is kept"), 1)
-        self.assertEqual(said.getvalue(), "\nx: ended with status 3\n")
+        self.assertEqual(errors.getvalue(), "\nx: ended with status 3\n")
 
     def stop(self, number, status):
         with tempfile.TemporaryDirectory() as place:

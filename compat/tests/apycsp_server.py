@@ -38,10 +38,10 @@ async def sets_up(start: Any) -> None:
     """
     made: list[Any] = []
     while True:
-        said = await start.read()
-        reply = await net.get_channel_proxy(said["reply"])
-        if said["cmd"] == "setup":
-            made = [net.create_registered_channel(f"{said['prefix']}-{n}") for n in "abcd"]
+        settings = await start.read()
+        reply = await net.get_channel_proxy(settings["reply"])
+        if settings["cmd"] == "setup":
+            made = [net.create_registered_channel(f"{settings['prefix']}-{n}") for n in "abcd"]
             await reply.write([c.name for c in made])
         else:
             for c in made:

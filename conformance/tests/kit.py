@@ -45,10 +45,10 @@ def agrees(on: ApartDriver, each: int, least: int, **how: Any) -> None:
     least `least` of their processes ran elsewhere (otherwise the test would show nothing). `how`
     goes to conform().
     """
-    said: list[str] = []
+    messages: list[str] = []
     before = on.away
-    passed, failed, unknown = conform(on, range(each), say=said.append, **how)
-    assert (passed, failed) == (each, 0), "\n".join(said)
+    passed, failed, unknown = conform(on, range(each), say=messages.append, **how)
+    assert (passed, failed) == (each, 0), "\n".join(messages)
     assert unknown <= each // 5, "the checker's budget ran out too often to have compared anything"
     assert on.away - before >= least
 

@@ -134,11 +134,11 @@ def test_random_networks_with_cancellations(backend: str) -> None:
 
 def conforms(driver: ApartDriver, first: int, shape: str = "any") -> None:
     print(f"{driver.name}: {shape} networks of the seeds {first} to {first + EACH - 1}")
-    said: list[str] = []
+    messages: list[str] = []
     passed, failed, unknown = conform(
-        driver, range(first, first + EACH), say=said.append, budget=BUDGET, shape=shape
+        driver, range(first, first + EACH), say=messages.append, budget=BUDGET, shape=shape
     )
-    assert (passed, failed) == (EACH, 0), "\n".join(said)
+    assert (passed, failed) == (EACH, 0), "\n".join(messages)
     assert unknown <= EACH // 5, "the checker's budget ran out too often to have compared anything"
 
 

@@ -77,20 +77,20 @@ def links(queue):
 
 
 def core_text(core):
-    said = [
+    parts = [
         name_of(core),
         counted(number(core["readers_"]), "reader end"),
         counted(number(core["writers_"]), "writer end"),
     ]
     for n, doing in zip(waiting(core), ("read", "write"), strict=True):
         if n:
-            said.append(f"{n} wait{'s' if n == 1 else ''} to {doing}")
+            parts.append(f"{n} wait{'s' if n == 1 else ''} to {doing}")
     if int(core["poison_"]):
-        said.append(f"poisoned ({int(core['poison_'])})")
+        parts.append(f"poisoned ({int(core['poison_'])})")
     ring = core["ring"]
     if int(ring):
-        said.append(f"{int(ring['size'])} of {int(ring['capacity'])} buffered")
-    return ", ".join(said)
+        parts.append(f"{int(ring['size'])} of {int(ring['capacity'])} buffered")
+    return ", ".join(parts)
 
 
 def core_of_end(end):
@@ -168,16 +168,16 @@ def path_of(process):
 
 
 def process_text(process):
-    said = [path_of(process), f"id {number(process['id']) & LAST_ID}"]
+    parts = [path_of(process), f"id {number(process['id']) & LAST_ID}"]
     operation = process["op"]
     if int(operation):
         about = process["about"]
         file = text(about["file"]) if int(about) and int(about["file"]) else "?"
         line = int(process["line"]["word_"]) & 0x3FFFFF  # Standing, which counts above it
-        said.append(f"{text(operation['verb'])} at {PurePath(file).name}:{line}")
+        parts.append(f"{text(operation['verb'])} at {PurePath(file).name}:{line}")
     else:
-        said.append("running")
-    return ", ".join(said)
+        parts.append("running")
+    return ", ".join(parts)
 
 
 class Process(Printer):

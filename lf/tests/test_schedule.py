@@ -203,11 +203,11 @@ def test_fixed_delays_are_in_the_table(write: Write) -> None:
         tables += 1
         oracle = Oracle(model(path))
         wanted = by_reactor([f"{f.time} {f.microstep} {f.name}" for f in oracle.run()])
-        said = sorted("".join(oracle.printed).splitlines())
+        messages = sorted("".join(oracle.printed).splitlines())
         for by_table in (True, False):
             printed, trace = run(path, table=by_table)
             assert by_reactor(trace) == wanted, (seed, by_table)
-            assert sorted(printed.splitlines()) == said, (seed, by_table)
+            assert sorted(printed.splitlines()) == messages, (seed, by_table)
     assert tables == 2
 
 

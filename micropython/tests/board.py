@@ -133,9 +133,9 @@ def console(board: str) -> Iterator[str]:
     ) as emulator:
         try:
             assert emulator.stdout
-            said = emulator.stdout.readline()
-            device = re.search(r"/dev/\S+", said)
-            assert device, f"{board}: the emulator names no serial line: {said!r}"
+            line = emulator.stdout.readline()
+            device = re.search(r"/dev/\S+", line)
+            assert device, f"{board}: the emulator names no serial line: {line!r}"
             yield device[0]
         finally:
             emulator.kill()

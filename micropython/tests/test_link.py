@@ -222,8 +222,8 @@ def test_a_select_on_the_board_is_one_offer_to_the_pc() -> None:
         assert out() == 7
         assert out() == "done"
         idle.poison(4)
-        said = board.said()
-        assert sorted(said[:6]) == [
+        output = board.said()
+        assert sorted(output[:6]) == [
             "chose 0 1",
             "chose 0 2",
             "chose 0 3",
@@ -231,7 +231,7 @@ def test_a_select_on_the_board_is_one_offer_to_the_pc() -> None:
             "chose 1 20",
             "chose 1 30",
         ]
-        assert said[6:] == [*["chose 1 None"] * 4, "retired True", "poisoned 4 1", "left"]
+        assert output[6:] == [*["chose 1 None"] * 4, "retired True", "poisoned 4 1", "left"]
 
 
 def test_retirement_goes_both_ways_behind_what_was_written() -> None:
@@ -386,13 +386,13 @@ def test_a_program_on_the_pc_that_ends_and_the_next_one() -> None:
             with serial.connect(at_pc, baud=0) as pc:
                 (out,) = ends(pc, out="w")
                 assert [out(), out()] == [0, 1]
-        said = board.said()
+        output = board.said()
         # The PC may have taken the board's last write, or the board may have learned before that
         # the PC had gone (8.3).
         assert (
-            said[-1] == "left"
-            and len(said) == 3
-            and {*said[:2]} <= {"in doubt True", "not in doubt True"}
+            output[-1] == "left"
+            and len(output) == 3
+            and {*output[:2]} <= {"in doubt True", "not in doubt True"}
         )
     finally:
         os.close(at_pc)
@@ -442,9 +442,9 @@ def test_a_value_that_a_board_cannot_send_is_bad_use_at_the_write() -> None:
     with plugged("bad_values") as (pc, board):
         (out,) = ends(pc, out="w")
         assert out() == "still here"
-        said = board.said()
-        assert said[-1] == "left" and len(said) == 8
-        assert all(line.startswith("bad write on channel 'out'") for line in said[:-1]), said
+        output = board.said()
+        assert output[-1] == "left" and len(output) == 8
+        assert all(line.startswith("bad write on channel 'out'") for line in output[:-1]), output
 
 
 def test_a_value_that_the_pc_cannot_send_is_bad_use_at_the_write_and_the_value_stays() -> None:
@@ -541,11 +541,11 @@ def test_ends_by_name_of_the_right_side_and_once() -> None:
     """wire 7.2"""
     with plugged("names") as (pc, board):
         (_a,) = ends(pc, a="r")
-        said = board.said()
-        assert said[0] == "bad the end 'a' is a reader"
-        assert said[1] == "got a"
-        assert said[2] == "bad the end 'a' was taken before"
-        assert said[3].startswith("bad a link's largest frame")
+        output = board.said()
+        assert output[0] == "bad the end 'a' is a reader"
+        assert output[1] == "got a"
+        assert output[2] == "bad the end 'a' was taken before"
+        assert output[3].startswith("bad a link's largest frame")
 
 
 @pytest.mark.parametrize("kind", ["tcp", "late"])

@@ -109,8 +109,8 @@ class Loopback:
         return self.ways[machine, to]
 
     async def _asked(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        said = json.loads(await reader.readline())
-        writer.write(f"{await self._way(said['from'], said['to'])}\n".encode())
+        settings = json.loads(await reader.readline())
+        writer.write(f"{await self._way(settings['from'], settings['to'])}\n".encode())
         await writer.drain()
         writer.close()
 

@@ -186,7 +186,7 @@ def test_two_programs_of_one_member(url, lab, keys_of, program):  # wire 17.3
         TAKES["overwrite"][0](other, "lab/results")
         p = program("names_writer", url, keys_of("client"), "lab/results", 3)
         assert [other.reader.read() for _ in range(3)] == [0, 1, 2] and p.heard() == "written"
-        assert [said["host"] for said in other.got] == ["writer"]
+        assert [request["host"] for request in other.got] == ["writer"]
 
 
 def test_a_home_whose_name_was_taken_says_so(url, keys_of, monkeypatch, caplog):  # wire 17.4
@@ -365,8 +365,8 @@ def test_which_names_keys_are_for(keys, tmp_path, monkeypatch):  # wire 17.3
 
 def test_what_the_command_says_of_keys(keys, tmp_path):
     more = "--name", "lab2", "--offers", "lab/*", "--offers", "host=lab2"
-    said = weft("keys", tmp_path / "a", "--by", keys, *more)
+    output = weft("keys", tmp_path / "a", "--by", keys, *more)
     grants = "the certificate of 'lab2' is for lab/*, host=lab2"
-    assert said == f"{tmp_path / 'a'}\nweft: {grants}\n"
-    said = json.loads(weft("keys", tmp_path / "b", "--by", keys, "--name", "gpu1", "--json"))
-    assert (said["name"], said["offers"]) == ("gpu1", ["gpu1/*", "host=gpu1"])
+    assert output == f"{tmp_path / 'a'}\nweft: {grants}\n"
+    output = json.loads(weft("keys", tmp_path / "b", "--by", keys, "--name", "gpu1", "--json"))
+    assert (output["name"], output["offers"]) == ("gpu1", ["gpu1/*", "host=gpu1"])

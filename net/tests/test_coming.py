@@ -86,9 +86,9 @@ async def answered(keys: Path, where: tuple[str, int]) -> bool:
     tls = _net_keys.context(keys, server=False)
     reader, writer = await asyncio.open_connection(*where, ssl=tls)
     writer.write(_net_link._pack({"host": "client"}))
-    said = await reader.read()
+    data = await reader.read()
     _kept.append(writer)
-    return b"of the test" in said
+    return b"of the test" in data
 
 
 @pytest.mark.parametrize("how", ["silent", "shaken", "begun"])

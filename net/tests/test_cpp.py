@@ -334,12 +334,12 @@ def test_a_deadlock_with_cpp_is_told_in_both(server, keys, network, cpp):  # wir
     network.withdraw("d/back")
     with pytest.raises(Deadlock) as raised:
         th.run(crosses(r, w))
-    said = raised.value.report
-    assert "2 processes are blocked" in said and "they are in 2 programs" in said
-    assert "main/crosses: read 'back' at test_cpp.py:" in said
-    assert "main/passes: read 'there' at programs.cpp:" in said
-    assert f"({p.process.pid})" in said
-    assert p.heard() == ["Deadlock", said]
+    report = raised.value.report
+    assert "2 processes are blocked" in report and "they are in 2 programs" in report
+    assert "main/crosses: read 'back' at test_cpp.py:" in report
+    assert "main/passes: read 'there' at programs.cpp:" in report
+    assert f"({p.process.pid})" in report
+    assert p.heard() == ["Deadlock", report]
     assert p.ended() == 0
 
 
@@ -369,9 +369,9 @@ def test_a_deadlock_between_two_in_cpp(server, keys, cpp):  # wire 10.6, 17.23
     p = cpp("passes_on", server.url, keys, "d")
     assert p.heard() == "has them"
     home.go()
-    how, said = home.heard()
-    assert how == "Deadlock" and "they are in 2 programs" in said
-    assert p.heard() == ["Deadlock", said]
+    how, report = home.heard()
+    assert how == "Deadlock" and "they are in 2 programs" in report
+    assert p.heard() == ["Deadlock", report]
 
 
 def test_a_program_that_takes_no_part(server, keys, network, cpp, monkeypatch):  # wire 17.23
@@ -401,8 +401,8 @@ def test_a_program_that_takes_no_part(server, keys, network, cpp, monkeypatch): 
 
 
 def tried(cpp: Any, server: Any, keys: Any, *args: object) -> list[str]:
-    said: list[str] = cpp("tries", server.url, keys, *args).heard()
-    return said
+    answer: list[str] = cpp("tries", server.url, keys, *args).heard()
+    return answer
 
 
 def test_names_that_are_not_there(server, keys, network, cpp):
@@ -569,8 +569,8 @@ def test_a_ticket_is_good_once(server, keys, network, cpp):  # wire 17.4
     link, meeting = _net_names._net_link, network._meeting
 
     async def come(ticket: str, address: str) -> Any:
-        said = {"host": "x", "trust": True, "name": "c", "side": "reader", "ticket": ticket}
-        return await link.reach(meeting._client_tls, address, said)
+        request = {"host": "x", "trust": True, "name": "c", "side": "reader", "ticket": ticket}
+        return await link.reach(meeting._client_tls, address, request)
 
     entry = network._call(meeting._ticket_for("c", "reader", 5.0))
     session = network._call(come(entry["ticket"], entry["address"]))
@@ -583,8 +583,8 @@ def test_a_ticket_is_good_once(server, keys, network, cpp):  # wire 17.4
     assert home.ended() == 0
 
 
-@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n", b"WEFTNET1\xff\xff\xff\xff"])
-def test_rubbish_first(server, keys, network, cpp, said):  # wire 17.2
+@pytest.mark.parametrize("first_bytes", [b"", b"GET / HTTP/1.1\r\n\r\n", b"WEFTNET1\xff\xff\xff\xff"])
+def test_rubbish_first(server, keys, network, cpp, first_bytes):  # wire 17.2
     """Rubbish ends its own connection, and no other."""
     home = cpp("is_home", server.url, keys, "c")
     assert home.heard() == "offered"
@@ -592,7 +592,7 @@ def test_rubbish_first(server, keys, network, cpp, said):  # wire 17.2
     host, port = named.address.split(":")
     tls = _net_names._net_keys.context(Path(keys), server=False)
     with socket.create_connection((host, int(port))) as raw, tls.wrap_socket(raw) as s:
-        s.sendall(said)
+        s.sendall(first_bytes)
         s.shutdown(socket.SHUT_WR)
         with contextlib.suppress(OSError):  # a reset
             assert s.recv(100) == b""

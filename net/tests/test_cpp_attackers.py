@@ -159,7 +159,7 @@ def test_two_programs_of_one_member(server, keys_of, cpp):  # wire 17.3
         TAKES["overwrite"][0](other, "lab/results")
         p = cpp("tries", server.url, keys_of("client"), "lab/results", "writer", 60)
         assert p.heard() == ["ok", ""]
-        assert [said["host"] for said in other.got] == ["c++"]
+        assert [request["host"] for request in other.got] == ["c++"]
 
 
 def test_a_home_whose_name_was_taken_says_so(server, keys_of, cpp, capfd):  # wire 17.4
@@ -271,9 +271,9 @@ class Asked:
             )
             for what, *words in questions
         ]
-        said, _ = self.process.communicate("\n".join(lines) + "\n")
+        output, _ = self.process.communicate("\n".join(lines) + "\n")
         assert self.process.returncode == 0
-        return [json.loads(line) for line in said.splitlines()]
+        return [json.loads(line) for line in output.splitlines()]
 
 
 def test_both_languages_read_grants_alike(build):  # wire 17.3

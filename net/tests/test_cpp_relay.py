@@ -188,9 +188,9 @@ def test_a_side_that_does_without(
         there,
     )
     assert home.heard() == "offered"
-    how, said = cpp("tries", server.url, keys, "lab", "reader", 10, relay=here).heard()
+    how, answer = cpp("tries", server.url, keys, "lab", "reader", 10, relay=here).heard()
     assert how == "Unreachable"
-    assert f"the home of 'lab', does not answer {why.format(refusing)}" in said
+    assert f"the home of 'lab', does not answer {why.format(refusing)}" in answer
     home.go()
 
 

@@ -162,10 +162,10 @@ def test_two_who_want_a_name_at_once(server, keys):  # wire 17.3
 
 
 def _reached(network: net.Network, entry: dict[str, Any], **different: Any) -> Any:
-    said = {"host": "x", "trust": False, "name": "lab", "side": "writer", **different}
-    said.setdefault("ticket", entry["ticket"])
+    request = {"host": "x", "trust": False, "name": "lab", "side": "writer", **different}
+    request.setdefault("ticket", entry["ticket"])
     tls = network._meeting._client_tls
-    return on_loop(network, _net_link.reach(tls, entry["address"], said, entry["fingerprint"]))
+    return on_loop(network, _net_link.reach(tls, entry["address"], request, entry["fingerprint"]))
 
 
 def test_a_ticket_is_good_once(server, keys, program):  # wire 17.4

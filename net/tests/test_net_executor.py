@@ -304,10 +304,10 @@ def test_a_caller_that_goes(agent, server, keys):
     """The call that a dead caller had begun ends, and the OS process is free for others."""
     there = agent("gpu1", "--hosts", "1")
     asks = "print(pool.submit(parts.where, 1).result(), flush=True); os._exit(0)"
-    said = program(server, keys, asks).stdout
-    assert int(said) in there.said["pids"]
+    output = program(server, keys, asks).stdout
+    assert int(output) in there.said["pids"]
     with net.join(server.url, keys=keys), Executor(on="gpu1") as pool:
-        assert pool.submit(parts.where, 1).result() == int(said)
+        assert pool.submit(parts.where, 1).result() == int(output)
 
 
 def test_a_program_that_ends_without_shutdown(agent, server, keys):
@@ -317,9 +317,9 @@ def test_a_program_that_ends_without_shutdown(agent, server, keys):
         "for i in range(20):\n"
         "    pool.submit(parts.plus, i, i).add_done_callback(lambda f: print(f.result()))\n"
     )
-    said = program(server, keys, asks)
-    assert sorted(map(int, said.stdout.split())) == [2 * i for i in range(20)]
-    assert said.stderr == ""
+    result = program(server, keys, asks)
+    assert sorted(map(int, result.stdout.split())) == [2 * i for i in range(20)]
+    assert result.stderr == ""
 
 
 def test_shut_down(gpu1, caller):

@@ -263,8 +263,8 @@ def test_what_an_agent_answers(server, keys_of, network, apart):  # wire 17.9, 1
     fields: dict[str, Any] = {}
 
     class Odd(FalseAgent):
-        async def welcome(self, said: Any) -> Any:
-            if "fate" in said:
+        async def welcome(self, request: Any) -> Any:
+            if "fate" in request:
                 more = {"fate": fields["fate"]}
                 return _net_link.Welcome("o", False, lambda _: None, lambda: None, more, hangs_up)
             more = {k: fields[k] for k in ("pid", "call", "pass")}

@@ -57,9 +57,9 @@ def told(*processes: Any) -> str:
 
 
 def test_a_network_that_was_only_joined(network):  # wire 17.16
-    said = told(*knot())
-    assert "crosses" in said and "read 'a'" in said and "read 'b'" in said
-    assert "test_outside.py:" in said
+    report = told(*knot())
+    assert "crosses" in report and "read 'a'" in report and "read 'b'" in report
+    assert "test_outside.py:" in report
     assert network.names() == []  # the program is still a member
 
 
@@ -126,10 +126,10 @@ def test_a_name_that_is_withdrawn(network):  # wire 17.16
 
     thread = threading.Thread(target=withdraw)
     c = th.Channel("c")
-    said = told(takes_then(c.reader(), thread.start), *knot())
+    report = told(takes_then(c.reader(), thread.start), *knot())
     thread.join()
     assert withdrawn == names
-    assert "read 'a'" in said
+    assert "read 'a'" in report
 
 
 def test_a_name_that_was_refused_is_nothing_outside(network, server, keys):  # wire 17.16
@@ -183,8 +183,8 @@ def test_a_session_until_it_is_over(network, server, keys, program):  # wire 17.
         assert list(r) == list(range(1, 1000))
         never.read()
 
-    said = told(takes_all(c.reader(), other.reader()), *knot())
-    assert "read 'other'" in said and "read 'a'" in said
+    report = told(takes_all(c.reader(), other.reader()), *knot())
+    assert "read 'other'" in report and "read 'a'" in report
     assert p.heard() == "left"
 
 
@@ -204,12 +204,12 @@ def test_a_name_while_hosts_wait_too(network, server, keys, program, monkeypatch
     real = _rounds._still
 
     def still(spaces: Any) -> bool:
-        said: bool = real(spaces)
+        verdict: bool = real(spaces)
         if len(spaces) > 1 and all(s.waits for s in spaces[1:]):  # the host waits
-            answers.append(said)
+            answers.append(verdict)
             if len(answers) == 3:
                 p.go()
-        return said
+        return verdict
 
     monkeypatch.setattr(_rounds, "_still", still)
     got = Parallel(

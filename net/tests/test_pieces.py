@@ -221,7 +221,7 @@ def test_both_leave_at_once():  # wire 17.13
 
 
 @pytest.mark.parametrize(
-    "said",
+    "data",
     [
         pytest.param(struct.pack("<I", _net_link.LARGEST + 1) + b"z" * 100, id="too long a piece"),
         pytest.param(struct.pack("<I", 2**32 - 1), id="the longest that can be said"),
@@ -230,11 +230,11 @@ def test_both_leave_at_once():  # wire 17.13
         pytest.param(b"", id="nothing"),
     ],
 )
-def test_what_is_no_piece_ends_the_connection_and_reaches_nobody(said):  # wire 17.13
+def test_what_is_no_piece_ends_the_connection_and_reaches_nobody(data):  # wire 17.13
     async def network() -> None:
         one, (reader, writer) = await over_tcp()
         carrier, link = await with_a_link(one)
-        writer.write(struct.pack("<I", 5) + b"whole" + said)
+        writer.write(struct.pack("<I", 5) + b"whole" + data)
         says_no_more(writer)
         assert await heard(link) == b"whole"
         await asyncio.wait_for(carrier, HEARD)
@@ -309,9 +309,9 @@ def test_pieces_may_come_in_any_parts():  # wire 17.13
     async def network() -> None:
         one, (_, writer) = await over_tcp()
         carrier, link = await with_a_link(one)
-        said = b"".join(struct.pack("<I", n) + bytes([n]) * n for n in range(1, 30))
-        for at in range(0, len(said), 3):
-            writer.write(said[at : at + 3])
+        pieces = b"".join(struct.pack("<I", n) + bytes([n]) * n for n in range(1, 30))
+        for at in range(0, len(pieces), 3):
+            writer.write(pieces[at : at + 3])
             await writer.drain()
             await asyncio.sleep(0)
         says_no_more(writer)

@@ -387,8 +387,8 @@ FIRST = [
 
 
 def _size(first: bytes) -> int:
-    said = struct.unpack("<I", first[8:12])[0]
-    return 12 + said if said <= 4096 else 0
+    length = struct.unpack("<I", first[8:12])[0]
+    return 12 + length if length <= 4096 else 0
 
 
 def _answer_to(door: net.Door, keys: Path, first: bytes) -> Any:
@@ -399,12 +399,12 @@ def _answer_to(door: net.Door, keys: Path, first: bytes) -> Any:
             with socket.socket(fileno=os.dup(tls.fileno())) as below:
                 below.shutdown(socket.SHUT_WR)  # there is no more
         try:
-            said = b""
+            received = b""
             while part := tls.recv(4096):
-                said += part
+                received += part
         except OSError:
             return None
-    return json.loads(said[12:]) if said else None
+    return json.loads(received[12:]) if received else None
 
 
 @pytest.mark.parametrize("first", FIRST)

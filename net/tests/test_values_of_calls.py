@@ -77,11 +77,11 @@ class _Evil:
         return open, (str(self.path), "w")
 
 
-@pytest.mark.parametrize("said", ["arguments", "failure"])
-def test_a_pickle_among_plain_values_is_no_pickle(gpu1, caller, tmp_path, monkeypatch, said):
+@pytest.mark.parametrize("message", ["arguments", "failure"])
+def test_a_pickle_among_plain_values_is_no_pickle(gpu1, caller, tmp_path, monkeypatch, message):
     """wire 17.10: bytes that stand where a pickle would, between programs that do not trust."""
     evil = pickle.dumps(((), {"x": _Evil(tmp_path / "made")}))
-    if said == "arguments":
+    if message == "arguments":
         monkeypatch.setattr(_net_calls, "packed", lambda *_: evil)
         with pytest.raises((BadUse, ValueError, TypeError)):
             th.run(parts.pid.on("gpu1")())

@@ -73,12 +73,12 @@ def test_at_which_channel(agent, network):
     there = agent("gpu1", "--hosts", "1")
     with pool_of(1) as pool:
         call = pool.submit(parts.waits_at_a_channel)
-        said = late(call, "read 'never'")
+        text = late(call, "read 'never'")
         assert re.fullmatch(
             r"no result of waits_at_a_channel within [\d.]+ seconds: it runs on host 'gpu1', "
             rf"in its OS process {there.said['pids'][0]}; "
             r"main/waits_at_a_channel: read 'never' at far_parts\.py:\d+",
-            said,
+            text,
         )
     assert isinstance(call.exception(), cf.BrokenExecutor)
 
@@ -86,8 +86,8 @@ def test_at_which_channel(agent, network):
 def test_what_comes_to_no_operation(gpu1, caller, fifo):
     with pool_of(1) as pool:
         call = pool.submit(parts.waits_for_file, fifo)
-        said = late(call, "far_parts")
-        assert re.search(r"; main/waits_for_file: running at far_parts\.py:\d+$", said)
+        text = late(call, "far_parts")
+        assert re.search(r"; main/waits_for_file: running at far_parts\.py:\d+$", text)
         write(fifo)
         assert call.result() == "gone on"
 
@@ -101,16 +101,16 @@ def test_each_of_its_processes_and_nobody_elses(agent, network, fifo, tmp_path):
             pool.submit(parts.waits_for_its_own, fifo),
             pool.submit(parts.waits_for_file, str(tmp_path / "other")),
         ]
-        said = late(calls[0], "^(?=.*waits for its)(?=.*read 'inner')(?=.*finds: running at)")
-        lines = re.findall(r"; (main/[\w/]+): ([^;]*?) at \w+\.py:\d+", said)
+        text = late(calls[0], "^(?=.*waits for its)(?=.*read 'inner')(?=.*finds: running at)")
+        lines = re.findall(r"; (main/[\w/]+): ([^;]*?) at \w+\.py:\d+", text)
         assert sorted(lines) == [
             ("main/waits_for_its_own", "waits for its processes"),
             ("main/waits_for_its_own/awaits", "read 'inner'"),
             ("main/waits_for_its_own/finds", "running"),
-        ], said
-        assert "waits_for_file:" not in said
-        said = late(calls[1], "far_parts")
-        assert "main/waits_for_file: running" in said and "awaits" not in said
+        ], text
+        assert "waits_for_file:" not in text
+        text = late(calls[1], "far_parts")
+        assert "main/waits_for_file: running" in text and "awaits" not in text
         write(fifo)
         write(str(tmp_path / "other"))
         assert calls[0].result() == ["gone on", None]
@@ -260,9 +260,9 @@ sys.stdin.read()
 def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, server, keys):
     """wire 17.14: it is cancelled at its next operation, once, so that it can still clean up."""
     agent("gpu1", "--hosts", "1")
-    jobs, said = ([th.Channel(name) for name in "ab"] for _ in range(2))
+    jobs, reports = ([th.Channel(name) for name in "ab"] for _ in range(2))
     held = [c.writer() for c in jobs]  # so that the calls wait
-    for c, told in zip(jobs, said, strict=True):
+    for c, told in zip(jobs, reports, strict=True):
         network.offer(f"meet/{c.name}", c, readers=True)
         network.offer(f"meet/{c.name}/said", told, writers=True)
     command = [sys.executable, "-c", CALLS, server.url, str(keys), str(HERE)]
@@ -270,7 +270,7 @@ def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, serve
         while [c.stats().waiting_readers for c in jobs] != [1, 1]:
             th.sleep(0.001)
         p.kill()
-    assert [c.reader().read() for c in said] == ["cancelled", "cancelled"]
+    assert [c.reader().read() for c in reports] == ["cancelled", "cancelled"]
     while [c.stats().readers for c in jobs] != [0, 0]:
         th.sleep(0.001)
     assert len(held) == 2

@@ -88,7 +88,7 @@ def serves(inp: Any) -> int:
 
 @process
 def uses_what_it_sent(out: Any) -> list[str]:
-    said = []
+    messages = []
     mine = Channel("mine")
     reader = mine.reader()
     end = mine.writer()
@@ -96,13 +96,13 @@ def uses_what_it_sent(out: Any) -> list[str]:
     try:
         end.write(1)
     except Exception as error:
-        said.append(f"{type(error).__name__}: {error}")
+        messages.append(f"{type(error).__name__}: {error}")
     try:
         out.write((reader, end))  # the second end is closed
     except Exception as error:
-        said.append(f"{type(error).__name__}: {error}")
-    said.append(str(reader.read()))
-    return said
+        messages.append(f"{type(error).__name__}: {error}")
+    messages.append(str(reader.read()))
+    return messages
 
 
 @process

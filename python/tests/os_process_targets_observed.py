@@ -75,22 +75,22 @@ def further(n: int, name: str) -> int:
 
 
 @process
-def one_by_one(asked: Any, said: Any) -> None:
+def one_by_one(asked: Any, reports: Any) -> None:
     """Answers each question with the question itself."""
     for v in asked:
-        said.write(v)
+        reports.write(v)
 
 
 @process
-def answers_then_dies(asked: Any, said: Any, n: int) -> None:
+def answers_then_dies(asked: Any, reports: Any, n: int) -> None:
     for _ in range(n):
-        said.write(asked.read())
+        reports.write(asked.read())
     asked.read()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 @process
-def dies_once(asked: Any, said: Any, mark: Any) -> None:
+def dies_once(asked: Any, reports: Any, mark: Any) -> None:
     while True:
         with asked.extended() as v:
             if v is None:
@@ -98,7 +98,7 @@ def dies_once(asked: Any, said: Any, mark: Any) -> None:
             if v == 1 and not mark.exists():
                 mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
-            said.write(v)
+            reports.write(v)
 
 
 def computes(told: Any) -> None:

@@ -163,7 +163,7 @@ def syncs(barrier: Any) -> str:
 
 
 @process
-def will_obey_late(said: str, go_on: str) -> None:
+def will_obey_late(path: str, go_on: str) -> None:
     """From the next call on, a cancellation that arrives here is reported at one FIFO, and is
     carried out after a word at the other.
     """
@@ -174,7 +174,7 @@ def will_obey_late(said: str, go_on: str) -> None:
             self.process = process
 
         def cancel(self) -> None:
-            Path(said).write_bytes(b"here")
+            Path(path).write_bytes(b"here")
             Path(go_on).read_bytes()
             self.process.cancel()
 

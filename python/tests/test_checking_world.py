@@ -83,14 +83,14 @@ def test_outside_of_a_run_the_clocks_are_real(world: World) -> None:
 
 
 def test_on_another_thread_the_clocks_are_real(world: World) -> None:
-    said: list[float] = []
+    values: list[float] = []
     with world.run():
-        thread = threading.Thread(target=lambda: said.append(time.time()))
+        thread = threading.Thread(target=lambda: values.append(time.time()))
         world._active = False
         thread.start()
         world._active = True
         thread.join()
-    assert said[0] > _patches.EPOCH * 1.5
+    assert values[0] > _patches.EPOCH * 1.5
 
 
 def test_a_name_that_was_imported_before_is_replaced_too(tmp_path: Path) -> None:

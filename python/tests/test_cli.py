@@ -519,10 +519,10 @@ def without(*names: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "message"),
     [(("click",), "'click'"), (("rich",), "'rich'"), (("click", "rich"), "'click' and 'rich'")],
 )
-def test_the_command_without_its_extra(program, names: tuple[str, ...], said: str) -> None:
+def test_the_command_without_its_extra(program, names: tuple[str, ...], message: str) -> None:
     for arguments in (["--version"], ["run", program("import weft")], ["bench"]):
         done = subprocess.run(
             [sys.executable, "-c", without(*names), *arguments],
@@ -532,7 +532,7 @@ def test_the_command_without_its_extra(program, names: tuple[str, ...], said: st
         )
         install = f"pip install {' '.join(names)}"
         assert one_line(done) == (
-            f"weft: the command line needs {said}: {install} (weft[cli] has them)\n"
+            f"weft: the command line needs {message}: {install} (weft[cli] has them)\n"
         )
 
 

@@ -30,12 +30,12 @@ def with_home(
     home: Any, does: Callable[[int, Any, Any], Awaitable[Any]], asyncio_task: bool = False
 ) -> Any:
     """Runs `does(pid, end, told)` beside a home; returns what the home says in the end."""
-    here, over, said = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
+    here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     async def both() -> Any:
-        ends, told, answer = here.reader(), over.writer(), said.reader()
+        ends, told, answer = here.reader(), over.writer(), reports.reader()
         async with co.Group() as group:
-            group.start(home(here.writer(), over.reader(), said.writer()))
+            group.start(home(here.writer(), over.reader(), reports.writer()))
             pid, end = await ends.read()
             await does(pid, end, told)
             del end
@@ -125,7 +125,7 @@ HOW: dict[str, Callable[[Any], Any]] = {
 def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> None:
     """Nobody else had the end, which goes once the home has answered; the process goes on."""
 
-    here, over, said = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
+    here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     @process
     async def waits(loose: Loose) -> str:
@@ -134,9 +134,9 @@ def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> Non
 
     @process
     async def main() -> Any:
-        ends, told, answer = here.reader(), over.writer(), said.reader()
+        ends, told, answer = here.reader(), over.writer(), reports.reader()
         async with co.Group() as group:
-            group.start(targets_left.writes_when_told(here.writer(), over.reader(), said.writer()))
+            group.start(targets_left.writes_when_told(here.writer(), over.reader(), reports.writer()))
             got = list(await ends.read())
             pid = got[0]
             stop(pid)

@@ -18,13 +18,13 @@ from weft.coroutines import Channel, Output, process, run, select, skip
 
 def beside_a_far_end(does: Any) -> Any:
     """Runs `does(inp)`, with an end of a channel of another OS process at which nothing comes."""
-    here, over, said = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
+    here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     @process
     async def main() -> Any:
-        ends, told, answer = here.reader(), over.writer(), said.reader()
+        ends, told, answer = here.reader(), over.writer(), reports.reader()
         async with co.Group() as group:
-            group.start(targets_left.writes_when_told(here.writer(), over.reader(), said.writer()))
+            group.start(targets_left.writes_when_told(here.writer(), over.reader(), reports.writer()))
             _, inp = await ends.read()
             result = await does(inp)
             inp.retire()

@@ -365,14 +365,14 @@ def test_the_live_screen(home: Path, tmp_path: Path) -> None:
                 sys.executable,
                 [sys.executable, "-m", "weft.cli", "top", str(p.pid), "--interval", "0.3"],
             )
-        said = b""
+        answer = b""
         pressed = False
         with contextlib.suppress(OSError):  # it has ended
             while data := os.read(terminal, 4096):
-                said += data
-                if not pressed and said.count(b"space pauses") >= 2:
+                answer += data
+                if not pressed and answer.count(b"space pauses") >= 2:
                     pressed = True
                     os.write(terminal, b"sq")
         os.close(terminal)
-        assert os.waitpid(pid, 0)[1] == 0, said
-    assert pressed and b"is the bottleneck" in said and b"main" in said
+        assert os.waitpid(pid, 0)[1] == 0, answer
+    assert pressed and b"is the bottleneck" in answer and b"main" in answer

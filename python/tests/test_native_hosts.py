@@ -326,9 +326,9 @@ def test_what_does_not_convert_is_told_at_the_write(host: Any, on: str) -> None:
         return ""
 
     made = basics().floats(+a, -c, on=host if on == "host" else "thread")
-    said, _, got = th.run(mistaken(-a), made, collect(+c))
-    assert "a value written to channel 'a'" in said
-    assert "expected float, but 'seven' is of type str" in said
+    results, _, got = th.run(mistaken(-a), made, collect(+c))
+    assert "a value written to channel 'a'" in results
+    assert "expected float, but 'seven' is of type str" in results
     assert got == [7.0]
 
 

@@ -94,7 +94,7 @@ def test_one_library_serves_several_interpreters_at_once() -> None:  # rule 16.1
         )
         for python in PYTHONS
     ]
-    said: list[list[Any]] = []
+    answers: list[list[Any]] = []
     try:
         for process in running:
             assert process.stdout is not None
@@ -103,14 +103,14 @@ def test_one_library_serves_several_interpreters_at_once() -> None:  # rule 16.1
         assert all(process.poll() is None for process in running)
         assert all(mapped(process, library) for process in running for library in libraries)
         for process in running:
-            said.append(json.loads(process.communicate("go on\n", timeout=280)[0]))
+            answers.append(json.loads(process.communicate("go on\n", timeout=280)[0]))
     finally:
         for process in running:
             process.kill()
             process.communicate()
-    versions = {version for version, *_ in said}
+    versions = {version for version, *_ in answers}
     assert len(versions) == len(set(PYTHONS))
-    assert [results for _, *results in said] == [EXPECTED] * len(PYTHONS)
+    assert [results for _, *results in answers] == [EXPECTED] * len(PYTHONS)
 
 
 # Runs code in a subinterpreter, of the kind that shares all with the main one or of the kind that
@@ -182,9 +182,9 @@ def test_a_subinterpreter_is_told_what_to_do(module: str, before: bool, alone: b
     *refused, went_on = said_by(REFUSED.format(module=module, before=before, alone=alone))
     assert went_on == "7"
     assert len(refused) == 2
-    for said in refused:
-        assert said.startswith("weft's extension module serves the main interpreter of a program")
-        assert "weft.processes" in said
+    for line in refused:
+        assert line.startswith("weft's extension module serves the main interpreter of a program")
+        assert "weft.processes" in line
 
 
 PURE = """

@@ -290,9 +290,9 @@ def test_a_timer_on_the_clock_of_the_wall():  # rule 5.7
 
     @co.process
     async def waits(log):
-        said = await log.read()
+        output = await log.read()
         made.cancel()
-        return said.split()[0]
+        return output.split()[0]
 
     assert co.run(made, waits(+log))[1] == "late"
     keeps.retire()

@@ -89,9 +89,9 @@ def test_parties_are_enrolled_from_elsewhere(kind: str) -> None:  # rule 8.2
 def test_with_nobody_enrolled_it_is_bad_use(
     capfd: pytest.CaptureFixture[str],
 ) -> None:  # rule 8.2
-    said = run(targets_barriers.misuses(Barrier(0)))
-    assert len(said) == 3
-    assert all("enrol" in text for text in said), said
+    results = run(targets_barriers.misuses(Barrier(0)))
+    assert len(results) == 3
+    assert all("enrol" in text for text in results), results
 
 
 def test_an_arrival_that_was_given_up_is_missing() -> None:  # rule 8.3
@@ -146,9 +146,9 @@ def test_who_only_looks() -> None:  # rules 5.7, 8.4
 
 def test_what_its_home_cannot_decide_alone_is_bad_use() -> None:  # wire 4.10
     c = Channel("mine", capacity=8)
-    said = run(targets_barriers.chooses_among_homes(c.writer(), Barrier(1)))
-    assert len(said) == 3, said
-    assert all("barrier" in text and "process of its own" in text for text in said), said
+    results = run(targets_barriers.chooses_among_homes(c.writer(), Barrier(1)))
+    assert len(results) == 3, results
+    assert all("barrier" in text and "process of its own" in text for text in results), results
 
 
 def test_a_barrier_goes_in_a_value() -> None:
@@ -446,12 +446,12 @@ def test_one_that_is_supervised_dies_for_nobody_before_it_is_given_up() -> None:
 
     @th.process
     def mine() -> None:
-        said, out = c.reader(), go.writer()
+        reports, out = c.reader(), go.writer()
         b.sync()
-        pids.append(said.read())
+        pids.append(reports.read())
         os.kill(pids[0], signal.SIGKILL)
         b.sync()  # with the process that takes its place
-        pids.append(said.read())
+        pids.append(reports.read())
         out.write(None)
         b.sync()
 

@@ -196,19 +196,19 @@ def test_who_computes_is_asked_and_does_not_wait(
 def test_a_cancellation_that_is_being_carried_out_is_no_deadlock(tmp_path: Path) -> None:
     """Rules 6.1, 10.1: the cancellation has come to the other OS process, and none of its
     processes knows yet."""
-    said, go_on = tmp_path / "said", tmp_path / "go on"
-    for fifo in (said, go_on):
+    report, go_on = tmp_path / "said", tmp_path / "go on"
+    for fifo in (report, go_on):
         os.mkfifo(fifo)
     a, b = Channel("a"), Channel("b")
     with Hosts(1) as hosts:
-        run(targets_stuck.will_obey_late.on(hosts)(str(said), str(go_on)))
+        run(targets_stuck.will_obey_late.on(hosts)(str(report), str(go_on)))
         waits = targets_stuck.greets_and_reads.on(hosts)(b.writer(), a.reader())
 
         @th.process
         def cancels(inp: Any, held: Any) -> list[bool]:
             inp.read()
             waits.cancel()
-            assert said.read_bytes() == b"here"
+            assert report.read_bytes() == b"here"
             found = [s.waits for s in _rounds._all_spaces() if s.pid != os.getpid()]
             go_on.write_bytes(b"go on")
             return found
@@ -242,8 +242,8 @@ def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(
         got = Parallel(targets_stuck.pass_on(a.reader(), b.writer()), r(b.reader()))
         thread.join()
     assert got[1] == "late"
-    (said,) = [m for m in caplog.messages if m.startswith("standstill")]
-    assert "main/pass_on: read 'a'" in said and "an end of 'a'" in said
+    (messages,) = [m for m in caplog.messages if m.startswith("standstill")]
+    assert "main/pass_on: read 'a'" in messages and "an end of 'a'" in messages
 
 
 def test_a_network_that_ends_well_after_many_standstills() -> None:

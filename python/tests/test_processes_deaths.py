@@ -196,8 +196,8 @@ def test_a_process_itself_goes_nowhere() -> (
         pass
 
     p = ends()
-    said = Parallel(targets.total(c.reader()), sends(c.writer(), p), p)[1]
-    assert "ends" in said
+    results = Parallel(targets.total(c.reader()), sends(c.writer(), p), p)[1]
+    assert "ends" in results
     with pytest.raises(BadUse, match="itself cannot go"):
         run(targets.total(p))
 

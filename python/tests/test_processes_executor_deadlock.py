@@ -237,12 +237,12 @@ def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> 
     """The report is that of a program without the Executor: it has nothing of the Executor's
     threads and processes."""
     c = Channel("c")
-    said, out = [], c.writer()
+    reports, out = [], c.writer()
     told = threading.Event()
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            said.append(record.getMessage())
+            reports.append(record.getMessage())
             told.set()
 
     handler = Handler()
@@ -254,9 +254,9 @@ def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> 
     finally:
         logging.getLogger("weft").removeHandler(handler)
         thread.join()
-    assert len(said) == 1 and said[0].startswith("standstill")
-    assert said[0].count(" at ") == 1 and "main/waits: read 'c'" in said[0]
-    assert "weft: " not in said[0]
+    assert len(reports) == 1 and reports[0].startswith("standstill")
+    assert reports[0].count(" at ") == 1 and "main/waits: read 'c'" in reports[0]
+    assert "weft: " not in reports[0]
 
 
 # --- calls that wait too --------------------------------------------------------------------------
@@ -544,9 +544,9 @@ def test_an_executor_in_a_host_whose_call_waits_for_ever(how: str, tmp_path: Pat
         paths = [p.path for p in caught.value.processes]
         assert paths[-2:] == ["main/pass_on_here", "main/with_a_call"]
         assert sum("/pass_on_here[" in path for path in paths) == 2
-        said = told.read_text(encoding="utf-8")
-        assert said.startswith("BrokenProcessPool: calls wait for ever: deadlock: ")
-        assert "/pass_on_here[0]: read 'a' at os_process_targets_stuck.py" in said
+        answer = told.read_text(encoding="utf-8")
+        assert answer.startswith("BrokenProcessPool: calls wait for ever: deadlock: ")
+        assert "/pass_on_here[0]: read 'a' at os_process_targets_stuck.py" in answer
         stuck("processes")  # beside the host, which goes on
 
 

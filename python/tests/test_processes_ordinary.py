@@ -44,16 +44,16 @@ def gather(inp: Any) -> list[int]:
 )
 def test_ordinary_code_there_passes_on(between: Any, capacity: int) -> None:  # rules 1, 3, 5, 6.6
     a, b = Channel("a", capacity=capacity), Channel("b", capacity=capacity)
-    said = Parallel(numbers(a.writer(), 6), between(a.reader(), b.writer()), gather(b.reader()))
-    assert said[1:] == ["done", [0, 2, 4, 6, 8, 10]]
+    results = Parallel(numbers(a.writer(), 6), between(a.reader(), b.writer()), gather(b.reader()))
+    assert results[1:] == ["done", [0, 2, 4, 6, 8, 10]]
 
 
 def test_two_tasks_at_one_pair_of_far_ends() -> None:  # rule 2.3
     a, b = Channel("a"), Channel("b")
-    said = Parallel(
+    results = Parallel(
         numbers(a.writer(), 30), targets.two_tasks(a.reader(), b.writer()), gather(b.reader())
     )
-    assert said[1] == 30 and sorted(said[2]) == [2 * i for i in range(30)]
+    assert results[1] == 30 and sorted(results[2]) == [2 * i for i in range(30)]
 
 
 def test_a_task_whose_read_is_cancelled_has_taken_nothing() -> None:  # rules 6.2, 6.6
@@ -65,12 +65,12 @@ def test_a_task_whose_read_is_cancelled_has_taken_nothing() -> None:  # rules 6.
         assert ready.read() == "now"
         out.write(7)
 
-    said = Parallel(
+    results = Parallel(
         late(a.writer(), ready.reader()),
         targets.task_gives_up(a.reader(), ready.writer(), b.writer()),
         gather(b.reader()),
     )
-    assert said[1:] == ["cancelled", [7]]
+    assert results[1:] == ["cancelled", [7]]
 
 
 @pytest.mark.parametrize("how", ["thread", "task"])

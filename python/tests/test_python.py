@@ -228,15 +228,15 @@ def test_a_process_in_a_cycle_is_collected(b):  # rule 2.3
         warnings.simplefilter("always")
         del thing
         gc.collect()
-        said = [str(w.message) for w in told]
+        messages = [str(w.message) for w in told]
         told.clear()
         gc.collect()
-        said += [str(w.message) for w in told]
+        messages += [str(w.message) for w in told]
         told.clear()
     assert any(
-        s.startswith("process one was made and never started") or "never awaited" in s for s in said
+        s.startswith("process one was made and never started") or "never awaited" in s for s in messages
     )
-    assert len(said) <= 2
+    assert len(messages) <= 2
     assert ref() is None
     assert b.run(b.process(receive)(r)) == []
 

@@ -448,18 +448,18 @@ def test_a_fork_is_refused_by_name(b: Backend) -> None:
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        said = []
+        messages = []
         for use in (c.reader, c.writer, lambda: b.run(b.process(send)(w, 1))):
             try:
                 use()
-                said.append("nothing")
+                messages.append("nothing")
             except BadUse as error:
-                said.append(
+                messages.append(
                     "fork" if "fork" in str(error) and "before" in str(error) else str(error)
                 )
         d = b.weft.Channel(capacity=1)  # a new one works
         d.reader()
-        os.write(write, " ".join(said).encode())
+        os.write(write, " ".join(messages).encode())
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as answer:

@@ -454,12 +454,12 @@ def again(tmp_path: Path, kind: str, way: Path, waits: bool) -> tuple[int, str, 
     ) as running:
         assert running.stdout is not None and running.stderr is not None
         assert running.stdout.readline() == "ready\n"
-        said: list[str] = []
+        messages: list[str] = []
 
         def hear(what: str, times: int) -> None:
-            while sum(what in line for line in said) < times:
-                said.append(running.stderr.readline())
-                assert said[-1], said
+            while sum(what in line for line in messages) < times:
+                messages.append(running.stderr.readline())
+                assert messages[-1], messages
 
         running.send_signal(signal.SIGINT)
         hear("main/computes", 1)
@@ -467,7 +467,7 @@ def again(tmp_path: Path, kind: str, way: Path, waits: bool) -> tuple[int, str, 
         if waits:
             hear("main/computes", 2)
             way.touch()
-        out, err = running.stdout.read(), "".join(said) + running.stderr.read()
+        out, err = running.stdout.read(), "".join(messages) + running.stderr.read()
         running.wait()
     return running.returncode, out, err
 

@@ -323,7 +323,7 @@ def forks() -> Hosts:
 @pytest.mark.parametrize("capacity", [0, 1], ids=["rendezvous", "buffer"])
 def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> None:  # rule 1.6
     """At a buffer of one place the slot stays occupied: the second write waits too."""
-    c, said = Channel("c", capacity=capacity), Channel("said")
+    c, reports = Channel("c", capacity=capacity), Channel("said")
     order: list[Any] = []
 
     @th.process
@@ -339,7 +339,7 @@ def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> N
                 order.append(f"in the block of {value}")
 
     result = Parallel(
-        writer(c.writer()), worker(c.reader(), said.writer(), 3), hears(said.reader())
+        writer(c.writer()), worker(c.reader(), reports.writer(), 3), hears(reports.reader())
     )
     assert result[1] == [0, 1, 2]
     for i in range(3 - capacity):
@@ -347,7 +347,7 @@ def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> N
 
 
 def test_blocks_within_blocks() -> None:
-    c, said = Channel("c"), Channel("said")
+    c, reports = Channel("c"), Channel("said")
     order: list[Any] = []
 
     @th.process
@@ -361,8 +361,8 @@ def test_blocks_within_blocks() -> None:
 
     w = c.writer
     with Group() as g:
-        p = g.start(targets.nested(c.reader(), said.writer()))
-        g.start(hears(said.reader()))
+        p = g.start(targets.nested(c.reader(), reports.writer()))
+        g.start(hears(reports.reader()))
         g.start(one(w(), 1))
         g.start(one(w(), 2))
     assert sorted(p.result) == [1, 2] and order.index("outer") > order.index("inner") >= 1
@@ -370,8 +370,8 @@ def test_blocks_within_blocks() -> None:
 
 def test_an_extended_read_is_entered_once() -> None:
     c = Channel("c")
-    said = Parallel(writes(c.writer(), [7]), targets.entered_twice(c.reader()))[1]
-    assert "this extended read was already entered" in said[0] and said[1] == "7"
+    results = Parallel(writes(c.writer(), [7]), targets.entered_twice(c.reader()))[1]
+    assert "this extended read was already entered" in results[0] and results[1] == "7"
 
 
 def test_who_dies_in_a_block_has_taken_the_value() -> None:

@@ -96,12 +96,12 @@ def test_how_a_call_ended_is_always_told(refuses: int, failed: bool) -> None:
     _child.answer(write, None if failed else "a result", failure)
     assert len(told) == 1 and told[0][0] is None
     error = told[0][1].exception()
-    said = str(error)
-    said.encode("ascii")
+    message = str(error)
+    message.encode("ascii")
     if failed:
-        assert "its own words \\ud800 (the exception itself could not be sent" in said
+        assert "its own words \\ud800 (the exception itself could not be sent" in message
     else:
-        assert "surrogates not allowed" in said
+        assert "surrogates not allowed" in message
     assert left >= 1
 
 

@@ -112,6 +112,6 @@ def test_the_new_asyncios_three_open_questions() -> None:
     """Thesis, section 10.1: run_until_complete needs no repair. gather raises the first poison and
     leaves the other tasks running, or returns the exception of each. Both kinds of futures can be
     written for the new asyncio."""
-    said = tiers.snippet("pure", GATHER.format(bench=str(tiers.HERE / "bench")), heap="1m")
+    output = tiers.snippet("pure", GATHER.format(bench=str(tiers.HERE / "bench")), heap="1m")
     once = ["raised, True", "['one', 'three', 'two']", "['Poisoned', 'Poisoned']"]
-    assert said.splitlines() == once * 2
+    assert output.splitlines() == once * 2

@@ -142,18 +142,18 @@ def test_each_word_to_avoid_is_judged_here() -> None:
 
 def test_words_without_another_meaning_are_not_used() -> None:
     wrong = matcher(NOWHERE)
-    said = []
+    messages = []
     for name in files():
         text = (ROOT / name).read_text(encoding="utf-8").lower()
         if any(word in text for word in NOWHERE):  # quicker than the pattern
             for number, line in enumerate(text.split("\n"), 1):
-                said += [f"{name}:{number}: {m}" for m in wrong.findall(line)]
-    assert said == []
+                messages += [f"{name}:{number}: {m}" for m in wrong.findall(line)]
+    assert messages == []
 
 
 def test_messages_use_the_words_of_the_glossary() -> None:
     wrong = matcher(IN_MESSAGES)
-    said = []
+    messages = []
     for name in files():
         if not name.startswith(SPEAKS) or name.endswith((".md", ".pyi")):
             continue
@@ -162,5 +162,5 @@ def test_messages_use_the_words_of_the_glossary() -> None:
                 continue
             for text in LITERAL.findall(line):
                 if text.count(" ") > 1 and (found := wrong.search(text)):
-                    said.append(f"{name}:{number}: {found[1]}: {text}")
-    assert said == []
+                    messages.append(f"{name}:{number}: {found[1]}: {text}")
+    assert messages == []

@@ -416,8 +416,8 @@ def test_a_folder_stands_on_one_line(where: str) -> None:
 def test_a_folder_says_what_is_in_it_and_does_nothing_else() -> None:
     """Each import of a module imports its folder."""
     for name in folders("python/src/weft") - {"_pure_fallback", "_not_installed", "plugnplay"}:
-        (said,) = ast.parse((PACKAGE / name / "__init__.py").read_text(encoding="utf-8")).body
-        assert isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant)
+        (statement,) = ast.parse((PACKAGE / name / "__init__.py").read_text(encoding="utf-8")).body
+        assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 # --- rooms ----------------------------------------------------------------------------------------

@@ -254,7 +254,7 @@ def test_set_up_runs_once_per_part_and_its_failure_is_the_rooms(house: House) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("total = 1\nsetup = 1\n", "`spare`"),
         ("total = 1\nsetup = 1\nspare = 1\nextra = 1\n", "unknown extra"),
@@ -265,11 +265,11 @@ def test_set_up_runs_once_per_part_and_its_failure_is_the_rooms(house: House) ->
         ("total = ", "cannot read rooms.toml"),
     ],
 )
-def test_a_bad_rooms_file_is_one_clear_line(house: House, text: str, said: str) -> None:
+def test_a_bad_rooms_file_is_one_clear_line(house: House, text: str, message: str) -> None:
     (house.path / "tools/rooms.toml").write_text(text)
     result = house.run("test")
     assert result.returncode == 2
-    assert said in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 

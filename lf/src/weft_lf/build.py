@@ -170,16 +170,16 @@ def build(model: Model, wanted: Wanted) -> Built:
         return Built(source, None, warnings)
     bin_folder = out / "bin"
     bin_folder.mkdir(parents=True, exist_ok=True)
-    said: list[str] = []
+    messages: list[str] = []
 
     def run(command: list[str], cwd: Path) -> None:
-        said.append(run_tool(command, cwd))
+        messages.append(run_tool(command, cwd))
 
     try:
         made = _compiled(model, source, bin_folder, wanted, target, sdk, run)
     except Refused as error:
         raise _told(model, error) from None
-    return Built(source, made, [*warnings, *diagnostics.problems(model, "\n".join(said))])
+    return Built(source, made, [*warnings, *diagnostics.problems(model, "\n".join(messages))])
 
 
 def _write_headers(model: Model, header: Path, places: list[Path]) -> None:

@@ -104,10 +104,10 @@ class Door:
             self.close()
             raise
 
-    async def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
-        if said.get("name") is not None:
+    async def _answer(self, request: dict[str, Any]) -> _net_link.Welcome:
+        if request.get("name") is not None:
             raise _net_link.Refused(
-                f"no channel {said['name']!r} is offered here: this program only takes sessions"
+                f"no channel {request['name']!r} is offered here: this program only takes sessions"
             )
         return _net_link.Welcome(self._name, self._trust, self._came.put, lambda: None)
 
@@ -214,10 +214,10 @@ def connect(
     if rounds:
         _rounds.answer_programs()
     tls = _net_keys.Keys(_net_keys.folder_of(keys)).client
-    said = {"host": _called(name), "trust": trust}
+    request = {"host": _called(name), "trust": trust}
     loop = _net_loop.use()
     try:
-        session = _net_loop.call(loop, _net_link.reach(tls, address, said, fingerprint))
+        session = _net_loop.call(loop, _net_link.reach(tls, address, request, fingerprint))
     finally:
         _net_loop.done(loop)
     _open.add(session)

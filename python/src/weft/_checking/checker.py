@@ -315,11 +315,11 @@ class _Check:
             self.shared = True
             self.world.tell(sentence)
         for path, how in watch.endings.items():
-            said = watch.left.get(path, "")
-            first = self.endings.setdefault(path, (how, said))
+            reason = watch.left.get(path, "")
+            first = self.endings.setdefault(path, (how, reason))
             pair = {first[0], how}
             if "returned" in pair and pair & {"Retired", "Poisoned"} and path not in self.left:
-                self.left[path] = f"{path} returns in one schedule and in another{said or first[1]}"
+                self.left[path] = f"{path} returns in one schedule and in another{reason or first[1]}"
 
     # --- tokens ---
 
@@ -328,11 +328,11 @@ class _Check:
         self._look(outcome)
         lacking = _lacking(deviations, outcome)
         if outcome.kind == "not the same" or lacking:
-            said = f"the token {token} does not fit this program any more: {lacking or outcome.difference}"
+            message = f"the token {token} does not fit this program any more: {lacking or outcome.difference}"
             if alone:
-                self.report.replayed = said
+                self.report.replayed = message
                 raise _End(self.report)
-            self.world.tell(said)
+            self.world.tell(message)
             return
         kind, what = self._judged(outcome)
         if kind:
@@ -673,7 +673,7 @@ def _indexed(d: Any) -> tuple[Any, ...]:
 
 
 def _progress(search: Any, seconds: float, options: Options) -> str:
-    said = f"{counted(search.runs, 'schedule')}, {seconds:.0f} of {options.seconds:g} s"
+    text = f"{counted(search.runs, 'schedule')}, {seconds:.0f} of {options.seconds:g} s"
     if search.estimate > search.runs:
-        said += f"; some {about(search.estimate)} orders in all"
-    return said
+        text += f"; some {about(search.estimate)} orders in all"
+    return text

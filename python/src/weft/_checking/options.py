@@ -45,8 +45,8 @@ class Faults:
         return bool(self.kill or self.delay or self.partition or self.slow)
 
     def __str__(self) -> str:
-        said = [f"kill:{self.kill}"] if self.kill else []
-        return ",".join(said + [name for name in FAULTS[1:] if getattr(self, name)])
+        parts = [f"kill:{self.kill}"] if self.kill else []
+        return ",".join(parts + [name for name in FAULTS[1:] if getattr(self, name)])
 
 
 def parse_faults(text: str) -> Faults:

@@ -118,10 +118,10 @@ class Watch:
 
     def _finish(self) -> None:
         paths = self._paths
-        for key, how, said in self._ended:
+        for key, how, reason in self._ended:
             self.endings[paths[key]] = how
-            if said:
-                self.left[paths[key]] = said
+            if reason:
+                self.left[paths[key]] = reason
         for it, one, other, before in self._found.values():
             if before is None or state_of(it) != before:
                 self.shared.append(

@@ -83,8 +83,8 @@ class Teller:
                 return
             value = f" {shown(detail)}" if operation == "write" else ""
             where = _target(target)
-            said = f"{operation} {where}{value}" if where else f"{operation}{value}"
-            self._open[key] = self._line(key, said, str(place()))
+            text = f"{operation} {where}{value}" if where else f"{operation}{value}"
+            self._open[key] = self._line(key, text, str(place()))
         elif what == "park":
             if key in self._open:
                 self._open[key].waits = True

@@ -174,18 +174,18 @@ def _as_options(text: str) -> str:
 
 def _again(chosen: Any) -> str:
     """The options that a replay needs besides its token."""
-    said = ""
+    arguments = ""
     if chosen.grain != "operation":
-        said += f" --grain {chosen.grain}"
+        arguments += f" --grain {chosen.grain}"
     if chosen.time != "quiet":
-        said += f" --time {chosen.time}"
+        arguments += f" --time {chosen.time}"
     if chosen.faults:
-        said += f" --faults {chosen.faults}"
+        arguments += f" --faults {chosen.faults}"
     if chosen.seed != 1:
-        said += f" --seed {chosen.seed}"
+        arguments += f" --seed {chosen.seed}"
     for flag in ("same", "strict"):
-        said += f" --{flag}" if getattr(chosen, flag) else ""
-    return said + "".join(f" --stub {name}" for name in chosen.stub)
+        arguments += f" --{flag}" if getattr(chosen, flag) else ""
+    return arguments + "".join(f" --stub {name}" for name in chosen.stub)
 
 
 def _writable(name: str | None) -> None:

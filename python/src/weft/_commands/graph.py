@@ -152,8 +152,8 @@ def dot(drawn: Drawn) -> str:
     channels = set(drawn.channels) - set(drawn.nodes)
     for source, target, label, n in drawn.edges:
         ends = [_quoted("channel " + e if e in channels else e) for e in (source, target)]
-        said = f"{label} ({n})" if label else f"({n})"
-        lines.append(f"  {ends[0]} -> {ends[1]} [label={_quoted(said)}];")
+        label_text = f"{label} ({n})" if label else f"({n})"
+        lines.append(f"  {ends[0]} -> {ends[1]} [label={_quoted(label_text)}];")
     if drawn.left_out:
         lines.append(f"  // {_note(drawn)}")
     return "\n".join([*lines, "}"]) + "\n"

@@ -355,7 +355,7 @@ def build_command(
 
     processes = {name: shown(getattr(component, name)) for name in component.processes}
     if as_json:
-        said = {
+        report = {
             "library": str(library),
             "component": component.__name__,
             "doc": component.__doc__,
@@ -364,7 +364,7 @@ def build_command(
             "stub": str(written) if written else None,
             "processes": processes,
         }
-        click.echo(json.dumps(said))
+        click.echo(json.dumps(report))
         return 0
     click.echo(str(library))
     if written:

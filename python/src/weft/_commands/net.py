@@ -142,13 +142,13 @@ def _made(folder: Path) -> Path:
 
 def _say_up(server: _net_server.Server, folder: Path, as_json: bool) -> None:
     if as_json:
-        said = {
+        report = {
             "server": server.url,
             "keys": str(folder),
             "version": server.version,
             "pid": server.pid,
         }
-        click.echo(json.dumps(said))
+        click.echo(json.dumps(report))
     else:
         click.echo(f"NATS {server.version} at {server.url}, keys in {folder}; Ctrl-C stops it")
     sys.stdout.flush()
@@ -331,8 +331,8 @@ def host(
         ):
             where = f"at {network.address}" if network.address else "by the relay"
             if as_json:
-                said = {"host": called, "address": network.address, "pids": agent.pids}
-                click.echo(json.dumps(said))
+                report = {"host": called, "address": network.address, "pids": agent.pids}
+                click.echo(json.dumps(report))
             else:
                 click.echo(
                     f"host {called} {where}, {len(agent.pids)} OS processes, "

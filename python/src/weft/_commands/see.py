@@ -131,8 +131,8 @@ def _does(network: _visit.Network) -> str:
     for row in network.rows:
         if row.now in words:
             counts[words[row.now]] = counts.get(words[row.now], 0) + 1
-    said = [f"{n} {word}" for word, n in sorted(counts.items(), key=lambda c: -c[1])]
-    return ", ".join(said) or ("no network runs" if not network.rows else "waits for its processes")
+    parts = [f"{n} {word}" for word, n in sorted(counts.items(), key=lambda c: -c[1])]
+    return ", ".join(parts) or ("no network runs" if not network.rows else "waits for its processes")
 
 
 def ps(as_json: bool) -> int:
@@ -407,12 +407,12 @@ class Keys:
                 self.only = ""
 
     def line(self) -> str:
-        said = [f"by {self.sort}"]
+        parts = [f"by {self.sort}"]
         if self.typing or self.only:
-            said.append(f"only: {self.only}{'_' if self.typing else ''}")
+            parts.append(f"only: {self.only}{'_' if self.typing else ''}")
         if self.paused:
-            said.append("PAUSED")
-        return f"{self.HELP}    {' · '.join(said)}"
+            parts.append("PAUSED")
+        return f"{self.HELP}    {' · '.join(parts)}"
 
 
 @contextlib.contextmanager

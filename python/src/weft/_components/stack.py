@@ -53,8 +53,8 @@ def frames(stack: str) -> list[Frame]:
     addresses = [hex(int(at, 16) - 1) for of, at in places if of == library]
     command = [tool, "-C", "-f", "-i", "-a", "-e", library, *addresses]
     with contextlib.suppress(OSError):
-        said = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
-        return _read(said.stdout.splitlines())
+        result = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+        return _read(result.stdout.splitlines())
     return []
 
 

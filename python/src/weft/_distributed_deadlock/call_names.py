@@ -133,7 +133,7 @@ def once_each(
         answers: by host, the names; None: the host does not answer.
         only: if it is given, only calls of these processes are taken from hosts and other machines.
     """
-    said: list[Named] = []
+    kept: list[Named] = []
     there: set[int | None] = set()  # processes of `rows` that wait for a call elsewhere
     for member, lines in answers:
         calls = {call: p for call, p in list(member.away.items()) if only is None or p.id in only}
@@ -146,21 +146,21 @@ def once_each(
             name_here(member, line)
             if " in OS process " not in line["p"] + line["does"]:
                 line["does"] += f" in OS process {member.pid}"
-            said.append(line)
+            kept.append(line)
         does = f"begins or ends in OS process {member.pid}"
         if lines is None:
             does = f"OS process {member.pid} does not say where it is"
             if not calls and only is None:
-                said.append({"p": "", "does": does})
+                kept.append({"p": "", "does": does})
         for call in calls.keys() - told:
             line = {"p": "", "call": call, "does": does}
             name_here(member, line)
-            said.append(line)
+            kept.append(line)
     for number, text in far:
         if only is None or number in only:
-            said.append({"p": "", "does": text})
+            kept.append({"p": "", "does": text})
             there.add(number)
-    return [row for number, row in rows_named(rows) if number not in there] + said
+    return [row for number, row in rows_named(rows) if number not in there] + kept
 
 
 def lines(rows: list[Named]) -> list[str]:

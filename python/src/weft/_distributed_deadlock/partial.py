@@ -342,10 +342,10 @@ def judge(rounds: list[Round]) -> tuple[Round, set[_Node]]:
 def _look(patience: float) -> tuple[Round, set[_Node]] | None:
     rounds = []
     for _ in range(ROUNDS):
-        said, silent = moments(patience)
+        answers, silent = moments(patience)
         if silent:
             return None
-        rounds.append(Round(said))
+        rounds.append(Round(answers))
     return judge(rounds)
 
 

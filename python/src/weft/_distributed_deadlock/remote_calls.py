@@ -93,15 +93,15 @@ def lines(asked: Asked, until: float) -> list[tuple[int | None, str]]:
     """Returns what the agents answer before `until` (time.monotonic()): a line for each process of
     the calls, with the number of the process here that waits for the call.
     """
-    said: list[tuple[int | None, str]] = []
+    lines_of_calls: list[tuple[int | None, str]] = []
     for call, answer in asked:
         number, whose = None, ""
         if call.caller is not None:
             number, whose = call.caller.id, f"{call.caller.path}: "
         silent = [f"{whose}a call that does not say where it is"]
         found = heard(call, answer, until - time.monotonic())
-        said += [(number, f"{line} {call}") for line in found or silent]
-    return said
+        lines_of_calls += [(number, f"{line} {call}") for line in found or silent]
+    return lines_of_calls
 
 
 def forget() -> None:

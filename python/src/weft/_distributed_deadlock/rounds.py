@@ -271,22 +271,22 @@ def answer(by: socket.socket) -> None:
             if question[:1] in WITH_MORE:
                 (size,) = struct.unpack("!I", by.recv(4, socket.MSG_WAITALL))
                 does = {FOLLOW: follow, CALL: _where_of}.get(question[:1], _told)
-                said = pickle.dumps(does(pickle.loads(by.recv(size, socket.MSG_WAITALL))))
+                packed = pickle.dumps(does(pickle.loads(by.recv(size, socket.MSG_WAITALL))))
             elif question[:1] == STUCK:
-                said = pickle.dumps(_stuck())
+                packed = pickle.dumps(_stuck())
             elif question[:1] == MOMENT:
                 from weft._distributed_deadlock import partial as _partial
 
-                said = pickle.dumps(_partial.moments(PATIENCE / 2))
+                packed = pickle.dumps(_partial.moments(PATIENCE / 2))
             elif question[:1] == WHERE:
-                said = pickle.dumps(where(_native._where(), PATIENCE / 2))
+                packed = pickle.dumps(where(_native._where(), PATIENCE / 2))
             else:
                 try:
-                    said = pickle.dumps(_all_spaces())
+                    packed = pickle.dumps(_all_spaces())
                 except _Gone:
-                    said = pickle.dumps([])  # nothing is concluded from an empty answer
+                    packed = pickle.dumps([])  # nothing is concluded from an empty answer
             with _lock:
-                by.sendall(question + struct.pack("!I", len(said)) + said)
+                by.sendall(question + struct.pack("!I", len(packed)) + packed)
 
 
 def _question(by: socket.socket) -> bytes:
@@ -343,10 +343,10 @@ def ask(
                 member.ask(what, more)
             while asked and (rest := until - time.monotonic()) > 0:
                 for member in readable(asked, rest):
-                    said = member.take()
-                    if said is not None:
-                        answers.append((member, said))
-                    if member.gone or said is not None:
+                    packed = member.take()
+                    if packed is not None:
+                        answers.append((member, packed))
+                    if member.gone or packed is not None:
                         asked.remove(member)
         except (OSError, ValueError, RuntimeError):  # the members changed at this moment
             pass
@@ -501,11 +501,11 @@ def _heard_all(asked: list[Member], found: list[Space], seconds: float) -> bool:
         if not (ready := readable(asked, seconds)) and _asking.is_wanted():
             return False
         for member in ready:
-            said = member.take()
-            if member.gone or said == []:
+            packed = member.take()
+            if member.gone or packed == []:
                 raise _Gone
-            if said:
-                found += said
+            if packed:
+                found += packed
                 asked.remove(member)
     return True
 
@@ -621,9 +621,9 @@ def _hear_programs() -> tuple[int, bytes, bool] | None:
     for asker, number in asked:
         _say(asker, number)
     for what, who in told:
-        said = _native._rounds_told(what)
-        if said is not None:
-            _declare(*said, who=who)
+        answers = _native._rounds_told(what)
+        if answers is not None:
+            _declare(*answers, who=who)
     return found
 
 

@@ -289,12 +289,12 @@ def _untold(brief: str, error: BaseException) -> _pickling.Failure:
     """Returns a failure that can always be sent, in place of one that could not be, because of
     `error`.
     """
-    said, why = (
+    what, why = (
         text[:_SAID].encode("ascii", "backslashreplace").decode()
         for text in (brief, _foreign_exceptions.text_of(error))
     )
     return _pickling.Failure(
-        RuntimeError(f"{said} (the exception itself could not be sent: {why})")
+        RuntimeError(f"{what} (the exception itself could not be sent: {why})")
     )
 
 
@@ -545,7 +545,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
         sys.exit(1)
 
 
-def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool | None) -> None:
+def main(descriptor: int, preparation: int, asked: int, answers: int, shared: bool | None) -> None:
     """Serves the parent at the other end of the link, until it lets go.
 
     Args:
@@ -564,7 +564,7 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
     with open(preparation, "rb", closefd=False) as file:
         prepared = pickle.load(file)
     os.lseek(preparation, 0, os.SEEK_END)
-    _child_output.say_to(said, prepared["logging"])
+    _child_output.say_to(answers, prepared["logging"])
     _remote_observers.follow(prepared["observed"])
     threading.Thread(
         target=_rounds.answer,

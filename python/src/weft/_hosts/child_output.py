@@ -112,13 +112,13 @@ class Heard:
             self._passer = me
         try:
             while (one := self._next()) is not None:
-                kind, said = one
+                kind, data = one
                 if kind == "error":
-                    _write(said)
+                    _write(data)
                     continue
                 # A piece that cannot be rebuilt here is dropped.
                 with contextlib.suppress(Exception):
-                    what = pickle.loads(said)
+                    what = pickle.loads(data)
                     (self._see if what[0] == "seen" else _pass_on)(*what)
         finally:
             with self._lock:
@@ -133,21 +133,21 @@ class Heard:
         """Reads all that is there. The caller holds the lock."""
         while self._pipe >= 0:
             try:
-                said = os.read(self._pipe, 65536)
+                data = os.read(self._pipe, 65536)
             except BlockingIOError:
                 break
-            if not said:
+            if not data:
                 self._close_pipe()
                 break
-            self._last = (self._last + said)[-KEPT:]
-            self._found.append(("error", said))
+            self._last = (self._last + data)[-KEPT:]
+            self._found.append(("error", data))
             self._taken += 1
         while self._open:
             try:
-                said = self._records.recv(1 << 20)
+                data = self._records.recv(1 << 20)
             except OSError:  # there is no more
                 break
-            self._found.append(("record", said))
+            self._found.append(("record", data))
             self._taken += 1
 
     def _next(self) -> tuple[str, bytes] | None:
@@ -209,10 +209,10 @@ class Heard:
             os.close(pipe)
 
 
-def _write(said: bytes) -> None:
+def _write(data: bytes) -> None:
     with contextlib.suppress(OSError):  # there is no standard error
-        while said:
-            said = said[os.write(2, said) :]
+        while data:
+            data = data[os.write(2, data) :]
 
 
 def _pass_on(kind: str, what: Any, text: str) -> None:
@@ -368,7 +368,7 @@ def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
     """
     global _up
     by = _up = socket.socket(fileno=descriptor)
-    _log_records.begin(lambda said: _send(by, "record", said, ""), as_there)
+    _log_records.begin(lambda record: _send(by, "record", record, ""), as_there)
     shown = warnings.showwarning
 
     def show(

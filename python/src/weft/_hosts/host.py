@@ -348,8 +348,8 @@ class Host:
         with theirs, asked:
             preparation.write(beginning)
             preparation.seek(0)
-            errors, said = heard.open()
-            handed = _start.Handed(theirs.fileno(), preparation.fileno(), asked.fileno(), said)
+            errors, output = heard.open()
+            handed = _start.Handed(theirs.fileno(), preparation.fileno(), asked.fileno(), output)
             if not forks:
                 self._link = _over_memory(self._ours)
             shared = self._link is not None
@@ -517,11 +517,11 @@ class Host:
         self._link.close("it has died")
         _rounds.leave(self._member)
         status = self._child.wait()
-        said = self._heard.last()
+        output = self._heard.last()
         _remote_observers.has_gone(self._member)
         self._heard.close()
         wanted = status == -signal.SIGKILL and _killed_for_memory() > self._killed_before
-        return ProcessDied(name, self.pid, status, self._crash(), wanted, said, refused=refused)
+        return ProcessDied(name, self.pid, status, self._crash(), wanted, output, refused=refused)
 
     def _crash(self) -> str:
         """Returns what faulthandler has written in the child."""

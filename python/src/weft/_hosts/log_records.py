@@ -111,12 +111,12 @@ def _install(send: Send, as_there: dict[str, Any]) -> None:
 
         def emit(self, record: logging.LogRecord) -> None:
             try:
-                said = dict(record.__dict__, msg=record.getMessage(), args=None, exc_info=None)
+                fields = dict(record.__dict__, msg=record.getMessage(), args=None, exc_info=None)
                 if record.exc_info and not record.exc_text:
-                    said["exc_text"] = logging.Formatter().formatException(record.exc_info)
-                if not send(said):
-                    said = {k: _cut(v) if isinstance(v, str) else v for k, v in said.items()}
-                    if not send(said):
+                    fields["exc_text"] = logging.Formatter().formatException(record.exc_info)
+                if not send(fields):
+                    fields = {k: _cut(v) if isinstance(v, str) else v for k, v in fields.items()}
+                    if not send(fields):
                         raise ValueError(f"a record of {record.name} is too long for the parent")
             except Exception:
                 self.handleError(record)

@@ -169,9 +169,9 @@ def _end_found(number: int) -> Any:
     return _native._end_found(number)
 
 
-def _shared_found(*said: Any) -> Any:
+def _shared_found(*parts: Any) -> Any:
     """Returns a shared array. pickle calls this in the OS process that the array has come to."""
-    return _native._shared_found(*said)
+    return _native._shared_found(*parts)
 
 
 class _Numbers:
@@ -475,14 +475,14 @@ class Failure:
         return self.brief.partition(": ")[2]
 
 
-def end_of(kind: str, said: str, strength: int, met: bool) -> BaseException:
+def end_of(kind: str, message: str, strength: int, met: bool) -> BaseException:
     """Returns an exception of _ENDS, given by the name of its class, to be raised in this OS
     process.
     """
     if kind == "Cancelled":
         return Cancelled()
     end = next(end for end in (Retired, Poisoned, PeerDied) if end.__name__ == kind)
-    return end(said, None, None, None, strength, met)
+    return end(message, None, None, None, strength, met)
 
 
 def raised_at(error: BaseException, at: str, text: str) -> BaseException:

@@ -212,45 +212,45 @@ class Agent:
     async def _came(self, child: socket.socket) -> None:
         """Takes a connection of one of the OS processes, which has come for a call."""
         loop = asyncio.get_running_loop()
-        said = b""
+        received = b""
         try:
-            while len(said) < _net_calls.TOKEN:
-                more = await loop.sock_recv(child, _net_calls.TOKEN - len(said))
+            while len(received) < _net_calls.TOKEN:
+                more = await loop.sock_recv(child, _net_calls.TOKEN - len(received))
                 if not more:
                     raise EOFError
-                said += more
-            token, pid = said.split()
+                received += more
+            token, pid = received.split()
             self._coming.pop(token.decode()).set_result((child, int(pid)))
         except (OSError, EOFError, ValueError, KeyError, asyncio.InvalidStateError):
             child.close()  # nobody waits for this OS process any more
 
-    async def welcome(self, said: dict[str, Any]) -> _net_link.Welcome:
+    async def welcome(self, request: dict[str, Any]) -> _net_link.Welcome:
         """Returns the answer to a caller's first message.
 
         Raises:
             Refused: why the agent does not do what the message asks.
         """
         meeting = self._network._meeting
-        if "fate" in said:
-            fate = await self._fate(said["fate"])
+        if "fate" in request:
+            fate = await self._fate(request["fate"])
             return self._welcome({"fate": fate}, lambda streams: _net_link.close_writer(streams[1]))
-        if "where" in said:
-            where = await self._where(said["where"])
+        if "where" in request:
+            where = await self._where(request["where"])
             return self._welcome(
                 {"where": where}, lambda streams: _net_link.close_writer(streams[1])
             )
-        run = said.get("run")
+        run = request.get("run")
         if run not in self.allow:
             raise _net_link.Refused(
                 f"{str(run)[: _net_calls.LONGEST]} is not allowed on host {self.name}, which runs {', '.join(self.allow)[:500]}: "
                 "start its agent with --allow for it too"
             )
-        if wrong := _net_calls.fault(self.name, run, said):
+        if wrong := _net_calls.fault(self.name, run, request):
             raise _net_link.Refused(wrong)
         _net_steps.at("agent.asked")
-        self._fresh(_net_calls.parted_run(run)[0], said["digest"])
-        trusted = meeting.trust and said.get("trust") is True
-        call, child, pid = await self._process_for((run, trusted, said.get("many") is True))
+        self._fresh(_net_calls.parted_run(run)[0], request["digest"])
+        trusted = meeting.trust and request.get("trust") is True
+        call, child, pid = await self._process_for((run, trusted, request.get("many") is True))
         _net_steps.at("agent.process")
 
         async def then(streams: _net_link.Streams) -> None:

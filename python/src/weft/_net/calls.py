@@ -160,7 +160,7 @@ def unfit(allow: list[str]) -> list[str]:
     return wrong
 
 
-def fault(host: str, run: str, said: dict[str, Any]) -> str:
+def fault(host: str, run: str, answer: dict[str, Any]) -> str:
     """Returns why the module that the caller asks for is not the one that is here, or "" if it
     is.
     """
@@ -168,11 +168,11 @@ def fault(host: str, run: str, said: dict[str, Any]) -> str:
     source = source_of(module)
     if source is None:
         return f"there is no module {module!r} on {host}, or none in Python: start its agent where it can be imported"
-    here, there = digest_of(source), str(said.get("digest"))
+    here, there = digest_of(source), str(answer.get("digest"))
     if here == there:
         return ""
     mine = versions()
-    theirs = {v: str(said.get(v))[:20] for v in mine}
+    theirs = {v: str(answer.get(v))[:20] for v in mine}
     return (
         f"module {module!r} is not the same on {host}: SHA-256 {here[:16]}… in {source} there, {there[:16]}… here "
         f"(Python {mine['python']} and Weft {mine['weft']} there, {theirs['python']} and {theirs['weft']} here). "
@@ -212,7 +212,7 @@ def packed(called: str, args: Any, keywords: Any, take: Callable[[Any], str], tr
 
 
 def _unpacked(
-    said: Any, take: Callable[[str], Any], trusted: bool
+    fields: Any, take: Callable[[str], Any], trusted: bool
 ) -> tuple[list[Any], dict[str, Any]]:
     """Returns the arguments of a call.
 
@@ -220,10 +220,10 @@ def _unpacked(
         BadUse: the message does not hold the arguments of a call.
     """
     if trusted:
-        args, keywords = _pickling.load_values(said, take)
+        args, keywords = _pickling.load_values(fields, take)
         return args, keywords
     try:
-        args, keywords, ends = said
+        args, keywords, ends = fields
         for path, name in ends:
             at: Any = [args, keywords]
             for step in path[:-1]:
@@ -351,13 +351,13 @@ def _serve(link: Any, run: str, trusted: bool, call: str) -> None:
     _net_steps.at("call.ends")
     _import_for(run)
     with contextlib.suppress(ChannelEnd):  # the caller goes, or waits no more
-        said, wrong = _heard(orders)
+        request, wrong = _heard(orders)
         _net_steps.at("call.runs")
 
         def load() -> _pickling.Call:
             if wrong is not None:
                 raise wrong
-            args, keywords = _unpacked(said, lambda name: _child.taken(link, name), trusted)
+            args, keywords = _unpacked(request, lambda name: _child.taken(link, name), trusted)
             return _pickling.function_named(*parted_run(run)), tuple(args), keywords
 
         _at_work.at_work(1)

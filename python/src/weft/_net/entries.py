@@ -49,8 +49,8 @@ def where(entry: Entry) -> str:
 
 
 def _relayed(entry: Entry) -> int:
-    said = entry.get("relayed")
-    return said if isinstance(said, int) and 0 <= said < 1 << 32 else 0
+    place = entry.get("relayed")
+    return place if isinstance(place, int) and 0 <= place < 1 << 32 else 0
 
 
 def named_of(name: str, e: Entry) -> _net_named.Named:

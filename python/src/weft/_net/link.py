@@ -405,8 +405,8 @@ async def _passed(
         await close_writer(there[1])
 
 
-def _pack(said: Said) -> bytes:
-    text = json.dumps(said).encode()
+def _pack(message: Said) -> bytes:
+    text = json.dumps(message).encode()
     return MAGIC + struct.pack("<I", len(text)) + text
 
 
@@ -429,12 +429,12 @@ async def _heard(reader: asyncio.StreamReader) -> Said:
         magic, size = struct.unpack("<8sI", await reader.readexactly(12))
         if magic != MAGIC or size > _net_said.MOST:
             raise Refused("the peer is not a Weft program, or has another version of Weft")
-        said = _net_said.parsed(await reader.readexactly(size))
+        message = _net_said.parsed(await reader.readexactly(size))
     except ValueError as error:
         raise Refused(f"the first message is not the JSON that it should be: {error}") from None
-    if not isinstance(said, dict) or not isinstance(said.get("host"), str):
+    if not isinstance(message, dict) or not isinstance(message.get("host"), str):
         raise Refused("the first message does not say who sent it")
-    return {**said, "host": _net_said.shown(said["host"], 60)}
+    return {**message, "host": _net_said.shown(message["host"], 60)}
 
 
 async def _session(
@@ -475,21 +475,21 @@ def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
     """
 
     async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        said = await asyncio.wait_for(_heard(reader), GREETING)
+        request = await asyncio.wait_for(_heard(reader), GREETING)
         assert isinstance(writer.transport, _net_tls.Tls)
         writer.transport.has_come()
         ends = writer.get_extra_info("peername"), writer.get_extra_info("sockname")
         if ends in _asking:
             raise Refused("it is this program itself, and a session joins two")
-        welcome = await answer(said)
+        welcome = await answer(request)
         try:
-            trusted = welcome.trust and said.get("trust") is True
+            trusted = welcome.trust and request.get("trust") is True
             writer.write(_pack({"host": welcome.host, "trust": trusted, **(welcome.more or {})}))
             await writer.drain()
             if welcome.then is not None:
                 await welcome.then((reader, writer))
                 return
-            session = await _session(reader, writer, said["host"], trusted)
+            session = await _session(reader, writer, request["host"], trusted)
         except BaseException:
             welcome.lost()
             raise
@@ -565,7 +565,7 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
     return streams
 
 
-async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | None) -> Said:
+async def _greeted(streams: Streams, where: str, request: Said, fingerprint: str | None) -> Said:
     """Sends `said`, and returns the answer of the program at the other end.
 
     Raises:
@@ -585,14 +585,14 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
             )
         # This must be checked before anything is sent: any member may have written the entry
         # (17.3), so the name may have been taken over by a program that may not hold it.
-        name = said.get("name")
+        name = request.get("name")
         if name is not None and not (member := way.member()).may_hold(name):
             raise NotHis(
                 f"{where} may not offer {name!r}: {member}. Somebody has taken the name who may not hold it (`weft net ls` says where); "
                 f"or it needs other keys: {member.with_name(name)}"
             )
         _net_steps.at("comer.reached")
-        writer.write(_pack(said))
+        writer.write(_pack(request))
         _net_steps.at("comer.said")
         try:
             answer = await asyncio.wait_for(_heard(reader), GREETING)
@@ -616,7 +616,7 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
 
 
 async def begun(
-    streams: Streams, where: str, said: Said, fingerprint: str | None = None
+    streams: Streams, where: str, request: Said, fingerprint: str | None = None
 ) -> Session:
     """Returns a session over a connection that is open. `where` is the name of its other end in
     messages.
@@ -624,9 +624,9 @@ async def begun(
     Raises:
         BadUse: the other end refuses, or its certificate is not right.
     """
-    answer = await _greeted(streams, where, said, fingerprint)
+    answer = await _greeted(streams, where, request, fingerprint)
     try:
-        trusted = said["trust"] is True and answer.get("trust") is True
+        trusted = request["trust"] is True and answer.get("trust") is True
         session = await _session(*streams, answer["host"], trusted)
     except BaseException:
         streams[1].transport.abort()
@@ -637,17 +637,17 @@ async def begun(
 
 
 async def reach(
-    tls: ssl.SSLContext, address: str, said: Said, fingerprint: str | None = None
+    tls: ssl.SSLContext, address: str, request: Said, fingerprint: str | None = None
 ) -> Session:
     """Returns a session with the program at an address. Raises what direct() and begun() raise."""
-    return await begun(await direct(tls, address), address, said, fingerprint)
+    return await begun(await direct(tls, address), address, request, fingerprint)
 
 
-async def asked(streams: Streams, where: str, said: Said, fingerprint: str) -> Said:
+async def asked(streams: Streams, where: str, request: Said, fingerprint: str) -> Said:
     """Returns the answer of the program at the other end, if no session follows. Raises what
     begun() raises.
     """
-    answer = await _greeted(streams, where, said, fingerprint)
+    answer = await _greeted(streams, where, request, fingerprint)
     await close_writer(streams[1])
     return answer
 

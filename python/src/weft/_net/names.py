@@ -314,11 +314,11 @@ class Meeting:
         """Handles what some program has written to the entry."""
         # A message that is not of the bucket is ignored.
         with contextlib.suppress(ValueError, nats.errors.Error):
-            said = _net_said.parsed(message.data, _net_entries.MOST)
+            fields = _net_said.parsed(message.data, _net_entries.MOST)
             if (
-                isinstance(said, dict)
-                and said.get("home") == self.home
-                and said.get("ticket", "") is None
+                isinstance(fields, dict)
+                and fields.get("home") == self.home
+                and fields.get("ticket", "") is None
                 and message.metadata.sequence.stream > offer.revision
                 and self._offers.get(offer.name) is offer
             ):
@@ -379,14 +379,14 @@ class Meeting:
 
     async def _there(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
         """Returns an entry's revision and content ({}: none of Weft's); None: there is none."""
-        said: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         try:
             entry = await names.get(name)
             with contextlib.suppress(BadUse):
-                said = _net_entries.of(entry.value or b"", name)
+                fields = _net_entries.of(entry.value or b"", name)
         except js_errors.NotFoundError:
             return None
-        return (entry.revision or 0), said
+        return (entry.revision or 0), fields
 
     async def _renew_for_ever(self) -> None:
         while True:
@@ -438,26 +438,26 @@ class Meeting:
                     if error.err_code not in WRONG_LAST:
                         raise
 
-    async def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
+    async def _answer(self, request: dict[str, Any]) -> _net_link.Welcome:
         _net_steps.at("home.heard")
-        name, side = said.get("name"), said.get("side")
+        name, side = request.get("name"), request.get("side")
         offer = self._offers.get(name) if isinstance(name, str) else None
         if offer is None:
             raise _net_link.Refused(
                 f"no channel {name!r} is offered here (any more): `weft net ls` shows the names"
             )
-        if offer.agent is not None and "pass" in said:
-            if not offer.agent.knows(said["pass"]):
+        if offer.agent is not None and "pass" in request:
+            if not offer.agent.knows(request["pass"]):
                 raise _net_link.Refused("this pass is another agent's", again=True)
-            return await self._welcome_of(offer, said)
-        if not offer.takes(said.get("ticket"), asyncio.get_running_loop().time()):
+            return await self._welcome_of(offer, request)
+        if not offer.takes(request.get("ticket"), asyncio.get_running_loop().time()):
             raise _net_link.Refused(
                 f"the ticket for {name!r} is not valid: each is valid once, for {MEETING:.0f} seconds. Ask for the name again"
             )
         if offer.lacks():
             self._renew_soon(offer)
         if offer.agent is not None:
-            return await self._welcome_of(offer, said)
+            return await self._welcome_of(offer, request)
         if side not in SIDES or not (offer.readers if side == "reader" else offer.writers):
             gives = " and ".join(
                 s for s, on in zip(SIDES, (offer.readers, offer.writers), strict=True) if on
@@ -481,8 +481,8 @@ class Meeting:
         _net_steps.at("home.answer")
         return _net_link.Welcome(self.host, self.trust, begun, end.retire)
 
-    async def _welcome_of(self, offer: Offer, said: dict[str, Any]) -> _net_link.Welcome:
-        welcome: _net_link.Welcome = await offer.agent.welcome(said)
+    async def _welcome_of(self, offer: Offer, request: dict[str, Any]) -> _net_link.Welcome:
+        welcome: _net_link.Welcome = await offer.agent.welcome(request)
         return welcome
 
     # --- the side that connects -------------------------------------------------------------------
@@ -490,7 +490,7 @@ class Meeting:
     async def come(self, name: str, side: str, patience: float) -> _net_link.Session:
         """Returns a session with the home of the name, which gives the end as "end"."""
         entry = await self._ticket_for(name, side, patience)
-        said = {
+        request = {
             "host": self.host,
             "trust": self.trust,
             "name": name,
@@ -505,12 +505,12 @@ class Meeting:
                 f"{LIVES:.0f} seconds; if it is on another machine, it has to join with an address that can be reached from here, "
                 "or with the relay"
             ) from None
-        session = await _net_link.begun(streams, where, said, entry["fingerprint"])
+        session = await _net_link.begun(streams, where, request, entry["fingerprint"])
         self.kept(session)
         return session
 
     async def begin_call(
-        self, name: str, said: dict[str, Any], patience: float, soon: float | None = None
+        self, name: str, request: dict[str, Any], patience: float, soon: float | None = None
     ) -> _net_link.Session:
         """Returns a session with an OS process of the host of that name, for a call (WIRE.md 17.9).
 
@@ -523,15 +523,15 @@ class Meeting:
             BadUse: its agent refuses.
             ConnectionError: its agent does not answer.
         """
-        said = {**said, "host": self.host, "trust": self.trust, "name": HOST + name}
+        request = {**request, "host": self.host, "trust": self.trust, "name": HOST + name}
         if name in self._passes:
             entry, known = self._passes[name]
             with contextlib.suppress(OSError, _net_link.Again):
-                return await self._reach_host(name, entry, {**said, "pass": known})
+                return await self._reach_host(name, entry, {**request, "pass": known})
             self._passes.pop(name, None)  # another agent may have the name now
         entry = await self._ticket_for(HOST + name, "host", patience, soon)
         try:
-            return await self._reach_host(name, entry, {**said, "ticket": entry["ticket"]})
+            return await self._reach_host(name, entry, {**request, "ticket": entry["ticket"]})
         except OSError as error:
             raise ConnectionError(
                 f"the agent of host {name!r} does not answer {error}: if it was killed its name is gone within {LIVES:.0f} seconds; "
@@ -539,10 +539,10 @@ class Meeting:
             ) from None
 
     async def _reach_host(
-        self, name: str, entry: dict[str, Any], said: dict[str, Any]
+        self, name: str, entry: dict[str, Any], request: dict[str, Any]
     ) -> _net_link.Session:
         streams, where = await self._way_to(entry)
-        session = await _net_link.begun(streams, where, said, entry["fingerprint"])
+        session = await _net_link.begun(streams, where, request, entry["fingerprint"])
         answer = session._said
         self._passes[name] = entry, str(answer.get("pass"))
         pid = answer.get("pid")
@@ -572,11 +572,11 @@ class Meeting:
         if name not in self._passes:
             return None
         entry, known = self._passes[name]
-        said = {"host": self.host, "trust": self.trust, "name": HOST + name, "pass": known}
+        request = {"host": self.host, "trust": self.trust, "name": HOST + name, "pass": known}
         with contextlib.suppress(OSError, BadUse):
             streams, where = await self._way_to(entry)
             answer = await _net_link.asked(
-                streams, where, {**said, what: call}, entry["fingerprint"]
+                streams, where, {**request, what: call}, entry["fingerprint"]
             )
             return answer.get(what)
         return None

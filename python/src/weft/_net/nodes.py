@@ -155,8 +155,8 @@ def of_slurm(environment: Mapping[str, str]) -> list[Node]:
         command = ["scontrol", "show", "hostnames", given]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            said = done.stderr.strip()
-            raise BadUse(f"{where}: scontrol ended with status {done.returncode}: {said}")
+            errors = done.stderr.strip()
+            raise BadUse(f"{where}: scontrol ended with status {done.returncode}: {errors}")
         names = done.stdout.split()
     cpus: list[str | None] = []
     for part in filter(None, environment.get("SLURM_JOB_CPUS_PER_NODE", "").split(",")):

@@ -158,8 +158,8 @@ class Relay:
     async def _asked(self, message: Any) -> None:
         answer: dict[str, str] = {}
         try:
-            said = _net_said.parsed(message.data)
-            session, place = said["session"], said["from"]
+            request = _net_said.parsed(message.data)
+            session, place = request["session"], request["from"]
             if not _SESSION.fullmatch(session) or not _PLACE.fullmatch(place):
                 raise ValueError
         except (ValueError, KeyError, TypeError):
@@ -212,10 +212,10 @@ class Relay:
             try:
                 subject = f"{RELAY}.{place}.meet"
                 answer = await self._client.request(subject, asks, timeout=1.0)
-                said = _net_said.parsed(answer.data)
-                if said == {}:
+                reply = _net_said.parsed(answer.data)
+                if reply == {}:
                     return
-                because = _net_said.shown(str(said["refused"]), 200)
+                because = _net_said.shown(str(reply["refused"]), 200)
                 raise ConnectionRefusedError(f"it refuses: {because}")
             except nats.errors.NoRespondersError:
                 why = "nobody listens there"

@@ -88,9 +88,9 @@ class Started:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            said = _json(line)
-            if self.joined is None and isinstance(said, dict) and said.get("host"):
-                self.joined = said
+            report = _json(line)
+            if self.joined is None and isinstance(report, dict) and report.get("host"):
+                self.joined = report
                 self._changed()
             else:
                 self.said.append(line.rstrip())  # a line of the node's shell, for example
@@ -106,9 +106,9 @@ class Started:
 
     def why(self) -> str:
         """Returns why the agent has ended, as text."""
-        said = "; ".join(line for line in self.said if line) or "it said nothing"
+        output = "; ".join(line for line in self.said if line) or "it said nothing"
         by = "ssh" if self.over == 255 else "the agent"  # 255 is the status of ssh's own failures
-        return f"{self.node.target}: {by} ended with status {self.over}: {said}"
+        return f"{self.node.target}: {by} ended with status {self.over}: {output}"
 
     def leave(self) -> None:
         """Closes the standard input of `ssh`, at which the agent ends."""
@@ -206,9 +206,9 @@ class Agents:
                     return [one.joined for one in self.all if one.joined is not None]
                 left = until - time.monotonic()
                 if left <= 0:
-                    said = [f"{m.node.target} ({'; '.join(m.said) or 'silent'})" for m in missing]
+                    lines = [f"{m.node.target} ({'; '.join(m.said) or 'silent'})" for m in missing]
                     raise BadUse(
-                        f"not joined within {patience:g} s: {', '.join(said)}; "
+                        f"not joined within {patience:g} s: {', '.join(lines)}; "
                         "can it reach the server? --patience waits longer"
                     )
                 self._changed.wait(left)

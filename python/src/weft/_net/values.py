@@ -163,9 +163,9 @@ def _object(content: list[Any]) -> Any:
     kind = _accepted.get(name)
     shape = _shape_of(kind) if kind is not None else None
     if kind is None or shape is None:
-        said = name[:200] if name.isprintable() else "a class without a proper name"
+        shown = name[:200] if name.isprintable() else "a class without a proper name"
         raise _Refused(
-            f"an object of {said} has come, a class that this program does not accept from other machines: "
+            f"an object of {shown} has come, a class that this program does not accept from other machines: "
             "put @weft.net.accepts above the class, in a module that this program imports before it reads"
         )
     if isinstance(fields, dict):
@@ -364,8 +364,8 @@ def _shaped(value: Any) -> Any:
         return {k: _shaped(v) for k, v in value.items()}
     if isinstance(value, (int, float, str, bytes, bytearray)):
         return value
-    said = f" ({value!r})" if kind is NoResult else ""
-    raise _Refused(f"a {kind.__name__}{said}")
+    shown = f" ({value!r})" if kind is NoResult else ""
+    raise _Refused(f"a {kind.__name__}{shown}")
 
 
 def _dumps(value: Any, channel: Any) -> bytes:

@@ -105,12 +105,12 @@ class Path_:
             ]
             if does:
                 parts.append(f"`{one.path}` ({', '.join(does)})")
-        said = f"critical path of {self.seconds:.6f} s: {', '.join(parts) or 'very short steps'}"
+        sentence = f"critical path of {self.seconds:.6f} s: {', '.join(parts) or 'very short steps'}"
         count = sum(n for *_, n in self.hands)
         if count:
             channel, giver, taker, n = self.hands[0]
-            said += f"; {count} hand-overs, most at '{channel}' ({giver} → {taker}, {n})"
-        return said
+            sentence += f"; {count} hand-overs, most at '{channel}' ({giver} → {taker}, {n})"
+        return sentence
 
 
 def is_binary(path: str | os.PathLike[str]) -> bool:

@@ -46,9 +46,9 @@ def say() -> None:
     rounds = sys.modules.get("weft._distributed_deadlock.rounds")
     here = [f"{path}: {does}" for _, path, does in rows]
     lines = here if rounds is None else rounds._everywhere(rows)
-    said = "weft: the processes are:" if lines else "weft: no network runs"
+    message = "weft: the processes are:" if lines else "weft: no network runs"
     more = [f"  … and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
-    text = "\n".join([said, *(f"  {line}" for line in lines[:_MOST]), *more]) + "\n"
+    text = "\n".join([message, *(f"  {line}" for line in lines[:_MOST]), *more]) + "\n"
     if sys.stderr is not None:
         sys.stderr.write(text)
         sys.stderr.flush()

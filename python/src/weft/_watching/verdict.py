@@ -222,15 +222,15 @@ def _one(group: _Group) -> Verdict:
         return Verdict(
             "outside", (group.name,), f"nobody: the pipeline waits for `{group.name}`'s {what}"
         )
-    said = [f"`{group.name}` {'are' if group.many else 'is'} the bottleneck: {group.does()}"]
+    parts = [f"`{group.name}` {'are' if group.many else 'is'} the bottleneck: {group.does()}"]
     around = []
     if group.before >= _WAITS:
         around.append(f"what is before {'them' if group.many else 'it'} waits to write")
     if group.behind >= _WAITS:
         around.append(f"what is behind {'them' if group.many else 'it'} waits to read")
     if around:
-        said.append(", ".join(around))
-    return Verdict("bottleneck", (group.name,), "; ".join(said))
+        parts.append(", ".join(around))
+    return Verdict("bottleneck", (group.name,), "; ".join(parts))
 
 
 def _nobody(groups: list[_Group]) -> Verdict:

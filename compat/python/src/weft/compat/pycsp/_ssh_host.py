@@ -57,9 +57,9 @@ class SshHost(_net_hosts._Far):
     def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
         child = Child(self.target, self._options, "run", asked.run, asked.digest)
         main = _host._preparation(_host.Setting())
-        said = {k: main[k] for k in ("path", "argv", "main_name", "main_path", "compiled_for")}
+        request = {k: main[k] for k in ("path", "argv", "main_name", "main_path", "compiled_for")}
         with contextlib.suppress(OSError):  # the `ssh` has ended: the call says why
-            child.stream.sendall(json.dumps(said).encode() + b"\n")
+            child.stream.sendall(json.dumps(request).encode() + b"\n")
         return self.target, _Session(child, str(next(self._numbers)))
 
     def _processes(self) -> int:
